@@ -1,0 +1,27 @@
+# Language level, warnings and sanitizers, the same for every target.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_EXTENSIONS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+option(HOCKET_WERROR "Treat compiler warnings as errors" OFF)
+set(HOCKET_SANITIZE "" CACHE STRING "Sanitizers for everything, e.g. address,undefined or thread")
+
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
+if(HOCKET_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(HOCKET_SANITIZE)
+  add_compile_options(-fsanitize=${HOCKET_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${HOCKET_SANITIZE})
+endif()
+
+# Sources are included as "folder/file.hpp" from src/, so that an include names the room it comes from.
+include_directories(${PROJECT_SOURCE_DIR}/src)

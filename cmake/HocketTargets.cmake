@@ -1,0 +1,34 @@
+# The functions by which a folder of src/ declares itself.
+
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+# hocket_library(NAME DEPENDS a b … SYSTEM lib …)
+#   One static library `hocket_NAME` from every *.cpp of the calling folder that is not *_test.cpp, linked to the
+#   folders named after DEPENDS (without the prefix) and to the outside libraries after SYSTEM; and one test program
+#   `NAME_test` from the *_test.cpp files, whose cases are run by ctest.
+#   A folder without sources of its own becomes an interface library.
+function(hocket_library name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;SYSTEM" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  list(FILTER sources EXCLUDE REGEX "(_test|main)\\.cpp$")
+  list(TRANSFORM ARG_DEPENDS PREPEND hocket_)
+  if(sources)
+    add_library(hocket_${name} STATIC ${sources})
+    target_link_libraries(hocket_${name} PUBLIC ${ARG_DEPENDS} ${ARG_SYSTEM})
+  else()
+    add_library(hocket_${name} INTERFACE)
+    target_link_libraries(hocket_${name} INTERFACE ${ARG_DEPENDS} ${ARG_SYSTEM})
+  endif()
+  hocket_unit_tests(${name} hocket_${name})
+endfunction()
+
+# hocket_unit_tests(NAME LIB…): the *_test.cpp of the calling folder as program NAME_test.
+function(hocket_unit_tests name)
+  file(GLOB tests CONFIGURE_DEPENDS *_test.cpp)
+  if(tests)
+    add_executable(${name}_test ${tests})
+    target_link_libraries(${name}_test PRIVATE ${ARGN} GTest::gtest GTest::gtest_main GTest::gmock)
+    gtest_discover_tests(${name}_test TEST_PREFIX ${name}: PROPERTIES TIMEOUT 120 DISCOVERY_TIMEOUT 60)
+  endif()
+endfunction()

@@ -1,0 +1,17 @@
+// The clock of this node, for the shells (daemon, runtime, benchmarks). Pure folders must not include it.
+#pragma once
+
+#include <ctime>
+
+#include "base/time.hpp"
+
+namespace hocket {
+
+// CLOCK_MONOTONIC now. Thread-safe, async-signal-safe.
+inline Time node_now() {
+  timespec ts{};
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return time_from_ns(static_cast<std::int64_t>(ts.tv_sec) * 1'000'000'000 + ts.tv_nsec);
+}
+
+}  // namespace hocket

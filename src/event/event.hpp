@@ -1,0 +1,244 @@
+// The events that the parts of hocket tell each other, and the commands, which are events too (CLARISSE, section
+// III-B).
+//
+// Plain structs. Each names itself (`name`) and lists its fields once (`fields`); the wire, the trace, the filters and
+// the tools read that list and nothing else. A new field goes at the end and has a default: older readers ignore it.
+//
+// Pure: no clock, no socket, no encoding.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/time.hpp"
+
+namespace hocket::event {
+
+// A property of an event, as filters and tools see it. Times and durations are int64 nanoseconds with a `_ns` name.
+using Value = std::variant<std::int64_t, double, bool, std::string>;
+using Properties = std::vector<std::pair<std::string, Value>>;
+
+// ---- application → controller ------------------------------------------------------------------------------------
+
+// The first event of a member: who it is.
+struct Hello {
+  static constexpr std::string_view name = "HELLO";
+  std::string job;          // the same for all members of an application (one `hocket run`)
+  std::string application;  // the name asked for; WELCOME tells the one that was given
+  std::string program;      // path of the executable
+  std::string mpi;          // "mpich", "openmpi"; "" for a tool
+  std::string version;      // hocket's
+  std::int64_t pid = 0;
+  std::int64_t processes = 0;  // size of the member's world; 0 where another member counts it already, and for tools
+};
+
+// A process group is about to do an I/O operation and asks for a grant (CLARISSE, section IV-B, step 4).
+struct StartIo {
+  static constexpr std::string_view name = "START_IO";
+  RequestId request;
+  std::string target;  // what is shared, e.g. "dev:8:1"
+  std::string file;
+  std::string operation;   // the MPI routine, e.g. "MPI_File_write_at_all"
+  std::int64_t bytes = 0;  // of all processes; 0 where not known before
+};
+
+// The operation of START_IO has ended, or is given up (CLARISSE, section IV-B, step 9).
+struct FinishIo {
+  static constexpr std::string_view name = "FINISH_IO";
+  RequestId request;
+  Duration io{};            // time in the operation, without the wait for the grant
+  std::int64_t bytes = 0;   // moved by the asking rank
+  bool phase_over = false;  // no further operation of this phase follows: nothing need be kept for it
+};
+
+// The holder of a grant still works: its lease is extended.
+struct RenewIo {
+  static constexpr std::string_view name = "RENEW_IO";
+  RequestId request;
+};
+
+// A whole I/O phase has ended: the monitor's report (P_io = T_cpu + T_comm + T_io, CLARISSE+FlexMPI, Eq. 1).
+struct IoPhase {
+  static constexpr std::string_view name = "IO_PHASE";
+  std::int64_t index = 0;  // counted up from 0 in the member
+  Time start{};            // of the first operation, wait for the grant included
+  Time end{};              // of the last operation
+  Duration io{};           // in I/O operations of the reporting rank
+  Duration wait{};         // for grants
+  Duration cpu{};          // since the end of the previous phase (or MPI_Init): neither MPI communication nor I/O
+  Duration comm{};         // since the end of the previous phase: in MPI communication
+  std::int64_t operations = 0;
+  std::int64_t bytes_read = 0;     // by the reporting rank
+  std::int64_t bytes_written = 0;  // by the reporting rank
+  std::string target;              // of the phase's last operation
+};
+
+// The member leaves in order. Sums over all its processes.
+struct Bye {
+  static constexpr std::string_view name = "BYE";
+  Duration cpu{};
+  Duration comm{};
+  Duration io{};
+  Duration wait{};
+  std::int64_t io_calls = 0;
+  std::int64_t comm_calls = 0;
+  std::int64_t bytes_read = 0;
+  std::int64_t bytes_written = 0;
+};
+
+// ---- node agent → controller -------------------------------------------------------------------------------------
+
+// The member's connection ended without BYE: its process died, or it was dropped for `reason`.
+struct Lost {
+  static constexpr std::string_view name = "LOST";
+  std::string reason;
+};
+
+// Time has passed: a deadline that the coordinator asked for.
+struct Tick {
+  static constexpr std::string_view name = "TICK";
+};
+
+// The operator chooses the access policy.
+struct SetPolicy {
+  static constexpr std::string_view name = "SET_POLICY";
+  std::string access;
+};
+
+// ---- controller → application ------------------------------------------------------------------------------------
+
+struct Welcome {
+  static constexpr std::string_view name = "WELCOME";
+  AppId app;
+  std::string application;  // the name it goes by: the one asked for, made unique
+  std::string policy;       // access policy in force
+  Duration lease{};         // a grant not renewed for so long is taken back
+};
+
+// The request waits. Sent at once, and again every keep-alive while it lasts, so that a waiting application knows that
+// the controller lives.
+struct QueuedIo {
+  static constexpr std::string_view name = "QUEUED_IO";
+  RequestId request;
+  std::int64_t position = 0;  // 1: next
+  std::string behind;         // the application that holds the target
+};
+
+struct GrantIo {
+  static constexpr std::string_view name = "GRANT_IO";
+  RequestId request;
+  Duration waited{};  // in the queue
+  std::string target;
+};
+
+// The holder did not renew its lease in time; others may go on.
+struct LeaseExpired {
+  static constexpr std::string_view name = "LEASE_EXPIRED";
+  RequestId request;
+  std::string application;
+  std::string target;
+};
+
+// A request was refused; `text` says why and what to do.
+struct Refused {
+  static constexpr std::string_view name = "REFUSED";
+  std::string text;
+};
+
+// ---- tools -------------------------------------------------------------------------------------------------------
+
+// Ask for every event that matches `filter` (event/filter.hpp has the grammar). `subscription` is the caller's number.
+struct Subscribe {
+  static constexpr std::string_view name = "SUBSCRIBE";
+  std::int64_t subscription = 0;
+  std::string filter;
+};
+
+struct Unsubscribe {
+  static constexpr std::string_view name = "UNSUBSCRIBE";
+  std::int64_t subscription = 0;
+};
+
+// Ask for the list of applications: one APPLICATION each, then one DAEMON.
+struct List {
+  static constexpr std::string_view name = "LIST";
+};
+
+// One running application as the model knows it.
+struct Application {
+  static constexpr std::string_view name = "APPLICATION";
+  AppId app;
+  std::string application;
+  std::string job;
+  std::string program;
+  std::string mpi;
+  std::string node;
+  std::int64_t pid = 0;
+  std::int64_t processes = 0;
+  std::string state;  // "computing", "waiting", "io"
+  Time since{};       // start of that state
+  std::string target;
+  std::int64_t phases = 0;
+  Duration period{};         // mean, start to start; 0: not known yet
+  Duration period_spread{};  // standard deviation
+  Duration duration{};       // mean I/O time of a phase
+  Duration duration_spread{};
+  double io_ratio = 0;  // CLARISSE+FlexMPI, Eq. 3
+  Duration io{};        // sums since the start
+  Duration wait{};
+  Duration cpu{};
+  Duration comm{};
+  std::int64_t bytes_read = 0;
+  std::int64_t bytes_written = 0;
+  Time last_io_start{};
+  Time last_io_end{};
+  Time next_start{};            // of the next predicted phase; 0: none
+  Duration next_uncertainty{};  // plus or minus
+};
+
+// The daemon itself; also ends a list.
+struct Daemon {
+  static constexpr std::string_view name = "DAEMON";
+  std::string node;
+  std::string version;
+  std::string policy;
+  std::string trace;  // path, "" where none is written
+  std::int64_t pid = 0;
+  std::int64_t applications = 0;
+  std::int64_t events = 0;  // since the start
+  Time started{};
+  Time now{};
+};
+
+// An event of somebody else's: any type name that hocket does not use itself, any properties.
+struct User {
+  static constexpr std::string_view name = "USER";
+  std::string type;
+  Properties properties;
+};
+
+using Body = std::variant<Hello, StartIo, FinishIo, RenewIo, IoPhase, Bye, Lost, Tick, SetPolicy, Welcome, QueuedIo,
+                          GrantIo, LeaseExpired, Refused, Subscribe, Unsubscribe, List, Application, Daemon, User>;
+
+// Who published an event. Stamped by the node agent (the kernel tells it who is calling), never believed from a client.
+struct Origin {
+  std::string node;
+  std::string application;  // "" for tools, and before HELLO
+  MemberId member;
+};
+
+struct Event {
+  Time time{};  // when the node agent took it in
+  Origin origin;
+  Body body;
+};
+
+// The type name of an event: `name` of its struct, or what its publisher called it.
+std::string_view type_name(const Body& body);
+
+}  // namespace hocket::event

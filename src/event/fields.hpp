@@ -1,0 +1,189 @@
+// The one list of each event's fields: `fields(event, visit)` calls `visit(key, member)` for each, in order, for const
+// and mutable events alike.
+//
+// A key is what the wire, the trace, filters and tools call the field. Times and durations are int64 nanoseconds there
+// and end in `_ns`; sizes end in `_bytes` or say `bytes`. Members are of type std::string, std::int64_t, bool, double,
+// Duration, Time, an Id, or (USER only) Properties.
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+
+#include "event/event.hpp"
+
+namespace hocket::event {
+
+template <class E, class T>
+concept Of = std::same_as<std::remove_const_t<E>, T>;
+
+template <Of<Hello> E, class V>
+void fields(E& e, V&& visit) {
+  visit("job", e.job);
+  visit("application_asked", e.application);
+  visit("program", e.program);
+  visit("mpi", e.mpi);
+  visit("version", e.version);
+  visit("pid", e.pid);
+  visit("processes", e.processes);
+}
+
+template <Of<StartIo> E, class V>
+void fields(E& e, V&& visit) {
+  visit("request", e.request);
+  visit("target", e.target);
+  visit("file", e.file);
+  visit("operation", e.operation);
+  visit("bytes", e.bytes);
+}
+
+template <Of<FinishIo> E, class V>
+void fields(E& e, V&& visit) {
+  visit("request", e.request);
+  visit("io_ns", e.io);
+  visit("bytes", e.bytes);
+  visit("phase_over", e.phase_over);
+}
+
+template <Of<RenewIo> E, class V>
+void fields(E& e, V&& visit) {
+  visit("request", e.request);
+}
+
+template <Of<IoPhase> E, class V>
+void fields(E& e, V&& visit) {
+  visit("index", e.index);
+  visit("start_ns", e.start);
+  visit("end_ns", e.end);
+  visit("io_ns", e.io);
+  visit("wait_ns", e.wait);
+  visit("cpu_ns", e.cpu);
+  visit("comm_ns", e.comm);
+  visit("operations", e.operations);
+  visit("bytes_read", e.bytes_read);
+  visit("bytes_written", e.bytes_written);
+  visit("target", e.target);
+}
+
+template <Of<Bye> E, class V>
+void fields(E& e, V&& visit) {
+  visit("cpu_ns", e.cpu);
+  visit("comm_ns", e.comm);
+  visit("io_ns", e.io);
+  visit("wait_ns", e.wait);
+  visit("io_calls", e.io_calls);
+  visit("comm_calls", e.comm_calls);
+  visit("bytes_read", e.bytes_read);
+  visit("bytes_written", e.bytes_written);
+}
+
+template <Of<Lost> E, class V>
+void fields(E& e, V&& visit) {
+  visit("reason", e.reason);
+}
+
+template <Of<Tick> E, class V>
+void fields(E&, V&&) {}
+
+template <Of<SetPolicy> E, class V>
+void fields(E& e, V&& visit) {
+  visit("access", e.access);
+}
+
+template <Of<Welcome> E, class V>
+void fields(E& e, V&& visit) {
+  visit("app", e.app);
+  visit("application_given", e.application);
+  visit("policy", e.policy);
+  visit("lease_ns", e.lease);
+}
+
+template <Of<QueuedIo> E, class V>
+void fields(E& e, V&& visit) {
+  visit("request", e.request);
+  visit("position", e.position);
+  visit("behind", e.behind);
+}
+
+template <Of<GrantIo> E, class V>
+void fields(E& e, V&& visit) {
+  visit("request", e.request);
+  visit("waited_ns", e.waited);
+  visit("target", e.target);
+}
+
+template <Of<LeaseExpired> E, class V>
+void fields(E& e, V&& visit) {
+  visit("request", e.request);
+  visit("holder", e.application);
+  visit("target", e.target);
+}
+
+template <Of<Refused> E, class V>
+void fields(E& e, V&& visit) {
+  visit("text", e.text);
+}
+
+template <Of<Subscribe> E, class V>
+void fields(E& e, V&& visit) {
+  visit("subscription", e.subscription);
+  visit("filter", e.filter);
+}
+
+template <Of<Unsubscribe> E, class V>
+void fields(E& e, V&& visit) {
+  visit("subscription", e.subscription);
+}
+
+template <Of<List> E, class V>
+void fields(E&, V&&) {}
+
+template <Of<Application> E, class V>
+void fields(E& e, V&& visit) {
+  visit("app", e.app);
+  visit("application", e.application);
+  visit("job", e.job);
+  visit("program", e.program);
+  visit("mpi", e.mpi);
+  visit("on_node", e.node);
+  visit("pid", e.pid);
+  visit("processes", e.processes);
+  visit("state", e.state);
+  visit("since_ns", e.since);
+  visit("target", e.target);
+  visit("phases", e.phases);
+  visit("period_ns", e.period);
+  visit("period_spread_ns", e.period_spread);
+  visit("duration_ns", e.duration);
+  visit("duration_spread_ns", e.duration_spread);
+  visit("io_ratio", e.io_ratio);
+  visit("io_ns", e.io);
+  visit("wait_ns", e.wait);
+  visit("cpu_ns", e.cpu);
+  visit("comm_ns", e.comm);
+  visit("bytes_read", e.bytes_read);
+  visit("bytes_written", e.bytes_written);
+  visit("last_io_start_ns", e.last_io_start);
+  visit("last_io_end_ns", e.last_io_end);
+  visit("next_start_ns", e.next_start);
+  visit("next_uncertainty_ns", e.next_uncertainty);
+}
+
+template <Of<Daemon> E, class V>
+void fields(E& e, V&& visit) {
+  visit("on_node", e.node);
+  visit("version", e.version);
+  visit("policy", e.policy);
+  visit("trace", e.trace);
+  visit("pid", e.pid);
+  visit("applications", e.applications);
+  visit("events", e.events);
+  visit("started_ns", e.started);
+  visit("now_ns", e.now);
+}
+
+template <Of<User> E, class V>
+void fields(E& e, V&& visit) {
+  visit("properties", e.properties);
+}
+
+}  // namespace hocket::event

@@ -1,0 +1,48 @@
+#include "event/properties.hpp"
+
+#include "event/fields.hpp"
+
+namespace hocket::event {
+namespace {
+
+Value value_of(const std::string& v) { return v; }
+Value value_of(std::int64_t v) { return v; }
+Value value_of(bool v) { return v; }
+Value value_of(double v) { return v; }
+Value value_of(Duration v) { return static_cast<std::int64_t>(v.count()); }
+Value value_of(Time v) { return to_ns(v); }
+template <class Tag>
+Value value_of(Id<Tag> v) {
+  return static_cast<std::int64_t>(v.value);
+}
+
+}  // namespace
+
+Properties properties_of(const Event& event) {
+  Properties out{{"type", std::string{type_name(event.body)}},
+                 {"time_ns", to_ns(event.time)},
+                 {"node", event.origin.node},
+                 {"application", event.origin.application},
+                 {"member", static_cast<std::int64_t>(event.origin.member.value)}};
+  std::visit(
+      [&out](const auto& body) {
+        fields(body, [&out](const char* key, const auto& value) {
+          if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Properties>) {
+            out.insert(out.end(), value.begin(), value.end());
+          } else {
+            out.emplace_back(key, value_of(value));
+          }
+        });
+      },
+      event.body);
+  return out;
+}
+
+const Value* find(const Properties& properties, std::string_view key) {
+  for (auto it = properties.rbegin(); it != properties.rend(); ++it) {
+    if (it->first == key) return &it->second;
+  }
+  return nullptr;
+}
+
+}  // namespace hocket::event

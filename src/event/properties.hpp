@@ -1,0 +1,16 @@
+// An event as a list of properties: what filters, the trace, and tools of others see.
+#pragma once
+
+#include "event/event.hpp"
+
+namespace hocket::event {
+
+// "type", "time_ns", "node", "application", "member" and the event's own fields (a USER event: its properties), in that
+// order. The field names of event/fields.hpp never collide with the first five, except APPLICATION's own "application",
+// which comes later and is the one that `find` gives.
+Properties properties_of(const Event& event);
+
+// The last property of that name; nullptr where there is none.
+const Value* find(const Properties& properties, std::string_view key);
+
+}  // namespace hocket::event
