@@ -1,0 +1,162 @@
+"""Fixtures that the scenarios of several processes share.
+
+Every test runs in a runtime directory of its own (`hocket_dir`) and leaves no process behind: what it started, and what
+that started in turn, is killed when it ends. Every wait has a limit, and what ran out of time is named in the failure.
+"""
+
+import contextlib
+import ctypes
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parent.parent
+START_LIMIT_S = 20  # sanitizer builds on a loaded machine start slowly
+STOP_LIMIT_S = 10
+
+
+class Daemon:
+    """A hocketd of the prefix under test, in one runtime directory."""
+
+    def __init__(self, program: Path, directory: Path, *arguments: str, **popen):
+        self.directory = directory
+        self.socket = directory / "hocketd.sock"
+        self.log = directory / "hocketd.log"
+        self.process = subprocess.Popen(
+            [program, "--dir", directory, *map(str, arguments)], stdout=subprocess.PIPE, text=True, **popen
+        )
+        self._wait_until_it_accepts()
+
+    def _wait_until_it_accepts(self) -> None:
+        """hocketd says on stdout where it listens, once it does."""
+        readable, _, _ = select.select([self.process.stdout], [], [], START_LIMIT_S)
+        line = self.process.stdout.readline() if readable else f"nothing within {START_LIMIT_S} s"
+        if "listens on" not in line:
+            self.kill()
+            log = self.log.read_text() if self.log.exists() else "(no log)"
+            raise AssertionError(
+                f"hocketd in {self.directory} did not start: {line!r}, exit {self.process.returncode}\n{log}"
+            )
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def trace(self) -> Path:
+        """The trace of the newest leader in this directory."""
+        traces = sorted((self.directory / "traces").glob("*.jsonl"), key=lambda path: path.stat().st_mtime_ns)
+        assert traces, f"hocketd {self.pid} wrote no trace in {self.directory}/traces"
+        return traces[-1]
+
+    def stop(self) -> int:
+        """Ends it in order (SIGTERM) and gives its exit code."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        return self.wait()
+
+    def wait(self, limit_s: float = STOP_LIMIT_S) -> int:
+        try:
+            return self.process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"hocketd {self.pid} did not end within {limit_s} s") from None
+
+    def kill(self) -> None:
+        """SIGKILL: as if the daemon had crashed."""
+        self.process.kill()
+        self.process.wait(STOP_LIMIT_S)
+
+
+@pytest.fixture(scope="session")
+def prefix() -> Path:
+    """Where the hocket under test is installed: $HOCKET_PREFIX, else the checkout's .venv."""
+    path = Path(os.environ.get("HOCKET_PREFIX", REPO / ".venv")).resolve()
+    assert (path / "bin" / "hocketd").exists(), (
+        f"no bin/hocketd in {path}: ./dev build installs it (or set HOCKET_PREFIX)"
+    )
+    return path
+
+
+@pytest.fixture
+def hocket_dir(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A private runtime directory, named by $HOCKET_DIR. In /tmp: a socket's path holds 107 characters at most."""
+    directory = Path(tempfile.mkdtemp(prefix="hocket-test-", dir="/tmp"))
+    monkeypatch.setenv("HOCKET_DIR", str(directory))
+    monkeypatch.delenv("HOCKET_SOCKET", raising=False)
+    yield directory
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def start_daemon(prefix: Path, hocket_dir: Path) -> Iterator[Callable[..., Daemon]]:
+    """Starts `hocketd --dir <hocket_dir> ARGUMENTS…` and waits until it accepts; may be called again after its end."""
+    daemons: list[Daemon] = []
+
+    def start(*arguments: str, **popen) -> Daemon:
+        daemons.append(Daemon(prefix / "bin" / "hocketd", hocket_dir, *arguments, **popen))
+        return daemons[-1]
+
+    yield start
+    for daemon in daemons:
+        daemon.kill()
+
+
+@pytest.fixture
+def daemon(start_daemon: Callable[..., Daemon]) -> Daemon:
+    """A daemon with the default settings."""
+    return start_daemon()
+
+
+def descendants(root: int) -> set[int]:
+    """Every process below `root`, by the parents that /proc tells."""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found: set[int] = set()
+    open_ends = [root]
+    while open_ends:
+        for child in children.get(open_ends.pop(), []):
+            found.add(child)
+            open_ends.append(child)
+    return found
+
+
+def reap(pids: set[int], limit_s: float) -> set[int]:
+    """Kills the processes and takes their exit codes; gives those that are still there after the limit."""
+    deadline = time.monotonic() + limit_s
+    while pids and time.monotonic() < deadline:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        pids &= descendants(os.getpid())
+        if pids:
+            time.sleep(0.01)  # a killed process of another parent ends without telling us
+    return pids
+
+
+@pytest.fixture(scope="session", autouse=True)
+def adopt_orphans() -> None:
+    """Makes this process the parent of what its children leave behind, so that it is found and ended."""
+    pr_set_child_subreaper = 36
+    ctypes.CDLL(None).prctl(pr_set_child_subreaper, 1, 0, 0, 0)
+
+
+@pytest.fixture(autouse=True)
+def no_process_left(adopt_orphans: None) -> Iterator[None]:
+    before = descendants(os.getpid())
+    yield
+    left = reap(descendants(os.getpid()) - before, STOP_LIMIT_S)
+    assert not left, f"processes {sorted(left)} could not be killed"
