@@ -1,8 +1,8 @@
 """`./dev bench [NAME] [--table]`: runs the benchmarks and holds them against their bounds.
 
-Each benchmark is a program that prints a JSON object a line: {"bench", "case", "value", "unit", "reference", "ratio",
-"bound", "ok"} (further keys may follow). `value` was measured, `reference` beside it in the same run. The exit code is 1
-if any bound is missed or a benchmark fails.
+Each benchmark is a program that prints one JSON object a line:
+{"bench", "case", "value", "unit", "reference", "ratio", "bound", "ok"}, further keys may follow. `value` was measured,
+`reference` beside it in the same run. The exit code is 1 if any bound is missed or a benchmark fails.
 """
 
 from __future__ import annotations
