@@ -1,0 +1,302 @@
+"""The bus, from Python: publish events, subscribe to them, wait for one, ask what runs. A public API.
+
+    from hocket.bus import Bus
+
+    with Bus.connect() as bus:
+        bus.publish("SLOW_IO_SERVER", server="s1", load=0.9)
+        phases = bus.subscribe("IO_PHASE wait_ns>1000000")     # grammar: see subscribe()
+        event = phases.wait(timeout=5)                          # None when nothing came
+        for event in phases:                                    # until the daemon goes
+            print(event.application, event["wait_ns"])
+
+One thread at a time may use a Bus and its subscriptions. Events that nobody fetches are kept, without limit: read
+what you subscribe to, or close the subscription.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgpack
+
+from hocket import paths
+from hocket.errors import HocketError
+
+VERSION = 1
+MAX_PAYLOAD = 64 * 1024
+ORIGIN_KEYS = ("time_ns", "node", "application", "member", "subscription")
+# Types whose own field is called "application": there it is not the origin's.
+OWN_APPLICATION = ("APPLICATION",)
+
+Value = int | float | bool | str
+
+
+class BusError(HocketError):
+    """The bus cannot be used: no daemon, a daemon of somebody else's, a connection that ended, a refusal."""
+
+
+class NoDaemonError(BusError):
+    """Nobody listens at the socket."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event or command as it came over the bus. `event["key"]` is one of its own fields (src/event/fields.hpp).
+
+    Times are CLOCK_MONOTONIC nanoseconds of the node. `application` and `member` say who published it, or to whom a
+    command is addressed; both are empty for tools.
+    """
+
+    type: str
+    fields: Mapping[str, Value] = field(default_factory=dict)
+    time_ns: int = 0
+    node: str = ""
+    application: str = ""
+    member: int = 0
+
+    def __getitem__(self, key: str) -> Value:
+        return self.fields[key]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self.fields.get(key, default)
+
+    def as_dict(self) -> dict[str, Value]:
+        """One flat dictionary, as a filter sees the event."""
+        origin = {"type": self.type, "time_ns": self.time_ns, "node": self.node}
+        return {**origin, "application": self.application, "member": self.member, **self.fields}
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What runs now: one dictionary of APPLICATION's fields each, and those of DAEMON."""
+
+    applications: list[dict[str, Any]]
+    daemon: dict[str, Any]
+
+
+def encode(type_name: str, fields: Mapping[str, Any]) -> bytes:
+    """A frame of an event of hocket's own: its fields flat."""
+    payload = msgpack.packb({"v": VERSION, "type": type_name, **fields}, use_bin_type=True)
+    if len(payload) > MAX_PAYLOAD:
+        raise BusError(f"{type_name}: {len(payload)} bytes are too many for one event (at most {MAX_PAYLOAD})")
+    return struct.pack("<I", len(payload)) + payload
+
+
+def decode(payload: bytes) -> tuple[Event, int]:
+    """The event in a frame's payload, and the number of the subscription it was sent for (0: it was an answer)."""
+    try:
+        keys = msgpack.unpackb(payload, raw=False)
+        version, type_name = keys.pop("v"), keys.pop("type")
+    except (ValueError, KeyError, AttributeError, msgpack.UnpackException) as error:
+        raise BusError(f"the daemon sent a frame that is no event ({error!r}); is it another version?") from error
+    if version != VERSION:
+        raise BusError(f"the daemon speaks version {version} of the bus and this tool version {VERSION}: update one")
+    number = keys.pop("subscription", 0)
+    own = {} if type_name not in OWN_APPLICATION else {"application": keys.get("application", "")}
+    origin = {key: keys.pop(key) for key in ORIGIN_KEYS if key in keys}
+    fields = keys["properties"] if isinstance(keys.get("properties"), dict) else {**own, **keys}
+    return Event(type=type_name, fields=fields, **origin), number
+
+
+class Subscription:
+    """The events that match a filter, in the order in which they came. Iterating ends when the daemon goes."""
+
+    def __init__(self, bus: Bus, number: int, filter_text: str) -> None:
+        self.filter = filter_text
+        self._bus = bus
+        self._number = number
+        self._events: deque[Event] = deque()
+
+    def wait(self, timeout: float | None = None) -> Event | None:
+        """The next event; None where none came within `timeout` seconds (None: wait for ever)."""
+        self._bus._pump_until(lambda: bool(self._events), timeout)
+        return self._events.popleft() if self._events else None
+
+    def test(self) -> Event | None:
+        """The next event if one has come already; does not wait."""
+        return self.wait(0)
+
+    def close(self) -> None:
+        """No more of these events. What was not fetched is dropped."""
+        self._bus._unsubscribe(self._number)
+        self._events.clear()
+
+    def __iter__(self) -> Iterator[Event]:
+        with contextlib.suppress(ConnectionEndedError):
+            while (event := self.wait()) is not None:
+                yield event
+
+
+class ConnectionEndedError(BusError):
+    """The daemon closed the connection."""
+
+
+class Bus:
+    """A connection to hocketd. Use `Bus.connect()`."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._received = bytearray()
+        self._answers: deque[Event] = deque()
+        self._subscriptions: dict[int, Subscription] = {}
+        self._by_filter: dict[str, Subscription] = {}
+        self._next = 1
+
+    @classmethod
+    def connect(cls, path: Path | str | None = None, timeout: float = 5.0) -> Bus:
+        """Connect to the daemon at `path` (default: this user's, or that of the surrounding job).
+
+        Raises NoDaemonError where nobody listens and BusError where socket or daemon belong to somebody else.
+        """
+        where = Path(path) if path else paths.socket_path()
+        try:
+            _check_owner(where.stat().st_uid, f"the socket {where}")
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+            connection.settimeout(timeout)
+            connection.connect(str(where))
+        except (FileNotFoundError, ConnectionRefusedError) as error:
+            raise NoDaemonError(f"no hocketd listens at {where}; start one with 'hocket daemon start'") from error
+        except OSError as error:
+            raise BusError(f"cannot connect to hocketd at {where}: {error.strerror or error}") from error
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        _check_owner(struct.unpack("3i", credentials)[1], f"the daemon at {where}")
+        return cls(connection)
+
+    def publish(self, type_name: str, properties: Mapping[str, Value] | None = None, /, **more: Value) -> None:
+        """Publish an event of one's own: any type name that hocket does not use itself, any properties."""
+        self._send(encode(type_name, {"properties": {**(properties or {}), **more}}))
+
+    def send(self, type_name: str, /, **fields: Value) -> None:
+        """Send one of hocket's own events, its fields by key (src/event/fields.hpp), e.g. send("SET_POLICY", …)."""
+        self._send(encode(type_name, fields))
+
+    def subscribe(self, filter_text: str = "") -> Subscription:
+        """The events that match, from now on.
+
+        A filter is `[TYPE] {KEY OP VALUE}` with OP one of = != < <= > >= and no space around it; a value with spaces
+        stands in double quotes; "" is everything. Raises BusError where the daemon does not understand it.
+        """
+        subscription = Subscription(self, self._next, filter_text)
+        self._subscriptions[self._next] = subscription
+        self._next += 1
+        self._send(encode("SUBSCRIBE", {"subscription": subscription._number, "filter": filter_text}))
+        try:
+            self.list()  # its answer comes after a refusal: afterwards we know
+        except BusError:
+            del self._subscriptions[subscription._number]
+            raise
+        return subscription
+
+    def wait(self, filter_text: str, timeout: float | None = None) -> Event | None:
+        """The next event that matches; None after `timeout` seconds. The first call for a filter subscribes to it."""
+        return self._subscribed(filter_text).wait(timeout)
+
+    def test(self, filter_text: str) -> Event | None:
+        """Like wait(), but never waits: an event that came since the first call for this filter, or None."""
+        return self._subscribed(filter_text).test()
+
+    def list(self, timeout: float = 5.0) -> Listing:
+        """The applications that run, and the daemon."""
+        self._answers.clear()
+        self._send(encode("LIST", {}))
+        applications: list[dict[str, Any]] = []
+        while (answer := self.answer(timeout)) is not None:
+            if answer.type == "APPLICATION":
+                applications.append(dict(answer.fields))
+            elif answer.type == "DAEMON":
+                return Listing(applications, dict(answer.fields))
+        raise BusError(f"hocketd did not answer within {timeout:g} s; is it stopped? see 'hocket daemon status'")
+
+    def answer(self, timeout: float | None = None) -> Event | None:
+        """The next event that was sent to this client itself, not for a subscription. A refusal raises BusError."""
+        self._pump_until(lambda: bool(self._answers), timeout)
+        answer = self._answers.popleft() if self._answers else None
+        if answer is not None and answer.type == "REFUSED":
+            raise BusError(str(answer.get("text", "the daemon refused")))
+        return answer
+
+    def fileno(self) -> int:
+        """For select(): readable when events may have come."""
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def __enter__(self) -> Bus:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _subscribed(self, filter_text: str) -> Subscription:
+        if filter_text not in self._by_filter:
+            self._by_filter[filter_text] = self.subscribe(filter_text)
+        return self._by_filter[filter_text]
+
+    def _unsubscribe(self, number: int) -> None:
+        gone = self._subscriptions.pop(number, None)
+        if gone is None:
+            return
+        if self._by_filter.get(gone.filter) is gone:
+            del self._by_filter[gone.filter]
+        self._send(encode("UNSUBSCRIBE", {"subscription": number}))
+
+    def _send(self, frame: bytes) -> None:
+        try:
+            self._socket.settimeout(5.0)
+            self._socket.sendall(frame)
+        except TimeoutError as error:
+            raise BusError("hocketd takes nothing in for 5 s; is it stopped? see 'hocket daemon status'") from error
+        except OSError as error:
+            raise ConnectionEndedError(f"the connection to hocketd has ended ({error.strerror or error})") from error
+
+    def _pump_until(self, done: Any, timeout: float | None) -> None:
+        """Take frames in until `done()` or the time is over; at least what has come already."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not done():
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if not self._receive(left):
+                return
+
+    def _receive(self, timeout: float | None) -> bool:
+        """Take in what the socket has, waiting for it for `timeout` seconds. False: nothing came."""
+        self._socket.settimeout(timeout)
+        try:
+            chunk = self._socket.recv(1 << 16)
+        except (TimeoutError, BlockingIOError):
+            return False
+        except OSError as error:
+            raise ConnectionEndedError(f"the connection to hocketd has ended ({error.strerror or error})") from error
+        if not chunk:
+            raise ConnectionEndedError("hocketd closed the connection; its log is hocketd.log in the runtime directory")
+        self._received += chunk
+        self._sort_frames()
+        return True
+
+    def _sort_frames(self) -> None:
+        while len(self._received) >= 4:
+            length = struct.unpack_from("<I", self._received)[0]
+            if length > MAX_PAYLOAD:
+                raise BusError(f"the daemon sent a frame of {length} bytes (at most {MAX_PAYLOAD}); is it hocketd?")
+            if len(self._received) < 4 + length:
+                return
+            event, number = decode(bytes(self._received[4 : 4 + length]))
+            del self._received[: 4 + length]
+            if number == 0:
+                self._answers.append(event)
+            elif number in self._subscriptions:
+                self._subscriptions[number]._events.append(event)
+
+
+def _check_owner(uid: int, what: str) -> None:
+    if uid not in (os.getuid(), 0):
+        raise BusError(f"{what} belongs to user {uid}, not to user {os.getuid()} or root; not used. Set HOCKET_DIR")

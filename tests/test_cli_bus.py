@@ -1,0 +1,124 @@
+"""hocket.bus against a stand-in for the daemon; tests of both together are in test_cli_daemon.py."""
+
+from __future__ import annotations
+
+import os
+import struct
+
+import pytest
+from cli_fake_agent import FakeAgent, frame
+from hocket import bus as bus_module
+from hocket.bus import Bus, BusError, ConnectionEndedError, NoDaemonError
+
+pytestmark = pytest.mark.timeout(20)
+
+
+@pytest.fixture
+def agent(tmp_path):
+    agent = FakeAgent(tmp_path / "hocketd.sock")
+    yield agent
+    agent.close()
+
+
+@pytest.fixture
+def bus(agent, tmp_path):
+    with Bus.connect(tmp_path / "hocketd.sock") as connected:
+        yield connected
+
+
+def test_publishes_and_receives_its_own_event(bus):
+    subscription = bus.subscribe("SLOW_IO_SERVER")
+    bus.publish("OTHER", server="s0")
+    bus.publish("SLOW_IO_SERVER", {"server": "s1"}, load=0.5)
+    event = subscription.wait(timeout=5)
+    assert (event.type, event["server"], event["load"], event.node) == ("SLOW_IO_SERVER", "s1", 0.5, "node1")
+    assert subscription.test() is None
+
+
+def test_wait_gives_up_after_its_time(bus):
+    assert bus.wait("GRANT_IO", timeout=0.05) is None
+
+
+def test_test_finds_what_came_since_its_first_call(bus):
+    assert bus.test("PING") is None
+    bus.publish("PING", number=1)
+    bus.list()
+    assert bus.test("PING")["number"] == 1
+    assert bus.test("PING") is None
+
+
+def test_splits_joins_and_sorts_frames(agent, bus):
+    first, second = bus.subscribe("A"), bus.subscribe("B")
+    data = b"".join(
+        frame({"type": kind, "subscription": number, "time_ns": at, "request": at})
+        for at, (kind, number) in enumerate([("A", 1), ("B", 2), ("A", 1)])
+    )
+    for at in range(0, len(data), 7):
+        agent.raw(data[at : at + 7])
+    assert [first.wait(5)["request"], first.wait(5)["request"], second.wait(5)["request"]] == [0, 2, 1]
+
+
+def test_lists_applications_and_daemon(agent, bus):
+    agent.applications = [{"application": "jacobi", "state": "io"}, {"application": "cg", "state": "waiting"}]
+    listing = bus.list()
+    assert [a["application"] for a in listing.applications] == ["jacobi", "cg"]
+    assert listing.daemon["policy"] == "fcfs"
+
+
+def test_closed_subscription_gets_nothing_more(agent, bus):
+    subscription = bus.subscribe("PING")
+    bus.publish("PING")
+    subscription.close()
+    bus.publish("PING")
+    bus.list()
+    assert subscription.test() is None
+    assert [keys["type"] for keys in agent.received][-3:] == ["UNSUBSCRIBE", "PING", "LIST"]
+
+
+def test_refused_filter_says_why(bus):
+    with pytest.raises(BusError, match="'BAD' is no condition"):
+        bus.subscribe("BAD")
+    assert bus.subscribe("").test() is None  # the connection stands
+
+
+def test_iteration_ends_when_the_daemon_goes(agent, bus):
+    subscription = bus.subscribe("")
+    bus.publish("LAST")
+    assert subscription.wait(5).type == "LAST"
+    agent.hang_up()
+    assert list(subscription) == []
+    with pytest.raises(ConnectionEndedError):
+        bus.list()
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (struct.pack("<I", 65537), "frame of 65537 bytes"),
+        (struct.pack("<I", 3) + b"\xc1\xc1\xc1", "no event"),
+        (frame({"v": 2, "type": "X"}), "version 2"),
+        (struct.pack("<I", 1) + b"\x05", "no event"),
+    ],
+)
+def test_refuses_a_malformed_frame(agent, bus, data, message):
+    agent.raw(data)
+    with pytest.raises(BusError, match=message):
+        bus.answer(timeout=5)
+
+
+def test_refuses_to_send_too_much(bus):
+    with pytest.raises(BusError, match="too many"):
+        bus.publish("X", text="x" * 65536)
+
+
+def test_says_where_no_daemon_listens(tmp_path):
+    with pytest.raises(NoDaemonError, match="hocket daemon start"):
+        Bus.connect(tmp_path / "hocketd.sock")
+
+
+def test_leaves_a_socket_of_somebody_else_alone(agent, tmp_path, monkeypatch):
+    monkeypatch.setattr(bus_module.os, "getuid", lambda: 12345)
+    if tmp_path.stat().st_uid == 0:  # root's would be fine: make it another's
+        os.chown(tmp_path / "hocketd.sock", 4242, -1)
+    with pytest.raises(BusError, match="belongs to user"):
+        Bus.connect(tmp_path / "hocketd.sock")
