@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -215,6 +216,12 @@ struct Daemon {
   Time now{};
 };
 
+// Events that matched a subscription of this member and were left out because it did not read fast enough.
+struct EventsLost {
+  static constexpr std::string_view name = "EVENTS_LOST";
+  std::int64_t events = 0;  // since the last such report
+};
+
 // An event of somebody else's: any type name that hocket does not use itself, any properties.
 struct User {
   static constexpr std::string_view name = "USER";
@@ -222,8 +229,9 @@ struct User {
   Properties properties;
 };
 
-using Body = std::variant<Hello, StartIo, FinishIo, RenewIo, IoPhase, Bye, Lost, Tick, SetPolicy, Welcome, QueuedIo,
-                          GrantIo, LeaseExpired, Refused, Subscribe, Unsubscribe, List, Application, Daemon, User>;
+using Body =
+    std::variant<Hello, StartIo, FinishIo, RenewIo, IoPhase, Bye, Lost, Tick, SetPolicy, Welcome, QueuedIo, GrantIo,
+                 LeaseExpired, Refused, Subscribe, Unsubscribe, List, Application, Daemon, EventsLost, User>;
 
 // Who published an event. Stamped by the node agent (the kernel tells it who is calling), never believed from a client.
 struct Origin {
@@ -240,5 +248,8 @@ struct Event {
 
 // The type name of an event: `name` of its struct, or what its publisher called it.
 std::string_view type_name(const Body& body);
+
+// An event of the type of that name with every field at its default; nothing for names that are not hocket's own.
+std::optional<Body> make_body(std::string_view type);
 
 }  // namespace hocket::event

@@ -181,6 +181,11 @@ void fields(E& e, V&& visit) {
   visit("now_ns", e.now);
 }
 
+template <Of<EventsLost> E, class V>
+void fields(E& e, V&& visit) {
+  visit("events", e.events);
+}
+
 template <Of<User> E, class V>
 void fields(E& e, V&& visit) {
   visit("properties", e.properties);

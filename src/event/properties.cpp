@@ -38,6 +38,24 @@ Properties properties_of(const Event& event) {
   return out;
 }
 
+Status check(const User& user) {
+  constexpr std::size_t longest_type = 128;
+  if (user.type.empty()) return Error{"an event needs a type name; give it one that hocket does not use itself"};
+  if (user.type.size() > longest_type) {
+    return Error{"the type name '" + user.type.substr(0, 32) + "…' is longer than 128 bytes; shorten it"};
+  }
+  if (make_body(user.type)) {
+    return Error{"the type name '" + user.type + "' is one of hocket's own; choose another"};
+  }
+  for (const auto& [key, value] : user.properties) {
+    for (const char* own : {"type", "time_ns", "node", "application", "member"}) {
+      if (key != own) continue;
+      return Error{"the property '" + key + "' of '" + user.type + "' is stamped by hocket itself; rename it"};
+    }
+  }
+  return success();
+}
+
 const Value* find(const Properties& properties, std::string_view key) {
   for (auto it = properties.rbegin(); it != properties.rend(); ++it) {
     if (it->first == key) return &it->second;

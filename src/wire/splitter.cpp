@@ -1,0 +1,40 @@
+#include <algorithm>
+#include <cstring>
+
+#include "wire/frame.hpp"
+
+namespace hocket::wire {
+namespace {
+
+constexpr std::size_t header_bytes = 4;
+constexpr std::size_t least_space_bytes = 4096;
+
+}  // namespace
+
+Splitter::Space Splitter::space() {
+  if (begin_ > 0) {
+    std::memmove(bytes_.data(), bytes_.data() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  if (bytes_.size() - end_ < least_space_bytes) bytes_.resize(std::max(2 * bytes_.size(), end_ + least_space_bytes));
+  return {bytes_.data() + end_, bytes_.size() - end_};
+}
+
+Result<std::optional<std::string_view>> Splitter::next() {
+  if (end_ - begin_ < header_bytes) return std::optional<std::string_view>{};
+  std::size_t length = 0;
+  for (std::size_t i = header_bytes; i-- > 0;) {
+    length = length << 8U | static_cast<unsigned char>(bytes_[begin_ + i]);
+  }
+  if (length == 0 || length > max_payload_bytes) {
+    return Error{"a frame of " + std::to_string(length) + " bytes was announced; frames have 1 to " +
+                 std::to_string(max_payload_bytes)};
+  }
+  if (end_ - begin_ - header_bytes < length) return std::optional<std::string_view>{};
+  const std::string_view payload{bytes_.data() + begin_ + header_bytes, length};
+  begin_ += header_bytes + length;
+  return std::optional{payload};
+}
+
+}  // namespace hocket::wire
