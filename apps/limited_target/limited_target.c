@@ -1,0 +1,198 @@
+// A storage device of a stated bandwidth, for demonstrations on machines whose storage is too fast or too noisy.
+//
+// Preloaded (LD_PRELOAD=liblimited_target.so) it lets write, writev, pwrite, pwritev and their 64-bit names, on files
+// under $HOCKET_LIMIT_DIR only, take as long as one device of $HOCKET_LIMIT_BYTES_PER_S would need that all processes
+// share. The bytes are really written, by the next library's function; what is left of the time is slept. fsync and
+// reads pass through. Not seen: stdio, mmap, io_uring, copy_file_range, asynchronous I/O.
+//
+// How: a write is cut into grains; each grain claims the device's next free time from a clock in a file in the limited
+// directory that all processes map. A writer has one grain out at a time, so that n writers take turns by grains and
+// each gets 1/n of the bandwidth. There is no lock: a writer that dies leaves at most one claimed grain behind.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+static const size_t kGrainBytes = 256 * 1024;
+static const int64_t kMaxPacedBytesPerS = INT64_C(1) << 40;
+// A grain that is claimed a little late starts where the one before ended: the time that a writer needs to wake up does
+// not idle the device. An idle device thereby takes its first kSlackNs of work at once.
+static const int64_t kSlackNs = 10 * 1000 * 1000;
+// No queue is this long (4 grains a second at the least bandwidth): the clock is from before a restart of the machine.
+static const int64_t kStaleNs = INT64_C(300) * 1000 * 1000 * 1000;
+static const int64_t kMinBytesPerS = 1000 * 1000;
+
+static char limited_dir[PATH_MAX];  // with a slash at the end; "": nothing is limited
+static dev_t limited_device;
+static int64_t bytes_per_s;
+static _Atomic int64_t* device_free_ns;  // CLOCK_MONOTONIC when the device has done all claimed grains; shared
+
+static ssize_t (*next_write)(int, const void*, size_t);
+static ssize_t (*next_pwrite)(int, const void*, size_t, off_t);
+static ssize_t (*next_writev)(int, const struct iovec*, int);
+static ssize_t (*next_pwritev)(int, const struct iovec*, int, off_t);
+
+// ---- settings ------------------------------------------------------------------------------------------------------
+
+// A measurement that is silently not limited would lie: a bad setting ends the program before it starts.
+static void refuse(const char* what, const char* value, const char* advice) {
+  fprintf(stderr, "limited_target: %s '%s': %s\n", what, value, advice);
+  _exit(2);
+}
+
+static void read_settings(const char* dir) {
+  const char* rate = getenv("HOCKET_LIMIT_BYTES_PER_S");
+  char* end = NULL;
+  struct stat status;
+  bytes_per_s = rate ? strtoll(rate, &end, 10) : 0;
+  if (!rate || *end || bytes_per_s < kMinBytesPerS || bytes_per_s > kMaxPacedBytesPerS)
+    refuse("HOCKET_LIMIT_BYTES_PER_S", rate ? rate : "", "give a whole number of bytes per second, 1000000 or more");
+  if (!realpath(dir, limited_dir) || stat(limited_dir, &status) < 0 || !S_ISDIR(status.st_mode))
+    refuse("HOCKET_LIMIT_DIR", dir, "not a directory: make it first");
+  if (strlen(limited_dir) + 32 > sizeof limited_dir) refuse("HOCKET_LIMIT_DIR", dir, "the path is too long");
+  limited_device = status.st_dev;
+}
+
+static void map_clock(void) {
+  char path[PATH_MAX + 32];
+  snprintf(path, sizeof path, "%s/.device-clock", limited_dir);
+  int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0 || ftruncate(fd, 4096) < 0) refuse("the clock file", path, strerror(errno));
+  void* map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (map == MAP_FAILED) refuse("the clock file", path, strerror(errno));
+  close(fd);
+  device_free_ns = map;
+}
+
+static void find_next(void) {
+  *(void**)&next_pwritev = dlsym(RTLD_NEXT, "pwritev");
+  *(void**)&next_writev = dlsym(RTLD_NEXT, "writev");
+  *(void**)&next_pwrite = dlsym(RTLD_NEXT, "pwrite");
+  *(void**)&next_write = dlsym(RTLD_NEXT, "write");
+}
+
+__attribute__((constructor)) static void start(void) {
+  const char* dir = getenv("HOCKET_LIMIT_DIR");
+  find_next();
+  if (!dir) return;
+  read_settings(dir);
+  map_clock();
+  strcat(limited_dir, "/");
+}
+
+// ---- the device ----------------------------------------------------------------------------------------------------
+
+static int64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+// Claims the device for `bytes`; returns when it will have taken them.
+static int64_t claim(size_t bytes) {
+  int64_t cost = (int64_t)((double)bytes * 1e9 / (double)bytes_per_s);
+  int64_t seen = atomic_load(device_free_ns), end;
+  do {
+    int64_t now = now_ns(), begin = seen;
+    if (begin < now - kSlackNs) begin = now - kSlackNs;
+    if (begin > now + kStaleNs) begin = now;
+    end = begin + cost;
+  } while (!atomic_compare_exchange_weak(device_free_ns, &seen, end));
+  return end;
+}
+
+static void sleep_until(int64_t ns) {
+  struct timespec t = {ns / 1000000000, ns % 1000000000};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) continue;
+}
+
+static int is_limited(int fd) {
+  char link[64], path[PATH_MAX];
+  struct stat status;
+  int was = errno, limited = 0;
+  if (limited_dir[0] && device_free_ns && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+      status.st_dev == limited_device) {
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    limited = length > 0 && strncmp(path, limited_dir, strlen(limited_dir)) == 0;
+  }
+  errno = was;
+  return limited;
+}
+
+// Where a grain goes: at an offset, or (-1) at the file's pointer.
+static ssize_t write_grain(int fd, const char* data, size_t bytes, off_t at) {
+  int64_t end = claim(bytes);
+  ssize_t written = at < 0 ? next_write(fd, data, bytes) : next_pwrite(fd, data, bytes, at);
+  int was = errno;
+  if (written > 0) sleep_until(end);
+  errno = was;
+  return written;
+}
+
+// Like write and pwrite: what was written before an error counts, the error comes at the next call.
+static ssize_t write_limited(int fd, const char* data, size_t bytes, off_t at) {
+  size_t done = 0;
+  do {
+    size_t grain = bytes - done < kGrainBytes ? bytes - done : kGrainBytes;
+    ssize_t written = write_grain(fd, data + done, grain, at < 0 ? -1 : at + (off_t)done);
+    if (written < 0) return done ? (ssize_t)done : -1;
+    done += (size_t)written;
+    if ((size_t)written < grain) break;
+  } while (done < bytes);
+  return (ssize_t)done;
+}
+
+static ssize_t writev_limited(int fd, const struct iovec* pieces, int count, off_t at) {
+  size_t done = 0;
+  for (int i = 0; i < count; i++) {
+    if (pieces[i].iov_len == 0) continue;
+    ssize_t written = write_limited(fd, pieces[i].iov_base, pieces[i].iov_len, at < 0 ? -1 : at + (off_t)done);
+    if (written < 0) return done ? (ssize_t)done : -1;
+    done += (size_t)written;
+    if ((size_t)written < pieces[i].iov_len) break;
+  }
+  return (ssize_t)done;
+}
+
+// ---- what is wrapped -----------------------------------------------------------------------------------------------
+
+EXPORT ssize_t write(int fd, const void* data, size_t bytes) {
+  if (!next_write) find_next();
+  return is_limited(fd) ? write_limited(fd, data, bytes, -1) : next_write(fd, data, bytes);
+}
+
+EXPORT ssize_t pwrite(int fd, const void* data, size_t bytes, off_t at) {
+  if (!next_pwrite) find_next();
+  return at >= 0 && is_limited(fd) ? write_limited(fd, data, bytes, at) : next_pwrite(fd, data, bytes, at);
+}
+
+EXPORT ssize_t writev(int fd, const struct iovec* pieces, int count) {
+  if (!next_writev) find_next();
+  return is_limited(fd) ? writev_limited(fd, pieces, count, -1) : next_writev(fd, pieces, count);
+}
+
+EXPORT ssize_t pwritev(int fd, const struct iovec* pieces, int count, off_t at) {
+  if (!next_pwritev) find_next();
+  return at >= 0 && is_limited(fd) ? writev_limited(fd, pieces, count, at) : next_pwritev(fd, pieces, count, at);
+}
+
+// off_t has 64 bits here: the 64-bit names are the same functions.
+_Static_assert(sizeof(off_t) == 8, "built with 64-bit file offsets");
+EXPORT ssize_t pwrite64(int fd, const void* data, size_t bytes, off64_t at) { return pwrite(fd, data, bytes, at); }
+EXPORT ssize_t pwritev64(int fd, const struct iovec* pieces, int count, off64_t at) {
+  return pwritev(fd, pieces, count, at);
+}
