@@ -33,7 +33,7 @@ from hocket.errors import HocketError
 
 VERSION = 1
 MAX_PAYLOAD = 64 * 1024
-ORIGIN_KEYS = ("time_ns", "node", "application", "member", "subscription")
+ORIGIN_KEYS = ("time_ns", "node", "application", "member")
 # Types whose own field is called "application": there it is not the origin's.
 OWN_APPLICATION = ("APPLICATION",)
 
@@ -91,20 +91,28 @@ def encode(type_name: str, fields: Mapping[str, Any]) -> bytes:
     return struct.pack("<I", len(payload)) + payload
 
 
+def make_event(type_name: str, keys: Mapping[str, Any]) -> Event:
+    """The event that a frame's map or a trace's line holds: origin and own fields, flat, in `keys`."""
+    fields = {key: value for key, value in keys.items() if key not in ORIGIN_KEYS}
+    if isinstance(fields.get("properties"), dict):  # an event of somebody else's
+        fields = fields["properties"]
+    origin = {key: keys[key] for key in ORIGIN_KEYS if key in keys}
+    if type_name in OWN_APPLICATION:
+        fields["application"] = origin.pop("application", "")
+    return Event(type_name, fields, **origin)
+
+
 def decode(payload: bytes) -> tuple[Event, int]:
     """The event in a frame's payload, and the number of the subscription it was sent for (0: it was an answer)."""
     try:
         keys = msgpack.unpackb(payload, raw=False)
         version, type_name = keys.pop("v"), keys.pop("type")
-    except (ValueError, KeyError, AttributeError, msgpack.UnpackException) as error:
+    except (ValueError, KeyError, AttributeError, TypeError, msgpack.UnpackException) as error:
         raise BusError(f"the daemon sent a frame that is no event ({error!r}); is it another version?") from error
     if version != VERSION:
         raise BusError(f"the daemon speaks version {version} of the bus and this tool version {VERSION}: update one")
     number = keys.pop("subscription", 0)
-    own = {} if type_name not in OWN_APPLICATION else {"application": keys.get("application", "")}
-    origin = {key: keys.pop(key) for key in ORIGIN_KEYS if key in keys}
-    fields = keys["properties"] if isinstance(keys.get("properties"), dict) else {**own, **keys}
-    return Event(type=type_name, fields=fields, **origin), number
+    return make_event(type_name, keys), number
 
 
 class Subscription:

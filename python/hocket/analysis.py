@@ -1,0 +1,311 @@
+"""From the events of a trace, or of the live bus, to what each application did when.
+
+The one analysis that the report, the live view, the exports and the demo share. Feed it events in their order; it
+keeps, for each application, its I/O operations, its I/O phases and the intervals in which it computed, waited and did
+I/O. START_IO → GRANT_IO is waiting, GRANT_IO → FINISH_IO is I/O; I/O that asks for no grant is known by its IO_PHASE.
+
+Times are nanoseconds of the node's clock; figures for people are seconds and end in `_s`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from hocket.bus import Event
+from hocket.lanes import IO, WAITING, Interval, overlaps, overlay
+from hocket.trace import Trace
+
+
+@dataclass
+class Operation:
+    """One I/O operation that asked for a grant. Times are None where it did not come so far."""
+
+    member: int
+    request: int
+    asked_ns: int
+    target: str = ""
+    file: str = ""
+    routine: str = ""
+    bytes: int = 0
+    granted_ns: int | None = None
+    finished_ns: int | None = None
+    io_ns: int = 0
+
+    def parts(self, now_ns: int) -> Iterator[Interval]:
+        """Its waiting and its I/O. One that went on without a grant did its I/O in the `io_ns` before its end."""
+        end = self.finished_ns if self.finished_ns is not None else now_ns
+        begin = self.granted_ns
+        if begin is None:
+            begin = max(self.asked_ns, end - self.io_ns)
+        if begin > self.asked_ns:
+            yield Interval(WAITING, self.asked_ns, begin)
+        if end > begin:
+            yield Interval(IO, begin, end)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """An I/O phase as the monitor of `member` reported it (IO_PHASE)."""
+
+    member: int
+    index: int
+    start_ns: int
+    end_ns: int
+    io_ns: int
+    wait_ns: int
+    cpu_ns: int
+    comm_ns: int
+    operations: int
+    bytes_read: int
+    bytes_written: int
+    target: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the coordinator told an application: "granted", "queued" (`behind` whom), "lease expired" or "refused"."""
+
+    time_ns: int
+    application: str
+    kind: str
+    behind: str = ""
+    waited_ns: int = 0
+    target: str = ""
+
+
+@dataclass
+class Application:
+    """One application: every process of one `hocket run`."""
+
+    name: str
+    app: int = 0
+    job: str = ""
+    program: str = ""
+    mpi: str = ""
+    processes: int = 0
+    start_ns: int = 0
+    end_ns: int | None = None  # None: it still ran when the events ended
+    lost: str = ""  # why, where it did not leave in order
+    open_members: set[int] = field(default_factory=set)
+    operations: list[Operation] = field(default_factory=list)
+    phases: list[Phase] = field(default_factory=list)
+    sums: Counter[str] = field(default_factory=Counter)  # of its members' BYE: cpu_ns, comm_ns, io_ns, …
+    latest: dict[tuple[int, int], Operation] = field(default_factory=dict, repr=False)
+
+    def intervals(self, now_ns: int, from_ns: int | None = None) -> list[Interval]:
+        """What it did from `from_ns` (default: its start) to its end or `now_ns`, without gaps or overlaps."""
+        start = max(self.start_ns, from_ns) if from_ns is not None else self.start_ns
+        end = self.end_ns if self.end_ns is not None else now_ns
+        busy = [part for operation in self.operations for part in operation.parts(end)]
+        asked = [(operation.asked_ns, operation.member) for operation in self.operations]
+        busy += [Interval(IO, phase.start_ns, phase.end_ns) for phase in self.phases if not _is_covered(phase, asked)]
+        return list(overlay(busy, start, end))
+
+    def io_s(self) -> float:
+        """Time in I/O operations, waits left out: what the monitor measured, else what the operations said."""
+        phases = sum(phase.io_ns for phase in self.phases)
+        return (phases or sum(operation.io_ns for operation in self.operations)) / 1e9
+
+    def wait_s(self, now_ns: int) -> float:
+        """Time waited for grants."""
+        end = self.end_ns if self.end_ns is not None else now_ns
+        parts = (part for operation in self.operations for part in operation.parts(end))
+        return sum(part.seconds for part in parts if part.kind == WAITING)
+
+    def total_s(self, now_ns: int) -> float:
+        """From its first HELLO to its last BYE."""
+        return ((self.end_ns if self.end_ns is not None else now_ns) - self.start_ns) / 1e9
+
+    def bytes(self, direction: str) -> int:
+        """`direction`: "read" or "written". Of all its processes once it has left, else of those that reported."""
+        key = f"bytes_{direction}"
+        return self.sums[key] or sum(getattr(phase, key) for phase in self.phases)
+
+    def forget_before(self, time_ns: int) -> None:
+        """Drop what ended before `time_ns`: a live view keeps only what it shows."""
+        self.operations = [o for o in self.operations if o.finished_ns is None or o.finished_ns >= time_ns]
+        self.phases = [phase for phase in self.phases if phase.end_ns >= time_ns]
+
+
+def _is_covered(phase: Phase, asked: list[tuple[int, int]]) -> bool:
+    """The phase's operations asked for grants, so they tell more than it does."""
+    return any(member == phase.member and phase.start_ns <= time <= phase.end_ns for time, member in asked)
+
+
+class Analysis:
+    """The applications that the events fed so far tell of, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.applications: list[Application] = []
+        self.decisions: list[Decision] = []
+        self.policy = ""
+        self.now_ns = 0
+        self._asked: dict[int, Event] = {}  # member → its HELLO, until WELCOME
+        self._of_member: dict[int, Application] = {}
+        self._last: dict[str, Decision] = {}  # by application
+
+    def feed(self, event: Event) -> None:
+        """Take one event or command in. Types that it does not know are ignored."""
+        self.now_ns = max(self.now_ns, event.time_ns)
+        handler = getattr(self, f"_on_{event.type.lower()}", None)
+        if handler:
+            handler(event)
+
+    def named(self, name: str) -> Application:
+        """The application that goes by this name (the last one). Raises KeyError."""
+        for application in reversed(self.applications):
+            if application.name == name:
+                return application
+        raise KeyError(name)
+
+    def overlaps(self) -> list[Interval]:
+        """Where two or more applications did I/O at once."""
+        return overlaps([application.intervals(self.now_ns) for application in self.applications])
+
+    def _application(self, event: Event) -> Application | None:
+        """Whose event it is; None for tools. One that was there before we listened is found by its name."""
+        if event.member in self._of_member:
+            return self._of_member[event.member]
+        if not event.application:
+            return None
+        for application in reversed(self.applications):
+            if application.name == event.application and application.end_ns is None:
+                break
+        else:
+            application = Application(event.application, start_ns=event.time_ns)
+            self.applications.append(application)
+        self._join(application, event.member)
+        return application
+
+    def _join(self, application: Application, member: int) -> None:
+        self._of_member[member] = application
+        application.open_members.add(member)
+
+    def _on_hello(self, event: Event) -> None:
+        self._asked[event.member] = event
+
+    def _on_welcome(self, event: Event) -> None:
+        self.policy = event.get("policy", self.policy)
+        hello = self._asked.pop(event.member, None)
+        if hello is None or not hello.get("job"):
+            return
+        app = event.get("app", 0)
+        application = next((a for a in self.applications if a.app == app and a.job == hello["job"]), None)
+        if application is None:
+            application = Application(
+                name=event.get("application_given", event.application),
+                app=app,
+                job=hello["job"],
+                program=hello.get("program", ""),
+                mpi=hello.get("mpi", ""),
+                start_ns=hello.time_ns,
+            )
+            self.applications.append(application)
+        application.processes += hello.get("processes", 0)
+        application.end_ns = None
+        self._join(application, event.member)
+
+    def _on_start_io(self, event: Event) -> None:
+        if application := self._application(event):
+            operation = Operation(
+                member=event.member,
+                request=event.get("request", 0),
+                asked_ns=event.time_ns,
+                target=event.get("target", ""),
+                file=event.get("file", ""),
+                routine=event.get("operation", ""),
+                bytes=event.get("bytes", 0),
+            )
+            application.operations.append(operation)
+            application.latest[event.member, operation.request] = operation
+
+    def _on_queued_io(self, event: Event) -> None:
+        if application := self._application(event):
+            operation = application.latest.get((event.member, event.get("request", 0)))
+            target = operation.target if operation else ""
+            self._decide(Decision(event.time_ns, application.name, "queued", event.get("behind", ""), target=target))
+
+    def _on_grant_io(self, event: Event) -> None:
+        if application := self._application(event):
+            operation = application.latest.get((event.member, event.get("request", 0)))
+            if operation and operation.granted_ns is None:
+                operation.granted_ns = event.time_ns
+            waited, target = event.get("waited_ns", 0), event.get("target", "")
+            self._decide(Decision(event.time_ns, application.name, "granted", "", waited, target))
+
+    def _decide(self, decision: Decision) -> None:
+        """Note it, but for the keep-alives of a wait, and a lease's end told to several, that are noted already."""
+        last = self._last.get(decision.application)
+        again = last is not None and (last.kind, last.behind) == (decision.kind, decision.behind)
+        if again and (decision.kind == "queued" or last.time_ns == decision.time_ns):
+            return
+        self._last[decision.application] = decision
+        self.decisions.append(decision)
+
+    def _on_finish_io(self, event: Event) -> None:
+        application = self._application(event)
+        operation = application and application.latest.pop((event.member, event.get("request", 0)), None)
+        if operation:
+            operation.finished_ns = event.time_ns
+            operation.io_ns = event.get("io_ns", 0)
+            operation.bytes = operation.bytes or event.get("bytes", 0)
+
+    def _on_lease_expired(self, event: Event) -> None:
+        holder = event.get("holder", event.application)
+        self._decide(Decision(event.time_ns, holder, "lease expired", target=event.get("target", "")))
+
+    def _on_refused(self, event: Event) -> None:
+        if event.application:
+            self._decide(Decision(event.time_ns, event.application, "refused", target=event.get("text", "")))
+
+    def _on_io_phase(self, event: Event) -> None:
+        if application := self._application(event):
+            keys = ("start_ns", "end_ns", "io_ns", "wait_ns", "cpu_ns", "comm_ns", "operations")
+            figures = {key: event.get(key, 0) for key in (*keys, "bytes_read", "bytes_written", "index")}
+            application.phases.append(Phase(member=event.member, target=event.get("target", ""), **figures))
+
+    def _on_bye(self, event: Event) -> None:
+        if application := self._application(event):
+            application.sums.update({key: value for key, value in event.fields.items() if isinstance(value, int)})
+            self._leave(application, event)
+
+    def _on_lost(self, event: Event) -> None:
+        if event.member not in self._of_member:
+            return
+        application = self._of_member[event.member]
+        if event.member in application.open_members:
+            application.lost = event.get("reason", "") or "connection lost"
+            self._leave(application, event)
+
+    def _leave(self, application: Application, event: Event) -> None:
+        application.open_members.discard(event.member)
+        for key in [key for key in application.latest if key[0] == event.member]:
+            application.latest.pop(key).finished_ns = event.time_ns
+        if not application.open_members:
+            application.end_ns = event.time_ns
+
+    def _on_set_policy(self, event: Event) -> None:
+        self.policy = event.get("access", self.policy)
+
+    def _on_application(self, event: Event) -> None:
+        """An answer to LIST: tells of those that came before we listened."""
+        if any(a.name == event["application"] and a.end_ns is None for a in self.applications):
+            return
+        known = ("job", "program", "mpi", "processes", "app")
+        fields = {key: event[key] for key in known if key in event.fields}
+        since = event.get("since_ns", event.time_ns) or event.time_ns
+        self.applications.append(Application(event["application"], start_ns=since, **fields))
+
+    def _on_daemon(self, event: Event) -> None:
+        self.policy = event.get("policy", self.policy)
+        self.now_ns = max(self.now_ns, event.get("now_ns", 0))
+
+
+def analyse(trace: Trace) -> Analysis:
+    """Everything that the trace holds."""
+    analysis = Analysis()
+    for event in trace.events:
+        analysis.feed(event)
+    return analysis

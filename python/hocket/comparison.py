@@ -1,0 +1,117 @@
+"""Runs of the same applications side by side: what sharing a target costs, and what taking turns costs.
+
+interference factor I     = T_io(together, uncoordinated) / T_io(alone)
+scheduling cost factor C  = (T_io + T_wait)(together, scheduled) / T_io(alone)          (CLARISSE, section V-C)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+from hocket.analysis import Analysis, analyse
+from hocket.errors import UsageError
+from hocket.trace import Trace, read_trace
+
+ALONE, UNCOORDINATED, SCHEDULED, OTHER = "alone", "uncoordinated", "scheduled", ""
+ROLES = (ALONE, UNCOORDINATED, SCHEDULED, OTHER)
+
+
+@dataclass
+class Run:
+    """Applications that ran together; or, for role ALONE, each by itself, one trace each.
+
+    `traces`: paths or traces already read. `role` says what the run stands for in the factors; OTHER is only shown.
+    """
+
+    label: str
+    traces: Sequence[Path | str | Trace]
+    role: str = OTHER
+    analyses: list[Analysis] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.role not in ROLES:
+            raise UsageError(f"run '{self.label}': role '{self.role}' is none of alone, uncoordinated, scheduled")
+        self.traces = [trace if isinstance(trace, Trace) else read_trace(trace) for trace in self.traces]
+        self.analyses = [analyse(trace) for trace in self.traces]
+
+
+@dataclass(frozen=True)
+class Row:
+    """The figures of one application in one run. A factor is None where the run is not of its role."""
+
+    application: str
+    run: str
+    role: str
+    processes: int
+    io_s: float
+    wait_s: float
+    total_s: float
+    phases: int
+    bytes_read: int
+    bytes_written: int
+    interference: float | None = None
+    cost: float | None = None
+
+
+def compare(runs: Sequence[Run]) -> list[Row]:
+    """A row for each application and run: by application, in the order of the runs."""
+    alone = _io_alone(run for run in runs if run.role == ALONE)
+    rows = [row for run in runs for row in _rows(run, alone)]
+    names = list(dict.fromkeys(row.application for row in rows))
+    return sorted(rows, key=lambda row: names.index(row.application))
+
+
+def _io_alone(runs: Iterable[Run]) -> dict[str, float]:
+    """T_io(alone) of each application: the median where it ran alone several times."""
+    times: dict[str, list[float]] = {}
+    for analysis in (analysis for run in runs for analysis in run.analyses):
+        for application in analysis.applications:
+            times.setdefault(application.name, []).append(application.io_s())
+    return {name: median(values) for name, values in times.items()}
+
+
+def _rows(run: Run, alone: dict[str, float]) -> Iterable[Row]:
+    for analysis in run.analyses:
+        for application in analysis.applications:
+            io_s, wait_s = application.io_s(), application.wait_s(analysis.now_ns)
+            reference = alone.get(application.name, 0.0)
+            yield Row(
+                application=application.name,
+                run=run.label,
+                role=run.role,
+                processes=application.processes,
+                io_s=io_s,
+                wait_s=wait_s,
+                total_s=application.total_s(analysis.now_ns),
+                phases=len(application.phases),
+                bytes_read=application.bytes("read"),
+                bytes_written=application.bytes("written"),
+                interference=io_s / reference if reference and run.role == UNCOORDINATED else None,
+                cost=(io_s + wait_s) / reference if reference and run.role == SCHEDULED else None,
+            )
+
+
+HEADINGS = ("application", "run", "I/O s", "waited s", "I", "C", "total s")
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """A row as people read it, under HEADINGS."""
+    factors = ["" if factor is None else f"{factor:.2f}" for factor in (row.interference, row.cost)]
+    return (row.application, row.run, f"{row.io_s:.2f}", f"{row.wait_s:.2f}", *factors, f"{row.total_s:.2f}")
+
+
+def text_table(rows: Sequence[Row]) -> str:
+    """The table for a terminal. An application's name stands only in its first row."""
+    lines = [HEADINGS, *(cells(row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
+    text, previous = [], ""
+    for line in lines:
+        name = "" if line[0] == previous else line[0]
+        previous = line[0]
+        numbers = "  ".join(cell.rjust(width) for cell, width in zip(line[2:], widths[2:], strict=True))
+        text.append(f"{name.ljust(widths[0])}  {line[1].ljust(widths[1])}  {numbers}")
+    rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
+    return "\n".join([text[0], rule, *text[1:]])

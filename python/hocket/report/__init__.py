@@ -1,0 +1,61 @@
+"""The report of one or several runs: one self-contained page, and its pictures as PNG.
+
+from hocket.report import Run, write_report
+
+write_report([Run("alone", ["a.jsonl", "b.jsonl"], role="alone"),
+              Run("together, uncoordinated", ["u.jsonl"], role="uncoordinated"),
+              Run("together, fcfs", ["f.jsonl"], role="scheduled")],
+             "demo-report", title="Two solvers share a file system", notes=["target limited to 24 MB/s"])
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hocket.comparison import Row, Run, compare, text_table
+from hocket.errors import HocketError
+from hocket.report.page import page
+from hocket.report.panels import axis_length_s, doing, panel_of
+
+__all__ = ["Report", "Row", "Run", "compare", "text_table", "write_report"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """Where the report was written. `pngs`: all runs in one picture first, then one for each run."""
+
+    html: Path
+    pngs: list[Path]
+
+
+def write_report(runs: Sequence[Run], out_dir: Path | str, title: str, notes: Sequence[str] = ()) -> Report:
+    """Write report.html, timeline.png and timeline-<run>.png to `out_dir`, which is made if need be.
+
+    `title` says what ran; `notes` what a reader must know about it, above all the target ("storage target limited to
+    24 MB/s"): they stand under the title and in the table's heading. Raises HocketError where no application is in
+    the traces and where the folder cannot be written.
+    """
+    from hocket.report.png import write_png  # matplotlib takes a second to load: only who draws pays it
+
+    length_s = axis_length_s(runs)
+    panels = [panel_of(run, length_s) for run in runs]
+    if not any(panel.lanes for panel in panels):
+        raise HocketError("no application in " + ", ".join(str(t.path) for run in runs for t in run.traces))
+    verb = doing(a for run in runs for analysis in run.analyses for a in analysis.applications)
+    out = Path(out_dir)
+    report = Report(out / "report.html", [out / "timeline.png"])
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        report.html.write_text(page(title, notes, runs, compare(runs), panels, length_s), encoding="utf-8")
+        noted = f" ({'; '.join(notes)})" if notes else ""
+        write_png(panels, length_s, title + noted, verb, report.pngs[0])
+        for panel in panels if len(panels) > 1 else []:
+            path = out / f"timeline-{re.sub(r'[^a-z0-9]+', '-', panel.label.lower()).strip('-')}.png"
+            write_png([panel], length_s, f"{title}{noted}", verb, path)
+            report.pngs.append(path)
+    except OSError as error:
+        raise HocketError(f"cannot write the report to {out}: {error.strerror}; choose another with -o") from error
+    return report

@@ -1,0 +1,129 @@
+"""The report as one self-contained page: no script, no network; light, dark and print."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from html import escape
+
+from hocket.comparison import Row, Run, cells
+from hocket.report.panels import Panel, doing
+from hocket.report.style import CSS
+from hocket.report.svg import svg
+
+COLUMNS = (
+    ("", ""),
+    ("run", "run"),
+    ("I/O time, s", "in I/O operations, waits left out"),
+    ("waited for a&nbsp;grant, s", ""),
+    ("interference factor&nbsp;I", "I/O time together, uncoordinated / I/O time alone"),
+    ("scheduling cost factor&nbsp;C", "(I/O time + wait) scheduled / I/O time alone"),
+    ("total time, s", "from MPI_Init to MPI_Finalize"),
+)
+
+
+def page(
+    title: str, notes: Sequence[str], runs: Sequence[Run], rows: Sequence[Row], panels: Sequence[Panel], length_s: float
+) -> str:
+    """The whole page."""
+    figures = "".join(_figure(panel, length_s) for panel in panels)
+    told = "".join(f'<p class="notes">{escape(note)}</p>' for note in notes)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title>
+<link rel="icon" href="data:,">
+<style>{CSS}</style>
+</head>
+<body>
+<header>
+<h1>{escape(title)}</h1>
+{told}
+{_finding(rows)}
+</header>
+<main>
+{_table(rows, notes)}
+{_key(runs)}
+{figures}
+</main>
+{_footer(runs)}
+</body>
+</html>
+"""
+
+
+def _finding(rows: Sequence[Row]) -> str:
+    """The result in a sentence, where the runs allow to say it."""
+    together = [(row.interference, row.application) for row in rows if row.interference is not None]
+    turns = [(row.cost, row.application) for row in rows if row.cost is not None]
+    sentences = []
+    if together:
+        sentences.append(f"Uncoordinated, I/O took {_times(together)} as long as alone.")
+    if turns:
+        sentences.append(f"Taking turns, I/O and the wait for it took {_times(turns)} as long as I/O alone.")
+    return f'<p class="finding">{" ".join(sentences)}</p>' if sentences else ""
+
+
+def _times(factors: Sequence[tuple[float, str]]) -> str:
+    told = [f"{factor:.2f} times ({escape(name)})" for factor, name in factors]
+    return told[0] if len(told) == 1 else ", ".join(told[:-1]) + " and " + told[-1]
+
+
+def _table(rows: Sequence[Row], notes: Sequence[str]) -> str:
+    head = "".join(
+        f'<th scope="col"{" class=run" if name == "run" else ""}{f" title={chr(34)}{about}{chr(34)}" if about else ""}>'
+        f"{name}</th>"
+        for name, about in COLUMNS
+    )
+    names = list(dict.fromkeys(row.application for row in rows))
+    groups = "".join(_group(name, [row for row in rows if row.application == name]) for name in names)
+    target = f" <span>{escape('; '.join(notes))}</span>" if notes else ""
+    return f"<table><caption>I/O of each application{target}</caption><thead><tr>{head}</tr></thead>{groups}</table>"
+
+
+def _group(name: str, rows: Sequence[Row]) -> str:
+    lines = []
+    for number, row in enumerate(rows):
+        first = f'<th scope="rowgroup" rowspan="{len(rows)}">{escape(name)}</th>' if number == 0 else ""
+        numbers = "".join(f"<td>{cell}</td>" if cell else '<td class="none">&ndash;</td>' for cell in cells(row)[2:])
+        lines.append(f'<tr>{first}<td class="run">{escape(row.run)}</td>{numbers}</tr>')
+    return f"<tbody>{''.join(lines)}</tbody>"
+
+
+def _key(runs: Sequence[Run]) -> str:
+    verb = doing(a for run in runs for analysis in run.analyses for a in analysis.applications)
+    shapes = (
+        ("io", 22, verb),
+        ("waiting", 12, "waits for a grant"),
+        ("computing", 2, "computes"),
+        ("both", 6, "two or more applications do I/O at once"),
+    )
+    items = "".join(
+        f'<li><svg width="30" height="24" aria-hidden="true"><rect class="{kind}" width="30" height="{height}" '
+        f'y="{12 - height / 2:g}"/></svg>{escape(text)}</li>'
+        for kind, height, text in shapes
+    )
+    return f'<ul class="key">{items}</ul>'
+
+
+def _figure(panel: Panel, length_s: float) -> str:
+    caption = f"<figcaption><h2>{escape(panel.label)}</h2><p>{escape(panel.caption)}</p></figcaption>"
+    return f"<figure>{caption}{svg(panel, length_s)}</figure>"
+
+
+def _footer(runs: Sequence[Run]) -> str:
+    lines = [
+        "I/O time is what the applications measured in their I/O operations, waits left out. "
+        "I = T<sub>io</sub>(together, uncoordinated) / T<sub>io</sub>(alone); "
+        "C = (T<sub>io</sub> + T<sub>wait</sub>)(scheduled) / T<sub>io</sub>(alone) (CLARISSE, section V-C). "
+        "Point at a block for its figures."
+    ]
+    for run in runs:
+        for trace in run.traces:
+            when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(trace.start_unix_ns / 1e9))
+            cut = "; its last line was cut short" if trace.cut_short else ""
+            where = f"{trace.path.name}, node {trace.node}, {when}, hocket {trace.version}{cut}"
+            lines.append(f"{escape(run.label)}: {escape(where)}")
+    return f"<footer>{''.join(f'<p>{line}</p>' for line in lines)}</footer>"

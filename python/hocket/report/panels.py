@@ -1,0 +1,156 @@
+"""What the report's pictures show, free of how they are drawn: a panel for each run, a lane for each application.
+
+Times are seconds since the first application of the run began; all panels share one axis, so that lengths compare.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hocket.analysis import Analysis, Application
+from hocket.comparison import ALONE, SCHEDULED, UNCOORDINATED, Run
+from hocket.lanes import COMPUTING, IO, WAITING, Interval, coalesce, seconds
+
+PLOT_STEPS = 1400  # what is shorter than one of so many parts of the axis cannot be seen apart
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A part of a lane; `text` is its tooltip."""
+
+    kind: str
+    start_s: float
+    end_s: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Lane:
+    name: str
+    about: str  # its processes
+    bars: list[Bar]
+    end_s: float
+    notes: tuple[str, ...]  # figures, at the lane's end
+    lost: str = ""
+
+
+@dataclass(frozen=True)
+class Panel:
+    label: str
+    caption: str
+    lanes: list[Lane]
+    both: list[tuple[float, float]]  # where two or more did I/O at once
+    both_s: float | None  # None: each ran alone
+
+
+def axis_length_s(runs: Iterable[Run]) -> float:
+    """The length of the axis that all panels share."""
+    lengths = [_end_ns(analysis) - _start_ns(analysis) for run in runs for analysis in run.analyses]
+    return max(max(lengths, default=0) / 1e9, 1e-3)
+
+
+def ticks(length_s: float) -> list[float]:
+    """Six to fifteen round times from 0 to `length_s`."""
+    decade = 10.0 ** math.floor(math.log10(length_s))
+    step = next(decade * part for part in (1, 0.5, 0.2, 0.1) if length_s / (decade * part) >= 6)
+    return [round(number * step, 9) for number in range(int(length_s / step + 1e-9) + 1)]
+
+
+def panel_of(run: Run, length_s: float) -> Panel:
+    shared = [analysis for analysis in run.analyses if len(analysis.applications) > 1]
+    both = [span for analysis in shared for span in _joined(analysis, length_s)]
+    both_s = sum(part.seconds for analysis in shared for part in analysis.overlaps()) if shared else None
+    lanes = [_lane(a, analysis, length_s) for analysis in run.analyses for a in analysis.applications]
+    return Panel(run.label, _caption(run, both_s), lanes, both, both_s)
+
+
+def doing(applications: Iterable[Application]) -> str:
+    """What the I/O of these applications is, as a verb: "writes", "reads", or both."""
+    wrote, read = False, False
+    for application in applications:
+        wrote, read = wrote or application.bytes("written") > 0, read or application.bytes("read") > 0
+    return "reads or writes" if read and wrote else "reads" if read else "writes"
+
+
+def quantity(number: float) -> str:
+    """A number of bytes as people read it; decimal units, as storage is sold."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:.1f} TB"
+
+
+def _start_ns(analysis: Analysis) -> int:
+    return min((application.start_ns for application in analysis.applications), default=0)
+
+
+def _end_ns(analysis: Analysis) -> int:
+    ends = [a.end_ns if a.end_ns is not None else analysis.now_ns for a in analysis.applications]
+    return max(ends, default=0)
+
+
+def _joined(analysis: Analysis, length_s: float) -> list[tuple[float, float]]:
+    """The times at which two or more did I/O, those joined that a picture cannot show apart."""
+    joined: list[tuple[float, float]] = []
+    for part in analysis.overlaps():
+        start_s, end_s = (part.start_ns - _start_ns(analysis)) / 1e9, (part.end_ns - _start_ns(analysis)) / 1e9
+        if joined and start_s - joined[-1][1] < length_s / PLOT_STEPS:
+            start_s = joined.pop()[0]
+        joined.append((start_s, end_s))
+    return joined
+
+
+def _lane(application: Application, analysis: Analysis, length_s: float) -> Lane:
+    zero, now = _start_ns(analysis), analysis.now_ns
+    intervals = application.intervals(now)
+    shown = coalesce(intervals, shorter_than_ns=int(length_s * 1e9 / PLOT_STEPS))
+    queued = [d for d in analysis.decisions if d.application == application.name and d.kind == "queued"]
+    bars = []
+    for part in shown:
+        start_s, end_s = (part.start_ns - zero) / 1e9, (part.end_ns - zero) / 1e9
+        what = _what(application, part, [d.behind for d in queued if part.start_ns <= d.time_ns < part.end_ns])
+        text = f"{application.name} {what}: {part.seconds:.2f} s, from {start_s:.2f} to {end_s:.2f} s"
+        bars.append(Bar(part.kind, start_s, end_s, text))
+    notes = [f"I/O {application.io_s():.2f} s"]
+    if waited := application.wait_s(now):
+        notes.append(f"waited {waited:.2f} s")
+    count = application.processes
+    about = f"{count} process{'' if count == 1 else 'es'}" if count else ""
+    end_s = bars[-1].end_s if bars else 0.0
+    return Lane(application.name, about, bars, end_s, tuple(notes), application.lost)
+
+
+def _what(application: Application, part: Interval, behind: Sequence[str]) -> str:
+    if part.kind == COMPUTING:
+        return "computes"
+    if part.kind == WAITING:
+        return f"waits for {behind[0]}" if behind and behind[0] else "waits for a grant"
+    moved = sum(
+        operation.bytes
+        for operation in application.operations
+        if operation.granted_ns is not None and part.start_ns <= operation.granted_ns < part.end_ns
+    )
+    phase = next((p.index + 1 for p in application.phases if p.start_ns <= part.start_ns < p.end_ns), None)
+    known = [f"phase {phase}"] if phase else []
+    known += [quantity(moved)] if moved else []
+    return doing([application]) + (f" ({', '.join(known)})" if known else "")
+
+
+def _caption(run: Run, both_s: float | None) -> str:
+    lanes = [a.intervals(analysis.now_ns) for analysis in run.analyses for a in analysis.applications]
+    waited = sum(seconds(lane, WAITING) for lane in lanes)
+    wrote = sum(seconds(lane, IO) for lane in lanes)
+    if run.role == ALONE or both_s is None:
+        many = len(lanes) > 1
+        text = "Each application had the target to itself" if many else "The application had the target to itself"
+        return f"{text}, in a run of its own." if many else f"{text}."
+    at_once = f"two or more did I/O at once for {both_s:.2f} s" if both_s >= 0.005 else "never two did I/O at once"
+    waits = f"they waited {waited:.2f} s in all for their grants" if waited >= 0.005 else "nobody waited"
+    start = {
+        UNCOORDINATED: "Together, each did its I/O whenever it came to it",
+        SCHEDULED: "Together, they took turns",
+    }.get(run.role, f"Together, with {wrote:.2f} s of I/O in all")
+    return f"{start}: {at_once}; {waits}."

@@ -1,0 +1,73 @@
+"""Panels as PNG, for papers and slides: the page's pictures, drawn by matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+
+from hocket.lanes import COMPUTING, IO, WAITING
+from hocket.report.panels import Panel, ticks
+
+COLOURS = {IO: "#0072b2", WAITING: "#e69f00", COMPUTING: "#9aa1a8"}
+HEIGHTS = {IO: 0.64, WAITING: 0.32, COMPUTING: 0.05}
+BOTH, SOFT, GRID = "#a8326e", "#5b6168", "#e4e7e9"
+LANE_INCHES = 0.5
+DPI = 160
+
+
+def write_png(panels: Sequence[Panel], length_s: float, heading: str, io_verb: str, path: Path) -> None:
+    """All panels below each other, on one time axis."""
+    rows = [len(panel.lanes) + (0.6 if panel.both_s is not None else 0) for panel in panels]
+    height = LANE_INCHES * sum(rows) + 0.55 * len(panels) + 1.35
+    with pyplot.rc_context({"font.size": 10, "font.family": "sans-serif"}):
+        figure, axes = pyplot.subplots(
+            len(panels), 1, figsize=(11, height), sharex=True, squeeze=False, layout="constrained", height_ratios=rows
+        )
+        for panel, axis in zip(panels, axes[:, 0], strict=True):
+            _draw(panel, axis, length_s)
+        axes[-1, 0].set_xlabel("seconds since the first application began", color=SOFT, loc="right")
+        figure.suptitle(heading, x=0.01, ha="left", fontsize=13, fontweight="bold")
+        texts = {IO: io_verb, WAITING: "waits for a grant", COMPUTING: "computes"}
+        key = [Patch(color=COLOURS[kind], label=text) for kind, text in texts.items()]
+        key.append(Patch(color=BOTH, label="two or more at once"))
+        figure.legend(handles=key, loc="outside lower left", ncols=4, frameon=False, fontsize=9.5)
+        figure.savefig(path, dpi=DPI)
+        pyplot.close(figure)
+
+
+def _draw(panel: Panel, axis: Axes, length_s: float) -> None:
+    for row, lane in enumerate(panel.lanes):
+        for kind in (COMPUTING, WAITING, IO):
+            spans = [(bar.start_s, bar.end_s - bar.start_s) for bar in lane.bars if bar.kind == kind]
+            axis.broken_barh(spans, (row - HEIGHTS[kind] / 2, HEIGHTS[kind]), facecolors=COLOURS[kind], linewidth=0)
+        axis.text(1.008, row, "\n".join(lane.notes), transform=axis.get_yaxis_transform(), va="center", fontsize=9)
+    names, places = [lane.name for lane in panel.lanes], [float(row) for row in range(len(panel.lanes))]
+    bottom = len(panel.lanes) - 0.5
+    if panel.both_s is not None:
+        spans = [(start, end - start) for start, end in panel.both]
+        axis.broken_barh(spans, (bottom + 0.05, 0.16), facecolors=BOTH, linewidth=0)
+        text = f"{panel.both_s:.2f} s"
+        axis.text(1.008, bottom + 0.13, text, transform=axis.get_yaxis_transform(), va="center", fontsize=9)
+        names.append("at once")
+        places.append(bottom + 0.13)
+        bottom += 0.35
+    axis.set_yticks(places, names)
+    axis.set_ylim(bottom, -0.5)
+    axis.set_xlim(0, length_s)
+    axis.set_xticks(ticks(length_s))
+    axis.set_title(panel.label, loc="left", fontsize=10.5, fontweight="bold")
+    axis.grid(axis="x", color=GRID, linewidth=0.8)
+    axis.set_axisbelow(True)
+    axis.tick_params(length=0, colors=SOFT)
+    axis.tick_params(axis="y", labelcolor="black")
+    for side in ("top", "left", "right"):
+        axis.spines[side].set_visible(False)
+    axis.spines["bottom"].set_color(SOFT)

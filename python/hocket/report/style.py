@@ -1,0 +1,64 @@
+"""How the report looks: on a light or dark screen, and printed."""
+
+CSS = """
+:root { color-scheme: light dark;
+  --paper: #fdfdfc; --ink: #1c1f23; --soft: #5b6168; --rule: #d9dcdf; --grid: #eceeef;
+  --io: #0072b2; --waiting: #e69f00; --computing: #9aa1a8; --both: #a8326e; }
+@media (prefers-color-scheme: dark) { :root {
+  --paper: #15181b; --ink: #e8eaec; --soft: #a5acb3; --rule: #3a4046; --grid: #24292d;
+  --io: #56b4e9; --waiting: #f0b429; --computing: #6d757d; --both: #e887b9; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 40px 32px 48px; max-width: 1224px; background: var(--paper); color: var(--ink);
+  font: 16px/1.5 "Source Sans 3", "Segoe UI", "Helvetica Neue", Helvetica, Arial, sans-serif; }
+h1 { font-size: 28px; line-height: 1.2; font-weight: 600; margin: 0 0 6px; letter-spacing: -0.01em; }
+h2 { font-size: 18px; font-weight: 600; margin: 0; }
+p { margin: 0 0 8px; max-width: 76ch; }
+.notes { color: var(--soft); }
+.finding { font-size: 18px; margin: 18px 0 24px; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; margin: 0 0 10px; }
+caption { text-align: left; font-weight: 600; padding-bottom: 8px; }
+caption span { font-weight: 400; color: var(--soft); }
+th, td { text-align: right; padding: 5px 0 5px 20px; vertical-align: bottom; }
+th { font-weight: 600; font-size: 14px; line-height: 1.3; border-bottom: 1.5px solid var(--ink); }
+th[scope=rowgroup] { border: 0; font-size: 16px; line-height: 1.5; vertical-align: top; white-space: nowrap; }
+td.run { white-space: nowrap; }
+th:first-child, td.run, th.run { text-align: left; }
+th:first-child { padding-left: 0; }
+tbody tr:first-child > * { border-top: 1px solid var(--rule); }
+tbody:first-of-type tr:first-child > * { border-top: 0; }
+tbody:last-of-type { border-bottom: 1.5px solid var(--ink); }
+td.none { color: var(--rule); }
+.key { display: flex; flex-wrap: wrap; gap: 6px 28px; margin: 32px 0 4px; padding: 0; list-style: none;
+  font-size: 15px; }
+.key svg { vertical-align: -6px; margin-right: 8px; }
+figure { margin: 22px 0 0; break-inside: avoid; }
+figcaption p { max-width: none; color: var(--soft); margin: 2px 0 6px; }
+svg.timeline { display: block; width: 100%; height: auto; }
+svg text { fill: var(--ink); font: 13px "Source Sans 3", "Segoe UI", "Helvetica Neue", Helvetica, Arial, sans-serif;
+  font-variant-numeric: tabular-nums; }
+svg text.name { font-size: 15px; font-weight: 600; }
+svg text.about, svg text.tick { fill: var(--soft); font-size: 12.5px; }
+.io { fill: var(--io); } .waiting { fill: var(--waiting); } .computing { fill: var(--computing); }
+.both { fill: var(--both); }
+.grid { stroke: var(--grid); } .axis { stroke: var(--soft); }
+svg text.lost { fill: var(--both); font-size: 16px; font-weight: 600; }
+g.lane rect:hover, rect.both:hover { opacity: 0.75; }
+footer { margin-top: 36px; padding-top: 10px; border-top: 1px solid var(--rule); color: var(--soft); font-size: 14px; }
+footer p { max-width: none; margin: 0 0 4px; overflow-wrap: anywhere; }
+@page { size: A4 landscape; margin: 12mm; }
+@media print {
+  :root { color-scheme: light; --paper: #fff; --ink: #000; --soft: #444; --rule: #bbb; --grid: #e6e6e6;
+    --io: #0072b2; --waiting: #e69f00; --computing: #8a9097; --both: #a8326e; }
+  * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  body { padding: 0; max-width: none; font-size: 9.5pt; line-height: 1.35; }
+  h1 { font-size: 17pt; }
+  h2, .finding { font-size: 11.5pt; }
+  .finding { margin: 8pt 0 10pt; max-width: none; }
+  th, th[scope=rowgroup], .key { font-size: 9.5pt; }
+  th, td { padding-top: 2pt; padding-bottom: 2pt; }
+  table { break-inside: avoid; }
+  .key { margin-top: 12pt; }
+  figure { margin-top: 10pt; }
+  footer { margin-top: 12pt; font-size: 8pt; break-inside: avoid; }
+}
+"""

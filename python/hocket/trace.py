@@ -1,0 +1,92 @@
+"""Reads trace files: the versioned event log that hocketd and the simulator write (ARCHITECTURE.md, "Trace")."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hocket.bus import Event, make_event
+from hocket.errors import HocketError
+
+VERSION = 1
+
+
+class TraceError(HocketError):
+    """A file that is no trace, or one of another version; the text names file and line."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What happened while one daemon led, in the order in which it happened.
+
+    Events that came in and commands that went out alike; a command's `application` and `member` are its addressee.
+    """
+
+    path: Path
+    node: str
+    version: str  # hocket's
+    start_ns: int
+    start_unix_ns: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    cut_short: bool = False  # the last line is not whole: its writer was killed, or the disk was full
+
+    @property
+    def end_ns(self) -> int:
+        return self.events[-1].time_ns if self.events else self.start_ns
+
+
+def read_trace(path: Path | str) -> Trace:
+    """The whole trace. Raises TraceError; a last line that was cut short is left out and told in `cut_short`."""
+    path = Path(path)
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise TraceError(f"cannot read the trace {path}: {error.strerror}") from error
+    header = _header(path, lines[0])
+    whole = lines[1:-1]
+    events, cut_short = list(_events(path, whole)), False
+    if lines[1:] and lines[-1].strip():
+        try:
+            events.append(_event(json.loads(lines[-1])))
+        except (ValueError, KeyError, TypeError):
+            cut_short = True
+    return Trace(
+        path,
+        node=header.get("node", ""),
+        version=header.get("version", ""),
+        start_ns=header.get("start_ns", events[0].time_ns if events else 0),
+        start_unix_ns=header.get("start_unix_ns", 0),
+        settings=header.get("settings", {}),
+        events=events,
+        cut_short=cut_short,
+    )
+
+
+def _header(path: Path, line: bytes) -> dict[str, Any]:
+    try:
+        header = json.loads(line)
+        version = header["hocket_trace"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise TraceError(f'{path}, line 1: no trace of hocket (its first line must say "hocket_trace")') from error
+    if version != VERSION:
+        raise TraceError(f"{path}, line 1: a trace of version {version}; this hocket reads version {VERSION}")
+    return header
+
+
+def _events(path: Path, lines: list[bytes]) -> Iterator[Event]:
+    for number, line in enumerate(lines, start=2):
+        try:
+            yield _event(json.loads(line))
+        except (ValueError, KeyError, TypeError) as error:
+            shown = line[:60].decode(errors="replace")
+            raise TraceError(f"{path}, line {number}: no event ({error!r}): '{shown}'") from error
+
+
+def _event(keys: dict[str, Any]) -> Event:
+    type_name = keys.pop("in") if "in" in keys else keys.pop("out")
+    keys["time_ns"] = int(keys["time_ns"])
+    return make_event(type_name, keys)
