@@ -1,0 +1,179 @@
+#include "model/io_history.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace hocket::model {
+namespace {
+
+Time at(double seconds) { return Time{} + from_s(seconds); }
+
+PhaseRecord phase(double start, double io, double wait = 0, double cpu = 0, double comm = 0) {
+  return {at(start), at(start + wait + io), from_s(io), from_s(wait), from_s(cpu), from_s(comm), 1000};
+}
+
+TEST(IoHistory, KnowsNoPeriodBeforeTheSecondPhase) {
+  IoHistory history;
+  EXPECT_EQ(history.phases(), 0);
+  EXPECT_EQ(history.last(), nullptr);
+  EXPECT_TRUE(history.predict(at(1), 3).empty());
+  history.add(phase(10, 2));
+  EXPECT_EQ(history.period().mean, Duration{});
+  EXPECT_EQ(history.io_ratio(), 0);
+  EXPECT_EQ(history.duration().mean, from_s(2));
+  EXPECT_TRUE(history.predict(at(20), 3).empty());
+}
+
+TEST(IoHistory, GivesPeriodDurationAndRatioOfARegularApplication) {
+  IoHistory history;
+  for (int i = 0; i < 10; ++i) history.add(phase(100 + 20 * i, 5));
+  EXPECT_EQ(history.period().mean, from_s(20));
+  EXPECT_EQ(history.period().spread, Duration{});
+  EXPECT_EQ(history.duration().mean, from_s(5));
+  EXPECT_DOUBLE_EQ(history.io_ratio(), 0.25);
+
+  const auto next = history.predict(at(286), 3);
+  ASSERT_EQ(next.size(), 3u);
+  EXPECT_EQ(next[0].start, at(300));
+  EXPECT_EQ(next[1].start, at(320));
+  EXPECT_EQ(next[2].start, at(340));
+  EXPECT_EQ(next[0].duration, from_s(5));
+  EXPECT_EQ(next[2].uncertainty, Duration{});
+}
+
+TEST(IoHistory, BreaksThePeriodUp) {
+  IoHistory history;
+  history.add(phase(0, 2, 1, 99, 99));  // before the first phase is before the first period
+  history.add(phase(20, 2, 1, 12, 4));  // 1 s of the 20 is in none of the terms
+  history.add(phase(40, 9, 9, 12, 4));  // its own I/O belongs to the next period
+  const PeriodParts parts = history.period_parts();
+  EXPECT_EQ(parts.cpu, from_s(12));
+  EXPECT_EQ(parts.comm, from_s(4));
+  EXPECT_EQ(parts.io, from_s(2));
+  EXPECT_EQ(parts.wait, from_s(1));
+  EXPECT_EQ(parts.other, from_s(1));
+}
+
+TEST(IoHistory, SpreadIsTheStandardDeviation) {
+  IoHistory history;
+  for (const double start : {0.0, 9.0, 20.0, 29.0, 40.0}) history.add(phase(start, 1));  // periods 9 11 9 11
+  EXPECT_EQ(history.period().mean, from_s(10));
+  EXPECT_NEAR(to_s(history.period().spread), std::sqrt(4.0 / 3.0), 1e-6);
+}
+
+TEST(IoHistory, UncertaintyGrowsWithTheDistanceAndTheSpread) {
+  IoHistory calm;
+  IoHistory wild;
+  for (int i = 0; i < 20; ++i) {
+    calm.add(phase(10 * i + (i % 2 ? 0.1 : 0), 1));
+    wild.add(phase(10 * i + (i % 2 ? 3.0 : 0), 1));
+  }
+  const auto of_calm = calm.predict(at(192), 4);
+  const auto of_wild = wild.predict(at(195), 4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_GT(of_calm[i].uncertainty, Duration{});
+    EXPECT_GT(of_wild[i].uncertainty, of_calm[i].uncertainty);
+    if (i > 0) {
+      EXPECT_GT(of_wild[i].uncertainty, of_wild[i - 1].uncertainty);
+    }
+  }
+}
+
+TEST(IoHistory, DoesNotTrustASinglePeriod) {
+  IoHistory history;
+  history.add(phase(0, 1));
+  history.add(phase(10, 1));
+  const auto next = history.predict(at(12), 1);
+  ASSERT_EQ(next.size(), 1u);
+  EXPECT_EQ(next[0].start, at(20));
+  EXPECT_GE(next[0].uncertainty, from_s(5));
+}
+
+TEST(IoHistory, WaitsOnePeriodForAMissedPhaseThenGoesOnByWholePeriods) {
+  IoHistory history;
+  for (int i = 0; i < 5; ++i) history.add(phase(10 * i, 1));  // the last at 40, the next expected at 50
+  EXPECT_EQ(history.predict(at(49), 1)[0].start, at(50));
+  EXPECT_EQ(history.predict(at(59), 1)[0].start, at(50));
+  EXPECT_EQ(history.predict(at(60), 1)[0].start, at(50));
+  EXPECT_EQ(history.predict(at(61), 1)[0].start, at(60));
+  for (double now = 40; now < 10000; now += 7.3) {
+    const Time start = history.predict(at(now), 1)[0].start;
+    EXPECT_GE(start, at(now - 10)) << now;
+    EXPECT_LE(start, std::max(at(50), at(now + 10))) << now;
+    EXPECT_EQ((start - at(0)) % from_s(10), Duration{}) << now;
+  }
+}
+
+TEST(IoHistory, KeepsTheLastPhasesOnly) {
+  IoHistory history;
+  for (int i = 0; i < 40; ++i) history.add(phase(5 * i, 1));
+  for (int i = 0; i < 32; ++i) history.add(phase(200 + 10 * i, 2));
+  EXPECT_EQ(history.phases(), 72);
+  EXPECT_EQ(history.period().mean, from_s(10));
+  EXPECT_EQ(history.period().spread, Duration{});
+  EXPECT_EQ(history.duration().mean, from_s(2));
+  EXPECT_EQ(history.last()->start, at(510));
+}
+
+TEST(IoHistory, JoinsWhatMembersReportOfOnePhase) {
+  IoHistory history;
+  history.add(phase(0, 1));
+  history.add(phase(10, 2));
+  history.add(phase(9.5, 1));  // another member's view of the same
+  history.add(phase(3, 1));    // too late
+  EXPECT_EQ(history.phases(), 2);
+  EXPECT_EQ(history.last()->start, at(9.5));
+  EXPECT_EQ(history.last()->end, at(12));
+  EXPECT_EQ(history.last()->io, from_s(2));
+  EXPECT_EQ(history.last()->bytes, 2000);
+  EXPECT_EQ(history.period().mean, from_s(9.5));
+}
+
+// The stated two standard deviations hold what they promise where periods are spread normally.
+TEST(IoHistory, PredictsWithinItsUncertainty) {
+  std::mt19937_64 random{20260101};
+  std::normal_distribution<double> jitter{0, 1};
+  for (const int ahead : {1, 3, 8}) {
+    int within = 0;
+    constexpr int runs = 2000;
+    for (int run = 0; run < runs; ++run) {
+      IoHistory history;
+      double start = 100;
+      for (int i = 0; i < 32; ++i, start += 30 + jitter(random)) history.add(phase(start, 2));
+      for (int i = 1; i < ahead; ++i) start += 30 + jitter(random);
+      const auto predicted = history.predict(history.last()->end, static_cast<std::size_t>(ahead)).back();
+      const Duration error = at(start) - predicted.start;
+      within += std::max(error, -error) <= predicted.uncertainty;
+    }
+    EXPECT_GT(within, runs * 92 / 100) << ahead << " periods ahead";
+    EXPECT_LT(within, runs * 98 / 100) << ahead << " periods ahead";
+  }
+}
+
+// Whatever comes: no undefined behaviour (the sanitizers look on), no negative period, no prediction far in the past.
+TEST(IoHistory, BearsAnyTimes) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    std::mt19937_64 random{seed};
+    IoHistory history;
+    const std::int64_t largest = std::int64_t{1} << (10 + random() % 52);
+    std::int64_t now = 1;
+    for (int i = 0; i < 100; ++i) {
+      const std::int64_t end = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(largest));
+      const std::int64_t start = end - static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(end + 1));
+      now = std::max(now, end);
+      history.add({time_from_ns(start), time_from_ns(end), Duration{end - start}, {}, {}, {}, INT64_MAX});
+      EXPECT_GE(history.period().mean, Duration{});
+      EXPECT_GE(history.io_ratio(), 0);
+      EXPECT_LE(history.io_ratio(), 1);
+      for (const auto& next : history.predict(time_from_ns(now), 3)) {
+        EXPECT_GE(next.start, time_from_ns(now) - history.period().mean);
+        EXPECT_GE(next.uncertainty, Duration{});
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hocket::model

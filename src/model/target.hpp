@@ -1,0 +1,50 @@
+// What is shared, who holds it and who waits for it. Plain data: the coordinator changes it, policies read it.
+#pragma once
+
+#include <list>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/ids.hpp"
+#include "base/time.hpp"
+
+namespace hocket::model {
+
+struct Target;
+
+enum class RequestState { queued, granted };
+
+// An I/O operation that waits for its grant, or has it.
+struct Request {
+  RequestId id;
+  MemberId member;
+  AppId application;
+  Target* target = nullptr;
+  RequestState state = RequestState::queued;
+  std::int64_t bytes = 0;  // of all processes; 0 where not known
+  Time since{};            // asked
+  Time expires{};          // granted: end of the lease
+};
+using Requests = std::list<Request>;  // moved between lists, never copied: iterators stay valid
+
+// An application that has a target: it does I/O, or the target is kept for its next operation.
+struct Holder {
+  std::int64_t grants = 0;  // 0: kept
+  Time kept_until{};        // where grants is 0
+};
+
+struct Target {
+  std::string name;
+  std::uint64_t number = 0;               // in order of first use: the order in which the coordinator looks at targets
+  Requests waiting;                       // in order of arrival
+  std::map<AppId, Holder> holders;        // one, under an exclusive policy
+  std::set<std::pair<Time, AppId>> kept;  // holders without a grant, by the time until which the target is kept
+  Time remind{};                          // where somebody waits: when those who wait are told so again
+  Time wake{};                            // where somebody waits: the next time at which something is due here
+
+  bool idle() const { return waiting.empty() && holders.empty(); }
+};
+
+}  // namespace hocket::model

@@ -1,0 +1,17 @@
+// First come, first served: one application at a time, in order of arrival (CLARISSE, section IV-B).
+#include "policy/policy.hpp"
+
+namespace hocket::policy {
+namespace {
+
+Decision decide(const View& view, const event::Event&) {
+  if (!view.target.holders.empty()) return {};
+  const model::Request& first = view.target.waiting.front();
+  return {{first.member, first.id}};
+}
+
+}  // namespace
+
+constexpr Policy fcfs{"fcfs", "one application at a time, first come, first served", decide};
+
+}  // namespace hocket::policy

@@ -1,0 +1,17 @@
+// Nobody waits: what happens without coordination, watched.
+#include "policy/policy.hpp"
+
+namespace hocket::policy {
+namespace {
+
+Decision decide(const View& view, const event::Event&) {
+  Decision all;
+  for (const model::Request& request : view.target.waiting) all.push_back({request.member, request.id});
+  return all;
+}
+
+}  // namespace
+
+constexpr Policy interfere{"interfere", "nobody waits", decide};
+
+}  // namespace hocket::policy

@@ -1,0 +1,24 @@
+#include "policy/policy.hpp"
+
+#include <string>
+
+#include "base/nearest.hpp"
+
+namespace hocket::policy {
+
+namespace {
+constexpr const Policy* known[] = {&interfere, &fcfs};
+}
+
+std::span<const Policy* const> policies() { return known; }
+
+Result<const Policy*> find_policy(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Policy* policy : known) {
+    if (policy->name == name) return policy;
+    names.push_back(policy->name);
+  }
+  return Error{"unknown policy '" + std::string{name} + "': did you mean '" + std::string{nearest(name, names)} + "'?"};
+}
+
+}  // namespace hocket::policy
