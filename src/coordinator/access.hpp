@@ -1,0 +1,73 @@
+// Access to targets: requests, grants, leases, and the time for which a target is kept between two operations.
+//
+// A part of the coordinator, which knows the members; pure and not thread-safe as it is. The cost of a call depends on
+// the requests of the member and the holders of the target that it is about.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "coordinator/command.hpp"
+#include "coordinator/request_states.hpp"
+#include "model/cluster.hpp"
+
+namespace hocket::coordinator {
+
+class Access {
+ public:
+  // Both must outlive it.
+  Access(const Settings& settings, model::Cluster& cluster)
+      : settings_(settings), cluster_(cluster), policy_(settings.policy) {}
+
+  // A request of a number that the member has not used before; answers GRANT_IO or QUEUED_IO.
+  void start(const Moment& moment, model::Member& member, const event::StartIo& start);
+  // These two ignore a request that is not there (any more).
+  void finish(const Moment& moment, model::Member& member, const event::FinishIo& finish);
+  void renew(const Moment& moment, model::Member& member, RequestId request);
+  // The application's I/O phase is over: no target is kept for it.
+  void end_phase(const Moment& moment, model::Application& application);
+  // The member is about to go: takes back all it has and asks for, and, if it is the last of its application, what is
+  // kept for that.
+  void leave(const Moment& moment, model::Member& member);
+  // Leases that are over, targets that were kept long enough, reminders.
+  void tick(const Moment& moment);
+  void set_policy(const Moment& moment, const policy::Policy& policy);
+
+  std::optional<Time> deadline() const;
+  const policy::Policy& policy() const { return *policy_; }
+
+ private:
+  using Place = model::Requests::iterator;
+  enum class After { keep, free };  // whether a target is kept for the application after its last grant there
+
+  void apply(const Moment& moment, model::Member& member, Place request, RequestInput input, After after = After::free);
+  void grant(const Moment& moment, const model::Member& member, Place request);
+  void grant_queued_of(const Moment& moment, const model::Application& application, const model::Target& target);
+  void withdraw(model::Member& member, Place request, Time now);
+  void give_back(model::Member& member, Place request, After after, Time now);
+  void renew_leases(const model::Member& member, const model::Target& target, Time now);
+  void free_holder(model::Application& application, model::Target& target);
+  template <class Condition>
+  void free_kept(model::Application& application, Condition condition);
+  void expire_leases(const Moment& moment);
+  void free_kept_long_enough(model::Target& target, Time now);
+
+  // What an event changes is settled at its end: the policy is asked once about each target that was touched, in order
+  // of their numbers.
+  void touch(model::Target& target) { touched_.push_back(&target); }
+  void settle(const Moment& moment);
+  void ask_policy(const Moment& moment, const model::Target& target);
+  void send_reminders(const Moment& moment, model::Target& target);
+  void set_timer(model::Target& target);
+
+  const Settings& settings_;
+  model::Cluster& cluster_;
+  const policy::Policy* policy_;
+  model::Requests granted_;  // in order of the end of their leases, which all have the same length
+  std::map<std::pair<Time, std::uint64_t>, model::Target*> timers_;  // targets where somebody waits, by (wake, number)
+  std::vector<model::Target*> touched_;
+};
+
+}  // namespace hocket::coordinator

@@ -1,0 +1,38 @@
+// What goes into and comes out of the coordinator beside the events.
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/time.hpp"
+#include "event/event.hpp"
+#include "policy/policy.hpp"
+
+namespace hocket::coordinator {
+
+// Durations are positive, `linger` may be 0; all are at most a year.
+struct Settings {
+  const policy::Policy* policy = &policy::fcfs;  // never nullptr; SET_POLICY changes it
+  // A grant that is not renewed for so long is taken back.
+  Duration lease = std::chrono::seconds{30};
+  // A target stays with an application for so long after an operation, so that the operations of one I/O phase are not
+  // pulled apart.
+  Duration linger = std::chrono::milliseconds{100};
+  // Who waits is told so again this often.
+  Duration keep_alive = std::chrono::seconds{1};
+};
+
+struct Command {
+  MemberId to;
+  event::Body body;
+};
+
+// The event that is being handled.
+struct Moment {
+  const event::Event& event;
+  Time now;  // its time, never before that of an earlier event
+  std::vector<Command>& commands;
+};
+
+}  // namespace hocket::coordinator

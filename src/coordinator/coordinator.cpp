@@ -1,0 +1,134 @@
+#include "coordinator/coordinator.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace hocket::coordinator {
+namespace {
+
+// Times beyond (146 years of uptime) are taken as this, so that sums of times and settings stay within int64.
+constexpr Time latest = time_from_ns(std::int64_t{1} << 62);
+
+// Operations that a member may have under way or ask for at once: one that has more does not finish them.
+constexpr std::size_t most_requests = 1024;
+
+// Neither processes nor an MPI: a tool, which watches and asks for nothing.
+bool is_tool(const event::Hello& hello) { return hello.processes <= 0 && hello.mpi.empty(); }
+
+}  // namespace
+
+const std::vector<Command>& Coordinator::handle(const event::Event& event) {
+  commands_.clear();
+  ++events_;
+  now_ = std::clamp(event.time, now_, latest);
+  const Moment moment{event, now_, commands_};
+  std::visit([&](const auto& body) { on(moment, body); }, event.body);
+  return commands_;
+}
+
+void Coordinator::on(const Moment& moment, const event::Hello& hello) {
+  const event::Origin& origin = moment.event.origin;
+  event::Welcome welcome{{}, {}, std::string{policy().name}, settings_.lease};
+  const model::Member* member = cluster_.find(origin.member);
+  if (!member && !is_tool(hello)) member = &cluster_.join(origin, hello, moment.now);
+  if (member) {
+    welcome.app = member->application->id;
+    welcome.application = member->application->name;
+  }
+  moment.commands.push_back({origin.member, std::move(welcome)});
+}
+
+void Coordinator::on(const Moment& moment, const event::StartIo& start) {
+  model::Member* member = cluster_.find(moment.event.origin.member);
+  if (!member) {
+    return refuse(moment, "START_IO of a member that is not of an application: send HELLO with 'mpi' before it");
+  }
+  const std::string number = std::to_string(start.request.value);
+  if (start.request <= member->last_request) {
+    return refuse(moment, "START_IO: request " + number + " is not above " +
+                              std::to_string(member->last_request.value) + ", the last one: count requests upwards");
+  }
+  if (member->requests.size() >= most_requests) {
+    return refuse(moment, "START_IO: request " + number + " is one too many, " + std::to_string(most_requests) +
+                              " of the member are not finished: send FINISH_IO after each operation");
+  }
+  access_.start(moment, *member, start);
+}
+
+void Coordinator::on(const Moment& moment, const event::FinishIo& finish) {
+  if (model::Member* member = cluster_.find(moment.event.origin.member)) access_.finish(moment, *member, finish);
+}
+
+void Coordinator::on(const Moment& moment, const event::RenewIo& renew) {
+  if (model::Member* member = cluster_.find(moment.event.origin.member)) access_.renew(moment, *member, renew.request);
+}
+
+void Coordinator::on(const Moment& moment, const event::IoPhase& phase) {
+  model::Member* member = cluster_.find(moment.event.origin.member);
+  if (!member || phase.index <= member->last_phase) return;
+  member->last_phase = phase.index;
+  member->application->add_phase(phase, moment.now);
+  access_.end_phase(moment, *member->application);
+}
+
+void Coordinator::on(const Moment& moment, const event::Bye&) { remove(moment); }
+void Coordinator::on(const Moment& moment, const event::Lost&) { remove(moment); }
+void Coordinator::on(const Moment& moment, const event::Tick&) { access_.tick(moment); }
+
+void Coordinator::on(const Moment& moment, const event::SetPolicy& set) {
+  const auto found = policy::find_policy(set.access);
+  if (!found) return refuse(moment, found.error().text);
+  access_.set_policy(moment, *found.value());
+}
+
+void Coordinator::remove(const Moment& moment) {
+  model::Member* member = cluster_.find(moment.event.origin.member);
+  if (!member) return;
+  access_.leave(moment, *member);
+  cluster_.leave(*member);
+}
+
+void Coordinator::refuse(const Moment& moment, std::string text) {
+  moment.commands.push_back({moment.event.origin.member, event::Refused{std::move(text)}});
+}
+
+event::Application describe(const model::Application& application, Time now) {
+  event::Application row;
+  row.app = application.id;
+  row.application = application.name;
+  row.job = application.job;
+  row.program = application.program;
+  row.mpi = application.mpi;
+  row.node = application.node;
+  row.pid = application.pid;
+  row.processes = application.processes;
+  row.state = model::name_of(application.activity);
+  row.since = application.since;
+  row.target = application.target;
+
+  const model::IoHistory& history = application.history;
+  row.phases = history.phases();
+  row.period = history.period().mean;
+  row.period_spread = history.period().spread;
+  row.duration = history.duration().mean;
+  row.duration_spread = history.duration().spread;
+  row.io_ratio = history.io_ratio();
+  row.io = application.totals.io;
+  row.wait = application.totals.wait;
+  row.cpu = application.totals.cpu;
+  row.comm = application.totals.comm;
+  row.bytes_read = application.totals.bytes_read;
+  row.bytes_written = application.totals.bytes_written;
+  if (const model::PhaseRecord* last = history.last()) {
+    row.last_io_start = last->start;
+    row.last_io_end = last->end;
+  }
+  for (const model::PredictedPhase& next : history.predict(now, 1)) {
+    row.next_start = next.start;
+    row.next_uncertainty = next.uncertainty;
+  }
+  return row;
+}
+
+}  // namespace hocket::coordinator

@@ -1,0 +1,71 @@
+// The state machine that decides: (state, event) → (state, commands).
+//
+// Pure: no clock, no thread, no socket. Time comes with the events; a time before that of an earlier event is taken as
+// that earlier one. The same events give the same commands, always.
+//
+//   in:   HELLO START_IO FINISH_IO RENEW_IO IO_PHASE BYE (of members), LOST (of the agent), TICK (of a timer, when
+//         `deadline` has come), SET_POLICY (of a tool); others change nothing
+//   out:  WELCOME QUEUED_IO GRANT_IO LEASE_EXPIRED REFUSED
+//
+// What is the same for all policies is done here: who is who, who holds what, how long a lease or a kept target lasts.
+// Who goes next is the policy's. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "coordinator/access.hpp"
+#include "coordinator/command.hpp"
+#include "event/event.hpp"
+#include "model/cluster.hpp"
+#include "policy/policy.hpp"
+
+namespace hocket::coordinator {
+
+class Coordinator {
+ public:
+  explicit Coordinator(const Settings& settings) : settings_(settings), access_(settings_, cluster_) {}
+  Coordinator(const Coordinator&) = delete;  // its parts point at each other
+  Coordinator& operator=(const Coordinator&) = delete;
+
+  // The commands, in the order in which they are to be sent; valid until the next call.
+  const std::vector<Command>& handle(const event::Event& event);
+
+  // When the next TICK is due; nullopt: nothing is waited for. A TICK that comes early changes nothing.
+  std::optional<Time> deadline() const { return access_.deadline(); }
+
+  // For listings: an application by its id, all of them in order of arrival.
+  const model::Cluster& cluster() const { return cluster_; }
+  const policy::Policy& policy() const { return access_.policy(); }
+  // Events handled.
+  std::int64_t events() const { return events_; }
+
+ private:
+  void on(const Moment& moment, const event::Hello& hello);
+  void on(const Moment& moment, const event::StartIo& start);
+  void on(const Moment& moment, const event::FinishIo& finish);
+  void on(const Moment& moment, const event::RenewIo& renew);
+  void on(const Moment& moment, const event::IoPhase& phase);
+  void on(const Moment& moment, const event::Bye& bye);
+  void on(const Moment& moment, const event::Lost& lost);
+  void on(const Moment& moment, const event::Tick& tick);
+  void on(const Moment& moment, const event::SetPolicy& set);
+  template <class Other>
+  void on(const Moment&, const Other&) {}
+
+  void remove(const Moment& moment);
+  void refuse(const Moment& moment, std::string text);
+
+  Settings settings_;
+  model::Cluster cluster_;
+  Access access_;
+  Time now_{};
+  std::int64_t events_ = 0;
+  std::vector<Command> commands_;
+};
+
+// An application for a listing, its predicted next phase included.
+event::Application describe(const model::Application& application, Time now);
+
+}  // namespace hocket::coordinator
