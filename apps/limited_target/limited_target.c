@@ -1,9 +1,9 @@
 // A storage device of a stated bandwidth, for demonstrations on machines whose storage is too fast or too noisy.
 //
-// Preloaded (LD_PRELOAD=liblimited_target.so) it lets write, writev, pwrite, pwritev and their 64-bit names, on files
-// under $HOCKET_LIMIT_DIR only, take as long as one device of $HOCKET_LIMIT_BYTES_PER_S would need that all processes
-// share. The bytes are really written, by the next library's function; what is left of the time is slept. fsync and
-// reads pass through. Not seen: stdio, mmap, io_uring, copy_file_range, asynchronous I/O.
+// Preloaded (LD_PRELOAD=liblimited_target.so) it lets write, writev, pwrite, pwritev, pwritev2 and their 64-bit names,
+// on files under $HOCKET_LIMIT_DIR only, take as long as one device of $HOCKET_LIMIT_BYTES_PER_S would need that all
+// processes share. The bytes are really written, by the next library's function; what is left of the time is slept.
+// fsync and reads pass through. Not seen: stdio, mmap, io_uring, copy_file_range, asynchronous I/O.
 //
 // How: a write is cut into grains; each grain claims the device's next free time from a clock in a file in the limited
 // directory that all processes map. A writer has one grain out at a time, so that n writers take turns by grains and
@@ -44,6 +44,7 @@ static ssize_t (*next_write)(int, const void*, size_t);
 static ssize_t (*next_pwrite)(int, const void*, size_t, off_t);
 static ssize_t (*next_writev)(int, const struct iovec*, int);
 static ssize_t (*next_pwritev)(int, const struct iovec*, int, off_t);
+static ssize_t (*next_pwritev2)(int, const struct iovec*, int, off_t, int);
 
 // ---- settings ------------------------------------------------------------------------------------------------------
 
@@ -78,6 +79,7 @@ static void map_clock(void) {
 }
 
 static void find_next(void) {
+  *(void**)&next_pwritev2 = dlsym(RTLD_NEXT, "pwritev2");
   *(void**)&next_pwritev = dlsym(RTLD_NEXT, "pwritev");
   *(void**)&next_writev = dlsym(RTLD_NEXT, "writev");
   *(void**)&next_pwrite = dlsym(RTLD_NEXT, "pwrite");
@@ -190,9 +192,19 @@ EXPORT ssize_t pwritev(int fd, const struct iovec* pieces, int count, off_t at) 
   return at >= 0 && is_limited(fd) ? writev_limited(fd, pieces, count, at) : next_pwritev(fd, pieces, count, at);
 }
 
+// Its flags ask for speed or safety, not for other bytes: a limited write goes without them, but for RWF_APPEND.
+EXPORT ssize_t pwritev2(int fd, const struct iovec* pieces, int count, off_t at, int flags) {
+  if (!next_pwritev2) find_next();
+  return !(flags & RWF_APPEND) && at >= -1 && is_limited(fd) ? writev_limited(fd, pieces, count, at)
+                                                             : next_pwritev2(fd, pieces, count, at, flags);
+}
+
 // off_t has 64 bits here: the 64-bit names are the same functions.
 _Static_assert(sizeof(off_t) == 8, "built with 64-bit file offsets");
 EXPORT ssize_t pwrite64(int fd, const void* data, size_t bytes, off64_t at) { return pwrite(fd, data, bytes, at); }
 EXPORT ssize_t pwritev64(int fd, const struct iovec* pieces, int count, off64_t at) {
   return pwritev(fd, pieces, count, at);
+}
+EXPORT ssize_t pwritev64v2(int fd, const struct iovec* pieces, int count, off64_t at, int flags) {
+  return pwritev2(fd, pieces, count, at, flags);
 }

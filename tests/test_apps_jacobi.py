@@ -1,0 +1,322 @@
+"""The Jacobi solver alone, on each MPI: what it computes, what it writes, and how it fails."""
+
+import itertools
+import json
+import os
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mpi_launch import MPIS, REPO, Mpi
+
+HEADER = struct.Struct("<8sIIQQd24x")
+PREFIX = Path(os.environ.get("HOCKET_PREFIX", REPO / ".venv")).resolve()
+LIMIT_S = 40
+
+
+class State:
+    """A system or checkpoint file, read independently of the solver."""
+
+    def __init__(self, path: Path):
+        data = path.read_bytes()
+        self.magic, self.version, _, self.n, self.iteration, self.residual = HEADER.unpack_from(data)
+        records = np.frombuffer(data, dtype="<f8", offset=64).reshape(self.n, self.n + 2)
+        self.x, self.b, self.a = records[:, 0], records[:, 1], records[:, 2:]
+
+
+@pytest.fixture(params=MPIS)
+def jacobi(request):
+    """Runs `mpiexec -n RANKS jacobi ARGUMENTS…`; the result has its summary, if it came to one."""
+    mpi = Mpi(request.param)
+    program = mpi.app("jacobi", PREFIX)
+    assert program.exists(), f"no {program}: ./dev build installs it (or set HOCKET_PREFIX)"
+
+    def run(ranks, *arguments, code=0, **environment):
+        done = subprocess.run(
+            mpi.command(ranks, program, *arguments),
+            env={**mpi.environment(), **environment},
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+        )
+        assert done.returncode == code, f"{ranks} ranks, {mpi.name}: {done.stdout}{done.stderr}"
+        done.complaints = [line for line in done.stderr.splitlines() if line.startswith("jacobi: ")]
+        last = done.stdout.splitlines()[-1:]
+        done.summary = json.loads(last[0]) if last and last[0].startswith("{") else None
+        return done
+
+    return run
+
+
+def test_help_is_printed_once(jacobi):
+    assert jacobi(2, "--help").stdout.count("--checkpoint-every K") == 1
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
+def test_converges_to_the_known_solution(jacobi, tmp_path, ranks):
+    n = 37  # divided by none of the numbers of ranks but 1
+    system = tmp_path / "system.jacobi"
+    done = jacobi(ranks, "--system", system, "--generate", n, "--checkpoint-every", 50, "--checkpoint-dir", tmp_path)
+    state = State(sorted(tmp_path.glob("checkpoint-*"))[-1])
+    assert done.summary["ranks"] == ranks
+    assert done.summary["residual"] <= 1e-10 * done.summary["b_norm"]
+    assert np.allclose(State(system).a @ (np.arange(1, n + 1) / n), state.b)
+    assert np.allclose(np.linalg.solve(state.a, state.b), np.arange(1, n + 1) / n)
+    assert np.allclose(state.x, np.arange(1, n + 1) / n, atol=1e-3)
+
+
+def test_more_ranks_than_rows(jacobi, tmp_path):
+    done = jacobi(
+        5,
+        "--system",
+        tmp_path / "s",
+        "--generate",
+        3,
+        "--checkpoint-every",
+        4,
+        "--checkpoint-dir",
+        tmp_path,
+        "--verify",
+    )
+    assert done.summary["verified"] == done.summary["checkpoints"] > 0
+
+
+def test_the_system_does_not_depend_on_the_number_of_ranks(jacobi, tmp_path):
+    for ranks in (1, 3):
+        jacobi(ranks, "--system", tmp_path / f"{ranks}", "--generate", 20, "--seed", 7, "--iterations", 0)
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "3").read_bytes()
+    jacobi(1, "--system", tmp_path / "other", "--generate", 20, "--seed", 8, "--iterations", 0)
+    assert (tmp_path / "1").read_bytes() != (tmp_path / "other").read_bytes()
+
+
+def test_the_printed_residual_is_real_and_falls(jacobi, tmp_path):
+    system = tmp_path / "system.jacobi"
+    done = jacobi(2, "--system", system, "--generate", 30, "--iterations", 12, "--print-every", 1, "--tolerance", 0)
+    printed = [float(line.split()[3]) for line in done.stdout.splitlines() if line.startswith("iteration")]
+    state, x, expected = State(system), np.zeros(30), []
+    for _ in range(12):
+        r = state.b - state.a @ x
+        expected.append(np.linalg.norm(r))
+        x += r / np.diag(state.a)
+    assert np.allclose(printed, expected)
+    assert all(later < earlier for earlier, later in itertools.pairwise(printed))
+    assert np.isclose(done.summary["residual"], np.linalg.norm(state.b - state.a @ x))
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 1000, 1 << 30])
+def test_checkpoint_holds_the_whole_state(jacobi, tmp_path, chunk_bytes):
+    system = tmp_path / "system.jacobi"
+    done = jacobi(
+        3,
+        "--system",
+        system,
+        "--generate",
+        31,
+        "--iterations",
+        25,
+        "--checkpoint-every",
+        10,
+        "--checkpoint-dir",
+        tmp_path,
+        "--verify",
+        "--chunk-bytes",
+        chunk_bytes,
+        "--tolerance",
+        0,
+    )
+    names = [path.name for path in sorted(tmp_path.glob("checkpoint-*"))]
+    assert names == ["checkpoint-000010.jacobi", "checkpoint-000020.jacobi"]
+    assert (done.summary["checkpoints"], done.summary["verified"]) == (2, 2)
+    assert done.summary["checkpoint_bytes"] == 2 * (64 + 31 * 33 * 8)
+    first, state = State(system), State(tmp_path / names[1])
+    x = np.zeros(31)
+    for _ in range(20):
+        residual = np.linalg.norm(first.b - first.a @ x)
+        x = x + (first.b - first.a @ x) / np.diag(first.a)
+    assert (state.magic, state.version, state.iteration) == (b"JACOBI\r\n", 1, 20)
+    assert np.array_equal(state.a, first.a) and np.array_equal(state.b, first.b)
+    assert np.allclose(state.x, x, rtol=1e-12) and np.isclose(state.residual, residual)
+
+
+def test_restart_goes_on_bit_for_bit(jacobi, tmp_path):
+    through, again = tmp_path / "through", tmp_path / "again"
+    through.mkdir()
+    again.mkdir()
+    common = ["--iterations", 40, "--checkpoint-every", 20, "--tolerance", 0, "--print-every", 5]
+    done = jacobi(3, "--system", tmp_path / "s", "--generate", 50, "--checkpoint-dir", through, *common)
+    restarted = jacobi(3, "--restart", through / "checkpoint-000020.jacobi", "--checkpoint-dir", again, *common)
+    last = "checkpoint-000040.jacobi"
+    assert (through / last).read_bytes() == (again / last).read_bytes()
+    assert done.summary["residual"] == restarted.summary["residual"]
+    later = [line for line in done.stdout.splitlines() if line.startswith("iteration") and int(line.split()[1]) > 20]
+    assert later == [line for line in restarted.stdout.splitlines() if line.startswith("iteration")]
+
+
+def test_iteration_time_is_kept_and_reported(jacobi, tmp_path):
+    done = jacobi(
+        2, "--system", tmp_path / "s", "--generate", 10, "--iterations", 10, "--iteration-time", 0.03, "--tolerance", 0
+    )
+    assert done.summary["seconds"] >= 0.3
+    assert 0 < done.summary["padded_seconds"] <= 0.31
+    assert done.summary["iteration_time_s"] == 0.03
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "--system FILE or --restart FILE"),
+        (["--system", "a", "--restart", "b"], "either --system"),
+        (["--system", "a", "--frob"], "unknown option --frob"),
+        (["--system"], "--system needs a value"),
+        (["--system", "a", "b"], "unexpected argument b"),
+        (["--system", "a", "--iterations", "many"], "--iterations many: give a whole number"),
+        (["--system", "a", "--generate", "0"], "--generate 0: give a whole number from 1"),
+        (["--system", "a", "--tolerance", "nan"], "--tolerance nan"),
+        (["--system", "a", "--checkpoint-every", "3"], "--checkpoint-every needs --checkpoint-dir"),
+        (["--restart", "a", "--generate", "3"], "--generate needs --system"),
+        (["--system", "/nonesuch/a"], "cannot read /nonesuch/a: No such file"),
+    ],
+)
+def test_bad_arguments_are_one_line_and_code_2(jacobi, arguments, words):
+    done = jacobi(2, *arguments, code=2)
+    assert len(done.complaints) == 1 and words in done.complaints[0], done.stderr
+
+
+def damage(name, data):
+    """The bytes of a good system of 6 unknowns, spoilt in one way."""
+    spoilt = {
+        "empty": b"",
+        "header only": data[:64],
+        "short": data[:-1],
+        "long": data + b"\0",
+        "magic": b"X" + data[1:],
+        "version": data[:8] + b"\2" + data[9:],
+        "no rows": data[:16] + bytes(8) + data[24:],
+        "huge": data[:16] + b"\xff" * 8 + data[24:],
+        "not dominant": data[:-8] + struct.pack("<d", 0.5),
+        "not a number": data[:-8] + struct.pack("<d", float("nan")),
+    }
+    return spoilt[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("empty", "not a Jacobi state"),
+        ("header only", "cut short"),
+        ("short", "cut short"),
+        ("long", "cut short or damaged"),
+        ("magic", "not a Jacobi state"),
+        ("version", "version 2"),
+        ("no rows", "n = 0"),
+        ("huge", "damaged"),
+        ("not dominant", "row 5 is not strictly diagonally dominant"),
+        ("not a number", "row 5 is not strictly diagonally dominant"),
+    ],
+)
+def test_damaged_systems_are_refused(jacobi, tmp_path, name, words):
+    jacobi(1, "--system", tmp_path / "good", "--generate", 6, "--iterations", 0)
+    bad = tmp_path / "bad"
+    bad.write_bytes(damage(name, (tmp_path / "good").read_bytes()))
+    done = jacobi(3, "--system", bad, code=2)
+    assert len(done.complaints) == 1 and words in done.complaints[0], done.stderr
+
+
+def test_a_checkpoint_is_no_system(jacobi, tmp_path):
+    jacobi(
+        1,
+        "--system",
+        tmp_path / "s",
+        "--generate",
+        6,
+        "--iterations",
+        2,
+        "--checkpoint-every",
+        2,
+        "--checkpoint-dir",
+        tmp_path,
+    )
+    done = jacobi(2, "--system", tmp_path / "checkpoint-000002.jacobi", code=2)
+    assert "use --restart" in done.complaints[0]
+
+
+LIAR = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+#include <unistd.h>
+// Storage that spoils one byte of each file: the one at offset 5000.
+static void spoil(int fd, off_t at, ssize_t n) {
+  ssize_t (*next)(int, const void *, size_t, off_t);
+  *(void **)&next = dlsym(RTLD_NEXT, "pwrite");
+  if (at <= 5000 && 5000 < at + n) next(fd, "?", 1, 5000);
+}
+ssize_t pwrite(int fd, const void *data, size_t n, off_t at) {
+  ssize_t (*next)(int, const void *, size_t, off_t);
+  *(void **)&next = dlsym(RTLD_NEXT, "pwrite");
+  ssize_t done = next(fd, data, n, at);
+  spoil(fd, at, done);
+  return done;
+}
+ssize_t pwrite64(int fd, const void *data, size_t n, off_t at) { return pwrite(fd, data, n, at); }
+"""
+
+
+def test_verify_finds_one_wrong_byte(jacobi, tmp_path):
+    (tmp_path / "liar.c").write_text(LIAR)
+    liar = tmp_path / "liar.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", liar, tmp_path / "liar.c"], check=True, timeout=LIMIT_S)
+    arguments = ["--checkpoint-every", 5, "--checkpoint-dir", tmp_path, "--verify"]
+    jacobi(2, "--system", tmp_path / "s", "--generate", 40, "--iterations", 0)
+    done = jacobi(2, "--system", tmp_path / "s", *arguments, code=1, LD_PRELOAD=str(liar))
+    assert len(done.complaints) == 1, done.stderr
+    assert "checkpoint-000005.jacobi differs" in done.complaints[0]
+    assert "offset 5000, expected 0x" in done.complaints[0] and "found 0x3f" in done.complaints[0]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 2 MiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk], check=True, timeout=LIMIT_S)
+    yield disk
+    subprocess.run(["umount", disk], check=True, timeout=LIMIT_S)
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mount"), reason="needs root to mount a small file system")
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_full_disk_is_an_error_not_a_hang(jacobi, tmp_path, small_disk, ranks):
+    done = jacobi(
+        ranks,
+        "--system",
+        tmp_path / "s",
+        "--generate",
+        600,
+        "--checkpoint-every",
+        2,
+        "--checkpoint-dir",
+        small_disk,
+        code=1,
+    )
+    assert len(done.complaints) == 1 and "No space left on device" in done.complaints[0], done.stderr
+    assert not list(small_disk.iterdir()), "a half-written checkpoint was left"
+
+
+def test_missing_checkpoint_directory(jacobi, tmp_path):
+    done = jacobi(
+        2,
+        "--system",
+        tmp_path / "s",
+        "--generate",
+        6,
+        "--checkpoint-every",
+        1,
+        "--checkpoint-dir",
+        tmp_path / "none",
+        code=1,
+    )
+    assert len(done.complaints) == 1 and "No such file or directory" in done.complaints[0]
