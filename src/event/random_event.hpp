@@ -1,7 +1,7 @@
 // Random events for property tests: any type, any contents that its fields can hold. Not for production code.
 #pragma once
 
-#include <random>
+#include <limits>
 
 #include "event/fields.hpp"
 
@@ -9,7 +9,7 @@ namespace hocket::event {
 
 class RandomEvents {
  public:
-  explicit RandomEvents(std::uint64_t seed) : engine_(seed) {}
+  explicit RandomEvents(std::uint64_t seed) : state_(seed) {}
 
   Event next() {
     Event e;
@@ -21,7 +21,7 @@ class RandomEvents {
     return e;
   }
 
-  std::uint64_t below(std::uint64_t bound) { return engine_() % bound; }
+  std::uint64_t below(std::uint64_t bound) { return bits() % bound; }
 
   std::string text() {
     std::string v;
@@ -31,6 +31,14 @@ class RandomEvents {
   }
 
  private:
+  // SplitMix64.
+  std::uint64_t bits() {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15U;
+    z = (z ^ z >> 30U) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ z >> 27U) * 0x94d049bb133111ebU;
+    return z ^ z >> 31U;
+  }
+
   template <std::size_t... I>
   Body make_alternative(std::index_sequence<I...>) {
     const std::uint64_t chosen = below(sizeof...(I));
@@ -51,7 +59,7 @@ class RandomEvents {
       case 0: return static_cast<std::int64_t>(below(300)) - 150;
       case 1: return std::numeric_limits<std::int64_t>::max() - static_cast<std::int64_t>(below(2));
       case 2: return std::numeric_limits<std::int64_t>::min() + static_cast<std::int64_t>(below(2));
-      default: return static_cast<std::int64_t>(engine_()) >> below(64);
+      default: return static_cast<std::int64_t>(bits()) >> below(64);
     }
   }
 
@@ -63,7 +71,7 @@ class RandomEvents {
   void fill(Time& v) { v = time_from_ns(integer()); }
   template <class Tag>
   void fill(Id<Tag>& v) {
-    v.value = below(2) == 0 ? below(300) : engine_();
+    v.value = below(2) == 0 ? below(300) : bits();
   }
   void fill(Properties& v) {
     for (std::uint64_t i = below(10); i > 0; --i) {
@@ -75,7 +83,7 @@ class RandomEvents {
     }
   }
 
-  std::mt19937_64 engine_;
+  std::uint64_t state_;
 };
 
 // Equal in type, time, origin and every field.

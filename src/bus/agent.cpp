@@ -1,0 +1,240 @@
+#include "bus/agent.hpp"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/clock.hpp"
+
+namespace hocket::bus {
+namespace {
+
+// Keys of epoll events: 0 is the listener, a member its number, a watched descriptor this and its index.
+constexpr std::uint64_t listener_key = 0;
+constexpr std::uint64_t watched_key = std::uint64_t{1} << 63U;
+
+// What a member may say. Everything else is said by agents and leaders; who sends it is mistaken or lies.
+template <class E>
+constexpr bool is_for_members =
+    std::is_same_v<E, event::Hello> || std::is_same_v<E, event::StartIo> || std::is_same_v<E, event::FinishIo> ||
+    std::is_same_v<E, event::RenewIo> || std::is_same_v<E, event::IoPhase> || std::is_same_v<E, event::Bye> ||
+    std::is_same_v<E, event::SetPolicy> || std::is_same_v<E, event::Subscribe> ||
+    std::is_same_v<E, event::Unsubscribe> || std::is_same_v<E, event::List> || std::is_same_v<E, event::User>;
+
+bool may_say(const event::Body& body) {
+  return std::visit([](const auto& e) { return is_for_members<std::decay_t<decltype(e)>>; }, body);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Agent>> Agent::listen(std::string socket, std::string node, Leader leader, Warn warn) {
+  std::unique_ptr<Agent> agent{new Agent{std::move(socket), std::move(node), std::move(leader), std::move(warn)}};
+  if (const Status opened = agent->open(); !opened) return opened.error();
+  return agent;
+}
+
+Agent::~Agent() {
+  if (listener_) unlink(path_.c_str());
+}
+
+Status Agent::open() {
+  epoll_ = Fd{epoll_create1(EPOLL_CLOEXEC)};
+  if (!epoll_) return Error{"cannot wait for events: " + error_text(errno)};
+  auto listener = listen_at(path_);
+  if (!listener) return listener.error();
+  listener_ = std::move(listener).value();
+  return add_to_epoll(listener_.get(), listener_key);
+}
+
+Status Agent::add_to_epoll(int fd, std::uint64_t key) {
+  epoll_event wanted{};
+  wanted.events = EPOLLIN;
+  wanted.data.u64 = key;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &wanted) == 0) return success();
+  return Error{"cannot wait for a descriptor: " + error_text(errno)};
+}
+
+void Agent::watch(int fd, std::function<void()> ready) {
+  watched_.push_back(std::move(ready));
+  if (const Status added = add_to_epoll(fd, watched_key + watched_.size() - 1); !added) warn_(added.error().text);
+}
+
+Connection* Agent::find(std::uint64_t member) {
+  const auto found = connections_.find(member);
+  return found == connections_.end() ? nullptr : found->second.get();
+}
+
+void Agent::run(std::optional<Duration> timeout) {
+  bury();
+  std::array<epoll_event, 64> ready{};
+  timespec limit{};
+  if (timeout) {
+    const auto ns = std::max(timeout->count(), Duration::rep{0});
+    limit = {ns / 1'000'000'000, ns % 1'000'000'000};
+  }
+  const int count = epoll_pwait2(epoll_.get(), ready.data(), ready.size(), timeout ? &limit : nullptr, nullptr);
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& e = ready[static_cast<std::size_t>(i)];
+    const std::uint64_t key = e.data.u64;
+    if (key == listener_key) {
+      accept_members();
+    } else if (key >= watched_key) {
+      watched_[key - watched_key]();
+    } else if (Connection* connection = find(key)) {
+      if ((e.events & EPOLLOUT) != 0) unflushed_.push_back(key);
+      if ((e.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) take_in(*connection);
+    }
+    flush();
+  }
+  bury();
+}
+
+void Agent::accept_members() {
+  while (true) {
+    Fd socket{accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
+    if (!socket) {
+      // Left in epoll, the listener would wake us without end.
+      accepts_ = errno != EMFILE && errno != ENFILE;
+      if (accepts_) return;
+      warn_("no descriptor is left for another member: " + error_text(errno) + "; raise the limit of open files");
+      epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+      return;
+    }
+    const auto user = peer_of(socket);
+    if (!user || !is_trusted(user.value())) {
+      warn_("a connection was refused: " +
+            (user ? "user " + std::to_string(user.value()) + " is neither this daemon's nor root" : user.error().text));
+      continue;
+    }
+    const MemberId member{++last_member_};
+    if (const Status added = add_to_epoll(socket.get(), member.value); !added) {
+      warn_(added.error().text);
+      continue;
+    }
+    connections_[member.value] = std::make_unique<Connection>(member, std::move(socket));
+  }
+}
+
+void Agent::take_in(Connection& connection) {
+  if (!connection.doomed.empty()) return;
+  const bool open = connection.read();
+  const Time now = node_now();
+  while (connection.doomed.empty()) {
+    const auto payload = connection.next_payload();
+    if (!payload) return doom(connection, payload.error().text);
+    if (!payload.value()) break;
+    auto message = wire::decode(*payload.value());
+    if (!message) return doom(connection, message.error().text);
+    event::Event& event = message.value().event;
+    event.time = now;
+    event.origin = {node_, connection.application, connection.member()};
+    handle(connection, std::move(event));
+  }
+  if (!open) doom(connection, "connection closed");
+}
+
+void Agent::handle(Connection& connection, event::Event event) {
+  if (const auto* subscribe = std::get_if<event::Subscribe>(&event.body)) return on_subscribe(connection, *subscribe);
+  if (const auto* unsubscribe = std::get_if<event::Unsubscribe>(&event.body)) {
+    connection.unsubscribe(unsubscribe->subscription);
+    return update_subscribers(connection);
+  }
+  if (!may_say(event.body)) {
+    const std::string text = "a member may not send " + std::string{type_name(event.body)};
+    warn_("member " + std::to_string(connection.member().value) + ": " + text);
+    return send(connection.member(), event::Refused{text});
+  }
+  if (std::holds_alternative<event::Hello>(event.body)) connection.is_application = true;
+  if (std::holds_alternative<event::Bye>(event.body)) connection.is_application = false;
+  leader_(event);
+}
+
+void Agent::on_subscribe(Connection& connection, const event::Subscribe& subscribe) {
+  const Status subscribed = connection.subscribe(subscribe.subscription, subscribe.filter);
+  if (!subscribed) send(connection.member(), event::Refused{subscribed.error().text});
+  update_subscribers(connection);
+}
+
+void Agent::update_subscribers(Connection& connection) {
+  std::erase(subscribers_, &connection);
+  if (connection.subscribes()) subscribers_.push_back(&connection);
+}
+
+void Agent::send(MemberId to, const event::Body& body) {
+  Connection* connection = find(to.value);
+  if (connection == nullptr || !connection->doomed.empty()) return;
+  if (const auto* welcome = std::get_if<event::Welcome>(&body)) connection->application = welcome->application;
+  if (!connection->queue(body)) return doom(*connection, "it did not read its answers");
+  unflushed_.push_back(to.value);
+}
+
+void Agent::publish(const event::Event& event) {
+  for (Connection* connection : subscribers_) {
+    connection->queue_if_subscribed(event);
+    if (!connection->wants_writable) unflushed_.push_back(connection->member().value);
+  }
+}
+
+void Agent::flush() {
+  for (const std::uint64_t member : unflushed_) {
+    Connection* connection = find(member);
+    if (connection == nullptr) continue;
+    if (connection->flush()) {
+      wait_for_room(*connection);
+    } else {
+      doom(*connection, "connection closed");
+    }
+  }
+  unflushed_.clear();
+}
+
+void Agent::wait_for_room(Connection& connection) {
+  if (connection.wants_writable == connection.has_unsent()) return;
+  connection.wants_writable = connection.has_unsent();
+  epoll_event wanted{};
+  wanted.events = EPOLLIN | (connection.wants_writable ? EPOLLOUT : 0U);
+  wanted.data.u64 = connection.member().value;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, connection.fd(), &wanted);
+}
+
+event::Origin Agent::origin_of(MemberId member) const {
+  const auto found = connections_.find(member.value);
+  return {node_, found == connections_.end() ? std::string{} : found->second->application, member};
+}
+
+// Closed only by `bury`: whoever is at work with the connection may go on until then.
+void Agent::doom(Connection& connection, std::string reason) {
+  if (!connection.doomed.empty()) return;
+  connection.doomed = std::move(reason);
+  doomed_.push_back(connection.member().value);
+}
+
+void Agent::bury() {
+  // The leader's answers to LOST may doom others.
+  while (!doomed_.empty()) {
+    const auto found = connections_.find(doomed_.back());
+    doomed_.pop_back();
+    const std::unique_ptr<Connection> connection = std::move(found->second);
+    connections_.erase(found);
+    std::erase(subscribers_, connection.get());
+    if (connection->doomed != "connection closed") {
+      warn_("member " + std::to_string(connection->member().value) + " " + connection->application +
+            " was dropped: " + connection->doomed);
+      (void)connection->queue(event::Refused{connection->doomed});
+      (void)connection->flush();
+    }
+    if (connection->is_application) {
+      leader_({node_now(), {node_, connection->application, connection->member()}, event::Lost{connection->doomed}});
+    }
+    flush();
+  }
+  if (!accepts_) listen_again();
+}
+
+void Agent::listen_again() { accepts_ = static_cast<bool>(add_to_epoll(listener_.get(), listener_key)); }
+
+}  // namespace hocket::bus

@@ -1,0 +1,212 @@
+#include "bus/client.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/clock.hpp"
+#include "event/filter.hpp"
+#include "event/properties.hpp"
+
+namespace hocket::bus {
+namespace {
+
+constexpr Duration send_limit = std::chrono::seconds{2};
+constexpr Duration answer_limit = std::chrono::seconds{5};
+constexpr std::size_t queue_limit = 10'000;
+
+// Waits until the socket is ready for `events` or the deadline has come; false: not ready.
+bool wait_until_ready(const Fd& socket, short events, Time deadline) {
+  while (true) {
+    const Duration left = std::max(deadline - node_now(), Duration::zero());
+    const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
+    pollfd waited{socket.get(), events, 0};
+    const int ready = ppoll(&waited, 1, &timeout, nullptr);
+    if (ready > 0) return true;
+    if (ready == 0 || errno != EINTR) return false;
+  }
+}
+
+// A caller's "for ever" must not overflow when it is added to the time.
+Time deadline_after(Duration timeout) {
+  constexpr Duration a_year = std::chrono::hours{365 * 24};
+  return node_now() + std::clamp(timeout, Duration::zero(), a_year);
+}
+
+template <class T>
+void push_bounded(std::deque<T>& queue, T value) {
+  if (queue.size() >= queue_limit) queue.pop_front();
+  queue.push_back(std::move(value));
+}
+
+}  // namespace
+
+Result<Client> Client::connect(const std::string& path, Duration timeout) {
+  auto socket = connect_to(path, timeout);
+  if (!socket) return socket.error();
+  return Client{std::move(socket).value()};
+}
+
+Error Client::fail(std::string text) {
+  socket_ = Fd{};
+  return Error{std::move(text)};
+}
+
+Status Client::send(const event::Body& body) {
+  if (!socket_) return Error{"the connection to hocketd has ended"};
+  out_.clear();
+  if (const Status encoded = wire::encode(body, out_); !encoded) return encoded;
+  const Time deadline = deadline_after(send_limit);
+  std::size_t sent = 0;
+  while (sent < out_.size()) {
+    const ssize_t n = ::send(socket_.get(), out_.data() + sent, out_.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n >= 0) {
+      sent += static_cast<std::size_t>(n);
+    } else if (errno == EAGAIN) {
+      if (!wait_until_ready(socket_, POLLOUT, deadline)) return fail("hocketd took nothing in for 2 s; is it stopped?");
+    } else if (errno != EINTR) {
+      return fail("the connection to hocketd has ended: " + error_text(errno));
+    }
+  }
+  return success();
+}
+
+Status Client::sort(std::string_view payload) {
+  auto message = wire::decode(payload);
+  if (!message) return fail("hocketd sent what is no event of this version: " + message.error().text);
+  const Subscription subscription = message.value().subscription;
+  if (subscription == 0) {
+    push_bounded(answers_, std::move(message.value().event));
+    return success();
+  }
+  const auto found = subscriptions_.find(subscription);
+  if (found == subscriptions_.end()) return success();  // unsubscribed while it was on its way
+  if (!found->second) {
+    push_bounded(queue_, Queued{subscription, std::move(message.value().event)});
+    return success();
+  }
+  const Callback callback = found->second;  // a copy: it may unsubscribe itself
+  callback(message.value().event);
+  return success();
+}
+
+// Reads what the socket has, once.
+Status Client::take_in() {
+  const auto space = splitter_.space();
+  const ssize_t n = recv(socket_.get(), space.data, space.size, MSG_DONTWAIT);
+  if (n == 0) return fail("hocketd has closed the connection; hocketd.log may say why");
+  if (n > 0) splitter_.filled(static_cast<std::size_t>(n));
+  if (n < 0 && errno != EAGAIN && errno != EINTR) {
+    return fail("the connection to hocketd has ended: " + error_text(errno));
+  }
+  return success();
+}
+
+template <class Done>
+Result<bool> Client::pump(Done done, Duration timeout) {
+  const Time deadline = deadline_after(timeout);
+  while (!done()) {
+    if (!socket_) return Error{"the connection to hocketd has ended"};
+    const auto payload = splitter_.next();
+    if (!payload) return fail("hocketd sent what is no frame: " + payload.error().text);
+    if (payload.value()) {
+      if (const Status sorted = sort(*payload.value()); !sorted) return sorted.error();
+    } else {
+      if (!wait_until_ready(socket_, POLLIN, deadline)) return false;
+      if (const Status taken = take_in(); !taken) return taken.error();
+    }
+  }
+  return true;
+}
+
+Result<OptionalEvent> Client::receive(Duration timeout) {
+  const auto come = pump([this] { return !answers_.empty(); }, timeout);
+  if (!come) return come.error();
+  if (!come.value()) return OptionalEvent{};
+  OptionalEvent event{std::move(answers_.front())};
+  answers_.pop_front();
+  return event;
+}
+
+Result<OptionalEvent> Client::next(Subscription subscription, Duration timeout) {
+  auto found = queue_.end();
+  const auto find = [&] {
+    found = std::find_if(queue_.begin(), queue_.end(),
+                         [&](const Queued& q) { return subscription == any || q.subscription == subscription; });
+    return found != queue_.end();
+  };
+  const auto come = pump(find, timeout);
+  if (!come) return come.error();
+  if (!come.value()) return OptionalEvent{};
+  OptionalEvent event{std::move(found->event)};
+  queue_.erase(found);
+  return event;
+}
+
+// LIST is answered after everything that was sent before it, so a refusal of that has come before the answer.
+Status Client::synchronise() {
+  const std::size_t before = answers_.size();
+  if (const Status sent = send(event::List{}); !sent) return sent;
+  std::optional<std::string> refused;
+  std::size_t seen = before;
+  const auto done = [&] {
+    while (seen < answers_.size()) {
+      const event::Body& body = answers_[seen].body;
+      const auto* refusal = std::get_if<event::Refused>(&body);
+      const bool ends = std::holds_alternative<event::Daemon>(body);
+      if (refusal != nullptr) refused = refusal->text;
+      if (refusal != nullptr || ends || std::holds_alternative<event::Application>(body)) {
+        answers_.erase(answers_.begin() + static_cast<std::ptrdiff_t>(seen));
+      } else {
+        ++seen;
+      }
+      if (ends) return true;
+    }
+    return false;
+  };
+  const auto come = pump(done, answer_limit);
+  if (!come) return come.error();
+  if (!come.value()) return fail("hocketd did not answer within 5 s; is it stopped?");
+  if (refused) return Error{*refused};
+  return success();
+}
+
+Result<Client::Subscription> Client::subscribe(const std::string& filter, Callback callback) {
+  if (const auto parsed = event::Filter::parse(filter); !parsed) return parsed.error();
+  const Subscription subscription = ++last_;
+  subscriptions_[subscription] = std::move(callback);
+  Status agreed = send(event::Subscribe{subscription, filter});
+  if (agreed) agreed = synchronise();
+  if (agreed) return subscription;
+  subscriptions_.erase(subscription);
+  return agreed.error();
+}
+
+Status Client::unsubscribe(Subscription subscription) {
+  if (subscriptions_.erase(subscription) == 0) {
+    return Error{"there is no subscription " + std::to_string(subscription)};
+  }
+  std::erase_if(queue_, [&](const Queued& q) { return q.subscription == subscription; });
+  std::erase_if(waited_for_, [&](const auto& waited) { return waited.second == subscription; });
+  return send(event::Unsubscribe{subscription});
+}
+
+Status Client::publish(const std::string& type, event::Properties properties) {
+  const event::User user{type, std::move(properties)};
+  if (const Status allowed = check(user); !allowed) return allowed;
+  return send(user);
+}
+
+Result<OptionalEvent> Client::wait(const std::string& filter, Duration timeout) {
+  auto found = waited_for_.find(filter);
+  if (found == waited_for_.end()) {
+    const auto subscription = subscribe(filter);
+    if (!subscription) return subscription.error();
+    found = waited_for_.emplace(filter, subscription.value()).first;
+  }
+  return next(found->second, timeout);
+}
+
+}  // namespace hocket::bus
