@@ -1,0 +1,119 @@
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "event/fields.hpp"
+#include "trace/line.hpp"
+
+namespace hocket::trace {
+namespace {
+
+// The length of the UTF-8 sequence at the start of `text`; 0: it is none.
+std::size_t sequence_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xc2 && first < 0xe0 ? 2
+                             : (first & 0xf0) == 0xe0      ? 3
+                             : (first & 0xf8) == 0xf0      ? 4
+                                                           : 0;
+  if (length == 0 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  // Encodings longer than need be, surrogates, and what lies beyond the last code point.
+  const bool wrong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) >= 0xa0) ||
+                     (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) >= 0x90) || first > 0xf4;
+  return wrong ? 0 : length;
+}
+
+void append_escaped(char c, std::string& out) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  const auto byte = static_cast<unsigned char>(c);
+  out += "\\u00";
+  out += digits[byte >> 4U];
+  out += digits[byte & 0xfU];
+}
+
+template <class Number>
+void append_number(Number v, std::string& out) {
+  std::array<char, 40> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), v).ptr;
+  out.append(digits.data(), end);
+}
+
+void append_value(const std::string& v, std::string& out) { append_json(v, out); }
+void append_value(std::int64_t v, std::string& out) { append_number(v, out); }
+void append_value(bool v, std::string& out) { out += v ? "true" : "false"; }
+void append_value(double v, std::string& out) {
+  if (!std::isfinite(v)) {
+    out += "null";
+    return;
+  }
+  const std::size_t start = out.size();
+  append_number(v, out);
+  // A whole number is still written as a number with a fraction, so that it comes back as what it was.
+  if (out.find_first_of(".e", start) == std::string::npos) out += ".0";
+}
+void append_value(Duration v, std::string& out) { append_number(static_cast<std::int64_t>(v.count()), out); }
+void append_value(Time v, std::string& out) { append_number(to_ns(v), out); }
+template <class Tag>
+void append_value(Id<Tag> v, std::string& out) {
+  append_number(v.value, out);
+}
+
+void append_value(const event::Properties& v, std::string& out) { append_json(v, out); }
+
+void append_field(std::string_view key, const auto& value, std::string& out) {
+  out += out.back() == '{' ? "" : ", ";
+  append_json(key, out);
+  out += ": ";
+  append_value(value, out);
+}
+
+}  // namespace
+
+void append_json(std::string_view text, std::string& out) {
+  out += '"';
+  while (!text.empty()) {
+    const std::size_t length = sequence_length(text);
+    const char c = text.front();
+    if (length == 0) {
+      out += "\xef\xbf\xbd";
+    } else if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      append_escaped(c, out);
+    } else {
+      out += text.substr(0, length);
+    }
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  out += '"';
+}
+
+void append_json(const event::Properties& properties, std::string& out) {
+  out += '{';
+  for (const auto& [key, value] : properties) {
+    std::visit([&, &k = key](const auto& v) { append_field(k, v, out); }, value);
+  }
+  out += '}';
+}
+
+void append_line(Direction direction, const event::Event& event, std::string& out) {
+  out += direction == Direction::in ? "{\"in\": " : "{\"out\": ";
+  append_json(type_name(event.body), out);
+  append_field("time_ns", event.time, out);
+  if (direction == Direction::in) append_field("node", event.origin.node, out);
+  append_field("application", event.origin.application, out);
+  append_field("member", event.origin.member, out);
+  std::visit(
+      [&](const auto& body) {
+        fields(body, [&](const char* key, const auto& value) { append_field(key, value, out); });
+      },
+      event.body);
+  out += "}\n";
+}
+
+}  // namespace hocket::trace

@@ -1,0 +1,117 @@
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "event/fields.hpp"
+#include "trace/line.hpp"
+
+namespace hocket::trace {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool fits(const Json& from) {
+  return from.is_number_integer() &&
+         (!from.is_number_unsigned() || from.get<std::uint64_t>() <= std::numeric_limits<std::int64_t>::max());
+}
+
+bool assign(std::string& to, const Json& from) {
+  if (from.is_string()) to = from.get<std::string>();
+  return from.is_string();
+}
+bool assign(std::int64_t& to, const Json& from) {
+  if (!fits(from)) return false;
+  to = from.get<std::int64_t>();
+  return true;
+}
+bool assign(bool& to, const Json& from) {
+  if (from.is_boolean()) to = from.get<bool>();
+  return from.is_boolean();
+}
+bool assign(double& to, const Json& from) {
+  if (from.is_null()) to = std::numeric_limits<double>::quiet_NaN();
+  if (from.is_number()) to = from.get<double>();
+  return from.is_number() || from.is_null();
+}
+bool assign(Duration& to, const Json& from) {
+  std::int64_t ns = 0;
+  if (!assign(ns, from)) return false;
+  to = Duration{ns};
+  return true;
+}
+bool assign(Time& to, const Json& from) {
+  std::int64_t ns = 0;
+  if (!assign(ns, from)) return false;
+  to = time_from_ns(ns);
+  return true;
+}
+template <class Tag>
+bool assign(Id<Tag>& to, const Json& from) {
+  if (!from.is_number_unsigned()) return false;
+  to.value = from.get<std::uint64_t>();
+  return true;
+}
+bool assign(event::Value& to, const Json& from) {
+  const auto take = [&](auto v) {
+    const bool fitting = assign(v, from);
+    if (fitting) to = std::move(v);
+    return fitting;
+  };
+  if (from.is_string()) return take(std::string{});
+  if (from.is_boolean()) return take(false);
+  if (from.is_number_integer()) return take(std::int64_t{0});
+  return take(0.0);
+}
+bool assign(event::Properties& to, const Json& from) {
+  if (!from.is_object()) return false;
+  for (const auto& [key, value] : from.items()) {
+    auto& property = to.emplace_back(key, std::int64_t{0});
+    if (!assign(property.second, value)) return false;
+  }
+  return true;
+}
+
+// Takes keys out of a line; remembers the first that was wrong.
+class Taker {
+ public:
+  explicit Taker(const Json& line) : line_(line) {}
+
+  void take(const char* key, auto& to) {
+    const auto found = line_.find(key);
+    if (found != line_.end() && !assign(to, *found)) wrong_ = key;
+  }
+  const char* wrong() const { return wrong_; }
+
+ private:
+  const Json& line_;
+  const char* wrong_ = nullptr;
+};
+
+event::Body body_of(const std::string& type) {
+  if (auto own = event::make_body(type)) return std::move(*own);
+  return event::User{type, {}};
+}
+
+}  // namespace
+
+Result<Record> parse_line(std::string_view line) {
+  const Json json = Json::parse(line, nullptr, false);
+  if (json.is_discarded() || !json.is_object()) return Error{"it is no JSON object"};
+  Record record;
+  Taker taker{json};
+  std::string type;
+  record.direction = json.contains("in") ? Direction::in : Direction::out;
+  taker.take(record.direction == Direction::in ? "in" : "out", type);
+  if (type.empty()) return Error{"it has neither 'in' nor 'out' with an event's type"};
+  taker.take("time_ns", record.event.time);
+  taker.take("node", record.event.origin.node);
+  taker.take("application", record.event.origin.application);
+  taker.take("member", record.event.origin.member);
+  record.event.body = body_of(type);
+  std::visit([&](auto& body) { fields(body, [&](const char* key, auto& field) { taker.take(key, field); }); },
+             record.event.body);
+  if (taker.wrong() != nullptr)
+    return Error{"'" + std::string{taker.wrong()} + "' of " + type + " is of the wrong type"};
+  return record;
+}
+
+}  // namespace hocket::trace

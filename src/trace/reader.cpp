@@ -1,0 +1,80 @@
+#include "trace/reader.hpp"
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+namespace hocket::trace {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+event::Properties settings_of(const Json& header) {
+  event::Properties settings;
+  const auto found = header.find("settings");
+  if (found == header.end() || !found->is_object()) return settings;
+  for (const auto& [key, value] : found->items()) {
+    if (value.is_string()) settings.emplace_back(key, value.get<std::string>());
+    if (value.is_boolean()) settings.emplace_back(key, value.get<bool>());
+    if (value.is_number_integer()) settings.emplace_back(key, value.get<std::int64_t>());
+    if (value.is_number_float()) settings.emplace_back(key, value.get<double>());
+  }
+  return settings;
+}
+
+std::string text_in(const Json& header, const char* key) {
+  const auto found = header.find(key);
+  return found != header.end() && found->is_string() ? found->get<std::string>() : std::string{};
+}
+
+std::int64_t integer_in(const Json& header, const char* key) {
+  const auto found = header.find(key);
+  return found != header.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+}
+
+}  // namespace
+
+Error Reader::wrong(const std::string& what) const {
+  return Error{path_ + ", line " + std::to_string(line_) + ": " + what};
+}
+
+Result<Reader> Reader::open(const std::string& path) {
+  Reader reader{path};
+  if (!reader.file_) {
+    return Error{"cannot read the trace " + path + ": " + std::generic_category().message(errno)};
+  }
+  if (const Status read = reader.read_header(); !read) return read.error();
+  return reader;
+}
+
+Status Reader::read_header() {
+  std::string line;
+  std::getline(file_, line);
+  line_ = 1;
+  const Json json = Json::parse(line, nullptr, false);
+  if (json.is_discarded() || !json.is_object() || !json.contains("hocket_trace")) {
+    return wrong("no trace of hocket: its first line must be a header with 'hocket_trace'");
+  }
+  const std::int64_t version = integer_in(json, "hocket_trace");
+  if (version != format_version) {
+    return wrong("a trace of version " + std::to_string(version) + "; this hocket reads version " +
+                 std::to_string(format_version));
+  }
+  header_ = {text_in(json, "version"), text_in(json, "node"), integer_in(json, "start_unix_ns"),
+             time_from_ns(integer_in(json, "start_ns")), settings_of(json)};
+  return success();
+}
+
+Result<std::optional<Record>> Reader::next() {
+  std::string line;
+  if (!std::getline(file_, line)) return std::optional<Record>{};
+  ++line_;
+  const bool whole = !file_.eof();  // its '\n' was there
+  auto record = parse_line(line);
+  if (record) return std::optional{std::move(record).value()};
+  if (whole) return wrong(record.error().text);
+  cut_short_ = true;
+  return std::optional<Record>{};
+}
+
+}  // namespace hocket::trace

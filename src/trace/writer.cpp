@@ -1,0 +1,83 @@
+#include "trace/writer.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace hocket::trace {
+namespace {
+
+std::string header_line(const Header& header) {
+  std::string line = "{\"hocket_trace\": " + std::to_string(format_version) + ", \"version\": ";
+  append_json(header.version, line);
+  line += ", \"node\": ";
+  append_json(header.node, line);
+  line += ", \"start_unix_ns\": " + std::to_string(header.start_unix_ns);
+  line += ", \"start_ns\": " + std::to_string(to_ns(header.start)) + ", \"settings\": ";
+  append_json(header.settings, line);
+  return line + "}\n";
+}
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+}  // namespace
+
+Result<Writer> Writer::create(std::string path, const Header& header, std::function<void(const std::string&)> broken) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd < 0) return Error{"cannot write the trace " + path + ": " + reason(errno) + "; name another with --trace"};
+  Writer writer{std::move(path), fd, std::move(broken)};
+  writer.text_ = header_line(header);
+  writer.write_text();
+  return writer;
+}
+
+Writer::Writer(Writer&& other) noexcept
+    : path_(std::move(other.path_)),
+      fd_(std::exchange(other.fd_, -1)),
+      broken_(std::move(other.broken_)),
+      pending_(std::move(other.pending_)),
+      due_(std::exchange(other.due_, std::nullopt)),
+      text_(std::move(other.text_)) {}
+
+Writer::~Writer() {
+  flush();
+  if (fd_ >= 0) close(fd_);
+}
+
+void Writer::add(Direction direction, event::Event event) {
+  if (is_broken()) return;
+  if (!due_) due_ = event.time + longest_delay;
+  pending_.push_back({direction, std::move(event)});
+  if (pending_.size() >= most_pending) flush();
+}
+
+void Writer::flush() {
+  if (is_broken()) return;
+  for (const Record& record : pending_) append_line(record.direction, record.event, text_);
+  pending_.clear();
+  due_.reset();
+  write_text();
+}
+
+void Writer::write_text() {
+  std::size_t written = 0;
+  while (written < text_.size()) {
+    const ssize_t n = write(fd_, text_.data() + written, text_.size() - written);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      const std::string why = reason(errno);
+      close(std::exchange(fd_, -1));
+      pending_.clear();
+      due_.reset();
+      broken_("the trace " + path_ + " cannot be written any more: " + why + "; it ends here, coordination goes on");
+      break;
+    }
+    written += static_cast<std::size_t>(n);
+  }
+  text_.clear();
+}
+
+}  // namespace hocket::trace
