@@ -1,0 +1,339 @@
+// What the coordinator does, case by case. Random and hostile orders: coordinator_property_test.cpp.
+#include "coordinator/coordinator.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coordinator/request_states.hpp"
+#include "coordinator/testing.hpp"
+
+namespace hocket::coordinator {
+namespace {
+
+using testing::describe_all;
+using Lines = std::vector<std::string>;
+
+class CoordinatorTest : public ::testing::Test {
+ protected:
+  // Handles `body` of `member` at `milliseconds`; the commands as short lines, e.g. "1 GRANT_IO 3".
+  Lines at(std::int64_t milliseconds, std::uint64_t member, event::Body body) {
+    return describe_all(coordinator.handle(testing::event_of(milliseconds, member, std::move(body))));
+  }
+  Lines hello(std::uint64_t member, const std::string& job, const std::string& name = "app") {
+    return at(0, member, event::Hello{job, name, "/bin/" + name, "mpich", "0.1", 99, 4});
+  }
+  Lines start(std::int64_t ms, std::uint64_t member, std::uint64_t request, const std::string& target = "dev:8:1") {
+    return at(ms, member, event::StartIo{RequestId{request}, target, "/f", "MPI_File_write_all", 10});
+  }
+  Lines finish(std::int64_t ms, std::uint64_t member, std::uint64_t request, bool phase_over = true) {
+    return at(ms, member, event::FinishIo{RequestId{request}, {}, 0, phase_over});
+  }
+  Lines tick(std::int64_t ms) { return at(ms, 0, event::Tick{}); }
+  std::int64_t deadline_ms() const {
+    const auto deadline = coordinator.deadline();
+    return deadline ? to_ns(*deadline) / 1'000'000 : -1;
+  }
+
+  // Lease 10 s, linger 100 ms, reminders each second.
+  Coordinator coordinator{
+      {&policy::fcfs, std::chrono::seconds{10}, std::chrono::milliseconds{100}, std::chrono::seconds{1}}};
+};
+
+TEST_F(CoordinatorTest, WelcomesMembersOfOneJobAsOneApplication) {
+  EXPECT_EQ(hello(1, "job-a", "jacobi"), Lines{"1 WELCOME app 1 jacobi fcfs"});
+  EXPECT_EQ(hello(2, "job-a", "jacobi"), Lines{"2 WELCOME app 1 jacobi fcfs"});
+  EXPECT_EQ(hello(3, "job-b", "jacobi"), Lines{"3 WELCOME app 2 jacobi-2 fcfs"});
+  EXPECT_EQ(hello(1, "job-a", "jacobi"), Lines{"1 WELCOME app 1 jacobi fcfs"}) << "said again";
+  at(1, 1, event::Bye{});
+  at(1, 2, event::Lost{});
+  EXPECT_EQ(hello(4, "job-c", "jacobi"), Lines{"4 WELCOME app 3 jacobi fcfs"}) << "the name is free again";
+}
+
+TEST_F(CoordinatorTest, AToolIsNoApplication) {
+  EXPECT_EQ(at(0, 9, event::Hello{"", "hocket ls", "", "", "0.1", 5, 0}), Lines{"9 WELCOME app 0  fcfs"});
+  EXPECT_TRUE(coordinator.cluster().applications().empty());
+  EXPECT_EQ(start(1, 9, 1), Lines{"9 REFUSED START_IO of a member that is not of an application: send HELLO with 'mpi' "
+                                  "before it"});
+}
+
+TEST_F(CoordinatorTest, AMemberThatReturnsAloneIsANewApplication) {
+  hello(1, "job-a");
+  hello(2, "job-a");
+  at(1, 1, event::Lost{});
+  EXPECT_EQ(hello(3, "job-a"), Lines{"3 WELCOME app 1 app fcfs"}) << "the application went on";
+  at(2, 2, event::Lost{});
+  at(2, 3, event::Lost{});
+  EXPECT_EQ(hello(4, "job-a"), Lines{"4 WELCOME app 2 app fcfs"});
+  EXPECT_EQ(start(3, 4, 57), Lines{"4 GRANT_IO 57 waited 0"}) << "its requests are counted on from before";
+}
+
+TEST_F(CoordinatorTest, GrantsOneApplicationAtATime) {
+  for (const std::uint64_t m : {1u, 2u, 3u})
+    hello(m, "job" + std::to_string(m), std::string(1, static_cast<char>('a' + m - 1)));
+  EXPECT_EQ(start(10, 1, 1), Lines{"1 GRANT_IO 1 waited 0"});
+  EXPECT_EQ(start(20, 2, 1), Lines{"2 QUEUED_IO 1 position 1 behind a"});
+  EXPECT_EQ(start(30, 3, 1), Lines{"3 QUEUED_IO 1 position 2 behind a"});
+  EXPECT_EQ(finish(50, 1, 1), Lines{"2 GRANT_IO 1 waited 30"});
+  EXPECT_EQ(start(60, 1, 2), Lines{"1 QUEUED_IO 2 position 2 behind b"});
+  EXPECT_EQ(finish(70, 2, 1), Lines{"3 GRANT_IO 1 waited 40"});
+  EXPECT_EQ(finish(80, 3, 1), Lines{"1 GRANT_IO 2 waited 20"});
+  EXPECT_EQ(finish(90, 1, 2), Lines{});
+  EXPECT_EQ(coordinator.deadline(), std::nullopt);
+}
+
+TEST_F(CoordinatorTest, TargetsAreIndependent) {
+  hello(1, "a");
+  hello(2, "b");
+  EXPECT_EQ(start(1, 1, 1, "dev:8:1"), Lines{"1 GRANT_IO 1 waited 0"});
+  EXPECT_EQ(start(1, 2, 1, "dev:8:2"), Lines{"2 GRANT_IO 1 waited 0"});
+}
+
+TEST_F(CoordinatorTest, AnApplicationDoesNotExcludeItself) {
+  hello(1, "a");
+  hello(2, "a");
+  hello(3, "b");
+  EXPECT_EQ(start(1, 1, 1), Lines{"1 GRANT_IO 1 waited 0"});
+  EXPECT_EQ(start(2, 3, 1), Lines{"3 QUEUED_IO 1 position 1 behind app"});
+  EXPECT_EQ(start(3, 1, 2), Lines{"1 GRANT_IO 2 waited 0"});
+  EXPECT_EQ(start(4, 2, 1), Lines{"2 GRANT_IO 1 waited 0"}) << "another member of the application";
+  EXPECT_EQ(finish(5, 1, 1), Lines{});
+  EXPECT_EQ(finish(6, 2, 1), Lines{});
+  EXPECT_EQ(start(7, 1, 3), Lines{"1 GRANT_IO 3 waited 0"});
+  EXPECT_EQ(start(7, 2, 2), Lines{"2 GRANT_IO 2 waited 0"});
+  EXPECT_EQ(finish(8, 1, 2), Lines{});
+  EXPECT_EQ(finish(8, 1, 3), Lines{});
+  EXPECT_EQ(finish(9, 2, 2), Lines{"3 GRANT_IO 1 waited 7"});
+  start(10, 1, 4);
+  start(11, 2, 3);
+  EXPECT_EQ(finish(12, 3, 1), (Lines{"1 GRANT_IO 4 waited 2", "2 GRANT_IO 3 waited 1"})) << "all that it waits with";
+}
+
+TEST_F(CoordinatorTest, KeepsTheTargetBetweenTheOperationsOfAPhase) {
+  hello(1, "a");
+  hello(2, "b");
+  start(0, 1, 1);
+  start(5, 2, 1);
+  EXPECT_EQ(finish(10, 1, 1, false), Lines{});
+  EXPECT_EQ(deadline_ms(), 110);
+  EXPECT_EQ(start(50, 1, 2), Lines{"1 GRANT_IO 2 waited 0"});
+  EXPECT_EQ(finish(100, 1, 2, false), Lines{});
+  EXPECT_EQ(tick(199), Lines{});
+  EXPECT_EQ(tick(200), Lines{"2 GRANT_IO 1 waited 195"});
+  EXPECT_EQ(start(210, 1, 3), Lines{"1 QUEUED_IO 3 position 1 behind app-2"});
+}
+
+TEST_F(CoordinatorTest, AKeptTargetNeedsNoTickWhileNobodyWaits) {
+  hello(1, "a");
+  hello(2, "b");
+  start(0, 1, 1);
+  finish(10, 1, 1, false);
+  EXPECT_EQ(coordinator.deadline(), std::nullopt);
+  EXPECT_EQ(start(50, 2, 1), Lines{"2 QUEUED_IO 1 position 1 behind app"}) << "still kept";
+  EXPECT_EQ(deadline_ms(), 110);
+  EXPECT_EQ(tick(110), Lines{"2 GRANT_IO 1 waited 60"});
+  finish(120, 2, 1, false);
+  EXPECT_EQ(start(300, 1, 2), Lines{"1 GRANT_IO 2 waited 0"}) << "no longer kept";
+}
+
+TEST_F(CoordinatorTest, TheEndOfAPhaseFreesAKeptTarget) {
+  hello(1, "a");
+  hello(2, "b");
+  start(0, 1, 1);
+  start(5, 2, 1);
+  finish(10, 1, 1, false);
+  event::IoPhase phase;
+  phase.end = time_from_ns(10'000'000);
+  EXPECT_EQ(at(20, 1, phase), Lines{"2 GRANT_IO 1 waited 15"});
+}
+
+TEST_F(CoordinatorTest, WhoDoesNotRenewLosesTheGrant) {
+  hello(1, "a", "slow");
+  hello(2, "b");
+  start(0, 1, 1);
+  start(1000, 2, 1);
+  at(5000, 1, event::RenewIo{RequestId{1}});
+  EXPECT_EQ(tick(10000), Lines{"2 QUEUED_IO 1 position 1 behind slow"});
+  at(14000, 2, event::RenewIo{RequestId{1}});  // of a request that waits: nothing to renew
+  EXPECT_EQ(tick(15000), (Lines{"1 LEASE_EXPIRED 1 slow dev:8:1", "2 GRANT_IO 1 waited 14000"}));
+  EXPECT_EQ(finish(16000, 1, 1), Lines{}) << "the old holder's end is harmless";
+  EXPECT_EQ(at(16000, 1, event::RenewIo{RequestId{1}}), Lines{});
+  EXPECT_EQ(start(17000, 1, 2), Lines{"1 QUEUED_IO 2 position 1 behind app"});
+  EXPECT_EQ(deadline_ms(), 18000) << "the reminder comes before the end of the lease";
+  EXPECT_EQ(finish(18000, 2, 1), Lines{"1 GRANT_IO 2 waited 1000"});
+}
+
+TEST_F(CoordinatorTest, WhatAMemberDoesOnATargetRenewsItsLeasesThere) {
+  hello(1, "a");
+  start(0, 1, 1);
+  EXPECT_EQ(deadline_ms(), 10000);
+  start(4000, 1, 2);
+  EXPECT_EQ(deadline_ms(), 14000);
+  start(5000, 1, 3, "other");
+  EXPECT_EQ(deadline_ms(), 14000);
+  finish(6000, 1, 2);
+  finish(6000, 1, 3);
+  EXPECT_EQ(deadline_ms(), 16000);
+}
+
+TEST_F(CoordinatorTest, WhoWaitsIsRemindedWithItsPosition) {
+  hello(1, "a", "first");
+  hello(2, "b");
+  hello(3, "c");
+  start(0, 1, 1);
+  start(100, 2, 1);
+  start(200, 3, 1);
+  EXPECT_EQ(deadline_ms(), 1100);
+  EXPECT_EQ(tick(1100), (Lines{"2 QUEUED_IO 1 position 1 behind first", "3 QUEUED_IO 1 position 2 behind first"}));
+  EXPECT_EQ(deadline_ms(), 2100);
+  finish(1500, 2, 1);
+  EXPECT_EQ(tick(2100), Lines{"3 QUEUED_IO 1 position 1 behind first"});
+}
+
+TEST_F(CoordinatorTest, TheLostGiveBackEverythingAtOnce) {
+  for (const std::uint64_t m : {1u, 2u, 3u, 4u}) hello(m, "job" + std::to_string(m));
+  start(0, 1, 1);
+  start(0, 1, 2, "other");
+  start(1, 2, 1);
+  start(2, 3, 1);
+  start(3, 4, 1, "other");
+  at(4, 2, event::Lost{"killed"});
+  EXPECT_EQ(at(5, 1, event::Lost{"killed"}), (Lines{"3 GRANT_IO 1 waited 3", "4 GRANT_IO 1 waited 2"}));
+  EXPECT_EQ(at(6, 1, event::Lost{"killed"}), Lines{});
+  EXPECT_EQ(coordinator.cluster().applications().size(), 2u);
+}
+
+TEST_F(CoordinatorTest, WhatIsKeptGoesWithTheApplication) {
+  hello(1, "a");
+  hello(2, "b");
+  start(0, 1, 1);
+  finish(1, 1, 1, false);
+  start(2, 2, 1);
+  EXPECT_EQ(at(3, 1, event::Bye{}), Lines{"2 GRANT_IO 1 waited 1"});
+}
+
+TEST_F(CoordinatorTest, AQueuedRequestCanBeGivenUp) {
+  for (const std::uint64_t m : {1u, 2u, 3u}) hello(m, "job" + std::to_string(m));
+  start(0, 1, 1);
+  start(1, 2, 1);
+  start(2, 3, 1);
+  EXPECT_EQ(finish(3, 2, 1), Lines{});
+  EXPECT_EQ(finish(4, 1, 1), Lines{"3 GRANT_IO 1 waited 2"});
+}
+
+TEST_F(CoordinatorTest, InterfereReleasesAllWhoWait) {
+  for (const std::uint64_t m : {1u, 2u, 3u}) hello(m, "job" + std::to_string(m));
+  start(0, 1, 1);
+  start(1, 2, 1);
+  start(2, 3, 1);
+  EXPECT_EQ(at(10, 9, event::SetPolicy{"interfere"}), (Lines{"2 GRANT_IO 1 waited 9", "3 GRANT_IO 1 waited 8"}));
+  EXPECT_EQ(coordinator.policy().name, "interfere");
+  EXPECT_EQ(at(11, 9, event::SetPolicy{"fcfs"}), Lines{});
+  EXPECT_EQ(finish(12, 1, 1), Lines{});
+  EXPECT_EQ(start(13, 1, 2), Lines{"1 QUEUED_IO 2 position 1 behind app-2"}) << "until both are done";
+  EXPECT_EQ(finish(14, 2, 1), Lines{});
+  EXPECT_EQ(finish(15, 3, 1), Lines{"1 GRANT_IO 2 waited 2"});
+}
+
+TEST_F(CoordinatorTest, RefusesWhatCannotBe) {
+  EXPECT_EQ(start(0, 1, 1).at(0).substr(0, 19), "1 REFUSED START_IO ");
+  hello(1, "a");
+  start(1, 1, 5);
+  EXPECT_EQ(start(2, 1, 5),
+            Lines{"1 REFUSED START_IO: request 5 is not above 5, the last one: count requests upwards"});
+  finish(3, 1, 5);
+  EXPECT_EQ(start(4, 1, 5).size(), 1u);
+  EXPECT_EQ(start(4, 1, 0).at(0).substr(0, 10), "1 REFUSED ");
+  EXPECT_EQ(at(5, 9, event::SetPolicy{"fcsf"}), Lines{"9 REFUSED unknown policy 'fcsf': did you mean 'fcfs'?"});
+  for (std::uint64_t request = 6; request < 6 + 1024; ++request) start(6, 1, request);
+  EXPECT_EQ(start(7, 1, 6 + 1024).at(0).substr(0, 43), "1 REFUSED START_IO: request 1030 is one too");
+}
+
+TEST_F(CoordinatorTest, IgnoresWhatItDoesNotKnow) {
+  hello(1, "a");
+  EXPECT_EQ(finish(1, 1, 1), Lines{});
+  EXPECT_EQ(finish(1, 7, 1), Lines{});
+  EXPECT_EQ(at(1, 7, event::RenewIo{RequestId{1}}), Lines{});
+  EXPECT_EQ(at(1, 7, event::IoPhase{}), Lines{});
+  EXPECT_EQ(at(1, 7, event::Bye{}), Lines{});
+  EXPECT_EQ(at(1, 1, event::GrantIo{RequestId{1}, {}, "dev:8:1"}), Lines{});
+  EXPECT_EQ(at(1, 1, event::User{"MINE", {}}), Lines{});
+  EXPECT_EQ(coordinator.events(), 8);
+}
+
+TEST_F(CoordinatorTest, TimeDoesNotGoBack) {
+  hello(1, "a");
+  hello(2, "b");
+  start(1000, 1, 1);
+  start(500, 2, 1);
+  EXPECT_EQ(finish(100, 1, 1), Lines{"2 GRANT_IO 1 waited 0"});
+  EXPECT_EQ(deadline_ms(), 11000);
+  event::Event late = testing::event_of(0, 0, event::Tick{});
+  late.time = Time::max();
+  EXPECT_EQ(describe_all(coordinator.handle(late)), Lines{"2 LEASE_EXPIRED 1 app-2 dev:8:1"});
+  late.time = Time::min();
+  coordinator.handle(late);
+  EXPECT_EQ(start(2000, 1, 2), Lines{"1 GRANT_IO 2 waited 0"});
+  EXPECT_GT(coordinator.deadline(), time_from_ns(0));
+}
+
+TEST_F(CoordinatorTest, DescribesAnApplication) {
+  hello(1, "job-a", "jacobi");
+  for (int i = 0; i < 4; ++i) {
+    event::IoPhase phase;
+    phase.index = i;
+    phase.start = time_from_ns((i * 1000 + 100) * 1'000'000LL);
+    phase.end = phase.start + std::chrono::milliseconds{250};
+    phase.io = std::chrono::milliseconds{200};
+    phase.wait = std::chrono::milliseconds{50};
+    phase.cpu = std::chrono::milliseconds{600};
+    phase.comm = std::chrono::milliseconds{150};
+    phase.bytes_written = 1000;
+    at(i * 1000 + 400, 1, phase);
+    at(i * 1000 + 401, 1, phase);  // twice: counted once
+  }
+  start(3900, 1, 1, "dev:8:3");
+  const model::Application& application = coordinator.cluster().applications().at(AppId{1});
+  const event::Application row = coordinator::describe(application, time_from_ns(3'950'000'000));
+  EXPECT_EQ(row.application, "jacobi");
+  EXPECT_EQ(row.job, "job-a");
+  EXPECT_EQ(row.program, "/bin/jacobi");
+  EXPECT_EQ(row.mpi, "mpich");
+  EXPECT_EQ(row.node, "node1");
+  EXPECT_EQ(row.processes, 4);
+  EXPECT_EQ(row.state, "io");
+  EXPECT_EQ(row.since, time_from_ns(3'900'000'000));
+  EXPECT_EQ(row.target, "dev:8:3");
+  EXPECT_EQ(row.phases, 4);
+  EXPECT_EQ(row.period, std::chrono::seconds{1});
+  EXPECT_EQ(row.period_spread, Duration{});
+  EXPECT_EQ(row.duration, std::chrono::milliseconds{200});
+  EXPECT_DOUBLE_EQ(row.io_ratio, 0.2);
+  EXPECT_EQ(row.io, std::chrono::milliseconds{800});
+  EXPECT_EQ(row.wait, std::chrono::milliseconds{200});
+  EXPECT_EQ(row.bytes_written, 4000);
+  EXPECT_EQ(row.last_io_start, time_from_ns(3'100'000'000));
+  EXPECT_EQ(row.last_io_end, time_from_ns(3'350'000'000));
+  EXPECT_EQ(row.next_start, time_from_ns(4'100'000'000));
+}
+
+TEST(RequestStates, AreAsTheTableSays) {
+  using model::RequestState;
+  using A = RequestAction;
+  using I = RequestInput;
+  EXPECT_EQ(action_of(RequestState::queued, I::grant), A::grant);
+  EXPECT_EQ(action_of(RequestState::queued, I::finish), A::withdraw);
+  EXPECT_EQ(action_of(RequestState::queued, I::renew), A::ignore);
+  EXPECT_EQ(action_of(RequestState::queued, I::expire), A::ignore);
+  EXPECT_EQ(action_of(RequestState::queued, I::leave), A::withdraw);
+  EXPECT_EQ(action_of(RequestState::granted, I::grant), A::ignore);
+  EXPECT_EQ(action_of(RequestState::granted, I::finish), A::release);
+  EXPECT_EQ(action_of(RequestState::granted, I::renew), A::renew);
+  EXPECT_EQ(action_of(RequestState::granted, I::expire), A::revoke);
+  EXPECT_EQ(action_of(RequestState::granted, I::leave), A::revoke);
+}
+
+}  // namespace
+}  // namespace hocket::coordinator

@@ -1,0 +1,51 @@
+// For the tests of this folder: events made, commands read.
+#pragma once
+
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coordinator/command.hpp"
+#include "event/properties.hpp"
+
+namespace hocket::coordinator::testing {
+
+inline event::Event event_of(std::int64_t milliseconds, std::uint64_t member, event::Body body) {
+  return {Time{} + std::chrono::milliseconds{milliseconds}, {"node1", "", MemberId{member}}, std::move(body)};
+}
+
+struct Words {
+  std::ostream& out;
+  void operator()(const event::Welcome& e) { out << " app " << e.app.value << " " << e.application << " " << e.policy; }
+  void operator()(const event::QueuedIo& e) {
+    out << " " << e.request.value << " position " << e.position << " behind " << e.behind;
+  }
+  void operator()(const event::GrantIo& e) {
+    out << " " << e.request.value << " waited " << e.waited.count() / 1'000'000;
+  }
+  void operator()(const event::LeaseExpired& e) {
+    out << " " << e.request.value << " " << e.application << " " << e.target;
+  }
+  void operator()(const event::Refused& e) { out << " " << e.text; }
+  template <class Other>
+  void operator()(const Other&) {
+    out << " ?";
+  }
+};
+
+// A command in one line, durations in milliseconds.
+inline std::string describe(const Command& command) {
+  std::ostringstream out;
+  out << command.to.value << " " << event::type_name(command.body);
+  std::visit(Words{out}, command.body);
+  return out.str();
+}
+
+inline std::vector<std::string> describe_all(const std::vector<Command>& commands) {
+  std::vector<std::string> lines;
+  for (const Command& command : commands) lines.push_back(describe(command));
+  return lines;
+}
+
+}  // namespace hocket::coordinator::testing
