@@ -74,6 +74,14 @@ class Decision:
     waited_ns: int = 0
     target: str = ""
 
+    def text(self) -> str:
+        """What was decided, in words."""
+        if self.kind == "queued" and self.behind:
+            return f"queued behind {self.behind}"
+        if self.kind == "granted" and self.waited_ns >= 1_000_000:
+            return f"granted after {self.waited_ns / 1e9:.2f} s"
+        return self.kind
+
 
 @dataclass
 class Application:

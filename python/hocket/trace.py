@@ -51,7 +51,7 @@ def read_trace(path: Path | str) -> Trace:
     events, cut_short = list(_events(path, whole)), False
     if lines[1:] and lines[-1].strip():
         try:
-            events.append(_event(json.loads(lines[-1])))
+            events.append(event_of(json.loads(lines[-1])))
         except (ValueError, KeyError, TypeError):
             cut_short = True
     return Trace(
@@ -80,13 +80,14 @@ def _header(path: Path, line: bytes) -> dict[str, Any]:
 def _events(path: Path, lines: list[bytes]) -> Iterator[Event]:
     for number, line in enumerate(lines, start=2):
         try:
-            yield _event(json.loads(line))
+            yield event_of(json.loads(line))
         except (ValueError, KeyError, TypeError) as error:
             shown = line[:60].decode(errors="replace")
             raise TraceError(f"{path}, line {number}: no event ({error!r}): '{shown}'") from error
 
 
-def _event(keys: dict[str, Any]) -> Event:
+def event_of(keys: dict[str, Any]) -> Event:
+    """The event of a line. Raises KeyError, TypeError or ValueError where it is none."""
     type_name = keys.pop("in") if "in" in keys else keys.pop("out")
     keys["time_ns"] = int(keys["time_ns"])
     return make_event(type_name, keys)

@@ -1,0 +1,120 @@
+"""Starts, finds and stops this user's hocketd."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from hocket import paths
+from hocket.bus import Bus, NoDaemonError
+from hocket.errors import HocketError
+
+START_LIMIT_S = 10.0
+STOP_LIMIT_S = 10.0
+POLL_S = 0.01  # nothing tells when a socket begins to listen, or when somebody else's child ends
+
+
+def connect_or_start(options: Sequence[str] = ()) -> tuple[Bus, bool]:
+    """The bus of the daemon that runs here, which is started with `options` if none does; and whether we started it.
+
+    Two that do this at once get the same daemon: the lock of the runtime directory lets only one lead, and the other's
+    hocketd ends. Raises HocketError where there is none and none can be started.
+    """
+    try:
+        return Bus.connect(), False
+    except NoDaemonError:
+        pass
+    start(options)
+    return Bus.connect(), True
+
+
+def start(options: Sequence[str]) -> None:
+    """Start hocketd in the background and wait until one listens, this one or another."""
+    directory = paths.make_runtime_dir()
+    program = paths.hocketd()
+    if not program.exists():
+        raise HocketError(f"no hocketd at {program}; is hocket built and installed? (HOCKET_PREFIX says where)")
+    with tempfile.TemporaryFile() as messages:
+        first = _spawn([str(program), "--dir", str(directory), *options], messages.fileno())
+        deadline = time.monotonic() + START_LIMIT_S
+        while time.monotonic() < deadline:
+            try:
+                Bus.connect(directory / "hocketd.sock").close()
+                return
+            except NoDaemonError:
+                ended = not _alive(first)
+            if ended and not _lock_holder(directory):
+                messages.seek(0)
+                said = messages.read().decode(errors="replace").strip().splitlines()
+                raise HocketError(f"hocketd did not start: {said[-1] if said else f'see {directory}/hocketd.log'}")
+            time.sleep(POLL_S)
+    raise HocketError(f"hocketd does not listen after {START_LIMIT_S:g} s; see {directory}/hocketd.log")
+
+
+def stop() -> int | None:
+    """End the daemon that runs here in order and wait for its end. Its pid; None where none ran."""
+    try:
+        with Bus.connect(paths.runtime_dir() / "hocketd.sock") as bus:
+            pid = int(bus.list().daemon["pid"])
+    except NoDaemonError:
+        return None
+    os.kill(pid, 15)
+    deadline = time.monotonic() + STOP_LIMIT_S
+    while _alive(pid):
+        if time.monotonic() > deadline:
+            raise HocketError(
+                f"hocketd {pid} has not ended {STOP_LIMIT_S:g} s after SIGTERM; see its log, or kill -9 it"
+            )
+        time.sleep(POLL_S)
+    return pid
+
+
+def _spawn(command: list[str], stderr: int) -> int:
+    """Start a process that is nobody's child and in no terminal's session; its pid.
+
+    A launcher that we become later must not find a child that it has not started itself.
+    """
+    sys.stdout.flush()
+    read_end, write_end = os.pipe()
+    middle = os.fork()
+    if middle == 0:
+        os.setsid()
+        pid = os.fork()
+        if pid:
+            os.write(write_end, str(pid).encode())
+            os._exit(0)
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0)
+        os.dup2(null, 1)
+        os.dup2(stderr, 2)
+        os.chdir("/")
+        try:
+            os.execv(command[0], command)
+        except OSError as error:
+            os.write(2, f"{command[0]}: {error.strerror}".encode())
+            os._exit(127)
+    os.close(write_end)
+    os.waitpid(middle, 0)
+    with os.fdopen(read_end) as pipe:
+        return int(pipe.read())
+
+
+def _alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def _lock_holder(directory: Path) -> int:
+    """The pid in the lock file if that process lives, else 0."""
+    try:
+        pid = int((directory / "hocketd.lock").read_text().strip() or 0)
+    except (OSError, ValueError):
+        return 0
+    return pid if pid and _alive(pid) else 0

@@ -1,0 +1,174 @@
+"""Which MPI a command starts, and how its ranks, and only its ranks, get libhocket (src/runtime/README.md).
+
+MPICH's launcher gets an option; Open MPI's launchers start each rank through a small program; where there is no
+launcher that we know, every process of the job gets the library, which does nothing outside of MPI.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hocket import paths
+from hocket.elf import Elf, read_elf
+from hocket.errors import HocketError, UsageError
+
+MPICH, OPENMPI = "mpich", "openmpi"
+VERSION_WORDS = (
+    ("HYDRA build details", MPICH),
+    ("Intel(R) MPI", MPICH),
+    ("Open MPI", OPENMPI),
+    ("OpenRTE", OPENMPI),
+    ("PRRTE", OPENMPI),
+)
+LIBRARIES = (("libmpi.so.12", MPICH), ("libmpich.so.12", MPICH), ("libmpi.so.40", OPENMPI))
+LAUNCHER = re.compile(r"^(mpiexec|mpirun|orterun|prterun|prun)([.-].*)?$")
+VERSION_LIMIT_S = 20
+# Programs that become the one named behind them, and interpreters: an application is not named after them.
+WRAPPERS = frozenset(
+    ("env", "nice", "numactl", "taskset", "stdbuf", "time", "timeout", "valgrind", "gdb", "strace", "perf", "setarch")
+)
+EXEC_AGENTS = ("PRTE_MCA_odls_base_exec_agent", "OMPI_MCA_orte_fork_agent")  # Open MPI 5, Open MPI 4
+
+
+class ProgramNotFoundError(HocketError):
+    exit_code = 127
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command that starts an MPI application."""
+
+    command: list[str]
+    program: Path  # what command[0] is
+    mpi: str  # MPICH, OPENMPI
+    launcher: bool  # whether `program` is a launcher of that MPI
+    name: str  # of the application, for people
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Preload:
+    """How to start a job so that its ranks get libhocket: the command line, and variables to add."""
+
+    command: list[str]
+    environment: dict[str, str]
+
+
+def examine(command: Sequence[str], mpi: str | None = None) -> Job:
+    """What the command starts. `mpi`: told by the user, for launchers that do not tell.
+
+    Raises ProgramNotFoundError where there is no such program, UsageError where no MPI is to be seen.
+    """
+    found = shutil.which(command[0])
+    if found is None:
+        raise ProgramNotFoundError(f"{command[0]}: no such program; is it in PATH?")
+    program = Path(found)
+    launcher = bool(LAUNCHER.match(program.name))
+    application, elf = _application(command[1:] if launcher else command)
+    by_libraries = _mpi_of(elf)
+    by_launcher = _mpi_of_launcher(program) if launcher else None
+    kind = mpi or by_launcher or by_libraries
+    if kind is None:
+        raise UsageError(_no_mpi(command[0], launcher))
+    warnings = []
+    if elf and elf.static:
+        warnings.append(f"{application} is statically linked: libhocket cannot be loaded, it runs uncoordinated")
+    if by_launcher and by_libraries and by_launcher != by_libraries:
+        warnings.append(f"{application} is built with {by_libraries}, but {program} starts {by_launcher} programs")
+    return Job(
+        list(command), program, kind, launcher and by_launcher is not None, _name(command, application), warnings
+    )
+
+
+def preload(job: Job, environment: Mapping[str, str]) -> Preload:
+    """The command line and the variables with which the ranks of `job` get libhocket; what is in LD_PRELOAD stays.
+
+    Raises HocketError where the library is not installed, or lies where the loader cannot take it from.
+    """
+    library = paths.libhocket(job.mpi)
+    if not library.exists():
+        raise HocketError(f"no {library}: this hocket was built without {job.mpi}")
+    if re.search(r"[\s:]", str(library)):
+        raise HocketError(f"'{library.parent}' has a space or a colon in its path, which LD_PRELOAD cannot hold")
+    if not job.launcher:
+        return Preload(job.command, {"LD_PRELOAD": _before(library, environment.get("LD_PRELOAD", ""))})
+    if job.mpi == OPENMPI:
+        agent = str(library.parent / "hocket-preload")
+        return Preload(job.command, {name: f"{agent} {environment.get(name, '')}".strip() for name in EXEC_AGENTS})
+    value = _before(library, environment.get("LD_PRELOAD", ""))
+    command = [job.command[0], "-genv", "LD_PRELOAD", value, *_with_library(job.command[1:], library)]
+    return Preload(command, {})
+
+
+def _before(library: Path, others: str) -> str:
+    return f"{library}:{others}" if others else str(library)
+
+
+def _with_library(arguments: Sequence[str], library: Path) -> list[str]:
+    """MPICH's options and `env` that set LD_PRELOAD themselves would win over ours: put the library in front there."""
+    changed = list(arguments)
+    for at, argument in enumerate(arguments):
+        if argument.lstrip("-") in ("genv", "env") and argument.startswith("-") and at + 2 < len(arguments):
+            if arguments[at + 1] == "LD_PRELOAD":
+                changed[at + 2] = _before(library, arguments[at + 2])
+        elif argument.startswith("LD_PRELOAD="):
+            changed[at] = "LD_PRELOAD=" + _before(library, argument.partition("=")[2])
+    return changed
+
+
+def _mpi_of_launcher(program: Path) -> str | None:
+    try:
+        told = subprocess.run(
+            [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=VERSION_LIMIT_S
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    text = told.stdout + told.stderr
+    return next((mpi for words, mpi in VERSION_WORDS if words in text), None)
+
+
+def _mpi_of(elf: Elf | None) -> str | None:
+    needed = elf.needed if elf else ()
+    return next((mpi for library, mpi in LIBRARIES if library in needed), None)
+
+
+def _application(arguments: Sequence[str]) -> tuple[str, Elf | None]:
+    """The program among the arguments that is linked with MPI, else the first program; ("", None) without any."""
+    first: tuple[str, Elf | None] = ("", None)
+    for at, argument in enumerate(arguments):
+        if argument.startswith("-") or (at and arguments[at - 1].lstrip("-") == "launcher-exec"):
+            continue
+        found = shutil.which(argument)
+        if found is None or Path(argument).name in WRAPPERS:
+            continue
+        elf = read_elf(Path(found))
+        if _mpi_of(elf):
+            return argument, elf
+        if not first[0]:
+            first = argument, elf
+    return first
+
+
+def _name(command: Sequence[str], application: str) -> str:
+    """A Python program is named after its script or module, any other after its file."""
+    name = Path(application or command[0]).name
+    if name.startswith("python") and application in command:
+        after = command[list(command).index(application) + 1 :]
+        script = next((Path(word).stem for word in after if word.endswith(".py")), None)
+        module = after[after.index("-m") + 1] if "-m" in after[:-1] else None
+        return script or module or name
+    return name
+
+
+def _no_mpi(program: str, launcher: bool) -> str:
+    if launcher:
+        return f"cannot tell which MPI '{program}' starts; say --mpi mpich or --mpi openmpi"
+    return (
+        f"no MPI found: '{program}' is neither a launcher (mpiexec, mpirun) nor linked with MPICH or Open MPI; "
+        "write 'hocket run -- mpiexec …', or say --mpi mpich or --mpi openmpi"
+    )

@@ -1,0 +1,36 @@
+"""Text for people at a terminal: columns, durations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def columns(heading: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """Aligned columns; those whose numbers are in `right` stand right-aligned."""
+    lines = [heading, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(heading))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def duration(ns: int | float) -> str:
+    """A length of time with the digits that matter: 83 ms, 2.41 s, 4 min 10 s, 3 h 20 min."""
+    seconds = ns / 1e9
+    if seconds < 0.0995:
+        return f"{seconds * 1e3:.0f} ms"
+    if seconds < 99.95:
+        return f"{seconds:.2f} s" if seconds < 9.995 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def with_spread(ns: int, spread_ns: int) -> str:
+    """A mean and its spread, in seconds; "" where nothing is known yet."""
+    return f"{ns / 1e9:.2f} ± {spread_ns / 1e9:.2f} s" if ns else ""

@@ -1,0 +1,78 @@
+"""Feeds the live view: from the daemon, or from a trace up to a moment."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from hocket.bus import Bus, Event, Listing
+from hocket.errors import UsageError
+from hocket.top.model import TopModel
+from hocket.trace import event_of, read_trace
+
+HISTORY_BYTES = 1 << 20  # of the daemon's own trace: what happened before we came
+
+
+def from_trace(path: str, at_s: float | None) -> TopModel:
+    """The view as it was `at_s` seconds after the trace's start; None: at its end."""
+    trace = read_trace(path)
+    until_ns = trace.end_ns if at_s is None else trace.start_ns + int(at_s * 1e9)
+    if at_s is not None and at_s < 0:
+        raise UsageError(f"--at {at_s:g}: seconds after the trace's start, not before it")
+    model = TopModel()
+    for event in trace.events:
+        if event.time_ns > until_ns:
+            break
+        model.feed(event)
+    model.advance(until_ns)
+    model.node = trace.node
+    return model
+
+
+class LiveFeed:
+    """A model that follows the daemon. Call `update` whenever there may be news."""
+
+    def __init__(self, bus: Bus) -> None:
+        self.model = TopModel()
+        self._bus = bus
+        self._events = bus.subscribe("")
+        listing = bus.list()
+        self._history(listing)
+        self._told = self.model.now_ns
+        self._listing(listing)
+        self.model.node = str(listing.daemon.get("on_node", ""))
+
+    def ask(self) -> None:
+        """Ask for the forecasts anew; the answer is taken in by `update`."""
+        self._bus.send("LIST")
+
+    def update(self) -> None:
+        """Take in what came, and the time that has passed. Raises BusError when the daemon is gone."""
+        while (event := self._events.test()) is not None:
+            if event.time_ns > self._told:
+                self.model.feed(event)
+        while (answer := self._bus.answer(0)) is not None:
+            self.model.feed(answer)
+        self.model.advance(time.monotonic_ns())
+        self.model.forget()
+
+    def _listing(self, listing: Listing) -> None:
+        self.model.feed(Event("DAEMON", listing.daemon))
+        for application in listing.applications:
+            self.model.feed(Event("APPLICATION", application))
+
+    def _history(self, listing: Listing) -> None:
+        """The last part of the daemon's trace, as far as it can be read: a view that opens with its past."""
+        try:
+            with Path(str(listing.daemon.get("trace", ""))).open("rb") as trace:
+                size = trace.seek(0, 2)
+                trace.seek(max(0, size - HISTORY_BYTES))
+                lines = trace.read().split(b"\n")[1:]  # the header, or what is left of a line
+        except OSError:
+            return
+        for line in lines:
+            try:
+                self.model.feed(event_of(json.loads(line)))
+            except (ValueError, KeyError, TypeError):
+                continue

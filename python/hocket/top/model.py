@@ -1,0 +1,86 @@
+"""What the live view knows. Pure: time comes in with the events and through `advance`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hocket.analysis import Analysis, Application, Decision
+from hocket.bus import Event
+from hocket.lanes import COMPUTING, Interval
+
+KEEP_S = 120.0  # of the past, for the widest window
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What the daemon's model told of an application last (the event APPLICATION). 0: not known."""
+
+    period_ns: int = 0
+    period_spread_ns: int = 0
+    duration_ns: int = 0
+    next_start_ns: int = 0
+    next_uncertainty_ns: int = 0
+    wait_ns: int = 0  # in all, until `told_ns`
+    told_ns: int = 0
+
+
+class TopModel:
+    """Feed it events of the bus or of a trace, in their order, and the answers to LIST."""
+
+    def __init__(self) -> None:
+        self.node = ""
+        self.analysis = Analysis()
+        self._forecasts: dict[str, Forecast] = {}
+
+    @property
+    def now_ns(self) -> int:
+        return self.analysis.now_ns
+
+    def feed(self, event: Event) -> None:
+        self.node = self.node or event.node
+        self.analysis.feed(event)
+        if event.type == "APPLICATION":
+            keys = ("period_ns", "period_spread_ns", "duration_ns", "next_start_ns", "next_uncertainty_ns", "wait_ns")
+            figures = {key: int(event.get(key, 0)) for key in keys}
+            self._forecasts[str(event["application"])] = Forecast(**figures, told_ns=self.now_ns)
+
+    def advance(self, now_ns: int) -> None:
+        """Time has passed without an event."""
+        self.analysis.now_ns = max(self.analysis.now_ns, now_ns)
+
+    def forget(self) -> None:
+        """Drop what no window shows any more."""
+        before = self.now_ns - int(KEEP_S * 1e9)
+        ended = [a for a in self.analysis.applications if a.end_ns is not None and a.end_ns < before]
+        self.analysis.applications = [a for a in self.analysis.applications if a not in ended]
+        for application in self.analysis.applications:
+            application.forget_before(before)
+        self.analysis.decisions = self.analysis.decisions[-100:]
+
+    def shown(self, window_s: float) -> list[Application]:
+        """Those that run, and those that ended within the window."""
+        since = self.now_ns - int(window_s * 1e9)
+        return [a for a in self.analysis.applications if a.end_ns is None or a.end_ns >= since]
+
+    def lane(self, application: Application, window_s: float) -> list[Interval]:
+        return application.intervals(self.now_ns, self.now_ns - int(window_s * 1e9))
+
+    def state(self, application: Application) -> str:
+        """ "computing", "waiting", "io", "ended" or "lost"."""
+        if application.end_ns is not None:
+            return "lost" if application.lost else "ended"
+        lane = self.lane(application, KEEP_S)
+        return lane[-1].kind if lane else COMPUTING
+
+    def forecast(self, application: Application) -> Forecast:
+        return self._forecasts.get(application.name, Forecast())
+
+    def waited_s(self, application: Application) -> float:
+        """In all: what the daemon told, else what was seen."""
+        forecast = self.forecast(application)
+        return max(forecast.wait_ns / 1e9, application.wait_s(self.now_ns))
+
+    def decisions(self, count: int) -> list[Decision]:
+        """The last ones, the newest first; grants that nobody waited for are no news."""
+        told = [d for d in self.analysis.decisions if d.kind != "granted" or d.waited_ns >= 1_000_000]
+        return told[-count:][::-1]

@@ -1,0 +1,158 @@
+"""The live view as lines of text for a given width. Pure; the terminal and the tests show the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hocket.analysis import Application
+from hocket.lanes import COMPUTING, IO, WAITING, Interval
+from hocket.tables import with_spread
+from hocket.top.model import Forecast, TopModel
+
+CELLS = {COMPUTING: "─", WAITING: "▒", IO: "█"}
+PREDICTED, UNSURE, NOW = "░", "·", "│"
+STATES = {COMPUTING: "computing", WAITING: "waiting", IO: "writing"}
+NAME, STATE = 14, 10
+MIN_WIDTH = 60
+
+
+@dataclass(frozen=True)
+class Span:
+    """Text of one style: "io", "waiting", "computing", "predicted", "heading", "soft" or "" (plain)."""
+
+    text: str
+    style: str = ""
+
+
+Line = list[Span]
+
+
+@dataclass(frozen=True)
+class View:
+    """How much is shown: seconds behind and ahead of now, and decisions."""
+
+    window_s: float = 30.0
+    ahead_s: float = 10.0
+    decisions: int = 6
+
+
+def plain(lines: Iterable[Line]) -> str:
+    """Without styles, no spaces at the ends of lines."""
+    return "\n".join("".join(span.text for span in line).rstrip() for line in lines)
+
+
+def render(model: TopModel, width: int, view: View | None = None) -> list[Line]:
+    """The whole view, `width` columns wide (at least MIN_WIDTH)."""
+    view = view or View()
+    past, ahead = _columns(max(width, MIN_WIDTH), view)
+    applications = model.shown(view.window_s)
+    running = sum(application.end_ns is None for application in applications)
+    count = f"{running} application{'' if running == 1 else 's'}" if running else "no application runs"
+    facts = [model.node, f"policy {model.analysis.policy}" if model.analysis.policy else "", count]
+    lines = [[Span("hocket top", "heading"), Span("  " + "  ·  ".join(fact for fact in facts if fact))], []]
+    lines.append([Span(" " * (NAME + STATE) + _scale(past, ahead, view), "soft")])
+    for application in applications:
+        lines += _lane(model, application, past, ahead, view)
+    lines += [[], _key(), []]
+    decisions = model.decisions(view.decisions)
+    lines.append([Span("last decisions" if decisions else "no decisions yet", "heading")])
+    for decision in decisions:
+        ago = f"{(model.now_ns - decision.time_ns) / 1e9:8.2f} s ago  "
+        lines.append([Span(ago, "soft"), Span(f"{decision.application:<{NAME}}"), Span(decision.text())])
+    return lines
+
+
+def _columns(width: int, view: View) -> tuple[int, int]:
+    """How many columns the past and the future get: the same time in each."""
+    free = width - NAME - STATE - 1
+    past = round(free * view.window_s / (view.window_s + view.ahead_s))
+    return past, free - past
+
+
+def _scale(past: int, ahead: int, view: View) -> str:
+    left, right = f"-{view.window_s:g} s", f"+{view.ahead_s:g} s"
+    middle = f"-{view.window_s / 2:g} s"
+    text = left.ljust(past // 2 - len(middle) // 2) + middle
+    return text.ljust(past - 1) + "now" + right.rjust(ahead - 1)
+
+
+def _lane(model: TopModel, application: Application, past: int, ahead: int, view: View) -> list[Line]:
+    state, forecast = model.state(application), model.forecast(application)
+    style = state if state in CELLS else "soft"
+    name = application.name if len(application.name) < NAME else application.name[: NAME - 2] + "…"
+    first = [Span(f"{name:<{NAME}}", "heading"), Span(f"{STATES.get(state, state):<{STATE}}", style)]
+    zero = model.now_ns - int(view.window_s * 1e9)
+    first += _past(model.lane(application, view.window_s), zero, view.window_s * 1e9 / past, past)
+    first.append(Span(NOW, "soft"))
+    if application.end_ns is None:
+        first.append(Span(_future(forecast, model.now_ns, view.ahead_s * 1e9 / ahead, ahead), "predicted"))
+    return [first, [Span(" " * NAME + _figures(model, application, forecast), "soft")]]
+
+
+def _past(lane: list[Interval], zero_ns: int, cell_ns: float, count: int) -> Line:
+    """A cell shows what filled most of it, but I/O and waiting however short."""
+    weight: list[dict[str, float]] = [{} for _ in range(count)]
+    for part in lane:
+        first = max(0, int((part.start_ns - zero_ns) / cell_ns))
+        for cell in range(first, min(count, int((part.end_ns - zero_ns) / cell_ns) + 1)):
+            begin = max(part.start_ns, zero_ns + cell * cell_ns)
+            shared = min(part.end_ns, zero_ns + (cell + 1) * cell_ns) - begin
+            if shared > 0:
+                weight[cell][part.kind] = weight[cell].get(part.kind, 0.0) + shared
+    spans: Line = []
+    for cell in weight:
+        busy = {kind: time for kind, time in cell.items() if kind != COMPUTING} or cell
+        kind = max(busy, key=lambda kind: busy[kind]) if busy else ""
+        text = CELLS.get(kind, " ")
+        if spans and spans[-1].style == kind:
+            spans[-1] = Span(spans[-1].text + text, kind)
+        else:
+            spans.append(Span(text, kind))
+    return spans
+
+
+def _future(forecast: Forecast, now_ns: int, cell_ns: float, count: int) -> str:
+    """The predicted phases ahead; dots: where the first may begin or end, given its uncertainty."""
+    cells = [" "] * count
+    if not forecast.next_start_ns:
+        return "".join(cells)
+    start, horizon = forecast.next_start_ns, now_ns + cell_ns * count
+    while start < horizon:
+        end, unsure = start + max(forecast.duration_ns, cell_ns), forecast.next_uncertainty_ns
+        _fill(cells, UNSURE, (start - unsure - now_ns) / cell_ns, (end + unsure - now_ns) / cell_ns)
+        _fill(cells, PREDICTED, (start - now_ns) / cell_ns, (end - now_ns) / cell_ns)
+        if forecast.period_ns <= 0:
+            break
+        start += forecast.period_ns
+    return "".join(cells)
+
+
+def _fill(cells: list[str], text: str, begin: float, end: float) -> None:
+    for cell in range(max(0, round(begin)), min(len(cells), max(round(end), round(begin) + 1))):
+        if cells[cell] != PREDICTED:
+            cells[cell] = text
+
+
+def _figures(model: TopModel, application: Application, forecast: Forecast) -> str:
+    count = application.processes
+    facts = [f"{count} process{'' if count == 1 else 'es'}"] if count else []
+    if period := with_spread(forecast.period_ns, forecast.period_spread_ns):
+        facts.append(f"period {period}")
+    if (waited := model.waited_s(application)) >= 0.005:
+        facts.append(f"waited {waited:.2f} s")
+    if forecast.next_start_ns > model.now_ns and application.end_ns is None:
+        ahead = (forecast.next_start_ns - model.now_ns) / 1e9
+        facts.append(f"next in {ahead:.1f} ± {forecast.next_uncertainty_ns / 1e9:.1f} s")
+    if application.lost:
+        facts.append(f"lost: {application.lost}")
+    return "  ·  ".join(facts)
+
+
+def _key() -> Line:
+    texts = ((IO, CELLS[IO], "writing or reading"), (WAITING, CELLS[WAITING], "waiting for a grant"))
+    more = ((COMPUTING, CELLS[COMPUTING], "computing"), ("predicted", PREDICTED, "predicted"))
+    spans = [Span(" " * NAME)]
+    for style, text, meaning in (*texts, *more):
+        spans += [Span(text * 2, style), Span(f" {meaning}   ", "soft")]
+    return spans

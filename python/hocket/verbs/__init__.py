@@ -1,0 +1,27 @@
+"""The verbs of the hocket command: one module each, with `add(parsers)` that declares it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+
+def help_text(summary: str, examples: str) -> dict[str, Any]:
+    """What argparse shows for a verb: a line in the list of verbs, and its own page with examples."""
+    return {
+        "help": summary,
+        "description": summary[0].upper() + summary[1:] + ".",
+        "epilog": examples.strip("\n"),
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+    }
+
+
+def tell(text: str) -> None:
+    """Say something to the person at the terminal that is not the command's output."""
+    print(f"hocket: {text}", file=sys.stderr, flush=True)
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2))

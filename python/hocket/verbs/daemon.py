@@ -1,0 +1,87 @@
+"""hocket daemon: start, stop and look at this user's hocketd."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from hocket import daemon, paths
+from hocket.bus import Bus, NoDaemonError
+from hocket.errors import HocketError
+from hocket.tables import duration
+from hocket.verbs import help_text, print_json, tell
+
+EXAMPLES = """
+examples:
+  hocket daemon start --policy fcfs      # stays until it is stopped, unlike the one that 'hocket run' starts
+  hocket daemon start --config hocket.toml --foreground
+  hocket daemon status --json
+  hocket daemon stop
+
+Runtime directory: $HOCKET_DIR, else $XDG_RUNTIME_DIR/hocket, else /tmp/hocket-<uid>.
+"""
+
+
+def add(parsers: argparse._SubParsersAction) -> None:
+    parser = parsers.add_parser("daemon", **help_text("start, stop or look at the daemon that coordinates", EXAMPLES))
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    starting = actions.add_parser("start", help="start it, if none runs")
+    starting.add_argument("--policy", help="access policy: interfere (nobody waits), fcfs")
+    starting.add_argument("--config", metavar="FILE", help="hocket.toml; hocketd --print-config prints every key")
+    starting.add_argument("--foreground", action="store_true", help="stay in this terminal")
+    starting.set_defaults(verb=_start)
+    actions.add_parser("stop", help="end it; applications go on, uncoordinated").set_defaults(verb=_stop)
+    looking = actions.add_parser("status", help="say whether it runs; exit code 1 if not")
+    looking.add_argument("--json", action="store_true", help="as JSON")
+    looking.set_defaults(verb=_status)
+
+
+def _start(arguments: argparse.Namespace) -> int:
+    options = ["--policy", arguments.policy] if arguments.policy else []
+    if arguments.config:
+        options += ["--config", str(Path(arguments.config).absolute())]
+    if arguments.foreground:
+        return _foreground(options)
+    bus, started = daemon.connect_or_start(options)
+    with bus:
+        running = bus.list().daemon
+    if not started:
+        raise HocketError(f"a hocketd runs already (pid {running['pid']}); 'hocket daemon stop' ends it")
+    tell(f"hocketd {running['pid']} runs in {paths.runtime_dir()}, policy {running['policy']}")
+    return 0
+
+
+def _foreground(options: list[str]) -> int:
+    program, directory = paths.hocketd(), paths.make_runtime_dir()
+    try:
+        os.execv(program, [str(program), "--dir", str(directory), *options])
+    except OSError as error:
+        raise HocketError(f"{program}: {error.strerror}; is hocket built and installed?") from error
+
+
+def _stop(_: argparse.Namespace) -> int:
+    pid = daemon.stop()
+    tell(f"hocketd {pid} has ended" if pid else f"no hocketd runs in {paths.runtime_dir()}")
+    return 0
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    try:
+        with Bus.connect() as bus:
+            running = bus.list().daemon
+    except NoDaemonError:
+        running = {}
+    if arguments.json:
+        print_json({"running": bool(running), "socket": str(paths.socket_path()), **running})
+    elif not running:
+        print(f"no hocketd runs in {paths.socket_path().parent}")
+    else:
+        since = duration(running["now_ns"] - running["started_ns"])
+        print(f"hocketd {running['pid']} on {running['on_node']}, version {running['version']}, for {since}")
+        print(f"policy        {running['policy']}")
+        print(f"applications  {running['applications']}")
+        print(f"events        {running['events']}")
+        print(f"trace         {running['trace'] or 'none'}")
+        print(f"socket        {paths.socket_path()}")
+    return 0 if running else 1

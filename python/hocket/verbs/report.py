@@ -1,0 +1,57 @@
+"""hocket report: who wrote, who waited, as a page and as pictures."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from hocket.comparison import ALONE, OTHER, SCHEDULED, UNCOORDINATED, Run
+from hocket.errors import UsageError
+from hocket.trace import read_trace
+from hocket.verbs import help_text
+
+EXAMPLES = """
+examples:
+  hocket report ~/traces/run.jsonl -o report
+  hocket report --alone a.jsonl --alone b.jsonl --uncoordinated u.jsonl --scheduled f.jsonl \\
+      --title "Two solvers" --note "storage target limited to 24 MB/s"
+
+Writes report.html (one page that needs nothing else) and PNG pictures, and prints the page's path. With --alone,
+--uncoordinated and --scheduled the table holds the interference factor I and the scheduling cost factor C.
+A running daemon's trace is named by 'hocket daemon status'.
+"""
+
+
+def add(parsers: argparse._SubParsersAction) -> None:
+    parser = parsers.add_parser("report", **help_text("write a page that shows who wrote and who waited", EXAMPLES))
+    parser.add_argument("traces", nargs="*", metavar="TRACE", help="a run that is only shown")
+    parser.add_argument("--alone", action="append", default=[], metavar="TRACE", help="an application by itself")
+    parser.add_argument("--uncoordinated", action="append", default=[], metavar="TRACE", help="all, nobody waits")
+    parser.add_argument("--scheduled", action="append", default=[], metavar="TRACE", help="all, under a policy")
+    parser.add_argument("-o", "--output", default="hocket-report", metavar="DIR", help="default: hocket-report")
+    parser.add_argument("--title", help="what ran (default: the applications' names)")
+    parser.add_argument("--note", action="append", default=[], help="what a reader must know, e.g. of the target")
+    parser.set_defaults(verb=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from hocket.report import write_report
+
+    runs = [Run("alone", arguments.alone, ALONE)] if arguments.alone else []
+    runs += [_run("together, uncoordinated", trace, UNCOORDINATED) for trace in arguments.uncoordinated]
+    runs += [_run("together", trace, SCHEDULED) for trace in arguments.scheduled]
+    runs += [Run(Path(trace).stem, [trace], OTHER) for trace in arguments.traces]
+    if not runs:
+        raise UsageError("no trace given; write 'hocket report TRACE'")
+    names = dict.fromkeys(a.name for one in runs for analysis in one.analyses for a in analysis.applications)
+    title = arguments.title or "I/O of " + ", ".join(names)
+    print(write_report(runs, arguments.output, title, arguments.note).html)
+    return 0
+
+
+def _run(label: str, path: str, role: str) -> Run:
+    """Labelled with the policy under which it ran, where the trace tells."""
+    trace = read_trace(path)
+    one = Run(label, [trace], role)
+    policy = one.analyses[0].policy
+    return Run(f"together, {policy}", [trace], role) if role == SCHEDULED and policy else one

@@ -1,0 +1,106 @@
+"""hocket run: start an MPI application so that it takes turns."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import socket
+import time
+from pathlib import Path
+
+from hocket import daemon, mpi, paths
+from hocket.bus import Bus, BusError
+from hocket.errors import HocketError, UsageError
+from hocket.verbs import help_text, tell
+
+EXAMPLES = """
+examples:
+  hocket run -- mpiexec -n 4 ./solver input.txt
+  hocket run --name jacobi-a --policy fcfs -- mpiexec -n 4 ./jacobi
+  hocket run --no-coordinate -- mpirun -n 8 ./app      # watch it, let nobody wait
+
+The ranks get libhocket, whichever MPI the launcher belongs to (MPICH, Intel MPI, Open MPI); a daemon is started
+if none runs. Output and exit code are the program's own; what hocket has to say goes to stderr.
+"""
+IDLE_S = 10  # a daemon that was started for an application ends so long after the last one
+
+
+def add(parsers: argparse._SubParsersAction) -> None:
+    words = help_text("start an MPI application so that it takes turns", EXAMPLES)
+    parser = parsers.add_parser("run", usage="hocket run [options] -- mpiexec -n 4 ./app [arguments]", **words)
+    parser.add_argument("--name", help="how the application is called in listings (default: its program's name)")
+    parser.add_argument("--policy", help="access policy of the daemon: interfere (nobody waits), fcfs")
+    parser.add_argument(
+        "--coordinate",
+        action=argparse.BooleanOptionalAction,
+        help="ask before each collective access (the default), or only watch",
+    )
+    parser.add_argument("--trace", metavar="FILE", help="where the daemon, if it is started now, writes its trace")
+    parser.add_argument("--mpi", choices=(mpi.MPICH, mpi.OPENMPI), help="the MPI, where the launcher does not tell")
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="command", help="the launcher and its arguments")
+    parser.set_defaults(verb=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Becomes the launcher: its output, its signals, its exit code are what the caller sees."""
+    command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
+    if not command:
+        raise UsageError("no command given; write 'hocket run -- mpiexec -n 4 ./app'")
+    job = mpi.examine(command, arguments.mpi)
+    for warning in job.warnings:
+        tell(warning)
+    environment = dict(os.environ)
+    try:
+        with _bus(arguments) as bus:
+            _set_policy(bus, arguments.policy)
+        how = mpi.preload(job, environment)
+        command = how.command
+        environment |= how.environment | _job_environment(arguments, job)
+    except UsageError:
+        raise
+    except HocketError as error:
+        tell(f"{error}; the application runs uncoordinated")
+    _become(str(job.program), command, environment)
+    return 0  # never reached
+
+
+def _job_environment(arguments: argparse.Namespace, job: mpi.Job) -> dict[str, str]:
+    unique = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
+    name = arguments.name or re.sub(r"[^\w.+-]", "_", job.name)
+    told = {"HOCKET_JOB": unique, "HOCKET_NAME": name, "HOCKET_SOCKET": str(paths.socket_path())}
+    if arguments.coordinate is not None:
+        told["HOCKET_COORDINATE"] = "1" if arguments.coordinate else "0"
+    return told
+
+
+def _bus(arguments: argparse.Namespace) -> Bus:
+    options = ["--exit-when-idle", str(IDLE_S)]
+    if arguments.trace:
+        options += ["--trace", str(Path(arguments.trace).absolute())]
+    bus, started = daemon.connect_or_start(options)
+    if arguments.trace and not started:
+        tell(f"a daemon runs already, its trace is {bus.list().daemon['trace']}; --trace has no effect")
+    return bus
+
+
+def _set_policy(bus: Bus, policy: str | None) -> None:
+    before = bus.list().daemon["policy"]
+    if policy is None or policy == before:
+        return
+    bus.send("SET_POLICY", access=policy)
+    try:
+        bus.list()  # answered after a refusal
+    except BusError as error:
+        raise UsageError(str(error)) from error
+    tell(f"the access policy is {policy} now, for all applications of this daemon; it was {before}")
+
+
+def _become(program: str, command: list[str], environment: dict[str, str]) -> None:
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and that would be inherited
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    try:
+        os.execve(program, command, environment)
+    except OSError as error:
+        raise mpi.ProgramNotFoundError(f"{program}: cannot be started: {error.strerror}") from error

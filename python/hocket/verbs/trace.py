@@ -1,0 +1,60 @@
+"""hocket trace: look at a trace, or hand it to other tools."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+
+from hocket.comparison import Run, compare, text_table
+from hocket.errors import HocketError
+from hocket.perfetto import chrome_trace
+from hocket.trace import read_trace
+from hocket.verbs import help_text, print_json, tell
+
+EXAMPLES = """
+examples:
+  hocket trace summary run.jsonl
+  hocket trace summary run.jsonl --json
+  hocket trace export --format perfetto run.jsonl -o run.json    # open it at https://ui.perfetto.dev
+"""
+
+
+def add(parsers: argparse._SubParsersAction) -> None:
+    parser = parsers.add_parser("trace", **help_text("sum a trace up, or convert it for other tools", EXAMPLES))
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    summing = actions.add_parser("summary", help="the figures of each application")
+    summing.add_argument("trace", metavar="TRACE")
+    summing.add_argument("--json", action="store_true", help="as JSON, times in seconds")
+    summing.set_defaults(verb=_summary)
+    exporting = actions.add_parser("export", help="convert it")
+    exporting.add_argument("--format", choices=("perfetto",), default="perfetto", help="default: perfetto")
+    exporting.add_argument("trace", metavar="TRACE")
+    exporting.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
+    exporting.set_defaults(verb=_export)
+
+
+def _summary(arguments: argparse.Namespace) -> int:
+    trace = read_trace(arguments.trace)
+    if trace.cut_short:
+        tell(f"{trace.path}: its last line was cut short and is left out")
+    rows = compare([Run(Path(arguments.trace).stem, [trace])])
+    if arguments.json:
+        shown = [{k: v for k, v in dataclasses.asdict(row).items() if v is not None} for row in rows]
+        print_json({"trace": str(trace.path), "cut_short": trace.cut_short, "applications": shown})
+    else:
+        print(text_table(rows))
+    return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    text = json.dumps(chrome_trace(read_trace(arguments.trace)))
+    if not arguments.output:
+        print(text)
+        return 0
+    try:
+        Path(arguments.output).write_text(text + "\n")
+    except OSError as error:
+        raise HocketError(f"cannot write {arguments.output}: {error.strerror}") from error
+    return 0
