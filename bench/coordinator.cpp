@@ -1,0 +1,206 @@
+// Events a second through the pure state machine, on one core, and whether applications that have nothing to do with an
+// event make it dearer.
+//
+// The reference beside the events a second: the same events made the same way, handled by one hash lookup of their
+// member only. Events are made one at a time in a place that is used again, as the daemon does; the TICKs that the
+// coordinator asks for are given and counted.
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+#include <random>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "coordinator/coordinator.hpp"
+
+namespace {
+
+using namespace hocket;
+
+// What the applications of a load do, round by round: all START_IO, all RENEW_IO, all FINISH_IO, and an IO_PHASE each
+// fourth round. All requests of a round are under way at once.
+struct Shape {
+  const char* name;
+  std::size_t group;  // applications that share a target
+};
+
+class Load {
+ public:
+  // `active` of `applications` do I/O, spread evenly over them; in another order than they arrived in.
+  Load(Shape shape, std::size_t applications, std::size_t active) : applications_(applications), order_(active) {
+    for (std::size_t i = 0; i < active; ++i) order_[i] = i * (applications / active);
+    std::shuffle(order_.begin(), order_.end(), std::mt19937_64{7});
+    for (std::size_t i = 0; i < applications; ++i) targets_.push_back("dev:8:" + std::to_string(i / shape.group));
+    start_.body = event::StartIo{{}, {}, "/scratch/checkpoint", "MPI_File_write_all", 1 << 20};
+    renew_.body = event::RenewIo{};
+    finish_.body = event::FinishIo{{}, std::chrono::milliseconds{1}, 1 << 20, shape.group > 1};
+    phase_.body = event::IoPhase{};
+  }
+
+  template <class Handler>
+  void connect(Handler& handler) {
+    for (std::size_t i = 0; i < applications_; ++i) {
+      event::Event hello;
+      hello.body = event::Hello{"job" + std::to_string(i), "jacobi", "/opt/jacobi", "mpich", "0.1", 1, 64};
+      send(handler, hello, i);
+      send_phase(handler, i, 0);
+    }
+  }
+
+  // Returns the number of events.
+  template <class Handler>
+  std::size_t run(Handler& handler, std::size_t rounds) {
+    const std::size_t before = sent_;
+    for (std::size_t round = 0; round < rounds; ++round) {
+      ++request_.value;
+      for (const std::size_t i : order_) send_start(handler, i);
+      for (const std::size_t i : order_) send_request<event::RenewIo>(handler, renew_, i);
+      for (const std::size_t i : order_) send_request<event::FinishIo>(handler, finish_, i);
+      if (request_.value % 4 != 0) continue;
+      for (const std::size_t i : order_) send_phase(handler, i, static_cast<std::int64_t>(request_.value / 4));
+    }
+    return sent_ - before;
+  }
+
+ private:
+  template <class Handler>
+  void send(Handler& handler, event::Event& event, std::size_t application) {
+    event.origin.member = MemberId{application + 1};
+    event.time = now_ += std::chrono::microseconds{1};
+    ++sent_;
+    handler.handle(event);
+    while (const auto deadline = handler.deadline()) {
+      if (*deadline > now_) break;
+      tick_.time = now_;
+      ++sent_;
+      handler.handle(tick_);
+    }
+  }
+  template <class Handler>
+  void send_start(Handler& handler, std::size_t application) {
+    auto& start = std::get<event::StartIo>(start_.body);
+    start.request = request_;
+    start.target = targets_[application];
+    send(handler, start_, application);
+  }
+  template <class Body, class Handler>
+  void send_request(Handler& handler, event::Event& event, std::size_t application) {
+    std::get<Body>(event.body).request = request_;
+    send(handler, event, application);
+  }
+  template <class Handler>
+  void send_phase(Handler& handler, std::size_t application, std::int64_t index) {
+    auto& phase = std::get<event::IoPhase>(phase_.body);
+    phase.index = index;
+    phase.start = now_;
+    phase.end = now_;
+    send(handler, phase_, application);
+  }
+
+  std::size_t applications_;
+  std::vector<std::size_t> order_;
+  std::vector<std::string> targets_;
+  event::Event start_, renew_, finish_, phase_;
+  event::Event tick_{{}, {}, event::Tick{}};
+  RequestId request_;
+  Time now_{};
+  std::size_t sent_ = 0;
+};
+
+// The reference: who is it, nothing else.
+class Lookup {
+ public:
+  void handle(const event::Event& event) { ++seen_[event.origin.member]; }
+  static std::optional<Time> deadline() { return std::nullopt; }
+
+ private:
+  std::unordered_map<MemberId, std::uint64_t> seen_;
+};
+
+// A load and what it runs through.
+template <class Handler>
+class Bench {
+ public:
+  template <class... Args>
+  Bench(Shape shape, std::size_t applications, std::size_t active, Args&&... args)
+      : load_(shape, applications, active), handler_(std::forward<Args>(args)...), rounds_(200'000 / (3 * active) + 1) {
+    load_.connect(handler_);
+    load_.run(handler_, 4);
+  }
+
+  // Nanoseconds an event, one sample.
+  double sample() {
+    const Time start = node_now();
+    const std::size_t events = load_.run(handler_, rounds_);
+    return static_cast<double>((node_now() - start).count()) / static_cast<double>(events);
+  }
+
+ private:
+  Load load_;
+  Handler handler_;
+  std::size_t rounds_;
+};
+
+double median(std::vector<double> values) {
+  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
+  return values[values.size() / 2];
+}
+
+// Medians of interleaved samples, nanoseconds an event.
+template <class A, class B>
+std::pair<double, double> compare(A& a, B& b, int samples) {
+  std::vector<double> of_a;
+  std::vector<double> of_b;
+  for (int i = 0; i < samples; ++i) {
+    of_a.push_back(a.sample());
+    of_b.push_back(b.sample());
+  }
+  return {median(of_a), median(of_b)};
+}
+
+bool print(const std::string& name, double value, const char* unit, double reference, double bound, bool ok) {
+  std::printf(
+      "{\"bench\": \"coordinator\", \"case\": \"%s\", \"value\": %.1f, \"unit\": \"%s\", \"reference\": %.1f, "
+      "\"ratio\": %.3f, \"bound\": %g, \"ok\": %s}\n",
+      name.c_str(), value, unit, reference, value / reference, bound, ok ? "true" : "false");
+  std::fflush(stdout);
+  return ok;
+}
+
+bool events_per_second(Shape shape, std::size_t applications, const policy::Policy& policy) {
+  coordinator::Settings settings;
+  settings.policy = &policy;
+  Bench<coordinator::Coordinator> bench{shape, applications, applications, settings};
+  Bench<Lookup> lookup{shape, applications, applications};
+  const auto [ns, lookup_ns] = compare(bench, lookup, 9);
+  constexpr double bound = 500'000;
+  const std::string name =
+      std::string{shape.name} + ", " + std::string{policy.name} + ", " + std::to_string(applications);
+  return print(name, 1e9 / ns, "events/s", 1e9 / lookup_ns, bound, 1e9 / ns >= bound);
+}
+
+// The cost of an event of the same 64 active applications, with 9,936 idle ones beside them and with 936.
+bool growth() {
+  constexpr Shape shape{"own target", 1};
+  Bench<coordinator::Coordinator> many{shape, 10'000, 64, coordinator::Settings{}};
+  Bench<coordinator::Coordinator> few{shape, 1'000, 64, coordinator::Settings{}};
+  const auto [ns_many, ns_few] = compare(many, few, 15);
+  constexpr double bound = 1.3;
+  return print("growth, 64 active, 10000 beside 1000", ns_many, "ns/event", ns_few, bound, ns_many <= bound * ns_few);
+}
+
+}  // namespace
+
+int main() {
+  bool ok = true;
+  for (const std::size_t applications : {1'000u, 10'000u}) {
+    ok &= events_per_second({"own target", 1}, applications, policy::fcfs);
+    ok &= events_per_second({"groups of 10", 10}, applications, policy::fcfs);
+    ok &= events_per_second({"one target", 100'000}, applications, policy::interfere);
+    ok &= events_per_second({"one target", 100'000}, applications, policy::fcfs);
+  }
+  ok &= growth();
+  return ok ? 0 : 1;
+}
