@@ -8,12 +8,12 @@ from hocket.lanes import COMPUTING, IO
 from hocket.report.panels import Lane, Panel, ticks
 
 WIDTH = 1160
-LEFT = 168  # of the plot: names stand before it
-RIGHT = 130  # figures stand after it
+LEFT = 184  # of the plot: names stand before it
+RIGHT = 140  # figures stand after it
 PLOT = WIDTH - LEFT - RIGHT
 LANE = 44
 HEIGHTS = {"io": 28, "waiting": 14, "computing": 2}  # shape tells as much as colour: grey print, colour-blind readers
-NAME_CHARACTERS = 20
+NAME_CHARACTERS = 15
 
 
 def svg(panel: Panel, length_s: float) -> str:
@@ -61,7 +61,7 @@ def _lane(lane: Lane, middle: float, length_s: float) -> str:
     lost = _text(end + 2, middle + 5, "✕", "lost") if lane.lost else ""
     notes = [*lane.notes, *(["lost"] if lane.lost else [])]
     first = middle + 4 - 8 * (len(notes) - 1)
-    figures = "".join(_text(LEFT + PLOT + 14, first + 16 * row, note, "figure") for row, note in enumerate(notes))
+    figures = "".join(_text(LEFT + PLOT + 20, first + 16 * row, note, "figure") for row, note in enumerate(notes))
     heading = f"<title>{escape(lane.name)}{escape(lane.lost and f': lost, {lane.lost}')}</title>"
     return f'<g class="lane" data-application="{escape(lane.name)}">{heading}{label}{about}{bars}{lost}{figures}</g>'
 
@@ -83,5 +83,5 @@ def _both(panel: Panel, middle: float, length_s: float) -> str:
         text = f"two or more do I/O at once: {end_s - start_s:.2f} s, from {start_s:.2f} to {end_s:.2f} s"
         box = f'x="{x:.2f}" y="{middle - 3}" width="{width:.2f}" height="6"'
         boxes.append(f'<rect class="both" {box}><title>{escape(text)}</title></rect>')
-    figure = _text(LEFT + PLOT + 14, middle + 4, f"{panel.both_s or 0:.2f} s", "figure")
+    figure = _text(LEFT + PLOT + 20, middle + 4, f"{panel.both_s or 0:.2f} s", "figure")
     return f'<g class="collisions">{label}{"".join(boxes)}{figure}</g>'

@@ -1,0 +1,313 @@
+"""The report in a real browser: headless Chromium, on screen at 1280 pixels and in print."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import re
+import zlib
+from pathlib import Path
+
+import pytest
+from hocket.cli import main
+from hocket.comparison import ALONE, SCHEDULED, UNCOORDINATED
+from hocket.errors import HocketError
+from hocket.report import Report, Run, write_report
+from hocket.report.panels import quantity, ticks
+from hocket.trace import Trace, read_trace
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+
+DATA = Path(__file__).parent / "data"
+TITLE, NOTE = "Two Jacobi solvers share a file system", "storage target limited to 24 MB/s"
+WIDTH = 1280
+LEAST_PX = 12  # the smallest text
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    f"--window-size={WIDTH},1400",
+)
+pytestmark = pytest.mark.timeout(180)
+
+
+def golden_runs() -> list[Run]:
+    return [
+        Run("alone", [DATA / "alone-a.jsonl", DATA / "alone-b.jsonl"], ALONE),
+        Run("together, uncoordinated", [DATA / "uncoordinated.jsonl"], UNCOORDINATED),
+        Run("together, fcfs", [DATA / "fcfs.jsonl"], SCHEDULED),
+    ]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return write_report(golden_runs(), tmp_path_factory.mktemp("report"), TITLE, [NOTE])
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory):
+    options = webdriver.ChromeOptions()
+    options.binary_location = "/usr/bin/chromium"
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
+    driver.set_page_load_timeout(60)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def page(browser, report):
+    browser.get(report.html.as_uri())
+    return browser
+
+
+def test_console_is_silent(page):
+    assert page.get_log("browser") == []
+
+
+def test_needs_nothing_from_outside(report, page):
+    text = report.html.read_text()
+    assert re.findall(r'(?:src|href)="(?!data:|#)[^"]*"', text) == []
+    assert "url(" not in text
+    assert page.execute_script("return performance.getEntriesByType('resource').length") == 0
+
+
+def test_says_what_ran_and_on_which_target(page):
+    assert page.find_element(By.TAG_NAME, "h1").text == TITLE
+    assert NOTE in page.find_element(By.TAG_NAME, "caption").text
+
+
+def test_every_run_has_the_lanes_of_both_applications(page):
+    figures = page.find_elements(By.TAG_NAME, "figure")
+    assert len(figures) == 3
+    for figure in figures:
+        lanes = figure.find_elements(By.CSS_SELECTOR, "g.lane")
+        assert [lane.get_attribute("data-application") for lane in lanes] == ["jacobi-a", "jacobi-b"]
+        for lane, phases in zip(lanes, (5, 6), strict=True):
+            assert len(lane.find_elements(By.CSS_SELECTOR, "rect.io")) == phases
+
+
+def test_shows_who_waited_and_when_both_wrote(page):
+    def count(selector: str) -> list[int]:
+        figures = page.find_elements(By.TAG_NAME, "figure")
+        return [len(figure.find_elements(By.CSS_SELECTOR, selector)) for figure in figures]
+
+    assert count("rect.waiting") == [0, 0, 5]
+    assert count("rect.both") == [0, 4, 0]
+    tips = [tip.get_attribute("textContent") for tip in page.find_elements(By.CSS_SELECTOR, "rect.waiting title")]
+    assert tips[0].startswith("jacobi-a waits for jacobi-b: 0.29 s, from ")
+
+
+def test_table_holds_the_factors(page):
+    cells = [cell.text for cell in page.find_elements(By.CSS_SELECTOR, "tbody:nth-of-type(2) td")]
+    rows = [cells[at : at + 6] for at in range(0, len(cells), 6)]
+    none = "\N{EN DASH}"
+    assert rows == [
+        ["alone", "4.14", "0.00", none, none, "10.74"],
+        ["together, uncoordinated", "5.49", "0.00", "1.33", none, "12.09"],
+        ["together, fcfs", "4.14", "2.24", none, "1.54", "12.98"],
+    ]
+
+
+def test_readable_at_1280_pixels(page):
+    assert page.execute_script("return window.innerWidth") == WIDTH
+    assert page.execute_script("return document.documentElement.scrollWidth") <= WIDTH
+    assert clipped(page) == []
+    assert page.execute_script(SMALLEST_TEXT) >= LEAST_PX
+
+
+def test_a_bar_is_as_long_as_its_time(page):
+    """The lanes of all runs share one scale, and nothing is drawn outside of the plot."""
+    boxes = page.execute_script(
+        "return [...document.querySelectorAll('svg.timeline rect.io')].map(r => "
+        "[r.getBoundingClientRect().width, r.querySelector('title').textContent])"
+    )
+    scale = [width / float(re.search(r": ([\d.]+) s,", text)[1]) for width, text in boxes]
+    assert max(scale) - min(scale) < 0.02 * max(scale), scale
+
+
+@pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
+def test_text_stands_out_in_light_and_dark(page, scheme, dark):
+    page.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    paper = luminance(page.execute_script("return getComputedStyle(document.body).backgroundColor"))
+    assert (paper < 0.1) == dark
+    for selector in ("h1", ".notes", "td", "th", "figcaption p", "svg text.name", "svg text.tick", "footer p"):
+        attribute = "fill" if "svg" in selector else "color"
+        colour = page.execute_script(f"return getComputedStyle(document.querySelector('{selector}')).{attribute}")
+        ink = luminance(colour)
+        contrast = (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05)
+        assert contrast >= 4.5, f"{selector} on {scheme} paper: contrast {contrast:.1f}"
+
+
+def test_print_holds_the_lanes(page):
+    """What the PDF paints: pages, the names of both lanes three times each, and bars in the colour of writing."""
+    pdf = base64.b64decode(page.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})["data"])
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) in (1, 2, 3)
+    painted = b"\n".join(inflated(pdf))
+    # "#0072b2" as PDF numbers; each phase of each run is one rectangle.
+    writing = re.findall(rb"0 \.44\d* \.69\d* rg", painted)
+    assert len(writing) >= 3, painted[:400]
+    assert painted.count(b" re\n") + painted.count(b" l\n") >= 33
+
+
+def test_print_has_nothing_clipped(page):
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    page.set_window_size(1047, 1400)  # the printed width of A4 landscape at 96 dpi
+    try:
+        assert page.execute_script("return document.documentElement.scrollWidth") <= 1047
+        assert clipped(page) == []
+        assert page.execute_script(SMALLEST_TEXT) >= 9
+    finally:
+        page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+        page.set_window_size(WIDTH, 1400)
+
+
+def test_names_of_any_kind_stay_text(browser, tmp_path):
+    trace = read_trace(DATA / "fcfs.jsonl")
+    events = [
+        dataclasses.replace(event, fields={**event.fields, "application_given": "<b>&\"'a very long name indeed"})
+        if event.type == "WELCOME" and event.member == 10
+        else event
+        for event in trace.events
+    ]
+    hostile = dataclasses.replace(trace, events=events)
+    report = write_report([Run("<i>run</i>", [hostile])], tmp_path, "<script>alert(1)</script>", ["a & b"])
+    browser.get(report.html.as_uri())
+    assert browser.get_log("browser") == []
+    assert browser.find_elements(By.CSS_SELECTOR, "b, i, script") == []
+    assert browser.find_element(By.TAG_NAME, "h1").text == "<script>alert(1)</script>"
+    assert clipped(browser) == []
+
+
+def test_many_applications_and_one_that_was_lost(browser, tmp_path):
+    report = write_report([Run("crowd", [crowd(12)])], tmp_path, "Twelve", [])
+    browser.get(report.html.as_uri())
+    assert len(browser.find_elements(By.CSS_SELECTOR, "g.lane")) == 12
+    assert len(browser.find_elements(By.CSS_SELECTOR, "text.lost")) == 1
+    assert clipped(browser) == []
+
+
+def test_png_is_a_picture(report):
+    from PIL import Image
+
+    assert [path.name for path in report.pngs] == [
+        "timeline.png",
+        "timeline-alone.png",
+        "timeline-together-uncoordinated.png",
+        "timeline-together-fcfs.png",
+    ]
+    with Image.open(report.pngs[0]) as picture:
+        assert picture.width >= 1280
+        colours = {colour for _, colour in picture.convert("RGB").getcolors(1 << 20)}
+    assert {(0x00, 0x72, 0xB2), (0xE6, 0x9F, 0x00), (0xA8, 0x32, 0x6E)} <= colours
+
+
+def test_command_writes_the_report(tmp_path, capsys):
+    alone = [f"--alone={DATA}/alone-{name}.jsonl" for name in "ab"]
+    more = [f"--uncoordinated={DATA}/uncoordinated.jsonl", f"--scheduled={DATA}/fcfs.jsonl", "--note", NOTE]
+    assert main(["report", *alone, *more, "-o", str(tmp_path / "out")]) == 0
+    path = Path(capsys.readouterr().out.strip())
+    assert "I/O of jacobi-a, jacobi-b" in path.read_text()
+    assert "together, fcfs" in path.read_text()
+
+
+def test_a_trace_without_applications_is_told(tmp_path):
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text((DATA / "fcfs.jsonl").read_text().splitlines()[0] + "\n")
+    with pytest.raises(HocketError, match=r"no application in .*empty\.jsonl"):
+        write_report([Run("none", [empty])], tmp_path, "x")
+
+
+@pytest.mark.parametrize("length_s", [0.001, 0.9, 1, 5, 7, 10, 14.9, 59, 600, 12345])
+def test_ticks_are_few_and_within(length_s):
+    marks = ticks(length_s)
+    assert 6 <= len(marks) <= 16
+    assert marks[0] == 0
+    assert marks[-1] <= length_s * 1.0001
+
+
+def test_quantities():
+    assert [quantity(n) for n in (0, 999, 1500, 24_000_000, 3.2e13)] == ["0 B", "999 B", "1.5 kB", "24.0 MB", "32.0 TB"]
+
+
+def crowd(count: int) -> Trace:
+    """Many applications that come one after the other; the last is lost while it writes."""
+    trace = read_trace(DATA / "alone-a.jsonl")
+    events = []
+    for number in range(count):
+        shift = number * 300_000_000
+        for event in trace.events[:-1]:
+            fields = dict(event.fields)
+            fields |= {key: fields[key] + shift for key in ("start_ns", "end_ns") if key in fields}
+            fields |= {"job": f"j{number}"} if "job" in fields else {}
+            fields |= {"app": number, "application_given": f"app-{number}"} if "app" in fields else {}
+            name = event.application and f"app-{number}"
+            events.append(
+                dataclasses.replace(
+                    event, fields=fields, application=name, member=number + 1, time_ns=event.time_ns + shift
+                )
+            )
+    events.sort(key=lambda event: event.time_ns)
+    last = events[-1]
+    lost = dataclasses.replace(last, type="LOST", fields={"reason": "connection closed"}, time_ns=last.time_ns + 1)
+    return dataclasses.replace(trace, events=[*events, lost])
+
+
+SMALLEST_TEXT = """
+const sizes = [];
+for (const e of document.querySelectorAll('h1, h2, p, td, th, li, caption, svg text')) {
+  const svg = e.closest('svg.timeline');
+  const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1;
+  sizes.push(parseFloat(getComputedStyle(e).fontSize) * scale);
+}
+return Math.min(...sizes);
+"""
+
+
+def clipped(page) -> list[str]:
+    """Texts that stick out of the page or their picture, and texts of a picture that lie on each other."""
+    return page.execute_script("""
+      const bad = [], width = document.documentElement.clientWidth;
+      for (const e of document.querySelectorAll('h1, h2, p, td, th, li, caption, svg text')) {
+        const box = e.getBoundingClientRect();
+        const within = e.closest('svg.timeline')?.getBoundingClientRect() ?? {left: 0, right: width};
+        if (box.left < within.left - 0.5 || box.right > within.right + 0.5) bad.push('sticks out: ' + e.textContent);
+        if (e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && !e.closest('svg')) bad.push(e.textContent);
+      }
+      for (const svg of document.querySelectorAll('svg.timeline')) {
+        const texts = [...svg.querySelectorAll('text')].map(t => [t.getBoundingClientRect(), t.textContent]);
+        texts.forEach(([a, first], i) => texts.slice(i + 1).forEach(([b, second]) => {
+          const x = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+          const y = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+          if (x > 1 && y > 3) bad.push('on each other: ' + first + ' / ' + second);
+        }));
+      }
+      return bad;
+    """)
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance (WCAG 2) of a CSS rgb() colour."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def inflated(pdf: bytes) -> list[bytes]:
+    """The page descriptions of a PDF."""
+    found = []
+    for data in re.findall(rb"stream\r?\n(.*?)endstream", pdf, re.S):
+        try:
+            found.append(zlib.decompress(data))
+        except zlib.error:
+            continue
+    return found
