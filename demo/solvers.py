@@ -1,0 +1,149 @@
+"""The two Jacobi solvers of the demo: their sizes, and one of them running under `hocket run`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from errors import DemoError
+from mpi_launch import Mpi
+
+RANKS = 2
+MAX_CHECKPOINT_BYTES = 250_000_000  # a system of this size still computes its iterations in the time stated below
+
+
+@dataclass(frozen=True)
+class Solver:
+    """One application: a system of n unknowns, and a checkpoint of all of it every so many iterations."""
+
+    name: str
+    n: int
+    seed: int
+    core: int  # its ranks share this one in every run, so that total times compare
+    checkpoint_every: int  # iterations
+    checkpoints: int
+    iteration_time_s: float
+
+    @property
+    def iterations(self) -> int:
+        return self.checkpoint_every * self.checkpoints
+
+    @property
+    def checkpoint_bytes(self) -> int:
+        return 64 + self.n * (self.n + 2) * 8
+
+    def __str__(self) -> str:
+        period_s = self.checkpoint_every * self.iteration_time_s
+        return (
+            f"{self.name}: n = {self.n}, {RANKS} ranks on core {self.core}, {self.checkpoints} checkpoints of "
+            f"{self.checkpoint_bytes / 1e6:.0f} MB, {self.checkpoint_every} iterations of {self.iteration_time_s:g} s "
+            f"({period_s:.1f} s) before each"
+        )
+
+
+def two_solvers(bytes_per_s: float, quick: bool) -> tuple[Solver, Solver]:
+    """Different sizes and periods. Alone on storage of this bandwidth, a checkpoint takes 1.4 s and 1.0 s (quick: 0.5 s
+    and 0.35 s), at most, every 3.8 s and 2.9 s."""
+    cores = sorted(os.sched_getaffinity(0))
+    phase_s = (0.5, 0.35) if quick else (1.4, 1.0)
+    every = (10, 10) if quick else (40, 35)
+    counts = (3, 3) if quick else (5, 6)
+    share = min(1, MAX_CHECKPOINT_BYTES / (bytes_per_s * phase_s[0]))  # of the wanted size, on fast storage
+    return tuple(
+        Solver(
+            name=f"jacobi-{letter}",
+            n=int(math.sqrt(share * bytes_per_s * phase_s[which] / 8)),
+            seed=which + 1,
+            core=cores[which % len(cores)],
+            checkpoint_every=every[which],
+            checkpoints=counts[which],
+            iteration_time_s=(0.06, 0.054)[which],
+        )
+        for which, letter in enumerate("ab")
+    )
+
+
+def generate(solver: Solver, mpi: Mpi, program: Path, system: Path) -> None:
+    """Write the solver's system, without hocket. Raises DemoError."""
+    command = mpi.command(RANKS, program, "--system", system, "--generate", solver.n, "--seed", solver.seed)
+    done = subprocess.run([*command, "--iterations", "0"], env=mpi.environment(), capture_output=True, text=True)
+    if done.returncode != 0:
+        raise DemoError(f"{solver.name} could not generate its system: {_complaint(done.stderr) or done.stdout}")
+
+
+class RunningSolver:
+    """A solver under `hocket run`. What it printed so far is there while it runs; a thread reads it."""
+
+    def __init__(self, solver: Solver, command: Sequence[str], environment: dict[str, str], messages: Path):
+        self.solver = solver
+        self.iteration, self.residual = 0, math.nan
+        self.checkpoints = 0  # verified
+        self.summary: dict = {}
+        self._messages = messages
+        with messages.open("wb") as stderr:
+            self._process = subprocess.Popen(
+                ["taskset", "-c", str(solver.core), *command],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+                start_new_session=True,
+            )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        for line in self._process.stdout:
+            words = line.split()
+            if words[:1] == ["iteration"]:
+                self.iteration, self.residual = int(words[1]), float(words[3])
+            elif words[:1] == ["checkpoint"] and words[-1] == "verified":
+                self.checkpoints += 1
+            elif line.startswith("{"):
+                self.summary = json.loads(line)
+
+    def running(self) -> bool:
+        return self._process.poll() is None or self._reader.is_alive()
+
+    def progress(self) -> str:
+        if self.iteration == 0:
+            return f"{self.solver.name}: starts"
+        return (
+            f"{self.solver.name}: iteration {self.iteration}/{self.solver.iterations}, residual {self.residual:.2e}, "
+            f"{self.checkpoints} checkpoints verified"
+        )
+
+    def check(self) -> None:
+        """After its end: it solved what it should, and every checkpoint is what it held. Raises DemoError."""
+        name, code, expected = self.solver.name, self._process.returncode, self.solver.checkpoints
+        said = self._messages.read_text(errors="replace")
+        if code != 0:
+            raise DemoError(f"{name} ended with code {code}: {_complaint(said) or f'see {self._messages}'}")
+        if "hocket:" in said:
+            raise DemoError(f"{name} did not run as it should: {_complaint(said)}")
+        if not self.summary or self.summary["checkpoints"] != expected or self.summary["verified"] != expected:
+            raise DemoError(f"{name} verified {self.summary.get('verified', 0)} of {expected} checkpoints")
+
+    def __enter__(self) -> RunningSolver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ends what is left of it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+def _complaint(stderr: str) -> str:
+    """The line that says what was wrong, among what the launchers add."""
+    lines = [line for line in stderr.splitlines() if line.startswith(("jacobi:", "hocket:"))]
+    return next(iter(lines or stderr.strip().splitlines()[-1:]), "")

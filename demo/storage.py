@@ -1,0 +1,60 @@
+"""Where the demo writes: the real storage where two writers disturb each other for long enough to be seen, else a
+storage target whose bandwidth is limited, and which says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import probe
+from errors import DemoError
+from solvers import MAX_CHECKPOINT_BYTES
+
+LIMIT_BYTES_PER_S = 100_000_000
+REAL_MAX_BYTES_PER_S = MAX_CHECKPOINT_BYTES / 1.4  # the longest phase wanted is one of 1.4 s
+
+
+@dataclass(frozen=True)
+class Storage:
+    """`statement` is one sentence for people, and stands in the table's heading."""
+
+    directory: Path
+    bytes_per_s: float  # what one application gets when it is alone
+    statement: str
+    environment: dict[str, str]  # of the applications that write there
+
+
+def choose(directory: Path, wish: str, library: Path, pairs: int) -> Storage:
+    """`wish`: "auto", "real" or "limited". `library`: liblimited_target.so. Measures first. Raises DemoError."""
+    try:
+        measured = probe.measure(directory, pairs)
+    except probe.ProbeError as error:
+        raise DemoError(f"{error}; choose another directory with --directory") from error
+    found = f"{measured.bytes_per_s / 1e6:.0f} MB/s, two writers take {measured.ratio:.2f} times as long"
+    if wish == "real" or (wish == "auto" and not _why_limited(measured)):
+        return Storage(directory, measured.bytes_per_s, f"real storage, measured: {found}", {})
+    why = _why_limited(measured) or "as asked for"
+    limit = round(min(LIMIT_BYTES_PER_S, measured.bytes_per_s / 3))
+    if not library.exists():
+        raise DemoError(f"no {library}: ./dev build installs it")
+    return Storage(
+        directory,
+        limit,
+        f"storage target limited to {limit / 1e6:.0f} MB/s for all writers together ({why}; measured: {found})",
+        {
+            "LD_PRELOAD": str(library),
+            "HOCKET_LIMIT_DIR": str(directory),
+            "HOCKET_LIMIT_BYTES_PER_S": str(limit),
+        },
+    )
+
+
+def _why_limited(measured: probe.Probe) -> str:
+    """Why the real storage will not do; "" where it does."""
+    if not measured.interferes_clearly:
+        return "two writers do not clearly disturb each other on the real storage"
+    if measured.bytes_per_s > REAL_MAX_BYTES_PER_S:
+        seconds = MAX_CHECKPOINT_BYTES / measured.bytes_per_s
+        return f"the real storage is too fast, it takes {MAX_CHECKPOINT_BYTES / 1e6:.0f} MB in {seconds:.1f} s"
+    return ""
