@@ -1,5 +1,6 @@
 // hocket-preload PROGRAM [ARGUMENT…]: becomes PROGRAM, with the libhocket that lies beside this file put in front of
-// LD_PRELOAD. Open MPI's launchers start each rank through it (README.md): so the ranks get libhocket, the launcher not.
+// LD_PRELOAD. Open MPI's launchers start each rank through it (README.md): so the ranks get libhocket, the launcher
+// not.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <libgen.h>

@@ -1,0 +1,40 @@
+// The running sums of one process: what it did, how much, how long.
+//
+// Thread-safe: threads add at once, and a reader sees each figure as it was at some moment.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/time.hpp"
+
+namespace hocket::runtime {
+
+class Counter {
+ public:
+  void add(std::int64_t value) { value_.fetch_add(value, std::memory_order_relaxed); }
+  void add(Duration duration) { add(duration.count()); }
+  std::int64_t get() const { return value_.load(std::memory_order_relaxed); }
+  Duration duration() const { return Duration{get()}; }
+
+ private:
+  std::atomic<std::int64_t> value_ = 0;
+};
+
+struct Activity {
+  Counter calls;
+  Counter bytes;
+  Counter time;  // ns
+};
+
+struct Counters {
+  Activity read;   // MPI-IO data access
+  Activity write;  // the same; MPI_File_sync too
+  Activity comm;
+  Counter file_time;  // ns in MPI_File_open, _close, _set_size and the like: I/O, but no data access
+  Counter wait_time;  // ns waited for grants
+
+  Duration io() const { return read.time.duration() + write.time.duration() + file_time.duration(); }
+};
+
+}  // namespace hocket::runtime

@@ -1,0 +1,144 @@
+"""Writes the wrappers of libhocket for one MPI: every routine of mpi_routines.txt, as that MPI's own mpi.h declares it.
+
+    generate_wrappers.py TABLE COMPILER INCLUDE_DIRECTORY OUTPUT
+
+Each routine is wrapped under its MPI_ and its PMPI_ name: Fortran layers and tools above us call PMPI_ (README.md).
+"""
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass
+class Parameter:
+    declaration: str  # "const int sendcounts[]"
+    name: str
+    type: str  # "const int[]"
+
+    @property
+    def is_scalar(self) -> bool:
+        return "*" not in self.type and "[" not in self.type
+
+
+@dataclass
+class Routine:
+    name: str  # with MPI_
+    parameters: list[Parameter]
+
+    def of_type(self, *types: str) -> list[str]:
+        return [parameter.name for parameter in self.parameters if parameter.type in types]
+
+    def counts(self) -> list[str]:
+        """Its scalar element counts: of one datatype each, if there are as many datatypes."""
+        return [p.name for p in self.parameters if p.is_scalar and re.fullmatch(r"(recv)?count", p.name)]
+
+
+def read_table(text: str) -> dict[str, list[str]]:
+    """Routine → words of its kind."""
+    rows = (line.split("#")[0].split() for line in text.splitlines())
+    return {f"MPI_{row[0]}": row[1:] for row in rows if row}
+
+
+def parse_parameter(text: str) -> Parameter:
+    text = " ".join(text.split())
+    match = re.fullmatch(r"(?P<type>.*?)(?P<name>\w+)(?P<array>(\[\d*\])*)", text)
+    assert match, f"mpi.h declares a parameter that is not understood: '{text}'"
+    return Parameter(text, match["name"], match["type"].replace(" *", "*").strip() + match["array"])
+
+
+def prototypes(header: str, wanted: set[str]) -> dict[str, Routine]:
+    """Of the wanted functions those that a preprocessed mpi.h declares."""
+    found = {}
+    for name, parameters in re.findall(r"\bint\s+(MPI_\w+)\s*\(([^()]*)\)", header):
+        if name not in wanted:
+            continue
+        words = [] if parameters.strip() == "void" else parameters.split(",")
+        found[name] = Routine(name, [parse_parameter(word) for word in words])
+    return found
+
+
+def body(routine: Routine, kind: list[str], symbol: str) -> str:
+    """The statement that hands the call to mpi/hooks.hpp. `call` is the next MPI_ or PMPI_ function of that name."""
+    arguments = ", ".join(parameter.name for parameter in routine.parameters)
+    plain = f"[&] {{ return next()({arguments}); }}"
+    name = f'"{routine.name}"'
+    status = routine.of_type("MPI_Status*")
+    # A data access gets a status of ours where the caller ignores his: its bytes are counted from it.
+    with_status = re.sub(r"\bstatus\b", "filled", plain).replace("[&]", "[&](MPI_Status* filled)" if status else "[&](auto)")
+    status_argument = "status" if status else "nullptr"
+    match kind:
+        case ["init" | "finalize" as what]:
+            return f"watch_{what}({plain})"
+        case ["file"]:
+            return f"watch_file({plain})"
+        case ["open"]:
+            return f"watch_open({plain}, comm, filename, info, fh)"
+        case ["close"]:
+            return f"watch_close({plain}, fh)"
+        case ["hint"]:
+            return f"watch_hint({plain}, fh, info)"
+        case ["complete"]:
+            requests = routine.of_type("MPI_Request*", "MPI_Request[]")[0]
+            count = routine.parameters[0].name if routine.parameters[0].type == "int" else "1"
+            return f"watch_completion({plain}, {count}, {requests})"
+        case ["comm"]:
+            return f"watch_communication({plain}{payload(routine)})"
+        case ["read" | "write" as direction]:
+            return f"watch_independent(Direction::{direction}, {with_status}, fh, status)"
+        case ["read" | "write" as direction, "collective"]:
+            return f"watch_collective(Direction::{direction}, {name}, {with_status}, fh, {status_argument})"
+        case ["read" | "write" as direction, "begin"]:
+            return f"watch_begin(Direction::{direction}, {name}, {plain}, fh)"
+        case ["read" | "write" as direction, "end"]:
+            return f"watch_end(Direction::{direction}, {with_status}, fh, status)"
+        case ["read" | "write" as direction, "start"]:
+            return f"watch_start(Direction::{direction}, {plain}, fh, count, datatype, request)"
+        case ["read" | "write" as direction, "start", "collective"]:
+            return f"watch_collective_start(Direction::{direction}, {name}, {plain}, fh, count, datatype, request)"
+    raise SystemExit(f"mpi_routines.txt: {symbol} is of the unknown kind '{' '.join(kind)}'")
+
+
+def payload(routine: Routine) -> str:
+    """Count and datatype, for routines where they are significant in every rank: one of each, no send-receive pairs."""
+    counts = routine.counts()
+    types = [p.name for p in routine.parameters if p.type == "MPI_Datatype"]
+    return f", {counts[0]}, {types[0]}" if len(counts) == len(types) == 1 else ""
+
+
+def wrapper(routine: Routine, kind: list[str]) -> str:
+    declarations = ", ".join(parameter.declaration for parameter in routine.parameters)
+    types = ", ".join(re.sub(r"\[\]$", "*", parameter.type) for parameter in routine.parameters)
+    return "".join(
+        f"HOCKET_EXPORT int {symbol}({declarations}) {{\n"
+        f'  static constinit Next<int({types})> next{{"{symbol}"}};\n'
+        f"  return {body(routine, kind, symbol)};\n"
+        f"}}\n"
+        for symbol in (routine.name, f"P{routine.name}")
+    )
+
+
+def generate(table: str, header: str) -> str:
+    kinds = {name: kind for routine, kind in read_table(table).items() for name in (routine, f"{routine}_c")}
+    declared = prototypes(header, set(kinds))
+    wrappers = [wrapper(declared[name], kind) for name, kind in kinds.items() if name in declared]
+    return (
+        "// Written by generate_wrappers.py from mpi_routines.txt and mpi.h; not to be edited.\n"
+        '#include "runtime/mpi/hooks.hpp"\n\n'
+        "using namespace hocket::runtime;\n\n"
+        'extern "C" {\n' + "".join(wrappers) + "}\n"
+    )
+
+
+def main() -> None:
+    table, compiler, include, output = sys.argv[1:]
+    header = subprocess.run(
+        [compiler, "-E", "-P", "-I", include, "-"], input="#include <mpi.h>", capture_output=True, text=True, check=True
+    ).stdout
+    Path(output).write_text(generate(Path(table).read_text(), header))
+
+
+if __name__ == "__main__":
+    main()

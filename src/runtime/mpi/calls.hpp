@@ -1,0 +1,46 @@
+// The few MPI functions and constants that libhocket itself uses. By PMPI_ names, found at run time: libhocket is
+// linked to no MPI, and its own calls are seen by nobody.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace hocket::runtime::mpi {
+
+#ifdef OPEN_MPI
+inline constexpr const char* name = "openmpi";
+#else
+inline constexpr const char* name = "mpich";
+#endif
+
+MPI_Comm world();
+MPI_Comm no_comm();
+MPI_Request no_request();
+
+int rank_in(MPI_Comm comm);
+int size_of(MPI_Comm comm);
+// Whether MPI_Comm_spawn started this world.
+bool is_spawned();
+
+// A communicator of ours over the processes of `comm`, whose errors are returned. Collective. None if that fails.
+MPI_Comm duplicate(MPI_Comm comm);
+void free(MPI_Comm& comm);
+
+// All of them get rank 0's value. Collective. Those who wait sleep: rank 0 may wait long, and others want the cores.
+int agree(MPI_Comm comm, int value);
+// Sums over all processes, in rank 0. Collective; waits as `agree` does.
+void sum(MPI_Comm comm, std::span<std::int64_t> values);
+
+// Bytes of `count` elements of the type.
+std::int64_t bytes_of(MPI_Count count, MPI_Datatype type);
+// Bytes that the operation of this status has moved; 0 where the MPI cannot tell.
+std::int64_t bytes_in(const MPI_Status& status);
+
+// The hint's value; "" where the info does not have it.
+std::string hint(MPI_Info info, const char* key);
+
+}  // namespace hocket::runtime::mpi

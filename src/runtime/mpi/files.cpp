@@ -1,0 +1,106 @@
+#include "runtime/mpi/files.hpp"
+
+#include <atomic>
+#include <unordered_map>
+#include <utility>
+
+#include "runtime/mpi/calls.hpp"
+#include "runtime/target.hpp"
+
+namespace hocket::runtime {
+namespace {
+
+struct Tables {
+  std::mutex mutex;
+  std::unordered_map<MPI_File, std::shared_ptr<File>> files;
+  // Open MPI gives one and the same request for several accesses that have ended at once.
+  std::unordered_multimap<MPI_Request, Started> started;
+  std::atomic<std::size_t> started_count = 0;
+};
+
+Tables& tables() {
+  static Tables& tables = *new Tables;
+  return tables;
+}
+
+}  // namespace
+
+Opening::Opening(MPI_Comm comm, const char* name) {
+  file_.agreement = mpi::no_comm();
+  Process& process = Process::get();
+  if (!process.coordinates() || comm == mpi::no_comm()) return;
+  watched_ = true;
+  file_.name = name ? name : "";
+  const int size = mpi::size_of(comm);
+  // A file of one process, of several: all ranks never ask for it at once, so nobody asks.
+  file_.control = size > 1 || (process.world_size() == 1 && !process.is_spawned());
+  file_.root = mpi::rank_in(comm) == 0;
+  if (size > 1) {
+    file_.agreement = mpi::duplicate(comm);
+    file_.control = file_.agreement != mpi::no_comm();
+  }
+}
+
+void Opening::done(bool opened, MPI_File file, MPI_Info info) {
+  if (!watched_) return;
+  if (!opened) return mpi::free(file_.agreement);
+  if (file_.root || Process::get().reports()) file_.target = target_of(file_.name);
+  take_hints(file_, info);
+  const std::lock_guard lock(tables().mutex);
+  tables().files[file] = std::make_shared<File>(std::move(file_));
+}
+
+std::shared_ptr<File> take_file(MPI_File file) {
+  const std::lock_guard lock(tables().mutex);
+  const auto found = tables().files.extract(file);
+  return found ? found.mapped() : nullptr;
+}
+
+void file_closed(File* file) {
+  if (!file) return;
+  mpi::free(file->agreement);
+  bool last = false;
+  {
+    const std::lock_guard lock(tables().mutex);
+    last = tables().files.empty();
+  }
+  if (last) Process::get().files_closed();
+}
+
+std::shared_ptr<File> find_file(MPI_File file) {
+  if (!Process::get().coordinates()) return nullptr;
+  const std::lock_guard lock(tables().mutex);
+  const auto found = tables().files.find(file);
+  return found == tables().files.end() ? nullptr : found->second;
+}
+
+void take_hints(File& file, MPI_Info info) {
+  if (file.target.empty()) return;  // nobody asks this rank
+  if (std::string target = mpi::hint(info, "hocket_target"); !target.empty()) file.target = std::move(target);
+}
+
+bool any_started() { return tables().started_count.load(std::memory_order_relaxed) > 0; }
+
+void started(MPI_Request request, Started access) {
+  const std::lock_guard lock(tables().mutex);
+  tables().started.emplace(request, std::move(access));
+  ++tables().started_count;
+}
+
+std::optional<Started> take_started(MPI_Request request) {
+  const std::lock_guard lock(tables().mutex);
+  const auto found = tables().started.find(request);
+  if (found == tables().started.end()) return std::nullopt;
+  Started access = std::move(found->second);
+  tables().started.erase(found);
+  --tables().started_count;
+  return access;
+}
+
+std::optional<Direction> direction_of_started(MPI_Request request) {
+  const std::lock_guard lock(tables().mutex);
+  const auto found = tables().started.find(request);
+  return found == tables().started.end() ? std::nullopt : std::optional(found->second.direction);
+}
+
+}  // namespace hocket::runtime

@@ -1,0 +1,113 @@
+#include "runtime/mpi/hooks.hpp"
+
+#include <utility>
+
+namespace hocket::runtime {
+namespace {
+
+Activity& activity(Direction direction) {
+  Counters& counters = Process::get().counters;
+  return direction == Direction::read ? counters.read : counters.write;
+}
+
+// The control point and the phase after an access that took `io` in all.
+void leave_access(Direction direction, const Begun& begun, const std::string& target, Duration io, std::int64_t bytes) {
+  Process& process = Process::get();
+  if (begun.request) process.finish({begun.request, io, bytes, false});
+  if (!begun.tracked) return;
+  const bool reads = direction == Direction::read;
+  process.operation_ends({node_now(), io, begun.wait, reads ? bytes : 0, reads ? 0 : bytes, target});
+}
+
+const std::string& target_of(const File* file) {
+  static const std::string unknown;
+  return file ? file->target : unknown;
+}
+
+}  // namespace
+
+void communicated(Time start, Time end, std::int64_t bytes) noexcept {
+  Process& process = Process::get();
+  process.counters.comm.calls.add(1);
+  process.counters.comm.bytes.add(bytes);
+  process.counters.comm.time.add(end - start);
+  process.at(end);
+}
+
+Begun begin_access(Time start) noexcept {
+  Begun begun;
+  begun.tracked = Process::get().operation_begins(start, false);
+  return begun;
+}
+
+Begun begin_collective(const File* file, const char* routine, Time start, bool agree) noexcept {
+  if (!file) return {};
+  Process& process = Process::get();
+  const bool asks = file->control && file->root;
+  Begun begun;
+  begun.tracked = process.operation_begins(start, asks);
+  if (!file->control) return begun;
+  if (asks) begun.request = process.ask({{}, file->target, file->name, routine, 0});
+  if (agree && file->agreement != mpi::no_comm()) mpi::agree(file->agreement, begun.request ? 1 : 0);
+  begun.wait = node_now() - start;
+  process.counters.wait_time.add(begun.wait);
+  return begun;
+}
+
+void end_access(Direction direction, const Begun& begun, const File* file, Duration io,
+                const MPI_Status* status) noexcept {
+  const std::int64_t bytes = status ? mpi::bytes_in(*status) : 0;
+  Activity& sums = activity(direction);
+  sums.calls.add(1);
+  sums.bytes.add(bytes);
+  sums.time.add(io);
+  leave_access(direction, begun, target_of(file), io, bytes);
+}
+
+void split_began(Direction direction, const Begun& begun, File* file, Duration io, bool ok) noexcept {
+  if (!ok) return end_access(direction, begun, file, io, nullptr);
+  activity(direction).time.add(io);
+  if (!file) return;
+  file->split = begun;
+  file->split_io = io;
+}
+
+void split_ended(Direction direction, File* file, Duration io, const MPI_Status* status) noexcept {
+  const std::int64_t bytes = status ? mpi::bytes_in(*status) : 0;
+  Activity& sums = activity(direction);
+  sums.calls.add(1);
+  sums.bytes.add(bytes);
+  sums.time.add(io);
+  if (file) leave_access(direction, std::exchange(file->split, {}), file->target, file->split_io + io, bytes);
+}
+
+void access_started(Direction direction, const Begun& begun, const File* file, Duration io, std::int64_t bytes,
+                    const MPI_Request* request) noexcept {
+  Activity& sums = activity(direction);
+  sums.calls.add(1);
+  sums.bytes.add(bytes);
+  sums.time.add(io);
+  if (request && *request != mpi::no_request())
+    started(*request, {direction, begun, io, bytes, target_of(file)});
+  else
+    leave_access(direction, begun, target_of(file), io, bytes);
+}
+
+Completion::Completion(int count, const MPI_Request* requests) {
+  for (int i = 0; i < count; ++i)
+    if (const auto direction = direction_of_started(requests[i])) watched_.push_back({i, requests[i], *direction});
+}
+
+bool Completion::done(const MPI_Request* requests, Time start, Time end) noexcept {
+  if (watched_.empty()) return false;
+  const Duration io = end - start;
+  activity(watched_.front().direction).time.add(io);
+  for (const Watched& watched : watched_) {
+    if (requests[watched.index] == watched.request) continue;  // not ended yet
+    if (const auto access = take_started(watched.request))
+      leave_access(access->direction, access->begun, access->target, access->io + io, access->bytes);
+  }
+  return true;
+}
+
+}  // namespace hocket::runtime

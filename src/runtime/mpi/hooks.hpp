@@ -1,0 +1,269 @@
+// What the generated wrappers do around the call that they pass on. `call` is the next function of that name.
+//
+// A routine that is called from inside another one (by the MPI's own I/O layer, by a Fortran layer, by a tool) is
+// passed on and not counted. The return value is always the call's own.
+//
+// What counts as I/O: the time in data-access routines and in MPI_File_open, _close and the like; of nonblocking and
+// split accesses the time in the call that starts and in those that wait for or test them, not what lies between.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <vector>
+
+#include "runtime/mpi/calls.hpp"
+#include "runtime/mpi/files.hpp"
+#include "runtime/mpi/next.hpp"
+#include "runtime/mpi/process.hpp"
+
+#define HOCKET_EXPORT __attribute__((visibility("default")))
+
+namespace hocket::runtime {
+
+// How deep this thread is in wrapped routines.
+class Depth {
+ public:
+  Depth() { ++depth_; }
+  ~Depth() { --depth_; }
+  Depth(const Depth&) = delete;
+  Depth& operator=(const Depth&) = delete;
+
+  // Whether the call is one that the program made, of a process that we watch.
+  bool watched() const { return depth_ == 1 && Process::get().active(); }
+
+ private:
+  static inline constinit thread_local int depth_ = 0;
+};
+
+// A status of the caller's, or ours where he ignores it.
+class FilledStatus {
+ public:
+  explicit FilledStatus(MPI_Status* callers) : status_(callers == MPI_STATUS_IGNORE ? &own_ : callers) {}
+  MPI_Status* get() { return status_; }
+
+ private:
+  MPI_Status own_{};
+  MPI_Status* status_;
+};
+
+// The parts of the hooks that do not depend on the call.
+void communicated(Time start, Time end, std::int64_t bytes) noexcept;
+
+// An access begins: as part of an I/O phase, and with the control point where it is collective and its file has one.
+// `agree`: all ranks of the file learn the decision before it returns.
+Begun begin_access(Time start) noexcept;
+Begun begin_collective(const File* file, const char* routine, Time start, bool agree) noexcept;
+
+// It has ended after `io`: counted, and FINISH_IO where it was granted. `status`: nullptr where the call failed.
+void end_access(Direction direction, const Begun& begun, const File* file, Duration io,
+                const MPI_Status* status) noexcept;
+
+// The first half of a split collective access has returned after `io`; and the second half.
+void split_began(Direction direction, const Begun& begun, File* file, Duration io, bool ok) noexcept;
+void split_ended(Direction direction, File* file, Duration io, const MPI_Status* status) noexcept;
+
+// A nonblocking access has been started, in `io`. `request`: nullptr where the call failed.
+void access_started(Direction direction, const Begun& begun, const File* file, Duration io, std::int64_t bytes,
+                    const MPI_Request* request) noexcept;
+
+// The requests among an array that are I/O, remembered before a call that may end them.
+class Completion {
+ public:
+  Completion(int count, const MPI_Request* requests);
+  // After the call: those that have ended. False: the call was about communication.
+  bool done(const MPI_Request* requests, Time start, Time end) noexcept;
+
+ private:
+  struct Watched {
+    int index;
+    MPI_Request request;
+    Direction direction;
+  };
+  std::vector<Watched> watched_;
+};
+
+template <class Call>
+int watch_init(Call call) {
+  const Depth depth;
+  const int rc = call();
+  if (rc == MPI_SUCCESS && !Process::get().active()) Process::get().initialised();
+  return rc;
+}
+
+template <class Call>
+int watch_finalize(Call call) {
+  const Depth depth;
+  if (depth.watched()) Process::get().finalising();
+  return call();
+}
+
+// With count and datatype where the routine has one of each, significant in every rank: its bytes are counted.
+template <class Call, class... Payload>
+int watch_communication(Call call, Payload... payload) {
+  const Depth depth;
+  if (!depth.watched()) return call();
+  const Time start = node_now();
+  const int rc = call();
+  const Time end = node_now();
+  std::int64_t bytes = 0;
+  if constexpr (sizeof...(payload) > 0) {
+    if (rc == MPI_SUCCESS) bytes = mpi::bytes_of(payload...);
+  }
+  communicated(start, end, bytes);
+  return rc;
+}
+
+template <class Call>
+int watch_completion(Call call, int count, const MPI_Request* requests) {
+  const Depth depth;
+  if (!depth.watched()) return call();
+  const Time start = node_now();
+  if (!any_started()) {
+    const int rc = call();
+    communicated(start, node_now(), 0);
+    return rc;
+  }
+  Completion completion(count, requests);
+  const int rc = call();
+  const Time end = node_now();
+  if (!completion.done(requests, start, end)) communicated(start, end, 0);
+  return rc;
+}
+
+template <class Call>
+int watch_independent(Direction direction, Call call, MPI_File file, MPI_Status* status) {
+  const Depth depth;
+  if (!depth.watched()) return call(status);
+  const std::shared_ptr<File> record = find_file(file);
+  FilledStatus filled(status);
+  const Time start = node_now();
+  const Begun begun = begin_access(start);
+  const int rc = call(filled.get());
+  end_access(direction, begun, record.get(), node_now() - start, rc == MPI_SUCCESS ? filled.get() : nullptr);
+  return rc;
+}
+
+template <class Call>
+int watch_collective(Direction direction, const char* routine, Call call, MPI_File file, MPI_Status* status) {
+  const Depth depth;
+  if (!depth.watched()) return call(status);
+  const std::shared_ptr<File> record = find_file(file);
+  FilledStatus filled(status);
+  const Begun begun = begin_collective(record.get(), routine, node_now(), true);
+  const Time start = node_now();
+  const int rc = call(filled.get());
+  end_access(direction, begun, record.get(), node_now() - start, rc == MPI_SUCCESS ? filled.get() : nullptr);
+  return rc;
+}
+
+// MPI_File_sync has no status, and moves no bytes that are not counted already: the empty status that is filled by
+// nobody says so.
+template <class Call>
+int watch_collective(Direction direction, const char* routine, Call call, MPI_File file, std::nullptr_t) {
+  return watch_collective(direction, routine, call, file, static_cast<MPI_Status*>(MPI_STATUS_IGNORE));
+}
+
+template <class Call>
+int watch_begin(Direction direction, const char* routine, Call call, MPI_File file) {
+  const Depth depth;
+  if (!depth.watched()) return call();
+  const std::shared_ptr<File> record = find_file(file);
+  const Begun begun = begin_collective(record.get(), routine, node_now(), true);
+  const Time start = node_now();
+  const int rc = call();
+  split_began(direction, begun, record.get(), node_now() - start, rc == MPI_SUCCESS);
+  return rc;
+}
+
+template <class Call>
+int watch_end(Direction direction, Call call, MPI_File file, MPI_Status* status) {
+  const Depth depth;
+  if (!depth.watched()) return call(status);
+  const std::shared_ptr<File> record = find_file(file);
+  FilledStatus filled(status);
+  const Time start = node_now();
+  const int rc = call(filled.get());
+  split_ended(direction, record.get(), node_now() - start, rc == MPI_SUCCESS ? filled.get() : nullptr);
+  return rc;
+}
+
+template <class Call>
+int pass_start(Direction direction, Call call, const Begun& begun, const File* file, MPI_Count count, MPI_Datatype type,
+               const MPI_Request* request) {
+  const Time start = node_now();
+  const int rc = call();
+  const Duration io = node_now() - start;
+  const bool ok = rc == MPI_SUCCESS;
+  access_started(direction, begun, file, io, ok ? mpi::bytes_of(count, type) : 0, ok ? request : nullptr);
+  return rc;
+}
+
+template <class Call>
+int watch_start(Direction direction, Call call, MPI_File file, MPI_Count count, MPI_Datatype type,
+                const MPI_Request* request) {
+  const Depth depth;
+  if (!depth.watched()) return call();
+  const std::shared_ptr<File> record = find_file(file);
+  return pass_start(direction, call, begin_access(node_now()), record.get(), count, type, request);
+}
+
+// MPI lets no rank wait for another one here, so rank 0 alone waits for the grant.
+template <class Call>
+int watch_collective_start(Direction direction, const char* routine, Call call, MPI_File file, MPI_Count count,
+                           MPI_Datatype type, const MPI_Request* request) {
+  const Depth depth;
+  if (!depth.watched()) return call();
+  const std::shared_ptr<File> record = find_file(file);
+  const Begun begun = begin_collective(record.get(), routine, node_now(), false);
+  return pass_start(direction, call, begun, record.get(), count, type, request);
+}
+
+template <class Call>
+int watch_file(Call call) {
+  const Depth depth;
+  if (!depth.watched()) return call();
+  const Time start = node_now();
+  const int rc = call();
+  const Time end = node_now();
+  Process::get().file_touched(end, end - start);
+  return rc;
+}
+
+template <class Call>
+int watch_open(Call call, MPI_Comm comm, const char* name, MPI_Info info, const MPI_File* file) {
+  const Depth depth;
+  if (!depth.watched()) return call();
+  Opening opening(comm, name);
+  const Time start = node_now();
+  const int rc = call();
+  const Time end = node_now();
+  Process::get().file_touched(end, end - start);
+  opening.done(rc == MPI_SUCCESS, *file, info);
+  return rc;
+}
+
+template <class Call>
+int watch_close(Call call, const MPI_File* file) {
+  const Depth depth;
+  if (!depth.watched()) return call();
+  const std::shared_ptr<File> record = take_file(*file);
+  const Time start = node_now();
+  const int rc = call();
+  const Time end = node_now();
+  Process::get().file_touched(end, end - start);
+  file_closed(record.get());
+  return rc;
+}
+
+template <class Call>
+int watch_hint(Call call, MPI_File file, MPI_Info info) {
+  return watch_file([&] {
+    const int rc = call();
+    const std::shared_ptr<File> record = find_file(file);
+    if (record && rc == MPI_SUCCESS) take_hints(*record, info);
+    return rc;
+  });
+}
+
+}  // namespace hocket::runtime

@@ -1,0 +1,46 @@
+#include "runtime/mpi/next.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace hocket::runtime {
+namespace {
+
+struct Search {
+  const char* symbol;
+  void* found;
+};
+
+// libmpi.so.12, libmpich.so.12, libmpi.so.40, …
+int look_in(dl_phdr_info* library, std::size_t, void* argument) {
+  auto* search = static_cast<Search*>(argument);
+  const char* slash = std::strrchr(library->dlpi_name, '/');
+  if (std::strncmp(slash ? slash + 1 : library->dlpi_name, "libmpi", 6) != 0) return 0;
+  void* handle = dlopen(library->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+  if (!handle) return 0;
+  search->found = dlsym(handle, search->symbol);
+  dlclose(handle);  // gives back our reference; the program's own keeps it loaded
+  return search->found ? 1 : 0;
+}
+
+void* find(void* first, const char* symbol) noexcept {
+  Search search{symbol, dlsym(first, symbol)};
+  if (!search.found) dl_iterate_phdr(look_in, &search);
+  if (!search.found) {
+    std::fprintf(stderr, "hocket: no loaded MPI library has %s; was libhocket loaded for another MPI?\n", symbol);
+    std::abort();
+  }
+  return search.found;
+}
+
+}  // namespace
+
+void* find_next(const char* symbol) noexcept { return find(RTLD_NEXT, symbol); }
+
+void* find_variable(const char* symbol) noexcept { return find(RTLD_DEFAULT, symbol); }
+
+}  // namespace hocket::runtime

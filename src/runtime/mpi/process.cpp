@@ -1,0 +1,170 @@
+#include "runtime/mpi/process.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <array>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "runtime/mpi/calls.hpp"
+
+namespace hocket::runtime {
+namespace {
+
+std::string program_path() {
+  std::array<char, PATH_MAX> path{};
+  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
+  return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : "";
+}
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace
+
+Process& Process::get() {
+  static Process& process = *new Process;
+  return process;
+}
+
+Process::Process()
+    : settings_(
+          read_settings(std::getenv, [this](std::string_view line) { wrong_settings_ += std::string(line) + "\n"; })) {}
+
+void Process::initialised() noexcept {
+  rank_ = mpi::rank_in(mpi::world());
+  size_ = mpi::size_of(mpi::world());
+  spawned_ = mpi::is_spawned();
+  started_ = node_now();
+  // The child of a fork() has neither our thread nor a right to our connection.
+  pthread_atfork(nullptr, nullptr, [] {
+    Process& process = get();
+    process.active_ = false;
+    if (Reporter* reporter = process.reporter_) reporter->member.abandon();
+  });
+  active_ = true;
+  if (rank_ != 0) return;
+  for (std::size_t begin = 0, end; (end = wrong_settings_.find('\n', begin)) != std::string::npos; begin = end + 1)
+    if (!spawned_) warn(wrong_settings_.substr(begin, end - begin));
+  if (coordinates()) become_reporter().member.join();
+}
+
+event::Hello Process::hello() const {
+  event::Hello hello;
+  hello.program = program_path();
+  hello.job = settings_.job.empty() ? "pid-" + std::to_string(getpid()) : settings_.job;
+  hello.application = settings_.name.empty() ? base_name(hello.program) : settings_.name;
+  hello.mpi = mpi::name;
+  hello.version = HOCKET_VERSION;
+  hello.pid = getpid();
+  hello.processes = rank_ == 0 ? size_ : 0;
+  return hello;
+}
+
+Process::Reporter& Process::become_reporter() {
+  if (Reporter* reporter = reporter_) return *reporter;
+  const std::lock_guard lock(becoming_);
+  if (!owned_) {
+    owned_ = std::make_unique<Reporter>(
+        settings_, hello(), [this](std::string_view why) { lost(why); }, started_);
+    reporter_ = owned_.get();
+  }
+  return *owned_;
+}
+
+// One line for the whole application: from rank 0 of its first world, who also speaks for the others at the end.
+void Process::lost(std::string_view why) {
+  if (rank_ != 0 || spawned_ || warned_.exchange(true)) return;
+  warn(std::string(why) + "; going on uncoordinated, asking again at each I/O phase");
+}
+
+void Process::warn(std::string_view text) {
+  const std::string line = "hocket: " + std::string(text) + "\n";
+  if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // there is nobody left to tell
+}
+
+Sums Process::sums() const { return {counters.io(), counters.comm.time.duration(), counters.wait_time.duration()}; }
+
+// The lock of the phases is held.
+void Process::report(Reporter& reporter, const std::optional<event::IoPhase>& over) {
+  const Time deadline = reporter.phases.deadline();
+  phase_deadline_ = deadline == Time::max() ? never : to_ns(deadline);
+  if (over) reporter.member.report(*over);
+}
+
+void Process::report_due(Time now) {
+  Reporter& reporter = *reporter_;
+  const std::lock_guard lock(reporter.mutex);
+  report(reporter, reporter.phases.due(now));
+}
+
+bool Process::operation_begins(Time start, bool asks) noexcept {
+  Reporter* reporter = asks ? &become_reporter() : reporter_.load();
+  if (!reporter) return false;
+  const std::lock_guard lock(reporter->mutex);
+  report(*reporter, reporter->phases.begin(start));
+  if (reporter->phases.began()) reporter->member.phase_begins();
+  return true;
+}
+
+void Process::operation_ends(const Operation& operation) noexcept {
+  Reporter& reporter = *reporter_;
+  const std::lock_guard lock(reporter.mutex);
+  reporter.phases.end(operation, sums());
+  report(reporter, std::nullopt);
+}
+
+void Process::file_touched(Time end, Duration io) noexcept {
+  counters.file_time.add(io);
+  Reporter* reporter = reporter_;
+  if (!reporter) return;
+  const std::lock_guard lock(reporter->mutex);
+  reporter->phases.extend(end, io, sums());
+  report(*reporter, std::nullopt);
+}
+
+void Process::files_closed() noexcept {
+  Reporter* reporter = reporter_;
+  if (!reporter) return;
+  const std::lock_guard lock(reporter->mutex);
+  report(*reporter, reporter->phases.finish());
+}
+
+RequestId Process::ask(event::StartIo start) noexcept {
+  const RequestId request = become_reporter().member.ask(std::move(start));
+  if (!request) uncoordinated_.add(1);
+  return request;
+}
+
+void Process::finish(const event::FinishIo& finish) noexcept { become_reporter().member.finish(finish); }
+
+void Process::finalising() noexcept {
+  if (!active()) return;
+  if (coordinates()) {
+    files_closed();
+    const Duration lived = node_now() - started_;
+    const Sums own = sums();
+    const Duration cpu = std::max(Duration{}, lived - own.io - own.comm - own.wait);
+    std::array<std::int64_t, 9> all = {cpu.count(),
+                                       own.comm.count(),
+                                       own.io.count(),
+                                       own.wait.count(),
+                                       counters.read.calls.get() + counters.write.calls.get(),
+                                       counters.comm.calls.get(),
+                                       counters.read.bytes.get(),
+                                       counters.write.bytes.get(),
+                                       uncoordinated_.get()};
+    mpi::sum(mpi::world(), all);
+    if (rank_ == 0 && all[8] > 0) lost("hocketd at " + settings_.socket + " was missing");
+    event::Bye bye;
+    if (rank_ == 0)
+      bye = {Duration{all[0]}, Duration{all[1]}, Duration{all[2]}, Duration{all[3]}, all[4], all[5], all[6], all[7]};
+    // A further member has nothing to add to what rank 0 says of all.
+    if (Reporter* reporter = reporter_) reporter->member.leave(bye);
+  }
+  active_ = false;
+}
+
+}  // namespace hocket::runtime

@@ -1,0 +1,94 @@
+// What libhocket knows of the process that it is in: its place in the application, its sums, its phases, its
+// connection.
+//
+// Everything here is thread-safe and throws nothing. Before MPI_Init, after MPI_Finalize and in the child of a fork(),
+// `active()` is false and no other function may be called.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <limits>
+#include <memory>
+#include <mutex>
+
+#include "base/clock.hpp"
+#include "runtime/counters.hpp"
+#include "runtime/member.hpp"
+#include "runtime/phases.hpp"
+#include "runtime/settings.hpp"
+
+namespace hocket::runtime {
+
+class Process {
+ public:
+  // Made by the first use, never destroyed: other libraries' destructors may still call MPI.
+  static Process& get();
+
+  // After MPI_Init of this process, and before its MPI_Finalize (collective over its world).
+  void initialised() noexcept;
+  void finalising() noexcept;
+  bool active() const { return active_.load(std::memory_order_relaxed); }
+
+  // Whether collective accesses are control points.
+  bool coordinates() const { return settings_.coordinates(); }
+  int world_size() const { return size_; }
+  bool is_spawned() const { return spawned_; }
+  bool reports() const { return reporter_.load() != nullptr; }
+
+  Counters counters;
+
+  // Called with each time that is read anyway: reports the I/O phase that is over by then.
+  void at(Time now) noexcept {
+    if (to_ns(now) > phase_deadline_.load(std::memory_order_relaxed)) [[unlikely]]
+      report_due(now);
+  }
+
+  // An I/O operation of this process begins: where this process reports phases (rank 0, and who `asks`), it becomes
+  // part of one. True: it does, and `operation_ends` is to be called.
+  bool operation_begins(Time start, bool asks) noexcept;
+  void operation_ends(const Operation& operation) noexcept;
+  // A file was opened, closed or the like, within a phase or not.
+  void file_touched(Time end, Duration io) noexcept;
+  // The last file of this process is closed: no operation of this phase follows.
+  void files_closed() noexcept;
+
+  // START_IO and the wait for its grant; FINISH_IO. In rank 0 of the file's communicator. No id: uncoordinated.
+  RequestId ask(event::StartIo start) noexcept;
+  void finish(const event::FinishIo& finish) noexcept;
+
+ private:
+  struct Reporter {
+    Reporter(const Settings& settings, event::Hello hello, std::function<void(std::string_view)> lost, Time start)
+        : member(settings, std::move(hello), std::move(lost)), phases(settings.phase_gap, start) {}
+    Member member;
+    std::mutex mutex;  // of phases
+    PhaseTracker phases;
+  };
+
+  Process();
+  Reporter& become_reporter();
+  void lost(std::string_view why);
+  void warn(std::string_view text);
+  void report_due(Time now);
+  void report(Reporter& reporter, const std::optional<event::IoPhase>& over);
+  Sums sums() const;
+  event::Hello hello() const;
+
+  std::atomic<bool> active_ = false;
+  Settings settings_;
+  std::string wrong_settings_;  // complaints, one a line, said once it is known which rank this is
+  int rank_ = 0;
+  int size_ = 1;
+  bool spawned_ = false;
+  Time started_{};
+  std::atomic<bool> warned_ = false;
+  Counter uncoordinated_;  // operations that should have been granted and were not
+  std::mutex becoming_;
+  std::unique_ptr<Reporter> owned_;
+  std::atomic<Reporter*> reporter_ = nullptr;  // in ranks that have a connection
+  static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+  std::atomic<std::int64_t> phase_deadline_ = never;
+};
+
+}  // namespace hocket::runtime

@@ -1,0 +1,53 @@
+#include "runtime/phases.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace hocket::runtime {
+
+std::optional<event::IoPhase> PhaseTracker::begin(Time start) {
+  std::optional<event::IoPhase> over = due(start);
+  began_ = !open_;
+  if (began_) {
+    open_.emplace();
+    open_->index = next_index_++;
+    open_->start = open_->end = start;
+  }
+  ++running_;
+  return over;
+}
+
+void PhaseTracker::end(const Operation& operation, const Sums& sums) {
+  --running_;
+  extend(operation.end, operation.io, sums);
+  open_->wait += operation.wait;
+  open_->operations += 1;
+  open_->bytes_read += operation.bytes_read;
+  open_->bytes_written += operation.bytes_written;
+  open_->target = operation.target;
+}
+
+void PhaseTracker::extend(Time end, Duration io, const Sums& sums) {
+  if (!open_) return;
+  open_->end = std::max(open_->end, end);
+  open_->io += io;
+  sums_ = sums;
+}
+
+std::optional<event::IoPhase> PhaseTracker::due(Time now) { return now > deadline() ? finish() : std::nullopt; }
+
+std::optional<event::IoPhase> PhaseTracker::finish() {
+  if (!open_ || running_ > 0) return std::nullopt;
+  event::IoPhase phase = *std::exchange(open_, std::nullopt);
+  phase.comm = sums_.comm - previous_sums_.comm;
+  const Duration accounted = phase.comm + (sums_.io - previous_sums_.io) + (sums_.wait - previous_sums_.wait);
+  // Threads that communicate at once can account for more than has passed.
+  phase.cpu = std::max(Duration{}, phase.end - previous_end_ - accounted);
+  previous_sums_ = sums_;
+  previous_end_ = phase.end;
+  return phase;
+}
+
+Time PhaseTracker::deadline() const { return open_ && running_ == 0 ? open_->end + gap_ : Time::max(); }
+
+}  // namespace hocket::runtime

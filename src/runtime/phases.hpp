@@ -1,0 +1,66 @@
+// Groups the I/O operations of one process into I/O phases: operations less than a gap apart are one phase.
+//
+// Pure: times come in. Not thread-safe: the caller holds a lock.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "event/event.hpp"
+
+namespace hocket::runtime {
+
+// Running sums of a process at one moment.
+struct Sums {
+  Duration io{};
+  Duration comm{};
+  Duration wait{};  // for grants
+};
+
+// One I/O operation that has ended.
+struct Operation {
+  Time end{};
+  Duration io{};
+  Duration wait{};
+  std::int64_t bytes_read = 0;
+  std::int64_t bytes_written = 0;
+  std::string target;
+};
+
+class PhaseTracker {
+ public:
+  // `start`: since when the time before the first phase is counted.
+  PhaseTracker(Duration gap, Time start) : gap_(gap), previous_end_(start) {}
+
+  // An operation begins (its wait for a grant included). Gives the phase that was over by then.
+  // After it, `began` tells whether the operation is the first of a phase.
+  std::optional<event::IoPhase> begin(Time start);
+  bool began() const { return began_; }
+
+  // An operation that `begin` was called for has ended; `sums` are those of the process, this operation included.
+  void end(const Operation& operation, const Sums& sums);
+
+  // A file was closed, flushed or the like within a phase: that belongs to it.
+  void extend(Time end, Duration io, const Sums& sums);
+
+  // The phase that is over because nothing has happened for longer than the gap.
+  std::optional<event::IoPhase> due(Time now);
+
+  // The phase that is over because nothing can follow: the last file is closed, or the program ends.
+  std::optional<event::IoPhase> finish();
+
+  // From when on `due` gives a phase; Time::max() while no phase is open or an operation runs.
+  Time deadline() const;
+
+ private:
+  Duration gap_;
+  std::optional<event::IoPhase> open_;
+  bool began_ = false;
+  std::int64_t running_ = 0;  // operations between begin and end
+  std::int64_t next_index_ = 0;
+  Sums sums_{};           // at the end of the last operation
+  Sums previous_sums_{};  // at the end of the previous phase
+  Time previous_end_;
+};
+
+}  // namespace hocket::runtime

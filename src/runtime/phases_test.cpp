@@ -1,0 +1,127 @@
+#include "runtime/phases.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+namespace hocket::runtime {
+namespace {
+
+using event::IoPhase;
+
+constexpr Duration gap{100};
+
+Operation written(Time end, Duration io, std::int64_t bytes) {
+  Operation operation;
+  operation.end = end;
+  operation.io = io;
+  operation.bytes_written = bytes;
+  operation.target = "t";
+  return operation;
+}
+
+TEST(PhaseTracker, OperationsWithinTheGapAreOnePhase) {
+  PhaseTracker phases(gap, time_from_ns(0));
+  EXPECT_FALSE(phases.begin(time_from_ns(1000)));
+  EXPECT_TRUE(phases.began());
+  phases.end(written(time_from_ns(1050), Duration{50}, 10), {Duration{50}, Duration{300}, {}});
+  EXPECT_FALSE(phases.begin(time_from_ns(1150)));  // exactly the gap
+  EXPECT_FALSE(phases.began());
+  phases.end(written(time_from_ns(1200), Duration{50}, 20), {Duration{100}, Duration{310}, {}});
+  EXPECT_FALSE(phases.due(time_from_ns(1300)));
+  const auto phase = phases.due(time_from_ns(1301));
+  ASSERT_TRUE(phase);
+  EXPECT_EQ(phase->index, 0);
+  EXPECT_EQ(to_ns(phase->start), 1000);
+  EXPECT_EQ(to_ns(phase->end), 1200);
+  EXPECT_EQ(phase->operations, 2);
+  EXPECT_EQ(phase->bytes_written, 30);
+  EXPECT_EQ(phase->io, Duration{100});
+  EXPECT_EQ(phase->comm, Duration{310});
+  EXPECT_EQ(phase->cpu, Duration{1200 - 100 - 310});
+  EXPECT_EQ(phase->target, "t");
+  EXPECT_FALSE(phases.due(time_from_ns(99999)));
+}
+
+TEST(PhaseTracker, ALaterOperationEndsThePhaseBefore) {
+  PhaseTracker phases(gap, time_from_ns(0));
+  phases.begin(time_from_ns(0));
+  phases.end(written(time_from_ns(10), Duration{10}, 1), {Duration{10}, {}, {}});
+  const auto phase = phases.begin(time_from_ns(111));
+  ASSERT_TRUE(phase);
+  EXPECT_TRUE(phases.began());
+  EXPECT_EQ(phase->operations, 1);
+}
+
+TEST(PhaseTracker, APhaseLastsWhileAnOperationRuns) {
+  PhaseTracker phases(gap, time_from_ns(0));
+  phases.begin(time_from_ns(0));
+  EXPECT_FALSE(phases.due(time_from_ns(1'000'000)));
+  EXPECT_FALSE(phases.finish());
+  phases.end(written(time_from_ns(1'000'000), Duration{1'000'000}, 1), {});
+  EXPECT_TRUE(phases.finish());
+}
+
+TEST(PhaseTracker, WaitingCountsAsNeitherComputingNorIo) {
+  PhaseTracker phases(gap, time_from_ns(0));
+  phases.begin(time_from_ns(100));
+  Operation operation = written(time_from_ns(200), Duration{30}, 1);
+  operation.wait = Duration{70};
+  phases.end(operation, {Duration{30}, Duration{}, Duration{70}});
+  const auto phase = phases.finish();
+  ASSERT_TRUE(phase);
+  EXPECT_EQ(phase->wait, Duration{70});
+  EXPECT_EQ(phase->io, Duration{30});
+  EXPECT_EQ(phase->cpu, Duration{100});
+}
+
+// Against a model that keeps every operation and groups them at the end.
+TEST(PhaseTracker, GroupsAsAListOfOperationsDoes) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    PhaseTracker phases(gap, time_from_ns(0));
+    std::vector<IoPhase> reported;
+    std::vector<std::pair<std::int64_t, std::int64_t>> operations;
+    Sums sums;
+    std::int64_t now = 0;
+    const auto keep = [&](std::optional<IoPhase> phase) {
+      if (phase) reported.push_back(*phase);
+    };
+    for (int i = 0; i < 50; ++i) {
+      now += 1 + static_cast<std::int64_t>(random() % 250);
+      if (random() % 3 == 0) keep(phases.due(time_from_ns(now)));
+      const std::int64_t length = static_cast<std::int64_t>(random() % 200);
+      keep(phases.begin(time_from_ns(now)));
+      sums.io += Duration{length};
+      phases.end(written(time_from_ns(now + length), Duration{length}, 1), sums);
+      operations.emplace_back(now, now + length);
+      now += length;
+    }
+    keep(phases.finish());
+
+    std::vector<IoPhase> expected;
+    for (const auto& [start, end] : operations) {
+      if (expected.empty() || start - to_ns(expected.back().end) > gap.count()) {
+        expected.emplace_back();
+        expected.back().start = time_from_ns(start);
+      }
+      expected.back().end = time_from_ns(end);
+      expected.back().io += Duration{end - start};
+      expected.back().operations += 1;
+    }
+    ASSERT_EQ(reported.size(), expected.size()) << "seed " << seed;
+    std::int64_t previous_end = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_EQ(reported[i].index, static_cast<std::int64_t>(i));
+      EXPECT_EQ(reported[i].start, expected[i].start) << "seed " << seed;
+      EXPECT_EQ(reported[i].end, expected[i].end) << "seed " << seed;
+      EXPECT_EQ(reported[i].operations, expected[i].operations) << "seed " << seed;
+      EXPECT_EQ(reported[i].cpu, Duration{to_ns(expected[i].end) - previous_end} - expected[i].io) << "seed " << seed;
+      previous_end = to_ns(expected[i].end);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hocket::runtime

@@ -1,0 +1,48 @@
+#include "runtime/settings.hpp"
+
+#include <cmath>
+#include <cstdlib>
+
+namespace hocket::runtime {
+namespace {
+
+constexpr double longest_s = 1e8;  // three years: far from the end of 64-bit nanoseconds
+
+// A number of seconds, or nothing.
+bool parse_seconds(const char* text, Duration& value) {
+  char* end = nullptr;
+  const double seconds = std::strtod(text, &end);
+  if (end == text || *end != '\0' || !std::isfinite(seconds) || seconds < 0 || seconds > longest_s) return false;
+  value = from_s(seconds);
+  return true;
+}
+
+}  // namespace
+
+Settings read_settings(const std::function<const char*(const char*)>& get,
+                       const std::function<void(std::string_view)>& complain) {
+  Settings settings;
+  const auto text = [&](const char* key) {
+    const char* value = get(key);
+    return std::string(value ? value : "");
+  };
+  const auto seconds = [&](const char* key, Duration& value) {
+    const std::string written = text(key);
+    if (!written.empty() && !parse_seconds(written.c_str(), value))
+      complain(std::string(key) + "='" + written + "' is not a number of seconds from 0 to 1e8: using " +
+               std::to_string(to_s(value)));
+  };
+  settings.socket = text("HOCKET_SOCKET");
+  settings.job = text("HOCKET_JOB");
+  settings.name = text("HOCKET_NAME");
+  seconds("HOCKET_ANSWER_S", settings.answer);
+  seconds("HOCKET_MAX_WAIT_S", settings.max_wait);
+  seconds("HOCKET_PHASE_GAP_S", settings.phase_gap);
+  const std::string coordinate = text("HOCKET_COORDINATE");
+  if (!coordinate.empty() && coordinate != "0" && coordinate != "1")
+    complain("HOCKET_COORDINATE='" + coordinate + "' is neither 0 nor 1: using 1");
+  settings.coordinate = coordinate != "0";
+  return settings;
+}
+
+}  // namespace hocket::runtime
