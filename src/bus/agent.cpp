@@ -68,7 +68,7 @@ Connection* Agent::find(std::uint64_t member) {
   return found == connections_.end() ? nullptr : found->second.get();
 }
 
-void Agent::run(std::optional<Duration> timeout) {
+bool Agent::run(std::optional<Duration> timeout) {
   bury();
   std::array<epoll_event, 64> ready{};
   timespec limit{};
@@ -91,6 +91,7 @@ void Agent::run(std::optional<Duration> timeout) {
     flush();
   }
   bury();
+  return count > 0;
 }
 
 void Agent::accept_members() {
@@ -150,7 +151,7 @@ void Agent::handle(Connection& connection, event::Event event) {
   }
   if (std::holds_alternative<event::Hello>(event.body)) connection.is_application = true;
   if (std::holds_alternative<event::Bye>(event.body)) connection.is_application = false;
-  leader_(event);
+  leader_(std::move(event));
 }
 
 void Agent::on_subscribe(Connection& connection, const event::Subscribe& subscribe) {

@@ -20,7 +20,7 @@ namespace hocket::bus {
 class Agent {
  public:
   // What is to be done with an event of a member: HELLO, …, BYE, SET_POLICY, LIST, USER, and LOST. Called from `run`.
-  using Leader = std::function<void(const event::Event&)>;
+  using Leader = std::function<void(event::Event&&)>;
   // One line for the operator: a member was refused or dropped.
   using Warn = std::function<void(const std::string&)>;
 
@@ -31,8 +31,8 @@ class Agent {
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // Waits until something happens, `timeout` at most (nothing: without end), and handles it.
-  void run(std::optional<Duration> timeout);
+  // Waits until something happens, `timeout` at most (nothing: without end), and handles it. False: nothing did.
+  bool run(std::optional<Duration> timeout);
   // `ready` is called from `run` when `fd` is readable. The descriptor stays the caller's.
   void watch(int fd, std::function<void()> ready);
 

@@ -214,6 +214,7 @@ struct Daemon {
   std::int64_t events = 0;  // since the start
   Time started{};
   Time now{};
+  std::string trace_error;  // why the trace ends early; "" while it is whole
 };
 
 // Events that matched a subscription of this member and were left out because it did not read fast enough.

@@ -179,6 +179,7 @@ void fields(E& e, V&& visit) {
   visit("events", e.events);
   visit("started_ns", e.started);
   visit("now_ns", e.now);
+  visit("trace_error", e.trace_error);
 }
 
 template <Of<EventsLost> E, class V>

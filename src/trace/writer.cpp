@@ -50,8 +50,8 @@ Writer::~Writer() {
 void Writer::add(Direction direction, event::Event event) {
   if (is_broken()) return;
   if (!due_) due_ = event.time + longest_delay;
+  if (pending_.size() + 1 == most_pending) due_ = event.time;
   pending_.push_back({direction, std::move(event)});
-  if (pending_.size() >= most_pending) flush();
 }
 
 void Writer::flush() {

@@ -27,9 +27,9 @@ struct Header {
 
 class Writer {
  public:
-  // At most this much time or this many records pass before they are written, if `due` is heeded.
+  // At most this much time passes, or about this many records come, before they are written, if `due` is heeded.
   static constexpr Duration longest_delay = std::chrono::milliseconds{200};
-  static constexpr std::size_t most_pending = 4096;
+  static constexpr std::size_t most_pending = 1024;
 
   // Makes or replaces the file, readable by this user alone. Fails where it cannot be opened. `broken` is called
   // once, with one line, when writing has failed.
@@ -38,6 +38,7 @@ class Writer {
   Writer& operator=(Writer&&) = delete;
   ~Writer();
 
+  // Never writes by itself, so that an event and its commands are not parted.
   void add(Direction direction, event::Event event);
   // When `flush` should be called at the latest; nothing where nothing is pending.
   std::optional<Time> due() const { return due_; }

@@ -1,0 +1,183 @@
+#include "daemon/leader.hpp"
+
+#include <fmt/chrono.h>
+#include <spdlog/spdlog.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+
+#include "base/clock.hpp"
+
+namespace hocket::daemon {
+namespace {
+
+// The trace is written when nothing has happened for so long, or else when it is due.
+constexpr Duration quiet = std::chrono::milliseconds{20};
+
+std::string node_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  return name.data();
+}
+
+std::int64_t unix_now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+Leader::Leader(const Settings& settings, const std::string& directory)
+    : settings_(settings),
+      socket_(bus::socket_in(directory)),
+      node_(node_name()),
+      started_(node_now()),
+      coordinator_(for_coordinator(settings)),
+      last_member_(started_) {}
+
+Result<std::unique_ptr<Leader>> Leader::start(const Settings& settings, const std::string& directory) {
+  std::unique_ptr<Leader> leader{new Leader{settings, directory}};
+  Status done = leader->open_trace(directory);
+  if (done) done = leader->listen();
+  if (done) done = leader->catch_signals();
+  if (!done) return done.error();
+  spdlog::info("hocketd {} (pid {}) leads on {}: policy {}, trace {}", HOCKET_VERSION, getpid(), leader->node_,
+               settings.policy, leader->trace_path_);
+  return leader;
+}
+
+Status Leader::listen() {
+  auto agent = bus::Agent::listen(
+      socket_, node_, [this](event::Event&& e) { handle(std::move(e)); },
+      [](const std::string& text) { spdlog::warn("{}", text); });
+  if (!agent) return agent.error();
+  agent_ = std::move(agent).value();
+  return success();
+}
+
+Status Leader::open_trace(const std::string& directory) {
+  trace_path_ = settings_.trace;
+  if (trace_path_.empty()) {
+    const std::string traces = directory + "/traces";
+    mkdir(traces.c_str(), 0700);
+    const std::string now = fmt::format("{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)));
+    trace_path_ = fmt::format("{}/{}-{}.jsonl", traces, now, getpid());
+  }
+  const trace::Header header{HOCKET_VERSION, node_, unix_now_ns(), started_, for_trace(settings_)};
+  const auto broken = [this](const std::string& text) {
+    trace_error_ = text;
+    spdlog::error("{}", text);
+  };
+  auto writer = trace::Writer::create(trace_path_, header, broken);
+  if (writer) {
+    trace_.emplace(std::move(writer).value());
+  } else if (settings_.trace.empty()) {
+    broken(writer.error().text);
+  } else {
+    return writer.error();
+  }
+  return success();
+}
+
+Status Leader::catch_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  signals_ = bus::Fd{signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK)};
+  if (!signals_) return Error{"cannot wait for signals: " + bus::error_text(errno)};
+  agent_->watch(signals_.get(), [this] {
+    signalfd_siginfo caught{};
+    if (read(signals_.get(), &caught, sizeof caught) != sizeof caught) return;
+    spdlog::info("stops on signal {}; {} members go on uncoordinated", caught.ssi_signo, agent_->members());
+    stopped_ = true;
+  });
+  return success();
+}
+
+void Leader::run() {
+  while (!stopped_) {
+    const bool busy = agent_->run(longest_sleep(node_now()));
+    tick_if_due();
+    const Time now = node_now();
+    if (trace_ && trace_->due() && (!busy || *trace_->due() <= now)) trace_->flush();
+    if (has_been_idle(now)) {
+      spdlog::info("ends: no member for {} s", settings_.exit_when_idle_s);
+      stopped_ = true;
+    }
+  }
+  if (trace_) trace_->flush();
+}
+
+void Leader::tick_if_due() {
+  const auto deadline = coordinator_.deadline();
+  if (!deadline) return;
+  const Time now = node_now();
+  if (*deadline <= now) {
+    handle({now, {node_, {}, {}}, event::Tick{}});
+    agent_->flush();
+  }
+}
+
+std::optional<Duration> Leader::longest_sleep(Time now) const {
+  std::optional<Time> until = coordinator_.deadline();
+  const auto at_latest = [&until](Time t) { until = until ? std::min(*until, t) : t; };
+  if (trace_ && trace_->due()) at_latest(std::min(*trace_->due(), now + quiet));
+  if (settings_.exit_when_idle_s > 0 && agent_->members() == 0) {
+    at_latest(last_member_ + from_s(settings_.exit_when_idle_s));
+  }
+  if (!until) return std::nullopt;
+  return std::max(*until - now, Duration::zero());
+}
+
+bool Leader::has_been_idle(Time now) {
+  if (settings_.exit_when_idle_s <= 0) return false;
+  if (agent_->members() > 0) last_member_ = now;
+  return now - last_member_ >= from_s(settings_.exit_when_idle_s);
+}
+
+void Leader::handle(event::Event&& event) {
+  if (std::holds_alternative<event::List>(event.body)) return answer_list(event.origin.member);
+  const auto& commands = coordinator_.handle(event);
+  for (const coordinator::Command& command : commands) agent_->send(command.to, command.body);
+  agent_->flush();
+  record(std::move(event), commands);
+}
+
+void Leader::record(event::Event&& event, const std::vector<coordinator::Command>& commands) {
+  const bool traced = trace_ && !trace_->is_broken();
+  const bool watched = agent_->has_subscribers();
+  if (!traced && !watched) return;
+  const Time time = event.time;
+  if (watched) agent_->publish(event);
+  if (traced) trace_->add(trace::Direction::in, std::move(event));
+  for (const coordinator::Command& command : commands) {
+    event::Event out{time, agent_->origin_of(command.to), command.body};
+    if (watched) agent_->publish(out);
+    if (traced) trace_->add(trace::Direction::out, std::move(out));
+  }
+}
+
+void Leader::answer_list(MemberId to) {
+  const Time now = node_now();
+  const auto& applications = coordinator_.cluster().applications();
+  for (const auto& [id, application] : applications) agent_->send(to, coordinator::describe(application, now));
+  event::Daemon daemon;
+  daemon.node = node_;
+  daemon.version = HOCKET_VERSION;
+  daemon.policy = coordinator_.policy().name;
+  daemon.trace = trace_path_;
+  daemon.pid = getpid();
+  daemon.applications = static_cast<std::int64_t>(applications.size());
+  daemon.events = coordinator_.events();
+  daemon.started = started_;
+  daemon.now = now;
+  daemon.trace_error = trace_error_;
+  agent_->send(to, daemon);
+}
+
+}  // namespace hocket::daemon

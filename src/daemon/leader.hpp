@@ -1,0 +1,59 @@
+// The leader: gives the coordinator what happens on the node, carries out its commands, and writes both down.
+//
+// One thread, which `run` takes. The order for each event: decide, answer, then publish and trace, so that nobody waits
+// for a grant because of those who watch.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.hpp"
+#include "bus/agent.hpp"
+#include "coordinator/coordinator.hpp"
+#include "daemon/settings.hpp"
+#include "trace/writer.hpp"
+
+namespace hocket::daemon {
+
+class Leader {
+ public:
+  // Listens in `directory`, which is prepared and locked by the caller.
+  static Result<std::unique_ptr<Leader>> start(const Settings& settings, const std::string& directory);
+
+  // Until SIGTERM, SIGINT or SIGHUP, which must be blocked, or until nobody has been connected for as long as the
+  // settings say.
+  void run();
+
+  const std::string& socket() const { return socket_; }
+
+ private:
+  Leader(const Settings& settings, const std::string& directory);
+
+  Status listen();
+  Status open_trace(const std::string& directory);
+  Status catch_signals();
+
+  void handle(event::Event&& event);
+  void answer_list(MemberId to);
+  void record(event::Event&& event, const std::vector<coordinator::Command>& commands);
+  void tick_if_due();
+  // Until when `run` may sleep; nothing: without end.
+  std::optional<Duration> longest_sleep(Time now) const;
+  bool has_been_idle(Time now);
+
+  Settings settings_;
+  std::string socket_;
+  std::string node_;
+  Time started_;
+  coordinator::Coordinator coordinator_;
+  std::unique_ptr<bus::Agent> agent_;
+  std::optional<trace::Writer> trace_;
+  std::string trace_path_;
+  std::string trace_error_;
+  bus::Fd signals_;
+  bool stopped_ = false;
+  Time last_member_;  // when one was connected last
+};
+
+}  // namespace hocket::daemon

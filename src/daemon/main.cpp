@@ -1,0 +1,133 @@
+// hocketd: one a node; tells applications when to use the storage that they share.
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+
+#include "daemon/leader.hpp"
+#include "daemon/replay.hpp"
+#include "daemon/runtime_directory.hpp"
+#include "daemon/settings.hpp"
+
+namespace {
+
+using namespace hocket;
+
+constexpr int failed = 1;
+constexpr int misused = 2;
+
+int complain(const Error& error, int code) {
+  std::fprintf(stderr, "hocketd: %s\n", error.text.c_str());
+  return code;
+}
+
+struct Options {
+  std::optional<std::string> config, dir, policy, trace, replay;
+  std::optional<double> exit_when_idle_s;
+  bool print_config = false;
+};
+
+void declare(CLI::App& app, Options& options) {
+  app.add_option("--dir", options.dir, "runtime directory (else that of the configuration, or $HOCKET_DIR)");
+  app.add_option("--config", options.config, "hocket.toml to read; --print-config shows all that can be set");
+  app.add_option("--policy", options.policy, "access policy: fcfs, interfere");
+  app.add_option("--trace", options.trace, "file of the trace, replaced if it is there (else a new one in DIR/traces)");
+  app.add_option("--exit-when-idle", options.exit_when_idle_s,
+                 "end after so many SECONDS without any member connected");
+  app.add_flag("--print-config", options.print_config, "print the configuration in force as hocket.toml, and end");
+  app.add_option("--replay", options.replay, "give a TRACE to a fresh coordinator and compare every command, and end");
+  app.set_version_flag("--version", std::string{"hocketd "} + HOCKET_VERSION);
+}
+
+Result<daemon::Settings> settings_from(const Options& options) {
+  daemon::Settings settings;
+  Status done = success();
+  if (options.config) done = daemon::read_file(*options.config, settings);
+  if (done && options.dir) done = daemon::set(settings, "daemon.dir", *options.dir, "--dir");
+  if (done && options.policy) done = daemon::set(settings, "coordinator.policy", *options.policy, "--policy");
+  if (done && options.trace) done = daemon::set(settings, "daemon.trace", *options.trace, "--trace");
+  if (done && options.exit_when_idle_s) {
+    done = daemon::set(settings, "daemon.exit_when_idle_s", *options.exit_when_idle_s, "--exit-when-idle");
+  }
+  if (!done) return done.error();
+  if (settings.dir.empty()) settings.dir = bus::runtime_directory();
+  return settings;
+}
+
+void open_log(const daemon::Settings& settings) {
+  const std::string path = settings.dir + "/hocketd.log";
+  try {
+    spdlog::set_default_logger(spdlog::basic_logger_st("hocketd", path));
+  } catch (const spdlog::spdlog_ex&) {
+    spdlog::set_default_logger(spdlog::stderr_logger_st("hocketd"));
+    spdlog::warn("cannot write {}: the log goes to stderr", path);
+  }
+  spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %l: %v");
+  spdlog::set_level(spdlog::level::from_str(settings.log_level));
+  spdlog::flush_on(spdlog::level::info);
+}
+
+void prepare_process() {
+  umask(077);
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  // Each member is a descriptor.
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
+int lead(const daemon::Settings& settings) {
+  prepare_process();
+  if (const Status ready = daemon::prepare(settings.dir); !ready) return complain(ready.error(), failed);
+  const auto lock = daemon::take_lead(settings.dir);
+  if (!lock) return complain(lock.error(), failed);
+  open_log(settings);
+  const auto leader = daemon::Leader::start(settings, settings.dir);
+  if (!leader) return complain(leader.error(), failed);
+  // Whoever started us may wait for this line.
+  std::printf("hocketd %d listens on %s\n", getpid(), leader.value()->socket().c_str());
+  std::fflush(stdout);
+  leader.value()->run();
+  return 0;
+}
+
+int replay(const std::string& trace) {
+  const auto told = daemon::replay(trace);
+  if (!told) return complain(told.error(), failed);
+  std::puts(told.value().c_str());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Coordinates the I/O of the MPI applications of this node."};
+  Options options;
+  declare(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& shown) {  // --help, --version
+    return app.exit(shown);
+  } catch (const CLI::ParseError& error) {
+    return complain(Error{std::string{error.what()} + "; see hocketd --help"}, misused);
+  }
+  if (options.replay) return replay(*options.replay);
+  const auto settings = settings_from(options);
+  if (!settings) return complain(settings.error(), misused);
+  if (options.print_config) {
+    std::fputs(daemon::print(settings.value()).c_str(), stdout);
+    return 0;
+  }
+  return lead(settings.value());
+}

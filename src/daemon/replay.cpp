@@ -1,0 +1,91 @@
+#include "daemon/replay.hpp"
+
+#include <fmt/format.h>
+
+#include <deque>
+#include <unordered_map>
+
+#include "coordinator/coordinator.hpp"
+#include "daemon/settings.hpp"
+#include "trace/reader.hpp"
+
+namespace hocket::daemon {
+namespace {
+
+std::string line_of(const event::Event& command) {
+  std::string line;
+  trace::append_line(trace::Direction::out, command, line);
+  line.pop_back();
+  return line;
+}
+
+class Replay {
+ public:
+  Replay(std::string path, const coordinator::Settings& settings) : path_(std::move(path)), coordinator_(settings) {}
+
+  Result<std::string> run(trace::Reader& reader) {
+    while (true) {
+      auto record = reader.next();
+      if (!record) return record.error();
+      if (!record.value()) break;
+      const trace::Record& r = *record.value();
+      const Status agrees = r.direction == trace::Direction::in ? take_in(r.event, reader.line())
+                                                                : compare(line_of(r.event), reader.line());
+      if (!agrees) return agrees.error();
+    }
+    if (!due_.empty() && !reader.was_cut_short()) return differs(reader.line(), "the end of the trace", due_.front());
+    return fmt::format("{}: {} events and {} commands agree{}", path_, events_, commands_,
+                       reader.was_cut_short() ? "; the last line was cut short" : "");
+  }
+
+ private:
+  Error differs(std::size_t line, const std::string& expected, const std::string& got) const {
+    return Error{
+        fmt::format("{}, line {}: the trace has {}, the coordinator now commands {}", path_, line, expected, got)};
+  }
+
+  Status take_in(const event::Event& event, std::size_t line) {
+    if (!due_.empty()) return differs(line, std::string{type_name(event.body)} + ", an event in", due_.front());
+    ++events_;
+    if (std::holds_alternative<event::Lost>(event.body)) applications_.erase(event.origin.member);
+    const auto& commands = coordinator_.handle(event);
+    // As the node agent names members: by the last WELCOME that was sent.
+    for (const auto& command : commands) {
+      const auto* welcome = std::get_if<event::Welcome>(&command.body);
+      if (welcome != nullptr) applications_[command.to] = welcome->application;
+    }
+    for (const auto& command : commands) {
+      const auto name = applications_.find(command.to);
+      const event::Origin origin{{}, name == applications_.end() ? std::string{} : name->second, command.to};
+      due_.push_back(line_of({event.time, origin, command.body}));
+    }
+    return success();
+  }
+
+  Status compare(const std::string& recorded, std::size_t line) {
+    const std::string commanded = due_.empty() ? "nothing" : due_.front();
+    if (recorded != commanded) return differs(line, recorded, commanded);
+    due_.pop_front();
+    ++commands_;
+    return success();
+  }
+
+  std::string path_;
+  coordinator::Coordinator coordinator_;
+  std::unordered_map<MemberId, std::string> applications_;
+  std::deque<std::string> due_;  // commanded, and not yet seen in the trace
+  std::size_t events_ = 0;
+  std::size_t commands_ = 0;
+};
+
+}  // namespace
+
+Result<std::string> replay(const std::string& trace) {
+  auto reader = trace::Reader::open(trace);
+  if (!reader) return reader.error();
+  const auto settings = from_trace(reader.value().header().settings);
+  if (!settings) return Error{trace + ", line 1: " + settings.error().text};
+  return Replay{trace, for_coordinator(settings.value())}.run(reader.value());
+}
+
+}  // namespace hocket::daemon

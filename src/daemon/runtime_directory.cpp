@@ -1,0 +1,68 @@
+#include "daemon/runtime_directory.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+
+namespace hocket::daemon {
+namespace {
+
+// The process id that the leader has written; "" where it has not yet.
+std::string pid_in(const bus::Fd& lock) {
+  std::array<char, 32> text{};
+  const ssize_t n = pread(lock.get(), text.data(), text.size(), 0);
+  std::string pid{text.data(), n > 0 ? static_cast<std::size_t>(n) : 0};
+  return pid.substr(0, pid.find('\n'));
+}
+
+}  // namespace
+
+Status prepare(const std::string& directory) {
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path{directory}.parent_path(), ignored);
+  if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
+    return Error{fmt::format("cannot make the runtime directory {}: {}; name another with --dir or HOCKET_DIR",
+                             directory, bus::error_text(errno))};
+  }
+  struct stat status {};
+  if (lstat(directory.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
+    return Error{directory + " is no directory; name another with --dir or HOCKET_DIR"};
+  }
+  if (status.st_uid != geteuid()) {
+    return Error{
+        fmt::format("the runtime directory {} belongs to user {}, not to user {}; name another with --dir or "
+                    "HOCKET_DIR",
+                    directory, status.st_uid, geteuid())};
+  }
+  if ((status.st_mode & 077U) != 0) {
+    return Error{
+        fmt::format("the runtime directory {} is open to other users (mode {:04o}); chmod 700 it, or name "
+                    "another with --dir or HOCKET_DIR",
+                    directory, status.st_mode & 07777U)};
+  }
+  return success();
+}
+
+Result<bus::Fd> take_lead(const std::string& directory) {
+  const std::string path = directory + "/hocketd.lock";
+  bus::Fd lock{open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)};
+  if (!lock) return Error{"cannot open the lock " + path + ": " + bus::error_text(errno)};
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return Error{"cannot lock " + path + ": " + bus::error_text(errno)};
+    return Error{
+        fmt::format("another hocketd (pid {}) leads in {}; stop it first, or name another directory with --dir",
+                    pid_in(lock), directory)};
+  }
+  // A full disk must not keep the daemon from leading: then the pid is missing, the lock holds all the same.
+  const std::string pid = std::to_string(getpid()) + "\n";
+  if (ftruncate(lock.get(), 0) == 0) (void)!pwrite(lock.get(), pid.data(), pid.size(), 0);
+  return lock;
+}
+
+}  // namespace hocket::daemon

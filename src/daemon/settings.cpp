@@ -1,0 +1,240 @@
+#include "daemon/settings.hpp"
+
+#define TOML_HEADER_ONLY 1
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <array>
+#include <cmath>
+#include <variant>
+
+#include "base/nearest.hpp"
+#include "event/properties.hpp"
+#include "policy/policy.hpp"
+
+namespace hocket::daemon {
+namespace {
+
+constexpr double a_year_s = 365 * 24 * 3600.0;
+
+// What is wrong with a value; "" where nothing is.
+using CheckText = std::string (*)(const std::string&);
+using CheckTime = std::string (*)(double);
+
+std::string any_text(const std::string&) { return {}; }
+
+std::string a_policy(const std::string& name) {
+  const auto found = policy::find_policy(name);
+  return found ? std::string{} : found.error().text;
+}
+
+std::string a_level(const std::string& name) {
+  const std::vector<std::string_view> levels{"error", "warning", "info", "debug"};
+  if (std::ranges::find(levels, name) != levels.end()) return {};
+  return fmt::format("unknown level '{}': did you mean '{}'?", name, nearest(name, levels));
+}
+
+std::string not_negative(double seconds) {
+  if (seconds >= 0 && seconds <= a_year_s) return {};
+  return fmt::format("{} s is no time: give 0 or more, and at most a year", seconds);
+}
+
+std::string positive(double seconds) {
+  if (seconds >= 0.001 && seconds <= a_year_s) return {};
+  return fmt::format("{} s is no time for this: give at least 0.001, and at most a year", seconds);
+}
+
+struct Text {
+  std::string Settings::*value;
+  CheckText check;
+};
+struct Seconds {
+  double Settings::*value;
+  CheckTime check;
+};
+
+struct Key {
+  const char* table;
+  const char* name;
+  std::variant<Text, Seconds> type;
+  const char* help;  // each line is a line of the printed file
+};
+
+const std::array keys{
+    Key{"daemon", "dir", Text{&Settings::dir, any_text},
+        "runtime directory: socket, lock, log, traces. Empty: $HOCKET_DIR, else $XDG_RUNTIME_DIR/hocket,\n"
+        "else /tmp/hocket-<uid>"},
+    Key{"daemon", "trace", Text{&Settings::trace, any_text}, "file of the trace. Empty: a new one in <dir>/traces"},
+    Key{"daemon", "log_level", Text{&Settings::log_level, a_level},
+        "what <dir>/hocketd.log holds: error, warning, info or debug, each with those before it"},
+    Key{"daemon", "exit_when_idle_s", Seconds{&Settings::exit_when_idle_s, not_negative},
+        "seconds without any member connected after which the daemon ends; 0: never"},
+    Key{"coordinator", "policy", Text{&Settings::policy, a_policy},
+        "who may use a target: \"fcfs\" (one application at a time, first come, first served) or\n"
+        "\"interfere\" (nobody waits)"},
+    Key{"coordinator", "lease_s", Seconds{&Settings::lease_s, positive},
+        "seconds after which a grant that is not renewed is taken back: how long a stopped application\n"
+        "may hold the others up"},
+    Key{"coordinator", "linger_s", Seconds{&Settings::linger_s, not_negative},
+        "seconds for which a target stays with an application after an operation, so that the operations\n"
+        "of one I/O phase are not pulled apart; 0: not at all"},
+    Key{"coordinator", "keep_alive_s", Seconds{&Settings::keep_alive_s, positive},
+        "seconds after which who waits is told again that it does (less than HOCKET_ANSWER_S of the jobs)"},
+};
+
+const Key* find_key(std::string_view table, std::string_view name) {
+  for (const Key& key : keys) {
+    if (key.table == table && key.name == name) return &key;
+  }
+  return nullptr;
+}
+
+std::string full_name(const Key& key) { return fmt::format("{}.{}", key.table, key.name); }
+
+// The empty string, or what is wrong with the value.
+std::string assign(Settings& settings, const Key& key, const std::string& value) {
+  const auto* text = std::get_if<Text>(&key.type);
+  if (text == nullptr) return fmt::format("{} is a time in seconds, not the text '{}'", full_name(key), value);
+  if (std::string wrong = text->check(value); !wrong.empty()) return fmt::format("{}: {}", full_name(key), wrong);
+  settings.*text->value = value;
+  return {};
+}
+
+std::string assign(Settings& settings, const Key& key, double value) {
+  const auto* seconds = std::get_if<Seconds>(&key.type);
+  if (seconds == nullptr) return fmt::format("{} is a text, not the number {}", full_name(key), value);
+  if (std::string wrong = seconds->check(value); !wrong.empty()) return fmt::format("{}: {}", full_name(key), wrong);
+  settings.*seconds->value = value;
+  return {};
+}
+
+std::string assign(Settings& settings, const Key& key, const toml::node& node) {
+  if (const auto text = node.value_exact<std::string>()) return assign(settings, key, *text);
+  if (node.is_number()) return assign(settings, key, node.value_or(std::nan("")));
+  const bool is_text = std::holds_alternative<Text>(key.type);
+  return fmt::format("{} must be a {}", full_name(key), is_text ? "text in double quotes" : "number (seconds)");
+}
+
+std::string unknown_key(std::string_view table, std::string_view name) {
+  std::vector<std::string> names;
+  for (const Key& key : keys) names.push_back(full_name(key));
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  const std::string unknown = table.empty() ? std::string{name} : fmt::format("{}.{}", table, name);
+  return fmt::format("unknown key '{}': did you mean '{}'?", unknown, nearest(unknown, views));
+}
+
+std::string unknown_table(std::string_view name) {
+  return fmt::format("unknown table [{}]: did you mean [{}]?", name, nearest(name, {"daemon", "coordinator"}));
+}
+
+std::string apply(Settings& settings, std::string_view table, std::string_view name, const toml::node& node) {
+  const Key* key = find_key(table, name);
+  return key == nullptr ? unknown_key(table, name) : assign(settings, *key, node);
+}
+
+Error at(const std::string& path, const toml::source_region& where, const std::string& what) {
+  return Error{fmt::format("{}:{}: {}", path, where.begin.line, what)};
+}
+
+Status read_table(const std::string& path, std::string_view name, const toml::table& table, Settings& settings) {
+  for (const auto& [key, node] : table) {
+    const std::string wrong = apply(settings, name, key.str(), node);
+    if (!wrong.empty()) return at(path, key.source(), wrong);
+  }
+  return success();
+}
+
+template <class Value>
+Status set_key(Settings& settings, const std::string& name, const Value& value, const std::string& option) {
+  const std::size_t dot = name.find('.');
+  const std::string wrong = assign(settings, *find_key(name.substr(0, dot), name.substr(dot + 1)), value);
+  if (wrong.empty()) return success();
+  return Error{option + ": " + wrong};
+}
+
+template <class Visit>
+void coordinator_keys(Visit&& visit) {
+  for (const Key& key : keys) {
+    if (std::string_view{key.table} == "coordinator") visit(key);
+  }
+}
+
+}  // namespace
+
+Status read_file(const std::string& path, Settings& settings) {
+  toml::table file;
+  try {
+    file = toml::parse_file(path);
+  } catch (const toml::parse_error& error) {
+    return at(path, error.source(), std::string{error.description()});
+  }
+  for (const auto& [name, node] : file) {
+    const toml::table* table = node.as_table();
+    const bool known = name.str() == "daemon" || name.str() == "coordinator";
+    if (table == nullptr) return at(path, name.source(), unknown_key("", name.str()));
+    if (!known) return at(path, name.source(), unknown_table(name.str()));
+    if (const Status read = read_table(path, name.str(), *table, settings); !read) return read;
+  }
+  return success();
+}
+
+Status set(Settings& settings, const std::string& key, const std::string& value, const std::string& option) {
+  return set_key(settings, key, value, option);
+}
+
+Status set(Settings& settings, const std::string& key, double value, const std::string& option) {
+  return set_key(settings, key, value, option);
+}
+
+std::string print(const Settings& settings) {
+  std::string out = "# hocket.toml: the settings of hocketd, with the values in force. Times are in seconds.\n";
+  const char* table = "";
+  for (const Key& key : keys) {
+    if (std::string_view{table} != key.table) out += fmt::format("\n[{}]\n", key.table);
+    table = key.table;
+    std::string help = key.help;
+    for (std::size_t i = 0; (i = help.find('\n', i)) != std::string::npos; i += 3) help.replace(i, 1, "\n# ");
+    out += fmt::format("# {}\n{} = ", help, key.name);
+    if (const auto* text = std::get_if<Text>(&key.type)) {
+      std::ostringstream quoted;
+      quoted << toml::value<std::string>{settings.*text->value};
+      out += quoted.str() + "\n";
+    } else {
+      out += fmt::format("{}\n", settings.*std::get<Seconds>(key.type).value);
+    }
+  }
+  return out;
+}
+
+coordinator::Settings for_coordinator(const Settings& settings) {
+  const auto policy = policy::find_policy(settings.policy);
+  return {policy ? policy.value() : &policy::fcfs, from_s(settings.lease_s), from_s(settings.linger_s),
+          from_s(settings.keep_alive_s)};
+}
+
+event::Properties for_trace(const Settings& settings) {
+  event::Properties header;
+  coordinator_keys([&](const Key& key) {
+    std::visit([&](const auto& type) { header.emplace_back(key.name, settings.*type.value); }, key.type);
+  });
+  return header;
+}
+
+Result<Settings> from_trace(const event::Properties& header) {
+  Settings settings;
+  std::string wrong;
+  coordinator_keys([&](const Key& key) {
+    const event::Value* value = event::find(header, key.name);
+    std::string here = fmt::format("'{}' is missing or of the wrong type", key.name);
+    if (value != nullptr && std::holds_alternative<std::string>(*value)) {
+      here = assign(settings, key, std::get<std::string>(*value));
+    } else if (value != nullptr && std::holds_alternative<double>(*value)) {
+      here = assign(settings, key, std::get<double>(*value));
+    }
+    if (wrong.empty()) wrong = here;
+  });
+  if (!wrong.empty()) return Error{"the header's settings do not suffice for a replay: " + wrong};
+  return settings;
+}
+
+}  // namespace hocket::daemon
