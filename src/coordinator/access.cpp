@@ -23,10 +23,17 @@ std::optional<model::Requests::iterator> find(const Member& member, RequestId id
   return std::nullopt;
 }
 
-event::QueuedIo queued(const Request& request, std::int64_t position, const model::Cluster& cluster) {
+std::optional<model::Holders::iterator> find_holder(const Application& application, const Target& target) {
+  for (const auto holder : application.held) {
+    if (holder->target == &target) return holder;
+  }
+  return std::nullopt;
+}
+
+event::QueuedIo queued(const Request& request, std::int64_t position) {
   event::QueuedIo answer{request.id, position, {}};
-  const auto& holders = request.target->holders;
-  if (!holders.empty()) answer.behind = cluster.find(holders.begin()->first)->name;
+  const model::Holders& holders = request.target->holders;
+  if (!holders.empty()) answer.behind = holders.front().application->name;
   return answer;
 }
 
@@ -51,12 +58,12 @@ void Access::start(const Moment& moment, Member& member, const event::StartIo& s
   application.count_requests(+1, 0, now);
 
   renew_leases(member, target, now);
-  if (target.holders.contains(application.id)) grant(moment, member, request);
+  if (find_holder(application, target)) grant(moment, member, request);
   touch(target);
   settle(moment);
   if (request->state != RequestState::queued) return;
   const auto position = static_cast<std::int64_t>(target.waiting.size());
-  moment.commands.push_back({member.id, queued(*request, position, cluster_)});
+  moment.commands.push_back({member.id, queued(*request, position)});
 }
 
 void Access::finish(const Moment& moment, Member& member, const event::FinishIo& finish) {
@@ -118,8 +125,8 @@ void Access::expire_leases(const Moment& moment) {
 }
 
 void Access::free_kept_long_enough(Target& target, Time now) {
-  while (!target.kept.empty() && target.kept.begin()->first <= now) {
-    free_holder(*cluster_.find(target.kept.begin()->second), target);
+  while (!target.kept.empty() && target.kept.begin()->first.first <= now) {
+    free_holder(target.kept.begin()->second);
   }
 }
 
@@ -146,9 +153,14 @@ void Access::grant(const Moment& moment, const Member& member, Place request) {
   request->expires = moment.now + settings_.lease;
 
   Application& application = *member.application;
-  const auto [holder, fresh] = target.holders.try_emplace(application.id);
-  if (fresh) application.held.push_back(&target);
-  if (holder->second.grants++ == 0) target.kept.erase({holder->second.kept_until, application.id});
+  auto holder = find_holder(application, target);
+  if (!holder) {
+    holder = target.holders.insert(target.holders.end(), {&application, &target, 0, {}});
+    application.held.push_back(*holder);
+  } else if ((*holder)->grants == 0) {
+    target.kept.erase({(*holder)->kept_until, application.id});
+  }
+  ++(*holder)->grants;
   application.count_requests(-1, +1, moment.now);
   moment.commands.push_back({member.id, event::GrantIo{request->id, moment.now - request->since, target.name}});
 }
@@ -177,16 +189,12 @@ void Access::give_back(Member& member, Place request, After after, Time now) {
   granted_.erase(request);
   application.count_requests(0, -1, now);
 
-  Holder& holder = target.holders.find(application.id)->second;
-  if (--holder.grants == 0) {
-    if (after == After::keep && settings_.linger > Duration{}) {
-      holder.kept_until = now + settings_.linger;
-      target.kept.emplace(holder.kept_until, application.id);
-    } else {
-      free_holder(application, target);
-    }
-  }
+  const auto holder = *find_holder(application, target);
   touch(target);
+  if (--holder->grants > 0) return;
+  if (after == After::free || settings_.linger == Duration{}) return free_holder(holder);
+  holder->kept_until = now + settings_.linger;
+  target.kept.emplace(std::pair{holder->kept_until, application.id}, holder);
 }
 
 // A member that does anything about a target lives, so all its leases there begin anew.
@@ -200,20 +208,20 @@ void Access::renew_leases(const Member& member, const Target& target, Time now) 
 
 // ---- holders -----------------------------------------------------------------------------------------------------
 
-void Access::free_holder(Application& application, Target& target) {
-  const auto holder = target.holders.find(application.id);
-  target.kept.erase({holder->second.kept_until, application.id});
+// Precondition: no grants.
+void Access::free_holder(model::Holders::iterator holder) {
+  Target& target = *holder->target;
+  target.kept.erase({holder->kept_until, holder->application->id});
+  std::erase(holder->application->held, holder);
   target.holders.erase(holder);
-  std::erase(application.held, &target);
   touch(target);
 }
 
 template <class Condition>
 void Access::free_kept(Application& application, Condition condition) {
   for (std::size_t i = application.held.size(); i-- > 0;) {
-    Target& target = *application.held[i];
-    const Holder& holder = target.holders.find(application.id)->second;
-    if (holder.grants == 0 && condition(holder)) free_holder(application, target);
+    const auto holder = application.held[i];
+    if (holder->grants == 0 && condition(*holder)) free_holder(holder);
   }
 }
 
@@ -246,7 +254,7 @@ void Access::send_reminders(const Moment& moment, Target& target) {
   target.remind = moment.now + settings_.keep_alive;
   std::int64_t position = 0;
   for (const Request& request : target.waiting) {
-    moment.commands.push_back({request.member, queued(request, ++position, cluster_)});
+    moment.commands.push_back({request.member, queued(request, ++position)});
   }
 }
 
@@ -254,7 +262,7 @@ void Access::set_timer(Target& target) {
   Time wake = never;
   if (!target.waiting.empty()) {
     wake = target.remind;
-    if (!target.kept.empty()) wake = std::min(wake, target.kept.begin()->first);
+    if (!target.kept.empty()) wake = std::min(wake, target.kept.begin()->first.first);
   }
   if (wake == target.wake) return;
   if (target.wake != never) timers_.erase({target.wake, target.number});

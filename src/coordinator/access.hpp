@@ -48,7 +48,7 @@ class Access {
   void withdraw(model::Member& member, Place request, Time now);
   void give_back(model::Member& member, Place request, After after, Time now);
   void renew_leases(const model::Member& member, const model::Target& target, Time now);
-  void free_holder(model::Application& application, model::Target& target);
+  void free_holder(model::Holders::iterator holder);
   template <class Condition>
   void free_kept(model::Application& application, Condition condition);
   void expire_leases(const Moment& moment);

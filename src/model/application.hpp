@@ -51,11 +51,11 @@ struct Application {
   std::vector<Member*> members;  // in order of arrival
 
   Activity activity = Activity::computing;
-  Time since{};               // start of that activity
-  std::string target;         // last asked for
-  std::int64_t waiting = 0;   // requests
-  std::int64_t granted = 0;   // requests
-  std::vector<Target*> held;  // targets that have it among their holders
+  Time since{};                         // start of that activity
+  std::string target;                   // last asked for
+  std::int64_t waiting = 0;             // requests
+  std::int64_t granted = 0;             // requests
+  std::vector<Holders::iterator> held;  // its entries among the holders of targets
 
   Totals totals;
   IoHistory history;

@@ -3,7 +3,6 @@
 
 #include <list>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -12,6 +11,7 @@
 
 namespace hocket::model {
 
+struct Application;
 struct Target;
 
 enum class RequestState { queued, granted };
@@ -31,18 +31,21 @@ using Requests = std::list<Request>;  // moved between lists, never copied: iter
 
 // An application that has a target: it does I/O, or the target is kept for its next operation.
 struct Holder {
+  Application* application = nullptr;
+  Target* target = nullptr;
   std::int64_t grants = 0;  // 0: kept
   Time kept_until{};        // where grants is 0
 };
+using Holders = std::list<Holder>;
 
 struct Target {
   std::string name;
-  std::uint64_t number = 0;               // in order of first use: the order in which the coordinator looks at targets
-  Requests waiting;                       // in order of arrival
-  std::map<AppId, Holder> holders;        // one, under an exclusive policy
-  std::set<std::pair<Time, AppId>> kept;  // holders without a grant, by the time until which the target is kept
-  Time remind{};                          // where somebody waits: when those who wait are told so again
-  Time wake{};                            // where somebody waits: the next time at which something is due here
+  std::uint64_t number = 0;  // in order of first use: the order in which the coordinator looks at targets
+  Requests waiting;          // in order of arrival
+  Holders holders;           // one, under an exclusive policy; in the order in which they came to it
+  std::map<std::pair<Time, AppId>, Holders::iterator> kept;  // holders without a grant, by the end of that
+  Time remind{};  // where somebody waits: when those who wait are told so again
+  Time wake{};    // where somebody waits: the next time at which something is due here
 
   bool idle() const { return waiting.empty() && holders.empty(); }
 };

@@ -24,22 +24,23 @@ class AccessPolicies : public ::testing::Test {
 
   model::Cluster cluster;
   model::Target target;
+  model::Application holder;
 };
 
 TEST_F(AccessPolicies, FcfsGrantsTheFirstOfAFreeTarget) {
   wait(7, 3);
   wait(2, 1);
   EXPECT_EQ(decide(fcfs), (Granted{{7, 3}}));
-  target.holders[AppId{5}].grants = 1;
+  target.holders.push_back({&holder, &target, 1, {}});
   EXPECT_EQ(decide(fcfs), Granted{});
-  target.holders[AppId{5}].grants = 0;  // kept for it
+  target.holders.back().grants = 0;  // kept for it
   EXPECT_EQ(decide(fcfs), Granted{});
 }
 
 TEST_F(AccessPolicies, InterfereGrantsAll) {
   wait(7, 3);
   wait(2, 1);
-  target.holders[AppId{5}].grants = 1;
+  target.holders.push_back({&holder, &target, 1, {}});
   EXPECT_EQ(decide(interfere), (Granted{{7, 3}, {2, 1}}));
 }
 
