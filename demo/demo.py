@@ -15,8 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import solvers
@@ -77,14 +77,31 @@ class Demo:
         return self.run_dir / "traces" / f"{plan.name}.jsonl"
 
     def run(self, plan: Plan) -> list[RunningSolver]:
-        """The plan's solvers under a daemon of their own, to their end. Raises DemoError."""
+        """The plan's solvers under a daemon of their own, to their end; its trace is kept. Raises DemoError."""
         with ExitStack() as stack:
             runtime = tempfile.mkdtemp(prefix="hocket-demo-", dir="/tmp")  # short: it holds a socket
             stack.callback(shutil.rmtree, runtime, ignore_errors=True)
             environment = {**self.mpi.environment(), "HOCKET_DIR": runtime}
             environment.pop("HOCKET_SOCKET", None)
-            self._hocket(environment, "daemon", "start", "--policy", plan.policy, "--trace", self.trace(plan))
-            stack.callback(self._hocket, environment, "daemon", "stop")
+            with self._daemon(plan, environment):
+                ended = self._solve(plan, environment)
+            traces = list(Path(runtime, "traces").glob("*.jsonl"))
+            if len(traces) != 1:
+                raise DemoError(f"hocketd wrote {len(traces)} traces in run '{plan.label}', not one")
+            shutil.copy(traces[0], self.trace(plan))
+            return ended
+
+    @contextmanager
+    def _daemon(self, plan: Plan, environment: dict[str, str]) -> Iterator[None]:
+        self._hocket(environment, "daemon", "start", "--policy", plan.policy)
+        try:
+            yield
+        finally:
+            self._hocket(environment, "daemon", "stop")
+
+    def _solve(self, plan: Plan, environment: dict[str, str]) -> list[RunningSolver]:
+        """Start the plan's solvers at once, wait for them, and check what they came to."""
+        with ExitStack() as stack:
             checkpoints = Path(tempfile.mkdtemp(prefix=f"{plan.name}-", dir=self.target))
             stack.callback(shutil.rmtree, checkpoints, ignore_errors=True)
             started = [stack.enter_context(self._start(plan, s, checkpoints, environment)) for s in plan.applications]
@@ -98,7 +115,8 @@ class Demo:
             [self.hocket, *map(str, arguments)], env=environment, capture_output=True, text=True, timeout=RUN_LIMIT_S
         )
         if done.returncode != 0:
-            raise DemoError(f"hocket {' '.join(map(str, arguments[:2]))}: {done.stderr.strip().splitlines()[-1:]}")
+            said = done.stderr.strip().splitlines()
+            raise DemoError(f"'hocket {' '.join(map(str, arguments))}' failed: {said[-1] if said else done.returncode}")
 
     def _start(self, plan: Plan, solver: Solver, checkpoints: Path, environment: dict[str, str]) -> RunningSolver:
         directory = checkpoints / solver.name
