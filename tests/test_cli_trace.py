@@ -44,8 +44,6 @@ def test_reads_a_golden_trace():
     assert (trace.node, trace.settings, trace.cut_short) == ("node1", {"policy": "fcfs"}, False)
     assert trace.events[0].type == "HELLO"
     assert trace.events[0]["application_asked"] == "jacobi-a"
-    told = next(e for e in trace.events if e.type == "APPLICATION")
-    assert (told.application, told["application"]) == ("", "jacobi-a")  # a tool was told of jacobi-a
 
 
 def test_a_last_line_cut_short_is_left_out(tmp_path):

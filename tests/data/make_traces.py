@@ -6,7 +6,6 @@ steps in which those that write at once share the bandwidth. Run it to make them
 
 from __future__ import annotations
 
-import itertools
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,7 +35,6 @@ class Solver:
     request: int = 0
     granted: int = 0
     phase_start: int = 0
-    starts: list[int] = field(default_factory=list)  # of all phases so far
     figures: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("io", "wait", "cpu"), 0))
     sums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("io", "wait", "cpu"), 0))
 
@@ -77,8 +75,6 @@ class World:
             for solver in self.solvers:
                 self.step(solver, writing)
             self.grant_next()
-            if self.policy == "fcfs" and self.now % 1000 == 0:
-                self.answer_list()
         return self.record
 
     def hello(self, solver: Solver, at_ms: int) -> None:
@@ -95,7 +91,6 @@ class World:
             solver.figures["cpu"] += 1
             if solver.left_ms <= 0:
                 solver.phase_start, solver.operation = self.now, 0
-                solver.starts.append(self.now)
                 self.ask(solver)
         elif solver.state == "waiting":
             solver.figures["wait"] += 1
@@ -103,27 +98,6 @@ class World:
             solver.left_ms -= 1 / writing
             if solver.left_ms <= 0:
                 self.finish(solver)
-
-    def answer_list(self) -> None:
-        """Somebody watches: the daemon tells what it knows of those that run."""
-        self.record.lines.append(
-            {"in": "LIST", "time_ns": self.now * MS, "node": "node1", "application": "", "member": 99}
-        )
-        for solver in self.solvers:
-            if solver.state != "done":
-                self.tell(solver)
-
-    def tell(self, solver: Solver) -> None:
-        periods = [later - earlier for earlier, later in itertools.pairwise(solver.starts)]
-        period = sum(periods) // len(periods) if periods else 0
-        spread = (max(periods) - min(periods)) // 2 if periods else 0
-        coming = solver.starts[-1] + period if periods else 0
-        who = {"app": solver.app, "application": solver.name, "job": f"node1-{solver.app}", "on_node": "node1"}
-        what = {"state": solver.state, "since_ns": solver.since * MS, "processes": 2, "phases": solver.phase}
-        mean = {"period_ns": period * MS, "period_spread_ns": spread * MS, "duration_ns": solver.write_ms * MS}
-        ahead = {"wait_ns": solver.sums["wait"] * MS, "next_start_ns": coming * MS, "next_uncertainty_ns": spread * MS}
-        head = {"out": "APPLICATION", "time_ns": self.now * MS, "member": 99}
-        self.record.lines.append({**head, **who, **what, **mean, **ahead})
 
     def ask(self, solver: Solver) -> None:
         solver.request += 1

@@ -83,5 +83,7 @@ def _status(arguments: argparse.Namespace) -> int:
         print(f"applications  {running['applications']}")
         print(f"events        {running['events']}")
         print(f"trace         {running['trace'] or 'none'}")
+        if running.get("trace_error"):
+            print(f"              broken: {running['trace_error']}")
         print(f"socket        {paths.socket_path()}")
     return 0 if running else 1

@@ -24,7 +24,7 @@ examples:
 The ranks get libhocket, whichever MPI the launcher belongs to (MPICH, Intel MPI, Open MPI); a daemon is started
 if none runs. Output and exit code are the program's own; what hocket has to say goes to stderr.
 """
-IDLE_S = 10  # a daemon that was started for an application ends so long after the last one
+IDLE_S = 30  # a daemon that was started for an application ends so long after the last one
 
 
 def add(parsers: argparse._SubParsersAction) -> None:

@@ -18,7 +18,8 @@ examples:
   hocket top --once --width 100                  # print it once, without a terminal
   hocket top --from-trace run.jsonl --at 12.5    # as it was 12.5 s after the trace's start
 
-A lane for each application: the past up to now, its expected I/O phases ahead of now.
+A lane for each application: the past up to now, its expected I/O phases ahead of now (the daemon predicts them: not in
+a recorded run).
 """
 
 
