@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import runtime_kit
 
 REPO = Path(__file__).resolve().parent.parent
 START_LIMIT_S = 20  # sanitizer builds on a loaded machine start slowly
@@ -160,3 +161,53 @@ def no_process_left(adopt_orphans: None) -> Iterator[None]:
     yield
     left = reap(descendants(os.getpid()) - before, STOP_LIMIT_S)
     assert not left, f"processes {sorted(left)} could not be killed"
+
+
+# ---- libhocket: the tests of src/runtime (runtime_kit.py) ----------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def library(prefix: Path) -> Path:
+    """lib/hocket of the hocket under test."""
+    return prefix / "lib" / "hocket"
+
+
+@pytest.fixture(params=["mpich", "openmpi"])
+def mpi(request: pytest.FixtureRequest, library: Path) -> runtime_kit.Mpi:
+    """Each MPI that libhocket is built for."""
+    return {"mpich": runtime_kit.mpich, "openmpi": runtime_kit.openmpi}[request.param](library)
+
+
+@pytest.fixture(params=["mpich", "openmpi"])
+def fortran(request: pytest.FixtureRequest, library: Path, tmp_path: Path) -> runtime_kit.Mpi:
+    """Each MPI with Debian's Fortran compiler wrappers."""
+    if request.param == "mpich":
+        return runtime_kit.debian_mpich(library, tmp_path)
+    return runtime_kit.debian_openmpi(library)
+
+
+@pytest.fixture(scope="session")
+def built_programs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
+    return tmp_path_factory.mktemp("programs"), {}
+
+
+@pytest.fixture
+def built(mpi: runtime_kit.Mpi, built_programs: tuple[Path, dict]) -> Callable[[str], Path]:
+    """A program of tests/programs for this test's MPI, compiled once."""
+    directory, done = built_programs
+
+    def build(source: str) -> Path:
+        key = (mpi.name, source)
+        if key not in done:
+            done[key] = mpi.compile(source, directory / f"{Path(source).stem}-{mpi.name}", "-pthread")
+        return done[key]
+
+    return build
+
+
+@pytest.fixture
+def controller(hocket_dir: Path) -> Iterator[runtime_kit.Controller]:
+    """A stand-in for hocketd that grants everything at once."""
+    started = runtime_kit.Controller(hocket_dir)
+    yield started
+    started.kill()

@@ -1,0 +1,158 @@
+// script ACTION…: does what its arguments say, in order, in all ranks. The tests write their scenarios with it.
+//
+//   world self half     the communicator that the next open uses: all ranks, each its own, or the upper half alone
+//                       (the lower half leaves out what follows, up to `all`)
+//   all                 every rank takes part again
+//   open=PATH           collective, write-only, created; with `self` each rank adds its rank to the name
+//   target=NAME         the next open names its target by hint
+//   write=BYTES  end=BYTES  start=BYTES  alone=BYTES
+//                       each rank writes its block behind what was written before: collective, split collective,
+//                       nonblocking collective, independent
+//   sync close          MPI_File_sync, MPI_File_close
+//   pause=SECONDS       compute nothing for so long
+//   allreduce=N         N times MPI_Allreduce
+//   mark=PATH           rank 0 makes the file, so that a test sees how far the program is
+//   await=PATH          waits until the file is there
+//   fork                rank 0 forks a child that exits at once
+//   spawn=N             starts N processes of this program that do the actions after it; the parents wait for them
+//   kill abort          rank 0 ends itself with SIGKILL, or calls MPI_Abort
+// Each byte that a rank writes is 'A' + rank. Exit code 3: an MPI routine failed where it should not.
+#include <fcntl.h>
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static int rank, size;
+static MPI_Comm comm;
+static MPI_File file;
+static MPI_Offset written;  // by all ranks of comm
+static char target[256];
+
+static void sleep_for(double seconds) {
+  struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+  nanosleep(&t, NULL);
+}
+
+static void check(int rc) {
+  if (rc == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING];
+  int length;
+  MPI_Error_string(rc, text, &length);
+  fprintf(stderr, "rank %d: %s\n", rank, text);
+  MPI_Abort(MPI_COMM_WORLD, 3);
+}
+
+static void open_file(const char* path) {
+  char name[1024];
+  MPI_Info info = MPI_INFO_NULL;
+  if (comm == MPI_COMM_SELF)
+    snprintf(name, sizeof name, "%s.%d", path, rank);
+  else
+    snprintf(name, sizeof name, "%s", path);
+  if (*target) {
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "hocket_target", target);
+  }
+  if (MPI_File_open(comm, name, MPI_MODE_CREATE | MPI_MODE_WRONLY, info, &file) != MPI_SUCCESS) {
+    fprintf(stderr, "rank %d: open failed\n", rank);
+    file = MPI_FILE_NULL;
+  }
+  if (info != MPI_INFO_NULL) MPI_Info_free(&info);
+  written = 0;
+}
+
+static void write_block(const char* how, int bytes) {
+  int r, n;
+  MPI_Comm_rank(comm, &r);
+  MPI_Comm_size(comm, &n);
+  char* block = malloc((size_t)bytes);
+  memset(block, 'A' + rank, (size_t)bytes);
+  const MPI_Offset at = written + (MPI_Offset)r * bytes;
+  MPI_Status status;
+  MPI_Request request;
+  if (!strcmp(how, "write")) check(MPI_File_write_at_all(file, at, block, bytes, MPI_BYTE, &status));
+  if (!strcmp(how, "alone")) check(MPI_File_write_at(file, at, block, bytes, MPI_BYTE, MPI_STATUS_IGNORE));
+  if (!strcmp(how, "end")) {
+    check(MPI_File_write_at_all_begin(file, at, block, bytes, MPI_BYTE));
+    check(MPI_File_write_at_all_end(file, block, &status));
+  }
+  if (!strcmp(how, "start")) {
+    check(MPI_File_iwrite_at_all(file, at, block, bytes, MPI_BYTE, &request));
+    check(MPI_Wait(&request, &status));
+  }
+  written += (MPI_Offset)n * bytes;
+  free(block);
+}
+
+static void mark(const char* path) {
+  if (rank != 0) return;
+  const int fd = open(path, O_CREAT | O_WRONLY, 0600);
+  if (fd >= 0) close(fd);
+}
+
+static void await_file(const char* path) {
+  while (rank == 0 && access(path, F_OK) != 0) sleep_for(0.002);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void spawn(const char* program, int count, char** actions) {
+  MPI_Comm children;
+  MPI_Comm_spawn(program, actions, count, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
+  MPI_Comm_disconnect(&children);
+}
+
+int main(int argc, char** argv) {
+  MPI_Comm parent;
+  check(MPI_Init(&argc, &argv));
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm_get_parent(&parent);
+  comm = MPI_COMM_WORLD;
+  int taking_part = 1;
+  for (int i = 1; i < argc; ++i) {
+    char* action = argv[i];
+    char* value = strchr(action, '=');
+    if (value) *value++ = '\0';
+    if (!strcmp(action, "all")) taking_part = 1;
+    if (!taking_part) continue;
+    if (!strcmp(action, "world")) comm = MPI_COMM_WORLD;
+    if (!strcmp(action, "self")) comm = MPI_COMM_SELF;
+    if (!strcmp(action, "half")) {
+      taking_part = rank >= size / 2;
+      check(MPI_Comm_split(MPI_COMM_WORLD, taking_part, rank, &comm));
+    }
+    if (!strcmp(action, "target")) snprintf(target, sizeof target, "%s", value);
+    if (!strcmp(action, "open")) open_file(value);
+    if (!strcmp(action, "write") || !strcmp(action, "end") || !strcmp(action, "start") || !strcmp(action, "alone"))
+      write_block(action, atoi(value));
+    if (!strcmp(action, "sync")) check(MPI_File_sync(file));
+    if (!strcmp(action, "close")) check(MPI_File_close(&file));
+    if (!strcmp(action, "pause")) sleep_for(atof(value));
+    if (!strcmp(action, "mark")) mark(value);
+    if (!strcmp(action, "await")) await_file(value);
+    if (!strcmp(action, "kill") && rank == 0) raise(SIGKILL);
+    if (!strcmp(action, "abort") && rank == 0) MPI_Abort(MPI_COMM_WORLD, 7);
+    if (!strcmp(action, "fork") && rank == 0) {
+      const pid_t child = fork();
+      if (child == 0) exit(0);
+      waitpid(child, NULL, 0);
+    }
+    if (!strcmp(action, "allreduce"))
+      for (int n = atoi(value); n > 0; --n) {
+        int one = 1, sum;
+        check(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+      }
+    if (!strcmp(action, "spawn")) {
+      spawn(argv[0], atoi(value), argv + i + 1);
+      break;
+    }
+  }
+  if (parent != MPI_COMM_NULL) MPI_Comm_disconnect(&parent);
+  MPI_Finalize();
+  return 0;
+}

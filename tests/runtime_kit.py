@@ -1,0 +1,184 @@
+"""What the tests of libhocket share: the MPIs, the programs under test, a controller to talk to."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+REPO = Path(__file__).resolve().parent.parent
+PROGRAMS = REPO / "tests" / "programs"
+MPICH = Path(os.environ.get("HOCKET_MPICH_PREFIX", REPO / ".venv"))
+OPENMPI = Path(os.environ.get("HOCKET_OPENMPI_PREFIX", REPO / ".venv" / "openmpi"))
+
+# More ranks than cores, and root: what both MPIs need for it.
+ENVIRONMENT = {
+    "MPIR_CVAR_DEVICE_COLLECTIVES": "none",
+    "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
+    "MPIR_CVAR_CH4_NETMOD": "ofi",  # with UCX one spawn in eight fails, with and without libhocket
+    **{f"{runtime}_ALLOW_RUN_AS_ROOT{end}": "1" for runtime in ("OMPI", "PRTE") for end in ("", "_CONFIRM")},
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+}
+
+
+@dataclass
+class Run:
+    """A program that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def warnings(self) -> list[str]:
+        return [line for line in self.err.splitlines() if line.startswith("hocket:")]
+
+
+@dataclass
+class Mpi:
+    """One MPI: how to compile for it, and how to start ranks that have libhocket (by src/runtime/README.md)."""
+
+    name: str  # of the libhocket build
+    mpiexec: list[str]
+    compilers: dict[str, list[str]]  # by the source's suffix
+    library: Path  # lib/hocket
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def libhocket(self) -> Path:
+        return self.library / f"libhocket-{self.name}.so"
+
+    def compile(self, source: str, output: Path, *flags: str) -> Path:
+        compiler = self.compilers[Path(source).suffix]
+        subprocess.run([*compiler, "-O1", *flags, "-o", output, PROGRAMS / source], check=True, timeout=60)
+        return output
+
+    def command(self, ranks: int, program: list[Any], preload: str, settings: dict[str, str]) -> tuple[list[str], dict]:
+        """Command and environment. `preload` "" starts the ranks without libhocket."""
+        words = [str(word) for word in program]
+        environment = {**os.environ, **ENVIRONMENT, **self.environment}
+        environment.pop("LD_PRELOAD", None)
+        if self.name == "mpich":
+            pairs = {**settings, "LD_PRELOAD": preload} if preload else settings
+            options = [word for key, value in pairs.items() for word in ("-genv", key, value)]
+            return [*self.mpiexec, *options, "-n", str(ranks), *words], environment
+        environment |= settings
+        if preload:
+            agent = str(self.library / "hocket-preload")
+            environment |= {"PRTE_MCA_odls_base_exec_agent": agent, "OMPI_MCA_orte_fork_agent": agent}
+        others = [name for name in preload.split(":") if name and name != str(self.libhocket)]
+        if others:  # tools that the user stacks: the order is the tests', so the ranks get it by env
+            words = ["env", f"LD_PRELOAD={preload}", *words]
+            environment.pop("PRTE_MCA_odls_base_exec_agent"), environment.pop("OMPI_MCA_orte_fork_agent")
+        return [*self.mpiexec, "--oversubscribe", "-n", str(ranks), *words], environment
+
+    def start(
+        self, program: list[Any], settings: dict[str, str] | None = None, *, ranks: int = 2, preload: str | None = None
+    ) -> subprocess.Popen:
+        preload = str(self.libhocket) if preload is None else preload
+        command, environment = self.command(ranks, program, preload, settings or {})
+        return subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, program: list[Any], settings: dict[str, str] | None = None, *, limit_s: float = 60, **how) -> Run:
+        return finish(self.start(program, settings, **how), limit_s)
+
+
+def finish(process: subprocess.Popen, limit_s: float = 60) -> Run:
+    """Waits for the end of a job; one that does not end is killed, and the test told what it had said."""
+    try:
+        out, err = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        out, err = process.communicate()
+        raise AssertionError(f"{process.args} did not end within {limit_s} s; it said:\n{out}\n{err}") from None
+    return Run(process.returncode, out, err)
+
+
+def mpich(library: Path) -> Mpi:
+    bin_ = MPICH / "bin"
+    path = {"PATH": f"{bin_}:{os.environ['PATH']}"}
+    return Mpi("mpich", [str(bin_ / "mpiexec")], {".c": [str(bin_ / "mpicc")]}, library, path)
+
+
+def openmpi(library: Path) -> Mpi:
+    bin_ = OPENMPI / "bin"
+    path = {"PATH": f"{bin_}:{os.environ['PATH']}"}
+    return Mpi("openmpi", [str(bin_ / "mpiexec")], {".c": [str(bin_ / "mpicc")]}, library, path)
+
+
+def debian_mpich(library: Path, directory: Path) -> Mpi:
+    """Fortran of Debian's MPICH on our MPICH: the same binary interface under the name that Debian's programs want."""
+    link = directory / "libmpich.so.12"
+    if not link.exists():
+        link.symlink_to(MPICH / "lib" / "libmpi.so.12")
+    found = mpich(library)
+    found.compilers = {".F90": ["mpif90.mpich", "-fallow-argument-mismatch"]}
+    found.environment |= {"LD_LIBRARY_PATH": f"{directory}:{MPICH / 'lib' / 'mpich'}"}
+    return found
+
+
+def debian_openmpi(library: Path) -> Mpi:
+    compilers = {".F90": ["mpif90.openmpi"], ".c": ["mpicc.openmpi"]}
+    return Mpi("openmpi", [shutil.which("mpiexec.openmpi") or "mpiexec.openmpi"], compilers, library)
+
+
+class Controller:
+    """tests/runtime_controller.py as a process."""
+
+    def __init__(self, directory: Path, *options: str) -> None:
+        self.socket = directory / "s"
+        self.log = directory / "controller.jsonl"
+        self.log.touch()
+        self.process = subprocess.Popen(
+            [sys.executable, REPO / "tests" / "runtime_controller.py", self.socket, self.log, *options],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout.readline() == "ready\n"
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(10)
+
+    def events(self, *types: str) -> list[dict[str, Any]]:
+        lines = [json.loads(line) for line in self.log.read_text().splitlines()]
+        return [line for line in lines if not types or line["type"] in types]
+
+    def await_events(self, kind: str, count: int, limit_s: float = 20) -> list[dict[str, Any]]:
+        wait_until(lambda: len(self.events(kind)) >= count, limit_s, f"{count} events {kind}")
+        return self.events(kind)
+
+    def only(self, kind: str) -> dict[str, Any]:
+        found = self.events(kind)
+        assert len(found) == 1, f"{len(found)} events {kind}, not 1: {found}"
+        return found[0]
+
+
+def wait_until(condition: Callable[[], Any], limit_s: float, what: str) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {limit_s} s: {what}"
+        time.sleep(0.005)
+
+
+def settings(socket: Path, **others: Any) -> dict[str, str]:
+    """The environment of a job, as `hocket run` sets it."""
+    return {"HOCKET_SOCKET": str(socket), "HOCKET_JOB": "job-1", "HOCKET_NAME": "a"} | {
+        f"HOCKET_{key.upper()}": str(value) for key, value in others.items()
+    }

@@ -1,0 +1,300 @@
+"""libhocket in programs of several processes: what it sees, counts, asks and reports, on each MPI."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import runtime_kit as kit
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def test_exports_nothing_but_the_wrappers_and_the_api(library: Path) -> None:
+    for name in ("mpich", "openmpi"):
+        shared = library / f"libhocket-{name}.so"
+        out = subprocess.run(["nm", "-D", "--defined-only", shared], capture_output=True, text=True, check=True).stdout
+        symbols = [line.split()[-1] for line in out.splitlines()]
+        assert "MPI_File_write_at_all" in symbols
+        assert [s for s in symbols if not re.match(r"P?MPI_|hocket_", s)] == []
+
+
+def test_brings_no_library_but_libc(library: Path) -> None:
+    for name in ("libhocket-mpich.so", "libhocket-openmpi.so", "hocket-preload"):
+        out = subprocess.run(["ldd", library / name], capture_output=True, text=True, check=True).stdout
+        needed = {Path(line.split()[0]).name for line in out.splitlines()}
+        assert needed <= {"linux-vdso.so.1", "libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}, f"{name} needs {needed}"
+
+
+def test_is_harmless_in_a_program_without_mpi(library: Path) -> None:
+    for name in ("mpich", "openmpi"):
+        run = subprocess.run(
+            ["sh", "-c", "echo out; exit 3"],
+            env={"LD_PRELOAD": str(library / f"libhocket-{name}.so"), "HOCKET_SOCKET": "/nowhere"},
+            capture_output=True,
+            text=True,
+        )
+        assert (run.returncode, run.stdout, run.stderr) == (3, "out\n", "")
+
+
+def declared_data_access(mpi: kit.Mpi) -> set[str]:
+    """The data-access routines (MPI 4.1, table 14.1) that this MPI's mpi.h declares."""
+    source = kit.PROGRAMS / "tool.c"
+    preprocessed = subprocess.run(
+        [*mpi.compilers[".c"], "-E", source], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
+    return set(re.findall(r"\bMPI_File_i?(?:read|write)\w*", preprocessed))
+
+
+def test_the_table_has_every_data_access_routine(mpi: kit.Mpi) -> None:
+    table = (kit.REPO / "src" / "runtime" / "mpi_routines.txt").read_text()
+    wrapped = {f"MPI_{name}{end}" for name in re.findall(r"^\w+", table, re.M) for end in ("", "_c")}
+    declared = declared_data_access(mpi)
+    assert len(declared) >= 30
+    assert declared <= wrapped, f"mpi_routines.txt misses {sorted(declared - wrapped)}"
+    exported = subprocess.run(["nm", "-D", mpi.libhocket], capture_output=True, text=True, check=True).stdout
+    assert declared <= set(re.findall(r" T (\w+)", exported))
+    program = set(re.findall(r"MPI_File_\w+", (kit.PROGRAMS / "io_routines.c").read_text()))
+    assert declared <= program, f"tests/programs/io_routines.c does not call {sorted(declared - program)}"
+
+
+def test_counts_every_io_routine_once_and_its_bytes_exactly(
+    mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path
+) -> None:
+    run = mpi.run([built("io_routines.c"), tmp_path / "f"], kit.settings(controller.socket))
+    assert (run.code, run.warnings) == (0, []), run.err
+    calls, read, written = map(int, re.fullmatch(r"calls (\d+) read (\d+) written (\d+)\n", run.out).groups())
+    bye = controller.only("BYE")
+    assert bye["io_calls"] == 2 * calls
+    assert bye["bytes_read"] == 2 * read
+    assert bye["bytes_written"] == 2 * written
+    assert bye["io_ns"] > 0
+    started, finished = controller.events("START_IO"), controller.events("FINISH_IO")
+    collective = {e["operation"].removesuffix("_c") for e in started}
+    assert {"MPI_File_write_at_all", "MPI_File_iread_all", "MPI_File_read_ordered_begin", "MPI_File_sync"} <= collective
+    assert "MPI_File_write_shared" not in collective
+    assert [e["request"] for e in started] == sorted({e["request"] for e in started}), "one START_IO a request"
+    assert [e["request"] for e in finished] == [e["request"] for e in started]
+
+
+def test_reports_phases_and_their_parts(mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path) -> None:
+    burst = ["write=1000", "sync", "end=500", "start=500", "alone=100"]
+    run = mpi.run(
+        [
+            built("script.c"),
+            f"open={tmp_path / 'f'}",
+            *burst,
+            "pause=0.3",
+            "allreduce=5",
+            *burst,
+            "close",
+            "allreduce=3",
+        ],
+        kit.settings(controller.socket),
+    )
+    assert (run.code, run.err) == (0, "")
+    first, second = controller.events("IO_PHASE")
+    for index, phase in enumerate((first, second)):
+        assert phase["index"] == index
+        assert phase["operations"] == 5
+        assert (phase["bytes_read"], phase["bytes_written"]) == (0, 2100)
+        assert phase["start_ns"] <= phase["end_ns"]
+        assert 0 < phase["io_ns"] + phase["wait_ns"] <= phase["end_ns"] - phase["start_ns"] + phase["io_ns"]
+    assert second["start_ns"] - first["end_ns"] >= 290e6
+    assert second["cpu_ns"] >= 290e6, "the pause is computing"
+    assert re.fullmatch(r"dev:\d+:\d+", first["target"])
+    types = [e["type"] for e in controller.events()]
+    assert types.index("IO_PHASE") < types.index("START_IO", types.index("IO_PHASE")), (
+        "reported when the gap had passed"
+    )
+    bye = controller.only("BYE")
+    assert bye["comm_calls"] >= 2 * 8
+    assert (bye["io_calls"], bye["bytes_written"]) == (20, 8400)
+    assert controller.events("LOST") and types[-1] == "LOST"
+
+
+def test_says_who_it_is(mpi: kit.Mpi, built, controller: kit.Controller) -> None:
+    program = built("script.c")
+    assert mpi.run([program, "allreduce=3"], kit.settings(controller.socket), ranks=3).code == 0
+    hello = controller.only("HELLO")
+    assert hello["job"] == "job-1"
+    assert hello["application_asked"] == "a"
+    assert hello["program"] == str(program)
+    assert hello["mpi"] == mpi.name
+    assert hello["processes"] == 3
+    assert [e["type"] for e in controller.events()] == ["HELLO", "BYE", "LOST"], "no I/O: nothing else is said"
+
+
+def test_without_a_socket_it_only_watches(mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path) -> None:
+    actions = [f"open={tmp_path / 'f'}", "write=100", "sync", "close"]
+    for chosen in ({}, kit.settings(controller.socket, coordinate=0)):
+        run = mpi.run([built("script.c"), *actions], chosen)
+        assert (run.code, run.err) == (0, "")
+    assert controller.events() == []
+
+
+def test_a_hint_names_the_target(mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path) -> None:
+    run = mpi.run(
+        [built("script.c"), "target=scratch", f"open={tmp_path / 'f'}", "write=9", "close"],
+        kit.settings(controller.socket),
+    )
+    assert (run.code, run.err) == (0, "")
+    assert controller.only("START_IO")["target"] == "scratch"
+    assert controller.only("IO_PHASE")["target"] == "scratch"
+
+
+def test_a_file_of_some_ranks_is_asked_for_by_their_first(
+    mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path
+) -> None:
+    run = mpi.run(
+        [built("script.c"), "half", f"open={tmp_path / 'f'}", "write=10", "write=10", "close", "all", "allreduce=1"],
+        kit.settings(controller.socket),
+        ranks=4,
+    )
+    assert (run.code, run.err) == (0, "")
+    assert (tmp_path / "f").read_bytes() == b"C" * 10 + b"D" * 10 + b"C" * 10 + b"D" * 10
+    world, further = controller.events("HELLO")
+    assert (world["processes"], further["processes"]) == (4, 0)
+    assert (world["job"], world["mpi"]) == (further["job"], further["mpi"])
+    assert {e["member"] for e in controller.events("START_IO", "FINISH_IO", "IO_PHASE")} == {further["member"]}
+    assert len(controller.events("START_IO")) == 2
+
+
+def test_files_of_single_ranks_are_watched_but_not_asked_for(
+    mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path
+) -> None:
+    run = mpi.run(
+        [built("script.c"), "self", f"open={tmp_path / 'f'}", "write=10", "close"], kit.settings(controller.socket)
+    )
+    assert (run.code, run.err) == (0, "")
+    assert controller.events("START_IO") == []
+    assert controller.only("IO_PHASE")["bytes_written"] == 10
+    assert controller.only("BYE")["bytes_written"] == 20
+
+
+def test_a_program_of_one_process_asks(mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path) -> None:
+    run = mpi.run(
+        [built("script.c"), f"open={tmp_path / 'f'}", "write=10", "close"], kit.settings(controller.socket), ranks=1
+    )
+    assert (run.code, run.err) == (0, "")
+    assert controller.only("FINISH_IO")["bytes"] == 10
+
+
+def test_an_open_that_fails_leaves_nothing(mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path) -> None:
+    # Each would leak a communicator: MPICH has 2048, so without giving them back this ends in an error.
+    failing = [f"open={tmp_path / 'none' / 'f'}"] * 2100 if mpi.name == "mpich" else [f"open={tmp_path / 'none' / 'f'}"]
+    run = mpi.run(
+        [built("script.c"), *failing, f"open={tmp_path / 'f'}", "write=10", "close"], kit.settings(controller.socket)
+    )
+    assert run.code == 0
+    assert "open failed" in run.err
+    assert run.warnings == []
+    assert len(controller.events("START_IO")) == 1
+
+
+def test_spawned_processes_are_a_world_of_the_same_job(
+    mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path
+) -> None:
+    run = mpi.run(
+        [built("script.c"), "spawn=2", f"open={tmp_path / 'f'}", "write=10", "close"], kit.settings(controller.socket)
+    )
+    assert run.code == 0, run.err
+    assert run.warnings == []
+    hellos = controller.events("HELLO")
+    assert [(e["job"], e["processes"]) for e in hellos] == [("job-1", 2), ("job-1", 2)]
+    assert {e["member"] for e in controller.events("START_IO")} == {hellos[1]["member"]}
+    assert len(controller.events("BYE")) == 2
+    assert (tmp_path / "f").read_bytes() == b"A" * 10 + b"B" * 10
+
+
+def test_the_end_by_abort_is_a_lost_connection(mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path) -> None:
+    run = mpi.run([built("script.c"), f"open={tmp_path / 'f'}", "write=10", "abort"], kit.settings(controller.socket))
+    assert run.code == 7
+    assert run.warnings == []
+    controller.await_events("LOST", 1)
+    assert controller.events("BYE") == []
+
+
+def test_a_forked_child_is_no_part_of_it(mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path) -> None:
+    run = mpi.run(
+        [built("script.c"), f"open={tmp_path / 'f'}", "write=10", "fork", "write=10", "close"],
+        kit.settings(controller.socket),
+    )
+    assert run.code == 0, run.err
+    assert run.warnings == []
+    assert len(controller.events("GRANT_IO", "START_IO")) == 2
+    assert controller.only("BYE")["bytes_written"] == 40
+
+
+def test_threads_write_and_communicate_at_once(mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path) -> None:
+    run = mpi.run([built("threads.c"), tmp_path / "f"], kit.settings(controller.socket), limit_s=120)
+    if "no MPI_THREAD_MULTIPLE" in run.err:
+        pytest.fail(f"{mpi.name} was built without MPI_THREAD_MULTIPLE")
+    assert (run.code, run.warnings) == (0, []), run.err
+    bye = controller.only("BYE")
+    assert bye["io_calls"] == 2 * 4 * 25
+    assert bye["bytes_written"] == 2 * 4 * 25 * 512
+    assert bye["comm_calls"] == 2 * 4 * (25 + 2)  # reductions, and the dup and free of each thread's communicator
+    asked = [e["request"] for e in controller.events("START_IO")]
+    assert sorted(asked) == list(range(1, 101))
+    assert sorted(e["request"] for e in controller.events("FINISH_IO")) == sorted(asked)
+
+
+TOOL_PLACES = ["above", "below"]
+
+
+@pytest.mark.parametrize("place", TOOL_PLACES)
+@pytest.mark.parametrize("by", ["next", "pmpi"])
+def test_other_tools_stack_above_and_below(
+    mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path, place: str, by: str
+) -> None:
+    flags = ["-shared", "-fPIC", *(["-DTOOL_NEXT"] if by == "next" else [])]
+    tool = mpi.compile("tool.c", tmp_path / "tool.so", *flags)
+    preload = ":".join(map(str, [tool, mpi.libhocket] if place == "above" else [mpi.libhocket, tool]))
+    run = mpi.run(
+        [built("script.c"), f"open={tmp_path / 'f'}", "write=10", "write=10", "close", "allreduce=7"],
+        {**kit.settings(controller.socket), "TOOL_LOG": str(tmp_path / "log")},
+        preload=preload,
+    )
+    assert (run.code, run.err) == (0, "")
+    logs = [log.read_text() for log in tmp_path.glob("log.*")]
+    assert logs == ["tool init 1 allreduce 7 write 2\n"] * 2
+    bye = controller.only("BYE")
+    assert (bye["io_calls"], bye["bytes_written"], bye["comm_calls"]) == (4, 40, 14)
+
+
+@pytest.mark.parametrize("binding", ["MPIF", "MPI", "F08"])
+def test_fortran_programs_are_seen(fortran: kit.Mpi, controller: kit.Controller, tmp_path: Path, binding: str) -> None:
+    program = fortran.compile("checkpoint.F90", tmp_path / "checkpoint", f"-DBINDING_{binding}")
+    run = fortran.run([program, tmp_path / "f"], kit.settings(controller.socket))
+    assert run.code == 0, run.err
+    assert run.warnings == []
+    assert controller.only("HELLO")["processes"] == 2
+    assert [e["operation"] for e in controller.events("START_IO")] == ["MPI_File_write_at_all"] * 3
+    bye = controller.only("BYE")
+    assert (bye["io_calls"], bye["bytes_written"], bye["comm_calls"]) == (6, 96, 4)
+    assert (tmp_path / "f").stat().st_size == 96
+
+
+def test_mpi4py_programs_are_seen(mpi: kit.Mpi, controller: kit.Controller, tmp_path: Path) -> None:
+    if mpi.name == "openmpi":
+        mpi.environment |= {"MPI4PY_MPIABI": "openmpi", "LD_LIBRARY_PATH": str(kit.OPENMPI / "lib")}
+    python = kit.REPO / ".venv" / "bin" / "python"
+    run = mpi.run([python, kit.PROGRAMS / "checkpoint.py", tmp_path / "f"], kit.settings(controller.socket))
+    assert (run.code, run.warnings) == (0, []), run.err
+    assert len(controller.events("START_IO")) == 3
+    bye = controller.only("BYE")
+    assert (bye["io_calls"], bye["bytes_written"]) == (6, 96)
+    assert bye["comm_calls"] >= 4
+    assert (tmp_path / "f").read_bytes() == (b"A" * 16 + b"B" * 16) * 3
+
+
+def test_debians_open_mpi_takes_the_same_library(library: Path, controller: kit.Controller, tmp_path: Path) -> None:
+    mpi = kit.debian_openmpi(library)
+    program = mpi.compile("script.c", tmp_path / "script")
+    run = mpi.run([program, f"open={tmp_path / 'f'}", "write=10", "close"], kit.settings(controller.socket))
+    assert run.code == 0, run.err
+    assert len(controller.events("START_IO")) == 1
+    assert controller.only("BYE")["bytes_written"] == 20
