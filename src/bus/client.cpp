@@ -35,10 +35,13 @@ Time deadline_after(Duration timeout) {
   return node_now() + std::clamp(timeout, Duration::zero(), a_year);
 }
 
+// True: the oldest made room for it.
 template <class T>
-void push_bounded(std::deque<T>& queue, T value) {
-  if (queue.size() >= queue_limit) queue.pop_front();
+bool push_bounded(std::deque<T>& queue, T value) {
+  const bool full = queue.size() >= queue_limit;
+  if (full) queue.pop_front();
   queue.push_back(std::move(value));
+  return full;
 }
 
 }  // namespace
@@ -76,6 +79,10 @@ Status Client::send(const event::Body& body) {
 Status Client::sort(std::string_view payload) {
   auto message = wire::decode(payload);
   if (!message) return fail("hocketd sent what is no event of this version: " + message.error().text);
+  if (const auto* lost = std::get_if<event::EventsLost>(&message.value().event.body)) {
+    events_lost_ += lost->events;
+    return success();
+  }
   const Subscription subscription = message.value().subscription;
   if (subscription == 0) {
     push_bounded(answers_, std::move(message.value().event));
@@ -84,7 +91,7 @@ Status Client::sort(std::string_view payload) {
   const auto found = subscriptions_.find(subscription);
   if (found == subscriptions_.end()) return success();  // unsubscribed while it was on its way
   if (!found->second) {
-    push_bounded(queue_, Queued{subscription, std::move(message.value().event)});
+    if (push_bounded(queue_, Queued{subscription, std::move(message.value().event)})) ++events_lost_;
     return success();
   }
   const Callback callback = found->second;  // a copy: it may unsubscribe itself

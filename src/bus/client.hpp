@@ -53,6 +53,9 @@ class Client {
   Result<OptionalEvent> wait(const std::string& filter, Duration timeout);
   Result<OptionalEvent> test(const std::string& filter) { return wait(filter, Duration::zero()); }
 
+  // Events of subscriptions that were left out because this client did not read, or its queue was not fetched.
+  std::int64_t events_lost() const { return events_lost_; }
+
   bool connected() const { return static_cast<bool>(socket_); }
   // For poll(): readable when something may have come. -1 where not connected.
   int fd() const { return socket_.get(); }
@@ -81,6 +84,7 @@ class Client {
   std::map<Subscription, Callback> subscriptions_;
   std::map<std::string, Subscription, std::less<>> waited_for_;  // by filter
   Subscription last_ = 0;
+  std::int64_t events_lost_ = 0;
 };
 
 }  // namespace hocket::bus

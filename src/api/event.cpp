@@ -1,0 +1,91 @@
+#include "api/event.hpp"
+
+#include "api/status.hpp"
+
+namespace {
+
+using hocket::api::fail;
+using hocket::event::Value;
+
+const char* name_of(hocket_kind kind) {
+  switch (kind) {
+    case HOCKET_INT: return "an integer";
+    case HOCKET_DOUBLE: return "a double";
+    case HOCKET_BOOL: return "a bool";
+    case HOCKET_STRING: return "a string";
+  }
+  return "";
+}
+
+hocket_kind kind_of(const Value& value) { return static_cast<hocket_kind>(value.index()); }
+static_assert(std::is_same_v<std::variant_alternative_t<HOCKET_INT, Value>, std::int64_t>);
+static_assert(std::is_same_v<std::variant_alternative_t<HOCKET_DOUBLE, Value>, double>);
+static_assert(std::is_same_v<std::variant_alternative_t<HOCKET_BOOL, Value>, bool>);
+static_assert(std::is_same_v<std::variant_alternative_t<HOCKET_STRING, Value>, std::string>);
+
+// Looks the property up and gives it to `take`, which says whether it is of the kind that was asked for.
+template <class To, class Take>
+int get(const char* function, const hocket_event* event, const char* key, To* to, Take take) {
+  return hocket::api::guarded([&] {
+    if (event == nullptr) return hocket::api::no_null(function, "event");
+    if (key == nullptr) return hocket::api::no_null(function, "key");
+    if (to == nullptr) return hocket::api::no_null(function, "value");
+    const Value* value = hocket::event::find(event->properties, key);
+    if (value == nullptr) {
+      return fail(HOCKET_ERROR_NO_PROPERTY, "an event " + event->type + " has no property '" + key + "'");
+    }
+    if (take(*value)) return static_cast<int>(HOCKET_OK);
+    return fail(HOCKET_ERROR_TYPE, std::string{"the property '"} + key + "' of " + event->type + " is " +
+                                       name_of(kind_of(*value)) + ", not what " + function + " gives");
+  });
+}
+
+}  // namespace
+
+const char* hocket_event_type(const hocket_event* event) { return event == nullptr ? "" : event->type.c_str(); }
+
+int hocket_event_get_int(const hocket_event* event, const char* key, int64_t* value) {
+  return get("hocket_event_get_int", event, key, value, [&](const Value& v) {
+    const auto* integer = std::get_if<std::int64_t>(&v);
+    if (integer != nullptr) *value = *integer;
+    return integer != nullptr;
+  });
+}
+
+int hocket_event_get_double(const hocket_event* event, const char* key, double* value) {
+  return get("hocket_event_get_double", event, key, value, [&](const Value& v) {
+    const auto* integer = std::get_if<std::int64_t>(&v);
+    const auto* real = std::get_if<double>(&v);
+    if (integer != nullptr) *value = static_cast<double>(*integer);
+    if (real != nullptr) *value = *real;
+    return integer != nullptr || real != nullptr;
+  });
+}
+
+int hocket_event_get_bool(const hocket_event* event, const char* key, int* value) {
+  return get("hocket_event_get_bool", event, key, value, [&](const Value& v) {
+    const auto* flag = std::get_if<bool>(&v);
+    if (flag != nullptr) *value = *flag ? 1 : 0;
+    return flag != nullptr;
+  });
+}
+
+int hocket_event_get_string(const hocket_event* event, const char* key, const char** value) {
+  return get("hocket_event_get_string", event, key, value, [&](const Value& v) {
+    const auto* text = std::get_if<std::string>(&v);
+    if (text != nullptr) *value = text->c_str();
+    return text != nullptr;
+  });
+}
+
+size_t hocket_event_count(const hocket_event* event) { return event == nullptr ? 0 : event->properties.size(); }
+
+const char* hocket_event_key(const hocket_event* event, size_t index) {
+  return index < hocket_event_count(event) ? event->properties[index].first.c_str() : nullptr;
+}
+
+hocket_kind hocket_event_kind(const hocket_event* event, size_t index) {
+  return index < hocket_event_count(event) ? kind_of(event->properties[index].second) : HOCKET_STRING;
+}
+
+void hocket_event_free(hocket_event* event) { delete event; }

@@ -1,0 +1,13 @@
+// An event as the C API hands it out.
+#pragma once
+
+#include "event/properties.hpp"
+#include "hocket/hocket.h"
+
+struct hocket_event {
+  explicit hocket_event(const hocket::event::Event& event)
+      : type(type_name(event.body)), properties(properties_of(event)) {}
+
+  std::string type;
+  hocket::event::Properties properties;
+};

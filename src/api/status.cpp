@@ -1,0 +1,45 @@
+#include "api/status.hpp"
+
+#include <utility>
+
+namespace hocket::api {
+namespace {
+
+struct LastError {
+  int code = HOCKET_OK;
+  std::string text;
+};
+
+LastError& last_error() {
+  thread_local LastError last;
+  return last;
+}
+
+const char* meaning(int status) {
+  switch (status) {
+    case HOCKET_OK: return "no error";
+    case HOCKET_NOTHING: return "no event came in time";
+    case HOCKET_ERROR_ARGUMENT: return "an argument is wrong";
+    case HOCKET_ERROR_NO_DAEMON: return "no hocketd listens; start one with 'hocket daemon start'";
+    case HOCKET_ERROR_CONNECTION: return "the connection to hocketd has ended; close the bus and connect again";
+    case HOCKET_ERROR_NO_PROPERTY: return "the event has no property of that name";
+    case HOCKET_ERROR_TYPE: return "the property is of another type";
+    case HOCKET_ERROR_MEMORY: return "memory has run out";
+    default: return "no code of hocket's";
+  }
+}
+
+}  // namespace
+
+int fail(int code, std::string text) noexcept {
+  last_error().code = code;
+  last_error().text = std::move(text);
+  return code;
+}
+
+}  // namespace hocket::api
+
+const char* hocket_error_text(int status) {
+  const auto& last = hocket::api::last_error();
+  return last.code == status && !last.text.empty() ? last.text.c_str() : hocket::api::meaning(status);
+}

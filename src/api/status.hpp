@@ -1,0 +1,34 @@
+// Errors of the C API: a code, and a text about the call that failed last in this thread.
+#pragma once
+
+#include <exception>
+#include <new>
+#include <string>
+
+#include "base/result.hpp"
+#include "hocket/hocket.h"
+
+namespace hocket::api {
+
+// Keeps the text for hocket_error_text and gives the code.
+int fail(int code, std::string text) noexcept;
+
+inline int no_null(const char* function, const char* argument) {
+  return fail(HOCKET_ERROR_ARGUMENT, std::string{function} + ": '" + argument + "' is NULL");
+}
+
+// Runs `call`, which returns a code. Nothing is thrown into the caller, who may be C.
+template <class Call>
+int guarded(Call&& call) noexcept {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return fail(HOCKET_ERROR_MEMORY, {});
+  } catch (const std::exception& error) {
+    return fail(HOCKET_ERROR_ARGUMENT, error.what());
+  } catch (...) {
+    return fail(HOCKET_ERROR_ARGUMENT, "a callback has thrown an exception; it must not");
+  }
+}
+
+}  // namespace hocket::api
