@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { thread_count = 4, rounds = 25, block = 512 };
+enum { thread_count = 4, rounds = 10, block = 512 };
 
 static const char* path;
 static int rank;
