@@ -151,7 +151,7 @@ class Bench {
 };
 
 double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
   return values[values.size() / 2];
 }
 
@@ -176,10 +176,12 @@ bool print(const std::string& name, double value, const char* unit, double refer
   return ok;
 }
 
+coordinator::Settings settings_of(const policy::Policy& policy) {
+  return {&policy, std::chrono::seconds{10}, std::chrono::milliseconds{20}, std::chrono::seconds{1}};
+}
+
 bool events_per_second(Shape shape, std::size_t applications, const policy::Policy& policy) {
-  coordinator::Settings settings;
-  settings.policy = &policy;
-  Bench<coordinator::Coordinator> bench{shape, applications, applications, settings};
+  Bench<coordinator::Coordinator> bench{shape, applications, applications, settings_of(policy)};
   Bench<Lookup> lookup{shape, applications, applications};
   const auto [ns, lookup_ns] = compare(bench, lookup, 9);
   constexpr double bound = 500'000;
@@ -191,8 +193,8 @@ bool events_per_second(Shape shape, std::size_t applications, const policy::Poli
 // The cost of an event of the same 64 active applications, with 9,936 idle ones beside them and with 936.
 bool growth() {
   constexpr Shape shape{"own target", 1};
-  Bench<coordinator::Coordinator> many{shape, 10'000, 64, coordinator::Settings{}};
-  Bench<coordinator::Coordinator> few{shape, 1'000, 64, coordinator::Settings{}};
+  Bench<coordinator::Coordinator> many{shape, 10'000, 64, settings_of(policy::fcfs)};
+  Bench<coordinator::Coordinator> few{shape, 1'000, 64, settings_of(policy::fcfs)};
   const auto [ns_many, ns_few] = compare(many, few, 15);
   constexpr double bound = 1.3;
   return print("growth, 64 active, 10000 beside 1000", ns_many, "ns/event", ns_few, bound, ns_many <= bound * ns_few);

@@ -228,10 +228,8 @@ void Access::free_kept(Application& application, Condition condition) {
 // ---- settling ----------------------------------------------------------------------------------------------------
 
 void Access::settle(const Moment& moment) {
-  const auto number = [](const Target* target) { return target->number; };
-  std::ranges::sort(touched_, {}, number);
-  const auto repeated = std::ranges::unique(touched_);
-  touched_.erase(repeated.begin(), repeated.end());
+  std::sort(touched_.begin(), touched_.end(), [](const Target* a, const Target* b) { return a->number < b->number; });
+  touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
   for (Target* target : touched_) {
     if (!target->waiting.empty()) ask_policy(moment, *target);
     if (std::holds_alternative<event::Tick>(moment.event.body)) send_reminders(moment, *target);

@@ -1,7 +1,6 @@
 // What goes into and comes out of the coordinator beside the events.
 #pragma once
 
-#include <chrono>
 #include <vector>
 
 #include "base/ids.hpp"
@@ -11,16 +10,16 @@
 
 namespace hocket::coordinator {
 
-// Durations are positive, `linger` may be 0; all are at most a year.
+// All to be given, by hocket.toml in the end. Durations are positive, `linger` may be 0; all are at most a year.
 struct Settings {
-  const policy::Policy* policy = &policy::fcfs;  // never nullptr; SET_POLICY changes it
+  const policy::Policy* policy;  // at the start; SET_POLICY changes it. Never nullptr
   // A grant that is not renewed for so long is taken back.
-  Duration lease = std::chrono::seconds{30};
+  Duration lease;
   // A target stays with an application for so long after an operation, so that the operations of one I/O phase are not
   // pulled apart.
-  Duration linger = std::chrono::milliseconds{100};
+  Duration linger;
   // Who waits is told so again this often.
-  Duration keep_alive = std::chrono::seconds{1};
+  Duration keep_alive;
 };
 
 struct Command {

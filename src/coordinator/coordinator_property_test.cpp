@@ -41,7 +41,7 @@ class Observer {
   }
 
   bool anybody_waits() const {
-    return std::ranges::any_of(requests_, [](const auto& r) { return !r.second.granted; });
+    return std::any_of(requests_.begin(), requests_.end(), [](const auto& r) { return !r.second.granted; });
   }
   std::size_t requests() const { return requests_.size(); }
   std::size_t granted_after_waiting() const { return granted_after_waiting_; }
@@ -192,7 +192,9 @@ class Observer {
       before += !other.granted && other.target == found->second.target && other.arrival < found->second.arrival;
     }
     EXPECT_EQ(queued.position, before + 1);
-    if (answers_to_ == found->first) answers_to_.reset();
+    if (answers_to_ != found->first) return;
+    EXPECT_TRUE(somebody_has(found->second.target, now_ + Duration{1})) << "asked for a free target, and has to wait";
+    answers_to_.reset();
   }
 
   void told(std::uint64_t to, const event::LeaseExpired& expired) {
@@ -220,30 +222,32 @@ class Observer {
       }
       EXPECT_TRUE(exclusive_) << "somebody waits under interfere";
       EXPECT_TRUE(somebody_has(request.target, *deadline)) << "somebody waits for a free target";
+      EXPECT_EQ(grants(request.app, request.target), 0u) << "an application excludes itself";
     }
     if (ticked && deadline) {
       EXPECT_GT(*deadline, now_) << "a tick that did not do what was due";
     }
   }
 
-  bool somebody_has(const std::string& target, Time deadline) const {
+  // An application does I/O on the target, or it is kept at least until `time`.
+  bool somebody_has(const std::string& target, Time time) const {
     for (const auto& [key, request] : requests_) {
       if (request.granted && request.target == target) return true;
     }
     for (const auto& [target_app, until] : kept_) {
-      if (target_app.first == target && deadline <= until) return true;
+      if (target_app.first == target && time <= until) return true;
     }
     return false;
   }
 
   std::size_t grants(std::uint64_t app, const std::string& target) const {
-    return static_cast<std::size_t>(std::ranges::count_if(requests_, [&](const auto& r) {
+    return static_cast<std::size_t>(std::count_if(requests_.begin(), requests_.end(), [&](const auto& r) {
       return r.second.granted && r.second.app == app && r.second.target == target;
     }));
   }
   std::size_t members_of(std::uint64_t app) const {
     return static_cast<std::size_t>(
-        std::ranges::count_if(members_, [&](const auto& member) { return member.second.app == app; }));
+        std::count_if(members_.begin(), members_.end(), [&](const auto& member) { return member.second.app == app; }));
   }
   void refresh(const std::string& target) {
     for (auto& [key, request] : requests_) {

@@ -136,6 +136,7 @@ TEST_F(CoordinatorTest, AKeptTargetNeedsNoTickWhileNobodyWaits) {
   EXPECT_EQ(tick(110), Lines{"2 GRANT_IO 1 waited 60"});
   finish(120, 2, 1, false);
   EXPECT_EQ(start(300, 1, 2), Lines{"1 GRANT_IO 2 waited 0"}) << "no longer kept";
+  EXPECT_EQ(coordinator.cluster().find_target("dev:8:1")->holders.size(), 1u);
 }
 
 TEST_F(CoordinatorTest, TheEndOfAPhaseFreesAKeptTarget) {
