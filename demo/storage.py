@@ -12,7 +12,7 @@ from errors import DemoError
 from solvers import MAX_CHECKPOINT_BYTES
 
 LIMIT_BYTES_PER_S = 100_000_000
-REAL_MAX_BYTES_PER_S = MAX_CHECKPOINT_BYTES / 1.4  # the longest phase wanted is one of 1.4 s
+REAL_MAX_BYTES_PER_S = MAX_CHECKPOINT_BYTES / 1.5  # the longest phase wanted is one of 1.5 s
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,16 @@ def choose(directory: Path, wish: str, library: Path, pairs: int) -> Storage:
         measured = probe.measure(directory, pairs)
     except probe.ProbeError as error:
         raise DemoError(f"{error}; choose another directory with --directory") from error
-    found = f"{measured.bytes_per_s / 1e6:.0f} MB/s, two writers take {measured.ratio:.2f} times as long"
-    if wish == "real" or (wish == "auto" and not _why_limited(measured)):
-        return Storage(directory, measured.bytes_per_s, f"real storage, measured: {found}", {})
-    why = _why_limited(measured) or "as asked for"
+    why = _why_limited(measured)
+    if wish == "real" or (wish == "auto" and not why):
+        return Storage(directory, measured.bytes_per_s, f"real storage, measured before: {measured}", {})
     limit = round(min(LIMIT_BYTES_PER_S, measured.bytes_per_s / 3))
     if not library.exists():
         raise DemoError(f"no {library}: ./dev build installs it")
     return Storage(
         directory,
         limit,
-        f"storage target limited to {limit / 1e6:.0f} MB/s for all writers together ({why}; measured: {found})",
+        f"storage target limited to {limit / 1e6:.0f} MB/s for all writers together: {why or 'as asked for'}",
         {
             "LD_PRELOAD": str(library),
             "HOCKET_LIMIT_DIR": str(directory),
@@ -52,9 +51,11 @@ def choose(directory: Path, wish: str, library: Path, pairs: int) -> Storage:
 
 def _why_limited(measured: probe.Probe) -> str:
     """Why the real storage will not do; "" where it does."""
+    if measured.ratio < probe.CLEAR_RATIO:
+        return f"on the real storage two writers disturb each other too little ({measured})"
     if not measured.interferes_clearly:
-        return "two writers do not clearly disturb each other on the real storage"
+        return f"the real storage is too noisy ({measured})"
     if measured.bytes_per_s > REAL_MAX_BYTES_PER_S:
         seconds = MAX_CHECKPOINT_BYTES / measured.bytes_per_s
-        return f"the real storage is too fast, it takes {MAX_CHECKPOINT_BYTES / 1e6:.0f} MB in {seconds:.1f} s"
+        return f"the real storage takes {MAX_CHECKPOINT_BYTES / 1e6:.0f} MB in {seconds:.1f} s, too fast ({measured})"
     return ""
