@@ -75,6 +75,12 @@ def test_closed_subscription_gets_nothing_more(agent, bus):
     assert [keys["type"] for keys in agent.received][-3:] == ["UNSUBSCRIBE", "PING", "LIST"]
 
 
+def test_counts_what_the_daemon_left_out(agent, bus):
+    agent.raw(frame({"type": "EVENTS_LOST", "events": 3}) + frame({"type": "EVENTS_LOST", "events": 4}))
+    bus.list()
+    assert bus.events_lost == 7
+
+
 def test_refused_filter_says_why(bus):
     with pytest.raises(BusError, match="'BAD' is no condition"):
         bus.subscribe("BAD")

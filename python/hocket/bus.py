@@ -9,8 +9,9 @@
         for event in phases:                                    # until the daemon goes
             print(event.application, event["wait_ns"])
 
-One thread at a time may use a Bus and its subscriptions. Events that nobody fetches are kept, without limit: read
-what you subscribe to, or close the subscription.
+One thread at a time may use a Bus and its subscriptions. What has been received and is not fetched is kept, without
+limit: read what you subscribe to, or close the subscription. What a client does not receive fast enough the daemon
+leaves out, and `Bus.events_lost` counts it.
 """
 
 from __future__ import annotations
@@ -158,6 +159,7 @@ class Bus:
         self._subscriptions: dict[int, Subscription] = {}
         self._by_filter: dict[str, Subscription] = {}
         self._next = 1
+        self.events_lost = 0  # left out by the daemon so far, because this client did not read fast enough
 
     @classmethod
     def connect(cls, path: Path | str | None = None, timeout: float = 5.0) -> Bus:
@@ -299,7 +301,9 @@ class Bus:
                 return
             event, number = decode(bytes(self._received[4 : 4 + length]))
             del self._received[: 4 + length]
-            if number == 0:
+            if event.type == "EVENTS_LOST":
+                self.events_lost += int(event["events"])
+            elif number == 0:
                 self._answers.append(event)
             elif number in self._subscriptions:
                 self._subscriptions[number]._events.append(event)

@@ -67,7 +67,7 @@ def examine(command: Sequence[str], mpi: str | None = None) -> Job:
     found = shutil.which(command[0])
     if found is None:
         raise ProgramNotFoundError(f"{command[0]}: no such program; is it in PATH?")
-    program = Path(found)
+    program = Path(found).absolute()  # Path drops a leading "./", and PATH would be searched
     launcher = bool(LAUNCHER.match(program.name))
     application, elf = _application(command[1:] if launcher else command)
     by_libraries = _mpi_of(elf)

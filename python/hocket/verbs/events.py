@@ -32,11 +32,15 @@ def add(parsers: argparse._SubParsersAction) -> None:
 def run(arguments: argparse.Namespace) -> int:
     with Bus.connect() as bus:
         subscription = bus.subscribe(arguments.filter)
+        lost = 0
         try:
             while (event := subscription.wait(arguments.timeout)) is not None:
                 print(json.dumps(event.as_dict()) if arguments.json else line(event), flush=True)
                 if not arguments.follow:
                     return 0
+                if bus.events_lost > lost:
+                    tell(f"{bus.events_lost - lost} events were left out: they came faster than they could be printed")
+                    lost = bus.events_lost
         except ConnectionEndedError:
             tell("hocketd has ended")
             return 1

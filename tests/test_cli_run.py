@@ -1,0 +1,357 @@
+"""hocket run: which MPI, which environment, whose exit code. The launchers are stand-ins that print what they get.
+
+Real jobs under both MPIs are in test_cli_run_mpi.py.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hocket import daemon as daemon_module
+from hocket.bus import Bus
+from hocket.elf import read_elf
+from hocket.mpi import MPICH, OPENMPI, Job, ProgramNotFoundError, examine, preload
+
+pytestmark = pytest.mark.timeout(60)
+HOCKET = (sys.executable, "-m", "hocket.cli")
+LIMIT_S = 40
+HYDRA = "HYDRA build details:\\n    Version:  5.0.2"
+VERSIONS = {
+    "hydra": (HYDRA, MPICH),
+    "intel": ("Intel(R) MPI Library for Linux* OS, Version 2021.13", MPICH),
+    "ompi4": ("mpirun (Open MPI) 4.1.4", OPENMPI),
+    "ompi4-ort": ("mpiexec.openmpi (OpenRTE) 4.1.4", OPENMPI),
+    "prrte": ("prterun (PRRTE) 3.0.14", OPENMPI),
+}
+TELL = """#!{python}
+import json, os, sys
+if sys.argv[1:] == ["--version"]:
+    print("{version}")
+    sys.exit(0)
+print(json.dumps({{"argv": sys.argv, "env": dict(os.environ)}}))
+"""
+
+
+def script(path: Path, text: str) -> Path:
+    path.write_text(text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def launcher(folder: Path, version: str, name: str = "mpiexec") -> Path:
+    folder.mkdir(exist_ok=True)
+    return script(folder / name, TELL.format(python=sys.executable, version=version))
+
+
+@pytest.fixture
+def fake_prefix(tmp_path: Path, prefix: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """hocketd is the real one, the libraries are only names."""
+    root = tmp_path / "prefix"
+    (root / "bin").mkdir(parents=True)
+    (root / "lib/hocket").mkdir(parents=True)
+    (root / "bin/hocketd").symlink_to(prefix / "bin/hocketd")
+    for name in ("libhocket-mpich.so", "libhocket-openmpi.so", "hocket-preload"):
+        (root / "lib/hocket" / name).touch()
+    monkeypatch.setenv("HOCKET_PREFIX", str(root))
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
+    return root
+
+
+@pytest.fixture
+def stop_daemon(hocket_dir: Path) -> Iterator[None]:
+    yield
+    daemon_module.stop()
+
+
+def hocket(*arguments: object, **more) -> subprocess.CompletedProcess[str]:
+    words = [str(argument) for argument in arguments]
+    return subprocess.run([*HOCKET, *words], capture_output=True, text=True, timeout=LIMIT_S, **more)
+
+
+# ---- which MPI ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flavour", VERSIONS)
+def test_a_launcher_tells_its_mpi(tmp_path, flavour):
+    version, expected = VERSIONS[flavour]
+    job = examine([str(launcher(tmp_path / flavour, version)), "-n", "2", "./app"])
+    assert (job.mpi, job.launcher) == (expected, True)
+
+
+def elf(path: Path, *needed: str, static: bool = False) -> Path:
+    """A real program that is linked with libraries of these names."""
+    source = path.with_suffix(".c")
+    source.write_text("int main(void) { return 0; }\n")
+    flags = ["-static"] if static else []
+    libraries = []
+    for name in needed:
+        library = path.parent / name
+        subprocess.run(["gcc", "-shared", "-x", "c", "/dev/null", "-o", library, f"-Wl,-soname,{name}"], check=True)
+        libraries.append(library)
+    subprocess.run(["gcc", source, "-o", path, *flags, "-Wl,--no-as-needed", *libraries], check=True)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("library", "mpi"), [("libmpi.so.12", MPICH), ("libmpich.so.12", MPICH), ("libmpi.so.40", OPENMPI)]
+)
+def test_where_the_launcher_does_not_tell_the_program_does(tmp_path, library, mpi):
+    app = elf(tmp_path / "app", library)
+    assert library in read_elf(app).needed
+    job = examine([str(launcher(tmp_path / "l", "some launcher 1.0")), "-n", "2", "env", "A=1", str(app)])
+    assert (job.mpi, job.launcher, job.name) == (mpi, False, "app")
+    assert examine([str(app)]).mpi == mpi
+
+
+def test_no_elf_is_none(tmp_path):
+    (tmp_path / "short").write_bytes(b"\x7fELF\x02\x01")
+    assert read_elf(tmp_path / "short") is None
+    assert read_elf(tmp_path / "absent") is None
+    assert read_elf(Path(__file__)) is None
+
+
+def test_static_and_mismatched_programs_are_told(tmp_path):
+    hydra = launcher(tmp_path / "h", HYDRA)
+    static = elf(tmp_path / "static", static=True)
+    assert [w for w in examine([str(hydra), str(static)]).warnings if "statically linked" in w]
+    other = elf(tmp_path / "other", "libmpi.so.40")
+    assert [w for w in examine([str(hydra), str(other)]).warnings if "built with openmpi" in w]
+    assert examine([str(hydra), str(elf(tmp_path / "right", "libmpi.so.12"))]).warnings == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["-n", "4", "./solver", "in.txt"], "solver"),
+        (["-n", "4", "python3", "-u", "heat.py"], "heat"),
+        (["-n", "4", "python3", "-m", "heat3d", "x"], "heat3d"),
+        (["-n", "1", "env", "A=b", "./solver"], "solver"),
+        (["-launcher-exec", "./start", "-n", "1", "./solver"], "solver"),
+        (["-n", "2", "./not-there"], "mpiexec"),
+    ],
+)
+def test_an_application_is_named_after_its_program(tmp_path, monkeypatch, arguments, name):
+    launcher(tmp_path, HYDRA)
+    for program in ("solver", "start"):
+        script(tmp_path / program, "#!/bin/sh\n")
+    monkeypatch.chdir(tmp_path)
+    assert examine(["./mpiexec", *arguments]).name == name
+
+
+# ---- how the ranks get libhocket ----------------------------------------------------------------------------------
+
+
+def job_of(mpi: str, *arguments: str, is_launcher: bool = True) -> Job:
+    return Job(["mpiexec", *arguments], Path("/usr/bin/mpiexec"), mpi, is_launcher, "app")
+
+
+def test_mpich_gets_an_option_and_open_mpi_an_agent(fake_prefix):
+    lib = fake_prefix / "lib/hocket"
+    how = preload(job_of(MPICH, "-n", "2", "./app"), {})
+    assert how.command == ["mpiexec", "-genv", "LD_PRELOAD", f"{lib}/libhocket-mpich.so", "-n", "2", "./app"]
+    assert how.environment == {}
+    how = preload(job_of(OPENMPI, "-n", "2", "./app"), {})
+    assert how.command == ["mpiexec", "-n", "2", "./app"]
+    agent = f"{lib}/hocket-preload"
+    assert how.environment == {"PRTE_MCA_odls_base_exec_agent": agent, "OMPI_MCA_orte_fork_agent": agent}
+    how = preload(job_of(OPENMPI, is_launcher=False), {})
+    assert how.environment == {"LD_PRELOAD": f"{lib}/libhocket-openmpi.so"}
+
+
+def test_an_ld_preload_that_is_there_stays_behind_ours(fake_prefix):
+    ours = f"{fake_prefix}/lib/hocket/libhocket-mpich.so"
+    there = {"LD_PRELOAD": "/opt/darshan.so:/opt/b.so"}
+    assert preload(job_of(MPICH, "./app"), there).command[3] == f"{ours}:/opt/darshan.so:/opt/b.so"
+    told = preload(job_of(MPICH, is_launcher=False), there).environment
+    assert told == {"LD_PRELOAD": f"{ours}:/opt/darshan.so:/opt/b.so"}
+    for given in (["-genv", "LD_PRELOAD", "/x.so"], ["-env", "LD_PRELOAD", "/x.so"], ["env", "LD_PRELOAD=/x.so"]):
+        command = preload(job_of(MPICH, *given, "./app"), {}).command[4:]
+        assert command == [word.replace("/x.so", f"{ours}:/x.so") for word in [*given, "./app"]]
+
+
+def test_an_agent_that_is_there_is_started_by_ours(fake_prefix):
+    there = {"OMPI_MCA_orte_fork_agent": "/opt/tool"}
+    told = preload(job_of(OPENMPI, "./app"), there).environment
+    assert told["OMPI_MCA_orte_fork_agent"] == f"{fake_prefix}/lib/hocket/hocket-preload /opt/tool"
+
+
+# ---- the whole command --------------------------------------------------------------------------------------------
+
+
+def test_the_environment_of_a_job(fake_prefix, hocket_dir, tmp_path, stop_daemon):
+    mpiexec = launcher(tmp_path / "bin", HYDRA)
+    done = hocket("run", "--name", "jacobi-a", "--no-coordinate", "--", mpiexec, "-n", "2", "app", "x y", "--", "*")
+    assert (done.returncode, done.stderr) == (0, "")
+    told = json.loads(done.stdout)
+    assert told["argv"][1:] == [
+        "-genv",
+        "LD_PRELOAD",
+        f"{fake_prefix}/lib/hocket/libhocket-mpich.so",
+        *("-n", "2", "app", "x y", "--", "*"),
+    ]
+    env = told["env"]
+    assert env["HOCKET_SOCKET"] == str(hocket_dir / "hocketd.sock")
+    assert (env["HOCKET_NAME"], env["HOCKET_COORDINATE"]) == ("jacobi-a", "0")
+    assert "LD_PRELOAD" not in env  # of the launcher itself
+    again = json.loads(hocket("run", mpiexec, "app").stdout)
+    assert again["env"]["HOCKET_JOB"] != env["HOCKET_JOB"]
+    assert again["env"]["HOCKET_NAME"] == "mpiexec"
+    assert "HOCKET_COORDINATE" not in again["env"]
+
+
+def test_two_runs_share_one_daemon_and_it_ends_by_itself(fake_prefix, hocket_dir, tmp_path, stop_daemon):
+    mpiexec = launcher(tmp_path / "bin", HYDRA)
+    runs = [
+        subprocess.Popen([*HOCKET, "run", "--", mpiexec, "app"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    for run in runs:
+        _, stderr = run.communicate(timeout=LIMIT_S)
+        assert (run.returncode, stderr) == (0, b"")
+    with Bus.connect() as bus:
+        pid = bus.list().daemon["pid"]
+    options = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    assert options[options.index(b"--exit-when-idle") + 1] == b"30"
+    assert len(list((hocket_dir / "traces").iterdir())) == 1
+
+
+def test_output_input_and_exit_code_are_the_programs(fake_prefix, tmp_path, stop_daemon):
+    body = f"""#!/bin/sh
+[ "$1" = --version ] && {{ echo "{HYDRA}"; exit 0; }}
+cat; echo out; echo err >&2; exit 42
+"""
+    done = hocket("run", "--", script(tmp_path / "mpiexec", body), "app", input="in\n")
+    assert (done.returncode, done.stdout, done.stderr) == (42, "in\nout\n", "err\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGPIPE])
+def test_death_by_a_signal_is_seen_as_without_hocket(fake_prefix, tmp_path, stop_daemon, number):
+    """A shell says 128 + n, because the launcher is what it started."""
+    body = f"""#!/bin/sh
+[ "$1" = --version ] && {{ echo "{HYDRA}"; exit 0; }}
+kill -{int(number)} $$
+"""
+    mpiexec = script(tmp_path / "mpiexec", body)
+    done = hocket("run", "--", mpiexec, "app")
+    assert done.returncode == -number
+    line = f"{sys.executable} -m hocket.cli run -- {mpiexec} app; echo code $?"
+    shell = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=LIMIT_S)
+    assert shell.stdout == f"code {128 + number}\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+def test_signals_reach_the_launcher(fake_prefix, tmp_path, stop_daemon, number):
+    body = f"""#!{sys.executable}
+import signal, sys
+if sys.argv[1:] == ["--version"]:
+    print("{HYDRA}"); sys.exit(0)
+signal.signal({int(number)}, lambda *_: sys.exit(7))
+print("ready", flush=True)
+signal.pause()
+"""
+    mpiexec = script(tmp_path / "mpiexec", body)
+    run = subprocess.Popen([*HOCKET, "run", "--", mpiexec, "app"], stdout=subprocess.PIPE, text=True)
+    assert run.stdout.readline() == "ready\n"
+    run.send_signal(number)
+    assert run.wait(LIMIT_S) == 7
+    run.stdout.close()
+
+
+def test_the_launcher_has_no_child_that_it_did_not_start(fake_prefix, tmp_path, stop_daemon):
+    body = f"""#!/bin/sh
+[ "$1" = --version ] && {{ echo "{HYDRA}"; exit 0; }}
+cat /proc/$$/task/$$/children
+"""
+    done = hocket("run", "--", script(tmp_path / "mpiexec", body), "app")
+    assert len(done.stdout.split()) == 1, done.stdout  # the `cat` itself
+
+
+def test_policy_of_a_running_daemon_is_set_and_told(fake_prefix, tmp_path, start_daemon):
+    start_daemon("--policy", "fcfs")
+    mpiexec = launcher(tmp_path / "bin", HYDRA)
+    assert hocket("run", "--policy", "fcfs", "--", mpiexec, "app").stderr == ""
+    told = hocket("run", "--policy", "interfere", "--", mpiexec, "app")
+    assert (told.returncode, told.stderr.count("\n")) == (0, 1)
+    assert told.stderr.startswith("hocket: the access policy is interfere now, for all applications of this daemon")
+    with Bus.connect() as bus:
+        assert bus.list().daemon["policy"] == "interfere"
+    wrong = hocket("run", "--policy", "fcfss", "--", mpiexec, "app")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "fcfs" in wrong.stderr
+
+
+def test_trace_goes_where_it_is_asked_for(fake_prefix, hocket_dir, tmp_path, stop_daemon):
+    mpiexec = launcher(tmp_path / "bin", HYDRA)
+    assert hocket("run", "--trace", "here.jsonl", "--", mpiexec, "app", cwd=tmp_path).stderr == ""
+    assert "hocket_trace" in (tmp_path / "here.jsonl").read_text()
+    told = hocket("run", "--trace", "there.jsonl", "--", mpiexec, "app", cwd=tmp_path)
+    assert told.stderr.startswith(f"hocket: a daemon runs already, its trace is {tmp_path}/here.jsonl")
+
+
+@pytest.mark.parametrize("broken", ["no hocketd", "directory", "library", "socket"])
+def test_without_a_daemon_the_job_runs_with_one_warning(fake_prefix, hocket_dir, tmp_path, broken):
+    if broken == "no hocketd":
+        (fake_prefix / "bin/hocketd").unlink()
+    elif broken == "directory":
+        hocket_dir.chmod(0o777)
+    elif broken == "library":
+        (fake_prefix / "lib/hocket/libhocket-mpich.so").unlink()
+    else:
+        (hocket_dir / "hocketd.sock").mkdir()
+    done = hocket("run", "--", launcher(tmp_path / "bin", HYDRA), "-n", "1", "app")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["argv"][1:] == ["-n", "1", "app"]
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.endswith("; the application runs uncoordinated\n")
+    if broken == "library":
+        daemon_module.stop()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ([], 2, "hocket: no command given; write 'hocket run -- mpiexec -n 4 ./app'\n"),
+        (["--"], 2, "hocket: no command given"),
+        (["--", "not-there", "x"], 127, "hocket: not-there: no such program; is it in PATH?\n"),
+        (["--", "ls", "-l"], 2, "hocket: no MPI found: 'ls' is neither a launcher"),
+        (["--", "./mpirun", "-n", "2", "ls"], 2, "hocket: cannot tell which MPI './mpirun' starts; say --mpi"),
+        (["--nonsense", "--", "ls"], 2, "hocket: "),
+        (["--mpi", "lam", "--", "ls"], 2, "hocket: argument --mpi: invalid choice: 'lam'"),
+    ],
+)
+def test_wrong_calls_are_one_line(fake_prefix, hocket_dir, tmp_path, arguments, code, message):
+    launcher(tmp_path, "who knows 1.0", "mpirun")
+    done = hocket("run", *arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (code, "", 1), done.stderr
+    assert done.stderr.startswith(message)
+    assert not (hocket_dir / "hocketd.sock").exists()
+
+
+def test_a_program_that_cannot_be_started(fake_prefix, tmp_path, stop_daemon):
+    bad = script(tmp_path / "app", "#!/not/there\n")
+    done = hocket("run", "--mpi", "mpich", "--", bad)
+    assert (done.returncode, done.stdout) == (127, "")
+    assert "cannot be started" in done.stderr
+
+
+def test_a_path_that_the_loader_cannot_take(fake_prefix, tmp_path, monkeypatch, stop_daemon):
+    odd = tmp_path / "with space"
+    shutil.copytree(fake_prefix, odd, symlinks=True)
+    monkeypatch.setenv("HOCKET_PREFIX", str(odd))
+    done = hocket("run", "--", launcher(tmp_path / "bin", HYDRA), "app")
+    assert done.returncode == 0
+    assert "has a space or a colon in its path" in done.stderr
+
+
+def test_program_not_found_error_is_127():
+    with pytest.raises(ProgramNotFoundError):
+        examine(["/not/there/mpiexec"])
+    assert ProgramNotFoundError.exit_code == 127
