@@ -17,12 +17,12 @@ constexpr Duration send_limit = std::chrono::seconds{2};
 constexpr Duration answer_limit = std::chrono::seconds{5};
 constexpr std::size_t queue_limit = 10'000;
 
-// Waits until the socket is ready for `events` or the deadline has come; false: not ready.
-bool wait_until_ready(const Fd& socket, short events, Time deadline) {
+// Waits until the socket takes bytes or the deadline has come; false: it takes none.
+bool wait_until_writable(const Fd& socket, Time deadline) {
   while (true) {
     const Duration left = std::max(deadline - node_now(), Duration::zero());
     const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
-    pollfd waited{socket.get(), events, 0};
+    pollfd waited{socket.get(), POLLOUT, 0};
     const int ready = ppoll(&waited, 1, &timeout, nullptr);
     if (ready > 0) return true;
     if (ready == 0 || errno != EINTR) return false;
@@ -68,7 +68,7 @@ Status Client::send(const event::Body& body) {
     if (n >= 0) {
       sent += static_cast<std::size_t>(n);
     } else if (errno == EAGAIN) {
-      if (!wait_until_ready(socket_, POLLOUT, deadline)) return fail("hocketd took nothing in for 2 s; is it stopped?");
+      if (!wait_until_writable(socket_, deadline)) return fail("hocketd took nothing in for 2 s; is it stopped?");
     } else if (errno != EINTR) {
       return fail("the connection to hocketd has ended: " + error_text(errno));
     }
@@ -99,16 +99,31 @@ Status Client::sort(std::string_view payload) {
   return success();
 }
 
-// Reads what the socket has, once.
-Status Client::take_in() {
-  const auto space = splitter_.space();
-  const ssize_t n = recv(socket_.get(), space.data, space.size, MSG_DONTWAIT);
-  if (n == 0) return fail("hocketd has closed the connection; hocketd.log may say why");
-  if (n > 0) splitter_.filled(static_cast<std::size_t>(n));
-  if (n < 0 && errno != EAGAIN && errno != EINTR) {
-    return fail("the connection to hocketd has ended: " + error_text(errno));
+void Client::set_receive_limit(Duration limit) {
+  if (limit == receive_limit_) return;
+  receive_limit_ = limit;
+  const auto microseconds = limit.count() / 1000;
+  const timeval time{microseconds / 1'000'000, microseconds % 1'000'000};
+  setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+}
+
+// Reads once, waiting until the deadline for something to come; false: nothing did. One system call where an answer is
+// waited for: the socket's own limit is left as it is from call to call.
+Result<bool> Client::take_in(Time deadline) {
+  constexpr Duration step = std::chrono::milliseconds{1};
+  while (true) {
+    const Duration left = deadline - node_now();
+    if (left > Duration::zero()) set_receive_limit((left / step + 1) * step);
+    const auto space = splitter_.space();
+    const ssize_t n = recv(socket_.get(), space.data, space.size, left > Duration::zero() ? 0 : MSG_DONTWAIT);
+    if (n > 0) {
+      splitter_.filled(static_cast<std::size_t>(n));
+      return true;
+    }
+    if (n == 0) return fail("hocketd has closed the connection; hocketd.log may say why");
+    if (errno != EAGAIN && errno != EINTR) return fail("the connection to hocketd has ended: " + error_text(errno));
+    if (left <= Duration::zero()) return false;
   }
-  return success();
 }
 
 template <class Done>
@@ -121,8 +136,9 @@ Result<bool> Client::pump(Done done, Duration timeout) {
     if (payload.value()) {
       if (const Status sorted = sort(*payload.value()); !sorted) return sorted.error();
     } else {
-      if (!wait_until_ready(socket_, POLLIN, deadline)) return false;
-      if (const Status taken = take_in(); !taken) return taken.error();
+      const auto taken = take_in(deadline);
+      if (!taken) return taken.error();
+      if (!taken.value()) return false;
     }
   }
   return true;

@@ -72,11 +72,13 @@ class Client {
   // Takes in what comes until `done()`; false: the time is over.
   template <class Done>
   Result<bool> pump(Done done, Duration timeout);
-  Status take_in();
+  Result<bool> take_in(Time deadline);
+  void set_receive_limit(Duration limit);
   Status sort(std::string_view payload);
   Status synchronise();
 
   Fd socket_;
+  Duration receive_limit_{};  // of the socket; 0: none
   wire::Splitter splitter_;
   std::string out_;
   std::deque<event::Event> answers_;

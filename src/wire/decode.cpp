@@ -97,7 +97,8 @@ class Decoder {
     }
     Message message;
     if (wrong_.empty()) take_body(type, message.event.body);
-    take_stamps(message);
+    // Members send no stamps: then nothing is left to be found.
+    if (found_ < payload_.entries.size()) take_stamps(message);
     if (!wrong_.empty()) return Error{"a frame was refused: " + wrong_};
     return message;
   }
@@ -110,6 +111,7 @@ class Decoder {
       const std::size_t at = next_ + i < count ? next_ + i : next_ + i - count;
       if (payload_.entries[at].key != key) continue;
       next_ = at + 1 < count ? at + 1 : 0;
+      ++found_;
       return &payload_.entries[at].value;
     }
     return nullptr;
@@ -161,6 +163,7 @@ class Decoder {
 
   const Payload& payload_;
   std::size_t next_ = 0;
+  std::size_t found_ = 0;
   std::string wrong_;
 };
 

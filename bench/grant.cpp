@@ -1,0 +1,204 @@
+// START_IO → GRANT_IO with nobody waiting, against a hocketd process of its own, beside a bare ping-pong of frames of
+// the same sizes over a Unix socket between two processes. Both take turns in one run, in blocks, and are compared by
+// their medians. As a real client does, FINISH_IO follows each grant; it is not waited for, so the next request queues
+// behind it.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "bus/client.hpp"
+
+namespace {
+
+using namespace hocket;
+
+constexpr int samples = 10'000;
+constexpr int block = 100;
+constexpr int warm_up = 500;
+constexpr double bound = 2.5;
+constexpr Duration limit = std::chrono::seconds{20};
+
+[[noreturn]] void die(const std::string& text) {
+  std::fprintf(stderr, "bench_grant: %s\n", text.c_str());
+  std::exit(2);
+}
+
+// A hocketd with its default settings, trace included, in a directory of its own.
+class DaemonProcess {
+ public:
+  DaemonProcess() {
+    std::string name = "/tmp/hocket-bench-XXXXXX";
+    directory_ = mkdtemp(name.data());
+    int ready[2];
+    if (pipe(ready) != 0) die("no pipe");
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(ready[1], STDOUT_FILENO);
+      execl(HOCKETD, "hocketd", "--dir", directory_.c_str(), nullptr);
+      _exit(127);
+    }
+    close(ready[1]);
+    char byte = 0;
+    if (read(ready[0], &byte, 1) != 1) die("hocketd did not start in " + directory_);
+    close(ready[0]);
+  }
+  ~DaemonProcess() {
+    kill(pid_, SIGTERM);
+    waitpid(pid_, nullptr, 0);
+    std::filesystem::remove_all(directory_);
+  }
+  std::string socket() const { return bus::socket_in(directory_); }
+
+ private:
+  std::string directory_;
+  pid_t pid_ = 0;
+};
+
+void transfer_all(int fd, std::string& bytes, bool receive) {
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t n = receive ? recv(fd, bytes.data() + done, bytes.size() - done, 0)
+                              : send(fd, bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
+    if (n <= 0) die("the ping-pong broke off");
+    done += static_cast<std::size_t>(n);
+  }
+}
+
+// Answers each message of the size of a START_IO with one of the size of a GRANT_IO.
+class PingPong {
+ public:
+  PingPong(std::size_t request_bytes, std::size_t answer_bytes)
+      : request_(request_bytes, 'x'), answer_(answer_bytes, 'x') {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) die("no socket");
+    pid_ = fork();
+    if (pid_ == 0) {
+      close(ends[0]);
+      while (recv(ends[1], request_.data(), request_.size(), MSG_WAITALL) == static_cast<ssize_t>(request_.size())) {
+        transfer_all(ends[1], answer_, false);
+      }
+      _exit(0);
+    }
+    close(ends[1]);
+    fd_ = ends[0];
+  }
+  ~PingPong() {
+    close(fd_);
+    waitpid(pid_, nullptr, 0);
+  }
+  Duration once() {
+    const Time start = node_now();
+    transfer_all(fd_, request_, false);
+    transfer_all(fd_, answer_, true);
+    return node_now() - start;
+  }
+
+ private:
+  std::string request_;
+  std::string answer_;
+  int fd_ = -1;
+  pid_t pid_ = 0;
+};
+
+class Application {
+ public:
+  Application(const DaemonProcess& daemon, int number) : client_(connect(daemon)) {
+    const std::string name = "app" + std::to_string(number);
+    const event::Hello hello{"job-" + name, name, "/usr/bin/" + name, "mpich", "bench", number + 1, 4};
+    if (!client_.send(hello)) die("no HELLO");
+    expect<event::Welcome>();
+  }
+
+  event::StartIo request() {
+    return {RequestId{++last_}, "dev:8:1", "/scratch/checkpoint", "MPI_File_write_at_all", 1 << 20};
+  }
+
+  Duration once() {
+    const event::StartIo start = request();
+    const Time begin = node_now();
+    if (!client_.send(start)) die("no START_IO");
+    expect<event::GrantIo>();
+    const Duration took = node_now() - begin;
+    if (!client_.send(event::FinishIo{start.request, Duration{1000}, 1 << 20, false})) die("no FINISH_IO");
+    return took;
+  }
+
+ private:
+  static bus::Client connect(const DaemonProcess& daemon) {
+    auto client = bus::Client::connect(daemon.socket(), limit);
+    if (!client) die(client.error().text);
+    return std::move(client).value();
+  }
+
+  template <class E>
+  void expect() {
+    const auto answer = client_.receive(limit);
+    if (!answer || !answer.value() || !std::holds_alternative<E>(answer.value()->body)) {
+      die("hocketd did not answer with " + std::string{E::name});
+    }
+  }
+
+  bus::Client client_;
+  std::uint64_t last_ = 0;
+};
+
+struct Times {
+  std::vector<Duration> all;
+  double at(double share) {
+    const auto place = all.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(all.size() - 1));
+    std::nth_element(all.begin(), place, all.end());
+    return to_s(*place) * 1e6;
+  }
+};
+
+bool measure(int connected) {
+  const DaemonProcess daemon;
+  std::vector<Application> applications;
+  for (int i = 0; i < connected; ++i) applications.emplace_back(daemon, i);
+  Application& asking = applications.back();
+  std::string request;
+  std::string answer;
+  const event::StartIo start = asking.request();
+  if (!wire::encode(start, request)) die("START_IO is too long");
+  if (!wire::encode(event::GrantIo{start.request, {}, start.target}, answer)) die("GRANT_IO is too long");
+  PingPong bare{request.size(), answer.size()};
+
+  Times grants;
+  Times pings;
+  for (int i = 0; i < warm_up; ++i) {
+    (void)asking.once();
+    (void)bare.once();
+  }
+  while (grants.all.size() < samples) {
+    for (int i = 0; i < block; ++i) grants.all.push_back(asking.once());
+    for (int i = 0; i < block; ++i) pings.all.push_back(bare.once());
+  }
+  const double value = grants.at(0.5);
+  const double reference = pings.at(0.5);
+  const bool ok = value <= bound * reference;
+  std::printf(
+      "{\"bench\": \"grant\", \"case\": \"%d application%s connected\", \"value\": %.3f, \"unit\": \"us\", "
+      "\"reference\": %.3f, \"ratio\": %.3f, \"bound\": %.1f, \"ok\": %s, \"p99\": %.3f, "
+      "\"reference_p99\": %.3f}\n",
+      connected, connected == 1 ? "" : "s", value, reference, value / reference, bound, ok ? "true" : "false",
+      grants.at(0.99), pings.at(0.99));
+  std::fflush(stdout);
+  return ok;
+}
+
+}  // namespace
+
+int main() {
+  bool ok = true;
+  for (const int connected : {1, 64}) ok = measure(connected) && ok;
+  return ok ? 0 : 1;
+}
