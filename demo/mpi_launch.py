@@ -23,13 +23,14 @@ _OPENMPI_SETTINGS = {
 
 @dataclass(frozen=True)
 class Mpi:
-    """One of MPIS, as `./dev setup` installed it."""
+    """One of MPIS: that of $HOCKET_MPICH_PREFIX or $HOCKET_OPENMPI_PREFIX, else as `./dev setup` installed it."""
 
     name: str
 
     @property
     def bin(self) -> Path:
-        return REPO / ".venv" / "bin" if self.name == "mpich" else REPO / ".venv" / "openmpi" / "bin"
+        usual = REPO / ".venv" if self.name == "mpich" else REPO / ".venv" / "openmpi"
+        return Path(os.environ.get(f"HOCKET_{self.name.upper()}_PREFIX", usual)) / "bin"
 
     def command(self, ranks: int, program: Path | str, *arguments: object) -> list[str]:
         return [str(self.bin / "mpiexec"), "-n", str(ranks), str(program), *map(str, arguments)]

@@ -117,6 +117,15 @@ def daemon(start_daemon: Callable[..., Daemon]) -> Daemon:
     return start_daemon()
 
 
+@pytest.fixture(scope="session")
+def spoiling_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library to preload: storage that spoils one byte of each checkpoint."""
+    library = tmp_path_factory.mktemp("spoiling") / "spoiling_storage.so"
+    source = REPO / "tests" / "programs" / "spoiling_storage.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True, timeout=60)
+    return library
+
+
 def descendants(root: int) -> set[int]:
     """Every process below `root`, by the parents that /proc tells."""
     children: dict[int, list[int]] = {}

@@ -243,35 +243,9 @@ def test_a_checkpoint_is_no_system(jacobi, tmp_path):
     assert "use --restart" in done.complaints[0]
 
 
-LIAR = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <string.h>
-#include <unistd.h>
-// Storage that spoils one byte of each file: the one at offset 5000.
-static void spoil(int fd, off_t at, ssize_t n) {
-  ssize_t (*next)(int, const void *, size_t, off_t);
-  *(void **)&next = dlsym(RTLD_NEXT, "pwrite");
-  if (at <= 5000 && 5000 < at + n) next(fd, "?", 1, 5000);
-}
-ssize_t pwrite(int fd, const void *data, size_t n, off_t at) {
-  ssize_t (*next)(int, const void *, size_t, off_t);
-  *(void **)&next = dlsym(RTLD_NEXT, "pwrite");
-  ssize_t done = next(fd, data, n, at);
-  spoil(fd, at, done);
-  return done;
-}
-ssize_t pwrite64(int fd, const void *data, size_t n, off_t at) { return pwrite(fd, data, n, at); }
-"""
-
-
-def test_verify_finds_one_wrong_byte(jacobi, tmp_path):
-    (tmp_path / "liar.c").write_text(LIAR)
-    liar = tmp_path / "liar.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", liar, tmp_path / "liar.c"], check=True, timeout=LIMIT_S)
+def test_verify_finds_one_wrong_byte(jacobi, spoiling_storage, tmp_path):
     arguments = ["--checkpoint-every", 5, "--checkpoint-dir", tmp_path, "--verify"]
-    jacobi(2, "--system", tmp_path / "s", "--generate", 40, "--iterations", 0)
-    done = jacobi(2, "--system", tmp_path / "s", *arguments, code=1, LD_PRELOAD=str(liar))
+    done = jacobi(2, "--system", tmp_path / "s", "--generate", 40, *arguments, code=1, LD_PRELOAD=str(spoiling_storage))
     assert len(done.complaints) == 1, done.stderr
     assert "checkpoint-000005.jacobi differs" in done.complaints[0]
     assert "offset 5000, expected 0x" in done.complaints[0] and "found 0x3f" in done.complaints[0]

@@ -1,0 +1,176 @@
+"""The demo, short, on each MPI: what it says, what it writes, and its one line where something is wrong."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from checks import replay
+from errors import DemoError
+from hocket.comparison import Run, compare
+from mpi_launch import MPIS, REPO
+
+LIMIT_S = 150
+TRACES = ("alone-a", "alone-b", "uncoordinated", "fcfs")
+
+
+@dataclass
+class Demo:
+    """A demo that has ended."""
+
+    code: int
+    out: str
+    err: str
+    run_dir: Path
+    report_dir: Path
+
+    def trace(self, name: str) -> Path:
+        return self.run_dir / "traces" / f"{name}.jsonl"
+
+
+def run_demo(directory: Path, *arguments: str, **environment: str) -> Demo:
+    run_dir, report_dir = directory / "run", directory / "report"
+    done = subprocess.run(
+        [sys.executable, REPO / "demo" / "demo.py", "--quick", "--run-dir", run_dir, "--out", report_dir, *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    return Demo(done.returncode, done.stdout, done.stderr, run_dir, report_dir)
+
+
+@pytest.fixture(scope="module", params=MPIS)
+def demo(request, prefix, tmp_path_factory) -> Demo:
+    """Through the limited target, whatever the storage here, so that the factors do not depend on the machine."""
+    ended = run_demo(tmp_path_factory.mktemp("demo"), "--mpi", request.param, "--storage", "limited")
+    assert ended.code == 0, f"the demo on {request.param} failed: {ended.err}\n{ended.out}"
+    return ended
+
+
+pytestmark = pytest.mark.timeout(LIMIT_S + 30)
+
+
+def test_it_says_what_it_does(demo):
+    assert re.search(
+        r"together, fcfs [\d.]+ s \| jacobi-a: iteration 36/36, residual [\d.e+-]+, 3 checkpoints", demo.out
+    )
+    assert re.search(r"storage target limited to [\d.]+ MB/s for all writers together", demo.out)
+    assert "18 checkpoints" in demo.out and "byte for byte" in demo.out and "4 traces replay" in demo.out
+    assert demo.err == ""
+
+
+def test_the_table_stands_under_the_storage(demo):
+    heading, _, table = demo.out.partition("application  run")
+    assert heading.rstrip().splitlines()[-1].startswith("storage target limited to")
+    assert [line.split()[0] for line in table.splitlines() if line.startswith("jacobi-")] == ["jacobi-a", "jacobi-b"]
+
+
+def test_its_traces_replay(demo, prefix):
+    for name in TRACES:
+        done = subprocess.run(
+            [prefix / "bin" / "hocketd", "--replay", demo.trace(name)], capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, f"{name}: {done.stderr}"
+
+
+def test_a_trace_that_was_changed_by_hand_does_not_replay(demo, prefix, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOCKET_PREFIX", str(prefix))
+    lines = demo.trace("fcfs").read_text().splitlines()
+    grant = next(at for at, line in enumerate(lines) if '"GRANT_IO"' in line)
+    lines[grant] = json.dumps({**json.loads(lines[grant]), "request": 999})
+    changed = tmp_path / "changed.jsonl"
+    changed.write_text("\n".join(lines) + "\n")
+    with pytest.raises(DemoError, match="does not replay"):
+        replay(changed)
+
+
+def rows(demo):
+    """The figures by (application, role)."""
+    runs = [
+        Run("alone", [demo.trace("alone-a"), demo.trace("alone-b")], role="alone"),
+        Run("uncoordinated", [demo.trace("uncoordinated")], role="uncoordinated"),
+        Run("fcfs", [demo.trace("fcfs")], role="scheduled"),
+    ]
+    return {(row.application, row.role): row for row in compare(runs)}
+
+
+def test_uncoordinated_they_disturb_each_other(demo):
+    figures = rows(demo)
+    assert figures["jacobi-a", "uncoordinated"].interference > 1.03
+    assert figures["jacobi-b", "uncoordinated"].interference > 1.03
+    assert figures["jacobi-a", "uncoordinated"].wait_s < 0.05
+    assert figures["jacobi-b", "uncoordinated"].wait_s < 0.05
+
+
+def test_under_fcfs_they_wait_and_are_not_disturbed(demo):
+    figures = rows(demo)
+    names = ("jacobi-a", "jacobi-b")
+    assert sum(figures[name, "scheduled"].wait_s for name in names) > 0.05
+    for name in names:
+        alone, scheduled = figures[name, "alone"], figures[name, "scheduled"]
+        assert scheduled.io_s == pytest.approx(alone.io_s, rel=0.15)
+        assert scheduled.cost == pytest.approx((scheduled.io_s + scheduled.wait_s) / alone.io_s)
+
+
+def granted(trace: Path) -> list[tuple[int, int, str]]:
+    """(granted, finished, application) of each I/O operation, straight from the lines of the trace."""
+    open_at: dict[tuple[int, int], int] = {}
+    spans = []
+    for line in trace.read_text().splitlines()[1:]:
+        event = json.loads(line)
+        key = (event["member"], event.get("request"))
+        if event.get("out") == "GRANT_IO":
+            open_at[key] = event["time_ns"]
+        elif event.get("in") == "FINISH_IO" and key in open_at:
+            spans.append((open_at.pop(key), event["time_ns"], event["application"]))
+    return sorted(spans)
+
+
+def test_granted_operations_never_overlap_under_fcfs(demo):
+    spans = granted(demo.trace("fcfs"))
+    assert {name for _, _, name in spans} == {"jacobi-a", "jacobi-b"}
+    assert len(spans) >= 2 * 3 * 3  # read, and header, rows, sync of each checkpoint
+    for at, (_, end, name) in enumerate(spans):
+        for start, _, other in spans[at + 1 :]:
+            assert other == name or start >= end, f"{name} until {end}, {other} from {start}"
+
+
+def test_uncoordinated_operations_do_overlap(demo):
+    spans = granted(demo.trace("uncoordinated"))
+    pairs = [(a, b) for at, a in enumerate(spans) for b in spans[at + 1 :] if a[2] != b[2] and b[0] < a[1]]
+    assert pairs, "the two solvers never wrote at once"
+
+
+def test_it_writes_the_report(demo):
+    page = (demo.report_dir / "report.html").read_text()
+    assert "jacobi-a" in page and "jacobi-b" in page and "storage target limited to" in page
+    for png in ("timeline.png", "timeline-together-fcfs.png"):
+        assert (demo.report_dir / png).read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_it_leaves_no_checkpoints(demo):
+    assert not list((demo.run_dir / "storage").rglob("*.jacobi*"))
+
+
+def one_line(ended: Demo, words: str) -> None:
+    assert ended.code == 1, ended.out
+    assert len(ended.err.splitlines()) == 1 and ended.err.startswith("demo: ") and words in ended.err, ended.err
+
+
+def test_a_checkpoint_that_differs_fails_the_demo(prefix, spoiling_storage, tmp_path):
+    ended = run_demo(tmp_path, "--storage", "real", LD_PRELOAD=str(spoiling_storage))
+    one_line(ended, "checkpoint-000012.jacobi differs")
+    assert "alone" in ended.out and "together" not in ended.out
+
+
+def test_a_missing_daemon_fails_the_demo(tmp_path):
+    one_line(run_demo(tmp_path, HOCKET_PREFIX=str(tmp_path)), "bin/hocketd: run ./dev build first")
+
+
+def test_a_storage_that_cannot_be_written_fails_the_demo(prefix, tmp_path):
+    one_line(run_demo(tmp_path, "--directory", "/proc"), "cannot measure the storage in /proc")
