@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <variant>
@@ -115,12 +116,14 @@ std::string assign(Settings& settings, const Key& key, const toml::node& node) {
   return fmt::format("{} must be a {}", full_name(key), is_text ? "text in double quotes" : "number (seconds)");
 }
 
+// Names are unique over the tables, so a key in the wrong one is found too.
 std::string unknown_key(std::string_view table, std::string_view name) {
-  std::vector<std::string> names;
-  for (const Key& key : keys) names.push_back(full_name(key));
-  const std::vector<std::string_view> views(names.begin(), names.end());
+  std::vector<std::string_view> names;
+  for (const Key& key : keys) names.emplace_back(key.name);
+  const std::string_view known = nearest(name, names);
+  const Key& meant = *std::ranges::find(keys, known, [](const Key& key) { return std::string_view{key.name}; });
   const std::string unknown = table.empty() ? std::string{name} : fmt::format("{}.{}", table, name);
-  return fmt::format("unknown key '{}': did you mean '{}'?", unknown, nearest(unknown, views));
+  return fmt::format("unknown key '{}': did you mean '{}'?", unknown, full_name(meant));
 }
 
 std::string unknown_table(std::string_view name) {

@@ -1,0 +1,207 @@
+"""Grants over the live socket: leases, keep-alives, policies, and what a trace of them tells again."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from hocket.bus import Bus, BusError
+from test_daemon import LIMIT_S, hello, hocketd, one_line, start_io
+
+
+@pytest.fixture
+def short_times(hocket_dir: Path) -> Path:
+    """A configuration with a short lease and keep-alive."""
+    config = hocket_dir / "hocket.toml"
+    config.write_text("[coordinator]\nlease_s = 0.3\nkeep_alive_s = 0.05\nlinger_s = 0.01\n")
+    return config
+
+
+def test_applications_take_turns(daemon):
+    with Bus.connect() as one, Bus.connect() as two:
+        hello(one, "a", job="1")
+        hello(two, "a", job="2")  # the same name, made unique
+        assert start_io(one, 1) == "GRANT_IO"
+        assert start_io(two, 1) == "QUEUED_IO"
+        one.send("FINISH_IO", request=1, phase_over=True)
+        granted = two.answer(LIMIT_S)
+        assert (granted.type, granted["request"], granted["waited_ns"] > 0) == ("GRANT_IO", 1, True)
+        assert len({row["application"] for row in two.list().applications}) == 2
+
+
+def test_application_that_died_gives_its_grant_back_at_once(daemon):
+    with Bus.connect() as two:
+        with Bus.connect() as one:
+            hello(one, "a")
+            hello(two, "b")
+            assert start_io(one, 1) == "GRANT_IO"
+            assert start_io(two, 1) == "QUEUED_IO"
+        granted = two.answer(LIMIT_S)
+        assert granted.type == "GRANT_IO"
+        assert granted["waited_ns"] < 1e9  # not the lease of 10 s
+
+
+def test_lease_of_a_silent_holder_ends(start_daemon, short_times):
+    start_daemon("--config", short_times)
+    with Bus.connect() as silent, Bus.connect() as other:
+        hello(silent, "silent")
+        hello(other, "other")
+        assert start_io(silent, 1) == "GRANT_IO"
+        assert start_io(other, 1) == "QUEUED_IO"
+        while (answer := other.answer(LIMIT_S)).type == "QUEUED_IO":
+            assert answer["behind"] == "silent"
+        assert answer.type == "GRANT_IO"
+        assert answer["waited_ns"] >= 0.2e9
+        expired = silent.answer(LIMIT_S)
+        assert (expired.type, expired["holder"]) == ("LEASE_EXPIRED", "silent")
+
+
+def test_who_waits_is_told_so_again(start_daemon, short_times):
+    start_daemon("--config", short_times)
+    with Bus.connect() as holder, Bus.connect() as waiting:
+        hello(holder, "a")
+        hello(waiting, "b")
+        assert start_io(holder, 1) == "GRANT_IO"
+        assert start_io(waiting, 1) == "QUEUED_IO"
+        for _ in range(20):  # 1 s in all, beyond the lease: the holder lives
+            holder.send("RENEW_IO", request=1)
+            assert waiting.answer(LIMIT_S).type == "QUEUED_IO"
+        holder.send("FINISH_IO", request=1, phase_over=True)
+        while (answer := waiting.answer(LIMIT_S)).type == "QUEUED_IO":
+            pass
+        assert answer.type == "GRANT_IO"
+
+
+def test_policy_can_be_changed_while_it_runs(daemon):
+    with Bus.connect() as one, Bus.connect() as two, Bus.connect() as operator:
+        hello(one, "a")
+        hello(two, "b")
+        assert start_io(one, 1) == "GRANT_IO"
+        assert start_io(two, 1) == "QUEUED_IO"
+        operator.send("SET_POLICY", access="fastest")
+        with pytest.raises(BusError, match="unknown policy 'fastest'"):
+            operator.answer(LIMIT_S)
+        operator.send("SET_POLICY", access="interfere")
+        assert two.answer(LIMIT_S).type == "GRANT_IO"
+        assert operator.list().daemon["policy"] == "interfere"
+
+
+def test_subscribers_see_events_and_commands_in_order(daemon):
+    with Bus.connect() as watcher, Bus.connect() as member:
+        seen = watcher.subscribe("application=a")
+        hello(member, "a")
+        assert start_io(member, 1) == "GRANT_IO"
+        member.send("BYE")
+        events = [seen.wait(LIMIT_S) for _ in range(4)]
+        assert [event.type for event in events] == ["WELCOME", "START_IO", "GRANT_IO", "BYE"]
+        assert len({event.member for event in events}) == 1
+
+
+# ---- replay --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def recorded(start_daemon, short_times) -> Path:
+    """A trace of three applications that take turns, one of which dies and one of which lets its lease end."""
+    daemon = start_daemon("--config", short_times)
+    with Bus.connect() as silent, Bus.connect() as steady:
+        hello(silent, "silent")
+        hello(steady, "steady")
+        with Bus.connect() as mortal:
+            hello(mortal, "mortal")
+            assert start_io(mortal, 1) == "GRANT_IO"
+            assert start_io(silent, 1) == "QUEUED_IO"
+        steady.publish("NOTE", text='"quoted" \n ü', load=0.5)
+        steady.send("START_IO", request=1, target="dev:8:1")
+        while steady.answer(LIMIT_S).type != "GRANT_IO":
+            pass
+        steady.send("FINISH_IO", request=1)
+        steady.send("BYE")
+        steady.list()  # all before was taken in
+    daemon.stop()
+    return daemon.trace
+
+
+def test_replay_of_a_recorded_run_agrees(recorded, prefix):
+    types = [json.loads(line).get("out") for line in recorded.read_text().splitlines()]
+    assert {"WELCOME", "QUEUED_IO", "GRANT_IO", "LEASE_EXPIRED"} <= set(types)
+    replay = hocketd(prefix, "--replay", recorded)
+    assert (replay.returncode, replay.stderr) == (0, "")
+    events = sum(t is None for t in types) - 1
+    assert replay.stdout == f"{recorded}: {events} events and {len(types) - events - 1} commands agree\n"
+
+
+def changed(line: str, **keys) -> str:
+    return json.dumps(json.loads(line) | keys)
+
+
+TAMPERED = {
+    "another_grant": lambda line: changed(line, waited_ns=1),
+    "another_member": lambda line: changed(line, member=99),
+    "another_application": lambda line: changed(line, application="other"),
+    "another_command": lambda line: line.replace("GRANT_IO", "QUEUED_IO"),
+    "a_command_less": lambda line: None,
+    "a_command_more": lambda line: f"{line}\n{line}",
+    "no_json": lambda line: line[:-1],
+}
+
+
+@pytest.mark.parametrize("tamper", TAMPERED.values(), ids=TAMPERED.keys())
+def test_replay_of_a_tampered_run_names_the_line(recorded, prefix, tamper):
+    lines = recorded.read_text().splitlines()
+    grant = max(i for i, line in enumerate(lines) if line.startswith('{"out": "GRANT_IO"'))
+    result = tamper(lines[grant])
+    lines[grant : grant + 1] = [] if result is None else result.split("\n")
+    recorded.write_text("\n".join(lines) + "\n")
+    replay = hocketd(prefix, "--replay", recorded)
+    assert (replay.returncode, replay.stdout) == (1, "")
+    where = grant + 2 if result is not None and "\n" in result else grant + 1
+    assert f"{recorded}, line {where}: " in one_line(replay.stderr)
+
+
+def test_replay_with_other_settings_differs(recorded, prefix):
+    header, *rest = recorded.read_text().splitlines()
+    assert '"lease_s": 0.3' in header
+    recorded.write_text("\n".join([header.replace('"lease_s": 0.3', '"lease_s": 30.0'), *rest]) + "\n")
+    replay = hocketd(prefix, "--replay", recorded)
+    assert replay.returncode == 1
+    assert '"lease_ns": 300000000' in one_line(replay.stderr)
+    assert '"lease_ns": 30000000000' in replay.stderr
+
+
+def test_replay_of_a_run_that_was_cut_short_agrees(recorded, prefix):
+    text = recorded.read_text()
+    recorded.write_text(text[: len(text) - 20])
+    replay = hocketd(prefix, "--replay", recorded)
+    assert replay.returncode == 0
+    assert "the last line was cut short" in replay.stdout
+
+
+def test_replay_of_what_is_no_trace(hocket_dir, prefix):
+    file = hocket_dir / "file"
+    file.write_text('{"hocket_trace": 2}\n')
+    replay = hocketd(prefix, "--replay", file)
+    assert (replay.returncode, "version 2; this hocket reads version 1" in one_line(replay.stderr)) == (1, True)
+    file.write_text('{"hocket_trace": 1, "settings": {"policy": "fcfs"}}\n')
+    assert "line 1: the header's settings do not suffice" in one_line(hocketd(prefix, "--replay", file).stderr)
+
+
+def test_trace_of_a_killed_daemon_is_whole_up_to_a_moment(start_daemon, prefix):
+    daemon = start_daemon()
+    with Bus.connect() as bus, Bus.connect() as watcher:
+        hello(bus, "a")
+        for request in range(1, 2000):
+            bus.send("START_IO", request=request, target="t")
+            assert bus.answer(LIMIT_S).type == "GRANT_IO"
+            bus.send("FINISH_IO", request=request)
+        assert watcher.list().daemon["events"] >= 3999 - 1
+        daemon.kill()
+    replay = hocketd(prefix, "--replay", daemon.trace)
+    assert replay.returncode == 0, replay.stderr
+    assert int(replay.stdout.split(": ")[1].split()[0]) > 1000
+
+
+def test_help_and_version(prefix):
+    assert hocketd(prefix, "--version").stdout.startswith("hocketd ")
+    done = subprocess.run([prefix / "bin" / "hocketd", "--help"], capture_output=True, text=True, timeout=LIMIT_S)
+    assert (done.returncode, "--replay" in done.stdout) == (0, True)
