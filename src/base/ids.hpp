@@ -11,6 +11,7 @@ template <class Tag>
 struct Id {
   std::uint64_t value = 0;  // 0: none
   constexpr explicit operator bool() const { return value != 0; }
+  // NOLINTNEXTLINE(modernize-use-nullptr): there is no pointer here; clang-tidy 14 errs on defaulted comparisons
   friend constexpr auto operator<=>(Id, Id) = default;
 };
 
