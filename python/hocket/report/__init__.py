@@ -35,8 +35,8 @@ def write_report(runs: Sequence[Run], out_dir: Path | str, title: str, notes: Se
     """Write report.html, timeline.png and timeline-<run>.png to `out_dir`, which is made if need be.
 
     `title` says what ran; `notes` what a reader must know about it, above all the target ("storage target limited to
-    24 MB/s"): they stand under the title and in the table's heading. Raises HocketError where no application is in
-    the traces and where the folder cannot be written.
+    24 MB/s"): they stand under the title and in the table's heading, the first of them in the pictures too. Raises
+    HocketError where no application is in the traces and where the folder cannot be written.
     """
     from hocket.report.png import write_png  # matplotlib takes a second to load: only who draws pays it
 
@@ -50,7 +50,7 @@ def write_report(runs: Sequence[Run], out_dir: Path | str, title: str, notes: Se
     try:
         out.mkdir(parents=True, exist_ok=True)
         report.html.write_text(page(title, notes, runs, compare(runs), panels, length_s), encoding="utf-8")
-        noted = f" ({'; '.join(notes)})" if notes else ""
+        noted = f" ({notes[0]})" if notes else ""  # a picture has no room for more
         write_png(panels, length_s, title + noted, verb, report.pngs[0])
         for panel in panels if len(panels) > 1 else []:
             path = out / f"timeline-{re.sub(r'[^a-z0-9]+', '-', panel.label.lower()).strip('-')}.png"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +22,7 @@ HEIGHTS = {IO: 0.64, WAITING: 0.32, COMPUTING: 0.05}
 BOTH, SOFT, GRID = "#a8326e", "#5b6168", "#e4e7e9"
 LANE_INCHES = 0.5
 DPI = 160
+HEADING_LETTERS = 120  # in a line of the heading
 
 
 def write_png(panels: Sequence[Panel], length_s: float, heading: str, io_verb: str, path: Path) -> None:
@@ -34,7 +36,7 @@ def write_png(panels: Sequence[Panel], length_s: float, heading: str, io_verb: s
         for panel, axis in zip(panels, axes[:, 0], strict=True):
             _draw(panel, axis, length_s)
         axes[-1, 0].set_xlabel("seconds since the first application began", color=SOFT, loc="right")
-        figure.suptitle(heading, x=0.01, ha="left", fontsize=13, fontweight="bold")
+        figure.suptitle(textwrap.fill(heading, HEADING_LETTERS), x=0.01, ha="left", fontsize=11, fontweight="bold")
         texts = {IO: io_verb, WAITING: "waits for a grant", COMPUTING: "computes"}
         key = [Patch(color=COLOURS[kind], label=text) for kind, text in texts.items()]
         key.append(Patch(color=BOTH, label="two or more at once"))
