@@ -61,8 +61,8 @@ class Probe:
 
     def __str__(self) -> str:
         return (
-            f"{self.bytes_per_s / 1e6:.0f} MB/s alone, two writers take {self.ratio:.2f} times as long "
-            f"(pairs {min(self.ratios):.2f} to {max(self.ratios):.2f})"
+            f"{self.bytes_per_s / 1e6:.0f} MB/s alone, two writers take {self.ratio:.2f} times as long, "
+            f"in pairs {min(self.ratios):.2f} to {max(self.ratios):.2f}"
         )
 
 

@@ -41,7 +41,7 @@ def test_interference_is_clear_where_the_median_is_large_and_the_spread_small(ra
         (probe(1e8, 2, 2, 2), "auto", False, "real storage, measured before: 100 MB/s alone"),
         (probe(1e8, 1, 1, 1), "auto", True, "limited to 33 MB/s for all writers together: on the real storage two"),
         (probe(1e8, 1, 2, 4), "auto", True, "the real storage is too noisy (100 MB/s alone, two writers take 2.00"),
-        (probe(1e9, 2, 2, 2), "auto", True, "limited to 100 MB/s for all writers together: the real storage takes 250"),
+        (probe(1e9, 2, 2, 2), "auto", True, "limited to 100 MB/s for all writers together: the real storage is too"),
         (probe(1e9, 2, 2, 2), "real", False, "real storage, measured before: 1000 MB/s"),
         (probe(1e8, 2, 2, 2), "limited", True, "as asked for"),
     ],
