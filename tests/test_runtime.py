@@ -80,7 +80,7 @@ def test_counts_every_io_routine_once_and_its_bytes_exactly(
 
 
 def test_reports_phases_and_their_parts(mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path) -> None:
-    burst = ["write=1000", "sync", "end=500", "start=500", "alone=100"]
+    burst = ["write=1000", "sync", "split=500", "start=500", "alone=100"]
     run = mpi.run(
         [
             built("script.c"),

@@ -5,9 +5,10 @@
 //   all                 every rank takes part again
 //   open=PATH           collective, write-only, created; with `self` each rank adds its rank to the name
 //   target=NAME         the next open names its target by hint
-//   write=BYTES  end=BYTES  start=BYTES  alone=BYTES
+//   write=BYTES  split=BYTES  start=BYTES  alone=BYTES
 //                       each rank writes its block behind what was written before: collective, split collective,
 //                       nonblocking collective, independent
+//   begin=BYTES finish  the two halves of a split collective write: between them the grant is held
 //   sync close          MPI_File_sync, MPI_File_close
 //   pause=SECONDS       compute nothing for so long
 //   allreduce=N         N times MPI_Allreduce
@@ -77,7 +78,7 @@ static void write_block(const char* how, int bytes) {
   MPI_Request request;
   if (!strcmp(how, "write")) check(MPI_File_write_at_all(file, at, block, bytes, MPI_BYTE, &status));
   if (!strcmp(how, "alone")) check(MPI_File_write_at(file, at, block, bytes, MPI_BYTE, MPI_STATUS_IGNORE));
-  if (!strcmp(how, "end")) {
+  if (!strcmp(how, "split")) {
     check(MPI_File_write_at_all_begin(file, at, block, bytes, MPI_BYTE));
     check(MPI_File_write_at_all_end(file, block, &status));
   }
@@ -87,6 +88,23 @@ static void write_block(const char* how, int bytes) {
   }
   written += (MPI_Offset)n * bytes;
   free(block);
+}
+
+static char* held;  // what `begin` writes
+
+static void begin_block(int bytes) {
+  int r, n;
+  MPI_Comm_rank(comm, &r);
+  MPI_Comm_size(comm, &n);
+  held = malloc((size_t)bytes);
+  memset(held, 'A' + rank, (size_t)bytes);
+  check(MPI_File_write_at_all_begin(file, written + (MPI_Offset)r * bytes, held, bytes, MPI_BYTE));
+  written += (MPI_Offset)n * bytes;
+}
+
+static void finish_block(void) {
+  check(MPI_File_write_at_all_end(file, held, MPI_STATUS_IGNORE));
+  free(held);
 }
 
 static void mark(const char* path) {
@@ -128,8 +146,10 @@ int main(int argc, char** argv) {
     }
     if (!strcmp(action, "target")) snprintf(target, sizeof target, "%s", value);
     if (!strcmp(action, "open")) open_file(value);
-    if (!strcmp(action, "write") || !strcmp(action, "end") || !strcmp(action, "start") || !strcmp(action, "alone"))
+    if (!strcmp(action, "write") || !strcmp(action, "split") || !strcmp(action, "start") || !strcmp(action, "alone"))
       write_block(action, atoi(value));
+    if (!strcmp(action, "begin")) begin_block(atoi(value));
+    if (!strcmp(action, "finish")) finish_block();
     if (!strcmp(action, "sync")) check(MPI_File_sync(file));
     if (!strcmp(action, "close")) check(MPI_File_close(&file));
     if (!strcmp(action, "pause")) sleep_for(atof(value));

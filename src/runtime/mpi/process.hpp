@@ -76,8 +76,8 @@ class Process {
   event::Hello hello() const;
 
   std::atomic<bool> active_ = false;
-  Settings settings_;
   std::string wrong_settings_;  // complaints, one a line, said once it is known which rank this is
+  Settings settings_;           // reading it fills the complaints
   int rank_ = 0;
   int size_ = 1;
   bool spawned_ = false;

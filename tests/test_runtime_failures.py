@@ -1,0 +1,327 @@
+"""libhocket and hocketd when things go wrong: applications finish, their files are right, others are not held up."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import runtime_kit as kit
+
+pytestmark = pytest.mark.timeout(180)
+
+LEASE_S = 0.6
+
+
+@pytest.fixture
+def start_quick_daemon(start_daemon: Callable[..., Any], hocket_dir: Path) -> Callable[..., Any]:
+    """hocketd with a short lease."""
+    config = hocket_dir / "hocket.toml"
+    config.write_text(f"[coordinator]\nlease_s = {LEASE_S}\nkeep_alive_s = 0.1\nlinger_s = 0.02\n")
+    return lambda: start_daemon("--config", config)
+
+
+def trace(daemon: Any) -> list[dict[str, Any]]:
+    """What happened, without the trace's header. While the daemon runs, the last events may be missing still."""
+    lines = daemon.trace.read_text().splitlines(keepends=True)
+    return [json.loads(line) for line in lines[1:] if line.endswith("\n")]
+
+
+def stopped(daemon: Any) -> Any:
+    """The daemon, ended in order: its trace is whole then."""
+    assert daemon.stop() == 0
+    return daemon
+
+
+def came(daemon: Any, kind: str, **fields: Any) -> list[dict[str, Any]]:
+    return [e for e in trace(daemon) if e.get("in") == kind and fields.items() <= e.items()]
+
+
+def said(daemon: Any, kind: str) -> list[dict[str, Any]]:
+    return [e for e in trace(daemon) if e.get("out") == kind]
+
+
+def await_came(daemon: Any, kind: str, count: int = 1, **fields: Any) -> list[dict[str, Any]]:
+    kit.wait_until(lambda: len(came(daemon, kind, **fields)) >= count, 30, f"{count} {kind} {fields} in the trace")
+    return came(daemon, kind, **fields)
+
+
+def granted_intervals(daemon: Any) -> Iterator[tuple[int, int, str]]:
+    """(from, to, application) of each granted operation, by the trace."""
+    open_ = {}
+    for event in trace(daemon):
+        if event.get("out") == "GRANT_IO":
+            open_[event["member"], event["request"]] = event["time_ns"]
+        if event.get("in") == "FINISH_IO":
+            start = open_.pop((event["member"], event["request"]), None)
+            if start is not None:
+                yield start, event["time_ns"], event["application"]
+
+
+class Steps:
+    """Marks that a script makes and the test awaits, and the other way round."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def at(self, name: str) -> Path:
+        return self.directory / f"step-{name}"
+
+    def mark(self, name: str) -> str:
+        return f"mark={self.at(name)}"
+
+    def wait(self, name: str) -> str:
+        return f"await={self.at(name)}"
+
+    def go(self, name: str) -> None:
+        self.at(name).touch()
+
+    def reached(self, name: str) -> None:
+        kit.wait_until(self.at(name).exists, 60, f"the script is at '{name}'")
+
+
+@pytest.fixture
+def steps(tmp_path: Path) -> Steps:
+    return Steps(tmp_path)
+
+
+def blocks(*sizes: int, ranks: int = 2) -> bytes:
+    """The file that `script` writes with blocks of these sizes."""
+    return b"".join(bytes([65 + rank]) * size for size in sizes for rank in range(ranks))
+
+
+def test_without_a_daemon_it_goes_on_and_says_so_once(mpi: kit.Mpi, built, hocket_dir: Path, tmp_path: Path) -> None:
+    socket = hocket_dir / "hocketd.sock"
+    actions = [f"open={tmp_path / 'f'}", "write=1000", "pause=0.2", "write=1000", "close"]
+    run = mpi.run([built("script.c"), *actions], kit.settings(socket), ranks=3)
+    assert run.code == 0, run.err
+    assert len(run.warnings) == 1
+    assert f"no hocketd answers at {socket}" in run.warnings[0]
+    assert run.out == ""
+    assert (tmp_path / "f").read_bytes() == blocks(1000, 1000, ranks=3)
+
+
+def test_a_missing_daemon_is_told_of_once_where_only_other_ranks_write(
+    mpi: kit.Mpi, built, start_daemon, hocket_dir: Path, tmp_path: Path, steps: Steps
+) -> None:
+    daemon = start_daemon()
+    process = mpi.start(
+        [built("script.c"), steps.mark("up"), steps.wait("go"), "half", f"open={tmp_path / 'f'}", "write=10", "close"],
+        kit.settings(daemon.socket),
+        ranks=4,
+    )
+    steps.reached("up")
+    daemon.kill()
+    steps.go("go")
+    run = kit.finish(process)
+    assert run.code == 0, run.err
+    assert len(run.warnings) == 1, run.err
+
+
+def test_joins_a_daemon_that_comes_later(
+    mpi: kit.Mpi, built, start_daemon, hocket_dir: Path, tmp_path: Path, steps: Steps
+) -> None:
+    process = mpi.start(
+        [built("script.c"), f"open={tmp_path / 'f'}", "write=10", steps.mark("alone"), steps.wait("go"), "pause=0.2",
+         "write=10", "close"],
+        kit.settings(hocket_dir / "hocketd.sock"),
+    )  # fmt: skip
+    steps.reached("alone")
+    daemon = start_daemon()
+    steps.go("go")
+    run = kit.finish(process)
+    assert (run.code, len(run.warnings)) == (0, 1), run.err
+    stopped(daemon)
+    assert len(came(daemon, "HELLO")) == 1
+    assert len(said(daemon, "GRANT_IO")) == 1
+    assert len(came(daemon, "BYE")) == 1
+
+
+def test_daemon_killed_while_applications_run(mpi: kit.Mpi, built, start_daemon, tmp_path: Path, steps: Steps) -> None:
+    daemon = start_daemon()
+    process = mpi.start(
+        [built("script.c"), f"open={tmp_path / 'f'}", "write=1000", "write=1000", steps.mark("before"),
+         steps.wait("killed"), "write=1000", "pause=0.2", "write=1000", "write=1000", steps.mark("alone"),
+         steps.wait("restarted"), "pause=0.2", "write=1000", "write=1000", "close"],
+        kit.settings(daemon.socket),
+        ranks=3,
+    )  # fmt: skip
+    steps.reached("before")
+    assert len(await_came(daemon, "FINISH_IO", 2)) == 2
+    daemon.kill()
+    steps.go("killed")
+    steps.reached("alone")
+    new = start_daemon()
+    steps.go("restarted")
+    run = kit.finish(process)
+    assert run.code == 0, run.err
+    assert len(run.warnings) == 1, run.err
+    assert "has gone" in run.warnings[0]
+    assert (tmp_path / "f").read_bytes() == blocks(*[1000] * 7, ranks=3)
+    stopped(new)
+    assert len(came(new, "HELLO")) == 1
+    assert len(said(new, "GRANT_IO")) == 2, "coordinated again at its next phase"
+    assert came(new, "BYE")[0]["bytes_written"] == 3 * 7000
+
+
+def test_stopped_daemon_holds_nobody_up_for_long(
+    mpi: kit.Mpi, built, start_daemon, tmp_path: Path, steps: Steps
+) -> None:
+    daemon = start_daemon()
+    phases = [action for _ in range(5) for action in ("pause=0.15", "write=100")]
+    process = mpi.start(
+        [built("script.c"), f"open={tmp_path / 'f'}", "write=100", steps.mark("before"), steps.wait("stopped"), *phases,
+         steps.mark("alone"), steps.wait("continued"), "pause=0.2", "write=100", "close"],
+        kit.settings(daemon.socket, answer_s=1),
+    )  # fmt: skip
+    steps.reached("before")
+    os.kill(daemon.pid, signal.SIGSTOP)
+    begun = time.monotonic()
+    steps.go("stopped")
+    steps.reached("alone")
+    took = time.monotonic() - begun
+    os.kill(daemon.pid, signal.SIGCONT)
+    assert 1 <= took < 4, "one answer is waited for in all, not one in each phase"
+    await_came(daemon, "FINISH_IO", 2)  # the daemon has caught up: it has seen the request that was given up
+    steps.go("continued")
+    run = kit.finish(process)
+    assert (run.code, len(run.warnings)) == (0, 1), run.err
+    assert "HOCKET_ANSWER_S" in run.warnings[0]
+    assert (tmp_path / "f").read_bytes() == blocks(*[100] * 7)
+    assert len(said(stopped(daemon), "GRANT_IO")) == 3, "before, the one that came too late, and again after it"
+
+
+def test_waits_no_longer_than_it_is_told_to(
+    mpi: kit.Mpi, built, start_quick_daemon, tmp_path: Path, steps: Steps
+) -> None:
+    daemon = start_quick_daemon()
+    holder = mpi.start(
+        [
+            built("script.c"),
+            f"open={tmp_path / 'h'}",
+            "begin=10",
+            steps.mark("held"),
+            steps.wait("go"),
+            "finish",
+            "close",
+        ],
+        kit.settings(daemon.socket, job="holder", name="holder"),
+    )
+    steps.reached("held")
+    run = mpi.run(
+        [built("script.c"), f"open={tmp_path / 'f'}", "write=10", "write=10", "close"],
+        kit.settings(daemon.socket, max_wait_s=0.7),
+    )
+    steps.go("go")
+    assert kit.finish(holder).code == 0
+    assert (run.code, len(run.warnings)) == (0, 1), run.err
+    assert "HOCKET_MAX_WAIT_S" in run.warnings[0]
+    assert (tmp_path / "f").read_bytes() == blocks(10, 10)
+    assert 0.7e9 <= came(stopped(daemon), "BYE", application="a")[0]["wait_ns"] / 2 < 1.4e9, (
+        "once, not for each operation"
+    )
+
+
+def test_a_lease_is_renewed_while_the_operation_lasts(
+    mpi: kit.Mpi, built, start_quick_daemon, tmp_path: Path, steps: Steps
+) -> None:
+    daemon = start_quick_daemon()
+    holder = mpi.start(
+        [built("script.c"), f"open={tmp_path / 'h'}", "begin=10", steps.mark("held"), f"pause={4 * LEASE_S}", "finish",
+         "close"],
+        kit.settings(daemon.socket, job="holder", name="holder"),
+    )  # fmt: skip
+    steps.reached("held")
+    run = mpi.run([built("script.c"), f"open={tmp_path / 'f'}", "write=10", "close"], kit.settings(daemon.socket))
+    assert (run.code, run.err) == (0, "")
+    assert kit.finish(holder).code == 0
+    assert said(stopped(daemon), "LEASE_EXPIRED") == []
+    assert len(came(daemon, "RENEW_IO")) >= 8
+    (_, first_end, first), (second_start, _, second) = granted_intervals(daemon)
+    assert (first, second) == ("holder", "a")
+    assert first_end <= second_start
+
+
+def test_stopped_application_loses_its_grant(
+    mpi: kit.Mpi, built, start_quick_daemon, tmp_path: Path, steps: Steps
+) -> None:
+    daemon = start_quick_daemon()
+    holder = mpi.start(
+        [
+            built("script.c"),
+            f"open={tmp_path / 'h'}",
+            "begin=10",
+            steps.mark("held"),
+            steps.wait("go"),
+            "finish",
+            "close",
+        ],
+        kit.settings(daemon.socket, job="holder", name="holder"),
+    )
+    steps.reached("held")
+    pid = await_came(daemon, "HELLO", job="holder")[0]["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    run = mpi.run([built("script.c"), f"open={tmp_path / 'f'}", "write=10", "close"], kit.settings(daemon.socket))
+    assert (run.code, run.err) == (0, ""), "the other goes on"
+    os.kill(pid, signal.SIGCONT)
+    steps.go("go")
+    continued = kit.finish(holder)
+    assert (continued.code, continued.err) == (0, "")
+    assert [e["holder"] for e in said(stopped(daemon), "LEASE_EXPIRED")] == ["holder"]
+    assert came(daemon, "BYE", application="a")[0]["wait_ns"] < 2 * 5e9
+    assert (tmp_path / "h").read_bytes() == blocks(10)
+
+
+def test_killed_application_gives_its_grant_back_at_once(
+    mpi: kit.Mpi, built, start_daemon, tmp_path: Path, steps: Steps
+) -> None:
+    daemon = start_daemon()  # its lease of 10 s is far longer than what is allowed below
+    holder = mpi.start(
+        [built("script.c"), f"open={tmp_path / 'h'}", "begin=10", steps.mark("held"), "pause=60"],
+        kit.settings(daemon.socket, job="holder", name="holder"),
+    )
+    steps.reached("held")
+    other = mpi.start([built("script.c"), f"open={tmp_path / 'f'}", "write=10", "close"], kit.settings(daemon.socket))
+    await_came(daemon, "START_IO", application="a")
+    os.kill(came(daemon, "HELLO", job="holder")[0]["pid"], signal.SIGKILL)
+    run = kit.finish(other)
+    assert (run.code, run.err) == (0, "")
+    assert kit.finish(holder).code != 0
+    lost = came(stopped(daemon), "LOST", application="holder")[0]["time_ns"]
+    granted = next(start for start, _, application in granted_intervals(daemon) if application == "a")
+    assert granted - lost < 1e9
+
+
+def test_two_applications_take_turns(mpi: kit.Mpi, built, start_daemon, tmp_path: Path, steps: Steps) -> None:
+    daemon = start_daemon()
+    phases = [action for _ in range(4) for action in ("write=20000", "split=3000", "start=2000", "sync", "pause=0.12")]
+
+    def start(name: str):
+        actions = [steps.mark(name), steps.wait("go"), f"open={tmp_path / name}", *phases, "close"]
+        return mpi.start([built("script.c"), *actions], kit.settings(daemon.socket, job=name, name=name))
+
+    runs = [start("a"), start("b")]
+    for name in "ab":
+        steps.reached(name)
+    steps.go("go")
+    for run in map(kit.finish, runs):
+        assert (run.code, run.err) == (0, "")
+    granted = sorted(granted_intervals(stopped(daemon)))
+    assert [name for _, _, name in granted].count("a") == [name for _, _, name in granted].count("b") == 16
+    for (_, end, one), (start_, _, other) in itertools.pairwise(granted):
+        assert one == other or end <= start_, f"{one} and {other} had the target at once"
+    for name in "ab":
+        assert (tmp_path / name).read_bytes() == blocks(*[20000, 3000, 2000] * 4)
+        assert [e["index"] for e in came(daemon, "IO_PHASE", application=name)] == list(range(4))
+
+
+def test_a_setting_that_is_no_number_is_told_once(mpi: kit.Mpi, built) -> None:
+    run = mpi.run([built("script.c"), "allreduce=1"], {"HOCKET_ANSWER_S": "soon"}, ranks=3)
+    assert run.code == 0
+    assert run.warnings == ["hocket: HOCKET_ANSWER_S='soon' is not a number of seconds from 0 to 1e8: using 5.000000"]
