@@ -79,7 +79,7 @@ def _table(rows: Sequence[Row], notes: Sequence[str]) -> str:
     )
     names = list(dict.fromkeys(row.application for row in rows))
     groups = "".join(_group(name, [row for row in rows if row.application == name]) for name in names)
-    target = f" <span>{escape('; '.join(notes))}</span>" if notes else ""
+    target = f" <span>{escape(notes[0])}</span>" if notes else ""
     return f"<table><caption>I/O of each application{target}</caption><thead><tr>{head}</tr></thead>{groups}</table>"
 
 
