@@ -146,6 +146,17 @@ def test_members_of_one_application_share_its_lane():
     assert lane(analysis) == [(COMPUTING, 0, 2), (IO, 2, 4), (WAITING, 4, 6), (IO, 6, 7), (COMPUTING, 7, 8)]
 
 
+def test_spawned_processes_that_come_late_belong_to_the_same_application():
+    analysis = analysed(
+        event("BYE", 1, io_calls=2),
+        event("HELLO", 2, application="", member=2, job="j", processes=3),
+        event("WELCOME", 2, member=2, app=2, application_given="a"),
+        event("BYE", 4, member=2, io_calls=3),
+    )
+    assert [(a.name, a.processes, a.sums["io_calls"]) for a in analysis.applications] == [("a", 5, 5)]
+    assert analysis.named("a").total_s(0) == 4
+
+
 def test_tools_are_no_applications():
     analysis = Analysis()
     analysis.feed(event("HELLO", 0, application="", member=7, job="", processes=0))

@@ -199,12 +199,12 @@ class Analysis:
         hello = self._asked.pop(event.member, None)
         if hello is None or not hello.get("job"):
             return
-        app = event.get("app", 0)
-        application = next((a for a in self.applications if a.app == app and a.job == hello["job"]), None)
+        # Spawned processes may come after those that spawned them have left: the same job is the same application.
+        application = next((a for a in self.applications if a.job == hello["job"]), None)
         if application is None:
             application = Application(
                 name=event.get("application_given", event.application),
-                app=app,
+                app=event.get("app", 0),
                 job=hello["job"],
                 program=hello.get("program", ""),
                 mpi=hello.get("mpi", ""),

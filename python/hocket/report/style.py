@@ -10,6 +10,7 @@ CSS = """
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 40px 32px 48px; max-width: 1224px; background: var(--paper); color: var(--ink);
   font: 16px/1.5 "Source Sans 3", "Segoe UI", "Helvetica Neue", Helvetica, Arial, sans-serif; }
+header { margin-bottom: 24px; }
 h1 { font-size: 28px; line-height: 1.2; font-weight: 600; margin: 0 0 6px; letter-spacing: -0.01em; }
 h2 { font-size: 18px; font-weight: 600; margin: 0; }
 p { margin: 0 0 8px; max-width: 76ch; }
