@@ -48,6 +48,8 @@ void Access::start(const Moment& moment, Member& member, const event::StartIo& s
 
   Target& target = cluster_.target(start.target);
   free_kept_long_enough(target, now);
+  const bool yields = is_turn_over(target, now);
+  if (yields) free_kept(application, [&](const Holder& holder) { return holder.target == &target; });
   if (target.waiting.empty()) target.remind = now + settings_.keep_alive;
   target.waiting.push_back(
       {start.request, member.id, application.id, &target, RequestState::queued, start.bytes, now, {}});
@@ -58,7 +60,7 @@ void Access::start(const Moment& moment, Member& member, const event::StartIo& s
   application.count_requests(+1, 0, now);
 
   renew_leases(member, target, now);
-  if (find_holder(application, target)) grant(moment, member, request);
+  if (!yields && find_holder(application, target)) grant(moment, member, request);
   touch(target);
   settle(moment);
   if (request->state != RequestState::queued) return;
@@ -192,7 +194,7 @@ void Access::give_back(Member& member, Place request, After after, Time now) {
   const auto holder = *find_holder(application, target);
   touch(target);
   if (--holder->grants > 0) return;
-  if (after == After::free || settings_.linger == Duration{}) return free_holder(holder);
+  if (after == After::free || settings_.linger == Duration{} || is_turn_over(target, now)) return free_holder(holder);
   holder->kept_until = now + settings_.linger;
   target.kept.emplace(std::pair{holder->kept_until, application.id}, holder);
 }
@@ -204,6 +206,10 @@ void Access::renew_leases(const Member& member, const Target& target, Time now) 
     request->expires = now + settings_.lease;
     granted_.splice(granted_.end(), granted_, request);
   }
+}
+
+bool Access::is_turn_over(const Target& target, Time now) const {
+  return !target.waiting.empty() && now - target.waiting.front().since >= settings_.turn;
 }
 
 // ---- holders -----------------------------------------------------------------------------------------------------

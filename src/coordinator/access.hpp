@@ -48,6 +48,8 @@ class Access {
   void withdraw(model::Member& member, Place request, Time now);
   void give_back(model::Member& member, Place request, After after, Time now);
   void renew_leases(const model::Member& member, const model::Target& target, Time now);
+  // Whether who has the target is to let those who wait come first.
+  bool is_turn_over(const model::Target& target, Time now) const;
   void free_holder(model::Holders::iterator holder);
   template <class Condition>
   void free_kept(model::Application& application, Condition condition);

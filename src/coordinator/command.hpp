@@ -18,6 +18,9 @@ struct Settings {
   // A target stays with an application for so long after an operation, so that the operations of one I/O phase are not
   // pulled apart.
   Duration linger;
+  // When the first in the queue has waited for so long, the application that has the target gets no further operation
+  // before it: an I/O phase without end holds nobody up for ever.
+  Duration turn;
   // Who waits is told so again this often.
   Duration keep_alive;
 };

@@ -20,7 +20,9 @@ using std::chrono::seconds;
 
 constexpr Duration lease = seconds{10};
 constexpr Duration linger = milliseconds{100};
-constexpr Settings settings{&policy::fcfs, lease, linger, seconds{1}};
+// Longer than any of these runs: coordinator_test.cpp has the turn.
+constexpr Duration turn = std::chrono::hours{24 * 365 * 100};
+constexpr Settings settings{&policy::fcfs, lease, linger, turn, seconds{1}};
 
 // What an observer of events and commands knows, and what may never be. Written for plainness: every question is a walk
 // through all requests.

@@ -37,9 +37,9 @@ class CoordinatorTest : public ::testing::Test {
     return deadline ? to_ns(*deadline) / 1'000'000 : -1;
   }
 
-  // Lease 10 s, linger 100 ms, reminders each second.
-  Coordinator coordinator{
-      {&policy::fcfs, std::chrono::seconds{10}, std::chrono::milliseconds{100}, std::chrono::seconds{1}}};
+  // Lease 10 s, linger 100 ms, a turn of 3 s, reminders each second.
+  Coordinator coordinator{{&policy::fcfs, std::chrono::seconds{10}, std::chrono::milliseconds{100},
+                           std::chrono::seconds{3}, std::chrono::seconds{1}}};
 };
 
 TEST_F(CoordinatorTest, WelcomesMembersOfOneJobAsOneApplication) {
@@ -123,6 +123,33 @@ TEST_F(CoordinatorTest, KeepsTheTargetBetweenTheOperationsOfAPhase) {
   EXPECT_EQ(tick(199), Lines{});
   EXPECT_EQ(tick(200), Lines{"2 GRANT_IO 1 waited 195"});
   EXPECT_EQ(start(210, 1, 3), Lines{"1 QUEUED_IO 3 position 1 behind app-2"});
+}
+
+TEST_F(CoordinatorTest, APhaseWithoutEndHoldsTheFirstInTheQueueUpForOneTurn) {
+  hello(1, "job-a", "a");
+  hello(2, "job-b", "b");
+  start(0, 1, 1);
+  EXPECT_EQ(start(500, 2, 1), Lines{"2 QUEUED_IO 1 position 1 behind a"});
+  std::uint64_t request = 1;
+  for (std::int64_t ms = 1000; ms < 3500; ms += 100) {
+    EXPECT_EQ(finish(ms, 1, request, false), Lines{}) << "kept at " << ms;
+    ++request;
+    EXPECT_EQ(start(ms + 10, 1, request), Lines{"1 GRANT_IO " + std::to_string(request) + " waited 0"}) << ms;
+  }
+  EXPECT_EQ(finish(3510, 1, request, false), Lines{"2 GRANT_IO 1 waited 3010"}) << "b has waited for 3 s";
+  ++request;
+  EXPECT_EQ(start(3520, 1, request), (Lines{"1 QUEUED_IO " + std::to_string(request) + " position 1 behind b"}));
+  EXPECT_EQ(finish(3600, 2, 1), (Lines{"1 GRANT_IO " + std::to_string(request) + " waited 80"}));
+}
+
+TEST_F(CoordinatorTest, AfterATurnOverlappingOperationsQueueToo) {
+  hello(1, "job-a", "a");
+  hello(2, "job-b", "b");
+  start(0, 1, 1);
+  start(10, 2, 1);
+  EXPECT_EQ(start(3020, 1, 2), Lines{"1 QUEUED_IO 2 position 2 behind a"}) << "operation 1 still runs";
+  EXPECT_EQ(finish(3100, 1, 1, false), Lines{"2 GRANT_IO 1 waited 3090"});
+  EXPECT_EQ(finish(3200, 2, 1), Lines{"1 GRANT_IO 2 waited 180"});
 }
 
 TEST_F(CoordinatorTest, AKeptTargetNeedsNoTickWhileNobodyWaits) {

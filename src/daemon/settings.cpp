@@ -79,6 +79,9 @@ const std::array keys{
     Key{"coordinator", "linger_s", Seconds{&Settings::linger_s, not_negative},
         "seconds for which a target stays with an application after an operation, so that the operations\n"
         "of one I/O phase are not pulled apart; 0: not at all"},
+    Key{"coordinator", "turn_s", Seconds{&Settings::turn_s, not_negative},
+        "seconds that the first in the queue waits at most for an application that does one operation after\n"
+        "another; then it comes before the next of them"},
     Key{"coordinator", "keep_alive_s", Seconds{&Settings::keep_alive_s, positive},
         "seconds after which who waits is told again that it does (less than HOCKET_ANSWER_S of the jobs)"},
 };
@@ -212,7 +215,7 @@ std::string print(const Settings& settings) {
 coordinator::Settings for_coordinator(const Settings& settings) {
   const auto policy = policy::find_policy(settings.policy);
   return {policy ? policy.value() : &policy::fcfs, from_s(settings.lease_s), from_s(settings.linger_s),
-          from_s(settings.keep_alive_s)};
+          from_s(settings.turn_s), from_s(settings.keep_alive_s)};
 }
 
 event::Properties for_trace(const Settings& settings) {

@@ -23,6 +23,7 @@ struct Settings {
   std::string policy = "fcfs";
   double lease_s = 10;
   double linger_s = 0.02;
+  double turn_s = 60;
   double keep_alive_s = 1;
 };
 
