@@ -17,6 +17,7 @@ from hocket.bus import Bus, BusError, NoDaemonError
 pytestmark = pytest.mark.timeout(60)
 HOCKET = (sys.executable, "-m", "hocket.cli")
 LIMIT_S = 40
+REPO = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(autouse=True)
@@ -113,6 +114,33 @@ def test_ls_lists_applications(daemon):
         table = hocket("ls").stdout.splitlines()
     assert table[0].split()[:3] == ["APPLICATION", "STATE", "PROCESSES"]
     assert [line.split()[:2] for line in table[1:]] == [["jacobi-a", "computing"], ["jacobi-b", "io"]]
+
+
+def test_ls_json_follows_its_schema(daemon):
+    schema = json.loads((REPO / "docs/ls.schema.json").read_text())
+    with application(Bus.connect()):
+        told = json.loads(hocket("ls", "--json").stdout)
+    assert len(told["applications"]) == 1
+    assert violations(told, schema) == []
+    told["applications"][0]["state"] = "asleep"
+    told["daemon"]["pid"] = "1"
+    assert len(violations(told, schema)) == 2
+
+
+def violations(value, schema: dict, where: str = "$") -> list[str]:
+    """What the part of JSON Schema that the schema uses says; a key that it does not know is a violation, too."""
+    types = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float)}
+    if not isinstance(value, types[schema["type"]]):
+        return [f"{where} is no {schema['type']}"]
+    if value not in schema.get("enum", [value]):
+        return [f"{where} is {value!r}"]
+    found = [f"{where}.{key} is missing" for key in schema.get("required", []) if key not in value]
+    for key, part in value.items() if isinstance(value, dict) else []:
+        known = schema["properties"].get(key)
+        found += violations(part, known, f"{where}.{key}") if known else [f"{where}.{key} is not documented"]
+    for number, part in enumerate(value if isinstance(value, list) else []):
+        found += violations(part, schema["items"], f"{where}[{number}]")
+    return found
 
 
 def test_events_and_publish(daemon):

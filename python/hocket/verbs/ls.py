@@ -16,7 +16,7 @@ examples:
 
 state: computing, waiting (for a grant), io. period: from the start of one I/O phase to that of the next, mean and
 spread. next: when its next I/O phase is expected. --json gives all fields, times in nanoseconds of the node's
-monotonic clock ("now_ns" of "daemon" is the present).
+monotonic clock ("now_ns" of "daemon" is the present); docs/ls.schema.json documents them.
 """
 HEADING = ("APPLICATION", "STATE", "PROCESSES", "PHASES", "PERIOD", "LAST I/O", "WAITED", "NEXT")
 
@@ -31,7 +31,8 @@ def run(arguments: argparse.Namespace) -> int:
     with Bus.connect() as bus:
         listing = bus.list()
     if arguments.json:
-        print_json({"applications": listing.applications, "daemon": listing.daemon})
+        named = [{"application": one["application"], **one} for one in listing.applications]
+        print_json({"applications": named, "daemon": listing.daemon})
     elif listing.applications:
         now_ns = listing.daemon["now_ns"]
         print(columns(HEADING, [_row(application, now_ns) for application in listing.applications], right=(2, 3)))
