@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -184,8 +185,16 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
+def end_in_order(signum: int, _: object) -> None:
+    """What was started is ended on the way out."""
+    signal.signal(signum, signal.SIG_IGN)
+    raise DemoError(f"ended by {signal.Signals(signum).name}")
+
+
 def main(words: Sequence[str] | None = None) -> int:
     arguments = parse(words)
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, end_in_order)
     try:
         demo = Demo(arguments)
         demo.generate()

@@ -1,4 +1,4 @@
-"""The progress line: rewritten in place on a terminal, a plain line every few seconds elsewhere."""
+"""The progress: lines rewritten in place on a terminal, one plain line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 
 PLAIN_EVERY_S = 3.0
+UP_AND_CLEAR = "\033[F\033[K"
 
 
 class Progress:
@@ -15,6 +16,7 @@ class Progress:
         self._start = start  # of the whole demo, time.monotonic()
         self._terminal = sys.stdout.isatty()
         self._label, self._begun, self._shown = "", start, start
+        self._lines = 0  # that stand on the terminal and will be rewritten
 
     def say(self, text: str) -> None:
         """One line of its own."""
@@ -22,23 +24,31 @@ class Progress:
 
     def begin(self, label: str) -> None:
         """A run begins."""
-        self._label, self._begun, self._shown = label, time.monotonic(), time.monotonic()
+        self._label, self._begun, self._shown, self._lines = label, time.monotonic(), time.monotonic(), 0
 
     def show(self, parts: Sequence[str]) -> None:
-        """How far the run is, as often as the reader can take it."""
+        """How far each application is, as often as the reader can take it."""
         if self._terminal:
-            line = self._line(parts)[: shutil.get_terminal_size().columns - 1]
-            print(f"\r\033[K{line}", end="", flush=True)
+            self._rewrite(parts)
         elif time.monotonic() - self._shown >= PLAIN_EVERY_S:
             self._shown = time.monotonic()
-            print(self._line(parts), flush=True)
+            self.end(parts)
 
     def end(self, parts: Sequence[str]) -> None:
-        """The run's last line, which stays."""
-        print(("\r\033[K" if self._terminal else "") + self._line(parts), flush=True)
+        """The run's last words, which stay."""
+        if self._terminal:
+            self._rewrite(parts)
+        else:
+            print(f"{self._head()} | {' | '.join(parts)}", flush=True)
 
-    def _line(self, parts: Sequence[str]) -> str:
-        return f"[{self._elapsed():3.0f} s] {self._label} {time.monotonic() - self._begun:.1f} s | {' | '.join(parts)}"
+    def _rewrite(self, parts: Sequence[str]) -> None:
+        width = shutil.get_terminal_size().columns - 1
+        lines = [line[:width] for line in (self._head(), *(f"        {part}" for part in parts))]
+        print(UP_AND_CLEAR * self._lines + "\n".join(lines), flush=True)
+        self._lines = len(lines)
+
+    def _head(self) -> str:
+        return f"[{self._elapsed():3.0f} s] {self._label} {time.monotonic() - self._begun:.1f} s"
 
     def _elapsed(self) -> float:
         return time.monotonic() - self._start

@@ -17,6 +17,7 @@ from errors import DemoError
 from mpi_launch import Mpi
 
 RANKS = 2
+END_LIMIT_S = 5
 MAX_CHECKPOINT_BYTES = 250_000_000  # a system of this size still computes its iterations in the time stated below
 
 
@@ -137,10 +138,12 @@ class RunningSolver:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends what is left of it."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        """Ends what is left of it: the launcher is asked first, because it knows its ranks."""
+        for signum in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signum)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(END_LIMIT_S)
 
 
 def _complaint(stderr: str) -> str:

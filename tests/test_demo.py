@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from checks import replay
+from conftest import descendants
 from errors import DemoError
 from hocket.comparison import Run, compare
 from mpi_launch import MPIS, REPO
@@ -155,6 +156,28 @@ def test_it_writes_the_report(demo):
 
 def test_it_leaves_no_checkpoints(demo):
     assert not list((demo.run_dir / "storage").rglob("*.jacobi*"))
+
+
+def test_it_can_be_ended(prefix, tmp_path):
+    """Nothing that it started stays."""
+    command = [sys.executable, REPO / "demo" / "demo.py", "--quick", "--run-dir", tmp_path / "run", "--out", tmp_path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        said = next((line for line in process.stdout if "jacobi-a alone" in line), "nothing of a run")
+        started = descendants(process.pid)
+        process.terminate()
+        _, err = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 1 and err == "demo: ended by SIGTERM\n", said + err
+    assert len(started) >= 3, "two ranks and their launcher"
+    assert not list((tmp_path / "run" / "storage").rglob("*.jacobi*"))
+    left = {pid for pid in started if is_alive(pid)}
+    assert not left, f"processes {left} stayed"
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def one_line(ended: Demo, words: str) -> None:
