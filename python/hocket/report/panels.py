@@ -6,8 +6,10 @@ Times are seconds since the first application of the run began; all panels share
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from hocket.analysis import Analysis, Application
 from hocket.comparison import ALONE, SCHEDULED, UNCOORDINATED, Run
@@ -108,10 +110,12 @@ def _lane(application: Application, analysis: Analysis, length_s: float) -> Lane
     intervals = application.intervals(now)
     shown = coalesce(intervals, shorter_than_ns=int(length_s * 1e9 / PLOT_STEPS))
     queued = [d for d in analysis.decisions if d.application == application.name and d.kind == "queued"]
+    granted = sorted((o.granted_ns, o.bytes) for o in application.operations if o.granted_ns is not None)
     bars = []
     for part in shown:
         start_s, end_s = (part.start_ns - zero) / 1e9, (part.end_ns - zero) / 1e9
-        what = _what(application, part, [d.behind for d in queued if part.start_ns <= d.time_ns < part.end_ns])
+        behind = [d.behind for d in queued if part.start_ns <= d.time_ns < part.end_ns]
+        what = _what(application, part, behind, granted)
         text = f"{application.name} {what}: {part.seconds:.2f} s, from {start_s:.2f} to {end_s:.2f} s"
         bars.append(Bar(part.kind, start_s, end_s, text))
     notes = [f"I/O {application.io_s():.2f} s"]
@@ -123,16 +127,14 @@ def _lane(application: Application, analysis: Analysis, length_s: float) -> Lane
     return Lane(application.name, about, bars, end_s, tuple(notes), application.lost)
 
 
-def _what(application: Application, part: Interval, behind: Sequence[str]) -> str:
+def _what(application: Application, part: Interval, behind: Sequence[str], granted: Sequence[tuple[int, int]]) -> str:
+    """What it did there. `granted`: when its operations began, and their bytes, in rising order."""
     if part.kind == COMPUTING:
         return "computes"
     if part.kind == WAITING:
         return f"waits for {behind[0]}" if behind and behind[0] else "waits for a grant"
-    moved = sum(
-        operation.bytes
-        for operation in application.operations
-        if operation.granted_ns is not None and part.start_ns <= operation.granted_ns < part.end_ns
-    )
+    first, last = (bisect_left(granted, time_ns, key=itemgetter(0)) for time_ns in (part.start_ns, part.end_ns))
+    moved = sum(amount for _, amount in granted[first:last])
     phase = next((p.index + 1 for p in application.phases if p.start_ns <= part.start_ns < p.end_ns), None)
     known = [f"phase {phase}"] if phase else []
     known += [quantity(moved)] if moved else []
