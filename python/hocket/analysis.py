@@ -29,7 +29,8 @@ class Operation:
     target: str = ""
     file: str = ""
     routine: str = ""
-    bytes: int = 0
+    bytes: int = 0  # of all processes; 0 where it was not known before
+    asker_bytes: int = 0  # of the rank that asked
     granted_ns: int | None = None
     finished_ns: int | None = None
     io_ns: int = 0
@@ -264,7 +265,7 @@ class Analysis:
         if operation:
             operation.finished_ns = event.time_ns
             operation.io_ns = event.get("io_ns", 0)
-            operation.bytes = operation.bytes or event.get("bytes", 0)
+            operation.asker_bytes = event.get("bytes", 0)
 
     def _on_lease_expired(self, event: Event) -> None:
         holder = event.get("holder", event.application)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from hocket.analysis import Analysis, Application
+from hocket.analysis import Analysis, Application, Operation
 from hocket.comparison import ALONE, SCHEDULED, UNCOORDINATED, Run
 from hocket.lanes import COMPUTING, IO, WAITING, Interval, coalesce, seconds
 
@@ -110,7 +110,8 @@ def _lane(application: Application, analysis: Analysis, length_s: float) -> Lane
     intervals = application.intervals(now)
     shown = coalesce(intervals, shorter_than_ns=int(length_s * 1e9 / PLOT_STEPS))
     queued = [d for d in analysis.decisions if d.application == application.name and d.kind == "queued"]
-    granted = sorted((o.granted_ns, o.bytes) for o in application.operations if o.granted_ns is not None)
+    granted = [(o.granted_ns, o) for o in application.operations if o.granted_ns is not None]
+    granted.sort(key=itemgetter(0))
     bars = []
     for part in shown:
         start_s, end_s = (part.start_ns - zero) / 1e9, (part.end_ns - zero) / 1e9
@@ -127,17 +128,21 @@ def _lane(application: Application, analysis: Analysis, length_s: float) -> Lane
     return Lane(application.name, about, bars, end_s, tuple(notes), application.lost)
 
 
-def _what(application: Application, part: Interval, behind: Sequence[str], granted: Sequence[tuple[int, int]]) -> str:
-    """What it did there. `granted`: when its operations began, and their bytes, in rising order."""
+def _what(
+    application: Application, part: Interval, behind: Sequence[str], granted: Sequence[tuple[int, Operation]]
+) -> str:
+    """What it did there. `granted`: its operations by their start, in rising order."""
     if part.kind == COMPUTING:
         return "computes"
     if part.kind == WAITING:
         return f"waits for {behind[0]}" if behind and behind[0] else "waits for a grant"
     first, last = (bisect_left(granted, time_ns, key=itemgetter(0)) for time_ns in (part.start_ns, part.end_ns))
-    moved = sum(amount for _, amount in granted[first:last])
+    operations = [operation for _, operation in granted[first:last]]
+    moved, by_asker = (sum(getattr(o, key) for o in operations) for key in ("bytes", "asker_bytes"))
     phase = next((p.index + 1 for p in application.phases if p.start_ns <= part.start_ns < p.end_ns), None)
     known = [f"phase {phase}"] if phase else []
-    known += [quantity(moved)] if moved else []
+    if moved or by_asker:
+        known.append(quantity(moved) if moved else f"{quantity(by_asker)} by the asking rank")
     return doing([application]) + (f" ({', '.join(known)})" if known else "")
 
 
