@@ -100,10 +100,11 @@ Status Leader::catch_signals() {
 }
 
 void Leader::run() {
+  Time now = node_now();
   while (!stopped_) {
-    const bool busy = agent_->run(longest_sleep(node_now()));
-    tick_if_due();
-    const Time now = node_now();
+    const bool busy = agent_->run(longest_sleep(now));
+    now = node_now();
+    tick_if_due(now);
     if (trace_ && trace_->due() && (!busy || *trace_->due() <= now)) trace_->flush();
     if (has_been_idle(now)) {
       spdlog::info("ends: no member for {} s", settings_.exit_when_idle_s);
@@ -113,14 +114,11 @@ void Leader::run() {
   if (trace_) trace_->flush();
 }
 
-void Leader::tick_if_due() {
+void Leader::tick_if_due(Time now) {
   const auto deadline = coordinator_.deadline();
-  if (!deadline) return;
-  const Time now = node_now();
-  if (*deadline <= now) {
-    handle({now, {node_, {}, {}}, event::Tick{}});
-    agent_->flush();
-  }
+  if (!deadline || *deadline > now) return;
+  handle({now, {node_, {}, {}}, event::Tick{}});
+  agent_->flush();
 }
 
 std::optional<Duration> Leader::longest_sleep(Time now) const {

@@ -37,7 +37,7 @@ class Leader {
   void handle(event::Event&& event);
   void answer_list(MemberId to);
   void record(event::Event&& event, const std::vector<coordinator::Command>& commands);
-  void tick_if_due();
+  void tick_if_due(Time now);
   // Until when `run` may sleep; nothing: without end.
   std::optional<Duration> longest_sleep(Time now) const;
   bool has_been_idle(Time now);
