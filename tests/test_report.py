@@ -105,6 +105,14 @@ def test_shows_who_waited_and_when_both_wrote(page):
     assert tips[0].startswith("jacobi-a waits for jacobi-b: 0.29 s, from ")
 
 
+def test_an_application_has_its_place_in_every_run(browser, tmp_path):
+    alone = Run("alone", [DATA / "alone-b.jsonl", DATA / "alone-a.jsonl"], ALONE)
+    report = write_report([alone, Run("together", [DATA / "fcfs.jsonl"])], tmp_path, "x")
+    browser.get(report.html.as_uri())
+    lanes = [lane.get_attribute("data-application") for lane in browser.find_elements(By.CSS_SELECTOR, "g.lane")]
+    assert lanes == ["jacobi-b", "jacobi-a"] * 2
+
+
 def test_table_holds_the_factors(page):
     cells = [cell.text for cell in page.find_elements(By.CSS_SELECTOR, "tbody:nth-of-type(2) td")]
     rows = [cells[at : at + 6] for at in range(0, len(cells), 6)]

@@ -18,7 +18,7 @@ from pathlib import Path
 from hocket.comparison import Row, Run, compare, text_table
 from hocket.errors import HocketError
 from hocket.report.page import page
-from hocket.report.panels import axis_length_s, doing, panel_of
+from hocket.report.panels import axis_length_s, doing, panels_of
 
 __all__ = ["Report", "Row", "Run", "compare", "text_table", "write_report"]
 
@@ -41,7 +41,7 @@ def write_report(runs: Sequence[Run], out_dir: Path | str, title: str, notes: Se
     from hocket.report.png import write_png  # matplotlib takes a second to load: only who draws pays it
 
     length_s = axis_length_s(runs)
-    panels = [panel_of(run, length_s) for run in runs]
+    panels = panels_of(runs, length_s)
     if not any(panel.lanes for panel in panels):
         raise HocketError("no application in " + ", ".join(str(t.path) for run in runs for t in run.traces))
     verb = doing(a for run in runs for analysis in run.analyses for a in analysis.applications)
@@ -50,11 +50,11 @@ def write_report(runs: Sequence[Run], out_dir: Path | str, title: str, notes: Se
     try:
         out.mkdir(parents=True, exist_ok=True)
         report.html.write_text(page(title, notes, runs, compare(runs), panels, length_s), encoding="utf-8")
-        noted = f" ({notes[0]})" if notes else ""  # a picture has no room for more
-        write_png(panels, length_s, title + noted, verb, report.pngs[0])
+        note = notes[0] if notes else ""  # a picture has no room for more
+        write_png(panels, length_s, title, note, verb, report.pngs[0])
         for panel in panels if len(panels) > 1 else []:
             path = out / f"timeline-{re.sub(r'[^a-z0-9]+', '-', panel.label.lower()).strip('-')}.png"
-            write_png([panel], length_s, f"{title}{noted}", verb, path)
+            write_png([panel], length_s, title, note, verb, path)
             report.pngs.append(path)
     except OSError as error:
         raise HocketError(f"cannot write the report to {out}: {error.strerror}; choose another with -o") from error

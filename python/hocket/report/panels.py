@@ -60,11 +60,19 @@ def ticks(length_s: float) -> list[float]:
     return [round(number * step, 9) for number in range(int(length_s / step + 1e-9) + 1)]
 
 
-def panel_of(run: Run, length_s: float) -> Panel:
+def panels_of(runs: Sequence[Run], length_s: float) -> list[Panel]:
+    """A panel for each run; an application has its lane in the same place in all of them."""
+    names = [a.name for run in runs for analysis in run.analyses for a in analysis.applications]
+    places = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    return [_panel(run, length_s, places) for run in runs]
+
+
+def _panel(run: Run, length_s: float, places: dict[str, int]) -> Panel:
     shared = [analysis for analysis in run.analyses if len(analysis.applications) > 1]
     both = [span for analysis in shared for span in _joined(analysis, length_s)]
     both_s = sum(part.seconds for analysis in shared for part in analysis.overlaps()) if shared else None
     lanes = [_lane(a, analysis, length_s) for analysis in run.analyses for a in analysis.applications]
+    lanes.sort(key=lambda lane: places[lane.name])
     return Panel(run.label, _caption(run, both_s), lanes, both, both_s)
 
 

@@ -22,21 +22,26 @@ HEIGHTS = {IO: 0.64, WAITING: 0.32, COMPUTING: 0.05}
 BOTH, SOFT, GRID = "#a8326e", "#5b6168", "#e4e7e9"
 LANE_INCHES = 0.5
 DPI = 160
-HEADING_LETTERS = 120  # in a line of the heading
+TITLE_INCHES, NOTE_INCHES = 0.34, 0.19  # of a line
+NOTE_LETTERS = 150  # in a line
 
 
-def write_png(panels: Sequence[Panel], length_s: float, heading: str, io_verb: str, path: Path) -> None:
-    """All panels below each other, on one time axis."""
+def write_png(panels: Sequence[Panel], length_s: float, title: str, note: str, io_verb: str, path: Path) -> None:
+    """All panels below each other, on one time axis; title and note above them."""
     rows = [len(panel.lanes) + (0.6 if panel.both_s is not None else 0) for panel in panels]
-    height = LANE_INCHES * sum(rows) + 0.55 * len(panels) + 1.35
+    lines = textwrap.wrap(note, NOTE_LETTERS)
+    head = TITLE_INCHES + NOTE_INCHES * len(lines) + 0.08
+    height = LANE_INCHES * sum(rows) + 0.55 * len(panels) + 0.95 + head
     with pyplot.rc_context({"font.size": 10, "font.family": "sans-serif"}):
         figure, axes = pyplot.subplots(
             len(panels), 1, figsize=(11, height), sharex=True, squeeze=False, layout="constrained", height_ratios=rows
         )
+        figure.get_layout_engine().set(rect=(0, 0, 1, 1 - head / height))
         for panel, axis in zip(panels, axes[:, 0], strict=True):
             _draw(panel, axis, length_s)
         axes[-1, 0].set_xlabel("seconds since the first application began", color=SOFT, loc="right")
-        figure.suptitle(textwrap.fill(heading, HEADING_LETTERS), x=0.01, ha="left", fontsize=11, fontweight="bold")
+        figure.text(0.01, 1 - 0.1 / height, title, va="top", fontsize=13, fontweight="bold")
+        figure.text(0.01, 1 - TITLE_INCHES / height, "\n".join(lines), va="top", fontsize=9.5, color=SOFT)
         texts = {IO: io_verb, WAITING: "waits for a grant", COMPUTING: "computes"}
         key = [Patch(color=COLOURS[kind], label=text) for kind, text in texts.items()]
         key.append(Patch(color=BOTH, label="two or more at once"))

@@ -14,7 +14,7 @@ header { margin-bottom: 24px; }
 h1 { font-size: 28px; line-height: 1.2; font-weight: 600; margin: 0 0 6px; letter-spacing: -0.01em; }
 h2 { font-size: 18px; font-weight: 600; margin: 0; }
 p { margin: 0 0 8px; max-width: 76ch; }
-.notes { color: var(--soft); }
+.notes { color: var(--soft); max-width: none; margin: 0 0 2px; font-size: 15px; }
 .finding { font-size: 18px; margin: 18px 0 24px; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; margin: 0 0 10px; }
 caption { text-align: left; font-weight: 600; padding-bottom: 8px; }
@@ -53,6 +53,7 @@ footer p { max-width: none; margin: 0 0 4px; overflow-wrap: anywhere; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   body { padding: 0; max-width: none; font-size: 9.5pt; line-height: 1.35; }
   h1 { font-size: 17pt; }
+  .notes { font-size: 9pt; }
   h2, .finding { font-size: 11.5pt; }
   .finding { margin: 8pt 0 10pt; max-width: none; }
   th, th[scope=rowgroup], .key { font-size: 9.5pt; }
