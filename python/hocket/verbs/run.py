@@ -19,7 +19,7 @@ EXAMPLES = """
 examples:
   hocket run -- mpiexec -n 4 ./solver input.txt
   hocket run --name jacobi-a --policy fcfs -- mpiexec -n 4 ./jacobi
-  hocket run --no-coordinate -- mpirun -n 8 ./app      # watch it, let nobody wait
+  hocket run --policy interfere -- mpirun -n 8 ./app   # watch it, let nobody wait
 
 The ranks get libhocket, whichever MPI the launcher belongs to (MPICH, Intel MPI, Open MPI); a daemon is started
 if none runs. Output and exit code are the program's own; what hocket has to say goes to stderr.
@@ -35,7 +35,7 @@ def add(parsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--coordinate",
         action=argparse.BooleanOptionalAction,
-        help="ask before each collective access (the default), or only watch",
+        help="ask before each collective access (the default), or ask nobody",
     )
     parser.add_argument("--trace", metavar="FILE", help="where the daemon, if it is started now, writes its trace")
     parser.add_argument("--mpi", choices=(mpi.MPICH, mpi.OPENMPI), help="the MPI, where the launcher does not tell")
