@@ -25,6 +25,13 @@ struct Activity {
   Counter calls;
   Counter bytes;
   Counter time;  // ns
+
+  // One call.
+  void add(std::int64_t moved, Duration took) {
+    calls.add(1);
+    bytes.add(moved);
+    time.add(took);
+  }
 };
 
 struct Counters {

@@ -126,12 +126,6 @@ std::int64_t bytes_of(MPI_Count count, MPI_Datatype type) {
   return static_cast<std::int64_t>(count * size);
 }
 
-std::int64_t bytes_in(const MPI_Status& status) {
-  MPI_Count bytes = 0;
-  if (HOCKET_NEXT(PMPI_Get_elements_x)(&status, byte_type(), &bytes) != MPI_SUCCESS) return 0;
-  return std::max<std::int64_t>(0, bytes);  // MPI_UNDEFINED is negative
-}
-
 std::string hint(MPI_Info info, const char* key) {
   if (info == no_info()) return {};
   std::array<char, MPI_MAX_INFO_VAL + 1> value{};

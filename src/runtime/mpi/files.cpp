@@ -28,7 +28,7 @@ Tables& tables() {
 Opening::Opening(MPI_Comm comm, const char* name) {
   file_.agreement = mpi::no_comm();
   Process& process = Process::get();
-  if (!process.coordinates() || comm == mpi::no_comm()) return;
+  if (!Process::coordinates() || comm == mpi::no_comm()) return;
   watched_ = true;
   file_.name = name ? name : "";
   const int size = mpi::size_of(comm);
@@ -68,7 +68,7 @@ void file_closed(File* file) {
 }
 
 std::shared_ptr<File> find_file(MPI_File file) {
-  if (!Process::get().coordinates()) return nullptr;
+  if (!Process::coordinates()) return nullptr;
   const std::lock_guard lock(tables().mutex);
   const auto found = tables().files.find(file);
   return found == tables().files.end() ? nullptr : found->second;

@@ -5,11 +5,6 @@
 namespace hocket::runtime {
 namespace {
 
-Activity& activity(Direction direction) {
-  Counters& counters = Process::get().counters;
-  return direction == Direction::read ? counters.read : counters.write;
-}
-
 // The control point and the phase after an access that took `io` in all.
 void leave_access(Direction direction, const Begun& begun, const std::string& target, Duration io, std::int64_t bytes) {
   Process& process = Process::get();
@@ -25,14 +20,6 @@ const std::string& target_of(const File* file) {
 }
 
 }  // namespace
-
-void communicated(Time start, Time end, std::int64_t bytes) noexcept {
-  Process& process = Process::get();
-  process.counters.comm.calls.add(1);
-  process.counters.comm.bytes.add(bytes);
-  process.counters.comm.time.add(end - start);
-  process.at(end);
-}
 
 Begun begin_access(Time start) noexcept {
   Begun begun;
@@ -50,17 +37,14 @@ Begun begin_collective(const File* file, const char* routine, Time start, bool a
   if (asks) begun.request = process.ask({{}, file->target, file->name, routine, 0});
   if (agree && file->agreement != mpi::no_comm()) mpi::agree(file->agreement, begun.request ? 1 : 0);
   begun.wait = node_now() - start;
-  process.counters.wait_time.add(begun.wait);
+  hot.counters.wait_time.add(begun.wait);
   return begun;
 }
 
 void end_access(Direction direction, const Begun& begun, const File* file, Duration io,
                 const MPI_Status* status) noexcept {
   const std::int64_t bytes = status ? mpi::bytes_in(*status) : 0;
-  Activity& sums = activity(direction);
-  sums.calls.add(1);
-  sums.bytes.add(bytes);
-  sums.time.add(io);
+  activity(direction).add(bytes, io);
   leave_access(direction, begun, target_of(file), io, bytes);
 }
 
@@ -74,19 +58,13 @@ void split_began(Direction direction, const Begun& begun, File* file, Duration i
 
 void split_ended(Direction direction, File* file, Duration io, const MPI_Status* status) noexcept {
   const std::int64_t bytes = status ? mpi::bytes_in(*status) : 0;
-  Activity& sums = activity(direction);
-  sums.calls.add(1);
-  sums.bytes.add(bytes);
-  sums.time.add(io);
+  activity(direction).add(bytes, io);
   if (file) leave_access(direction, std::exchange(file->split, {}), file->target, file->split_io + io, bytes);
 }
 
 void access_started(Direction direction, const Begun& begun, const File* file, Duration io, std::int64_t bytes,
                     const MPI_Request* request) noexcept {
-  Activity& sums = activity(direction);
-  sums.calls.add(1);
-  sums.bytes.add(bytes);
-  sums.time.add(io);
+  activity(direction).add(bytes, io);
   if (request && *request != mpi::no_request())
     started(*request, {direction, begun, io, bytes, target_of(file)});
   else

@@ -30,7 +30,7 @@ class Depth {
   Depth& operator=(const Depth&) = delete;
 
   // Whether the call is one that the program made, of a process that we watch.
-  bool watched() const { return depth_ == 1 && Process::get().active(); }
+  bool watched() const { return depth_ == 1 && Process::active(); }
 
  private:
   static inline constinit thread_local int depth_ = 0;
@@ -47,8 +47,16 @@ class FilledStatus {
   MPI_Status* status_;
 };
 
+inline Activity& activity(Direction direction) {
+  return direction == Direction::read ? hot.counters.read : hot.counters.write;
+}
+
+inline void communicated(Time start, Time end, std::int64_t bytes) {
+  hot.counters.comm.add(bytes, end - start);
+  Process::at(end);
+}
+
 // The parts of the hooks that do not depend on the call.
-void communicated(Time start, Time end, std::int64_t bytes) noexcept;
 
 // An access begins: as part of an I/O phase, and with the control point where it is collective and its file has one.
 // `agree`: all ranks of the file learn the decision before it returns.
@@ -87,7 +95,7 @@ template <class Call>
 int watch_init(Call call) {
   const Depth depth;
   const int rc = call();
-  if (rc == MPI_SUCCESS && !Process::get().active()) Process::get().initialised();
+  if (rc == MPI_SUCCESS && !Process::active()) Process::get().initialised();
   return rc;
 }
 
@@ -131,30 +139,45 @@ int watch_completion(Call call, int count, const MPI_Request* requests) {
   return rc;
 }
 
+// A blocking access where nothing is coordinated: counted, and as little else as can be.
 template <class Call>
-int watch_independent(Direction direction, Call call, MPI_File file, MPI_Status* status) {
-  const Depth depth;
-  if (!depth.watched()) return call(status);
-  const std::shared_ptr<File> record = find_file(file);
+int count_access(Direction direction, Call call, MPI_Status* status) {
   FilledStatus filled(status);
   const Time start = node_now();
-  const Begun begun = begin_access(start);
+  const int rc = call(filled.get());
+  const Duration io = node_now() - start;
+  activity(direction).add(rc == MPI_SUCCESS ? mpi::bytes_in(*filled.get()) : 0, io);
+  return rc;
+}
+
+// A blocking access where something may be coordinated; `routine`: nullptr for an independent one. Out of line, so that
+// what is always run stays small: after a large copy the cost of a wrapper is that of its cold cache lines.
+template <class Call>
+[[gnu::noinline]] int pass_access(Direction direction, const char* routine, Call call, MPI_File file,
+                                  MPI_Status* status) {
+  const std::shared_ptr<File> record = find_file(file);
+  FilledStatus filled(status);
+  const Begun begun = routine ? begin_collective(record.get(), routine, node_now(), true) : begin_access(node_now());
+  const Time start = node_now();
   const int rc = call(filled.get());
   end_access(direction, begun, record.get(), node_now() - start, rc == MPI_SUCCESS ? filled.get() : nullptr);
   return rc;
 }
 
 template <class Call>
+int watch_independent(Direction direction, Call call, MPI_File file, MPI_Status* status) {
+  const Depth depth;
+  if (!depth.watched()) return call(status);
+  if (!Process::coordinates()) return count_access(direction, call, status);
+  return pass_access(direction, nullptr, call, file, status);
+}
+
+template <class Call>
 int watch_collective(Direction direction, const char* routine, Call call, MPI_File file, MPI_Status* status) {
   const Depth depth;
   if (!depth.watched()) return call(status);
-  const std::shared_ptr<File> record = find_file(file);
-  FilledStatus filled(status);
-  const Begun begun = begin_collective(record.get(), routine, node_now(), true);
-  const Time start = node_now();
-  const int rc = call(filled.get());
-  end_access(direction, begun, record.get(), node_now() - start, rc == MPI_SUCCESS ? filled.get() : nullptr);
-  return rc;
+  if (!Process::coordinates()) return count_access(direction, call, status);
+  return pass_access(direction, routine, call, file, status);
 }
 
 // MPI_File_sync has no status, and moves no bytes that are not counted already: the empty status that is filled by

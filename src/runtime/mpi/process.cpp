@@ -41,10 +41,11 @@ void Process::initialised() noexcept {
   // The child of a fork() has neither our thread nor a right to our connection.
   pthread_atfork(nullptr, nullptr, [] {
     Process& process = get();
-    process.active_ = false;
+    hot.active = false;
     if (Reporter* reporter = process.reporter_) reporter->member.abandon();
   });
-  active_ = true;
+  hot.coordinates = settings_.coordinates();
+  hot.active = true;
   if (rank_ != 0) return;
   for (std::size_t begin = 0, end; (end = wrong_settings_.find('\n', begin)) != std::string::npos; begin = end + 1)
     if (!spawned_) warn(wrong_settings_.substr(begin, end - begin));
@@ -85,12 +86,15 @@ void Process::warn(std::string_view text) {
   if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // there is nobody left to tell
 }
 
-Sums Process::sums() const { return {counters.io(), counters.comm.time.duration(), counters.wait_time.duration()}; }
+Sums Process::sums() {
+  const Counters& counters = hot.counters;
+  return {counters.io(), counters.comm.time.duration(), counters.wait_time.duration()};
+}
 
 // The lock of the phases is held.
 void Process::report(Reporter& reporter, const std::optional<event::IoPhase>& over) {
   const Time deadline = reporter.phases.deadline();
-  phase_deadline_ = deadline == Time::max() ? never : to_ns(deadline);
+  hot.phase_deadline = deadline == Time::max() ? Hot::never : to_ns(deadline);
   if (over) reporter.member.report(*over);
 }
 
@@ -117,7 +121,7 @@ void Process::operation_ends(const Operation& operation) noexcept {
 }
 
 void Process::file_touched(Time end, Duration io) noexcept {
-  counters.file_time.add(io);
+  hot.counters.file_time.add(io);
   Reporter* reporter = reporter_;
   if (!reporter) return;
   const std::lock_guard lock(reporter->mutex);
@@ -146,6 +150,7 @@ void Process::finalising() noexcept {
     files_closed();
     const Duration lived = node_now() - started_;
     const Sums own = sums();
+    const Counters& counters = hot.counters;
     const Duration cpu = std::max(Duration{}, lived - own.io - own.comm - own.wait);
     std::array<std::int64_t, 9> all = {cpu.count(),
                                        own.comm.count(),
@@ -164,7 +169,7 @@ void Process::finalising() noexcept {
     // A further member has nothing to add to what rank 0 says of all.
     if (Reporter* reporter = reporter_) reporter->member.leave(bye);
   }
-  active_ = false;
+  hot.active = false;
 }
 
 }  // namespace hocket::runtime

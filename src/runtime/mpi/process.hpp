@@ -20,6 +20,16 @@
 
 namespace hocket::runtime {
 
+// What every wrapped call touches, together: after a large copy these cache lines are cold, and each costs.
+struct alignas(64) Hot {
+  static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+  std::atomic<bool> active = false;                  // Process::active()
+  std::atomic<bool> coordinates = false;             // whether collective accesses are control points
+  std::atomic<std::int64_t> phase_deadline = never;  // ns: from when on an I/O phase is over
+  Counters counters;
+};
+inline constinit Hot hot;
+
 class Process {
  public:
   // Made by the first use, never destroyed: other libraries' destructors may still call MPI.
@@ -28,20 +38,18 @@ class Process {
   // After MPI_Init of this process, and before its MPI_Finalize (collective over its world).
   void initialised() noexcept;
   void finalising() noexcept;
-  bool active() const { return active_.load(std::memory_order_relaxed); }
+  static bool active() { return hot.active.load(std::memory_order_relaxed); }
 
-  // Whether collective accesses are control points.
-  bool coordinates() const { return settings_.coordinates(); }
+  // Whether collective accesses are control points. Where not, there are counters and nothing else.
+  static bool coordinates() { return hot.coordinates.load(std::memory_order_relaxed); }
   int world_size() const { return size_; }
   bool is_spawned() const { return spawned_; }
   bool reports() const { return reporter_.load() != nullptr; }
 
-  Counters counters;
-
   // Called with each time that is read anyway: reports the I/O phase that is over by then.
-  void at(Time now) noexcept {
-    if (to_ns(now) > phase_deadline_.load(std::memory_order_relaxed)) [[unlikely]]
-      report_due(now);
+  static void at(Time now) noexcept {
+    if (to_ns(now) > hot.phase_deadline.load(std::memory_order_relaxed)) [[unlikely]]
+      get().report_due(now);
   }
 
   // An I/O operation of this process begins: where this process reports phases (rank 0, and who `asks`), it becomes
@@ -72,10 +80,9 @@ class Process {
   void warn(std::string_view text);
   void report_due(Time now);
   void report(Reporter& reporter, const std::optional<event::IoPhase>& over);
-  Sums sums() const;
+  static Sums sums();
   event::Hello hello() const;
 
-  std::atomic<bool> active_ = false;
   std::string wrong_settings_;  // complaints, one a line, said once it is known which rank this is
   Settings settings_;           // reading it fills the complaints
   int rank_ = 0;
@@ -87,8 +94,6 @@ class Process {
   std::mutex becoming_;
   std::unique_ptr<Reporter> owned_;
   std::atomic<Reporter*> reporter_ = nullptr;  // in ranks that have a connection
-  static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
-  std::atomic<std::int64_t> phase_deadline_ = never;
 };
 
 }  // namespace hocket::runtime

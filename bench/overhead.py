@@ -1,0 +1,98 @@
+"""`./dev bench overhead`: what libhocket adds to an MPI call where nothing is coordinated, at 2 ranks.
+
+The program overhead.c makes each call with and without libhocket in turn, in one run; here are the statistics: medians,
+the median of the paired differences, and its 95 % confidence interval (of order statistics: no assumption about the
+distribution). For the write of 1 MiB, whose own time varies by far more than the bound, `difference_us` is what the
+wrapper itself takes, measured around each of the very same writes; `paired_us` is the plain paired difference, with the
+interval that shows how little it says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+REPO = Path(__file__).resolve().parent.parent
+BOUND_US = 0.3
+LIMIT_S = 300
+
+
+def interval(values: list[float]) -> tuple[float, float]:
+    """95 % confidence interval of the median."""
+    ordered = sorted(values)
+    half = 0.98 * len(ordered) ** 0.5
+    return ordered[max(0, int(len(ordered) / 2 - half))], ordered[min(len(ordered) - 1, int(len(ordered) / 2 + half))]
+
+
+def command(mpi: str, build: Path, prefix: Path, arguments: list[str]) -> tuple[list[str], dict[str, str]]:
+    """What starts two ranks of the program behind libhocket, the probe behind that."""
+    mpiexec = Path(sys.prefix) / ("bin/mpiexec" if mpi == "mpich" else "openmpi/bin/mpiexec")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("HOCKET_")}
+    environment |= {f"{kind}_ALLOW_RUN_AS_ROOT{end}": "1" for kind in ("OMPI", "PRTE") for end in ("", "_CONFIRM")}
+    # Two ranks have a core each: MPICH need not yield to others between two looks at its queues.
+    environment["MPIR_CVAR_ENABLE_HEAVY_YIELD"] = "0"
+    preload = f"LD_PRELOAD={prefix}/lib/hocket/libhocket-{mpi}.so:{build}/liboverhead_probe-{mpi}.so"
+    return [str(mpiexec), "-n", "2", "env", preload, str(build / f"overhead-{mpi}"), *arguments], environment
+
+
+def measure(mpi: str, build: Path, prefix: Path, *arguments: str) -> list[list[float]]:
+    """The columns that the program prints, in µs."""
+    words, environment = command(mpi, build, prefix, list(arguments))
+    run = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, timeout=LIMIT_S)
+    if run.returncode != 0:
+        raise SystemExit(f"bench: overhead of {mpi}: '{' '.join(words)}' ended with exit code {run.returncode}")
+    rows = [[float(word) / 1000 for word in line.split()] for line in run.stdout.splitlines()]
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def result(case: str, value: list[float], reference: list[float], difference: list[float], **others: object) -> dict:
+    """One line of the benchmark. `difference`: of each pair."""
+    low, high = interval(difference)
+    return {
+        "bench": "overhead",
+        "case": case,
+        "value": round(median(value), 4),
+        "unit": "us",
+        "reference": round(median(reference), 4),
+        "ratio": round(median(value) / median(reference), 4),
+        "difference_us": round(median(difference), 4),
+        "interval_us": [round(low, 4), round(high, 4)],
+        "pairs": len(difference),
+        "bound": BOUND_US,
+        "ok": median(difference) <= BOUND_US,
+    } | others
+
+
+def differences(one: list[float], other: list[float]) -> list[float]:
+    return [a - b for a, b in zip(one, other, strict=True)]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--build", type=Path, default=REPO / "build" / "release" / "bench", help="where overhead-* are")
+    arguments = parser.parse_args()
+    prefix = Path(os.environ.get("HOCKET_PREFIX", sys.prefix))
+    results = []
+    for mpi in ("mpich", "openmpi"):
+        build = arguments.build.resolve()
+        with_, without = measure(mpi, build, prefix, "allreduce")
+        results.append(result(f"allreduce-8B {mpi}", with_, without, differences(with_, without)))
+        print(json.dumps(results[-1]), flush=True)
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+            probe = str(build / f"liboverhead_probe-{mpi}.so")
+            with_, without, added, base = measure(mpi, build, prefix, "write", f"{directory}/file", probe)
+        paired = differences(with_, without)
+        plain = {"paired_us": round(median(paired), 2), "paired_interval_us": [round(x, 2) for x in interval(paired)]}
+        results.append(result(f"write-at-all-1MiB {mpi}", with_, without, differences(added, base), **plain))
+        print(json.dumps(results[-1]), flush=True)
+    return 0 if all(r["ok"] for r in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
