@@ -70,7 +70,7 @@ def body(routine: Routine, kind: list[str], symbol: str) -> str:
     with_status = re.sub(r"\bstatus\b", "filled", plain).replace("[&]", "[&](MPI_Status* filled)" if status else "[&](auto)")
     status_argument = "status" if status else "nullptr"
     match kind:
-        case ["init" | "finalize" as what]:
+        case ["init" | "finalize" | "abort" as what]:
             return f"watch_{what}({plain})"
         case ["file"]:
             return f"watch_file({plain})"
