@@ -29,8 +29,9 @@ struct Grant {
 using Decision = std::vector<Grant>;
 
 // Asked whenever something changed about a target for which somebody waits; `event` is what changed it. The coordinator
-// takes care of what is the same for all policies: an application that holds the target goes on without a question until
-// its turn is over; leases and the time for which a target is kept are over when a holder is no longer in the view.
+// takes care of what is the same for all policies: an application that holds the target goes on without a question
+// until its turn is over; leases and the time for which a target is kept are over when a holder is no longer in the
+// view.
 using Decide = Decision (*)(const View& view, const event::Event& event);
 
 struct Policy {
