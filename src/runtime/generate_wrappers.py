@@ -67,7 +67,9 @@ def body(routine: Routine, kind: list[str], symbol: str) -> str:
     name = f'"{routine.name}"'
     status = routine.of_type("MPI_Status*")
     # A data access gets a status of ours where the caller ignores his: its bytes are counted from it.
-    with_status = re.sub(r"\bstatus\b", "filled", plain).replace("[&]", "[&](MPI_Status* filled)" if status else "[&](auto)")
+    with_status = re.sub(r"\bstatus\b", "filled", plain).replace(
+        "[&]", "[&](MPI_Status* filled)" if status else "[&](auto)"
+    )
     status_argument = "status" if status else "nullptr"
     match kind:
         case ["init" | "finalize" | "abort" as what]:
