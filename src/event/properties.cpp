@@ -1,5 +1,6 @@
 #include "event/properties.hpp"
 
+#include "base/utf8.hpp"
 #include "event/fields.hpp"
 
 namespace hocket::event {
@@ -42,7 +43,7 @@ Status check(const User& user) {
   constexpr std::size_t longest_type = 128;
   if (user.type.empty()) return Error{"an event needs a type name; give it one that hocket does not use itself"};
   if (user.type.size() > longest_type) {
-    return Error{"the type name '" + user.type.substr(0, 32) + "…' is longer than 128 bytes; shorten it"};
+    return Error{"the type name '" + to_utf8(user.type.substr(0, 32)) + "…' is longer than 128 bytes; shorten it"};
   }
   if (make_body(user.type)) {
     return Error{"the type name '" + user.type + "' is one of hocket's own; choose another"};

@@ -2,30 +2,12 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/utf8.hpp"
 #include "event/fields.hpp"
 #include "trace/line.hpp"
 
 namespace hocket::trace {
 namespace {
-
-// The length of the UTF-8 sequence at the start of `text`; 0: it is none.
-std::size_t sequence_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xc2 && first < 0xe0 ? 2
-                             : (first & 0xf0) == 0xe0      ? 3
-                             : (first & 0xf8) == 0xf0      ? 4
-                                                           : 0;
-  if (length == 0 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // Encodings longer than need be, surrogates, and what lies beyond the last code point.
-  const bool wrong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) >= 0xa0) ||
-                     (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) >= 0x90) || first > 0xf4;
-  return wrong ? 0 : length;
-}
 
 void append_escaped(char c, std::string& out) {
   constexpr std::string_view digits = "0123456789abcdef";
@@ -76,7 +58,7 @@ void append_field(std::string_view key, const auto& value, std::string& out) {
 void append_json(std::string_view text, std::string& out) {
   out += '"';
   while (!text.empty()) {
-    const std::size_t length = sequence_length(text);
+    const std::size_t length = utf8_length(text);
     const char c = text.front();
     if (length == 0) {
       out += "\xef\xbf\xbd";

@@ -109,8 +109,8 @@ Result<Record> parse_line(std::string_view line) {
   record.event.body = body_of(type);
   std::visit([&](auto& body) { fields(body, [&](const char* key, auto& field) { taker.take(key, field); }); },
              record.event.body);
-  if (taker.wrong() != nullptr)
-    return Error{"'" + std::string{taker.wrong()} + "' of " + type + " is of the wrong type"};
+  if (const char* wrong = taker.wrong())
+    return Error{std::string{"'"} + wrong + "' of " + type + " is of the wrong type"};
   return record;
 }
 

@@ -1,3 +1,4 @@
+#include "base/utf8.hpp"
 #include "event/fields.hpp"
 #include "event/properties.hpp"
 #include "wire/frame.hpp"
@@ -9,12 +10,12 @@ namespace {
 // As much of a text from outside as belongs into a message.
 std::string shown(std::string_view text) {
   constexpr std::size_t enough = 40;
-  return "'" + std::string{text.substr(0, enough)} + (text.size() > enough ? "…'" : "'");
+  return "'" + to_utf8(text.substr(0, enough)) + (text.size() > enough ? "…'" : "'");
 }
 
 bool assign(std::string& to, const Scalar& from) {
   const auto* text = std::get_if<std::string_view>(&from);
-  if (text != nullptr) to = *text;
+  if (text != nullptr) to = to_utf8(*text);
   return text != nullptr;
 }
 
@@ -69,7 +70,7 @@ bool assign(Id<Tag>& to, const Scalar& from) {
 
 bool assign(event::Value& to, const Scalar& from) {
   if (const auto* text = std::get_if<std::string_view>(&from)) {
-    to = std::string{*text};
+    to = to_utf8(*text);
   } else if (const auto* integer = std::get_if<std::int64_t>(&from)) {
     to = *integer;
   } else if (const auto* real = std::get_if<double>(&from)) {
@@ -139,7 +140,7 @@ class Decoder {
   void take_user(const std::string& type, event::User& user) {
     user.type = type;
     for (const Entry& entry : *payload_.properties) {
-      auto& [key, value] = user.properties.emplace_back(entry.key, std::int64_t{0});
+      auto& [key, value] = user.properties.emplace_back(to_utf8(entry.key), std::int64_t{0});
       if (assign(value, entry.value)) continue;
       wrong_ = "property " + shown(key) + " of " + shown(type) + " is neither integer, number, boolean nor text";
     }

@@ -29,7 +29,8 @@ struct Message {
   std::int64_t subscription = 0;  // 0: not sent because of a subscription
 };
 
-// The event in one payload. Unknown keys are ignored, missing ones keep their defaults. Errors say what was wrong with
+// The event in one payload. Unknown keys are ignored, missing ones keep their defaults; texts become valid UTF-8
+// (base/utf8.hpp). Errors say what was wrong with
 // which field; the sender is then not one of ours, or broken, and its connection should be closed.
 Result<Message> decode(std::string_view payload);
 

@@ -143,6 +143,29 @@ TEST(Frame, OfAnEventThatIsTooLongIsRefusedBeforeItIsSent) {
   EXPECT_EQ(bytes, "kept");
 }
 
+// What the coordinator decides on must be what the trace can hold, and tools in other languages can read.
+TEST(Frame, GivesTextsThatAreUtf8) {
+  const auto texts = [](const char* target) {
+    const auto message = decode(Map{}.add("v", 1).add("type", "START_IO").add("target", std::string{target}).bytes());
+    return std::get<event::StartIo>(message.value().event.body).target;
+  };
+  EXPECT_EQ(texts("/scratch/gr\xc3\xb6\xc3\x9f"
+                  "e"),
+            "/scratch/gr\xc3\xb6\xc3\x9f"
+            "e");
+  EXPECT_EQ(texts("/scratch/gr\xf6\xdf"
+                  "e"),
+            "/scratch/gr\\xf6\\xdf"
+            "e");
+  EXPECT_NE(texts("\xff"), texts("\xfe"));
+  EXPECT_EQ(texts("\xed\xa0\x80 \xc0\x80 \xf5"), "\\xed\\xa0\\x80 \\xc0\\x80 \\xf5");
+
+  const auto user = decode(Map{}.add("v", 1).add("type", "N\xff").add("properties", Texts{{"\xfe", "\xfd"}}).bytes());
+  const auto& body = std::get<event::User>(user.value().event.body);
+  EXPECT_EQ(body.type, "N\\xff");
+  EXPECT_EQ(body.properties, (event::Properties{{"\\xfe", std::string{"\\xfd"}}}));
+}
+
 // Random bytes, cut frames and frames with some bytes changed: nothing but an answer may come back. Sanitizers see the
 // rest.
 TEST(FrameFuzz, NeverDoesMoreThanRefuse) {

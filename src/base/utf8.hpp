@@ -1,0 +1,48 @@
+// Texts from outside are made valid UTF-8 where they come in: file names may hold any bytes, JSON and MessagePack may
+// not, and what the coordinator decides on must be what the trace says.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace hocket {
+
+// The length of the UTF-8 sequence at the start of `text`, which is not empty; 0: it is none.
+constexpr std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xc2 && first < 0xe0 ? 2
+                             : (first & 0xf0) == 0xe0      ? 3
+                             : (first & 0xf8) == 0xf0      ? 4
+                                                           : 0;
+  if (length == 0 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  // Encodings longer than need be, surrogates, and what lies beyond the last code point.
+  const bool wrong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) >= 0xa0) ||
+                     (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) >= 0x90) || first > 0xf4;
+  return wrong ? 0 : length;
+}
+
+// The text, with each byte that belongs to no sequence written out as \xNN: what differed there still differs.
+inline std::string to_utf8(std::string_view text) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0) {
+      const auto byte = static_cast<unsigned char>(text.front());
+      out += {'\\', 'x', digits[byte >> 4U], digits[byte & 0xfU]};
+    } else {
+      out += text.substr(0, length);
+    }
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return out;
+}
+
+}  // namespace hocket
