@@ -2,6 +2,7 @@
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <cerrno>
 
 #include "base/clock.hpp"
+#include "event/fields.hpp"
 
 namespace hocket::bus {
 namespace {
@@ -16,6 +18,9 @@ namespace {
 // Keys of epoll events: 0 is the listener, a member its number, a watched descriptor this and its index.
 constexpr std::uint64_t listener_key = 0;
 constexpr std::uint64_t watched_key = std::uint64_t{1} << 63U;
+
+// How long new members wait at most where no descriptor was left for them and one is free again.
+constexpr Duration accept_pause = std::chrono::milliseconds{100};
 
 // What a member may say. Everything else is said by agents and leaders; who sends it is mistaken or lies.
 template <class E>
@@ -25,8 +30,52 @@ constexpr bool is_for_members =
     std::is_same_v<E, event::SetPolicy> || std::is_same_v<E, event::Subscribe> ||
     std::is_same_v<E, event::Unsubscribe> || std::is_same_v<E, event::List> || std::is_same_v<E, event::User>;
 
-bool may_say(const event::Body& body) {
-  return std::visit([](const auto& e) { return is_for_members<std::decay_t<decltype(e)>>; }, body);
+// Of one text of a member's event, so that every answer and listing that repeats such texts fits into a frame.
+constexpr std::size_t longest_text_bytes = 8192;
+
+// The key of a text that is longer; nullptr where none is.
+const char* too_long_text(const event::Body& body) {
+  const char* too_long = nullptr;
+  const auto look = [&too_long](const char* key, const auto& value) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>) {
+      if (value.size() > longest_text_bytes) too_long = key;
+    }
+  };
+  std::visit([&look](const auto& e) { fields(e, look); }, body);
+  return too_long;
+}
+
+// Why a member may not send it; "" where it may.
+std::string what_is_wrong(const event::Body& body) {
+  const bool allowed = std::visit([](const auto& e) { return is_for_members<std::decay_t<decltype(e)>>; }, body);
+  if (!allowed) return "a member may not send " + std::string{type_name(body)};
+  const char* text = too_long_text(body);
+  if (text == nullptr) return {};
+  return "'" + std::string{text} + "' of " + std::string{type_name(body)} + " is too long: a text has at most " +
+         std::to_string(longest_text_bytes) + " bytes";
+}
+
+// Nothing where there is no such file.
+std::optional<std::pair<dev_t, ino_t>> file_at(const std::string& path) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0) return std::nullopt;
+  return std::pair{status.st_dev, status.st_ino};
+}
+
+// Like epoll_wait, which knows only whole milliseconds: then a little late, never early.
+int wait_for(const Fd& epoll, std::array<epoll_event, 64>& ready, std::optional<Duration> timeout) {
+  timespec limit{};
+  if (timeout) {
+    const auto ns = std::max(timeout->count(), Duration::rep{0});
+    limit = {ns / 1'000'000'000, ns % 1'000'000'000};
+  }
+  const auto size = static_cast<int>(ready.size());
+  const int count = epoll_pwait2(epoll.get(), ready.data(), size, timeout ? &limit : nullptr, nullptr);
+  // Kernels before 5.11 do not have it, and some containers do not let it pass.
+  if (count >= 0 || (errno != ENOSYS && errno != EPERM)) return count;
+  constexpr std::int64_t a_day_ms = 86'400'000;
+  const auto ms = std::min(limit.tv_sec * 1000 + (limit.tv_nsec + 999'999) / 1'000'000, a_day_ms);
+  return epoll_wait(epoll.get(), ready.data(), size, timeout ? static_cast<int>(ms) : -1);
 }
 
 }  // namespace
@@ -38,8 +87,10 @@ Result<std::unique_ptr<Agent>> Agent::listen(std::string socket, std::string nod
 }
 
 Agent::~Agent() {
-  if (listener_) unlink(path_.c_str());
+  if (listener_ && is_reachable()) unlink(path_.c_str());
 }
+
+bool Agent::is_reachable() const { return file_at(path_) == socket_file_; }
 
 Status Agent::open() {
   epoll_ = Fd{epoll_create1(EPOLL_CLOEXEC)};
@@ -47,6 +98,7 @@ Status Agent::open() {
   auto listener = listen_at(path_);
   if (!listener) return listener.error();
   listener_ = std::move(listener).value();
+  socket_file_ = file_at(path_).value_or(socket_file_);
   return add_to_epoll(listener_.get(), listener_key);
 }
 
@@ -69,14 +121,10 @@ Connection* Agent::find(std::uint64_t member) {
 }
 
 bool Agent::run(std::optional<Duration> timeout) {
-  bury();
+  if (bury()) return true;
+  if (accept_again_) timeout = std::min(timeout.value_or(accept_pause), accept_pause);
   std::array<epoll_event, 64> ready{};
-  timespec limit{};
-  if (timeout) {
-    const auto ns = std::max(timeout->count(), Duration::rep{0});
-    limit = {ns / 1'000'000'000, ns % 1'000'000'000};
-  }
-  const int count = epoll_pwait2(epoll_.get(), ready.data(), ready.size(), timeout ? &limit : nullptr, nullptr);
+  const int count = wait_for(epoll_, ready, timeout);
   for (int i = 0; i < count; ++i) {
     const epoll_event& e = ready[static_cast<std::size_t>(i)];
     const std::uint64_t key = e.data.u64;
@@ -91,6 +139,7 @@ bool Agent::run(std::optional<Duration> timeout) {
     flush();
   }
   bury();
+  if (accept_again_ && *accept_again_ <= node_now()) listen_again();
   return count > 0;
 }
 
@@ -98,11 +147,8 @@ void Agent::accept_members() {
   while (true) {
     Fd socket{accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
     if (!socket) {
-      // Left in epoll, the listener would wake us without end.
-      accepts_ = errno != EMFILE && errno != ENFILE;
-      if (accepts_) return;
-      warn_("no descriptor is left for another member: " + error_text(errno) + "; raise the limit of open files");
-      epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+      if (errno == EMFILE || errno == ENFILE) return pause_accepting(errno);
+      said_full_ = false;
       return;
     }
     const auto user = peer_of(socket);
@@ -118,6 +164,20 @@ void Agent::accept_members() {
     }
     connections_[member.value] = std::make_unique<Connection>(member, std::move(socket));
   }
+}
+
+// Left in epoll, the listener would wake us without end.
+void Agent::pause_accepting(int error) {
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+  accept_again_ = node_now() + accept_pause;
+  if (said_full_) return;
+  said_full_ = true;
+  warn_("no descriptor is left for another member: " + error_text(error) + "; raise the limit of open files");
+}
+
+void Agent::listen_again() {
+  accept_again_.reset();
+  if (!add_to_epoll(listener_.get(), listener_key)) accept_again_ = node_now() + accept_pause;
 }
 
 void Agent::take_in(Connection& connection) {
@@ -139,15 +199,14 @@ void Agent::take_in(Connection& connection) {
 }
 
 void Agent::handle(Connection& connection, event::Event event) {
+  if (const std::string wrong = what_is_wrong(event.body); !wrong.empty()) {
+    warn_("member " + std::to_string(connection.member().value) + ": " + wrong);
+    return send(connection.member(), event::Refused{wrong});
+  }
   if (const auto* subscribe = std::get_if<event::Subscribe>(&event.body)) return on_subscribe(connection, *subscribe);
   if (const auto* unsubscribe = std::get_if<event::Unsubscribe>(&event.body)) {
     connection.unsubscribe(unsubscribe->subscription);
     return update_subscribers(connection);
-  }
-  if (!may_say(event.body)) {
-    const std::string text = "a member may not send " + std::string{type_name(event.body)};
-    warn_("member " + std::to_string(connection.member().value) + ": " + text);
-    return send(connection.member(), event::Refused{text});
   }
   if (std::holds_alternative<event::Hello>(event.body)) connection.is_application = true;
   if (std::holds_alternative<event::Bye>(event.body)) connection.is_application = false;
@@ -214,7 +273,8 @@ void Agent::doom(Connection& connection, std::string reason) {
   doomed_.push_back(connection.member().value);
 }
 
-void Agent::bury() {
+bool Agent::bury() {
+  const bool any = !doomed_.empty();
   // The leader's answers to LOST may doom others.
   while (!doomed_.empty()) {
     const auto found = connections_.find(doomed_.back());
@@ -233,9 +293,7 @@ void Agent::bury() {
     }
     flush();
   }
-  if (!accepts_) listen_again();
+  return any;
 }
-
-void Agent::listen_again() { accepts_ = static_cast<bool>(add_to_epoll(listener_.get(), listener_key)); }
 
 }  // namespace hocket::bus

@@ -5,11 +5,14 @@
 // leader is a callback, on whatever node it is. One thread runs it all; not thread-safe. Nothing throws.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -31,7 +34,8 @@ class Agent {
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // Waits until something happens, `timeout` at most (nothing: without end), and handles it. False: nothing did.
+  // Waits until something happens, `timeout` at most (nothing: without end), and handles it. False: nothing did. True
+  // is also given, without a wait, where a member has gone meanwhile: what the leader waits for may have changed.
   bool run(std::optional<Duration> timeout);
   // `ready` is called from `run` when `fd` is readable. The descriptor stays the caller's.
   void watch(int fd, std::function<void()> ready);
@@ -48,6 +52,8 @@ class Agent {
   event::Origin origin_of(MemberId member) const;
   // Connected now, tools included.
   std::size_t members() const { return connections_.size(); }
+  // Whether the socket's path still leads here: somebody may have removed it, or its directory.
+  bool is_reachable() const;
 
  private:
   Agent(std::string socket, std::string node, Leader leader, Warn warn)
@@ -56,6 +62,7 @@ class Agent {
   Status open();
   Status add_to_epoll(int fd, std::uint64_t key);
   void accept_members();
+  void pause_accepting(int error);
   void listen_again();
   void take_in(Connection& connection);
   void handle(Connection& connection, event::Event event);
@@ -63,7 +70,7 @@ class Agent {
   void update_subscribers(Connection& connection);
   void wait_for_room(Connection& connection);
   void doom(Connection& connection, std::string reason);
-  void bury();
+  bool bury();
   Connection* find(std::uint64_t member);
 
   std::string path_;
@@ -72,7 +79,9 @@ class Agent {
   Warn warn_;
   Fd listener_;
   Fd epoll_;
-  bool accepts_ = true;  // false: no descriptors are left, wait until a member goes
+  std::pair<dev_t, ino_t> socket_file_{};  // what is at `path_` is ours if it is this
+  std::optional<Time> accept_again_;       // where no descriptor is left: when the next attempt is due
+  bool said_full_ = false;                 // the operator was told so, and nothing has got better since
   std::uint64_t last_member_ = 0;
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   std::vector<std::function<void()>> watched_;

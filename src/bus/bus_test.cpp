@@ -179,6 +179,53 @@ TEST(Bus, TellsThatAMemberWasLostUnlessItSaidBye) {
   EXPECT_EQ(e.origin.member, MemberId{4});
 }
 
+// What it published is sent to itself too, which fails once it has gone; what it said before it went counts all the
+// same.
+TEST(Bus, TakesInAllThatWasPublishedByWhoHasGoneSince) {
+  constexpr int sent = 2000;
+  Node node;
+  Client watcher = node.connect();
+  int seen = 0;
+  ASSERT_TRUE(watcher.subscribe("COUNT", [&](const event::Event&) { ++seen; }).ok());
+  {
+    Client hasty = node.connect();
+    ASSERT_TRUE(hasty.subscribe("COUNT").ok());
+    node.pause(true);
+    for (int i = 0; i < sent; ++i) ASSERT_TRUE(hasty.publish("COUNT", {{"i", std::int64_t{i}}}).ok());
+  }
+  node.pause(false);
+  const Time deadline = node_now() + limit;
+  while (seen < sent && node_now() < deadline) ASSERT_TRUE(watcher.next(Client::any, 100ms).ok());
+  EXPECT_EQ(seen, sent);
+}
+
+// Answers and listings repeat the texts of members, also of others', and must fit into a frame.
+TEST(Bus, RefusesLongTexts) {
+  Node node;
+  Client client = node.connect();
+  ASSERT_TRUE(client.send(event::Hello{"job", std::string(8193, 'x'), "", "mpich", "", 1, 4}).ok());
+  EXPECT_THAT(std::get<event::Refused>(come(client.receive(limit)).body).text,
+              HasSubstr("'application_asked' of HELLO is too long: a text has at most 8192 bytes"));
+  ASSERT_TRUE(client.send(event::Hello{"job", std::string(8192, 'x'), "", "mpich", "", 1, 4}).ok());
+  EXPECT_EQ(type_name(come(client.receive(limit)).body), "WELCOME");
+}
+
+TEST(Bus, LeavesTheSocketOfAnotherAgentAlone) {
+  const auto ignore_event = [](event::Event&&) {};
+  const auto ignore_text = [](const std::string&) {};
+  const std::string path = "/tmp/hocket-bus-socket-" + std::to_string(getpid());
+  auto first = Agent::listen(path, "node1", ignore_event, ignore_text);
+  ASSERT_TRUE(first.ok());
+  EXPECT_TRUE(first.value()->is_reachable());
+  auto second = Agent::listen(path, "node1", ignore_event, ignore_text);
+  ASSERT_TRUE(second.ok());
+  EXPECT_FALSE(first.value()->is_reachable());
+  first.value().reset();
+  EXPECT_TRUE(second.value()->is_reachable());
+  second.value().reset();
+  EXPECT_NE(access(path.c_str(), F_OK), 0);
+}
+
 TEST(Bus, DropsAMemberThatSendsNoFrames) {
   Node node;
   Client watcher = node.connect();

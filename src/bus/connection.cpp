@@ -15,6 +15,7 @@ bool Connection::read() {
 }
 
 bool Connection::queue(const event::Body& body) {
+  if (deaf_) return true;
   if (unsent() > answer_limit_bytes) return false;
   // What does not fit into a frame was made too long by its sender's texts; there is nothing to tell it with.
   (void)wire::encode(body, out_);
@@ -22,6 +23,7 @@ bool Connection::queue(const event::Body& body) {
 }
 
 void Connection::queue_if_subscribed(const event::Event& event) {
+  if (deaf_) return;
   for (const Subscription& subscription : subscriptions_) {
     if (!subscription.filter.matches(event)) continue;
     const bool room = events_lost_ == 0 && unsent() < event_limit_bytes;
@@ -40,6 +42,12 @@ bool Connection::flush() {
   while (has_unsent()) {
     const ssize_t n = send(fd(), out_.data() + sent_, unsent(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) {
+      deaf_ = true;
+      out_.clear();
+      sent_ = 0;
+      return true;
+    }
     if (n < 0 && errno != EAGAIN) return false;
     if (n < 0) break;
     sent_ += static_cast<std::size_t>(n);

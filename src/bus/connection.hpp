@@ -38,7 +38,8 @@ class Connection {
   bool queue(const event::Body& body);
   // Queue the event once for each subscription that it matches.
   void queue_if_subscribed(const event::Event& event);
-  // Sends what the socket takes. False: it has ended.
+  // Sends what the socket takes. False: it has failed. Where nobody is left to read, what was to be sent is dropped:
+  // what the member said before it went is still there to be read, and then the end.
   bool flush();
   bool has_unsent() const { return sent_ < out_.size(); }
 
@@ -62,6 +63,7 @@ class Connection {
   std::size_t sent_ = 0;  // of out_
   std::vector<Subscription> subscriptions_;
   std::int64_t events_lost_ = 0;
+  bool deaf_ = false;  // the other end reads no more
 };
 
 }  // namespace hocket::bus
