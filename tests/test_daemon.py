@@ -1,15 +1,20 @@
 """hocketd as its users and operators meet it: starting, leading, stopping, and what must not bring it down."""
 
+import ctypes
+import errno
+import fcntl
 import os
+import shutil
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from hocket.bus import Bus, BusError, NoDaemonError
+from hocket.bus import Bus, BusError, NoDaemonError, encode
 
 LIMIT_S = 20
 OTHER_USER = 65534  # nobody
@@ -65,6 +70,21 @@ def test_one_of_many_that_start_at_once_leads(hocket_dir, prefix):
     assert leaders[0].wait(LIMIT_S) == 0
 
 
+def test_second_leader_waits_a_moment_for_one_that_ends(hocket_dir, prefix):
+    """A leader that has removed its socket holds its lock until its last instruction."""
+    with (hocket_dir / "hocketd.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        second = subprocess.Popen(
+            [prefix / "bin" / "hocketd", "--dir", hocket_dir, "--exit-when-idle", "0.01"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        with pytest.raises(subprocess.TimeoutExpired):
+            second.wait(0.1)
+    assert "listens on" in second.stdout.readline()
+    assert second.wait(LIMIT_S) == 0
+
+
 def test_stale_socket_of_a_killed_leader_is_replaced(start_daemon):
     first = start_daemon()
     first.kill()
@@ -108,6 +128,13 @@ def test_refuses_a_file_as_directory(hocket_dir, prefix):
     refused = hocketd(prefix, "--dir", hocket_dir / "file")
     assert refused.returncode == 1
     assert "is no directory" in one_line(refused.stderr)
+
+
+def test_refuses_a_symbolic_link_as_directory(hocket_dir, prefix):
+    (hocket_dir / "link").symlink_to(hocket_dir)
+    refused = hocketd(prefix, "--dir", hocket_dir / "link")
+    assert refused.returncode == 1
+    assert "link is no directory but a symbolic link" in one_line(refused.stderr)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory to another user")
@@ -165,6 +192,10 @@ MISTAKES = {
         "2: daemon.log_level: unknown level 'warn': did you mean 'warning'?",
     ),
     "no_toml": ("[daemon\n", "1: "),
+    "list_of_tables": (
+        "[[daemon]]\ndir = 'a'\n",
+        "1: 'daemon' is the name of a table: write [daemon] alone in a line",
+    ),
     "key_given_twice": ("[daemon]\ndir = 'a'\ndir = 'b'\n", "3: "),
 }
 
@@ -187,6 +218,7 @@ def test_mistake_in_the_configuration(hocket_dir, prefix, text, says):
         (["--exit-when-idle", "soon"], "soon"),
         (["--polcy", "fcfs"], "--polcy"),
         (["--config", "/no/such/hocket.toml"], "/no/such/hocket.toml"),
+        (["--config", "/tmp"], "/tmp is a directory"),
     ],
 )
 def test_mistake_in_the_options(hocket_dir, prefix, arguments, says):
@@ -287,6 +319,12 @@ def test_disk_fills_up_under_the_trace(hocket_dir, start_daemon, prefix):
         subprocess.run(["umount", "-l", small], check=True)
 
 
+def test_trace_into_a_pipe_that_nobody_reads(hocket_dir, prefix):
+    pipe = hocket_dir / "pipe"
+    os.mkfifo(pipe)
+    assert "cannot write the trace" in one_line(hocketd(prefix, "--trace", pipe).stderr)
+
+
 def test_trace_that_cannot_be_made(hocket_dir, prefix):
     refused = hocketd(prefix, "--trace", "/no/such/directory/t.jsonl")
     assert refused.returncode == 1
@@ -321,4 +359,64 @@ def test_running_out_of_descriptors_is_survived(start_daemon):
         connection.close()
     with Bus.connect() as bus:
         assert bus.list().daemon["pid"] == daemon.pid
-    assert "no descriptor is left" in daemon.log.read_text()
+    assert daemon.log.read_text().count("no descriptor is left") == 1
+
+
+def test_who_found_no_descriptor_left_is_let_in_later(start_daemon):
+    daemon = start_daemon(preexec_fn=lambda: __import__("resource").setrlimit(7, (20, 20)))
+    full = [socket.socket(socket.AF_UNIX) for _ in range(20)]
+    for connection in full:
+        connection.connect(str(daemon.socket))
+    with Bus.connect() as late:
+        late._send(encode("LIST", {}))
+        assert late.answer(0.3) is None  # it is let in to the queue, no further
+        for connection in full:
+            connection.close()
+        assert late.answer(LIMIT_S).type == "DAEMON"
+
+
+def test_ends_when_its_socket_is_removed_and_leaves_that_of_the_next(start_daemon, hocket_dir):
+    """Nobody could find it any more, and another may lead in a new directory of the same name."""
+    first = start_daemon("--trace", "/dev/null")
+    with Bus.connect() as bus:
+        hello(bus, "a")
+        hocket_dir.rename(hocket_dir.with_suffix(".old"))
+        try:
+            hocket_dir.mkdir(0o700)
+            second = start_daemon()
+            shutil.rmtree(hocket_dir.with_suffix(".old"))
+            assert first.wait() == 0
+        finally:
+            shutil.rmtree(hocket_dir.with_suffix(".old"), ignore_errors=True)
+        with pytest.raises(BusError):
+            bus.answer(LIMIT_S)
+    with Bus.connect() as bus:
+        assert bus.list().daemon["pid"] == second.pid
+
+
+def test_runs_where_the_kernel_has_only_the_older_calls(start_daemon):
+    """Kernels before 5.11, and some containers, refuse epoll_pwait2."""
+    daemon = start_daemon(preexec_fn=refuse_epoll_pwait2)
+    with Bus.connect() as bus:
+        hello(bus, "a")
+        assert start_io(bus, 1) == "GRANT_IO"
+        before = cpu_seconds(daemon.pid)
+        assert bus.answer(1) is None
+        assert cpu_seconds(daemon.pid) - before < 0.5  # it sleeps meanwhile
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def refuse_epoll_pwait2() -> None:
+    """A seccomp filter for this process: load the number of the call; ENOSYS for epoll_pwait2, else let it pass."""
+    number, refuse, allow = 441, 0x00050000 | errno.ENOSYS, 0x7FFF0000
+    program = struct.pack("HBBI" * 4, 0x20, 0, 0, 0, 0x15, 0, 1, number, 0x06, 0, 0, refuse, 0x06, 0, 0, allow)
+    code = ctypes.create_string_buffer(program)
+    filters = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", 4, ctypes.addressof(code)))
+    no_new_privileges, set_seccomp, with_filter = 38, 22, 2
+    libc = ctypes.CDLL(None)
+    assert libc.prctl(no_new_privileges, 1, 0, 0, 0) == 0
+    assert libc.prctl(set_seccomp, with_filter, filters, 0, 0) == 0

@@ -1,9 +1,11 @@
 """Grants over the live socket: leases, keep-alives, policies, and what a trace of them tells again."""
 
 import json
+import struct
 import subprocess
 from pathlib import Path
 
+import msgpack
 import pytest
 from hocket.bus import Bus, BusError
 from test_daemon import LIMIT_S, hello, hocketd, one_line, start_io
@@ -131,6 +133,47 @@ def test_replay_of_a_recorded_run_agrees(recorded, prefix):
     assert replay.stdout == f"{recorded}: {events} events and {len(types) - events - 1} commands agree\n"
 
 
+def frame_of_bytes(type_name: str, **fields: int | bytes) -> bytes:
+    """A frame whose texts hold the bytes as they are, UTF-8 or not."""
+    payload = msgpack.packb({"v": 1, "type": type_name.encode(), **fields}, use_bin_type=False)
+    return struct.pack("<I", len(payload)) + payload
+
+
+def test_texts_that_are_no_utf8_disturb_neither_tools_nor_replay(daemon, prefix):
+    with Bus.connect() as watcher:
+        seen = watcher.subscribe("START_IO")
+        for byte in (b"\xff", b"\xfe"):
+            with Bus.connect() as bus:
+                bus._socket.sendall(
+                    frame_of_bytes("HELLO", job=b"job" + byte, application_asked=byte, mpi=b"mpich", processes=1)
+                )
+                assert bus.answer(LIMIT_S)["application_given"] == f"\\x{byte.hex()}"
+                bus._socket.sendall(frame_of_bytes("START_IO", request=1, target=b"t", file=b"/gr\xfc" + byte))
+                assert bus.answer(LIMIT_S).type == "GRANT_IO"
+                assert seen.wait(LIMIT_S)["file"] == f"/gr\\xfc\\x{byte.hex()}"
+                bus._socket.sendall(frame_of_bytes("SET_POLICY", access=byte * 4 + b"fcfs"))
+                with pytest.raises(BusError, match="unknown policy"):
+                    bus.answer(LIMIT_S)
+    daemon.stop()
+    assert hocketd(prefix, "--replay", daemon.trace).returncode == 0
+
+
+def test_long_names_of_one_application_do_not_silence_others(daemon):
+    with Bus.connect() as long, Bus.connect() as other:
+        longest = "x" * 8192
+        long.send("HELLO", job=longest, application_asked=longest, program=longest, mpi=longest, processes=1)
+        assert long.answer(LIMIT_S).type == "WELCOME"
+        long.send("START_IO", request=1, target=longest, file=longest, operation=longest)
+        assert long.answer(LIMIT_S).type == "GRANT_IO"
+        hello(other, "other")
+        other.send("START_IO", request=1, target=longest)
+        assert other.answer(LIMIT_S)["behind"] == longest
+        assert [row["application"] for row in other.list().applications] == [longest, "other"]
+        other.send("START_IO", request=2, target=longest + "x")
+        with pytest.raises(BusError, match="'target' of START_IO is too long"):
+            other.answer(LIMIT_S)
+
+
 def changed(line: str, **keys) -> str:
     return json.dumps(json.loads(line) | keys)
 
@@ -183,6 +226,7 @@ def test_replay_of_what_is_no_trace(hocket_dir, prefix):
     replay = hocketd(prefix, "--replay", file)
     assert (replay.returncode, "version 2; this hocket reads version 1" in one_line(replay.stderr)) == (1, True)
     file.write_text('{"hocket_trace": 1, "settings": {"policy": "fcfs"}}\n')
+    assert "it is a directory" in one_line(hocketd(prefix, "--replay", hocket_dir).stderr)
     assert "line 1: the header's settings do not suffice" in one_line(hocketd(prefix, "--replay", file).stderr)
 
 

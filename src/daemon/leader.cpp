@@ -2,6 +2,7 @@
 
 #include <fmt/chrono.h>
 #include <spdlog/spdlog.h>
+#include <sys/inotify.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -46,6 +47,7 @@ Result<std::unique_ptr<Leader>> Leader::start(const Settings& settings, const st
   if (done) done = leader->listen();
   if (done) done = leader->catch_signals();
   if (!done) return done.error();
+  leader->watch_socket();
   spdlog::info("hocketd {} (pid {}) leads on {}: policy {}, trace {}", HOCKET_VERSION, getpid(), leader->node_,
                settings.policy, leader->trace_path_);
   return leader;
@@ -99,6 +101,22 @@ Status Leader::catch_signals() {
   return success();
 }
 
+// Who cannot be found must not lead: another may, in a new directory of the same name.
+void Leader::watch_socket() {
+  socket_changes_ = bus::Fd{inotify_init1(IN_NONBLOCK | IN_CLOEXEC)};
+  if (!socket_changes_) return;  // the user has too many: then an operator must see to it
+  inotify_add_watch(socket_changes_.get(), socket_.c_str(), IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF);
+  agent_->watch(socket_changes_.get(), [this] {
+    std::array<char, 4096> ignored{};
+    while (read(socket_changes_.get(), ignored.data(), ignored.size()) > 0) {
+    }
+    if (agent_->is_reachable()) return;
+    spdlog::error("ends: {} was removed, nobody can connect any more; {} members go on uncoordinated", socket_,
+                  agent_->members());
+    stopped_ = true;
+  });
+}
+
 void Leader::run() {
   Time now = node_now();
   while (!stopped_) {
@@ -106,7 +124,8 @@ void Leader::run() {
     now = node_now();
     tick_if_due(now);
     if (trace_ && trace_->due() && (!busy || *trace_->due() <= now)) trace_->flush();
-    if (has_been_idle(now)) {
+    // Whoever has connected in this moment is not sent away.
+    if (has_been_idle(now) && !agent_->run(Duration::zero())) {
       spdlog::info("ends: no member for {} s", settings_.exit_when_idle_s);
       stopped_ = true;
     }
@@ -158,6 +177,8 @@ void Leader::record(event::Event&& event, const std::vector<coordinator::Command
     if (watched) agent_->publish(out);
     if (traced) trace_->add(trace::Direction::out, std::move(out));
   }
+  // A flood from many members at once must not pile up until the agent comes to its end.
+  if (traced && *trace_->due() <= time) trace_->flush();
 }
 
 void Leader::answer_list(MemberId to) {

@@ -22,7 +22,7 @@ class Leader {
   static Result<std::unique_ptr<Leader>> start(const Settings& settings, const std::string& directory);
 
   // Until SIGTERM, SIGINT or SIGHUP, which must be blocked, or until nobody has been connected for as long as the
-  // settings say.
+  // settings say, or until somebody has removed the socket.
   void run();
 
   const std::string& socket() const { return socket_; }
@@ -33,6 +33,7 @@ class Leader {
   Status listen();
   Status open_trace(const std::string& directory);
   Status catch_signals();
+  void watch_socket();
 
   void handle(event::Event&& event);
   void answer_list(MemberId to);
@@ -52,6 +53,7 @@ class Leader {
   std::string trace_path_;
   std::string trace_error_;
   bus::Fd signals_;
+  bus::Fd socket_changes_;
   bool stopped_ = false;
   Time last_member_;  // when one was connected last
 };

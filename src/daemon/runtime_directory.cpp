@@ -21,6 +21,16 @@ std::string pid_in(const bus::Fd& lock) {
   return pid.substr(0, pid.find('\n'));
 }
 
+// A leader that has no socket yet, or no more, is about to have one, or to end: that is waited for, a moment.
+bool lock_within_a_moment(const bus::Fd& lock, const std::string& socket) {
+  constexpr useconds_t step_us = 10'000;
+  for (int step = 0; flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++step) {
+    if (errno != EWOULDBLOCK || step == 100 || access(socket.c_str(), F_OK) == 0) return false;
+    usleep(step_us);
+  }
+  return true;
+}
+
 }  // namespace
 
 Status prepare(const std::string& directory) {
@@ -32,7 +42,8 @@ Status prepare(const std::string& directory) {
   }
   struct stat status {};
   if (lstat(directory.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
-    return Error{directory + " is no directory; name another with --dir or HOCKET_DIR"};
+    const char* link = S_ISLNK(status.st_mode) ? " but a symbolic link" : "";
+    return Error{fmt::format("{} is no directory{}; name another with --dir or HOCKET_DIR", directory, link)};
   }
   if (status.st_uid != geteuid()) {
     return Error{
@@ -53,7 +64,7 @@ Result<bus::Fd> take_lead(const std::string& directory) {
   const std::string path = directory + "/hocketd.lock";
   bus::Fd lock{open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)};
   if (!lock) return Error{"cannot open the lock " + path + ": " + bus::error_text(errno)};
-  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+  if (!lock_within_a_moment(lock, bus::socket_in(directory))) {
     if (errno != EWOULDBLOCK) return Error{"cannot lock " + path + ": " + bus::error_text(errno)};
     return Error{
         fmt::format("another hocketd (pid {}) leads in {}; stop it first, or name another directory with --dir",

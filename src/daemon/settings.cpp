@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <variant>
 
 #include "base/nearest.hpp"
@@ -168,6 +169,8 @@ void coordinator_keys(Visit&& visit) {
 }  // namespace
 
 Status read_file(const std::string& path, Settings& settings) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return Error{path + " is a directory, no hocket.toml"};
   toml::table file;
   try {
     file = toml::parse_file(path);
@@ -177,6 +180,10 @@ Status read_file(const std::string& path, Settings& settings) {
   for (const auto& [name, node] : file) {
     const toml::table* table = node.as_table();
     const bool known = name.str() == "daemon" || name.str() == "coordinator";
+    if (known && table == nullptr) {
+      return at(path, name.source(),
+                fmt::format("'{0}' is the name of a table: write [{0}] alone in a line", name.str()));
+    }
     if (table == nullptr) return at(path, name.source(), unknown_key("", name.str()));
     if (!known) return at(path, name.source(), unknown_table(name.str()));
     if (const Status read = read_table(path, name.str(), *table, settings); !read) return read;

@@ -1,6 +1,7 @@
 #include "trace/reader.hpp"
 
 #include <cerrno>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -42,6 +43,10 @@ Result<Reader> Reader::open(const std::string& path) {
   Reader reader{path};
   if (!reader.file_) {
     return Error{"cannot read the trace " + path + ": " + std::generic_category().message(errno)};
+  }
+  // A directory can be opened, and read as if it were empty.
+  if (std::error_code ignored; std::filesystem::is_directory(path, ignored)) {
+    return Error{"cannot read the trace " + path + ": it is a directory"};
   }
   if (const Status read = reader.read_header(); !read) return read.error();
   return reader;

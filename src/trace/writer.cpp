@@ -26,7 +26,8 @@ std::string reason(int error) { return std::generic_category().message(error); }
 }  // namespace
 
 Result<Writer> Writer::create(std::string path, const Header& header, std::function<void(const std::string&)> broken) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  // Non-blocking: a pipe that nobody reads must not hold the daemon up.
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0600);
   if (fd < 0) return Error{"cannot write the trace " + path + ": " + reason(errno) + "; name another with --trace"};
   Writer writer{std::move(path), fd, std::move(broken)};
   writer.text_ = header_line(header);
