@@ -31,7 +31,7 @@ def test_every_line_fits_every_width():
             lines = plain(render(model, width)).split("\n")
             lanes = [line for line in lines if "│" in line]
             assert len(lanes) == len(model.shown(30.0))
-            assert all(len(line) <= width for line in lanes)
+            assert all(len(line) <= width for line in lines)
             assert len({line.index("│") for line in lanes}) <= 1  # "now" is one column
 
 
@@ -54,7 +54,7 @@ def test_shows_a_wait_while_it_lasts_and_a_short_write():
     assert "▒▒▒" in text
     assert text.count("█") == 1 + 2  # one cell of the lane, and the key
     assert "queued behind b" in text
-    assert "4 processes  ·  waited 5.00 s" in text
+    assert "4 processes · waited 5.00 s" in text
 
 
 def test_shows_predicted_phases_ahead_of_now():
@@ -68,6 +68,30 @@ def test_shows_predicted_phases_ahead_of_now():
     assert future.count("░") == 2  # at +2 and +6 s
     assert future.index("·") == 1
     assert "next in 2.0 ± 1.0 s" in "\n".join(lines)
+
+
+def many(count: int) -> TopModel:
+    """So many applications with long names, that have waited long and are predicted."""
+    model = TopModel()
+    forecast = {"period_ns": 4000 * S, "period_spread_ns": 400 * S, "duration_ns": S, "next_start_ns": 9000 * S}
+    model.feed(Event("DAEMON", {"now_ns": 1000 * S, "policy": "fcfs"}))
+    for number in range(count):
+        told = {"application": f"application-with-a-long-name-{number}", "app": number, "processes": 10_000}
+        model.feed(Event("APPLICATION", {**told, "since_ns": S, "wait_ns": 3000 * S, **forecast}))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("count", "figures", "left_out"), [(2, True, 0), (6, True, 0), (12, False, 0), (40, False, 25)]
+)
+def test_fits_a_small_terminal(count, figures, left_out):
+    lines = plain(render(many(count), 78, View(height=24))).split("\n")
+    assert len(lines) <= 24
+    assert all(len(line) <= 78 for line in lines)
+    assert sum("│" in line for line in lines) == count - left_out
+    assert any("waited 3000.00 s" in line for line in lines) == figures
+    assert any(f"… and {left_out} more" in line for line in lines) == bool(left_out)
+    assert "no decisions yet" in lines
 
 
 def test_forgets_what_no_window_shows():
@@ -128,15 +152,18 @@ def test_live_feed_begins_with_the_trace_and_goes_on_with_events(agent, tmp_path
     assert feed.model.analysis.named("a").operations[0].asked_ns == later
 
 
-def test_screen_draws_and_quits(agent, tmp_path):
+@pytest.mark.parametrize("size", [(100, 30), (80, 24), (62, 12)])
+def test_screen_draws_and_quits(agent, tmp_path, size):
     from hocket.top.screen import TopApp
 
     async def look(bus: Bus) -> str:
         app = TopApp(LiveFeed(bus))
-        async with app.run_test(size=(100, 30)) as pilot:
+        async with app.run_test(size=size) as pilot:
             await pilot.pause()
             await pilot.press("plus")
-            shown = str(app.query_one("#view").render())
+            view = app.query_one("#view")
+            shown = str(view.render())
+            assert view.size.height == len(shown.rstrip("\n").split("\n")) <= size[1]  # no line is folded
             await pilot.press("q")
         assert app.return_value == ""
         return shown

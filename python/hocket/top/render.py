@@ -15,6 +15,8 @@ PREDICTED, UNSURE, NOW = "░", "·", "│"
 STATES = {COMPUTING: "computing", WAITING: "waiting", IO: "writing"}
 NAME, STATE = 14, 10
 MIN_WIDTH = 60
+BELOW_LANES = 5  # lines at least: the key between two empty ones, a heading, a decision
+SEPARATOR = " · "
 
 
 @dataclass(frozen=True)
@@ -30,11 +32,12 @@ Line = list[Span]
 
 @dataclass(frozen=True)
 class View:
-    """How much is shown: seconds behind and ahead of now, and decisions."""
+    """How much is shown: seconds behind and ahead of now, decisions, and lines in all (0: as many as it takes)."""
 
     window_s: float = 30.0
     ahead_s: float = 10.0
     decisions: int = 6
+    height: int = 0
 
 
 def plain(lines: Iterable[Line]) -> str:
@@ -44,23 +47,41 @@ def plain(lines: Iterable[Line]) -> str:
 
 def render(model: TopModel, width: int, view: View | None = None) -> list[Line]:
     """The whole view, `width` columns wide (at least MIN_WIDTH)."""
-    view = view or View()
-    past, ahead = _columns(max(width, MIN_WIDTH), view)
+    view, width = view or View(), max(width, MIN_WIDTH)
+    past, ahead = _columns(width, view)
     applications = model.shown(view.window_s)
     running = sum(application.end_ns is None for application in applications)
     count = f"{running} application{'' if running == 1 else 's'}" if running else "no application runs"
     facts = [model.node, f"policy {model.analysis.policy}" if model.analysis.policy else "", count]
-    lines = [[Span("hocket top", "heading"), Span("  " + "  ·  ".join(fact for fact in facts if fact))], []]
+    lines = [[Span("hocket top", "heading"), Span("  " + SEPARATOR.join(fact for fact in facts if fact))], []]
     lines.append([Span(" " * (NAME + STATE) + _scale(past, ahead, view), "soft")])
-    for application in applications:
-        lines += _lane(model, application, past, ahead, view)
-    lines += [[], _key(), []]
-    decisions = model.decisions(view.decisions)
+    lanes = [
+        [_lane(model, application, past, ahead, view), _below(model, application, width)]
+        for application in applications
+    ]
+    lines += _fitting(lanes, view.height - len(lines) - BELOW_LANES if view.height else len(lanes) * 2)
+    lines += [[], _key(width), []]
+    room = view.height - len(lines) - 1 if view.height else view.decisions
+    decisions = model.decisions(min(view.decisions, room)) if room > 0 else []
     lines.append([Span("last decisions" if decisions else "no decisions yet", "heading")])
     for decision in decisions:
         ago = f"{(model.now_ns - decision.time_ns) / 1e9:8.2f} s ago  "
-        lines.append([Span(ago, "soft"), Span(f"{decision.application:<{NAME}}"), Span(decision.text())])
+        lines.append([Span(ago, "soft"), Span(f"{_short(decision.application):<{NAME}}"), Span(decision.text())])
     return lines
+
+
+def _fitting(lanes: list[list[Line]], room: int) -> list[Line]:
+    """With the figures below each lane where `room` lines allow it, else without; else the first lanes."""
+    if len(lanes) * 2 <= room:
+        return [line for lane in lanes for line in lane]
+    if len(lanes) <= room:
+        return [lane[0] for lane in lanes]
+    left_out = f"… and {len(lanes) - max(0, room - 1)} more ('hocket ls' lists all)"
+    return [*(lane[0] for lane in lanes[: max(0, room - 1)]), [Span(left_out, "soft")]]
+
+
+def _short(name: str) -> str:
+    return name if len(name) < NAME else name[: NAME - 2] + "…"
 
 
 def _columns(width: int, view: View) -> tuple[int, int]:
@@ -77,17 +98,19 @@ def _scale(past: int, ahead: int, view: View) -> str:
     return text.ljust(past - 1) + "now" + right.rjust(ahead - 1)
 
 
-def _lane(model: TopModel, application: Application, past: int, ahead: int, view: View) -> list[Line]:
+def _lane(model: TopModel, application: Application, past: int, ahead: int, view: View) -> Line:
     state, forecast = model.state(application), model.forecast(application)
     style = state if state in CELLS else "soft"
-    name = application.name if len(application.name) < NAME else application.name[: NAME - 2] + "…"
-    first = [Span(f"{name:<{NAME}}", "heading"), Span(f"{STATES.get(state, state):<{STATE}}", style)]
+    first = [
+        Span(f"{_short(application.name):<{NAME}}", "heading"),
+        Span(f"{STATES.get(state, state):<{STATE}}", style),
+    ]
     zero = model.now_ns - int(view.window_s * 1e9)
     first += _past(model.lane(application, view.window_s), zero, view.window_s * 1e9 / past, past)
     first.append(Span(NOW, "soft"))
     if application.end_ns is None:
         first.append(Span(_future(forecast, model.now_ns, view.ahead_s * 1e9 / ahead, ahead), "predicted"))
-    return [first, [Span(" " * NAME + _figures(model, application, forecast), "soft")]]
+    return first
 
 
 def _past(lane: list[Interval], zero_ns: int, cell_ns: float, count: int) -> Line:
@@ -134,7 +157,15 @@ def _fill(cells: list[str], text: str, begin: float, end: float) -> None:
             cells[cell] = text
 
 
-def _figures(model: TopModel, application: Application, forecast: Forecast) -> str:
+def _below(model: TopModel, application: Application, width: int) -> Line:
+    """The figures below a lane; where they are too many for the width, the last ones: they change most."""
+    facts = _figures(model, application, model.forecast(application))
+    while len(text := SEPARATOR.join(facts)) > width - NAME and len(facts) > 1:
+        facts.pop(0)
+    return [Span(" " * NAME + text[: width - NAME], "soft")]
+
+
+def _figures(model: TopModel, application: Application, forecast: Forecast) -> list[str]:
     count = application.processes
     facts = [f"{count} process{'' if count == 1 else 'es'}"] if count else []
     if period := with_spread(forecast.period_ns, forecast.period_spread_ns):
@@ -146,13 +177,14 @@ def _figures(model: TopModel, application: Application, forecast: Forecast) -> s
         facts.append(f"next in {ahead:.1f} ± {forecast.next_uncertainty_ns / 1e9:.1f} s")
     if application.lost:
         facts.append(f"lost: {application.lost}")
-    return "  ·  ".join(facts)
+    return facts
 
 
-def _key() -> Line:
-    texts = ((IO, CELLS[IO], "writing or reading"), (WAITING, CELLS[WAITING], "waiting for a grant"))
+def _key(width: int) -> Line:
+    texts = ((IO, CELLS[IO], "I/O"), (WAITING, CELLS[WAITING], "waiting for a grant"))
     more = ((COMPUTING, CELLS[COMPUTING], "computing"), ("predicted", PREDICTED, "predicted"))
-    spans = [Span(" " * NAME)]
+    spans: Line = []
     for style, text, meaning in (*texts, *more):
-        spans += [Span(text * 2, style), Span(f" {meaning}   ", "soft")]
-    return spans
+        spans += [Span("  " if spans else ""), Span(text * 2, style), Span(f" {meaning}", "soft")]
+    length = sum(len(span.text) for span in spans)
+    return [Span(" " * min(NAME, width - length)), *spans]

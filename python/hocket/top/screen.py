@@ -14,7 +14,7 @@ from hocket.top.feed import LiveFeed
 from hocket.top.render import Line, Span, View, render
 
 FRAME_S, ASK_S = 0.2, 1.0
-KEYS = "q quit   + closer   - further"
+KEY_LINES: list[Line] = [[], [Span("q quit   + closer   - further", "soft")]]
 STYLES = {
     "io": "#56b4e9",
     "waiting": "#e69f00",
@@ -28,17 +28,17 @@ STYLES = {
 
 def text_of(lines: list[Line]) -> Text:
     text = Text(no_wrap=True, overflow="crop")
-    for line in lines:
+    for number, line in enumerate(lines):
+        text.append("\n" if number else "")
         for span in line:
             text.append(span.text, STYLES.get(span.style, ""))
-        text.append("\n")
     return text
 
 
 class TopApp(App[str]):
     """Its return value is why it ended; "" where the user left."""
 
-    CSS = "Screen { padding: 0 1; }"
+    CSS = "Screen { padding: 0 1; overflow: hidden; } #view { text-wrap: nowrap; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         ("q", "leave", "Quit"),
         ("plus,equals_sign", "zoom(0.5)", "Closer"),
@@ -71,7 +71,7 @@ class TopApp(App[str]):
         except BusError as error:
             self.exit(str(error))
             return
-        view = View(window_s=self._window_s, ahead_s=self._window_s / 3)
-        lines = render(self._feed.model, self.size.width - 2, view)
-        lines += [[], [Span(KEYS, "soft")]]
+        height = max(1, self.size.height - len(KEY_LINES))
+        view = View(window_s=self._window_s, ahead_s=self._window_s / 3, height=height)
+        lines = render(self._feed.model, self.size.width - 2, view)[:height] + KEY_LINES
         self.query_one("#view", Static).update(text_of(lines))

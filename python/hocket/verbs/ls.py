@@ -59,7 +59,9 @@ def _row(application: dict[str, Any], now_ns: int) -> tuple[str, ...]:
 
 
 def next_phase(application: dict[str, Any], now_ns: int) -> str:
-    """When the next I/O phase is expected, "" where nothing is known."""
+    """When the next I/O phase is expected, "" where nothing is known or it has begun."""
+    if application["state"] != "computing":
+        return ""
     at = application["next_start_ns"]
     if not at:
         return ""
