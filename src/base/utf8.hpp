@@ -29,6 +29,10 @@ constexpr std::size_t utf8_length(std::string_view text) {
 
 // The text, with each byte that belongs to no sequence written out as \xNN: what differed there still differs.
 inline std::string to_utf8(std::string_view text) {
+  unsigned char bits = 0;
+  for (const char c : text) bits |= static_cast<unsigned char>(c);
+  if (bits < 0x80) return std::string{text};  // most texts, at little cost: on the way of each START_IO
+
   constexpr std::string_view digits = "0123456789abcdef";
   std::string out;
   out.reserve(text.size());
