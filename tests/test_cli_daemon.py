@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hocket import daemon as daemon_module
 from hocket.bus import Bus, BusError, NoDaemonError
+from hocket.verbs.ls import next_phase
 
 pytestmark = pytest.mark.timeout(60)
 HOCKET = (sys.executable, "-m", "hocket.cli")
@@ -114,6 +115,21 @@ def test_ls_lists_applications(daemon):
         table = hocket("ls").stdout.splitlines()
     assert table[0].split()[:3] == ["APPLICATION", "STATE", "PROCESSES"]
     assert [line.split()[:2] for line in table[1:]] == [["jacobi-a", "computing"], ["jacobi-b", "io"]]
+
+
+@pytest.mark.parametrize(
+    ("state", "at_s", "told"),
+    [
+        ("computing", 12, "in 2.00 ± 0.50 s"),
+        ("computing", 9, "1.00 s late, ± 0.50 s"),
+        ("computing", 0, ""),
+        ("io", 9, ""),
+        ("waiting", 12, ""),
+    ],
+)
+def test_ls_tells_the_next_phase_until_it_begins(state, at_s, told):
+    application = {"state": state, "next_start_ns": at_s * 10**9, "next_uncertainty_ns": 5 * 10**8}
+    assert next_phase(application, 10 * 10**9) == told
 
 
 def test_ls_json_follows_its_schema(daemon):
