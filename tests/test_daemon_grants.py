@@ -1,8 +1,10 @@
 """Grants over the live socket: leases, keep-alives, policies, and what a trace of them tells again."""
 
 import json
+import random
 import struct
 import subprocess
+import time
 from pathlib import Path
 
 import msgpack
@@ -172,6 +174,60 @@ def test_long_names_of_one_application_do_not_silence_others(daemon):
         other.send("START_IO", request=2, target=longest + "x")
         with pytest.raises(BusError, match="'target' of START_IO is too long"):
             other.answer(LIMIT_S)
+
+
+def random_step(rng: random.Random, members: list[Bus], directory: Path) -> None:
+    """One thing that a member or a tool may do, sensible or not."""
+    kind = rng.randrange(20)
+    if kind < 2 or not members:
+        members.append(Bus.connect(directory / "hocketd.sock"))
+        members[-1].send(
+            "HELLO",
+            job=f"j{rng.randrange(8)}",
+            application_asked=rng.choice(["a", "a-2", ""]),
+            processes=rng.randrange(3),
+        )
+        return
+    bus = rng.choice(members)
+    if kind < 8:
+        bus.asked = getattr(bus, "asked", 0) + 1
+        bus.send("START_IO", request=bus.asked, target=rng.choice("tuv"))
+    elif kind < 13:
+        bus.send("FINISH_IO", request=rng.randrange(1, 30), phase_over=rng.random() < 0.3)
+    elif kind < 15:
+        bus.send("RENEW_IO", request=rng.randrange(1, 30))
+    elif kind == 15:
+        now = time.monotonic_ns()
+        bus.send("IO_PHASE", index=rng.randrange(100), start_ns=now - rng.randrange(10**7), end_ns=now, io_ns=-1)
+    elif kind == 16:
+        bus.send("SET_POLICY", access=rng.choice(["fcfs", "interfere", 'x"\n\0']))
+    elif kind == 17:
+        bus.publish(rng.choice(["NOTE", "in", '"']), {"in": 1, 'a"\n': float("nan"), "": True})
+    elif kind == 18:
+        bus.send("BYE")
+    else:
+        members.remove(bus)
+        bus.close()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_replay_of_a_random_run_agrees(start_daemon, short_times, prefix, seed):
+    """Members come, go, die, become others; leases end; the policy changes; events of others pass."""
+    daemon = start_daemon("--config", short_times)
+    rng = random.Random(seed)
+    members: list[Bus] = []
+    with Bus.connect() as watcher:
+        watcher.subscribe("")
+        for step in range(3000):
+            random_step(rng, members, daemon.directory)
+            if step % 50 == 0:
+                watcher.list()
+    for bus in members:
+        bus.close()
+    assert daemon.stop() == 0
+    replay = hocketd(prefix, "--replay", daemon.trace)
+    assert (replay.returncode, replay.stderr) == (0, "")
+    assert int(replay.stdout.split(" and ")[-1].split()[0]) > 1000, replay.stdout  # commands
 
 
 def changed(line: str, **keys) -> str:
