@@ -15,7 +15,7 @@
 namespace hocket::wire {
 
 inline constexpr std::int64_t protocol_version = 1;
-inline constexpr std::size_t max_payload_bytes = 64 * 1024;
+inline constexpr std::size_t max_payload_bytes = 1 << 16;
 
 // Appends one frame to `out`. Fails, with `out` as it was, where the payload would be longer than the bound.
 Status encode(const event::Body& body, std::string& out);
