@@ -123,6 +123,7 @@ std::string assign(Settings& settings, const Key& key, const toml::node& node) {
 // Names are unique over the tables, so a key in the wrong one is found too.
 std::string unknown_key(std::string_view table, std::string_view name) {
   std::vector<std::string_view> names;
+  names.reserve(keys.size());
   for (const Key& key : keys) names.emplace_back(key.name);
   const std::string_view known = nearest(name, names);
   const Key& meant = *std::ranges::find(keys, known, [](const Key& key) { return std::string_view{key.name}; });
