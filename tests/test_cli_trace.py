@@ -199,6 +199,14 @@ def test_coalesce_joins_across_short_computing_only():
     assert coalesce(parts, 1) == parts
 
 
+def test_coalesce_puts_short_intervals_together():
+    parts = [Interval(COMPUTING, 0, 100)]
+    for at in range(100, 200, 4):
+        parts += [Interval(WAITING, at, at + 1), Interval(IO, at + 1, at + 3), Interval(COMPUTING, at + 3, at + 4)]
+    parts.append(Interval(COMPUTING, 200, 300))
+    assert coalesce(parts, 48) == [parts[0], Interval(IO, 100, 200, pytest.approx(0.5, abs=0.05)), parts[-1]]
+
+
 def test_factors_of_the_golden_runs():
     runs = [
         Run("alone", [DATA / "alone-a.jsonl", DATA / "alone-b.jsonl"], ALONE),

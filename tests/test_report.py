@@ -9,17 +9,20 @@ import zlib
 from pathlib import Path
 
 import pytest
+from hocket.bus import Event
 from hocket.cli import main
 from hocket.comparison import ALONE, SCHEDULED, UNCOORDINATED
 from hocket.errors import HocketError
 from hocket.report import Report, Run, write_report
 from hocket.report.panels import quantity, ticks
 from hocket.trace import Trace, read_trace
+from PIL import Image
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 DATA = Path(__file__).parent / "data"
 TITLE, NOTE = "Two Jacobi solvers share a file system", "storage target limited to 24 MB/s"
+SET_UP = "two ranks each"
 WIDTH = 1280
 LEAST_PX = 12  # the smallest text
 FLAGS = (
@@ -46,7 +49,7 @@ def golden_runs() -> list[Run]:
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    return write_report(golden_runs(), tmp_path_factory.mktemp("report"), TITLE, [NOTE])
+    return write_report(golden_runs(), tmp_path_factory.mktemp("report"), TITLE, [NOTE, SET_UP])
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +85,7 @@ def test_needs_nothing_from_outside(report, page):
 def test_says_what_ran_and_on_which_target(page):
     assert page.find_element(By.TAG_NAME, "h1").text == TITLE
     assert NOTE in page.find_element(By.TAG_NAME, "caption").text
+    assert [note.text for note in page.find_elements(By.CLASS_NAME, "notes")] == [SET_UP]  # nothing stands there twice
 
 
 def test_every_run_has_the_lanes_of_both_applications(page):
@@ -156,6 +160,17 @@ def test_text_stands_out_in_light_and_dark(page, scheme, dark):
         assert contrast >= 4.5, f"{selector} on {scheme} paper: contrast {contrast:.1f}"
 
 
+def test_nothing_is_clipped_on_a_small_screen(page):
+    size = page.get_window_size()
+    page.set_window_size(800, 1400)
+    try:
+        assert page.execute_script("return document.documentElement.scrollWidth") <= 800
+        assert clipped(page) == []
+        assert page.execute_script(SMALLEST_TEXT) >= 9
+    finally:
+        page.set_window_size(size["width"], size["height"])
+
+
 def test_print_holds_the_lanes(page):
     """What the PDF paints: pages, the names of both lanes three times each, and bars in the colour of writing."""
     pdf = base64.b64decode(page.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})["data"])
@@ -202,11 +217,11 @@ def test_many_applications_and_one_that_was_lost(browser, tmp_path):
     assert len(browser.find_elements(By.CSS_SELECTOR, "g.lane")) == 12
     assert len(browser.find_elements(By.CSS_SELECTOR, "text.lost")) == 1
     assert clipped(browser) == []
+    browser.set_window_size(800, 1200)
+    assert clipped(browser) == []
 
 
 def test_png_is_a_picture(report):
-    from PIL import Image
-
     assert [path.name for path in report.pngs] == [
         "timeline.png",
         "timeline-alone.png",
@@ -228,6 +243,29 @@ def test_command_writes_the_report(tmp_path, capsys):
     assert "together, fcfs" in path.read_text()
 
 
+def test_ten_thousand_operations_stay_a_small_page(tmp_path):
+    """All of them are in the pictures, and paler, because most of that time was computing."""
+    report = write_report([Run("busy", [busy(10_000)])], tmp_path, "x")
+    text = report.html.read_text()
+    assert len(text) < 100_000
+    assert "two or more applications" not in text  # there is but one
+    shares = [float(share) for share in re.findall(r'class="io"[^>]* fill-opacity="([\d.]+)"', text)]
+    assert shares
+    assert all(share == pytest.approx(0.2 + 0.8 * 0.25, abs=0.05) for share in shares)
+    with Image.open(report.pngs[0]) as picture:
+        blue = [count for count, (red, _, other) in picture.convert("RGB").getcolors(1 << 20) if other - red > 60]
+    assert sum(blue) > 0.1 * picture.width * picture.height  # the whole lane, not the few that fell on a pixel
+
+
+def test_many_factors_are_told_as_a_range(tmp_path):
+    alone, together = ([crowd(6)], ALONE), ([crowd(6)], UNCOORDINATED)
+    runs = [Run(role, traces, role) for traces, role in (alone, together)]
+    finding = re.search(r'class="finding">(.*?)</p>', write_report(runs, tmp_path, "x").html.read_text())[1]
+    assert re.fullmatch(
+        r"Uncoordinated, I/O took [\d.]+ \(app-\d\) to [\d.]+ times \(app-\d\) as long as alone\.", finding
+    )
+
+
 def test_a_trace_without_applications_is_told(tmp_path):
     empty = tmp_path / "empty.jsonl"
     empty.write_text((DATA / "fcfs.jsonl").read_text().splitlines()[0] + "\n")
@@ -245,6 +283,18 @@ def test_ticks_are_few_and_within(length_s):
 
 def test_quantities():
     assert [quantity(n) for n in (0, 999, 1500, 24_000_000, 3.2e13)] == ["0 B", "999 B", "1.5 kB", "24.0 MB", "32.0 TB"]
+
+
+def busy(count: int) -> Trace:
+    """One application with so many operations, each 1 ms of I/O and 3 ms of computing."""
+    told = {"job": "j", "processes": 1}
+    events = [Event("HELLO", told, 0, "n", "", 1), Event("WELCOME", {"application_given": "a"}, 0, "n", "a", 1)]
+    for number in range(count):
+        asked, request = number * 4_000_000, {"request": number + 1}
+        events.append(Event("START_IO", request, asked, "n", "a", 1))
+        events.append(Event("GRANT_IO", request, asked, "n", "a", 1))
+        events.append(Event("FINISH_IO", {**request, "io_ns": 1_000_000}, asked + 1_000_000, "n", "a", 1))
+    return dataclasses.replace(read_trace(DATA / "fcfs.jsonl"), events=events)
 
 
 def crowd(count: int) -> Trace:

@@ -7,15 +7,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 COMPUTING, WAITING, IO = "computing", "waiting", "io"
+ALIKE_SHARE = 0.1  # shares that differ by less look the same
+SOLID_SHARE = 0.9
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An application did one thing from `start_ns` to `end_ns`. IO outranks WAITING, that outranks COMPUTING."""
+    """An application did one thing from `start_ns` to `end_ns`. IO outranks WAITING, that outranks COMPUTING.
+
+    `share`: of that time; less than 1 only where `coalesce` put short intervals of several kinds together.
+    """
 
     kind: str
     start_ns: int
     end_ns: int
+    share: float = 1.0
 
     @property
     def seconds(self) -> float:
@@ -44,20 +50,53 @@ def overlay(busy: Iterable[Interval], start_ns: int, end_ns: int) -> Iterator[In
 
 
 def coalesce(intervals: Iterable[Interval], shorter_than_ns: int) -> list[Interval]:
-    """Joins intervals of one kind across computing shorter than this: what a picture cannot show apart."""
+    """What a picture can show apart: short intervals put together, and one kind joined across short computing."""
     joined: list[Interval] = []
-    for part in intervals:
-        if len(joined) >= 2 and joined[-1].kind == COMPUTING and joined[-2].kind == part.kind:
+    for part in _gathered(intervals, shorter_than_ns):
+        if len(joined) >= 2 and joined[-1].kind == COMPUTING and _alike(joined[-2], part):
             gap = joined[-1].end_ns - joined[-1].start_ns
             if gap < shorter_than_ns:
-                before = joined[-2].start_ns
-                joined[-2:] = [Interval(part.kind, before, part.end_ns)]
+                joined[-2:] = [_merged([*joined[-2:], part])]
                 continue
-        if joined and joined[-1].kind == part.kind:
-            joined[-1] = Interval(part.kind, joined[-1].start_ns, part.end_ns)
+        if joined and _alike(joined[-1], part):
+            joined[-1] = _merged([joined[-1], part])
         else:
             joined.append(part)
     return joined
+
+
+def _gathered(intervals: Iterable[Interval], shorter_than_ns: int) -> Iterator[Interval]:
+    """Intervals shorter than this that follow each other, put together until they are as long."""
+    few: list[Interval] = []
+    for part in intervals:
+        short = part.end_ns - part.start_ns < shorter_than_ns
+        if few and not short:
+            yield _merged(few)
+            few = []
+        if not short:
+            yield part
+            continue
+        few.append(part)
+        if part.end_ns - few[0].start_ns >= shorter_than_ns:
+            yield _merged(few)
+            few = []
+    if few:
+        yield _merged(few)
+
+
+def _alike(one: Interval, other: Interval) -> bool:
+    return one.kind == other.kind and abs(one.share - other.share) < ALIKE_SHARE
+
+
+def _merged(parts: list[Interval]) -> Interval:
+    """All of them as one of the kind, I/O or waiting if there is any, that fills most of it."""
+    times: Counter[str] = Counter()
+    for part in parts:
+        times[part.kind] += part.share * (part.end_ns - part.start_ns)
+    kind = max((kind for kind in times if kind != COMPUTING), key=lambda kind: times[kind], default=COMPUTING)
+    length = parts[-1].end_ns - parts[0].start_ns
+    share = times[kind] / length
+    return Interval(kind, parts[0].start_ns, parts[-1].end_ns, share if share < SOLID_SHARE else 1.0)
 
 
 def overlaps(lanes: Iterable[Iterable[Interval]]) -> list[Interval]:

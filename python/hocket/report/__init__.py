@@ -35,7 +35,7 @@ def write_report(runs: Sequence[Run], out_dir: Path | str, title: str, notes: Se
     """Write report.html, timeline.png and timeline-<run>.png to `out_dir`, which is made if need be.
 
     `title` says what ran; `notes` what a reader must know about it, above all the target ("storage target limited to
-    24 MB/s"): they stand under the title, the first of them in the table's heading and in the pictures too. Raises
+    24 MB/s"): the first of them stands in the table's heading and in the pictures, the others under the title. Raises
     HocketError where no application is in the traces and where the folder cannot be written.
     """
     from hocket.report.png import write_png  # matplotlib takes a second to load: only who draws pays it

@@ -11,14 +11,15 @@ from hocket.report.panels import Panel, doing
 from hocket.report.style import CSS
 from hocket.report.svg import svg
 
+NAMED_FACTORS = 4  # in the sentence at the top; of more, the least and the greatest
 COLUMNS = (
     ("", ""),
     ("run", "run"),
-    ("I/O time, s", "in I/O operations, waits left out"),
-    ("waited for a&nbsp;grant, s", ""),
+    ("I/O time,&nbsp;s", "in I/O operations, waits left out"),
+    ("waited for a&nbsp;grant,&nbsp;s", ""),
     ("interference factor&nbsp;I", "I/O time together, uncoordinated / I/O time alone"),
     ("scheduling cost factor&nbsp;C", "(I/O time + wait) scheduled / I/O time alone"),
-    ("total time, s", "from MPI_Init to MPI_Finalize"),
+    ("total time,&nbsp;s", "from MPI_Init to MPI_Finalize"),
 )
 
 
@@ -27,7 +28,7 @@ def page(
 ) -> str:
     """The whole page."""
     figures = "".join(_figure(panel, length_s) for panel in panels)
-    told = "".join(f'<p class="notes">{escape(note)}</p>' for note in notes)
+    told = "".join(f'<p class="notes">{escape(note)}</p>' for note in notes[1:])  # the first: in the table's heading
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -40,12 +41,12 @@ def page(
 <body>
 <header>
 <h1>{escape(title)}</h1>
-{told}
 {_finding(rows)}
+{told}
 </header>
 <main>
 {_table(rows, notes)}
-{_key(runs)}
+{_key(runs, panels)}
 {figures}
 </main>
 {_footer(runs)}
@@ -67,6 +68,9 @@ def _finding(rows: Sequence[Row]) -> str:
 
 
 def _times(factors: Sequence[tuple[float, str]]) -> str:
+    if len(factors) > NAMED_FACTORS:
+        least, most = min(factors), max(factors)
+        return f"{least[0]:.2f} ({escape(least[1])}) to {most[0]:.2f} times ({escape(most[1])})"
     told = [f"{factor:.2f} times ({escape(name)})" for factor, name in factors]
     return told[0] if len(told) == 1 else ", ".join(told[:-1]) + " and " + told[-1]
 
@@ -92,14 +96,11 @@ def _group(name: str, rows: Sequence[Row]) -> str:
     return f"<tbody>{''.join(lines)}</tbody>"
 
 
-def _key(runs: Sequence[Run]) -> str:
+def _key(runs: Sequence[Run], panels: Sequence[Panel]) -> str:
     verb = doing(a for run in runs for analysis in run.analyses for a in analysis.applications)
-    shapes = (
-        ("io", 22, verb),
-        ("waiting", 12, "waits for a grant"),
-        ("computing", 2, "computes"),
-        ("both", 6, "two or more applications do I/O at once"),
-    )
+    shapes = [("io", 22, verb), ("waiting", 12, "waits for a grant"), ("computing", 2, "computes")]
+    if any(panel.both_s is not None for panel in panels):
+        shapes.append(("both", 6, "two or more applications do I/O at once"))
     items = "".join(
         f'<li><svg width="30" height="24" aria-hidden="true"><rect class="{kind}" width="30" height="{height}" '
         f'y="{12 - height / 2:g}"/></svg>{escape(text)}</li>'

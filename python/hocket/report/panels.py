@@ -15,7 +15,7 @@ from hocket.analysis import Analysis, Application, Operation
 from hocket.comparison import ALONE, SCHEDULED, UNCOORDINATED, Run
 from hocket.lanes import COMPUTING, IO, WAITING, Interval, coalesce, seconds
 
-PLOT_STEPS = 1400  # what is shorter than one of so many parts of the axis cannot be seen apart
+PLOT_STEPS = 800  # what is shorter than one of so many parts of the axis cannot be seen apart
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Bar:
     start_s: float
     end_s: float
     text: str
+    share: float = 1.0  # of its time, where it stands for many short parts
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,11 @@ def _panel(run: Run, length_s: float, places: dict[str, int]) -> Panel:
     lanes = [_lane(a, analysis, length_s) for analysis in run.analyses for a in analysis.applications]
     lanes.sort(key=lambda lane: places[lane.name])
     return Panel(run.label, _caption(run, both_s), lanes, both, both_s)
+
+
+def opacity(bar: Bar) -> float:
+    """How strongly it is painted: the paler, the less of its time was of its kind."""
+    return 1.0 if bar.share == 1 else 0.2 + 0.8 * bar.share
 
 
 def doing(applications: Iterable[Application]) -> str:
@@ -125,10 +131,11 @@ def _lane(application: Application, analysis: Analysis, length_s: float) -> Lane
         start_s, end_s = (part.start_ns - zero) / 1e9, (part.end_ns - zero) / 1e9
         behind = [d.behind for d in queued if part.start_ns <= d.time_ns < part.end_ns]
         what = _what(application, part, behind, granted)
-        text = f"{application.name} {what}: {part.seconds:.2f} s, from {start_s:.2f} to {end_s:.2f} s"
-        bars.append(Bar(part.kind, start_s, end_s, text))
+        often = f", {part.share:.0%} of the time" if part.share < 1 else ""
+        text = f"{application.name} {what}{often}: {part.seconds:.2f} s, from {start_s:.2f} to {end_s:.2f} s"
+        bars.append(Bar(part.kind, start_s, end_s, text, part.share))
     notes = [f"I/O {application.io_s():.2f} s"]
-    if waited := application.wait_s(now):
+    if (waited := application.wait_s(now)) >= 0.005:
         notes.append(f"waited {waited:.2f} s")
     count = application.processes
     about = f"{count} process{'' if count == 1 else 'es'}" if count else ""

@@ -12,16 +12,18 @@ matplotlib.use("Agg")
 
 from matplotlib import pyplot
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.patches import Patch
 
 from hocket.lanes import COMPUTING, IO, WAITING
-from hocket.report.panels import Panel, ticks
+from hocket.report.panels import Panel, opacity, ticks
 
 COLOURS = {IO: "#0072b2", WAITING: "#e69f00", COMPUTING: "#9aa1a8"}
 HEIGHTS = {IO: 0.64, WAITING: 0.32, COMPUTING: 0.05}
 BOTH, SOFT, GRID = "#a8326e", "#5b6168", "#e4e7e9"
 LANE_INCHES = 0.5
 DPI = 160
+PLOT_PIXELS = 1450  # of the axis, at least
 TITLE_INCHES, NOTE_INCHES = 0.34, 0.19  # of a line
 NOTE_LETTERS = 150  # in a line
 
@@ -44,7 +46,8 @@ def write_png(panels: Sequence[Panel], length_s: float, title: str, note: str, i
         figure.text(0.01, 1 - TITLE_INCHES / height, "\n".join(lines), va="top", fontsize=9.5, color=SOFT)
         texts = {IO: io_verb, WAITING: "waits for a grant", COMPUTING: "computes"}
         key = [Patch(color=COLOURS[kind], label=text) for kind, text in texts.items()]
-        key.append(Patch(color=BOTH, label="two or more at once"))
+        if any(panel.both_s is not None for panel in panels):
+            key.append(Patch(color=BOTH, label="two or more at once"))
         figure.legend(handles=key, loc="outside lower left", ncols=4, frameon=False, fontsize=9.5)
         figure.savefig(path, dpi=DPI)
         pyplot.close(figure)
@@ -53,8 +56,11 @@ def write_png(panels: Sequence[Panel], length_s: float, title: str, note: str, i
 def _draw(panel: Panel, axis: Axes, length_s: float) -> None:
     for row, lane in enumerate(panel.lanes):
         for kind in (COMPUTING, WAITING, IO):
-            spans = [(bar.start_s, bar.end_s - bar.start_s) for bar in lane.bars if bar.kind == kind]
-            axis.broken_barh(spans, (row - HEIGHTS[kind] / 2, HEIGHTS[kind]), facecolors=COLOURS[kind], linewidth=0)
+            bars = [bar for bar in lane.bars if bar.kind == kind]
+            least = 0 if kind == COMPUTING else length_s / PLOT_PIXELS  # what is thinner may not be painted at all
+            spans = [(bar.start_s, max(bar.end_s - bar.start_s, least)) for bar in bars]
+            colours = [to_rgba(COLOURS[kind], opacity(bar)) for bar in bars]
+            axis.broken_barh(spans, (row - HEIGHTS[kind] / 2, HEIGHTS[kind]), facecolors=colours, linewidth=0)
         axis.text(1.008, row, "\n".join(lane.notes), transform=axis.get_yaxis_transform(), va="center", fontsize=9)
     names, places = [lane.name for lane in panel.lanes], [float(row) for row in range(len(panel.lanes))]
     bottom = len(panel.lanes) - 0.5

@@ -15,7 +15,7 @@ h1 { font-size: 28px; line-height: 1.2; font-weight: 600; margin: 0 0 6px; lette
 h2 { font-size: 18px; font-weight: 600; margin: 0; }
 p { margin: 0 0 8px; max-width: 76ch; }
 .notes { color: var(--soft); max-width: none; margin: 0 0 2px; font-size: 15px; }
-.finding { font-size: 18px; margin: 18px 0 24px; }
+.finding { font-size: 18px; margin: 14px 0; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; margin: 0 0 10px; }
 caption { text-align: left; font-weight: 600; padding-bottom: 8px; }
 caption span { font-weight: 400; color: var(--soft); }
@@ -46,6 +46,10 @@ svg text.lost { fill: var(--both); font-size: 16px; font-weight: 600; }
 g.lane rect:hover, rect.both:hover { opacity: 0.75; }
 footer { margin-top: 36px; padding-top: 10px; border-top: 1px solid var(--rule); color: var(--soft); font-size: 14px; }
 footer p { max-width: none; margin: 0 0 4px; overflow-wrap: anywhere; }
+@media screen and (max-width: 1000px) { /* the pictures shrink with the page, their letters less */
+  svg text { font-size: 15.5px; } svg text.name { font-size: 16px; }
+  svg text.about, svg text.tick { font-size: 14.5px; }
+  th, td { padding-left: 12px; } }
 @page { size: A4 landscape; margin: 12mm; }
 @media print {
   :root { color-scheme: light; --paper: #fff; --ink: #000; --soft: #444; --rule: #bbb; --grid: #e6e6e6;

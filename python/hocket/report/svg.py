@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from hocket.lanes import COMPUTING, IO
-from hocket.report.panels import Lane, Panel, ticks
+from hocket.report.panels import Bar, Lane, Panel, opacity, ticks
 
 WIDTH = 1160
 LEFT = 184  # of the plot: names stand before it
@@ -56,7 +56,7 @@ def _lane(lane: Lane, middle: float, length_s: float) -> str:
     name = lane.name if len(lane.name) <= NAME_CHARACTERS else lane.name[: NAME_CHARACTERS - 1] + "…"
     label = _text(LEFT - 14, middle + (0 if lane.about else 4), name, "name", "end")
     about = _text(LEFT - 14, middle + 15, lane.about, "about", "end") if lane.about else ""
-    bars = "".join(_bar(bar.kind, bar.start_s, bar.end_s, bar.text, middle, length_s) for bar in lane.bars)
+    bars = "".join(_bar(bar, middle, length_s) for bar in lane.bars)
     end = _x(lane.end_s, length_s)
     lost = _text(end + 2, middle + 5, "✕", "lost") if lane.lost else ""
     notes = [*lane.notes, *(["lost"] if lane.lost else [])]
@@ -66,12 +66,13 @@ def _lane(lane: Lane, middle: float, length_s: float) -> str:
     return f'<g class="lane" data-application="{escape(lane.name)}">{heading}{label}{about}{bars}{lost}{figures}</g>'
 
 
-def _bar(kind: str, start_s: float, end_s: float, text: str, middle: float, length_s: float) -> str:
-    x, height = _x(start_s, length_s), HEIGHTS[kind]
-    least = 0 if kind == COMPUTING else 1.0 if kind == IO else 0.8
-    width = max(_x(end_s, length_s) - x, least)
+def _bar(bar: Bar, middle: float, length_s: float) -> str:
+    x, height = _x(bar.start_s, length_s), HEIGHTS[bar.kind]
+    least = 0 if bar.kind == COMPUTING else 1.0 if bar.kind == IO else 0.8
+    width = max(_x(bar.end_s, length_s) - x, least)
     box = f'x="{x:.2f}" y="{middle - height / 2:.1f}" width="{width:.2f}" height="{height}"'
-    return f'<rect class="{kind}" {box}><title>{escape(text)}</title></rect>'
+    paler = f' fill-opacity="{opacity(bar):.2f}"' if bar.share < 1 else ""
+    return f'<rect class="{bar.kind}" {box}{paler}><title>{escape(bar.text)}</title></rect>'
 
 
 def _both(panel: Panel, middle: float, length_s: float) -> str:

@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not runs:
         raise UsageError("no trace given; write 'hocket report TRACE'")
     names = dict.fromkeys(a.name for one in runs for analysis in one.analyses for a in analysis.applications)
-    title = arguments.title or "I/O of " + ", ".join(names)
+    title = arguments.title or "I/O of " + (", ".join(names) if len(names) <= 4 else f"{len(names)} applications")
     print(write_report(runs, arguments.output, title, arguments.note).html)
     return 0
 

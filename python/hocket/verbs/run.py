@@ -35,7 +35,7 @@ def add(parsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--coordinate",
         action=argparse.BooleanOptionalAction,
-        help="ask before each collective access (the default), or ask nobody",
+        help="ask before each collective access (the default), or be watched only: ask nobody, never wait",
     )
     parser.add_argument("--trace", metavar="FILE", help="where the daemon, if it is started now, writes its trace")
     parser.add_argument("--mpi", choices=(mpi.MPICH, mpi.OPENMPI), help="the MPI, where the launcher does not tell")
