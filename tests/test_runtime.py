@@ -127,12 +127,26 @@ def test_says_who_it_is(mpi: kit.Mpi, built, controller: kit.Controller) -> None
     assert [e["type"] for e in controller.events()] == ["HELLO", "BYE", "LOST"], "no I/O: nothing else is said"
 
 
-def test_without_a_socket_it_only_watches(mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path) -> None:
-    actions = [f"open={tmp_path / 'f'}", "write=100", "sync", "close"]
-    for chosen in ({}, kit.settings(controller.socket, coordinate=0)):
-        run = mpi.run([built("script.c"), *actions], chosen)
-        assert (run.code, run.err) == (0, "")
+def test_without_a_socket_it_tells_nobody(mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path) -> None:
+    run = mpi.run([built("script.c"), f"open={tmp_path / 'f'}", "write=100", "sync", "close"], {})
+    assert (run.code, run.err) == (0, "")
     assert controller.events() == []
+
+
+def test_told_not_to_coordinate_it_is_watched(mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path) -> None:
+    burst = ["write=100", "split=100", "start=100", "sync", "alone=10"]
+    run = mpi.run(
+        [built("script.c"), f"open={tmp_path / 'f'}", *burst, "pause=0.2", *burst, "close", "allreduce=3"],
+        kit.settings(controller.socket, coordinate=0),
+    )
+    assert (run.code, run.err) == (0, "")
+    assert [e["type"] for e in controller.events()] == ["HELLO", "IO_PHASE", "IO_PHASE", "BYE", "LOST"]
+    assert [(e["operations"], e["bytes_written"], e["wait_ns"]) for e in controller.events("IO_PHASE")] == [
+        (5, 310, 0),
+        (5, 310, 0),
+    ]
+    bye = controller.only("BYE")
+    assert (bye["io_calls"], bye["bytes_written"], bye["wait_ns"]) == (20, 1240, 0)
 
 
 def test_a_hint_names_the_target(mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path) -> None:

@@ -143,6 +143,27 @@ def test_joins_a_daemon_that_comes_later(
     assert len(came(daemon, "BYE")) == 1
 
 
+def test_what_is_only_watched_joins_a_new_daemon(
+    mpi: kit.Mpi, built, start_daemon, tmp_path: Path, steps: Steps
+) -> None:
+    daemon = start_daemon()
+    process = mpi.start(
+        [built("script.c"), f"open={tmp_path / 'f'}", "write=10", steps.mark("before"), steps.wait("new"), "pause=0.2",
+         "write=10", "close"],
+        kit.settings(daemon.socket, coordinate=0),
+    )  # fmt: skip
+    steps.reached("before")
+    await_came(daemon, "HELLO")
+    daemon.kill()
+    new = start_daemon()
+    steps.go("new")
+    run = kit.finish(process)
+    assert (run.code, run.err) == (0, "")
+    stopped(new)
+    assert (len(came(new, "HELLO")), len(came(new, "IO_PHASE")), len(came(new, "BYE"))) == (1, 2, 1)
+    assert came(new, "START_IO") == []
+
+
 def test_daemon_killed_while_applications_run(mpi: kit.Mpi, built, start_daemon, tmp_path: Path, steps: Steps) -> None:
     daemon = start_daemon()
     process = mpi.start(
@@ -319,6 +340,32 @@ def test_two_applications_take_turns(mpi: kit.Mpi, built, start_daemon, tmp_path
     for name in "ab":
         assert (tmp_path / name).read_bytes() == blocks(*[20000, 3000, 2000] * 4)
         assert [e["index"] for e in came(daemon, "IO_PHASE", application=name)] == list(range(4))
+
+
+@pytest.mark.parametrize("operation", ["write=1000", "split=1000", "sync"])
+def test_an_operation_ends_when_it_has_ended_in_all_ranks(
+    mpi: kit.Mpi, built, start_quick_daemon, tmp_path: Path, steps: Steps, operation: str
+) -> None:
+    daemon = start_quick_daemon()  # its linger of 20 ms is far shorter than what rank 1 is late by
+    slow_rank = mpi.compile("slow_rank.c", tmp_path / "slow_rank.so", "-shared", "-fPIC")
+    log = tmp_path / "ends"
+    slow = mpi.start(
+        [built("script.c"), f"open={tmp_path / 's'}", steps.mark("slow"), operation, operation, "close"],
+        {**kit.settings(daemon.socket, job="slow", name="slow"), "SLOW_S": "0.25", "SLOW_LOG": str(log)},
+        preload=f"{mpi.libhocket}:{slow_rank}",
+        ranks=3,
+    )
+    await_came(daemon, "START_IO", application="slow")
+    run = mpi.run([built("script.c"), f"open={tmp_path / 'f'}", "write=10", "close"], kit.settings(daemon.socket))
+    assert (run.code, run.err) == (0, "")
+    assert kit.finish(slow).code == 0
+    ends = [int(line) for line in log.read_text().split()]
+    granted = list(granted_intervals(stopped(daemon)))
+    slow_ones = [(start, end) for start, end, application in granted if application == "slow"]
+    assert [end < given_back for end, (_, given_back) in zip(ends, slow_ones, strict=True)] == [True, True]
+    other, _, _ = next(interval for interval in granted if interval[2] == "a")
+    assert all(other < start or other > end for start, end in slow_ones), "granted while rank 1 was in its access"
+    assert came(daemon, "BYE", application="slow")[0]["io_ns"] >= 2 * 2 * 0.25e9, "of ranks 0 and 1"
 
 
 def test_a_setting_that_is_no_number_is_told_once(mpi: kit.Mpi, built) -> None:

@@ -149,6 +149,16 @@ void Member::take(const event::Body& body) {
     lease_ = welcome->lease;
 }
 
+void Member::report(const event::IoPhase& phase) {
+  if (send(phase) || settings_.coordinate) return;
+  const std::lock_guard asking(asking_);
+  disconnect();
+  if (connect())
+    send(phase);
+  else
+    give_up("no hocketd answers at " + settings_.socket);
+}
+
 void Member::finish(event::FinishIo finish) {
   leases_.release(finish.request);
   send(finish);

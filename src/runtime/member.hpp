@@ -35,7 +35,8 @@ class Member {
   // FINISH_IO of a request that `ask` gave.
   void finish(event::FinishIo finish);
 
-  void report(const event::IoPhase& phase) { send(phase); }
+  // Where nothing is asked, no other moment finds out that hocketd has gone, or come: tries to join again.
+  void report(const event::IoPhase& phase);
 
   // BYE, the last word: the lease thread has ended and the connection is closed when it returns.
   void leave(const event::Bye& bye);

@@ -18,8 +18,10 @@ struct Settings {
   Duration max_wait = from_s(600);
   Duration phase_gap = from_s(0.1);
 
-  // Whether there are control points at all. The same in all ranks of a world: the environment is the launcher's.
-  bool coordinates() const { return coordinate && !socket.empty(); }
+  // Whether hocketd is told of the application; and whether there are control points at all. The same in all ranks of a
+  // world: the environment is the launcher's.
+  bool reports() const { return !socket.empty(); }
+  bool coordinates() const { return coordinate && reports(); }
 };
 
 // `get` is getenv or a stand-in for it; `complain` gets one line for each value that is not understood, whose default

@@ -37,13 +37,15 @@ MPI_Info no_info() {
   return info;
 }
 
-// Yields at first, then sleeps for up to a millisecond at a time.
-void wait_asleep(MPI_Request request) {
+// Yields at first, then sleeps for up to a millisecond at a time. False: the MPI says that it failed.
+bool wait_asleep(MPI_Request request) {
   constexpr int polite_tries = 50;
   constexpr long longest_ns = 1'000'000;
   long sleep_ns = 20'000;
   int done = 0;
-  for (int tries = 0; HOCKET_NEXT(PMPI_Test)(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done; ++tries) {
+  for (int tries = 0;; ++tries) {
+    if (HOCKET_NEXT(PMPI_Test)(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+    if (done) return true;
     if (tries < polite_tries) {
       sched_yield();
       continue;
@@ -107,6 +109,21 @@ int agree(MPI_Comm comm, int value) {
   MPI_Request request = no_request();
   if (HOCKET_NEXT(PMPI_Ibcast)(&decided, 1, byte_type(), 0, comm, &request) == MPI_SUCCESS) wait_asleep(request);
   return decided;
+}
+
+// Messages, not MPI_Ireduce: in its tree a rank that has gone on to compute would keep back the word of others.
+void tell_root(MPI_Comm comm, int number) {
+  MPI_Request request = no_request();
+  if (HOCKET_NEXT(PMPI_Isend)(nullptr, 0, byte_type(), 0, number, comm, &request) == MPI_SUCCESS)
+    HOCKET_NEXT(PMPI_Request_free)(&request);  // it has no buffer, so nobody need see its end
+}
+
+void await_others(MPI_Comm comm, int number) {
+  for (int left = size_of(comm) - 1; left > 0; --left) {
+    MPI_Request request = no_request();
+    if (HOCKET_NEXT(PMPI_Irecv)(nullptr, 0, byte_type(), MPI_ANY_SOURCE, number, comm, &request) != MPI_SUCCESS) return;
+    if (!wait_asleep(request)) return;
+  }
 }
 
 void sum(MPI_Comm comm, std::span<std::int64_t> values) {

@@ -32,6 +32,11 @@ void free(MPI_Comm& comm);
 
 // All of them get rank 0's value. Collective. Those who wait sleep: rank 0 may wait long, and others want the cores.
 int agree(MPI_Comm comm, int value);
+// The end of an operation that all of them take part in. `tell_root` sends word to rank 0 without waiting for anything;
+// `await_others` lets rank 0 wait, asleep, for the word of all others. Operations of one communicator that may be under
+// way together, or whose words were not waited for, differ by their number.
+void tell_root(MPI_Comm comm, int number);
+void await_others(MPI_Comm comm, int number);
 // Sums over all processes, in rank 0. Collective; waits as `agree` does.
 void sum(MPI_Comm comm, std::span<std::int64_t> values);
 

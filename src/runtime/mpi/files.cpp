@@ -28,13 +28,14 @@ Tables& tables() {
 Opening::Opening(MPI_Comm comm, const char* name) {
   file_.agreement = mpi::no_comm();
   Process& process = Process::get();
-  if (!Process::coordinates() || comm == mpi::no_comm()) return;
+  if (!Process::reports() || comm == mpi::no_comm()) return;
   watched_ = true;
   file_.name = name ? name : "";
+  file_.root = mpi::rank_in(comm) == 0;
+  if (!process.coordinates()) return;
   const int size = mpi::size_of(comm);
   // A file of one process, of several: all ranks never ask for it at once, so nobody asks.
   file_.control = size > 1 || (process.world_size() == 1 && !process.is_spawned());
-  file_.root = mpi::rank_in(comm) == 0;
   if (size > 1) {
     file_.agreement = mpi::duplicate(comm);
     file_.control = file_.agreement != mpi::no_comm();
@@ -44,7 +45,7 @@ Opening::Opening(MPI_Comm comm, const char* name) {
 void Opening::done(bool opened, MPI_File file, MPI_Info info) {
   if (!watched_) return;
   if (!opened) return mpi::free(file_.agreement);
-  if (file_.root || Process::get().reports()) file_.target = target_of(file_.name);
+  if (file_.root || Process::get().is_member()) file_.target = target_of(file_.name);
   take_hints(file_, info);
   const std::lock_guard lock(tables().mutex);
   tables().files[file] = std::make_shared<File>(std::move(file_));
@@ -68,7 +69,7 @@ void file_closed(File* file) {
 }
 
 std::shared_ptr<File> find_file(MPI_File file) {
-  if (!Process::coordinates()) return nullptr;
+  if (!Process::reports()) return nullptr;
   const std::lock_guard lock(tables().mutex);
   const auto found = tables().files.find(file);
   return found == tables().files.end() ? nullptr : found->second;

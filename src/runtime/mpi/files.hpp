@@ -18,6 +18,7 @@ enum class Direction { read, write };
 // An access that has begun.
 struct Begun {
   RequestId request;     // of its grant; none: not asked for by this rank, or uncoordinated
+  bool granted = false;  // by the decision that all ranks of the file have learnt
   Duration wait{};       // for the grant
   bool tracked = false;  // belongs to an I/O phase that this process reports
 };
@@ -28,6 +29,7 @@ struct File {
   MPI_Comm agreement;    // ours, over the file's processes; none where one process needs to agree with nobody
   bool control = false;  // collective accesses are control points
   bool root = false;     // rank 0 of the file's communicator: the one that asks
+  int ended = 0;         // granted operations whose end was told to rank 0, or awaited by it
   // Of the split collective access under way: MPI allows one a file.
   Begun split;
   Duration split_io{};
@@ -49,7 +51,7 @@ class Opening {
 std::shared_ptr<File> take_file(MPI_File file);
 void file_closed(File* file);
 
-// nullptr: opened before MPI_Init of this world, or nothing is coordinated.
+// nullptr: opened before MPI_Init of this world, or nobody is told of it.
 std::shared_ptr<File> find_file(MPI_File file);
 
 // The hint `hocket_target`, where the info has it, names the file's target from now on.

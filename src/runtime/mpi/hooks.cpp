@@ -35,10 +35,21 @@ Begun begin_collective(const File* file, const char* routine, Time start, bool a
   begun.tracked = process.operation_begins(start, asks);
   if (!file->control) return begun;
   if (asks) begun.request = process.ask({{}, file->target, file->name, routine, 0});
-  if (agree && file->agreement != mpi::no_comm()) mpi::agree(file->agreement, begun.request ? 1 : 0);
+  if (agree && file->agreement != mpi::no_comm())
+    begun.granted = mpi::agree(file->agreement, begun.request ? 1 : 0) == 1;
   begun.wait = node_now() - start;
   hot.counters.wait_time.add(begun.wait);
   return begun;
+}
+
+void await_end(const Begun& begun, File* file, bool ok) noexcept {
+  if (!begun.granted) return;
+  constexpr int numbers = 1 << 14;  // MPI allows tags up to 32767 at least
+  const int number = file->ended++ % numbers;
+  if (!file->root)
+    mpi::tell_root(file->agreement, number);
+  else if (ok)
+    mpi::await_others(file->agreement, number);
 }
 
 void end_access(Direction direction, const Begun& begun, const File* file, Duration io,

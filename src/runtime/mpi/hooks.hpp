@@ -63,6 +63,11 @@ inline void communicated(Time start, Time end, std::int64_t bytes) {
 Begun begin_access(Time start) noexcept;
 Begun begin_collective(const File* file, const char* routine, Time start, bool agree) noexcept;
 
+// The control point after a blocking collective access: the call has returned in this rank, `ok` or with an error. The
+// target is given back when it has in all ranks, so rank 0 waits for them; the others go on at once. Nobody waits where
+// the call failed in rank 0: then the others may never return from theirs.
+void await_end(const Begun& begun, File* file, bool ok) noexcept;
+
 // It has ended after `io`: counted, and FINISH_IO where it was granted. `status`: nullptr where the call failed.
 void end_access(Direction direction, const Begun& begun, const File* file, Duration io,
                 const MPI_Status* status) noexcept;
@@ -147,7 +152,7 @@ int watch_completion(Call call, int count, const MPI_Request* requests) {
   return rc;
 }
 
-// A blocking access where nothing is coordinated: counted, and as little else as can be.
+// A blocking access of which nobody is told: counted, and as little else as can be.
 template <class Call>
 int count_access(Direction direction, Call call, MPI_Status* status) {
   FilledStatus filled(status);
@@ -158,8 +163,9 @@ int count_access(Direction direction, Call call, MPI_Status* status) {
   return rc;
 }
 
-// A blocking access where something may be coordinated; `routine`: nullptr for an independent one. Out of line, so that
-// what is always run stays small: after a large copy the cost of a wrapper is that of its cold cache lines.
+// A blocking access of which hocketd may be told, or asked before; `routine`: nullptr for an independent one. Out of
+// line, so that what is always run stays small: after a large copy the cost of a wrapper is that of its cold cache
+// lines.
 template <class Call>
 [[gnu::noinline]] int pass_access(Direction direction, const char* routine, Call call, MPI_File file,
                                   MPI_Status* status) {
@@ -168,6 +174,7 @@ template <class Call>
   const Begun begun = routine ? begin_collective(record.get(), routine, node_now(), true) : begin_access(node_now());
   const Time start = node_now();
   const int rc = call(filled.get());
+  await_end(begun, record.get(), rc == MPI_SUCCESS);
   end_access(direction, begun, record.get(), node_now() - start, rc == MPI_SUCCESS ? filled.get() : nullptr);
   return rc;
 }
@@ -176,7 +183,7 @@ template <class Call>
 int watch_independent(Direction direction, Call call, MPI_File file, MPI_Status* status) {
   const Depth depth;
   if (!depth.watched()) return call(status);
-  if (!Process::coordinates()) return count_access(direction, call, status);
+  if (!Process::reports()) return count_access(direction, call, status);
   return pass_access(direction, nullptr, call, file, status);
 }
 
@@ -184,7 +191,7 @@ template <class Call>
 int watch_collective(Direction direction, const char* routine, Call call, MPI_File file, MPI_Status* status) {
   const Depth depth;
   if (!depth.watched()) return call(status);
-  if (!Process::coordinates()) return count_access(direction, call, status);
+  if (!Process::reports()) return count_access(direction, call, status);
   return pass_access(direction, routine, call, file, status);
 }
 
@@ -203,6 +210,7 @@ int watch_begin(Direction direction, const char* routine, Call call, MPI_File fi
   const Begun begun = begin_collective(record.get(), routine, node_now(), true);
   const Time start = node_now();
   const int rc = call();
+  if (rc != MPI_SUCCESS) await_end(begun, record.get(), false);
   split_began(direction, begun, record.get(), node_now() - start, rc == MPI_SUCCESS);
   return rc;
 }
@@ -215,6 +223,7 @@ int watch_end(Direction direction, Call call, MPI_File file, MPI_Status* status)
   FilledStatus filled(status);
   const Time start = node_now();
   const int rc = call(filled.get());
+  if (record) await_end(record->split, record.get(), rc == MPI_SUCCESS);
   split_ended(direction, record.get(), node_now() - start, rc == MPI_SUCCESS ? filled.get() : nullptr);
   return rc;
 }

@@ -44,12 +44,12 @@ void Process::initialised() noexcept {
     hot.active = false;
     if (Reporter* reporter = process.reporter_) reporter->member.abandon();
   });
-  hot.coordinates = settings_.coordinates();
+  hot.reports = settings_.reports();
   hot.active = true;
   if (rank_ != 0) return;
   for (std::size_t begin = 0, end; (end = wrong_settings_.find('\n', begin)) != std::string::npos; begin = end + 1)
     if (!spawned_) warn(wrong_settings_.substr(begin, end - begin));
-  if (coordinates()) become_reporter().member.join();
+  if (reports()) become_reporter().member.join();
 }
 
 event::Hello Process::hello() const {
@@ -78,7 +78,8 @@ Process::Reporter& Process::become_reporter() {
 // One line for the whole application: from rank 0 of its first world, who also speaks for the others at the end.
 void Process::lost(std::string_view why) {
   if (rank_ != 0 || spawned_ || warned_.exchange(true)) return;
-  warn(std::string(why) + "; going on uncoordinated, asking again at each I/O phase");
+  warn(std::string(why) + (coordinates() ? "; going on uncoordinated, asking again at each I/O phase"
+                                         : "; going on unwatched, trying again after each I/O phase"));
 }
 
 void Process::warn(std::string_view text) {
@@ -146,7 +147,7 @@ void Process::finish(const event::FinishIo& finish) noexcept { become_reporter()
 
 void Process::finalising() noexcept {
   if (!active()) return;
-  if (coordinates()) {
+  if (reports()) {
     files_closed();
     const Duration lived = node_now() - started_;
     const Sums own = sums();

@@ -24,7 +24,7 @@ namespace hocket::runtime {
 struct alignas(64) Hot {
   static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
   std::atomic<bool> active = false;                  // Process::active()
-  std::atomic<bool> coordinates = false;             // whether collective accesses are control points
+  std::atomic<bool> reports = false;                 // Process::reports()
   std::atomic<std::int64_t> phase_deadline = never;  // ns: from when on an I/O phase is over
   Counters counters;
 };
@@ -40,11 +40,13 @@ class Process {
   void finalising() noexcept;
   static bool active() { return hot.active.load(std::memory_order_relaxed); }
 
-  // Whether collective accesses are control points. Where not, there are counters and nothing else.
-  static bool coordinates() { return hot.coordinates.load(std::memory_order_relaxed); }
+  // Whether hocketd is told of this application. Where not, there are counters and nothing else.
+  static bool reports() { return hot.reports.load(std::memory_order_relaxed); }
+  // Whether collective accesses are control points.
+  bool coordinates() const { return settings_.coordinates(); }
   int world_size() const { return size_; }
   bool is_spawned() const { return spawned_; }
-  bool reports() const { return reporter_.load() != nullptr; }
+  bool is_member() const { return reporter_.load() != nullptr; }
 
   // Called with each time that is read anyway: reports the I/O phase that is over by then.
   static void at(Time now) noexcept {
