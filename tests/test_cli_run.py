@@ -223,6 +223,15 @@ def test_two_runs_share_one_daemon_and_it_ends_by_itself(fake_prefix, hocket_dir
     assert len(list((hocket_dir / "traces").iterdir())) == 1
 
 
+def test_a_relative_runtime_directory_is_that_of_the_caller(fake_prefix, hocket_dir, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOCKET_DIR", hocket_dir.name)
+    monkeypatch.chdir(hocket_dir.parent)
+    done = hocket("run", "--", launcher(tmp_path / "bin", HYDRA), "app")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["env"]["HOCKET_SOCKET"] == str(hocket_dir / "hocketd.sock")
+    assert daemon_module.stop()
+
+
 def test_output_input_and_exit_code_are_the_programs(fake_prefix, tmp_path, stop_daemon):
     body = f"""#!/bin/sh
 [ "$1" = --version ] && {{ echo "{HYDRA}"; exit 0; }}
@@ -296,21 +305,27 @@ def test_trace_goes_where_it_is_asked_for(fake_prefix, hocket_dir, tmp_path, sto
     assert told.stderr.startswith(f"hocket: a daemon runs already, its trace is {tmp_path}/here.jsonl")
 
 
-@pytest.mark.parametrize("broken", ["no hocketd", "directory", "library", "socket"])
-def test_without_a_daemon_the_job_runs_with_one_warning(fake_prefix, hocket_dir, tmp_path, broken):
+@pytest.mark.parametrize("broken", ["no hocketd", "directory", "library", "socket", "long path", "no directory"])
+def test_without_a_daemon_the_job_runs_with_one_warning(fake_prefix, hocket_dir, tmp_path, monkeypatch, broken):
     if broken == "no hocketd":
         (fake_prefix / "bin/hocketd").unlink()
     elif broken == "directory":
         hocket_dir.chmod(0o777)
     elif broken == "library":
         (fake_prefix / "lib/hocket/libhocket-mpich.so").unlink()
-    else:
+    elif broken == "socket":
         (hocket_dir / "hocketd.sock").mkdir()
+    elif broken == "long path":
+        monkeypatch.setenv("HOCKET_DIR", str(tmp_path / ("x" * 108)))
+    else:
+        monkeypatch.setenv("HOCKET_DIR", "/proc/hocket")
     done = hocket("run", "--", launcher(tmp_path / "bin", HYDRA), "-n", "1", "app")
     assert done.returncode == 0
     assert json.loads(done.stdout)["argv"][1:] == ["-n", "1", "app"]
     assert done.stderr.count("\n") == 1, done.stderr
     assert done.stderr.endswith("; the application runs uncoordinated\n")
+    assert done.stderr.count("hocketd:") == 0, done.stderr
+    assert ("must have 1 to 107 bytes" in done.stderr) == (broken == "long path")
     if broken == "library":
         daemon_module.stop()
 
@@ -324,6 +339,7 @@ def test_without_a_daemon_the_job_runs_with_one_warning(fake_prefix, hocket_dir,
         (["--", "ls", "-l"], 2, "hocket: no MPI found: 'ls' is neither a launcher"),
         (["--", "./mpirun", "-n", "2", "ls"], 2, "hocket: cannot tell which MPI './mpirun' starts; say --mpi"),
         (["--nonsense", "--", "ls"], 2, "hocket: "),
+        (["--name", "a\nb", "--", "ls"], 2, "hocket: --name 'a\\nb': a name has no line breaks"),
         (["--mpi", "lam", "--", "ls"], 2, "hocket: argument --mpi: invalid choice: 'lam'"),
     ],
 )

@@ -94,6 +94,12 @@ def test_fits_a_small_terminal(count, figures, left_out):
     assert "no decisions yet" in lines
 
 
+def test_a_name_cannot_break_the_lines():
+    model = TopModel()
+    model.feed(Event("APPLICATION", {"application": "a\n\x1b[2Jb", "app": 1, "since_ns": 1}))
+    assert "a??[2Jb" in plain(render(model, 80)).split("\n")[3]
+
+
 def test_forgets_what_no_window_shows():
     model = TopModel()
     for event in from_trace_events():

@@ -50,7 +50,8 @@ def start(options: Sequence[str]) -> None:
             if ended and not _lock_holder(directory):
                 messages.seek(0)
                 said = messages.read().decode(errors="replace").strip().splitlines()
-                raise HocketError(f"hocketd did not start: {said[-1] if said else f'see {directory}/hocketd.log'}")
+                why = said[-1].removeprefix("hocketd: ") if said else f"see {directory}/hocketd.log"
+                raise HocketError(f"hocketd did not start: {why}")
             time.sleep(POLL_S)
     raise HocketError(f"hocketd does not listen after {START_LIMIT_S:g} s; see {directory}/hocketd.log")
 

@@ -92,7 +92,7 @@ def preload(job: Job, environment: Mapping[str, str]) -> Preload:
     """
     library = paths.libhocket(job.mpi)
     if not library.exists():
-        raise HocketError(f"no {library}: this hocket was built without {job.mpi}")
+        raise HocketError(f"no {library}: hocket was built without {job.mpi}, or is not installed there")
     if re.search(r"[\s:]", str(library)):
         raise HocketError(f"'{library.parent}' has a space or a colon in its path, which LD_PRELOAD cannot hold")
     if not job.launcher:

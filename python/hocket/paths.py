@@ -27,9 +27,9 @@ def libhocket(mpi: str) -> Path:
 def runtime_dir() -> Path:
     """The directory of the daemon's socket, lock, log and traces (ARCHITECTURE.md); it need not exist yet."""
     if chosen := os.environ.get("HOCKET_DIR"):
-        return Path(chosen)
+        return Path(chosen).absolute()  # hocketd does not run where we do
     if session := os.environ.get("XDG_RUNTIME_DIR"):
-        return Path(session) / "hocket"
+        return Path(session).absolute() / "hocket"
     return Path(f"/tmp/hocket-{os.getuid()}")
 
 

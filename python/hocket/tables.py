@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 def columns(heading: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
     """Aligned columns; those whose numbers are in `right` stand right-aligned."""
-    lines = [heading, *rows]
+    lines = [heading, *([printable(cell) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(heading))]
     return "\n".join(
         "  ".join(
@@ -16,6 +16,11 @@ def columns(heading: Sequence[str], rows: Sequence[Sequence[str]], right: Sequen
         ).rstrip()
         for line in lines
     )
+
+
+def printable(text: str) -> str:
+    """Without what would move the cursor: names come from programs."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def duration(ns: int | float) -> str:

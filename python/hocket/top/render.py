@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hocket.analysis import Application
 from hocket.lanes import COMPUTING, IO, WAITING, Interval
-from hocket.tables import with_spread
+from hocket.tables import printable, with_spread
 from hocket.top.model import Forecast, TopModel
 
 CELLS = {COMPUTING: "─", WAITING: "▒", IO: "█"}
@@ -66,7 +66,9 @@ def render(model: TopModel, width: int, view: View | None = None) -> list[Line]:
     lines.append([Span("last decisions" if decisions else "no decisions yet", "heading")])
     for decision in decisions:
         ago = f"{(model.now_ns - decision.time_ns) / 1e9:8.2f} s ago  "
-        lines.append([Span(ago, "soft"), Span(f"{_short(decision.application):<{NAME}}"), Span(decision.text())])
+        lines.append(
+            [Span(ago, "soft"), Span(f"{_short(decision.application):<{NAME}}"), Span(printable(decision.text()))]
+        )
     return lines
 
 
@@ -81,6 +83,7 @@ def _fitting(lanes: list[list[Line]], room: int) -> list[Line]:
 
 
 def _short(name: str) -> str:
+    name = printable(name)
     return name if len(name) < NAME else name[: NAME - 2] + "…"
 
 

@@ -7,6 +7,7 @@ import json
 
 from hocket.bus import Bus, ConnectionEndedError, Event
 from hocket.errors import HocketError
+from hocket.tables import printable
 from hocket.verbs import help_text, tell
 
 EXAMPLES = """
@@ -50,11 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
 def line(event: Event) -> str:
     """An event in a line: seconds of the node's clock, who, what, its fields."""
     fields = " ".join(f"{key}={_value(value)}" for key, value in event.fields.items())
-    return f"{event.time_ns / 1e9:.6f}  {event.application or '-':<12}  {event.type:<13}  {fields}".rstrip()
+    return f"{event.time_ns / 1e9:.6f}  {printable(event.application) or '-':<12}  {event.type:<13}  {fields}".rstrip()
 
 
 def _value(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    text = str(value)
+    text = printable(str(value))
     return f'"{text}"' if " " in text or not text else text

@@ -48,6 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:
         raise UsageError("no command given; write 'hocket run -- mpiexec -n 4 ./app'")
+    if arguments.name and not arguments.name.isprintable():
+        raise UsageError(f"--name {arguments.name!r}: a name has no line breaks and no control characters")
     job = mpi.examine(command, arguments.mpi)
     for warning in job.warnings:
         tell(warning)
