@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from hocket.bus import Event
 from hocket.lanes import IO, WAITING, Interval, overlaps, overlay
-from hocket.trace import Trace
+from hocket.trace import Trace, collector_at_rest
 
 
 @dataclass
@@ -321,6 +321,7 @@ class Analysis:
 def analyse(trace: Trace) -> Analysis:
     """Everything that the trace holds."""
     analysis = Analysis()
-    for event in trace.events:
-        analysis.feed(event)
+    with collector_at_rest():
+        for event in trace.events:
+            analysis.feed(event)
     return analysis

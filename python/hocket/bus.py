@@ -92,12 +92,12 @@ def encode(type_name: str, fields: Mapping[str, Any]) -> bytes:
     return struct.pack("<I", len(payload)) + payload
 
 
-def make_event(type_name: str, keys: Mapping[str, Any]) -> Event:
-    """The event that a frame's map or a trace's line holds: origin and own fields, flat, in `keys`."""
-    fields = {key: value for key, value in keys.items() if key not in ORIGIN_KEYS}
+def make_event(type_name: str, keys: dict[str, Any]) -> Event:
+    """The event that a frame's map or a trace's line holds: origin and own fields, flat, in `keys`, which it keeps."""
+    origin = {key: keys.pop(key) for key in ORIGIN_KEYS if key in keys}
+    fields = keys
     if isinstance(fields.get("properties"), dict):  # an event of somebody else's
         fields = fields["properties"]
-    origin = {key: keys[key] for key in ORIGIN_KEYS if key in keys}
     if type_name in OWN_APPLICATION:
         fields["application"] = origin.pop("application", "")
     return Event(type_name, fields, **origin)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,6 +44,11 @@ class Trace:
 def read_trace(path: Path | str) -> Trace:
     """The whole trace. Raises TraceError; a last line that was cut short is left out and told in `cut_short`."""
     path = Path(path)
+    with collector_at_rest():
+        return _read(path)
+
+
+def _read(path: Path) -> Trace:
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
@@ -64,6 +71,19 @@ def read_trace(path: Path | str) -> Trace:
         events=events,
         cut_short=cut_short,
     )
+
+
+@contextmanager
+def collector_at_rest() -> Iterator[None]:
+    """What is made here stays: the garbage collector need not look at all of it again and again, now or later."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _header(path: Path, line: bytes) -> dict[str, Any]:
