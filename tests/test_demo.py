@@ -7,14 +7,16 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 from checks import replay
 from conftest import descendants
 from errors import DemoError
 from hocket.comparison import Run, compare
-from mpi_launch import MPIS, REPO
+from mpi_launch import MPIS, REPO, Mpi
 
+DEMO = REPO / "demo" / "demo.py"
 LIMIT_S = 150
 TRACES = ("alone-a", "alone-b", "uncoordinated", "fcfs")
 
@@ -36,7 +38,7 @@ class Demo:
 def run_demo(directory: Path, *arguments: str, **environment: str) -> Demo:
     run_dir, report_dir = directory / "run", directory / "report"
     done = subprocess.run(
-        [sys.executable, REPO / "demo" / "demo.py", "--quick", "--run-dir", run_dir, "--out", report_dir, *arguments],
+        [sys.executable, DEMO, "--quick", "--run-dir", run_dir, "--out", report_dir, *arguments],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -160,7 +162,7 @@ def test_it_leaves_no_checkpoints(demo):
 
 def test_it_can_be_ended(prefix, tmp_path):
     """Nothing that it started stays."""
-    command = [sys.executable, REPO / "demo" / "demo.py", "--quick", "--run-dir", tmp_path / "run", "--out", tmp_path]
+    command = [sys.executable, DEMO, "--quick", "--run-dir", tmp_path / "run", "--out", tmp_path]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         said = next((line for line in process.stdout if "jacobi-a alone" in line), "nothing of a run")
         started = descendants(process.pid)
@@ -171,6 +173,37 @@ def test_it_can_be_ended(prefix, tmp_path):
     assert not list((tmp_path / "run" / "storage").rglob("*.jacobi*"))
     left = {pid for pid in started if is_alive(pid)}
     assert not left, f"processes {left} stayed"
+
+
+def test_solvers_outlive_their_daemon(prefix, start_daemon, hocket_dir, tmp_path):
+    """hocketd is killed while both write: both finish, every checkpoint is right, and each says so once."""
+    daemon, mpi = start_daemon("--policy", "fcfs"), Mpi("mpich")
+    program, environment = mpi.app("jacobi", prefix), {**mpi.environment(), "HOCKET_PREFIX": str(prefix)}
+    running = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        words = ["--system", tmp_path / f"{name}.jacobi", "--generate", 400, "--iterations", 60, "--tolerance", 0]
+        words += ["--checkpoint-every", 2, "--checkpoint-dir", tmp_path / name, "--verify", "--iteration-time", 0.03]
+        command = [sys.executable, "-m", "hocket.cli", "run", "--name", name, "--", *mpi.command(2, program, *words)]
+        running.append(subprocess.Popen(command, env=environment, stdout=PIPE, stderr=PIPE, text=True))
+    for process in running:  # both are in the midst of it
+        seen = next((line for line in process.stdout if line.startswith("checkpoint")), "ended before")
+        assert seen.rstrip().endswith("verified"), seen
+    daemon.kill()
+    for process in running:
+        out, err = process.communicate(timeout=LIMIT_S)
+        assert process.returncode == 0, err
+        assert json.loads(out.splitlines()[-1])["verified"] == 30
+        assert [line for line in err.splitlines() if "has gone; going on uncoordinated" in line] == err.splitlines()
+        assert err.count("hocket: ") == 1, err
+
+
+def test_a_full_disk_ends_the_demo_in_one_line(prefix, tmp_path):
+    """No file may grow beyond 16 KiB: the measurement of the storage finds it first."""
+    limited = ["bash", "-c", 'ulimit -f 16; trap "" XFSZ; exec "$@"', "limited"]
+    command = [*limited, sys.executable, DEMO, "--quick", "--run-dir", tmp_path / "run", "--out", tmp_path / "out"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+    one_line(Demo(done.returncode, done.stdout, done.stderr, tmp_path, tmp_path), "File too large")
 
 
 def is_alive(pid: int) -> bool:
