@@ -368,6 +368,22 @@ def test_an_operation_ends_when_it_has_ended_in_all_ranks(
     assert came(daemon, "BYE", application="slow")[0]["io_ns"] >= 2 * 2 * 0.25e9, "of ranks 0 and 1"
 
 
+# Not on Open MPI: OMPIO itself hangs, without libhocket too, where an aggregator cannot write.
+@pytest.mark.parametrize("mpi", ["mpich"], indirect=True)
+def test_a_write_that_fails_gives_its_grant_back(mpi: kit.Mpi, built, start_daemon, tmp_path: Path) -> None:
+    daemon = start_daemon()
+    failing = ["write=1000", "toolarge=100000", "toolarge=100000"]
+    run = mpi.run(
+        [built("script.c"), f"open={tmp_path / 'f'}", *failing, "close", f"open={tmp_path / 'g'}", *failing, "close"],
+        kit.settings(daemon.socket),
+        ranks=3,
+    )
+    assert (run.code, run.warnings) == (0, []), run.err
+    assert run.out == 4 * "failed\n"
+    stopped(daemon)
+    assert len(said(daemon, "GRANT_IO")) == len(came(daemon, "FINISH_IO")) == 2 * 5
+
+
 def test_a_setting_that_is_no_number_is_told_once(mpi: kit.Mpi, built) -> None:
     run = mpi.run([built("script.c"), "allreduce=1"], {"HOCKET_ANSWER_S": "soon"}, ranks=3)
     assert run.code == 0

@@ -7,8 +7,9 @@
 
 namespace hocket {
 
-// CLOCK_MONOTONIC now. Thread-safe, async-signal-safe.
-inline Time node_now() {
+// CLOCK_MONOTONIC now. Thread-safe, async-signal-safe. Inlined, as it is read on paths where each cold line of code
+// costs.
+[[gnu::always_inline]] inline Time node_now() {
   timespec ts{};
   clock_gettime(CLOCK_MONOTONIC, &ts);
   return time_from_ns(static_cast<std::int64_t>(ts.tv_sec) * 1'000'000'000 + ts.tv_nsec);

@@ -13,6 +13,8 @@ namespace hocket::runtime {
 class Counter {
  public:
   void add(std::int64_t value) { value_.fetch_add(value, std::memory_order_relaxed); }
+  // As `add`, without the locked instruction: where no other thread can be adding.
+  void add_alone(std::int64_t value) { value_.store(get() + value, std::memory_order_relaxed); }
   void add(Duration duration) { add(duration.count()); }
   std::int64_t get() const { return value_.load(std::memory_order_relaxed); }
   Duration duration() const { return Duration{get()}; }
@@ -26,8 +28,14 @@ struct Activity {
   Counter bytes;
   Counter time;  // ns
 
-  // One call.
-  void add(std::int64_t moved, Duration took) {
+  // One call. `shared`: other threads may be adding.
+  [[gnu::always_inline]] void add(std::int64_t moved, Duration took, bool shared) {
+    if (!shared) {
+      calls.add_alone(1);
+      bytes.add_alone(moved);
+      time.add_alone(took.count());
+      return;
+    }
     calls.add(1);
     bytes.add(moved);
     time.add(took);

@@ -8,6 +8,8 @@
 //   write=BYTES  split=BYTES  start=BYTES  alone=BYTES
 //                       each rank writes its block behind what was written before: collective, split collective,
 //                       nonblocking collective, independent
+//   toolarge=BYTES      a collective write, and a split one, beyond the limit of a file's size; rank 0 says "failed" if
+//                       both do
 //   begin=BYTES finish  the two halves of a split collective write: between them the grant is held
 //   sync close          MPI_File_sync, MPI_File_close
 //   pause=SECONDS       compute nothing for so long
@@ -24,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -107,6 +110,24 @@ static void finish_block(void) {
   free(held);
 }
 
+static void write_too_large(int bytes) {
+  char* block = calloc((size_t)bytes, 1);
+  const MPI_Offset at = written + (MPI_Offset)rank * bytes;
+  struct rlimit before, limit;
+  getrlimit(RLIMIT_FSIZE, &before);
+  limit = before;
+  limit.rlim_cur = (rlim_t)written + 1;
+  signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &limit);
+  int failed = MPI_File_write_at_all(file, at, block, bytes, MPI_BYTE, MPI_STATUS_IGNORE) != MPI_SUCCESS;
+  int rc = MPI_File_write_at_all_begin(file, at, block, bytes, MPI_BYTE);
+  if (rc == MPI_SUCCESS) rc = MPI_File_write_at_all_end(file, block, MPI_STATUS_IGNORE);
+  failed &= rc != MPI_SUCCESS;
+  setrlimit(RLIMIT_FSIZE, &before);
+  free(block);
+  if (rank == 0 && failed) puts("failed");
+}
+
 static void mark(const char* path) {
   if (rank != 0) return;
   const int fd = open(path, O_CREAT | O_WRONLY, 0600);
@@ -149,6 +170,7 @@ int main(int argc, char** argv) {
     if (!strcmp(action, "write") || !strcmp(action, "split") || !strcmp(action, "start") || !strcmp(action, "alone"))
       write_block(action, atoi(value));
     if (!strcmp(action, "begin")) begin_block(atoi(value));
+    if (!strcmp(action, "toolarge")) write_too_large(atoi(value));
     if (!strcmp(action, "finish")) finish_block();
     if (!strcmp(action, "sync")) check(MPI_File_sync(file));
     if (!strcmp(action, "close")) check(MPI_File_close(&file));

@@ -85,6 +85,12 @@ int size_of(MPI_Comm comm) {
   return size;
 }
 
+bool has_threads() {
+  int level = MPI_THREAD_MULTIPLE;
+  HOCKET_NEXT(PMPI_Query_thread)(&level);
+  return level == MPI_THREAD_MULTIPLE;
+}
+
 bool is_spawned() {
   MPI_Comm parent = no_comm();
   HOCKET_NEXT(PMPI_Comm_get_parent)(&parent);
@@ -112,16 +118,16 @@ int agree(MPI_Comm comm, int value) {
 }
 
 // Messages, not MPI_Ireduce: in its tree a rank that has gone on to compute would keep back the word of others.
-void tell_root(MPI_Comm comm, int number) {
+void tell_root(MPI_Comm comm) {
   MPI_Request request = no_request();
-  if (HOCKET_NEXT(PMPI_Isend)(nullptr, 0, byte_type(), 0, number, comm, &request) == MPI_SUCCESS)
+  if (HOCKET_NEXT(PMPI_Isend)(nullptr, 0, byte_type(), 0, 0, comm, &request) == MPI_SUCCESS)
     HOCKET_NEXT(PMPI_Request_free)(&request);  // it has no buffer, so nobody need see its end
 }
 
-void await_others(MPI_Comm comm, int number) {
-  for (int left = size_of(comm) - 1; left > 0; --left) {
+void receive_words(MPI_Comm comm, std::int64_t& owed) {
+  for (; owed > 0; --owed) {
     MPI_Request request = no_request();
-    if (HOCKET_NEXT(PMPI_Irecv)(nullptr, 0, byte_type(), MPI_ANY_SOURCE, number, comm, &request) != MPI_SUCCESS) return;
+    if (HOCKET_NEXT(PMPI_Irecv)(nullptr, 0, byte_type(), MPI_ANY_SOURCE, 0, comm, &request) != MPI_SUCCESS) return;
     if (!wait_asleep(request)) return;
   }
 }

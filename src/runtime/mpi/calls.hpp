@@ -23,6 +23,8 @@ MPI_Request no_request();
 
 int rank_in(MPI_Comm comm);
 int size_of(MPI_Comm comm);
+// Whether several threads may call MPI at once.
+bool has_threads();
 // Whether MPI_Comm_spawn started this world.
 bool is_spawned();
 
@@ -32,11 +34,11 @@ void free(MPI_Comm& comm);
 
 // All of them get rank 0's value. Collective. Those who wait sleep: rank 0 may wait long, and others want the cores.
 int agree(MPI_Comm comm, int value);
-// The end of an operation that all of them take part in. `tell_root` sends word to rank 0 without waiting for anything;
-// `await_others` lets rank 0 wait, asleep, for the word of all others. Operations of one communicator that may be under
-// way together, or whose words were not waited for, differ by their number.
-void tell_root(MPI_Comm comm, int number);
-void await_others(MPI_Comm comm, int number);
+// Word to rank 0, sent without waiting for anything; and rank 0 waits, asleep, until it has received as many as it
+// owes, from whichever ranks, counting down. Each must be received before the communicator is freed: MPICH takes a
+// message that nobody received for an error.
+void tell_root(MPI_Comm comm);
+void receive_words(MPI_Comm comm, std::int64_t& owed);
 // Sums over all processes, in rank 0. Collective; waits as `agree` does.
 void sum(MPI_Comm comm, std::span<std::int64_t> values);
 

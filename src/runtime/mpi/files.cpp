@@ -59,6 +59,7 @@ std::shared_ptr<File> take_file(MPI_File file) {
 
 void file_closed(File* file) {
   if (!file) return;
+  mpi::receive_words(file->agreement, file->owed);
   mpi::free(file->agreement);
   bool last = false;
   {

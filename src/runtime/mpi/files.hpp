@@ -29,7 +29,9 @@ struct File {
   MPI_Comm agreement;    // ours, over the file's processes; none where one process needs to agree with nobody
   bool control = false;  // collective accesses are control points
   bool root = false;     // rank 0 of the file's communicator: the one that asks
-  int ended = 0;         // granted operations whose end was told to rank 0, or awaited by it
+  // In rank 0: how often the others have told it, or will, that a granted operation has ended. A rank's word of one
+  // comes after its word of those before, so when none is left out all have ended.
+  std::int64_t owed = 0;
   // Of the split collective access under way: MPI allows one a file.
   Begun split;
   Duration split_io{};

@@ -44,18 +44,15 @@ Begun begin_collective(const File* file, const char* routine, Time start, bool a
 
 void await_end(const Begun& begun, File* file, bool ok) noexcept {
   if (!begun.granted) return;
-  constexpr int numbers = 1 << 14;  // MPI allows tags up to 32767 at least
-  const int number = file->ended++ % numbers;
-  if (!file->root)
-    mpi::tell_root(file->agreement, number);
-  else if (ok)
-    mpi::await_others(file->agreement, number);
+  if (!file->root) return mpi::tell_root(file->agreement);
+  file->owed += mpi::size_of(file->agreement) - 1;
+  if (ok) mpi::receive_words(file->agreement, file->owed);
 }
 
 void end_access(Direction direction, const Begun& begun, const File* file, Duration io,
                 const MPI_Status* status) noexcept {
   const std::int64_t bytes = status ? mpi::bytes_in(*status) : 0;
-  activity(direction).add(bytes, io);
+  hot.count(activity(direction), bytes, io);
   leave_access(direction, begun, target_of(file), io, bytes);
 }
 
@@ -69,13 +66,13 @@ void split_began(Direction direction, const Begun& begun, File* file, Duration i
 
 void split_ended(Direction direction, File* file, Duration io, const MPI_Status* status) noexcept {
   const std::int64_t bytes = status ? mpi::bytes_in(*status) : 0;
-  activity(direction).add(bytes, io);
+  hot.count(activity(direction), bytes, io);
   if (file) leave_access(direction, std::exchange(file->split, {}), file->target, file->split_io + io, bytes);
 }
 
 void access_started(Direction direction, const Begun& begun, const File* file, Duration io, std::int64_t bytes,
                     const MPI_Request* request) noexcept {
-  activity(direction).add(bytes, io);
+  hot.count(activity(direction), bytes, io);
   if (request && *request != mpi::no_request())
     started(*request, {direction, begun, io, bytes, target_of(file)});
   else

@@ -52,7 +52,7 @@ inline Activity& activity(Direction direction) {
 }
 
 inline void communicated(Time start, Time end, std::int64_t bytes) {
-  hot.counters.comm.add(bytes, end - start);
+  hot.count(hot.counters.comm, bytes, end - start);
   Process::at(end);
 }
 
@@ -159,7 +159,7 @@ int count_access(Direction direction, Call call, MPI_Status* status) {
   const Time start = node_now();
   const int rc = call(filled.get());
   const Duration io = node_now() - start;
-  activity(direction).add(rc == MPI_SUCCESS ? mpi::bytes_in(*filled.get()) : 0, io);
+  hot.count(activity(direction), rc == MPI_SUCCESS ? mpi::bytes_in(*filled.get()) : 0, io);
   return rc;
 }
 

@@ -37,6 +37,7 @@ void Process::initialised() noexcept {
   rank_ = mpi::rank_in(mpi::world());
   size_ = mpi::size_of(mpi::world());
   spawned_ = mpi::is_spawned();
+  hot.threads = mpi::has_threads();
   started_ = node_now();
   // The child of a fork() has neither our thread nor a right to our connection.
   pthread_atfork(nullptr, nullptr, [] {

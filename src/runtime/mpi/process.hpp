@@ -25,8 +25,13 @@ struct alignas(64) Hot {
   static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
   std::atomic<bool> active = false;                  // Process::active()
   std::atomic<bool> reports = false;                 // Process::reports()
+  std::atomic<bool> threads = true;                  // whether several may call MPI at once
   std::atomic<std::int64_t> phase_deadline = never;  // ns: from when on an I/O phase is over
   Counters counters;
+
+  [[gnu::always_inline]] void count(Activity& activity, std::int64_t moved, Duration took) {
+    activity.add(moved, took, threads.load(std::memory_order_relaxed));
+  }
 };
 inline constinit Hot hot;
 
