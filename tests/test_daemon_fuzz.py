@@ -125,5 +125,5 @@ def test_members_may_not_say_what_the_controller_says(daemon, name):
         while refusal is None:
             bus._receive(LIMIT_S)
             refusal = bus._answers.popleft() if bus._answers else None
-        assert (refusal.type, refusal["text"]) == ("REFUSED", f"a member may not send {name}")
+        assert (refusal.type, refusal["text"]) == ("REFUSED", f"a member may not send {name}: the name is hocket's own")
         hello(bus, "a")  # it was not dropped for that

@@ -48,7 +48,7 @@ const char* too_long_text(const event::Body& body) {
 // Why a member may not send it; "" where it may.
 std::string what_is_wrong(const event::Body& body) {
   const bool allowed = std::visit([](const auto& e) { return is_for_members<std::decay_t<decltype(e)>>; }, body);
-  if (!allowed) return "a member may not send " + std::string{type_name(body)};
+  if (!allowed) return "a member may not send " + std::string{type_name(body)} + ": the name is hocket's own";
   const char* text = too_long_text(body);
   if (text == nullptr) return {};
   return "'" + std::string{text} + "' of " + std::string{type_name(body)} + " is too long: a text has at most " +

@@ -274,7 +274,8 @@ TEST_F(CoordinatorTest, RefusesWhatCannotBe) {
   finish(3, 1, 5);
   EXPECT_EQ(start(4, 1, 5).size(), 1u);
   EXPECT_EQ(start(4, 1, 0).at(0).substr(0, 10), "1 REFUSED ");
-  EXPECT_EQ(at(5, 9, event::SetPolicy{"fcsf"}), Lines{"9 REFUSED unknown policy 'fcsf': did you mean 'fcfs'?"});
+  EXPECT_EQ(at(5, 9, event::SetPolicy{"fcsf"}),
+            Lines{"9 REFUSED unknown policy 'fcsf': did you mean 'fcfs'? there are: interfere, fcfs"});
   for (std::uint64_t request = 6; request < 6 + 1024; ++request) start(6, 1, request);
   EXPECT_EQ(start(7, 1, 6 + 1024).at(0).substr(0, 43), "1 REFUSED START_IO: request 1030 is one too");
 }

@@ -172,6 +172,9 @@ void coordinator_keys(Visit&& visit) {
 Status read_file(const std::string& path, Settings& settings) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return Error{path + " is a directory, no hocket.toml"};
+  if (!std::filesystem::exists(path, ignored)) {
+    return Error{path + ": there is no such file; hocketd --print-config prints one to start from"};
+  }
   toml::table file;
   try {
     file = toml::parse_file(path);

@@ -18,7 +18,10 @@ Result<const Policy*> find_policy(std::string_view name) {
     if (policy->name == name) return policy;
     names.push_back(policy->name);
   }
-  return Error{"unknown policy '" + std::string{name} + "': did you mean '" + std::string{nearest(name, names)} + "'?"};
+  std::string all;
+  for (const std::string_view one : names) all.append(all.empty() ? "" : ", ").append(one);
+  return Error{"unknown policy '" + std::string{name} + "': did you mean '" + std::string{nearest(name, names)} +
+               "'? there are: " + all};
 }
 
 }  // namespace hocket::policy

@@ -56,7 +56,7 @@ TEST(Policies, AreFoundByName) {
 TEST(Policies, AnUnknownNameIsToldTheNearest) {
   const auto found = find_policy("fcsf");
   ASSERT_FALSE(found.ok());
-  EXPECT_EQ(found.error().text, "unknown policy 'fcsf': did you mean 'fcfs'?");
+  EXPECT_EQ(found.error().text, "unknown policy 'fcsf': did you mean 'fcfs'? there are: interfere, fcfs");
   EXPECT_NE(find_policy("interfear").error().text.find("'interfere'"), std::string::npos);
   EXPECT_FALSE(find_policy(std::string(100000, 'x')).ok());
 }
