@@ -218,23 +218,21 @@ def test_stopped_daemon_holds_nobody_up_for_long(
     assert len(said(stopped(daemon), "GRANT_IO")) == 3, "before, the one that came too late, and again after it"
 
 
+def start_holder(mpi: kit.Mpi, script, daemon, tmp_path: Path, steps: Steps):
+    """An application that holds the grant of its split access until the step `go`."""
+    holder = mpi.start(
+        [script, f"open={tmp_path / 'h'}", "begin=10", steps.mark("held"), steps.wait("go"), "finish", "close"],
+        kit.settings(daemon.socket, job="holder", name="holder"),
+    )
+    steps.reached("held")
+    return holder
+
+
 def test_waits_no_longer_than_it_is_told_to(
     mpi: kit.Mpi, built, start_quick_daemon, tmp_path: Path, steps: Steps
 ) -> None:
     daemon = start_quick_daemon()
-    holder = mpi.start(
-        [
-            built("script.c"),
-            f"open={tmp_path / 'h'}",
-            "begin=10",
-            steps.mark("held"),
-            steps.wait("go"),
-            "finish",
-            "close",
-        ],
-        kit.settings(daemon.socket, job="holder", name="holder"),
-    )
-    steps.reached("held")
+    holder = start_holder(mpi, built("script.c"), daemon, tmp_path, steps)
     run = mpi.run(
         [built("script.c"), f"open={tmp_path / 'f'}", "write=10", "write=10", "close"],
         kit.settings(daemon.socket, max_wait_s=0.7),
@@ -273,19 +271,7 @@ def test_stopped_application_loses_its_grant(
     mpi: kit.Mpi, built, start_quick_daemon, tmp_path: Path, steps: Steps
 ) -> None:
     daemon = start_quick_daemon()
-    holder = mpi.start(
-        [
-            built("script.c"),
-            f"open={tmp_path / 'h'}",
-            "begin=10",
-            steps.mark("held"),
-            steps.wait("go"),
-            "finish",
-            "close",
-        ],
-        kit.settings(daemon.socket, job="holder", name="holder"),
-    )
-    steps.reached("held")
+    holder = start_holder(mpi, built("script.c"), daemon, tmp_path, steps)
     pid = await_came(daemon, "HELLO", job="holder")[0]["pid"]
     os.kill(pid, signal.SIGSTOP)
     run = mpi.run([built("script.c"), f"open={tmp_path / 'f'}", "write=10", "close"], kit.settings(daemon.socket))
