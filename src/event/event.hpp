@@ -79,6 +79,67 @@ struct IoPhase {
   std::string target;              // of the phase's last operation
 };
 
+// The application can be resized; its first process says so when it computes for the first time, and after each
+// reconfiguration (then perhaps another process). RECONFIGURE goes to the member that said it last.
+struct Malleable {
+  static constexpr std::string_view name = "MALLEABLE";
+  std::int64_t processes = 0;  // that compute
+  std::int64_t iteration = 0;
+  std::int64_t sleeping = 0;  // processes that wait to be used again, without using a core
+  std::string method;         // e.g. "merge single, collective blocking": what a resize will use
+};
+
+// A reconfiguration has ended: done, or given up with the application unchanged. One record each (Proteo, section 4.2).
+struct Reconfiguration {
+  static constexpr std::string_view name = "RECONFIGURATION";
+  RequestId request;  // of RECONFIGURE; 0: the application's own wish
+  bool done = false;
+  std::string reason;                   // why it was given up; "" where it is done
+  std::int64_t sources = 0;             // processes before
+  std::int64_t targets = 0;             // processes after; what was asked for where it was given up
+  std::int64_t iteration = 0;           // at which the targets went on
+  std::string spawn;                    // "merge" or "baseline"
+  std::string spawn_strategy;           // "plain", "single", "async", …
+  std::string redistribution;           // "collective", "p2p", "rma-lock", "rma-lockall"
+  std::string redistribution_strategy;  // "blocking", "wait-sources", "wait-targets", "thread"
+  Time start{};                         // the control point that began with it
+  Duration wait{};                      // from the request to that
+  Duration spawning{};                  // until all new processes are in one communicator with the sources
+  Duration spawning_stopped{};          // the part of it in which the application stood still
+  Duration constant{};                  // redistribution of constant data
+  Duration constant_stopped{};          // the part of it in which the application stood still
+  Duration variable{};                  // redistribution of variable data; the application stands still
+  Duration resuming{};                  // new communicators, arrays in place
+  Duration stopped{};                   // all in all, the time that the application stood still
+  std::int64_t started = 0;             // new processes
+  std::int64_t woken = 0;               // processes that slept and are used again
+  std::int64_t ended = 0;               // processes that ended
+  std::int64_t put_to_sleep = 0;
+  std::int64_t bytes_moved = 0;  // from one process to another, all of them
+  std::int64_t bytes_kept = 0;   // that stayed in their process
+};
+
+// New processes of the application are to be started outside of its MPI (strategy "join"): on the node of the asking
+// process, with its program, arguments, environment and working directory, and HOCKET_JOIN = "REQUEST PORT".
+struct StartProcesses {
+  static constexpr std::string_view name = "START_PROCESSES";
+  RequestId request;
+  std::int64_t count = 0;
+  std::string port;  // where they connect to: the asking process's, handed on as it is
+};
+
+// A process that was started so has initialised and is about to connect.
+struct ProcessReady {
+  static constexpr std::string_view name = "PROCESS_READY";
+  RequestId request;
+};
+
+// Processes that were started for a request are not wanted any more, or could not be used: they are to end.
+struct StopProcesses {
+  static constexpr std::string_view name = "STOP_PROCESSES";
+  RequestId request;
+};
+
 // The member leaves in order. Sums over all its processes.
 struct Bye {
   static constexpr std::string_view name = "BYE";
@@ -100,6 +161,14 @@ struct Lost {
   std::string reason;
 };
 
+// A process that was to join an application ended before it did, or could not be started.
+struct ProcessFailed {
+  static constexpr std::string_view name = "PROCESS_FAILED";
+  RequestId request;
+  AppId app;
+  std::string reason;
+};
+
 // Time has passed: a deadline that the coordinator asked for.
 struct Tick {
   static constexpr std::string_view name = "TICK";
@@ -109,6 +178,16 @@ struct Tick {
 struct SetPolicy {
   static constexpr std::string_view name = "SET_POLICY";
   std::string access;
+};
+
+// Resize an application. The answer is RECONFIGURATION, or REFUSED.
+struct Resize {
+  static constexpr std::string_view name = "RESIZE";
+  std::string application;     // its name
+  std::int64_t processes = 0;  // as many as it is to have; with `relative`, how many more (or, below 0, fewer)
+  bool relative = false;
+  std::int64_t at_iteration = 0;  // not before so many iterations are done; 0: at the next control point
+  std::string places;             // where new processes go, "NODE[:CORE] …", one each; "": anywhere
 };
 
 // ---- controller → application ------------------------------------------------------------------------------------
@@ -135,6 +214,22 @@ struct GrantIo {
   RequestId request;
   Duration waited{};  // in the queue
   std::string target;
+};
+
+// Become `processes` processes at the control point of `at_iteration`, or at the next one where that is 0.
+struct Reconfigure {
+  static constexpr std::string_view name = "RECONFIGURE";
+  RequestId request;
+  std::int64_t processes = 0;
+  std::int64_t at_iteration = 0;
+  std::string places;
+};
+
+// All processes that were asked for with START_PROCESSES are ready to connect; or they will not come.
+struct ProcessesReady {
+  static constexpr std::string_view name = "PROCESSES_READY";
+  RequestId request;
+  std::string failed;  // why they will not come; "" where they are ready
 };
 
 // The holder did not renew its lease in time; others may go on.
@@ -200,6 +295,10 @@ struct Application {
   Time last_io_end{};
   Time next_start{};            // of the next predicted phase; 0: none
   Duration next_uncertainty{};  // plus or minus
+  bool malleable = false;
+  std::int64_t sleeping = 0;          // processes that wait to be used again
+  std::int64_t resizing_to = 0;       // processes; 0: no resize is under way
+  std::int64_t reconfigurations = 0;  // done
 };
 
 // The daemon itself; also ends a list.
@@ -215,6 +314,7 @@ struct Daemon {
   Time started{};
   Time now{};
   std::string trace_error;  // why the trace ends early; "" while it is whole
+  std::int64_t cores = 0;   // that applications may be resized to use
 };
 
 // Events that matched a subscription of this member and were left out because it did not read fast enough.
@@ -230,9 +330,10 @@ struct User {
   Properties properties;
 };
 
-using Body =
-    std::variant<Hello, StartIo, FinishIo, RenewIo, IoPhase, Bye, Lost, Tick, SetPolicy, Welcome, QueuedIo, GrantIo,
-                 LeaseExpired, Refused, Subscribe, Unsubscribe, List, Application, Daemon, EventsLost, User>;
+using Body = std::variant<Hello, StartIo, FinishIo, RenewIo, IoPhase, Malleable, Reconfiguration, StartProcesses,
+                          ProcessReady, StopProcesses, Bye, Lost, ProcessFailed, Tick, SetPolicy, Resize, Welcome,
+                          QueuedIo, GrantIo, Reconfigure, ProcessesReady, LeaseExpired, Refused, Subscribe, Unsubscribe,
+                          List, Application, Daemon, EventsLost, User>;
 
 // Who published an event. Stamped by the node agent (the kernel tells it who is calling), never believed from a client.
 struct Origin {

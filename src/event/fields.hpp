@@ -64,6 +64,90 @@ void fields(E& e, V&& visit) {
   visit("target", e.target);
 }
 
+template <Of<Malleable> E, class V>
+void fields(E& e, V&& visit) {
+  visit("processes", e.processes);
+  visit("iteration", e.iteration);
+  visit("sleeping", e.sleeping);
+  visit("method", e.method);
+}
+
+template <Of<Reconfiguration> E, class V>
+void fields(E& e, V&& visit) {
+  visit("request", e.request);
+  visit("done", e.done);
+  visit("reason", e.reason);
+  visit("sources", e.sources);
+  visit("targets", e.targets);
+  visit("iteration", e.iteration);
+  visit("spawn", e.spawn);
+  visit("spawn_strategy", e.spawn_strategy);
+  visit("redistribution", e.redistribution);
+  visit("redistribution_strategy", e.redistribution_strategy);
+  visit("start_ns", e.start);
+  visit("wait_ns", e.wait);
+  visit("spawning_ns", e.spawning);
+  visit("spawning_stopped_ns", e.spawning_stopped);
+  visit("constant_ns", e.constant);
+  visit("constant_stopped_ns", e.constant_stopped);
+  visit("variable_ns", e.variable);
+  visit("resuming_ns", e.resuming);
+  visit("stopped_ns", e.stopped);
+  visit("started", e.started);
+  visit("woken", e.woken);
+  visit("ended", e.ended);
+  visit("put_to_sleep", e.put_to_sleep);
+  visit("bytes_moved", e.bytes_moved);
+  visit("bytes_kept", e.bytes_kept);
+}
+
+template <Of<StartProcesses> E, class V>
+void fields(E& e, V&& visit) {
+  visit("request", e.request);
+  visit("count", e.count);
+  visit("port", e.port);
+}
+
+template <Of<ProcessReady> E, class V>
+void fields(E& e, V&& visit) {
+  visit("request", e.request);
+}
+
+template <Of<StopProcesses> E, class V>
+void fields(E& e, V&& visit) {
+  visit("request", e.request);
+}
+
+template <Of<ProcessFailed> E, class V>
+void fields(E& e, V&& visit) {
+  visit("request", e.request);
+  visit("app", e.app);
+  visit("reason", e.reason);
+}
+
+template <Of<Resize> E, class V>
+void fields(E& e, V&& visit) {
+  visit("application_asked", e.application);
+  visit("processes", e.processes);
+  visit("relative", e.relative);
+  visit("at_iteration", e.at_iteration);
+  visit("places", e.places);
+}
+
+template <Of<Reconfigure> E, class V>
+void fields(E& e, V&& visit) {
+  visit("request", e.request);
+  visit("processes", e.processes);
+  visit("at_iteration", e.at_iteration);
+  visit("places", e.places);
+}
+
+template <Of<ProcessesReady> E, class V>
+void fields(E& e, V&& visit) {
+  visit("request", e.request);
+  visit("failed", e.failed);
+}
+
 template <Of<Bye> E, class V>
 void fields(E& e, V&& visit) {
   visit("cpu_ns", e.cpu);
@@ -166,6 +250,10 @@ void fields(E& e, V&& visit) {
   visit("last_io_end_ns", e.last_io_end);
   visit("next_start_ns", e.next_start);
   visit("next_uncertainty_ns", e.next_uncertainty);
+  visit("malleable", e.malleable);
+  visit("sleeping", e.sleeping);
+  visit("resizing_to", e.resizing_to);
+  visit("reconfigurations", e.reconfigurations);
 }
 
 template <Of<Daemon> E, class V>
@@ -180,6 +268,7 @@ void fields(E& e, V&& visit) {
   visit("started_ns", e.started);
   visit("now_ns", e.now);
   visit("trace_error", e.trace_error);
+  visit("cores", e.cores);
 }
 
 template <Of<EventsLost> E, class V>

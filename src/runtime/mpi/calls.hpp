@@ -1,5 +1,4 @@
-// The few MPI functions and constants that libhocket itself uses. By PMPI_ names, found at run time: libhocket is
-// linked to no MPI, and its own calls are seen by nobody.
+// The few MPI functions that libhocket itself uses, as it uses them.
 #pragma once
 
 #include <mpi.h>
@@ -9,6 +8,8 @@
 #include <span>
 #include <string>
 
+#include "runtime/mpi/pmpi.hpp"
+
 namespace hocket::runtime::mpi {
 
 #ifdef OPEN_MPI
@@ -17,9 +18,9 @@ inline constexpr const char* name = "openmpi";
 inline constexpr const char* name = "mpich";
 #endif
 
-MPI_Comm world();
-MPI_Comm no_comm();
-MPI_Request no_request();
+// Waits for the request: yields at first, then sleeps for up to a millisecond at a time. False: the MPI says that it
+// failed.
+bool wait_asleep(MPI_Request request);
 
 int rank_in(MPI_Comm comm);
 int size_of(MPI_Comm comm);

@@ -1,0 +1,1 @@
+#include "redistribute/partition.hpp"
