@@ -1,0 +1,123 @@
+// bare_spawn one|all SOURCES TARGETS CYCLES: what growing and shrinking cost with nothing but the MPI calls.
+//
+// Grows from one process to SOURCES, then CYCLES times to TARGETS and back. Rank 0 prints a line for each of these:
+//   grow|shrink FROM TO SECONDS
+//   one   a world for each new process: MPI_Comm_spawn of one, MPI_Intercomm_merge, one after the other, by all that
+//   are
+//         there (what hocket does with HOCKET_SPAWN_STRATEGY=plain): each process can leave alone later
+//   all   one MPI_Comm_spawn of all new processes, one MPI_Intercomm_merge: those of a growth can only leave together
+// The time is rank 0's, from the decision, which reaches all by a broadcast, to the end of a barrier of all that are
+// there afterwards. Start it with mpiexec -n 1.
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const char* mode;
+static char program[4096];
+
+static double now_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int size_of(MPI_Comm all) {
+  int size;
+  MPI_Comm_size(all, &size);
+  return size;
+}
+
+// The sources' and the new processes' side of becoming one communicator.
+static MPI_Comm merged(MPI_Comm between, int new_process) {
+  MPI_Comm all;
+  MPI_Intercomm_merge(between, new_process, &all);
+  MPI_Comm_disconnect(&between);
+  return all;
+}
+
+// Collective over `all`; a new process comes in here with what there is by then, and goes on in the same way.
+static MPI_Comm grown(MPI_Comm all, int targets) {
+  char wanted[16];
+  snprintf(wanted, sizeof wanted, "%d", targets);
+  char* arguments[] = {(char*)mode, "joins", wanted, NULL};
+  while (size_of(all) < targets) {
+    const int count = strcmp(mode, "one") ? targets - size_of(all) : 1;
+    MPI_Comm between, before = all;
+    MPI_Comm_spawn(program, arguments, count, MPI_INFO_NULL, 0, before, &between, MPI_ERRCODES_IGNORE);
+    all = merged(between, 0);
+    if (before != MPI_COMM_WORLD) MPI_Comm_free(&before);
+  }
+  return all;
+}
+
+// Collective over `all`; MPI_COMM_NULL for those that leave.
+static MPI_Comm shrunk(MPI_Comm all, int targets) {
+  int rank;
+  MPI_Comm_rank(all, &rank);
+  MPI_Comm stay;
+  MPI_Comm_split(all, rank < targets ? 0 : MPI_UNDEFINED, rank, &stay);
+  MPI_Comm_free(&all);
+  return stay;
+}
+
+// All follow what rank 0 says, until it says 0. `schedule`: rank 0's.
+static void follow(MPI_Comm all, const int* schedule) {
+  int rank;
+  MPI_Comm_rank(all, &rank);
+  for (int step = 0;; ++step) {
+    const double start = now_s();
+    int targets = schedule ? schedule[step] : 0;
+    MPI_Bcast(&targets, 1, MPI_INT, 0, all);
+    if (targets == 0) break;
+    const int sources = size_of(all);
+    all = targets > sources ? grown(all, targets) : targets < sources ? shrunk(all, targets) : all;
+    if (all == MPI_COMM_NULL) return;
+    MPI_Barrier(all);
+    if (rank == 0 && targets != sources) {
+      printf("%s %d %d %.6f\n", targets > sources ? "grow" : "shrink", sources, targets, now_s() - start);
+    }
+  }
+  if (all != MPI_COMM_WORLD) MPI_Comm_free(&all);
+}
+
+static int start(int argc, char** argv) {
+  int size;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const int sources = argc == 5 ? atoi(argv[2]) : 0, targets = argc == 5 ? atoi(argv[3]) : 0;
+  const int cycles = argc == 5 ? atoi(argv[4]) : 0;
+  if (size != 1 || sources < 1 || targets <= sources || cycles < 1 || (strcmp(mode, "one") && strcmp(mode, "all"))) {
+    fprintf(stderr, "usage: mpiexec -n 1 bare_spawn one|all SOURCES TARGETS CYCLES\n");
+    return 2;
+  }
+  int* schedule = calloc((size_t)cycles * 2 + 2, sizeof *schedule);
+  schedule[0] = sources;
+  for (int cycle = 0; cycle < cycles; ++cycle) {
+    schedule[1 + 2 * cycle] = targets;
+    schedule[2 + 2 * cycle] = sources;
+  }
+  follow(MPI_COMM_WORLD, schedule);
+  free(schedule);
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  mode = argc > 1 ? argv[1] : "";
+  MPI_Comm parent;
+  MPI_Comm_get_parent(&parent);
+  int code = 0;
+  if (!realpath("/proc/self/exe", program)) {
+    code = 2;
+  } else if (parent != MPI_COMM_NULL) {
+    MPI_Comm all = grown(merged(parent, 1), atoi(argv[3]));
+    MPI_Barrier(all);
+    follow(all, NULL);
+  } else {
+    code = start(argc, argv);
+  }
+  MPI_Finalize();
+  return code;
+}
