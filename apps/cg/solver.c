@@ -1,0 +1,67 @@
+#include "solver.h"
+
+#include <math.h>
+
+#include "exact_sum.h"
+
+static double dot(const double* a, const double* b, int64_t count, MPI_Comm comm) {
+  struct exact_sum sum = {0};
+  for (int64_t i = 0; i < count; i++) exact_add(&sum, a[i] * b[i]);
+  return exact_total(&sum, comm);
+}
+
+double cg_norm(const double* part, int64_t count, MPI_Comm comm) { return sqrt(dot(part, part, count, comm)); }
+
+// product = A whole, this process's rows of it.
+static void multiply(const struct matrix* m, const double* whole, double* product) {
+  for (int64_t i = 0; i < m->count; i++) {
+    double sum = 0;
+    for (int64_t k = m->starts[i]; k < m->starts[i + 1]; k++) sum += m->values[k] * whole[m->columns[k]];
+    product[i] = sum;
+  }
+}
+
+static void gather(const struct cg* cg, struct cg_scratch* s, const double* part) {
+  MPI_Allgatherv(part, (int)cg->matrix.count, MPI_DOUBLE, s->whole, s->counts, s->firsts, MPI_DOUBLE, s->comm);
+}
+
+void cg_start(struct cg* cg, struct cg_scratch* s) {
+  const int64_t rows = cg->matrix.count;
+  for (int64_t i = 0; i < cg->matrix.n; i++) s->whole[i] = 1;
+  multiply(&cg->matrix, s->whole, cg->b);
+  for (int64_t i = 0; i < rows; i++) cg->x[i] = 0;
+  for (int64_t i = 0; i < rows; i++) cg->r[i] = cg->p[i] = cg->b[i];
+  cg->scalars[CG_RHO] = dot(cg->r, cg->r, rows, s->comm);
+  cg->scalars[CG_B_NORM] = sqrt(cg->scalars[CG_RHO]);
+}
+
+int cg_iterate(struct cg* cg, struct cg_scratch* s) {
+  const int64_t rows = cg->matrix.count;
+  double *rho = &cg->scalars[CG_RHO], *curvature = &cg->scalars[CG_CURVATURE];
+  gather(cg, s, cg->p);
+  multiply(&cg->matrix, s->whole, s->q);
+  *curvature = dot(cg->p, s->q, rows, s->comm);
+  if (!(*curvature > 0)) return 0;
+  const double alpha = *rho / *curvature;
+  for (int64_t i = 0; i < rows; i++) {
+    cg->x[i] += alpha * cg->p[i];
+    cg->r[i] -= alpha * s->q[i];
+  }
+  const double before = *rho;
+  *rho = dot(cg->r, cg->r, rows, s->comm);
+  for (int64_t i = 0; i < rows; i++) cg->p[i] = cg->r[i] + *rho / before * cg->p[i];
+  return 1;
+}
+
+void cg_check(const struct cg* cg, struct cg_scratch* s, double* residual, double* error) {
+  const int64_t rows = cg->matrix.count;
+  double mine = 0;
+  gather(cg, s, cg->x);
+  multiply(&cg->matrix, s->whole, s->q);
+  for (int64_t i = 0; i < rows; i++) {
+    s->q[i] = cg->b[i] - s->q[i];
+    mine = fmax(mine, fabs(cg->x[i] - 1));
+  }
+  *residual = cg_norm(s->q, rows, s->comm);
+  MPI_Allreduce(&mine, error, 1, MPI_DOUBLE, MPI_MAX, s->comm);
+}
