@@ -14,7 +14,8 @@ from hocket.cli import main
 from hocket.comparison import ALONE, SCHEDULED, UNCOORDINATED
 from hocket.errors import HocketError
 from hocket.report import Report, Run, write_report
-from hocket.report.panels import quantity, ticks
+from hocket.report.panels import ticks
+from hocket.tables import quantity
 from hocket.trace import Trace, read_trace
 from PIL import Image
 from selenium import webdriver
@@ -221,6 +222,58 @@ def test_many_applications_and_one_that_was_lost(browser, tmp_path):
     assert clipped(browser) == []
 
 
+def test_shows_how_many_processes_there_were_and_each_reconfiguration(browser, tmp_path):
+    report = write_report([Run("resized", [DATA / "resized.jsonl"])], tmp_path, "x")
+    browser.get(report.html.as_uri())
+    rigid, malleable = browser.find_elements(By.CSS_SELECTOR, "g.lane")
+    assert rigid.find_elements(By.CSS_SELECTOR, "rect.size, rect.change") == []
+    assert [step.text for step in malleable.find_elements(By.CSS_SELECTOR, "text.count")] == ["2", "4", "8", "2"]
+    heights = [float(step.get_attribute("height")) for step in malleable.find_elements(By.CSS_SELECTOR, "rect.size")]
+    assert heights[0] < heights[1] < heights[2]
+    assert heights[3] == heights[0]
+    assert len(malleable.find_elements(By.CSS_SELECTOR, "rect.change")) == 4
+    assert len(malleable.find_elements(By.CSS_SELECTOR, "rect.change.given-up")) == 1
+    overlapped = malleable.find_elements(By.CSS_SELECTOR, "rect.constant[height='10']")
+    assert len(overlapped) == 1  # of 4 → 8; the others stood still
+    assert "2 to 8 processes" in malleable.text
+
+
+def test_reconfigurations_have_their_table(browser, tmp_path):
+    report = write_report([Run("resized", [DATA / "resized.jsonl"])], tmp_path, "x")
+    browser.get(report.html.as_uri())
+    lines = browser.find_elements(By.CSS_SELECTOR, "table.resizes tbody tr")
+    cells = [[cell.text for cell in line.find_elements(By.TAG_NAME, "td")] for line in lines]
+    assert cells[0] == []  # the application's name
+    assert cells[1][1:7] == ["2 → 4", "merge single,\ncollective blocking", "0.006", "0.221", "0.048", "0.003"]
+    assert cells[2][4:6] == ["0.640\n0.618 overlapped", "0.310\n0.310 overlapped"]
+    assert cells[3][1:] == ["8 → 16", "given up: MPI_Comm_spawn: no such program: /opt/apps/jacobi"]
+    assert cells[4][-1] == "72.0 MB\n24.0 MB kept"
+
+
+@pytest.mark.parametrize("width", [1280, 800])
+def test_nothing_is_clipped_where_applications_were_resized(browser, tmp_path, width):
+    report = write_report(
+        [Run(label, [often_resized(count)]) for label, count in (("few", 4), ("many", 90))], tmp_path, "x"
+    )
+    browser.get(report.html.as_uri())
+    size = browser.get_window_size()
+    browser.set_window_size(width, 1400)
+    try:
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        assert clipped(browser) == []
+        assert "30 more; 'hocket trace summary' lists all of them" in browser.find_element(By.TAG_NAME, "body").text
+        assert browser.get_log("browser") == []
+    finally:
+        browser.set_window_size(size["width"], size["height"])
+
+
+def test_png_shows_reconfigurations(tmp_path):
+    report = write_report([Run("resized", [DATA / "resized.jsonl"])], tmp_path, "x")
+    with Image.open(report.pngs[0]) as picture:
+        colours = {colour for _, colour in picture.convert("RGB").getcolors(1 << 20)}
+    assert {(0xD5, 0x5E, 0x00), (0x00, 0x9E, 0x73), (0xD8, 0xE0, 0xE6)} <= colours  # spawning, constant data, processes
+
+
 def test_png_is_a_picture(report):
     assert [path.name for path in report.pngs] == [
         "timeline.png",
@@ -294,6 +347,21 @@ def busy(count: int) -> Trace:
         events.append(Event("START_IO", request, asked, "n", "a", 1))
         events.append(Event("GRANT_IO", request, asked, "n", "a", 1))
         events.append(Event("FINISH_IO", {**request, "io_ns": 1_000_000}, asked + 1_000_000, "n", "a", 1))
+    return dataclasses.replace(read_trace(DATA / "fcfs.jsonl"), events=events)
+
+
+def often_resized(count: int) -> Trace:
+    """One application that becomes 1 process, 2, 3, … and back to 1 after 12, with long names and reasons."""
+    told = {"job": "j", "processes": 1}
+    events = [Event("HELLO", told, 0, "n", "", 1), Event("WELCOME", {"application_given": "a" * 15}, 0, "n", "a", 1)]
+    for number in range(count):
+        start = (number + 1) * 100_000_000
+        method = {"spawn": "baseline", "spawn_strategy": "parallel-async", "redistribution": "rma-lockall"}
+        fields = {"start_ns": start, "spawning_ns": 20_000_000, "constant_ns": 9_000_000, "spawning_stopped_ns": 1}
+        size = {"sources": number % 12 + 1, "targets": (number + 1) % 12 + 1, "done": number % 5 != 4}
+        reason = {"reason": "" if size["done"] else "the reason is a path: /" + "long" * 40}
+        told = {**method, **fields, **size, **reason, "redistribution_strategy": "wait-targets"}
+        events.append(Event("RECONFIGURATION", told, start + 40_000_000, "n", "a", 1))
     return dataclasses.replace(read_trace(DATA / "fcfs.jsonl"), events=events)
 
 

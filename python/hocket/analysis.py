@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from hocket.bus import Event
 from hocket.lanes import IO, WAITING, Interval, overlaps, overlay
+from hocket.reconfigurations import Reconfiguration
 from hocket.trace import Trace, collector_at_rest
 
 
@@ -94,7 +95,7 @@ class Application:
     job: str = ""
     program: str = ""
     mpi: str = ""
-    processes: int = 0
+    processes: int = 0  # of a malleable one: now
     start_ns: int = 0
     end_ns: int | None = None  # None: it still ran when the events ended
     lost: str = ""  # why, where it did not leave in order
@@ -103,6 +104,8 @@ class Application:
     phases: list[Phase] = field(default_factory=list)
     sums: Counter[str] = field(default_factory=Counter)  # of its members' BYE: cpu_ns, comm_ns, io_ns, …
     latest: dict[tuple[int, int], Operation] = field(default_factory=dict, repr=False)
+    sizes: list[tuple[int, int]] = field(default_factory=list)  # since when how many processes; [] unless malleable
+    reconfigurations: list[Reconfiguration] = field(default_factory=list)
 
     def intervals(self, now_ns: int, from_ns: int | None = None) -> list[Interval]:
         """What it did from `from_ns` (default: its start) to its end or `now_ns`, without gaps or overlaps."""
@@ -137,10 +140,21 @@ class Application:
         key = f"bytes_{direction}"
         return self.sums[key] or sum(getattr(phase, key) for phase in self.phases)
 
+    def resized(self, time_ns: int, processes: int) -> None:
+        """It has this many processes from then on; from its start, if that was not known before."""
+        if not self.sizes:
+            self.sizes.append((self.start_ns, processes))
+        elif self.sizes[-1][1] != processes:
+            self.sizes.append((max(time_ns, self.sizes[-1][0]), processes))
+        self.processes = processes
+
     def forget_before(self, time_ns: int) -> None:
         """Drop what ended before `time_ns`: a live view keeps only what it shows."""
         self.operations = [o for o in self.operations if o.finished_ns is None or o.finished_ns >= time_ns]
         self.phases = [phase for phase in self.phases if phase.end_ns >= time_ns]
+        self.reconfigurations = [one for one in self.reconfigurations if one.time_ns >= time_ns]
+        ended = sum(since_ns < time_ns for since_ns, _ in self.sizes[1:])
+        self.sizes = self.sizes[ended:]
 
 
 def _is_covered(phase: Phase, asked: list[int]) -> bool:
@@ -174,6 +188,11 @@ class Analysis:
             if application.name == name:
                 return application
         raise KeyError(name)
+
+    @property
+    def start_ns(self) -> int:
+        """When the first application began; 0 without any."""
+        return min((application.start_ns for application in self.applications), default=0)
 
     def overlaps(self) -> list[Interval]:
         """Where two or more applications did I/O at once."""
@@ -218,7 +237,8 @@ class Analysis:
                 start_ns=hello.time_ns,
             )
             self.applications.append(application)
-        application.processes += hello.get("processes", 0)
+        if not application.sizes:  # of a malleable one MALLEABLE and RECONFIGURATION tell
+            application.processes += hello.get("processes", 0)
         application.end_ns = None
         self._join(application, event.member)
 
@@ -280,6 +300,20 @@ class Analysis:
             keys = ("start_ns", "end_ns", "io_ns", "wait_ns", "cpu_ns", "comm_ns", "operations")
             figures = {key: event.get(key, 0) for key in (*keys, "bytes_read", "bytes_written", "index")}
             application.phases.append(Phase(member=event.member, target=event.get("target", ""), **figures))
+
+    def _on_malleable(self, event: Event) -> None:
+        if application := self._application(event):
+            application.resized(event.time_ns, event.get("processes", 0))
+
+    def _on_reconfiguration(self, event: Event) -> None:
+        """The member's report; that which is handed on to the tool that asked is addressed to no application."""
+        if application := self._application(event):
+            told = Reconfiguration.of(event, application.name)
+            application.reconfigurations.append(told)
+            if not application.sizes:
+                application.resized(told.begin_ns, told.sources)
+            if told.done:
+                application.resized(told.end_ns, told.targets)
 
     def _on_bye(self, event: Event) -> None:
         if application := self._application(event):

@@ -1,7 +1,8 @@
 """A trace as Chrome trace events, which Perfetto (ui.perfetto.dev) and chrome://tracing show.
 
 Each application is a process of the view with two tracks: what it did, as slices, and what was decided for it, as
-instants. Times are microseconds since the trace's start.
+instants. A malleable one has two more: its reconfigurations, with their parts as slices within them, and a counter of
+its processes. Times are microseconds since the trace's start.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from typing import Any
 
 from hocket.analysis import Analysis, Application, analyse
 from hocket.lanes import IO
+from hocket.reconfigurations import Reconfiguration
 from hocket.trace import Trace
 
-STATES, DECISIONS = 1, 2  # the tracks
+STATES, DECISIONS, RESIZES = 1, 2, 3  # the tracks
 
 
 def chrome_trace(trace: Trace) -> dict[str, Any]:
@@ -21,6 +23,9 @@ def chrome_trace(trace: Trace) -> dict[str, Any]:
     events: list[dict[str, Any]] = []
     for pid, application in enumerate(analysis.applications, start=1):
         events += _names(pid, application) + _slices(pid, application, analysis, trace.start_ns)
+        events += _sizes(pid, application, trace.start_ns)
+        for one in application.reconfigurations:
+            events += _resize(pid, one, trace.start_ns)
     pids = {application.name: pid for pid, application in enumerate(analysis.applications, start=1)}
     events += [_instant(pids[d.application], d, trace.start_ns) for d in analysis.decisions if d.application in pids]
     other = {"node": trace.node, "hocket": trace.version, "policy": analysis.policy}
@@ -32,6 +37,8 @@ def _names(pid: int, application: Application) -> list[dict[str, Any]]:
         return {"name": kind, "ph": "M", "pid": pid, "tid": tid, "args": {"name": text}}
 
     tracks = [name("thread_name", STATES, "state"), name("thread_name", DECISIONS, "decisions")]
+    if application.reconfigurations:
+        tracks.append(name("thread_name", RESIZES, "reconfigurations"))
     return [name("process_name", STATES, application.name), *tracks]
 
 
@@ -48,6 +55,31 @@ def _slices(pid: int, application: Application, analysis: Analysis, start_ns: in
         }
         for part in application.intervals(analysis.now_ns)
     ]
+
+
+def _sizes(pid: int, application: Application, start_ns: int) -> list[dict[str, Any]]:
+    """The counter; it ends at 0, where the application did."""
+    end = [(application.end_ns, 0)] if application.sizes and application.end_ns is not None else []
+    return [
+        {"name": "processes", "ph": "C", "pid": pid, "tid": RESIZES, "ts": (since_ns - start_ns) / 1e3}
+        | {"args": {"processes": count}}
+        for since_ns, count in [*application.sizes, *end]
+    ]
+
+
+def _resize(pid: int, one: Reconfiguration, start_ns: int) -> list[dict[str, Any]]:
+    """One slice for all of it, and one within it for each of its parts."""
+
+    def piece(name: str, from_ns: int, to_ns: int, told: dict[str, Any]) -> dict[str, Any]:
+        place = {"cat": "reconfiguration", "ph": "X", "pid": pid, "tid": RESIZES}
+        return {"name": name, **place, "ts": (from_ns - start_ns) / 1e3, "dur": (to_ns - from_ns) / 1e3, "args": told}
+
+    name = f"{one.sources} → {one.targets}" + ("" if one.done else " given up")
+    told: dict[str, Any] = {"method": one.method, "iteration": one.iteration, "stopped_ms": one.stopped_ns / 1e6}
+    told |= {"waited_ms": one.wait_ns / 1e6, "bytes_moved": one.bytes_moved, "bytes_kept": one.bytes_kept}
+    told |= {"reason": one.reason} if one.reason else {}
+    parts = [piece(part.kind, part.start_ns, part.end_ns, {"stopped_ms": part.stopped_ns / 1e6}) for part in one.parts]
+    return [piece(name, one.begin_ns, one.end_ns, told), *parts]
 
 
 def _instant(pid: int, decision: Any, start_ns: int) -> dict[str, Any]:

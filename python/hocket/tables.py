@@ -1,4 +1,4 @@
-"""Text for people at a terminal: columns, durations."""
+"""Text for people: columns at a terminal, durations, quantities."""
 
 from __future__ import annotations
 
@@ -34,6 +34,15 @@ def duration(ns: int | float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def quantity(number: float) -> str:
+    """A number of bytes as people read it; decimal units, as storage is sold."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:.1f} TB"
 
 
 def with_spread(ns: int, spread_ns: int) -> str:

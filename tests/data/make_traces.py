@@ -158,6 +158,92 @@ class World:
             solver.state, solver.since, solver.left_ms = "computing", self.now, solver.compute_ms
 
 
+@dataclass(frozen=True)
+class Resize:
+    """A reconfiguration as the application reports it; times in ms."""
+
+    at_ms: int
+    sources: int
+    targets: int
+    method: tuple[str, str, str, str]
+    spawning: tuple[int, int]  # and of it, stood still
+    constant: tuple[int, int]
+    variable_ms: float
+    resuming_ms: float
+    gap_ms: int = 0  # to the control point at which variable data moved
+    waited_ms: int = 0
+    reason: str = ""  # why it was given up
+
+    def fields(self, request: int) -> dict[str, object]:
+        spawn, spawn_strategy, redistribution, strategy = self.method
+        stopped_ms = self.spawning[1] + self.constant[1] + self.variable_ms + self.resuming_ms
+        parts = {
+            "start": self.at_ms,
+            "wait": self.waited_ms,
+            "spawning": self.spawning[0],
+            "spawning_stopped": self.spawning[1],
+            "constant": self.constant[0],
+            "constant_stopped": self.constant[1],
+            "variable": self.variable_ms,
+            "resuming": self.resuming_ms,
+            "stopped": stopped_ms,
+        }
+        grown = 0 if self.reason else self.targets - self.sources
+        bytes_moved = 0 if self.reason else 96_000_000 * abs(grown) // max(self.sources, self.targets)
+        return {
+            "request": request,
+            "done": not self.reason,
+            "reason": self.reason,
+            "sources": self.sources,
+            "targets": self.targets,
+            "iteration": self.at_ms // 10,
+            "spawn": spawn,
+            "spawn_strategy": spawn_strategy,
+            "redistribution": redistribution,
+            "redistribution_strategy": strategy,
+            **{f"{key}_ns": int(value * MS) for key, value in parts.items()},
+            "started": max(grown, 0),
+            "woken": 0,
+            "ended": max(-grown, 0),
+            "put_to_sleep": 0,
+            "bytes_moved": bytes_moved,
+            "bytes_kept": 0 if self.reason else 96_000_000 - bytes_moved,
+        }
+
+    @property
+    def end_ms(self) -> int:
+        return int(
+            self.at_ms + self.gap_ms + self.spawning[0] + self.constant[0] + self.variable_ms + self.resuming_ms + 1
+        )
+
+
+PLAIN = ("merge", "single", "collective", "blocking")
+JOIN = ("merge", "join", "collective", "wait-sources")
+RESIZES = [
+    Resize(3_000, 2, 4, PLAIN, (221, 221), (48, 48), 3.2, 1.4, waited_ms=6),
+    Resize(4_660, 4, 8, JOIN, (640, 22), (310, 0), 5.1, 2.2, gap_ms=40, waited_ms=11),
+    Resize(7_210, 8, 16, PLAIN, (35, 35), (0, 0), 0, 0, reason="MPI_Comm_spawn: no such program: /opt/apps/jacobi"),
+    Resize(9_610, 8, 2, PLAIN, (0, 0), (61, 61), 4.4, 6.9, waited_ms=4),
+]
+
+
+def with_resizes(record: Recorder, solver: Solver, resizes: list[Resize]) -> Recorder:
+    """The run, with reconfigurations of one of its solvers, which go on beside its I/O."""
+    header, *lines = record.lines
+    more = Recorder("")
+    more.add("in", "MALLEABLE", START_MS + 40, solver, processes=2, iteration=0, sleeping=0, method="merge single")
+    for request, resize in enumerate(resizes, start=1):
+        more.add("in", "RECONFIGURATION", resize.end_ms, solver, **resize.fields(request))
+        handed_on = {**resize.fields(request), "request": request}
+        tool = Solver("", 99, compute_ms=0, write_ms=0)
+        more.add("out", "RECONFIGURATION", resize.end_ms, tool, **handed_on)
+        size = resize.sources if resize.reason else resize.targets
+        iteration = resize.at_ms // 10
+        more.add("in", "MALLEABLE", resize.end_ms, solver, processes=size, iteration=iteration, sleeping=0, method="")
+    record.lines = [header, *sorted([*lines, *more.lines[1:]], key=lambda line: line["time_ns"])]
+    return record
+
+
 def jacobi_a() -> Solver:
     return Solver("jacobi-a", 1, compute_ms=1500, write_ms=900)
 
@@ -171,3 +257,5 @@ if __name__ == "__main__":
     World([jacobi_b()], "interfere").run().write(HERE / "alone-b.jsonl")
     World([jacobi_a(), jacobi_b()], "interfere").run().write(HERE / "uncoordinated.jsonl")
     World([jacobi_a(), jacobi_b()], "fcfs").run().write(HERE / "fcfs.jsonl")
+    resized = World([jacobi_a(), jacobi_b()], "fcfs").run()
+    with_resizes(resized, jacobi_b(), RESIZES).write(HERE / "resized.jsonl")

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from html import escape
 
 from hocket.comparison import Row, Run, cells
-from hocket.report.panels import Panel, doing
+from hocket.reconfigurations import PARTS
+from hocket.report.panels import PART_WORDS, Panel, doing
+from hocket.report.resizes import resizes_table
 from hocket.report.style import CSS
 from hocket.report.svg import svg
 
@@ -48,6 +50,7 @@ def page(
 {_table(rows, notes)}
 {_key(runs, panels)}
 {figures}
+{resizes_table(runs)}
 </main>
 {_footer(runs)}
 </body>
@@ -101,6 +104,9 @@ def _key(runs: Sequence[Run], panels: Sequence[Panel]) -> str:
     shapes = [("io", 22, verb), ("waiting", 12, "waits for a grant"), ("computing", 2, "computes")]
     if any(panel.both_s is not None for panel in panels):
         shapes.append(("both", 6, "two or more applications do I/O at once"))
+    if any(lane.changes for panel in panels for lane in panel.lanes):
+        shapes += [(kind, 22, PART_WORDS[kind]) for kind in PARTS]
+        shapes.append(("spawning", 6, "low: the application computes meanwhile"))
     items = "".join(
         f'<li><svg width="30" height="24" aria-hidden="true"><rect class="{kind}" width="30" height="{height}" '
         f'y="{12 - height / 2:g}"/></svg>{escape(text)}</li>'

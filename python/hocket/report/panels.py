@@ -14,7 +14,15 @@ from operator import itemgetter
 from hocket.analysis import Analysis, Application, Operation
 from hocket.comparison import ALONE, SCHEDULED, UNCOORDINATED, Run
 from hocket.lanes import COMPUTING, IO, WAITING, Interval, coalesce, seconds
+from hocket.reconfigurations import CONSTANT, RESUMING, SPAWNING, VARIABLE, Reconfiguration
+from hocket.tables import quantity
 
+PART_WORDS = {
+    SPAWNING: "resize: processes start",
+    CONSTANT: "constant data move",
+    VARIABLE: "variable data move",
+    RESUMING: "the targets resume",
+}
 PLOT_STEPS = 800  # what is shorter than one of so many parts of the axis cannot be seen apart
 
 
@@ -30,6 +38,26 @@ class Bar:
 
 
 @dataclass(frozen=True)
+class Step:
+    """A time in which a malleable application had the same number of processes."""
+
+    start_s: float
+    end_s: float
+    processes: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """A reconfiguration. `parts` are its bars; a part's `share` is that of its time for which all stood still."""
+
+    start_s: float
+    end_s: float
+    text: str
+    done: bool
+    parts: tuple[Bar, ...]
+
+
+@dataclass(frozen=True)
 class Lane:
     name: str
     about: str  # its processes
@@ -37,6 +65,8 @@ class Lane:
     end_s: float
     notes: tuple[str, ...]  # figures, at the lane's end
     lost: str = ""
+    steps: tuple[Step, ...] = ()  # () unless it is malleable
+    changes: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -47,10 +77,15 @@ class Panel:
     both: list[tuple[float, float]]  # where two or more did I/O at once
     both_s: float | None  # None: each ran alone
 
+    @property
+    def most_processes(self) -> int:
+        """Of its malleable applications; 0 without any."""
+        return max((step.processes for lane in self.lanes for step in lane.steps), default=0)
+
 
 def axis_length_s(runs: Iterable[Run]) -> float:
     """The length of the axis that all panels share."""
-    lengths = [_end_ns(analysis) - _start_ns(analysis) for run in runs for analysis in run.analyses]
+    lengths = [_end_ns(analysis) - analysis.start_ns for run in runs for analysis in run.analyses]
     return max(max(lengths, default=0) / 1e9, 1e-3)
 
 
@@ -90,19 +125,6 @@ def doing(applications: Iterable[Application]) -> str:
     return "reads or writes" if read and wrote else "reads" if read else "writes"
 
 
-def quantity(number: float) -> str:
-    """A number of bytes as people read it; decimal units, as storage is sold."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1000
-    return f"{number:.1f} TB"
-
-
-def _start_ns(analysis: Analysis) -> int:
-    return min((application.start_ns for application in analysis.applications), default=0)
-
-
 def _end_ns(analysis: Analysis) -> int:
     ends = [a.end_ns if a.end_ns is not None else analysis.now_ns for a in analysis.applications]
     return max(ends, default=0)
@@ -112,7 +134,7 @@ def _joined(analysis: Analysis, length_s: float) -> list[tuple[float, float]]:
     """The times at which two or more did I/O, those joined that a picture cannot show apart."""
     joined: list[tuple[float, float]] = []
     for part in analysis.overlaps():
-        start_s, end_s = (part.start_ns - _start_ns(analysis)) / 1e9, (part.end_ns - _start_ns(analysis)) / 1e9
+        start_s, end_s = (part.start_ns - analysis.start_ns) / 1e9, (part.end_ns - analysis.start_ns) / 1e9
         if joined and start_s - joined[-1][1] < length_s / PLOT_STEPS:
             start_s = joined.pop()[0]
         joined.append((start_s, end_s))
@@ -120,7 +142,7 @@ def _joined(analysis: Analysis, length_s: float) -> list[tuple[float, float]]:
 
 
 def _lane(application: Application, analysis: Analysis, length_s: float) -> Lane:
-    zero, now = _start_ns(analysis), analysis.now_ns
+    zero, now = analysis.start_ns, analysis.now_ns
     intervals = application.intervals(now)
     shown = coalesce(intervals, shorter_than_ns=int(length_s * 1e9 / PLOT_STEPS))
     queued = [d for d in analysis.decisions if d.application == application.name and d.kind == "queued"]
@@ -137,10 +159,52 @@ def _lane(application: Application, analysis: Analysis, length_s: float) -> Lane
     notes = [f"I/O {application.io_s():.2f} s"]
     if (waited := application.wait_s(now)) >= 0.005:
         notes.append(f"waited {waited:.2f} s")
-    count = application.processes
-    about = f"{count} process{'' if count == 1 else 'es'}" if count else ""
+    if (resized := sum(one.done for one in application.reconfigurations)) > 0:
+        notes.append(f"{resized} resize{'' if resized == 1 else 's'}")
     end_s = bars[-1].end_s if bars else 0.0
-    return Lane(application.name, about, bars, end_s, tuple(notes), application.lost)
+    return Lane(
+        application.name,
+        _processes(application),
+        bars,
+        end_s,
+        tuple(notes),
+        application.lost,
+        tuple(_steps(application, zero, end_s)),
+        tuple(_change(one, zero) for one in application.reconfigurations),
+    )
+
+
+def _processes(application: Application) -> str:
+    counts = [count for _, count in application.sizes] or [application.processes]
+    least, most = min(counts), max(counts)
+    if not most:
+        return ""
+    return f"{least} to {most} processes" if least < most else f"{most} process{'' if most == 1 else 'es'}"
+
+
+def _steps(application: Application, zero_ns: int, end_s: float) -> Iterable[Step]:
+    changes = [(since_ns - zero_ns) / 1e9 for since_ns, _ in application.sizes[1:]]
+    for (since_ns, count), until_s in zip(application.sizes, [*changes, end_s], strict=False):  # nothing of no sizes
+        start_s = (since_ns - zero_ns) / 1e9
+        if until_s > start_s:
+            yield Step(max(start_s, 0.0), until_s, count)
+
+
+def _change(one: Reconfiguration, zero_ns: int) -> Change:
+    start_s, end_s = (one.begin_ns - zero_ns) / 1e9, (one.end_ns - zero_ns) / 1e9
+    size = f"{one.application} {one.sources} → {one.targets} processes at {start_s:.2f} s"
+    figures = ", ".join(f"{part.kind} {(part.end_ns - part.start_ns) / 1e9:.3f} s" for part in one.parts)
+    text = f"{size}: {one.method}; {figures}; stood still for {one.stopped_ns / 1e9:.3f} s"
+    if not one.done:
+        text = f"{size}: given up, {one.reason}"
+    parts = []
+    for part in one.parts:
+        length_ns = part.end_ns - part.start_ns
+        overlapped = f", {part.overlapped_ns / 1e9:.3f} s of it overlapped" if part.overlapped_ns else ""
+        told = f"{size}, {part.kind}: {length_ns / 1e9:.3f} s{overlapped}"
+        begin_s, until_s = (part.start_ns - zero_ns) / 1e9, (part.end_ns - zero_ns) / 1e9
+        parts.append(Bar(part.kind, begin_s, until_s, told, part.stopped_ns / length_ns))
+    return Change(start_s, end_s, text, one.done, tuple(parts))
 
 
 def _what(

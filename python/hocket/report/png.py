@@ -16,10 +16,15 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Patch
 
 from hocket.lanes import COMPUTING, IO, WAITING
-from hocket.report.panels import Panel, opacity, ticks
+from hocket.reconfigurations import CONSTANT, PARTS, RESUMING, SPAWNING, VARIABLE
+from hocket.report.panels import PART_WORDS, Lane, Panel, opacity, ticks
 
 COLOURS = {IO: "#0072b2", WAITING: "#e69f00", COMPUTING: "#9aa1a8"}
 HEIGHTS = {IO: 0.64, WAITING: 0.32, COMPUTING: 0.05}
+PART_COLOURS = {SPAWNING: "#d55e00", CONSTANT: "#009e73", VARIABLE: "#8457c9", RESUMING: "#3a4046"}
+SIZE = "#d8e0e6"
+STEPS = 0.7  # the row of the number of processes, in lanes
+PART_HEIGHT, OVERLAPPED_HEIGHT = 0.82, 0.22
 BOTH, SOFT, GRID = "#a8326e", "#5b6168", "#e4e7e9"
 LANE_INCHES = 0.5
 DPI = 160
@@ -30,7 +35,7 @@ NOTE_LETTERS = 150  # in a line
 
 def write_png(panels: Sequence[Panel], length_s: float, title: str, note: str, io_verb: str, path: Path) -> None:
     """All panels below each other, on one time axis; title and note above them."""
-    rows = [len(panel.lanes) + (0.6 if panel.both_s is not None else 0) for panel in panels]
+    rows = [_tops(panel)[-1] + (0.6 if panel.both_s is not None else 0) for panel in panels]
     lines = textwrap.wrap(note, NOTE_LETTERS)
     head = TITLE_INCHES + NOTE_INCHES * len(lines) + 0.08
     height = LANE_INCHES * sum(rows) + 0.55 * len(panels) + 0.95 + head
@@ -48,22 +53,35 @@ def write_png(panels: Sequence[Panel], length_s: float, title: str, note: str, i
         key = [Patch(color=COLOURS[kind], label=text) for kind, text in texts.items()]
         if any(panel.both_s is not None for panel in panels):
             key.append(Patch(color=BOTH, label="two or more at once"))
+        if any(lane.changes for panel in panels for lane in panel.lanes):
+            key += [Patch(color=PART_COLOURS[kind], label=PART_WORDS[kind]) for kind in PARTS]
         figure.legend(handles=key, loc="outside lower left", ncols=4, frameon=False, fontsize=9.5)
         figure.savefig(path, dpi=DPI)
         pyplot.close(figure)
 
 
+def _tops(panel: Panel) -> list[float]:
+    """The middle of each lane's bars, and where one more would have its own. A lane without steps is 1 high."""
+    tops = [0.0]
+    for lane in panel.lanes:
+        tops.append(tops[-1] + 1 + (STEPS if lane.steps else 0))
+    return tops
+
+
 def _draw(panel: Panel, axis: Axes, length_s: float) -> None:
-    for row, lane in enumerate(panel.lanes):
+    tops = _tops(panel)
+    for row, lane in zip(tops, panel.lanes, strict=False):
         for kind in (COMPUTING, WAITING, IO):
             bars = [bar for bar in lane.bars if bar.kind == kind]
             least = 0 if kind == COMPUTING else length_s / PLOT_PIXELS  # what is thinner may not be painted at all
             spans = [(bar.start_s, max(bar.end_s - bar.start_s, least)) for bar in bars]
             colours = [to_rgba(COLOURS[kind], opacity(bar)) for bar in bars]
             axis.broken_barh(spans, (row - HEIGHTS[kind] / 2, HEIGHTS[kind]), facecolors=colours, linewidth=0)
+        if lane.steps:
+            _draw_sizes(lane, row, panel.most_processes, axis, length_s)
         axis.text(1.008, row, "\n".join(lane.notes), transform=axis.get_yaxis_transform(), va="center", fontsize=9)
-    names, places = [lane.name for lane in panel.lanes], [float(row) for row in range(len(panel.lanes))]
-    bottom = len(panel.lanes) - 0.5
+    names, places = [lane.name for lane in panel.lanes], tops[:-1]
+    bottom = tops[-1] - 0.5
     if panel.both_s is not None:
         spans = [(start, end - start) for start, end in panel.both]
         axis.broken_barh(spans, (bottom + 0.05, 0.16), facecolors=BOTH, linewidth=0)
@@ -84,3 +102,28 @@ def _draw(panel: Panel, axis: Axes, length_s: float) -> None:
     for side in ("top", "left", "right"):
         axis.spines[side].set_visible(False)
     axis.spines["bottom"].set_color(SOFT)
+
+
+def _draw_sizes(lane: Lane, row: float, most_processes: int, axis: Axes, length_s: float) -> None:
+    """The row of steps below the lane's bars, and a band over both for each reconfiguration."""
+    floor = row + 0.5 + STEPS - 0.12
+    for step in lane.steps:
+        height = 0.1 + 0.5 * step.processes / max(most_processes, 1)
+        axis.broken_barh([(step.start_s, step.end_s - step.start_s)], (floor - height, height), facecolors=SIZE)
+        if step.end_s - step.start_s > 0.009 * (len(str(step.processes)) + 0.6) * length_s:
+            middle = (step.start_s + step.end_s) / 2
+            axis.text(middle, floor - 0.03, str(step.processes), ha="center", va="bottom", fontsize=8)
+    least = 2 * length_s / PLOT_PIXELS
+    for change in lane.changes:
+        span = (change.start_s, max(change.end_s - change.start_s, least))
+        colour = to_rgba("#1c1f23", 0.16) if change.done else to_rgba(BOTH, 0.3)
+        axis.broken_barh([span], (row - 0.45, 0.95 + STEPS - 0.12), facecolors=colour, linewidth=0)
+        for part in change.parts:
+            stopped_s = (part.end_s - part.start_s) * part.share
+            low, tall = (part.start_s, part.end_s - part.start_s - stopped_s), (part.end_s - stopped_s, stopped_s)
+            for (start_s, width_s), high in ((low, OVERLAPPED_HEIGHT), (tall, PART_HEIGHT)):
+                if width_s > 0:
+                    wide = [(start_s, max(width_s, least / 2))]
+                    axis.broken_barh(wide, (row - high / 2, high), facecolors=PART_COLOURS[part.kind], linewidth=0)
+        mark, colour = ("v", "#1c1f23") if change.done else ("x", BOTH)
+        axis.plot(span[0] + span[1] / 2, row - 0.46, marker=mark, color=colour, markersize=5, clip_on=False)

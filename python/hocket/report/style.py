@@ -3,10 +3,12 @@
 CSS = """
 :root { color-scheme: light dark;
   --paper: #fdfdfc; --ink: #1c1f23; --soft: #5b6168; --rule: #d9dcdf; --grid: #eceeef;
-  --io: #0072b2; --waiting: #e69f00; --computing: #9aa1a8; --both: #a8326e; }
+  --io: #0072b2; --waiting: #e69f00; --computing: #9aa1a8; --both: #a8326e;
+  --spawning: #d55e00; --constant: #009e73; --variable: #8457c9; --resuming: #3a4046; --size: #d8e0e6; }
 @media (prefers-color-scheme: dark) { :root {
   --paper: #15181b; --ink: #e8eaec; --soft: #a5acb3; --rule: #3a4046; --grid: #24292d;
-  --io: #56b4e9; --waiting: #f0b429; --computing: #6d757d; --both: #e887b9; } }
+  --io: #56b4e9; --waiting: #f0b429; --computing: #6d757d; --both: #e887b9;
+  --spawning: #ff8a3d; --constant: #2fc39b; --variable: #b694f0; --resuming: #d5dadf; --size: #35404a; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 40px 32px 48px; max-width: 1224px; background: var(--paper); color: var(--ink);
   font: 16px/1.5 "Source Sans 3", "Segoe UI", "Helvetica Neue", Helvetica, Arial, sans-serif; }
@@ -29,6 +31,13 @@ tbody tr:first-child > * { border-top: 1px solid var(--rule); }
 tbody:first-of-type tr:first-child > * { border-top: 0; }
 tbody:last-of-type { border-bottom: 1.5px solid var(--ink); }
 td.none { color: var(--rule); }
+table.resizes { margin-top: 32px; }
+table.resizes th, table.resizes td { padding-left: 12px; }
+table.resizes td { font-size: 15px; vertical-align: top; white-space: nowrap; }
+table.resizes th[scope=rowgroup] { text-align: left; padding: 8px 0 0; }
+table.resizes td small { display: block; color: var(--soft); font-size: 12.5px; }
+table.resizes .words { text-align: left; }
+table.resizes td.reason { text-align: left; white-space: normal; overflow-wrap: anywhere; color: var(--both); }
 .key { display: flex; flex-wrap: wrap; gap: 6px 28px; margin: 32px 0 4px; padding: 0; list-style: none;
   font-size: 15px; }
 .key svg { vertical-align: -6px; margin-right: 8px; }
@@ -40,7 +49,12 @@ svg text { fill: var(--ink); font: 13px "Source Sans 3", "Segoe UI", "Helvetica 
 svg text.name { font-size: 15px; font-weight: 600; }
 svg text.about, svg text.tick { fill: var(--soft); font-size: 12.5px; }
 .io { fill: var(--io); } .waiting { fill: var(--waiting); } .computing { fill: var(--computing); }
-.both { fill: var(--both); }
+.both { fill: var(--both); } .size { fill: var(--size); }
+.spawning { fill: var(--spawning); } .constant { fill: var(--constant); } .variable { fill: var(--variable); }
+.resuming { fill: var(--resuming); }
+.change { fill: var(--ink); fill-opacity: 0.16; } .change.given-up { fill: var(--both); fill-opacity: 0.3; }
+.mark { fill: var(--ink); } .mark.given-up { fill: none; stroke: var(--both); stroke-width: 2.2; }
+svg text.count { font-size: 12.5px; }
 .grid { stroke: var(--grid); } .axis { stroke: var(--soft); }
 svg text.lost { fill: var(--both); font-size: 16px; font-weight: 600; }
 g.lane rect:hover, rect.both:hover { opacity: 0.75; }
@@ -49,11 +63,13 @@ footer p { max-width: none; margin: 0 0 4px; overflow-wrap: anywhere; }
 @media screen and (max-width: 1000px) { /* the pictures shrink with the page, their letters less */
   svg text { font-size: 15.5px; } svg text.name { font-size: 16px; }
   svg text.about, svg text.tick { font-size: 14.5px; }
-  th, td { padding-left: 12px; } }
+  th, td { padding-left: 12px; }
+  table.resizes th, table.resizes td { padding-left: 7px; font-size: 13px; white-space: normal; } }
 @page { size: A4 landscape; margin: 12mm; }
 @media print {
   :root { color-scheme: light; --paper: #fff; --ink: #000; --soft: #444; --rule: #bbb; --grid: #e6e6e6;
-    --io: #0072b2; --waiting: #e69f00; --computing: #8a9097; --both: #a8326e; }
+    --io: #0072b2; --waiting: #e69f00; --computing: #8a9097; --both: #a8326e;
+    --spawning: #d55e00; --constant: #009e73; --variable: #8457c9; --resuming: #3a4046; --size: #d8e0e6; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   body { padding: 0; max-width: none; font-size: 9.5pt; line-height: 1.35; }
   h1 { font-size: 17pt; }

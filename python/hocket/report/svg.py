@@ -1,11 +1,15 @@
-"""A panel as inline SVG. Colours are CSS classes, so that the page decides on light, dark and print."""
+"""A panel as inline SVG. Colours are CSS classes, so that the page decides on light, dark and print.
+
+The lane of a malleable application has a second row, its number of processes as steps, and a band over both rows for
+each reconfiguration, with its parts in it: tall where the application stood still, low where it computed.
+"""
 
 from __future__ import annotations
 
 from html import escape
 
 from hocket.lanes import COMPUTING, IO
-from hocket.report.panels import Bar, Lane, Panel, opacity, ticks
+from hocket.report.panels import Bar, Change, Lane, Panel, Step, opacity, ticks
 
 WIDTH = 1160
 LEFT = 184  # of the plot: names stand before it
@@ -14,15 +18,23 @@ PLOT = WIDTH - LEFT - RIGHT
 LANE = 44
 HEIGHTS = {"io": 28, "waiting": 14, "computing": 2}  # shape tells as much as colour: grey print, colour-blind readers
 NAME_CHARACTERS = 15
+STEPS = 34  # the row of the number of processes
+STEP_HEIGHTS = (5, 26)  # of no process, and of the most
+DIGIT = 9.5  # width of one, on a small screen too
+PART_HEIGHT, OVERLAPPED_HEIGHT = 36, 10
+LEAST_BAND = 3
 
 
 def svg(panel: Panel, length_s: float) -> str:
     """The panel, `WIDTH` wide; `length_s` is the length of the axis."""
-    lanes_end = 6 + LANE * len(panel.lanes)
+    tops = [6.0]
+    for lane in panel.lanes:
+        tops.append(tops[-1] + LANE + (STEPS if lane.steps else 0))
+    lanes_end = tops[-1]
     axis = lanes_end + (26 if panel.both_s is not None else 4)
     parts = [_axis(axis, length_s)]
-    for number, lane in enumerate(panel.lanes):
-        parts.append(_lane(lane, 6 + LANE * number + LANE // 2, length_s))
+    for lane, top in zip(panel.lanes, tops, strict=False):
+        parts.append(_lane(lane, top, panel.most_processes, length_s))
     if panel.both_s is not None:
         parts.append(_both(panel, lanes_end + 12, length_s))
     title = f"{panel.label}: {panel.caption}"
@@ -52,18 +64,63 @@ def _axis(y: float, length_s: float) -> str:
     return "".join(marks)
 
 
-def _lane(lane: Lane, middle: float, length_s: float) -> str:
+def _lane(lane: Lane, top: float, most_processes: int, length_s: float) -> str:
+    middle = top + LANE / 2
     name = lane.name if len(lane.name) <= NAME_CHARACTERS else lane.name[: NAME_CHARACTERS - 1] + "…"
-    label = _text(LEFT - 14, middle + (0 if lane.about else 4), name, "name", "end")
-    about = _text(LEFT - 14, middle + 15, lane.about, "about", "end") if lane.about else ""
+    below = lane.about and not lane.steps
+    label = _text(LEFT - 14, middle + (0 if below else 4), name, "name", "end")
+    about_at = top + LANE + STEPS - 8 if lane.steps else middle + 15
+    about = _text(LEFT - 14, about_at, lane.about, "about", "end") if lane.about else ""
     bars = "".join(_bar(bar, middle, length_s) for bar in lane.bars)
+    steps = "".join(_step(step, top + LANE + STEPS - 4, most_processes, length_s) for step in lane.steps)
+    changes = "".join(_change(change, top, length_s) for change in lane.changes)
     end = _x(lane.end_s, length_s)
     lost = _text(end + 2, middle + 5, "✕", "lost") if lane.lost else ""
     notes = [*lane.notes, *(["lost"] if lane.lost else [])]
-    first = middle + 4 - 8 * (len(notes) - 1)
+    first = middle + 4 + (STEPS / 2 if lane.steps else 0) - 8 * (len(notes) - 1)
     figures = "".join(_text(LEFT + PLOT + 20, first + 16 * row, note, "figure") for row, note in enumerate(notes))
     heading = f"<title>{escape(lane.name)}{escape(lane.lost and f': lost, {lane.lost}')}</title>"
-    return f'<g class="lane" data-application="{escape(lane.name)}">{heading}{label}{about}{bars}{lost}{figures}</g>'
+    drawn = label + about + bars + steps + changes + lost + figures
+    return f'<g class="lane" data-application="{escape(lane.name)}">{heading}{drawn}</g>'
+
+
+def _step(step: Step, bottom: float, most_processes: int, length_s: float) -> str:
+    """As high as there are processes, with their number where there is room for it."""
+    x, end = _x(step.start_s, length_s), _x(step.end_s, length_s)
+    low, high = STEP_HEIGHTS
+    height = low + (high - low) * step.processes / max(most_processes, 1)
+    box = f'x="{x:.2f}" y="{bottom - height:.1f}" width="{max(end - x, 0.5):.2f}" height="{height:.1f}"'
+    count = str(step.processes)
+    text = f"{count} process{'' if step.processes == 1 else 'es'} from {step.start_s:.2f} to {step.end_s:.2f} s"
+    room = end - x > DIGIT * len(count) + 6
+    number = _text((x + end) / 2, bottom - 3, count, "count", "middle") if room else ""
+    return f'<rect class="size" {box}><title>{escape(text)}</title></rect>{number}'
+
+
+def _change(change: Change, top: float, length_s: float) -> str:
+    x = _x(change.start_s, length_s)
+    width = max(_x(change.end_s, length_s) - x, LEAST_BAND)
+    box = f'x="{x:.2f}" y="{top + 2:.1f}" width="{width:.2f}" height="{LANE + STEPS - 6}"'
+    kind = "change" if change.done else "change given-up"
+    band = f'<rect class="{kind}" {box}><title>{escape(change.text)}</title></rect>'
+    middle = x + width / 2
+    if change.done:
+        mark = f'<path class="mark" d="M{middle - 4.5:.2f} {top - 4:.1f}h9l-4.5 6z"/>'
+    else:
+        mark = f'<path class="mark given-up" d="M{middle - 4:.2f} {top - 4:.1f}l8 8m0 -8l-8 8"/>'
+    return band + "".join(_part(part, top + LANE / 2, length_s) for part in change.parts) + mark
+
+
+def _part(part: Bar, middle: float, length_s: float) -> str:
+    """Low while the application computed, tall while it stood still, which is drawn last."""
+    x, end = _x(part.start_s, length_s), _x(part.end_s, length_s)
+    stopped = (end - x) * part.share
+    boxes = []
+    for left, width, height in ((x, end - x - stopped, OVERLAPPED_HEIGHT), (end - stopped, stopped, PART_HEIGHT)):
+        if width > 0:
+            box = f'x="{left:.2f}" y="{middle - height / 2:.1f}" width="{max(width, 0.6):.2f}" height="{height}"'
+            boxes.append(f'<rect class="{part.kind}" {box}><title>{escape(part.text)}</title></rect>')
+    return "".join(boxes)
 
 
 def _bar(bar: Bar, middle: float, length_s: float) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from hocket.comparison import Run, compare, text_table
 from hocket.errors import HocketError
 from hocket.perfetto import chrome_trace
+from hocket.reconfigurations import text_table as reconfigurations_table
 from hocket.trace import read_trace
 from hocket.verbs import help_text, print_json, tell
 
@@ -39,12 +40,19 @@ def _summary(arguments: argparse.Namespace) -> int:
     trace = read_trace(arguments.trace)
     if trace.cut_short:
         tell(f"{trace.path}: its last line was cut short and is left out")
-    rows = compare([Run(Path(arguments.trace).stem, [trace])])
+    run = Run(Path(arguments.trace).stem, [trace])
+    rows = compare([run])
+    found = [one for application in run.analyses[0].applications for one in application.reconfigurations]
+    zero_ns = run.analyses[0].start_ns
+    found.sort(key=lambda one: one.time_ns)
     if arguments.json:
         shown = [{k: v for k, v in dataclasses.asdict(row).items() if v is not None} for row in rows]
-        print_json({"trace": str(trace.path), "cut_short": trace.cut_short, "applications": shown})
+        told = {"trace": str(trace.path), "cut_short": trace.cut_short, "applications": shown}
+        print_json(told | {"reconfigurations": [one.as_json(zero_ns) for one in found]})
     else:
         print(text_table(rows))
+        if found:
+            print(f"\n{reconfigurations_table(found, zero_ns)}")
     return 0
 
 
