@@ -23,10 +23,27 @@ foreach(mpi mpich openmpi)
   endif()
 endforeach()
 
-# hocket_mpi_program(NAME SOURCES… ): builds the MPI program once for each MPI, as NAME-mpich and NAME-openmpi.
+# hocket_mpi_program(NAME [MALLEABLE] SOURCES…): builds the MPI program once for each MPI, as NAME-mpich and NAME-openmpi.
+#   MALLEABLE: it calls hocket_malleable_…; libhocket is linked before the MPI, so that its wrappers come first, and is
+#   found beside the installed program: NAME-MPI goes to lib/hocket/apps, libhocket is in lib/hocket.
 function(hocket_mpi_program name)
+  cmake_parse_arguments(ARG "MALLEABLE" "" "" ${ARGN})
   foreach(mpi ${HOCKET_MPIS})
-    add_executable(${name}-${mpi} ${ARGN})
+    add_executable(${name}-${mpi} ${ARG_UNPARSED_ARGUMENTS})
+    if(ARG_MALLEABLE)
+      target_include_directories(${name}-${mpi} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+      target_link_libraries(${name}-${mpi} PRIVATE hocket-${mpi})
+      set_target_properties(${name}-${mpi} PROPERTIES INSTALL_RPATH "$ORIGIN/..")
+    endif()
     target_link_libraries(${name}-${mpi} PRIVATE mpi_${mpi} m)
   endforeach()
 endfunction()
+
+# hocket-MPI.pc, by which a user's program is linked with libhocket.
+include(GNUInstallDirs)
+file(RELATIVE_PATH PREFIX_FROM_PKGCONFIG /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" PREFIX_FROM_PKGCONFIG "${PREFIX_FROM_PKGCONFIG}")
+foreach(mpi ${HOCKET_MPIS})
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/hocket-mpi.pc.in ${PROJECT_BINARY_DIR}/hocket-${mpi}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/hocket-${mpi}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()
