@@ -1,0 +1,222 @@
+"""The runs of `hocket bench reconfigure` summed up: a plan of them, JSON, Markdown. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hocket.reconfigure.methods import Method
+from hocket.reconfigure.runs import Outcome
+from hocket.reconfigure.statistics import ALPHA, P_ADJUST, Pair, Verdict, judge, settle, shapiro_p, spread
+
+# What is compared, and how it is called. Proteo's Fig. 14 has the second.
+STOPPED, EXECUTION = "stopped", "execution"
+MEASURES = {STOPPED: "time the application stood still", EXECUTION: "execution time"}
+SAME = 1e-9  # relative: results that differ by more are wrong
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run to be done. `repeat` 0 is the warm-up, which does not count."""
+
+    sources: int
+    targets: int
+    method: Method
+    repeat: int
+
+    @property
+    def pair(self) -> Pair:
+        return self.sources, self.targets
+
+
+def plan(sizes: Sequence[int], methods: Sequence[Method], repeat: int, seed: int) -> list[Planned]:
+    """Every pair of different sizes with every method, a warm-up and `repeat` times.
+
+    Round by round, each in a random order of its own: what changes on the machine meanwhile meets all alike.
+    """
+    rng = random.Random(seed)
+    pairs = [(sources, targets) for sources in sizes for targets in sizes if sources != targets]
+    runs = []
+    for number in range(repeat + 1):
+        of_round = [Planned(*pair, method, number) for pair in pairs for method in methods]
+        rng.shuffle(of_round)
+        runs += of_round
+    return runs
+
+
+@dataclass
+class Results:
+    """`done`: the runs in their order. `about`: what a reader must know of how they were made."""
+
+    sizes: Sequence[int]
+    methods: Sequence[Method]
+    done: list[tuple[Planned, Outcome]]
+    about: Mapping[str, object]
+
+    def __post_init__(self) -> None:
+        self.done = _checked(self.done)
+        self.verdicts = {measure: self._verdicts(measure) for measure in MEASURES}
+        self.shown = {measure: settle(verdicts) for measure, verdicts in self.verdicts.items()}
+
+    @property
+    def pairs(self) -> list[Pair]:
+        return [(sources, targets) for sources in self.sizes for targets in self.sizes if sources != targets]
+
+    @property
+    def names(self) -> list[str]:
+        return [method.name for method in self.methods]
+
+    @property
+    def failed(self) -> list[tuple[Planned, Outcome]]:
+        """Warm-ups too."""
+        return [(run, outcome) for run, outcome in self.done if outcome.reason]
+
+    def samples(self, measure: str, pair: Pair, name: str) -> list[float]:
+        """Seconds, of the runs that count and ended well."""
+        return [
+            _value(outcome, measure)
+            for run, outcome in self.done
+            if run.pair == pair and run.method.name == name and run.repeat and not outcome.reason
+        ]
+
+    def _verdicts(self, measure: str) -> dict[Pair, Verdict]:
+        return {pair: judge({name: self.samples(measure, pair, name) for name in self.names}) for pair in self.pairs}
+
+    def normality(self, measure: str) -> tuple[int, int]:
+        """How many of the samples that could be tested are not normal by Shapiro-Wilk, and how many could be."""
+        found = [shapiro_p(self.samples(measure, pair, name)) for pair in self.pairs for name in self.names]
+        tested = [p for p in found if p is not None]
+        return sum(p < ALPHA for p in tested), len(tested)
+
+    def as_json(self) -> dict[str, object]:
+        """Everything, times in seconds."""
+        cells = [self._cell_json(measure, pair) for measure in MEASURES for pair in self.pairs]
+        return {
+            "bench": "reconfigure",
+            **self.about,
+            "sizes": list(self.sizes),
+            "methods": self.names,
+            "tests": {"normality": "Shapiro-Wilk", "medians": "Kruskal-Wallis", "post hoc": "Conover"}
+            | {"p_adjust": P_ADJUST, "alpha": ALPHA},
+            "runs": [_run_json(run, outcome) for run, outcome in self.done],
+            "cells": cells,
+        }
+
+    def _cell_json(self, measure: str, pair: Pair) -> dict[str, object]:
+        verdict = self.verdicts[measure][pair]
+        methods = {}
+        for name in self.names:
+            values = self.samples(measure, pair, name)
+            told: dict[str, object] = {"samples": values, "failed": self._failures(pair, name)}
+            if values:
+                told |= dataclasses.asdict(spread(values)) | {"samples": values, "shapiro_p": shapiro_p(values)}
+            methods[name] = told | {"conover_p": verdict.p_of.get(name)}
+        return {
+            "measure": measure,
+            "sources": pair[0],
+            "targets": pair[1],
+            "kruskal_p": verdict.kruskal_p,
+            "best": list(verdict.best),
+            "shown": self.shown[measure].get(pair),
+            "methods": methods,
+        }
+
+    def _failures(self, pair: Pair, name: str) -> int:
+        return sum(run.pair == pair and run.method.name == name for run, _ in self.failed)
+
+    def markdown(self) -> str:
+        """Winners and medians, as tables; what failed."""
+        parts = [f"# Reconfiguration of {self.about['app']}", _about(self.about, len(self.done), len(self.failed))]
+        parts.append("| | method |\n|---|---|\n" + _lines([[str(n), name] for n, name in enumerate(self.names, 1)]))
+        for measure, words in MEASURES.items():
+            parts += [f"## {words[0].upper()}{words[1:]}", self._tests(measure), self._winners(measure)]
+            parts.append(self._medians(measure))
+        if self.failed:
+            rows = [[f"{r.sources} → {r.targets}", r.method.name, str(r.repeat), o.reason] for r, o in self.failed]
+            parts.append(
+                "## Runs that failed\n\n| | method | repeat (0: warm-up) | reason |\n|---|---|---|---|\n" + _lines(rows)
+            )
+        return "\n\n".join(parts) + "\n"
+
+    def _tests(self, measure: str) -> str:
+        rejected, tested = self.normality(measure)
+        return (
+            f"Shapiro-Wilk rejects normality in {rejected} of {tested} samples. Best: the method with the least median "
+            f"and those that Conover's test ({P_ADJUST}, {ALPHA:g}) does not tell apart from it, where Kruskal-Wallis "
+            "rejects that all are the same; else all of them. Shown in the picture: of several, the one that is best "
+            "most often in the nearest cells."
+        )
+
+    def _winners(self, measure: str) -> str:
+        number = {name: str(at) for at, name in enumerate(self.names, 1)}
+        rows = []
+        for pair in self.pairs:
+            verdict, shown = self.verdicts[measure][pair], self.shown[measure].get(pair)
+            middle = f"{spread(self.samples(measure, pair, shown)).median:.4f}" if shown else ""
+            p = "not tested" if verdict.kruskal_p is None else f"{verdict.kruskal_p:.2g}"
+            best = ", ".join(number[name] for name in verdict.best)
+            rows.append([f"{pair[0]} → {pair[1]}", number[shown] if shown else "none", middle, best, p])
+        return "| | shown | its median, s | best | Kruskal-Wallis p |\n|---|---|---|---|---|\n" + _lines(rows)
+
+    def _medians(self, measure: str) -> str:
+        head = "| median, s [least to most] | " + " | ".join(f"{a} → {b}" for a, b in self.pairs) + " |\n"
+        rows = [
+            [name, *(_told(self.samples(measure, pair, name), self._failures(pair, name)) for pair in self.pairs)]
+            for name in self.names
+        ]
+        return head + "|---" * (len(self.pairs) + 1) + "|\n" + _lines(rows)
+
+
+def _checked(done: Sequence[tuple[Planned, Outcome]]) -> list[tuple[Planned, Outcome]]:
+    """A run whose result is another than most runs' counts as failed."""
+    checks = sorted(outcome.check for _, outcome in done if not outcome.reason and outcome.check is not None)
+    right = checks[len(checks) // 2] if checks else 0.0
+
+    def judged(outcome: Outcome) -> Outcome:
+        wrong = outcome.check is not None and abs(outcome.check - right) > SAME * abs(right)
+        reason = f"wrong result: residual {outcome.check!r}, most runs have {right!r}"
+        return dataclasses.replace(outcome, reason=reason) if wrong and not outcome.reason else outcome
+
+    return [(run, judged(outcome)) for run, outcome in done]
+
+
+def _value(outcome: Outcome, measure: str) -> float:
+    if measure == EXECUTION:
+        return outcome.execution_s
+    assert outcome.record is not None  # of a run that ended well
+    return outcome.record.stopped_ns / 1e9
+
+
+def _run_json(run: Planned, outcome: Outcome) -> dict[str, object]:
+    record = outcome.record
+    return {
+        "sources": run.sources,
+        "targets": run.targets,
+        "method": run.method.name,
+        "repeat": run.repeat,
+        "failed": outcome.reason,
+        "execution_s": outcome.execution_s if not outcome.reason else None,
+        "residual": outcome.check,
+        "record": record.as_json(record.begin_ns) if record else None,
+    }
+
+
+def _about(about: Mapping[str, object], runs: int, failed: int) -> str:
+    told = ", ".join(f"{key} {value}" for key, value in about.items() if key != "command")
+    return f"`{about['command']}`\n\n{told}; {runs} runs, {failed} failed."
+
+
+def _told(values: Sequence[float], failed: int) -> str:
+    lost = f"{failed} failed" if failed else ""
+    if not values:
+        return lost
+    one = spread(values)
+    return f"{one.median:.4f} [{one.least:.4f} to {one.most:.4f}]" + (f", {lost}" if lost else "")
+
+
+def _lines(rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |" for row in rows
+    )

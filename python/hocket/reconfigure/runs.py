@@ -1,0 +1,221 @@
+"""One run of a real program with one resize, under a daemon of its own: what the program and its record tell."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from hocket import paths
+from hocket.bus import Bus
+from hocket.errors import HocketError, UsageError
+from hocket.reconfigurations import Reconfiguration
+from hocket.reconfigure.methods import Method
+
+APPS = ("cg", "jacobi")
+RUN_LIMIT_S = 90  # a run that takes longer is killed and counted as failed
+RECORD_LIMIT_S = 5  # for the record to come over the bus, once the program has ended
+START_LIMIT_S = 20
+CORES = 64  # of the daemon's settings: processes share the cores of this machine
+# MPICH with more ranks than cores; over UCX one spawn in eight fails.
+MPICH_SETTINGS = {
+    "MPIR_CVAR_DEVICE_COLLECTIVES": "none",
+    "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
+    "MPIR_CVAR_CH4_NETMOD": "ofi",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one run. `reason`: why it counts as failed; "" where it does not."""
+
+    reason: str
+    execution_s: float = 0.0  # as the program tells it, from its first iteration to its last
+    check: float | None = None  # of the result: all runs must have the same
+    record: Reconfiguration | None = None
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program to be resized: its command and how many iterations it does."""
+
+    app: str
+    command: list[str]
+    iterations: int
+    files: Path | None = field(default=None, repr=False)  # a directory that `prepare` made
+
+
+def prepare(app: str, size: int, iterations: int, iteration_s: float, directory: Path) -> Program:
+    """The command that runs the installed program. `size`: points along an edge (cg), unknowns (jacobi).
+
+    Raises HocketError where it is not installed, or cannot make its input.
+    """
+    program = paths.prefix() / "lib" / "hocket" / "apps" / f"{app}-mpich"
+    if not program.exists():
+        raise HocketError(f"no {program}: is hocket built and installed? (HOCKET_PREFIX says where)")
+    steps = ["--iterations", str(iterations), "--tolerance", "0", "--print-every", str(iterations)]
+    steps += ["--iteration-time", str(iteration_s)]
+    if app == "cg":
+        return Program(app, [str(program), "--stencil", str(size), *steps], iterations)
+    system = directory / "system.bin"
+    made = subprocess.run(
+        [*launcher(1), str(program), "--generate", str(size), "--system", str(system)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=RUN_LIMIT_S,
+    )
+    if made.returncode != 0:
+        raise HocketError(f"{program} could not write its system: {_last_line(made.stderr)}")
+    return Program(app, [str(program), "--system", str(system), *steps], iterations)
+
+
+def launcher(processes: int) -> list[str]:
+    """MPICH's, of the installation if it has one."""
+    own = paths.prefix() / "bin" / "mpiexec"
+    found = str(own) if own.exists() else shutil.which("mpiexec")
+    if found is None:
+        raise UsageError("no mpiexec in PATH: MPICH's is needed")
+    return [found, "-n", str(processes)]
+
+
+def environment() -> dict[str, str]:
+    """Of a run: MPICH's programs first in PATH, nothing of hocket from outside but where it is installed."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("HOCKET_") or key == "HOCKET_PREFIX"}
+    return {**kept, **MPICH_SETTINGS, "PATH": f"{Path(launcher(1)[0]).parent}:{kept.get('PATH', '')}"}
+
+
+class Runner:
+    """A daemon of its own, and runs under it. Use it as a context: the daemon ends with it."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+        self._directory = Path(tempfile.mkdtemp(prefix="hocket-bench-", dir="/tmp"))  # a socket's path must be short
+        self._count = 0
+
+    def __enter__(self) -> Runner:
+        try:
+            self._daemon = self._start_daemon()
+            self._bus = Bus.connect(self._directory / "hocketd.sock")
+            self._records = self._bus.subscribe("RECONFIGURATION")
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if hasattr(self, "_bus"):
+            self._bus.close()
+        if hasattr(self, "_daemon"):
+            self._daemon.terminate()
+            try:
+                self._daemon.wait(10)
+            except subprocess.TimeoutExpired:
+                self._daemon.kill()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """By which the next run finds the daemon; each time another job."""
+        self._count += 1
+        name = f"run-{self._count}"
+        return {
+            "HOCKET_SOCKET": str(self._directory / "hocketd.sock"),
+            "HOCKET_JOB": f"bench-{os.getpid()}-{self._count}",
+            "HOCKET_NAME": name,
+        }
+
+    def run(self, program: Program, sources: int, targets: int, method: Method, at: int) -> Outcome:
+        """From `sources` to `targets` processes once `at` iterations are done."""
+        wanted = {"HOCKET_PROCESSES": str(sources), "HOCKET_RESIZE": f"{at}:{targets}"}
+        job = self.settings
+        code, out, err = run_limited(
+            [*launcher(1), *program.command], environment() | job | method.environment | wanted, RUN_LIMIT_S
+        )
+        if code is None:
+            return Outcome(f"did not end within {RUN_LIMIT_S} s")
+        if code != 0:
+            return Outcome(f"exit code {code}: {_last_line(err)}")
+        summary = _summary(out)
+        if summary is None or "seconds" not in summary:
+            return Outcome(f"no summary on its last line: '{_last_line(out)}'")
+        record = self.record(job["HOCKET_NAME"], sources, targets)
+        if record is None:
+            return Outcome(f"no RECONFIGURATION {sources} → {targets} was told; {_last_line(err)}")
+        if not record.done:
+            return Outcome(f"given up: {record.reason}", record=record)
+        check = summary.get("residual")
+        return Outcome("", float(summary["seconds"]), None if check is None else float(check), record)
+
+    def record(self, name: str, sources: int, targets: int) -> Reconfiguration | None:
+        """The record of that resize of that run. The growth before the first iteration has one too: not that one."""
+        for one in self.records(name):
+            if (one.sources, one.targets) == (sources, targets):
+                return one
+        return None
+
+    def records(self, name: str):
+        """The records of a run that has ended, as they come; until none comes for a while."""
+        while event := self._records.wait(timeout=RECORD_LIMIT_S):
+            if event.application == name:
+                yield Reconfiguration.of(event, name)
+
+    def _start_daemon(self) -> subprocess.Popen:
+        program, config = paths.hocketd(), self._directory / "hocket.toml"
+        config.write_text(f"[coordinator]\ncores = {CORES}\n")
+        if not program.exists():
+            raise HocketError(f"no hocketd at {program}; is hocket built and installed? (HOCKET_PREFIX says where)")
+        options = ["--dir", str(self._directory), "--config", str(config), "--trace", str(self.trace)]
+        daemon = subprocess.Popen(
+            [str(program), *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        readable, _, _ = select.select([daemon.stdout], [], [], START_LIMIT_S)
+        if not readable or "listens on" not in daemon.stdout.readline():
+            daemon.kill()
+            raise HocketError(f"hocketd did not start: {_last_line(daemon.communicate()[1])}")
+        return daemon
+
+
+def run_limited(command: Sequence[str], env: dict[str, str], limit_s: float) -> tuple[int | None, str, str]:
+    """Exit code (None: killed at the limit, with all that it had started), output, messages."""
+    process = subprocess.Popen(
+        command,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate(timeout=limit_s)
+    except BaseException as error:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            return None, "", ""
+        raise
+    return process.returncode, out, err
+
+
+def _summary(out: str) -> dict | None:
+    try:
+        summary = json.loads(_last_line(out))
+    except ValueError:
+        return None
+    return summary if isinstance(summary, dict) else None
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""
