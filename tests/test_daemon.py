@@ -179,9 +179,12 @@ MISTAKES = {
     "no_number": ("[coordinator]\nlease_s = nan\n", "2: coordinator.lease_s: nan s is no time"),
     "text_for_a_time": (
         "[coordinator]\nlease_s = '3'\n",
-        "2: coordinator.lease_s is a time in seconds, not the text '3'",
+        "2: coordinator.lease_s must be a number (seconds), not the text '3'",
     ),
-    "number_for_a_text": ("[coordinator]\npolicy = 3\n", "2: coordinator.policy is a text, not the number 3"),
+    "number_for_a_text": (
+        "[coordinator]\npolicy = 3\n",
+        "2: coordinator.policy must be a text in double quotes, not 3",
+    ),
     "list_for_a_text": ("[daemon]\ndir = ['a']\n", "2: daemon.dir must be a text in double quotes"),
     "unknown_policy": (
         "[coordinator]\npolicy = 'fcsf'\n",

@@ -26,9 +26,12 @@ constexpr Duration accept_pause = std::chrono::milliseconds{100};
 template <class E>
 constexpr bool is_for_members =
     std::is_same_v<E, event::Hello> || std::is_same_v<E, event::StartIo> || std::is_same_v<E, event::FinishIo> ||
-    std::is_same_v<E, event::RenewIo> || std::is_same_v<E, event::IoPhase> || std::is_same_v<E, event::Bye> ||
-    std::is_same_v<E, event::SetPolicy> || std::is_same_v<E, event::Subscribe> ||
-    std::is_same_v<E, event::Unsubscribe> || std::is_same_v<E, event::List> || std::is_same_v<E, event::User>;
+    std::is_same_v<E, event::RenewIo> || std::is_same_v<E, event::IoPhase> || std::is_same_v<E, event::Malleable> ||
+    std::is_same_v<E, event::Reconfiguration> || std::is_same_v<E, event::StartProcesses> ||
+    std::is_same_v<E, event::ProcessReady> || std::is_same_v<E, event::StopProcesses> ||
+    std::is_same_v<E, event::Bye> || std::is_same_v<E, event::SetPolicy> || std::is_same_v<E, event::Resize> ||
+    std::is_same_v<E, event::Subscribe> || std::is_same_v<E, event::Unsubscribe> || std::is_same_v<E, event::List> ||
+    std::is_same_v<E, event::User>;
 
 // Of one text of a member's event, so that every answer and listing that repeats such texts fits into a frame.
 constexpr std::size_t longest_text_bytes = 8192;
@@ -151,10 +154,11 @@ void Agent::accept_members() {
       said_full_ = false;
       return;
     }
-    const auto user = peer_of(socket);
-    if (!user || !is_trusted(user.value())) {
+    const auto peer = peer_of(socket.get());
+    if (!peer || !is_trusted(peer.value().user)) {
       warn_("a connection was refused: " +
-            (user ? "user " + std::to_string(user.value()) + " is neither this daemon's nor root" : user.error().text));
+            (peer ? "user " + std::to_string(peer.value().user) + " is neither this daemon's nor root"
+                  : peer.error().text));
       continue;
     }
     const MemberId member{++last_member_};
@@ -207,6 +211,10 @@ void Agent::handle(Connection& connection, event::Event event) {
   if (const auto* unsubscribe = std::get_if<event::Unsubscribe>(&event.body)) {
     connection.unsubscribe(unsubscribe->subscription);
     return update_subscribers(connection);
+  }
+  if (auto* start = std::get_if<event::StartProcesses>(&event.body)) {
+    const auto peer = peer_of(connection.fd());
+    start->pid = peer ? peer.value().process : 0;
   }
   if (std::holds_alternative<event::Hello>(event.body)) connection.is_application = true;
   if (std::holds_alternative<event::Bye>(event.body)) connection.is_application = false;

@@ -22,7 +22,8 @@ namespace hocket::bus {
 
 class Agent {
  public:
-  // What is to be done with an event of a member: HELLO, …, BYE, SET_POLICY, LIST, USER, and LOST. Called from `run`.
+  // What is to be done with an event of a member: HELLO, …, BYE, SET_POLICY, RESIZE, LIST, USER, and LOST. Called from
+  // `run`.
   using Leader = std::function<void(event::Event&&)>;
   // One line for the operator: a member was refused or dropped.
   using Warn = std::function<void(const std::string&)>;

@@ -73,13 +73,13 @@ std::string default_socket() {
 
 bool is_trusted(uid_t user) { return user == geteuid() || user == 0; }
 
-Result<uid_t> peer_of(const Fd& socket) {
+Result<Peer> peer_of(int socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
-  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
     return Error{"cannot tell who is at the other end of a socket: " + error_text(errno)};
   }
-  return peer.uid;
+  return Peer{peer.uid, peer.pid};
 }
 
 Result<Fd> connect_to(const std::string& path, Duration timeout) {
@@ -99,10 +99,10 @@ Result<Fd> connect_to(const std::string& path, Duration timeout) {
   if (failed != 0) {
     return Error{"no hocketd listens at " + path + ": " + error_text(errno) + "; start one with 'hocket daemon start'"};
   }
-  const auto peer = peer_of(fd.value());
+  const auto peer = peer_of(fd.value().get());
   if (!peer) return peer.error();
-  if (!is_trusted(peer.value())) {
-    return Error{"the process that listens at " + path + " belongs to user " + std::to_string(peer.value()) +
+  if (!is_trusted(peer.value().user)) {
+    return Error{"the process that listens at " + path + " belongs to user " + std::to_string(peer.value().user) +
                  ", neither to user " + std::to_string(geteuid()) + " nor to root; it is not used"};
   }
   return fd;

@@ -46,8 +46,12 @@ Result<Fd> connect_to(const std::string& path, Duration timeout);
 // Listens at `path` with mode 0600, non-blocking. What was there is removed: the caller holds the directory's lock.
 Result<Fd> listen_at(const std::string& path);
 
-// The user at the other end, by SO_PEERCRED.
-Result<uid_t> peer_of(const Fd& socket);
+struct Peer {
+  uid_t user = 0;
+  pid_t process = 0;  // that connected; 0 where it is out of sight (another PID namespace)
+};
+// Who is at the other end, by SO_PEERCRED.
+Result<Peer> peer_of(int socket);
 // This user or root.
 bool is_trusted(uid_t user);
 

@@ -23,10 +23,14 @@ struct Settings {
   Duration turn;
   // Who waits is told so again this often.
   Duration keep_alive;
+  // The processes of all applications do not become more than this by a resize. At least 1.
+  std::int64_t cores = 1;
+  // Processes that were started to join are given up when they are not all ready after so long.
+  Duration join_limit = std::chrono::seconds{60};
 };
 
 struct Command {
-  MemberId to;
+  MemberId to;  // none: what the daemon itself is to do (START_PROCESSES, STOP_PROCESSES)
   event::Body body;
 };
 

@@ -74,7 +74,52 @@ void Coordinator::on(const Moment& moment, const event::IoPhase& phase) {
 
 void Coordinator::on(const Moment& moment, const event::Bye&) { remove(moment); }
 void Coordinator::on(const Moment& moment, const event::Lost&) { remove(moment); }
-void Coordinator::on(const Moment& moment, const event::Tick&) { access_.tick(moment); }
+
+void Coordinator::on(const Moment& moment, const event::Tick&) {
+  access_.tick(moment);
+  joining_.tick(moment);
+}
+
+std::optional<Time> Coordinator::deadline() const {
+  const std::optional<Time> access = access_.deadline();
+  const std::optional<Time> joining = joining_.deadline();
+  if (!access || !joining) return access ? access : joining;
+  return std::min(*access, *joining);
+}
+
+void Coordinator::on(const Moment& moment, const event::Malleable& said) {
+  const model::Member* member = cluster_.find(moment.event.origin.member);
+  if (!member) {
+    return refuse(moment, "MALLEABLE of a member that is not of an application: send HELLO with 'mpi' before it");
+  }
+  resizing_.malleable(*member, said);
+}
+
+void Coordinator::on(const Moment& moment, const event::Reconfiguration& record) {
+  const model::Member* member = cluster_.find(moment.event.origin.member);
+  if (!member) return;
+  resizing_.ended(moment, *member, record);
+  joining_.ended(moment, *member->application, record);
+}
+
+void Coordinator::on(const Moment& moment, const event::StartProcesses& start) {
+  const model::Member* member = cluster_.find(moment.event.origin.member);
+  if (!member) {
+    return refuse(moment, "START_PROCESSES of a member that is not of an application: send HELLO with 'mpi' before it");
+  }
+  joining_.start(moment, *member, start);
+}
+
+void Coordinator::on(const Moment& moment, const event::ProcessReady& ready) {
+  if (const model::Member* member = cluster_.find(moment.event.origin.member)) joining_.ready(moment, *member, ready);
+}
+
+void Coordinator::on(const Moment& moment, const event::StopProcesses& stop) {
+  if (const model::Member* member = cluster_.find(moment.event.origin.member)) joining_.stop(moment, *member, stop);
+}
+
+void Coordinator::on(const Moment& moment, const event::ProcessFailed& failed) { joining_.failed(moment, failed); }
+void Coordinator::on(const Moment& moment, const event::Resize& resize) { resizing_.resize(moment, resize); }
 
 void Coordinator::on(const Moment& moment, const event::SetPolicy& set) {
   const auto found = policy::find_policy(set.access);
@@ -86,6 +131,8 @@ void Coordinator::remove(const Moment& moment) {
   model::Member* member = cluster_.find(moment.event.origin.member);
   if (!member) return;
   access_.leave(moment, *member);
+  resizing_.leave(moment, *member, std::holds_alternative<event::Bye>(moment.event.body));
+  joining_.leave(moment, *member);
   cluster_.leave(*member);
 }
 
@@ -102,7 +149,7 @@ event::Application describe(const model::Application& application, Time now) {
   row.mpi = application.mpi;
   row.node = application.node;
   row.pid = application.pid;
-  row.processes = application.processes;
+  row.processes = application.computing_processes();
   row.state = model::name_of(application.activity);
   row.since = application.since;
   row.target = application.target;
@@ -128,6 +175,10 @@ event::Application describe(const model::Application& application, Time now) {
     row.next_start = next.start;
     row.next_uncertainty = next.uncertainty;
   }
+  row.malleable = application.malleability.malleable;
+  row.sleeping = application.malleability.sleeping;
+  row.resizing_to = application.malleability.resizing_to;
+  row.reconfigurations = application.malleability.reconfigurations;
   return row;
 }
 

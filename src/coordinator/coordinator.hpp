@@ -3,9 +3,11 @@
 // Pure: no clock, no thread, no socket. Time comes with the events; a time before that of an earlier event is taken as
 // that earlier one. The same events give the same commands, always.
 //
-//   in:   HELLO START_IO FINISH_IO RENEW_IO IO_PHASE BYE (of members), LOST (of the agent), TICK (of a timer, when
-//         `deadline` has come), SET_POLICY (of a tool); others change nothing
-//   out:  WELCOME QUEUED_IO GRANT_IO LEASE_EXPIRED REFUSED
+//   in:   HELLO START_IO FINISH_IO RENEW_IO IO_PHASE MALLEABLE RECONFIGURATION START_PROCESSES PROCESS_READY
+//         STOP_PROCESSES BYE (of members), LOST (of the agent), PROCESS_FAILED (of the daemon), TICK (of a timer, when
+//         `deadline` has come), SET_POLICY RESIZE (of a tool); others change nothing
+//   out:  WELCOME QUEUED_IO GRANT_IO LEASE_EXPIRED RECONFIGURE PROCESSES_READY (to members), RECONFIGURATION (to a
+//         tool), START_PROCESSES STOP_PROCESSES (to the daemon itself: to no member), REFUSED
 //
 // What is the same for all policies is done here: who is who, who holds what, how long a lease or a kept target lasts.
 // Who goes next is the policy's. Not thread-safe.
@@ -17,6 +19,8 @@
 
 #include "coordinator/access.hpp"
 #include "coordinator/command.hpp"
+#include "coordinator/joining.hpp"
+#include "coordinator/resizing.hpp"
 #include "event/event.hpp"
 #include "model/cluster.hpp"
 #include "policy/policy.hpp"
@@ -25,7 +29,8 @@ namespace hocket::coordinator {
 
 class Coordinator {
  public:
-  explicit Coordinator(const Settings& settings) : settings_(settings), access_(settings_, cluster_) {}
+  explicit Coordinator(const Settings& settings)
+      : settings_(settings), access_(settings_, cluster_), resizing_(settings_, cluster_), joining_(settings_) {}
   Coordinator(const Coordinator&) = delete;  // its parts point at each other
   Coordinator& operator=(const Coordinator&) = delete;
 
@@ -33,11 +38,13 @@ class Coordinator {
   const std::vector<Command>& handle(const event::Event& event);
 
   // When the next TICK is due; nullopt: nothing is waited for. A TICK that comes early changes nothing.
-  std::optional<Time> deadline() const { return access_.deadline(); }
+  std::optional<Time> deadline() const;
 
   // For listings: an application by its id, all of them in order of arrival.
   const model::Cluster& cluster() const { return cluster_; }
   const policy::Policy& policy() const { return access_.policy(); }
+  // Whether the end of a process that was started for this request is to be told with PROCESS_FAILED.
+  bool awaits(AppId app, RequestId request) const { return joining_.awaits(app, request); }
   // Events handled.
   std::int64_t events() const { return events_; }
 
@@ -47,6 +54,13 @@ class Coordinator {
   void on(const Moment& moment, const event::FinishIo& finish);
   void on(const Moment& moment, const event::RenewIo& renew);
   void on(const Moment& moment, const event::IoPhase& phase);
+  void on(const Moment& moment, const event::Malleable& said);
+  void on(const Moment& moment, const event::Reconfiguration& record);
+  void on(const Moment& moment, const event::StartProcesses& start);
+  void on(const Moment& moment, const event::ProcessReady& ready);
+  void on(const Moment& moment, const event::StopProcesses& stop);
+  void on(const Moment& moment, const event::ProcessFailed& failed);
+  void on(const Moment& moment, const event::Resize& resize);
   void on(const Moment& moment, const event::Bye& bye);
   void on(const Moment& moment, const event::Lost& lost);
   void on(const Moment& moment, const event::Tick& tick);
@@ -60,6 +74,8 @@ class Coordinator {
   Settings settings_;
   model::Cluster cluster_;
   Access access_;
+  Resizing resizing_;
+  Joining joining_;
   Time now_{};
   std::int64_t events_ = 0;
   std::vector<Command> commands_;

@@ -330,7 +330,7 @@ class Chaos {
       case 16: return one_in(3) ? event::Body{event::Bye{}} : event::Body{event::Lost{"gone"}};
       case 17:
       case 18: return event::Tick{};
-      case 19: return junk();
+      case 19: return one_in(2) ? junk() : resizing(member);
       default: return event::SetPolicy{one_in(8) ? "fcsf" : one_in(2) ? "interfere" : "fcfs"};
     }
   }
@@ -353,6 +353,26 @@ class Chaos {
     phase.io = one_in(5) ? Duration{static_cast<std::int64_t>(random_())} : milliseconds{pick(50)};
     phase.bytes_written = static_cast<std::int64_t>(random_());
     return phase;
+  }
+  // As members and tools send it, in no order; resizing_property_test.cpp looks at what comes of it.
+  event::Body resizing(std::uint64_t member) {
+    const RequestId request{pick(6)};
+    const auto count = static_cast<std::int64_t>(one_in(10) ? random_() : pick(9));
+    switch (pick(7)) {
+      case 0: return event::Malleable{count, static_cast<std::int64_t>(pick(50)), 0, "merge"};
+      case 1: return event::Resize{"app0", count, one_in(2), static_cast<std::int64_t>(pick(60)), ""};
+      case 2: return event::StartProcesses{request, count, "port", 1, {}};
+      case 3: return event::ProcessReady{request};
+      case 4: return event::StopProcesses{request, {}};
+      case 5: return event::ProcessFailed{request, AppId{pick(6)}, "ended"};
+      default: break;
+    }
+    event::Reconfiguration record;
+    record.request = request;
+    record.done = one_in(2);
+    record.targets = count;
+    record.woken = static_cast<std::int64_t>(random_() * (member % 2));
+    return record;
   }
   event::Body junk() {
     switch (pick(5)) {

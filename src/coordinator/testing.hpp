@@ -27,6 +27,21 @@ struct Words {
   void operator()(const event::LeaseExpired& e) {
     out << " " << e.request.value << " " << e.application << " " << e.target;
   }
+  void operator()(const event::Reconfigure& e) {
+    out << " " << e.request.value << " to " << e.processes << " at " << e.at_iteration;
+    if (!e.places.empty()) out << " on " << e.places;
+  }
+  void operator()(const event::Reconfiguration& e) {
+    out << " " << e.request.value << (e.done ? " done " : " not done ") << e.sources << " to " << e.targets << e.reason;
+  }
+  void operator()(const event::StartProcesses& e) {
+    out << " " << e.request.value << " count " << e.count << " port " << e.port << " pid " << e.pid << " app "
+        << e.app.value;
+  }
+  void operator()(const event::StopProcesses& e) { out << " " << e.request.value << " app " << e.app.value; }
+  void operator()(const event::ProcessesReady& e) {
+    out << " " << e.request.value << (e.failed.empty() ? "" : " failed: ") << e.failed;
+  }
   void operator()(const event::Refused& e) { out << " " << e.text; }
   template <class Other>
   void operator()(const Other&) {

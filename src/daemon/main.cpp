@@ -93,7 +93,7 @@ int lead(const daemon::Settings& settings) {
   const auto lock = daemon::take_lead(settings.dir);
   if (!lock) return complain(lock.error(), failed);
   open_log(settings);
-  const auto leader = daemon::Leader::start(settings, settings.dir);
+  const auto leader = daemon::Leader::start(daemon::with_cores(settings), settings.dir);
   if (!leader) return complain(leader.error(), failed);
   // Whoever started us may wait for this line.
   std::printf("hocketd %d listens on %s\n", getpid(), leader.value()->socket().c_str());

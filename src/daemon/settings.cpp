@@ -2,12 +2,14 @@
 
 #define TOML_HEADER_ONLY 1
 #include <fmt/format.h>
+#include <sched.h>
 #include <toml++/toml.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <thread>
 #include <variant>
 
 #include "base/nearest.hpp"
@@ -22,6 +24,7 @@ constexpr double a_year_s = 365 * 24 * 3600.0;
 // What is wrong with a value; "" where nothing is.
 using CheckText = std::string (*)(const std::string&);
 using CheckTime = std::string (*)(double);
+using CheckCount = std::string (*)(std::int64_t);
 
 std::string any_text(const std::string&) { return {}; }
 
@@ -46,6 +49,12 @@ std::string positive(double seconds) {
   return fmt::format("{} s is no time for this: give at least 0.001, and at most a year", seconds);
 }
 
+std::string a_core_count(std::int64_t count) {
+  constexpr std::int64_t most = 1'000'000'000;
+  if (count >= 0 && count <= most) return {};
+  return fmt::format("{} is no number of cores: give 1 or more, or 0 for as many as the machine has", count);
+}
+
 struct Text {
   std::string Settings::*value;
   CheckText check;
@@ -55,10 +64,15 @@ struct Seconds {
   CheckTime check;
 };
 
+struct Count {
+  std::int64_t Settings::*value;
+  CheckCount check;
+};
+
 struct Key {
   const char* table;
   const char* name;
-  std::variant<Text, Seconds> type;
+  std::variant<Text, Seconds, Count> type;
   const char* help;  // each line is a line of the printed file
 };
 
@@ -85,6 +99,12 @@ const std::array keys{
         "another; then it comes before the next of them"},
     Key{"coordinator", "keep_alive_s", Seconds{&Settings::keep_alive_s, positive},
         "seconds after which who waits is told again that it does (less than HOCKET_ANSWER_S of the jobs)"},
+    Key{"coordinator", "cores", Count{&Settings::cores, a_core_count},
+        "cores that applications may be resized to use: no resize makes the processes of all applications more\n"
+        "than this; 0: as many as the machine has"},
+    Key{"coordinator", "join_limit_s", Seconds{&Settings::join_limit_s, positive},
+        "seconds within which all processes that hocketd starts to join an application must have initialised MPI;\n"
+        "after that they are ended and the resize is given up"},
 };
 
 const Key* find_key(std::string_view table, std::string_view name) {
@@ -97,9 +117,14 @@ const Key* find_key(std::string_view table, std::string_view name) {
 std::string full_name(const Key& key) { return fmt::format("{}.{}", key.table, key.name); }
 
 // The empty string, or what is wrong with the value.
+const char* type_name(const Key& key) {
+  constexpr std::array names{"a text in double quotes", "a number (seconds)", "a whole number"};
+  return names.at(key.type.index());
+}
+
 std::string assign(Settings& settings, const Key& key, const std::string& value) {
   const auto* text = std::get_if<Text>(&key.type);
-  if (text == nullptr) return fmt::format("{} is a time in seconds, not the text '{}'", full_name(key), value);
+  if (text == nullptr) return fmt::format("{} must be {}, not the text '{}'", full_name(key), type_name(key), value);
   if (std::string wrong = text->check(value); !wrong.empty()) return fmt::format("{}: {}", full_name(key), wrong);
   settings.*text->value = value;
   return {};
@@ -107,17 +132,25 @@ std::string assign(Settings& settings, const Key& key, const std::string& value)
 
 std::string assign(Settings& settings, const Key& key, double value) {
   const auto* seconds = std::get_if<Seconds>(&key.type);
-  if (seconds == nullptr) return fmt::format("{} is a text, not the number {}", full_name(key), value);
+  if (seconds == nullptr) return fmt::format("{} must be {}, not {}", full_name(key), type_name(key), value);
   if (std::string wrong = seconds->check(value); !wrong.empty()) return fmt::format("{}: {}", full_name(key), wrong);
   settings.*seconds->value = value;
   return {};
 }
 
+std::string assign(Settings& settings, const Key& key, std::int64_t value) {
+  const auto* count = std::get_if<Count>(&key.type);
+  if (count == nullptr) return assign(settings, key, static_cast<double>(value));
+  if (std::string wrong = count->check(value); !wrong.empty()) return fmt::format("{}: {}", full_name(key), wrong);
+  settings.*count->value = value;
+  return {};
+}
+
 std::string assign(Settings& settings, const Key& key, const toml::node& node) {
   if (const auto text = node.value_exact<std::string>()) return assign(settings, key, *text);
+  if (const auto whole = node.value_exact<std::int64_t>()) return assign(settings, key, *whole);
   if (node.is_number()) return assign(settings, key, node.value_or(std::nan("")));
-  const bool is_text = std::holds_alternative<Text>(key.type);
-  return fmt::format("{} must be a {}", full_name(key), is_text ? "text in double quotes" : "number (seconds)");
+  return fmt::format("{} must be {}", full_name(key), type_name(key));
 }
 
 // Names are unique over the tables, so a key in the wrong one is found too.
@@ -203,6 +236,16 @@ Status set(Settings& settings, const std::string& key, double value, const std::
   return set_key(settings, key, value, option);
 }
 
+Settings with_cores(Settings settings) {
+  if (settings.cores != 0) return settings;
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  const bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+  settings.cores = known ? CPU_COUNT(&allowed) : std::thread::hardware_concurrency();
+  settings.cores = std::max<std::int64_t>(1, settings.cores);
+  return settings;
+}
+
 std::string print(const Settings& settings) {
   std::string out = "# hocket.toml: the settings of hocketd, with the values in force. Times are in seconds.\n";
   const char* table = "";
@@ -216,6 +259,8 @@ std::string print(const Settings& settings) {
       std::ostringstream quoted;
       quoted << toml::value<std::string>{settings.*text->value};
       out += quoted.str() + "\n";
+    } else if (const auto* count = std::get_if<Count>(&key.type)) {
+      out += fmt::format("{}\n", settings.*count->value);
     } else {
       out += fmt::format("{}\n", settings.*std::get<Seconds>(key.type).value);
     }
@@ -225,8 +270,13 @@ std::string print(const Settings& settings) {
 
 coordinator::Settings for_coordinator(const Settings& settings) {
   const auto policy = policy::find_policy(settings.policy);
-  return {policy ? policy.value() : &policy::fcfs, from_s(settings.lease_s), from_s(settings.linger_s),
-          from_s(settings.turn_s), from_s(settings.keep_alive_s)};
+  return {policy ? policy.value() : &policy::fcfs,
+          from_s(settings.lease_s),
+          from_s(settings.linger_s),
+          from_s(settings.turn_s),
+          from_s(settings.keep_alive_s),
+          settings.cores,
+          from_s(settings.join_limit_s)};
 }
 
 event::Properties for_trace(const Settings& settings) {
@@ -247,6 +297,8 @@ Result<Settings> from_trace(const event::Properties& header) {
       here = assign(settings, key, std::get<std::string>(*value));
     } else if (value != nullptr && std::holds_alternative<double>(*value)) {
       here = assign(settings, key, std::get<double>(*value));
+    } else if (value != nullptr && std::holds_alternative<std::int64_t>(*value)) {
+      here = assign(settings, key, std::get<std::int64_t>(*value));
     }
     if (wrong.empty()) wrong = here;
   });

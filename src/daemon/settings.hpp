@@ -4,6 +4,7 @@
 // one line and name file and line, or the option.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -25,6 +26,8 @@ struct Settings {
   double linger_s = 0.02;
   double turn_s = 60;
   double keep_alive_s = 1;
+  std::int64_t cores = 0;  // 0: as many as this machine has, see with_cores
+  double join_limit_s = 60;
 };
 
 // Changes what the TOML file sets.
@@ -33,6 +36,9 @@ Status read_file(const std::string& path, Settings& settings);
 // Sets one key, as an option of the command line does. `option` is named in the error.
 Status set(Settings& settings, const std::string& key, const std::string& value, const std::string& option);
 Status set(Settings& settings, const std::string& key, double value, const std::string& option);
+
+// The same with `cores` of this machine in the place of 0: those that this process may use.
+Settings with_cores(Settings settings);
 
 // A hocket.toml with every key, what it means, and the value in force.
 std::string print(const Settings& settings);

@@ -120,12 +120,15 @@ struct Reconfiguration {
 };
 
 // New processes of the application are to be started outside of its MPI (strategy "join"): on the node of the asking
-// process, with its program, arguments, environment and working directory, and HOCKET_JOIN = "REQUEST PORT".
+// process, with its program, arguments, environment and working directory, and HOCKET_JOIN = "REQUEST PORT". As a
+// command it goes to no member: the daemon itself starts them.
 struct StartProcesses {
   static constexpr std::string_view name = "START_PROCESSES";
   RequestId request;
   std::int64_t count = 0;
-  std::string port;  // where they connect to: the asking process's, handed on as it is
+  std::string port;      // where they connect to: the asking process's, handed on as it is
+  std::int64_t pid = 0;  // of the asking process: stamped by the agent, never believed from a client
+  AppId app;             // in the command
 };
 
 // A process that was started so has initialised and is about to connect.
@@ -138,6 +141,7 @@ struct ProcessReady {
 struct StopProcesses {
   static constexpr std::string_view name = "STOP_PROCESSES";
   RequestId request;
+  AppId app;  // in the command
 };
 
 // The member leaves in order. Sums over all its processes.
@@ -223,9 +227,11 @@ struct Reconfigure {
   std::int64_t processes = 0;
   std::int64_t at_iteration = 0;
   std::string places;
+  Time asked{};  // when it was asked for
 };
 
-// All processes that were asked for with START_PROCESSES are ready to connect; or they will not come.
+// All processes that were asked for with START_PROCESSES are ready to connect; or they will not come. Where one of them
+// ends after all were ready and before the reconfiguration is over, it is said again, with `failed`.
 struct ProcessesReady {
   static constexpr std::string_view name = "PROCESSES_READY";
   RequestId request;

@@ -106,6 +106,8 @@ void fields(E& e, V&& visit) {
   visit("request", e.request);
   visit("count", e.count);
   visit("port", e.port);
+  visit("pid", e.pid);
+  visit("app", e.app);
 }
 
 template <Of<ProcessReady> E, class V>
@@ -116,6 +118,7 @@ void fields(E& e, V&& visit) {
 template <Of<StopProcesses> E, class V>
 void fields(E& e, V&& visit) {
   visit("request", e.request);
+  visit("app", e.app);
 }
 
 template <Of<ProcessFailed> E, class V>
@@ -140,6 +143,7 @@ void fields(E& e, V&& visit) {
   visit("processes", e.processes);
   visit("at_iteration", e.at_iteration);
   visit("places", e.places);
+  visit("asked_ns", e.asked);
 }
 
 template <Of<ProcessesReady> E, class V>

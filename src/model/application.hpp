@@ -14,6 +14,8 @@ namespace hocket::model {
 
 struct Application;
 
+constexpr std::int64_t most_processes = std::int64_t{1} << 32;  // keeps sums of what clients claim within int64
+
 // One connection of an application.
 struct Member {
   MemberId id;
@@ -37,6 +39,18 @@ struct Totals {
   std::int64_t bytes_written = 0;
 };
 
+// What a malleable application said of itself last, and what was asked of it.
+struct Malleability {
+  bool malleable = false;
+  MemberId commanding;         // who is told of a resize; none: it has gone, and nobody has taken over yet
+  std::int64_t processes = 0;  // that compute
+  std::int64_t iteration = 0;  // of the last control point that was heard of
+  std::int64_t sleeping = 0;
+  std::string method;
+  std::int64_t reconfigurations = 0;  // done
+  std::int64_t resizing_to = 0;       // processes; 0: no resize that a tool asked for is under way
+};
+
 struct Application {
   AppId id;
   std::string name;       // unique among running applications
@@ -47,7 +61,7 @@ struct Application {
   std::string mpi;
   std::string node;  // of its first member, as pid
   std::int64_t pid = 0;
-  std::int64_t processes = 0;    // sum over members
+  std::int64_t processes = 0;    // sum over members; see computing_processes
   std::vector<Member*> members;  // in order of arrival
 
   Activity activity = Activity::computing;
@@ -59,6 +73,11 @@ struct Application {
 
   Totals totals;
   IoHistory history;
+  Malleability malleability;
+
+  // The processes that compute: what a malleable application says of itself (its members are many, and some sleep),
+  // else the sum over members.
+  std::int64_t computing_processes() const { return malleability.malleable ? malleability.processes : processes; }
 
   // Changes the numbers of requests, and with them the activity.
   void count_requests(std::int64_t waiting_change, std::int64_t granted_change, Time now);

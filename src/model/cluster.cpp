@@ -6,8 +6,6 @@
 namespace hocket::model {
 namespace {
 
-constexpr std::int64_t most_processes = std::int64_t{1} << 32;  // keeps sums of what clients claim within int64
-
 // The name to go by where none is asked for.
 std::string base_name(const std::string& program) {
   std::string name = program.substr(program.find_last_of('/') + 1);
@@ -56,6 +54,7 @@ void Cluster::leave(Member& member) {
   Application& application = *member.application;
   application.processes -= member.processes;
   std::erase(application.members, &member);
+  if (application.malleability.commanding == member.id) application.malleability.commanding = {};
   members_.erase(member.id);
   if (!application.members.empty()) return;
 
@@ -105,6 +104,11 @@ Application* Cluster::find(AppId id) {
 const Application* Cluster::find(AppId id) const {
   const auto found = applications_.find(id);
   return found == applications_.end() ? nullptr : &found->second;
+}
+
+Application* Cluster::find_application(const std::string& name) {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second;
 }
 
 const Target* Cluster::find_target(const std::string& name) const {

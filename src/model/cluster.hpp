@@ -28,6 +28,7 @@ class Cluster {
   const Member* find(MemberId id) const;
   Application* find(AppId id);
   const Application* find(AppId id) const;
+  Application* find_application(const std::string& name);
   const Target* find_target(const std::string& name) const;
 
   // Made where there is none.

@@ -1,0 +1,198 @@
+#include "coordinator/resizing.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "base/nearest.hpp"
+
+namespace hocket::coordinator {
+namespace {
+
+using model::Application;
+using model::Malleability;
+
+std::string number(std::int64_t n) { return std::to_string(n); }
+std::string quoted(const std::string& text) { return "'" + text + "'"; }
+std::string processes_text(std::int64_t n) { return number(n) + (n == 1 ? " process" : " processes"); }
+
+std::int64_t saturating_sum(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return b > 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+}
+
+// As many processes as the application uses while its resize is under way.
+std::int64_t cores_used(const Application& application) {
+  return std::max(application.computing_processes(), application.malleability.resizing_to);
+}
+
+std::int64_t new_processes(const Malleability& of, std::int64_t processes) {
+  if (of.method.starts_with("baseline")) return processes;
+  return std::max<std::int64_t>(0, processes - of.processes - of.sleeping);
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  std::size_t at = 0;
+  while ((at = text.find_first_not_of(' ', at)) != std::string::npos) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    words.push_back(text.substr(at, end - at));
+    at = end;
+  }
+  return words;
+}
+
+// NODE or NODE:CORE.
+bool is_place(const std::string& word) {
+  constexpr std::size_t most_digits = 6;
+  const std::size_t colon = word.find(':');
+  if (colon == std::string::npos) return !word.empty();
+  const std::string core = word.substr(colon + 1);
+  return colon > 0 && !core.empty() && core.size() <= most_digits &&
+         core.find_first_not_of("0123456789") == std::string::npos;
+}
+
+Status check_places(const Application& application, std::int64_t processes, const std::string& places) {
+  const std::vector<std::string> words = words_of(places);
+  if (words.empty()) return success();
+  const auto wrong = std::find_if_not(words.begin(), words.end(), is_place);
+  if (wrong != words.end()) {
+    return Error{"places: " + quoted(*wrong) + " is no place: write NODE or NODE:CORE, one for each new process"};
+  }
+  const std::int64_t expected = new_processes(application.malleability, processes);
+  if (static_cast<std::int64_t>(words.size()) == expected) return success();
+  return Error{"places: " + number(static_cast<std::int64_t>(words.size())) + " are given, but " +
+               quoted(application.name) + " gets " + processes_text(expected) +
+               " that must be started: give one place for each, or none"};
+}
+
+Status check_iteration(const Application& application, std::int64_t at) {
+  if (at < 0) return Error{"iteration " + number(at) + " does not exist: give 1 or more, or 0 for the next one"};
+  const std::int64_t done = application.malleability.iteration;
+  if (at == 0 || at > done) return success();
+  return Error{"iteration " + number(at) + " is past: " + quoted(application.name) + " has done " + number(done) +
+               "; give a later one, or 0 for the next one"};
+}
+
+}  // namespace
+
+void Resizing::malleable(const model::Member& member, const event::Malleable& said) {
+  Malleability& state = member.application->malleability;
+  state.malleable = true;
+  state.commanding = member.id;
+  state.processes = std::clamp<std::int64_t>(said.processes, 1, model::most_processes);
+  state.iteration = std::max<std::int64_t>(0, said.iteration);
+  state.sleeping = std::clamp<std::int64_t>(said.sleeping, 0, model::most_processes);
+  state.method = said.method;
+}
+
+void Resizing::resize(const Moment& moment, const event::Resize& asked) {
+  const MemberId tool = moment.event.origin.member;
+  const auto refuse = [&](const Error& why) {
+    moment.commands.push_back({tool, event::Refused{"cannot resize: " + why.text}});
+  };
+  Application* application = cluster_.find_application(asked.application);
+  if (application == nullptr) return refuse(no_such_application(asked.application));
+  const auto processes = processes_after(*application, asked);
+  if (!processes) return refuse(processes.error());
+
+  const RequestId request{++requests_made_};
+  application->malleability.resizing_to = processes.value();
+  under_way_[application->id] = {request, tool};
+  moment.commands.push_back(
+      {application->malleability.commanding,
+       event::Reconfigure{request, processes.value(), asked.at_iteration, asked.places, moment.now}});
+}
+
+Result<std::int64_t> Resizing::processes_after(const Application& application, const event::Resize& asked) const {
+  const Malleability& state = application.malleability;
+  const std::string name = quoted(application.name);
+  if (!state.malleable) {
+    return Error{name +
+                 " is not malleable: it does not call hocket_malleable_create and hocket_malleable_begin, or "
+                 "its MPI cannot start processes"};
+  }
+  if (state.resizing_to != 0) {
+    return Error{name + " is being resized to " + processes_text(state.resizing_to) + " already: wait for its end"};
+  }
+  if (!state.commanding) {
+    return Error{name + " has lost the process that is told of resizes: try again when another has taken over"};
+  }
+  const std::int64_t processes = asked.relative ? saturating_sum(state.processes, asked.processes) : asked.processes;
+  if (processes < 1) {
+    return Error{name + " has " + processes_text(state.processes) + " and would have " + number(processes) +
+                 ": it needs at least 1"};
+  }
+  if (processes == state.processes) return Error{name + " has " + processes_text(processes) + " already"};
+  if (processes > state.processes) {
+    if (const Status fits = check_cores(application, processes); !fits) return fits.error();
+  }
+  if (const Status ahead = check_iteration(application, asked.at_iteration); !ahead) return ahead.error();
+  if (const Status placed = check_places(application, processes, asked.places); !placed) return placed.error();
+  return processes;
+}
+
+Status Resizing::check_cores(const Application& application, std::int64_t processes) const {
+  std::int64_t others = 0;
+  for (const auto& [id, other] : cluster_.applications()) {
+    if (id != application.id) others = saturating_sum(others, cores_used(other));
+  }
+  if (saturating_sum(processes, others) <= settings_.cores) return success();
+  const std::string used = others == 0 ? "" : ", " + number(others) + " of them used by other applications";
+  return Error{processes_text(processes) + " for " + quoted(application.name) + " are too many: there are " +
+               number(settings_.cores) + " cores" + used +
+               "; ask for fewer, or set 'cores' of [coordinator] in hocket.toml"};
+}
+
+Error Resizing::no_such_application(const std::string& name) const {
+  constexpr std::size_t longest_list = 400;
+  std::vector<std::string_view> names;
+  std::string list;
+  for (const auto& [id, application] : cluster_.applications()) {
+    names.emplace_back(application.name);
+    if (list.ends_with("…")) continue;
+    const bool fits = list.size() + application.name.size() <= longest_list;
+    list += (list.empty() ? "" : ", ") + (fits ? application.name : "…");
+  }
+  if (names.empty()) return Error{"no application runs"};
+  std::string text = "no application " + quoted(name) + " runs; did you mean ";
+  const std::string_view known = nearest(name, names);
+  return Error{text + quoted(std::string{known}) + "? There are: " + list};
+}
+
+void Resizing::ended(const Moment& moment, const model::Member& member, const event::Reconfiguration& record) {
+  Application& application = *member.application;
+  Malleability& state = application.malleability;
+  if (record.done) {
+    state.processes = std::clamp<std::int64_t>(record.targets, 1, model::most_processes);
+    state.iteration = std::max(state.iteration, record.iteration);
+    const auto changed = [](std::int64_t n) { return std::clamp<std::int64_t>(n, 0, model::most_processes); };
+    state.sleeping = changed(state.sleeping + changed(record.put_to_sleep) - changed(record.woken));
+    ++state.reconfigurations;
+  }
+  const auto resize = under_way_.find(application.id);
+  if (resize == under_way_.end() || resize->second.request != record.request) return;
+  moment.commands.push_back({resize->second.asked_by, record});
+  under_way_.erase(resize);
+  state.resizing_to = 0;
+}
+
+// In a reconfiguration to new processes alone the commanding member leaves in order, and another tells how it ended.
+void Resizing::leave(const Moment& moment, const model::Member& member, bool in_order) {
+  Application& application = *member.application;
+  const bool last = application.members.size() == 1;
+  const bool commands = application.malleability.commanding == member.id;
+  if (last || (commands && !in_order)) give_up(moment, application, "ended before it was resized");
+}
+
+void Resizing::give_up(const Moment& moment, Application& application, const std::string& why) {
+  const auto resize = under_way_.find(application.id);
+  if (resize == under_way_.end()) return;
+  moment.commands.push_back({resize->second.asked_by, event::Refused{quoted(application.name) + " " + why}});
+  under_way_.erase(resize);
+  application.malleability.resizing_to = 0;
+}
+
+}  // namespace hocket::coordinator
