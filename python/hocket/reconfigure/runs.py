@@ -9,8 +9,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -45,12 +45,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Program:
-    """A program to be resized: its command and how many iterations it does."""
+    """A program to be resized, and the command that runs it."""
 
     app: str
     command: list[str]
-    iterations: int
-    files: Path | None = field(default=None, repr=False)  # a directory that `prepare` made
 
 
 def prepare(app: str, size: int, iterations: int, iteration_s: float, directory: Path) -> Program:
@@ -64,7 +62,7 @@ def prepare(app: str, size: int, iterations: int, iteration_s: float, directory:
     steps = ["--iterations", str(iterations), "--tolerance", "0", "--print-every", str(iterations)]
     steps += ["--iteration-time", str(iteration_s)]
     if app == "cg":
-        return Program(app, [str(program), "--stencil", str(size), *steps], iterations)
+        return Program(app, [str(program), "--stencil", str(size), *steps])
     system = directory / "system.bin"
     made = subprocess.run(
         [*launcher(1), str(program), "--generate", str(size), "--system", str(system)],
@@ -74,8 +72,8 @@ def prepare(app: str, size: int, iterations: int, iteration_s: float, directory:
         timeout=RUN_LIMIT_S,
     )
     if made.returncode != 0:
-        raise HocketError(f"{program} could not write its system: {_last_line(made.stderr)}")
-    return Program(app, [str(program), "--system", str(system), *steps], iterations)
+        raise HocketError(f"{program} could not write its system: {last_line(made.stderr)}")
+    return Program(app, [str(program), "--system", str(system), *steps])
 
 
 def launcher(processes: int) -> list[str]:
@@ -124,34 +122,32 @@ class Runner:
                 self._daemon.kill()
         shutil.rmtree(self._directory, ignore_errors=True)
 
-    @property
     def settings(self) -> dict[str, str]:
         """By which the next run finds the daemon; each time another job."""
         self._count += 1
-        name = f"run-{self._count}"
         return {
             "HOCKET_SOCKET": str(self._directory / "hocketd.sock"),
             "HOCKET_JOB": f"bench-{os.getpid()}-{self._count}",
-            "HOCKET_NAME": name,
+            "HOCKET_NAME": f"run-{self._count}",
         }
 
     def run(self, program: Program, sources: int, targets: int, method: Method, at: int) -> Outcome:
         """From `sources` to `targets` processes once `at` iterations are done."""
         wanted = {"HOCKET_PROCESSES": str(sources), "HOCKET_RESIZE": f"{at}:{targets}"}
-        job = self.settings
+        job = self.settings()
         code, out, err = run_limited(
             [*launcher(1), *program.command], environment() | job | method.environment | wanted, RUN_LIMIT_S
         )
         if code is None:
             return Outcome(f"did not end within {RUN_LIMIT_S} s")
         if code != 0:
-            return Outcome(f"exit code {code}: {_last_line(err)}")
+            return Outcome(f"exit code {code}: {last_line(err)}")
         summary = _summary(out)
         if summary is None or "seconds" not in summary:
-            return Outcome(f"no summary on its last line: '{_last_line(out)}'")
+            return Outcome(f"no summary on its last line: '{last_line(out)}'")
         record = self.record(job["HOCKET_NAME"], sources, targets)
         if record is None:
-            return Outcome(f"no RECONFIGURATION {sources} → {targets} was told; {_last_line(err)}")
+            return Outcome(f"no RECONFIGURATION {sources} → {targets} was told; {last_line(err)}")
         if not record.done:
             return Outcome(f"given up: {record.reason}", record=record)
         check = summary.get("residual")
@@ -159,13 +155,12 @@ class Runner:
 
     def record(self, name: str, sources: int, targets: int) -> Reconfiguration | None:
         """The record of that resize of that run. The growth before the first iteration has one too: not that one."""
-        for one in self.records(name):
-            if (one.sources, one.targets) == (sources, targets):
-                return one
-        return None
+        found = (one for one in self.records(name) if (one.sources, one.targets) == (sources, targets))
+        return next(found, None)
 
-    def records(self, name: str):
-        """The records of a run that has ended, as they come; until none comes for a while."""
+    def records(self, name: str) -> Iterator[Reconfiguration]:
+        """The records of a run that has ended, as they come; until none comes for a while, so ask for no more than
+        there must be."""
         while event := self._records.wait(timeout=RECORD_LIMIT_S):
             if event.application == name:
                 yield Reconfiguration.of(event, name)
@@ -182,7 +177,7 @@ class Runner:
         readable, _, _ = select.select([daemon.stdout], [], [], START_LIMIT_S)
         if not readable or "listens on" not in daemon.stdout.readline():
             daemon.kill()
-            raise HocketError(f"hocketd did not start: {_last_line(daemon.communicate()[1])}")
+            raise HocketError(f"hocketd did not start: {last_line(daemon.communicate()[1])}")
         return daemon
 
 
@@ -210,12 +205,12 @@ def run_limited(command: Sequence[str], env: dict[str, str], limit_s: float) -> 
 
 def _summary(out: str) -> dict | None:
     try:
-        summary = json.loads(_last_line(out))
+        summary = json.loads(last_line(out))
     except ValueError:
         return None
     return summary if isinstance(summary, dict) else None
 
 
-def _last_line(text: str) -> str:
+def last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else ""
