@@ -147,6 +147,29 @@ std::optional<event::Event> Member::next_event(Time deadline) {
 void Member::take(const event::Body& body) {
   if (const auto* welcome = std::get_if<event::Welcome>(&body); welcome && welcome->lease > Duration::zero())
     lease_ = welcome->lease;
+  if (std::holds_alternative<event::Reconfigure>(body) || std::holds_alternative<event::ProcessesReady>(body))
+    commands_.push_back(body);
+}
+
+std::optional<event::Body> Member::next_command() {
+  const std::unique_lock asking(asking_, std::try_to_lock);
+  if (!asking) return std::nullopt;
+  while (fd_ >= 0) {
+    const auto event = next_event(node_now());
+    if (!event) break;
+    take(event->body);
+  }
+  if (commands_.empty()) return std::nullopt;
+  std::optional<event::Body> first = std::move(commands_.front());
+  commands_.pop_front();
+  return first;
+}
+
+bool Member::reconnect() {
+  const std::unique_lock asking(asking_, std::try_to_lock);
+  if (!asking) return false;
+  disconnect();
+  return connect();
 }
 
 void Member::report(const event::IoPhase& phase) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -38,6 +39,14 @@ class Member {
   // Where nothing is asked, no other moment finds out that hocketd has gone, or come: tries to join again.
   void report(const event::IoPhase& phase);
 
+  // Malleability. An event to hocketd; false: it is not there.
+  bool tell(const event::Body& body) { return send(body); }
+  // The next RECONFIGURE or PROCESSES_READY that has come; nothing where none has, or another thread waits for a grant.
+  std::optional<event::Body> next_command();
+  bool connected() const { return fd_ >= 0; }
+  // HELLO to a hocketd that may be there again.
+  bool reconnect();
+
   // BYE, the last word: the lease thread has ended and the connection is closed when it returns.
   void leave(const event::Bye& bye);
 
@@ -67,6 +76,7 @@ class Member {
   bool alone_ = false;   // under asking_: not asking until the next phase
   bool silent_ = false;  // under asking_: connected, but nothing is heard
   std::uint64_t last_request_ = 0;
+  std::deque<event::Body> commands_;          // under asking_: that have come, and nobody has taken
   Duration lease_ = std::chrono::seconds{5};  // until WELCOME says
   std::atomic<int> fd_ = -1;
   LeaseKeeper leases_;

@@ -5,24 +5,37 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
+#include <vector>
 
 namespace hocket::runtime::mpi {
-bool wait_asleep(MPI_Request request) {
-  constexpr int polite_tries = 50;
-  constexpr long longest_ns = 1'000'000;
-  long sleep_ns = 20'000;
-  int done = 0;
-  for (int tries = 0;; ++tries) {
-    if (HOCKET_PMPI(Test)(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
-    if (done) return true;
-    if (tries < polite_tries) {
-      sched_yield();
-      continue;
-    }
-    const timespec pause{0, sleep_ns};
-    nanosleep(&pause, nullptr);
-    sleep_ns = std::min(2 * sleep_ns, longest_ns);
+
+void Patience::pause() {
+  if (yields_left_ > 0) {
+    --yields_left_;
+    sched_yield();
+    return;
   }
+  const timespec time{0, sleep_ns_};
+  nanosleep(&time, nullptr);
+  sleep_ns_ = std::min(2 * sleep_ns_, longest_sleep_ns_);
+  yields_left_ = yields_between_;
+}
+
+std::string error_text(int code) {
+  std::array<char, MPI_MAX_ERROR_STRING + 1> text{};
+  int length = 0;
+  HOCKET_PMPI(Error_string)(code, text.data(), &length);
+  return text.data();
+}
+
+bool wait_asleep(MPI_Request request) {
+  Patience patience;
+  int done = 0;
+  while (HOCKET_PMPI(Test)(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS) {
+    if (done) return true;
+    patience.pause();
+  }
+  return false;
 }
 
 int rank_in(MPI_Comm comm) {
@@ -82,6 +95,27 @@ void receive_words(MPI_Comm comm, std::int64_t& owed) {
     if (!wait_asleep(request)) return;
   }
 }
+
+bool broadcast(MPI_Comm comm, int root, void* data, std::int64_t bytes) {
+  MPI_Request request = no_request();
+  return HOCKET_PMPI(Ibcast)(data, static_cast<int>(bytes), byte_type(), root, comm, &request) == MPI_SUCCESS &&
+         wait_asleep(request);
+}
+
+namespace {
+
+bool reduce_all(MPI_Comm comm, std::span<std::int64_t> values, MPI_Op op) {
+  const std::vector<std::int64_t> own(values.begin(), values.end());
+  MPI_Request request = no_request();
+  return HOCKET_PMPI(Iallreduce)(own.data(), values.data(), static_cast<int>(values.size()), int64_type(), op, comm,
+                                 &request) == MPI_SUCCESS &&
+         wait_asleep(request);
+}
+
+}  // namespace
+
+bool largest(MPI_Comm comm, std::span<std::int64_t> values) { return reduce_all(comm, values, max_op()); }
+bool smallest(MPI_Comm comm, std::span<std::int64_t> values) { return reduce_all(comm, values, min_op()); }
 
 void sum(MPI_Comm comm, std::span<std::int64_t> values) {
   std::array<std::int64_t, 16> own{};

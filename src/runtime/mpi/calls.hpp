@@ -18,8 +18,30 @@ inline constexpr const char* name = "openmpi";
 inline constexpr const char* name = "mpich";
 #endif
 
-// Waits for the request: yields at first, then sleeps for up to a millisecond at a time. False: the MPI says that it
-// failed.
+// How to wait for others who may need this core: each pause yields at first, then sleeps, longer from time to time.
+class Patience {
+ public:
+  // For words from others.
+  Patience() = default;
+  // For data that need both ends' polling to flow.
+  static Patience for_data() { return {50'000, 64}; }
+
+  void pause();
+
+ private:
+  Patience(long longest_sleep_ns, int yields_between)
+      : longest_sleep_ns_(longest_sleep_ns), yields_between_(yields_between) {}
+
+  long longest_sleep_ns_ = 1'000'000;
+  int yields_between_ = 0;  // two sleeps
+  long sleep_ns_ = 20'000;
+  int yields_left_ = 50;
+};
+
+// The MPI's words for an error code.
+std::string error_text(int code);
+
+// Waits for the request, with Patience. False: the MPI says that it failed.
 bool wait_asleep(MPI_Request request);
 
 int rank_in(MPI_Comm comm);
@@ -40,6 +62,11 @@ int agree(MPI_Comm comm, int value);
 // message that nobody received for an error.
 void tell_root(MPI_Comm comm);
 void receive_words(MPI_Comm comm, std::int64_t& owed);
+// All of them get the bytes of `root`. Collective; who waits sleeps. False: the MPI says that it failed.
+bool broadcast(MPI_Comm comm, int root, void* data, std::int64_t bytes);
+// All of them get the largest (smallest) of each value. Collective; who waits sleeps. False: the MPI failed.
+bool largest(MPI_Comm comm, std::span<std::int64_t> values);
+bool smallest(MPI_Comm comm, std::span<std::int64_t> values);
 // Sums over all processes, in rank 0. Collective; waits as `agree` does.
 void sum(MPI_Comm comm, std::span<std::int64_t> values);
 

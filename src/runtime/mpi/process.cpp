@@ -146,6 +146,16 @@ RequestId Process::ask(event::StartIo start) noexcept {
 
 void Process::finish(const event::FinishIo& finish) noexcept { become_reporter().member.finish(finish); }
 
+bool Process::tell(const event::Body& body) { return reports() && get().become_reporter().member.tell(body); }
+
+std::optional<event::Body> Process::next_command() {
+  if (!reports()) return std::nullopt;
+  return get().become_reporter().member.next_command();
+}
+
+bool Process::connected() { return !reports() || get().become_reporter().member.connected(); }
+bool Process::reconnect() { return reports() && get().become_reporter().member.reconnect(); }
+
 void Process::finalising() noexcept {
   if (!active()) return;
   if (reports()) {

@@ -72,6 +72,18 @@ class Process {
   RequestId ask(event::StartIo start) noexcept;
   void finish(const event::FinishIo& finish) noexcept;
 
+  // Malleability: what a resize tells hocketd and hears from it. In any process; nothing happens, and nothing comes,
+  // where the application is not watched.
+  static bool tell(const event::Body& body);
+  static std::optional<event::Body> next_command();
+  static bool connected();
+  static bool reconnect();
+  // Time in MPI communication so far; 0 in a process that is not watched.
+  static Duration communication() { return sums().comm; }
+
+  // One line on stderr.
+  static void warn(std::string_view text);
+
  private:
   struct Reporter {
     Reporter(const Settings& settings, event::Hello hello, std::function<void(std::string_view)> lost, Time start)
@@ -84,7 +96,6 @@ class Process {
   Process();
   Reporter& become_reporter();
   void lost(std::string_view why);
-  void warn(std::string_view text);
   void report_due(Time now);
   void report(Reporter& reporter, const std::optional<event::IoPhase>& over);
   static Sums sums();

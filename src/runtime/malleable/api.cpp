@@ -1,0 +1,245 @@
+// The public functions of include/hocket/malleable.h.
+#include "hocket/malleable.h"
+
+#include <array>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include "api/status.hpp"
+#include "runtime/malleable/job.hpp"
+#include "runtime/mpi/calls.hpp"
+
+using hocket::runtime::Arrays;
+using hocket::runtime::Job;
+using hocket::runtime::Sharing;
+
+struct hocket_malleable {
+  std::unique_ptr<Job> job;
+};
+
+namespace {
+
+using hocket::api::fail;
+using hocket::api::guarded;
+using hocket::api::no_null;
+
+int wrong(const char* function, const std::string& what) {
+  return fail(HOCKET_ERROR_ARGUMENT, std::string(function) + ": " + what);
+}
+
+int no_memory(const char* function, const char* name) {
+  return fail(HOCKET_ERROR_MEMORY, std::string(function) + ": no memory for '" + name + "'");
+}
+
+// The size of an element without gaps; 0: it has gaps, or is no type.
+std::int64_t bytes_of(MPI_Datatype type) {
+  MPI_Aint lower = 0;
+  MPI_Aint extent = 0;
+  MPI_Count size = 0;
+  if (HOCKET_PMPI(Type_get_extent)(type, &lower, &extent) != MPI_SUCCESS ||
+      HOCKET_PMPI(Type_size_x)(type, &size) != MPI_SUCCESS)
+    return 0;
+  return lower == 0 && extent == size ? static_cast<std::int64_t>(size) : 0;
+}
+
+// What both kinds of registration ask of their arguments; HOCKET_OK where all is well.
+int check(const char* function, const hocket_malleable* job, const char* name, std::int64_t length, int kind) {
+  if (!job) return no_null(function, "job");
+  if (!name) return no_null(function, "name");
+  const std::string shown = "'" + std::string(name) + "'";
+  if (job->job->begun()) return wrong(function, shown + " comes after hocket_malleable_begin: register it before");
+  const Arrays& arrays = job->job->arrays();
+  if (arrays.find(name) >= 0 || arrays.find_matrix(name) >= 0)
+    return wrong(function, shown + " is registered already: each has a name of its own");
+  if (length < 0) return wrong(function, shown + " has length " + std::to_string(length) + ": give 0 or more");
+  if (kind != HOCKET_CONSTANT && kind != HOCKET_VARIABLE)
+    return wrong(function, shown + " has kind " + std::to_string(kind) + ": give HOCKET_CONSTANT or HOCKET_VARIABLE");
+  return HOCKET_OK;
+}
+
+int no_array(const char* function, const char* name) {
+  return wrong(function, "nothing is registered by the name '" + std::string(name) + "'");
+}
+
+int state_of(hocket::runtime::State state) { return static_cast<int>(state); }
+
+}  // namespace
+
+int hocket_malleable_create(hocket_malleable** job) {
+  return guarded([&]() -> int {
+    if (!job) return no_null("hocket_malleable_create", "job");
+    *job = nullptr;
+    int initialised = 0;
+    HOCKET_PMPI(Initialized)(&initialised);
+    if (!initialised) return wrong("hocket_malleable_create", "MPI is not initialised: call MPI_Init before it");
+    auto made = Job::create();
+    if (!made) return wrong("hocket_malleable_create", "MPI_COMM_WORLD could not be duplicated");
+    *job = new hocket_malleable{std::move(made)};
+    return HOCKET_OK;
+  });
+}
+
+int hocket_malleable_joined(const hocket_malleable* job) { return job && job->job->joined() ? 1 : 0; }
+
+int hocket_malleable_array(hocket_malleable* job, const char* name, MPI_Datatype type, int64_t length, int distribution,
+                           int kind, void* data) {
+  return guarded([&]() -> int {
+    constexpr const char* function = "hocket_malleable_array";
+    if (const int status = check(function, job, name, length, kind); status != HOCKET_OK) return status;
+    if (!data) return no_null(function, "data");
+    Arrays& arrays = job->job->arrays();
+    Arrays::Spec spec{name, bytes_of(type), length, {}, 0, kind == HOCKET_CONSTANT, static_cast<void**>(data)};
+    const std::string shown = "'" + std::string(name) + "'";
+    if (spec.element_bytes <= 0)
+      return wrong(function, shown + " is of a type with gaps or without size: use one of the array's elements");
+    if (distribution == HOCKET_REPLICATED)
+      spec.sharing = Sharing::replicated;
+    else if (distribution == HOCKET_BLOCK)
+      spec.sharing = Sharing::block;
+    else if (distribution == HOCKET_WEIGHTED)
+      spec.sharing = Sharing::weighted;
+    else if (distribution >= 0 && static_cast<std::size_t>(distribution) < arrays.matrices())
+      spec.sharing = Sharing::like_rows;
+    else
+      return wrong(function, shown + " has distribution " + std::to_string(distribution) +
+                                 ": give HOCKET_REPLICATED, _BLOCK, _WEIGHTED, or what hocket_malleable_csr gave");
+    if (spec.sharing == Sharing::like_rows) {
+      spec.matrix = static_cast<std::size_t>(distribution);
+      if (length != arrays.rows(spec.matrix))
+        return wrong(function, shown + " has " + std::to_string(length) + " elements, its matrix has " +
+                                   std::to_string(arrays.rows(spec.matrix)) + " rows: it cannot go with them");
+    }
+    return arrays.add(spec, job->job->joined() ? -1 : job->job->rank(), job->job->size()) ? HOCKET_OK
+                                                                                          : no_memory(function, name);
+  });
+}
+
+int hocket_malleable_csr(hocket_malleable* job, const char* name, int64_t rows, int distribution, int kind,
+                         int64_t** starts, MPI_Datatype column_type, void* columns, MPI_Datatype value_type,
+                         void* values, int* rows_of) {
+  return guarded([&]() -> int {
+    constexpr const char* function = "hocket_malleable_csr";
+    if (const int status = check(function, job, name, rows, kind); status != HOCKET_OK) return status;
+    if (!starts || !columns || !values) return no_null(function, !starts ? "starts" : !columns ? "columns" : "values");
+    if (!rows_of) return no_null(function, "rows_of");
+    const std::string shown = "'" + std::string(name) + "'";
+    Arrays::MatrixSpec spec{name,
+                            rows,
+                            Sharing::block,
+                            kind == HOCKET_CONSTANT,
+                            reinterpret_cast<void**>(starts),
+                            static_cast<void**>(columns),
+                            static_cast<void**>(values),
+                            bytes_of(column_type),
+                            bytes_of(value_type)};
+    if (spec.column_bytes <= 0 || spec.value_bytes <= 0)
+      return wrong(function, shown + " has columns or values of a type with gaps or without size");
+    if (distribution == HOCKET_WEIGHTED)
+      spec.sharing = Sharing::weighted;
+    else if (distribution == HOCKET_NONZEROS)
+      spec.sharing = Sharing::nonzeros;
+    else if (distribution != HOCKET_BLOCK)
+      return wrong(function, shown + " has distribution " + std::to_string(distribution) +
+                                 ": give HOCKET_BLOCK, HOCKET_WEIGHTED or HOCKET_NONZEROS");
+    const int number =
+        job->job->arrays().add_matrix(spec, job->job->joined() ? -1 : job->job->rank(), job->job->size());
+    if (number < 0) return no_memory(function, name);
+    *rows_of = number;
+    return HOCKET_OK;
+  });
+}
+
+int hocket_malleable_csr_reserve(hocket_malleable* job, const char* name, int64_t nonzeros) {
+  return guarded([&]() -> int {
+    constexpr const char* function = "hocket_malleable_csr_reserve";
+    if (!job) return no_null(function, "job");
+    if (!name) return no_null(function, "name");
+    const int matrix = job->job->arrays().find_matrix(name);
+    if (matrix < 0) return no_array(function, name);
+    if (nonzeros < 0)
+      return wrong(function, "'" + std::string(name) + "': " + std::to_string(nonzeros) + " nonzeros: give 0 or more");
+    if (job->job->joined() || job->job->begun())
+      return wrong(function, "the nonzeros of '" + std::string(name) + "' come with hocket_malleable_begin");
+    return job->job->arrays().reserve_nonzeros(static_cast<std::size_t>(matrix), nonzeros) ? HOCKET_OK
+                                                                                           : no_memory(function, name);
+  });
+}
+
+int hocket_malleable_begin(hocket_malleable* job) {
+  return guarded([&]() -> int {
+    if (!job) return no_null("hocket_malleable_begin", "job");
+    if (job->job->begun()) return wrong("hocket_malleable_begin", "it is called once, before the first iteration");
+    return job->job->begin() == hocket::runtime::State::leave ? int{HOCKET_LEAVE} : int{HOCKET_OK};
+  });
+}
+
+MPI_Comm hocket_malleable_comm(const hocket_malleable* job) {
+  return job ? job->job->comm() : hocket::runtime::mpi::no_comm();
+}
+
+int64_t hocket_malleable_iteration(const hocket_malleable* job) { return job ? job->job->iteration() : 0; }
+
+int hocket_malleable_range(const hocket_malleable* job, const char* name, int rank, int64_t* first, int64_t* count) {
+  return guarded([&]() -> int {
+    constexpr const char* function = "hocket_malleable_range";
+    if (!job) return no_null(function, "job");
+    if (!name) return no_null(function, "name");
+    if (!first || !count) return no_null(function, !first ? "first" : "count");
+    const Job& of = *job->job;
+    const int array = of.arrays().find(name);
+    const int matrix = of.arrays().find_matrix(name);
+    if (array < 0 && matrix < 0) return no_array(function, name);
+    const int asked = rank < 0 ? of.rank() : rank;
+    if (rank >= of.size() && !(of.joined() && !of.begun()))
+      return wrong(function, "rank " + std::to_string(rank) + " of " + std::to_string(of.size()) + " processes");
+    const auto range = array >= 0 ? of.arrays().range(array, asked) : of.arrays().rows_of(matrix, asked);
+    *first = range.first;
+    *count = range.count();
+    return HOCKET_OK;
+  });
+}
+
+int hocket_malleable_point(hocket_malleable* job, int64_t iteration) {
+  return guarded([&]() -> int {
+    if (!job) return no_null("hocket_malleable_point", "job");
+    if (!job->job->begun()) return wrong("hocket_malleable_point", "call hocket_malleable_begin before it");
+    if (job->job->has_left()) return HOCKET_LEAVE;
+    return state_of(job->job->point(iteration));
+  });
+}
+
+int hocket_malleable_balance(hocket_malleable* job, double busy_s) {
+  return guarded([&]() -> int {
+    if (!job) return no_null("hocket_malleable_balance", "job");
+    if (!job->job->begun()) return wrong("hocket_malleable_balance", "call hocket_malleable_begin before it");
+    job->job->balance(busy_s);
+    return HOCKET_OK;
+  });
+}
+
+int hocket_malleable_free(hocket_malleable** job) {
+  return guarded([&]() -> int {
+    if (!job || !*job) return HOCKET_OK;
+    (*job)->job->end();
+    delete *job;
+    *job = nullptr;
+    return HOCKET_OK;
+  });
+}
+
+MPI_Fint hocket_malleable_comm_f(const hocket_malleable* job) {
+  return HOCKET_PMPI(Comm_c2f)(hocket_malleable_comm(job));
+}
+
+int hocket_malleable_array_f(hocket_malleable* job, const char* name, MPI_Fint type, int64_t length, int distribution,
+                             int kind, void* data) {
+  return hocket_malleable_array(job, name, HOCKET_PMPI(Type_f2c)(type), length, distribution, kind, data);
+}
+
+int hocket_malleable_csr_f(hocket_malleable* job, const char* name, int64_t rows, int distribution, int kind,
+                           int64_t** starts, MPI_Fint column_type, void* columns, MPI_Fint value_type, void* values,
+                           int* rows_of) {
+  return hocket_malleable_csr(job, name, rows, distribution, kind, starts, HOCKET_PMPI(Type_f2c)(column_type), columns,
+                              HOCKET_PMPI(Type_f2c)(value_type), values, rows_of);
+}

@@ -1,0 +1,401 @@
+#include "runtime/malleable/arrays.hpp"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+#include "runtime/mpi/calls.hpp"
+
+namespace hocket::runtime {
+namespace {
+
+using redistribute::Interval;
+using redistribute::Partition;
+using redistribute::Roles;
+
+constexpr auto length_bytes = static_cast<std::int64_t>(sizeof(std::int64_t));
+
+int index_of(const std::vector<int>& ranks, int rank) {
+  const auto found = std::find(ranks.begin(), ranks.end(), rank);
+  return found == ranks.end() ? -1 : static_cast<int>(found - ranks.begin());
+}
+
+Interval part_of(const Partition& shares, int rank) {
+  return rank >= 0 && rank < shares.parts() ? shares.part(rank) : Interval{};
+}
+
+// FNV-1a, by words: a check value, not a secret one.
+std::uint64_t hash(std::uint64_t seed, std::span<const std::byte> bytes) {
+  constexpr std::uint64_t prime = 1099511628211ULL;
+  std::uint64_t value = seed ^ 14695981039346656037ULL;
+  std::size_t at = 0;
+  for (; at + sizeof(std::uint64_t) <= bytes.size(); at += sizeof(std::uint64_t)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, sizeof word);
+    value = (value ^ word) * prime;
+    value ^= value >> 29;
+  }
+  for (; at < bytes.size(); ++at) value = (value ^ static_cast<std::uint64_t>(bytes[at])) * prime;
+  return value;
+}
+
+std::uint64_t hash(std::uint64_t seed, std::string_view text) { return hash(seed, std::as_bytes(std::span(text))); }
+
+}  // namespace
+
+// ---- registration ------------------------------------------------------------------------------------------------
+
+bool Arrays::add(const Spec& spec, int rank, int processes) {
+  Part part;
+  part.name = spec.name;
+  part.element_bytes = spec.element_bytes;
+  part.length = spec.length;
+  part.sharing = spec.sharing;
+  part.matrix = spec.matrix;
+  part.constant = spec.constant;
+  part.pointer = spec.pointer;
+  part.shares = spec.sharing == Sharing::like_rows ? matrices_[spec.matrix].rows
+                                                   : Partition::block(spec.length, std::max(1, processes));
+  const std::int64_t held = rank < 0                              ? 0
+                            : spec.sharing == Sharing::replicated ? spec.length
+                                                                  : part_of(part.shares, rank).count();
+  part.memory = Memory::allocate(held * spec.element_bytes);
+  if (!part.memory.data()) return false;
+  *part.pointer = part.memory.data();
+  parts_.push_back(std::move(part));
+  return true;
+}
+
+int Arrays::add_matrix(const MatrixSpec& spec, int rank, int processes) {
+  Matrix matrix;
+  matrix.spec = spec;
+  matrix.rows = Partition::block(spec.rows, std::max(1, processes));
+  matrix.starts = Memory::allocate((part_of(matrix.rows, rank).count() + 1) * length_bytes);
+  if (!matrix.starts.data()) return -1;
+  *spec.starts = matrix.starts.data();
+  matrix.first_part = parts_.size();
+  const auto add_part = [&](Part::Of of, std::int64_t element_bytes, void** pointer) {
+    Part part;
+    part.name = spec.name;
+    part.element_bytes = element_bytes;
+    part.sharing = spec.sharing;
+    part.matrix = matrices_.size();
+    part.of = of;
+    part.constant = spec.constant;
+    part.pointer = pointer;
+    if (of == Part::Of::lengths) {
+      part.length = spec.rows;
+      part.shares = matrix.rows;
+    } else {
+      part.memory = Memory::allocate(0);
+      *pointer = part.memory.data();
+    }
+    parts_.push_back(std::move(part));
+  };
+  add_part(Part::Of::lengths, length_bytes, nullptr);
+  add_part(Part::Of::columns, spec.column_bytes, spec.columns);
+  add_part(Part::Of::values, spec.value_bytes, spec.values);
+  matrices_.push_back(std::move(matrix));
+  return static_cast<int>(matrices_.size()) - 1;
+}
+
+bool Arrays::reserve_nonzeros(std::size_t matrix, std::int64_t nonzeros) {
+  Matrix& of = matrices_[matrix];
+  for (const std::size_t index : {of.first_part + 1, of.first_part + 2}) {
+    Part& part = parts_[index];
+    Memory room = Memory::allocate(nonzeros * part.element_bytes);
+    if (!room.data()) return false;
+    part.memory = std::move(room);
+    *part.pointer = part.memory.data();
+  }
+  of.reserved = nonzeros;
+  return true;
+}
+
+bool Arrays::count_nonzeros(MPI_Comm comm, int rank, int processes) {
+  for (Matrix& matrix : matrices_) {
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(processes));
+    counts[static_cast<std::size_t>(rank)] = matrix.reserved;
+    if (!mpi::largest(comm, counts)) return false;
+    std::vector<std::int64_t> bounds{0};
+    for (const std::int64_t count : counts) bounds.push_back(bounds.back() + count);
+    for (const std::size_t index : {matrix.first_part + 1, matrix.first_part + 2}) {
+      parts_[index].shares = Partition(bounds);
+      parts_[index].length = bounds.back();
+    }
+  }
+  return true;
+}
+
+// ---- what is asked about them ------------------------------------------------------------------------------------
+
+int Arrays::find(std::string_view name) const {
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    if (parts_[i].of == Part::Of::array && parts_[i].name == name) return static_cast<int>(i);
+  return -1;
+}
+
+int Arrays::find_matrix(std::string_view name) const {
+  for (std::size_t i = 0; i < matrices_.size(); ++i)
+    if (matrices_[i].spec.name == name) return static_cast<int>(i);
+  return -1;
+}
+
+Interval Arrays::range(int array, int rank) const {
+  const Part& part = parts_[static_cast<std::size_t>(array)];
+  return part.sharing == Sharing::replicated ? Interval{0, part.length} : part_of(part.shares, rank);
+}
+
+Interval Arrays::rows_of(int matrix, int rank) const {
+  return part_of(matrices_[static_cast<std::size_t>(matrix)].rows, rank);
+}
+
+std::int64_t Arrays::weighted_elements(int rank) const {
+  for (const Part& part : parts_)
+    if (part.sharing == Sharing::weighted) return part_of(part.shares, rank).count();
+  return 0;
+}
+
+std::uint64_t Arrays::registry() const {
+  std::uint64_t value = parts_.size();
+  for (const Part& part : parts_) {
+    value = hash(value, part.name);
+    const bool known = part.of == Part::Of::array || part.of == Part::Of::lengths;
+    const std::array<std::int64_t, 5> numbers{part.element_bytes, known ? part.length : 0,
+                                              static_cast<std::int64_t>(part.sharing), part.constant,
+                                              static_cast<std::int64_t>(part.of)};
+    value = hash(value, std::as_bytes(std::span(numbers)));
+  }
+  return value;
+}
+
+void Arrays::brief(Blob& blob) const {
+  for (const Part& part : parts_) {
+    blob.put(part.length);
+    blob.put(std::vector<std::int64_t>(part.shares.bounds().begin(), part.shares.bounds().end()));
+  }
+  for (const Matrix& matrix : matrices_)
+    blob.put(std::vector<std::int64_t>(matrix.rows.bounds().begin(), matrix.rows.bounds().end()));
+}
+
+void Arrays::take_briefing(Blob& blob) {
+  std::vector<std::int64_t> bounds;
+  for (Part& part : parts_) {
+    blob.take(part.length);
+    blob.take(bounds);
+    part.shares = Partition(bounds);
+  }
+  for (Matrix& matrix : matrices_) {
+    blob.take(bounds);
+    matrix.rows = Partition(bounds);
+  }
+}
+
+// ---- plans -------------------------------------------------------------------------------------------------------
+
+// Where parts of the rows begin, and the nonzeros before them, from those who have the rows: source k knows the
+// nonzeros before each row in (first, end] of its part.
+bool Arrays::find_bounds(MPI_Comm all, const Matrix& matrix, int source, std::vector<std::int64_t>& rows,
+                         std::vector<std::int64_t>& nonzeros, bool by_nonzeros) const {
+  const Partition& counts = parts_[matrix.first_part + 1].shares;
+  const std::int64_t total = counts.length();
+  const auto parts = static_cast<std::int64_t>(rows.size()) - 1;
+  const Interval own = source < 0 ? Interval{} : part_of(matrix.rows, source);
+  const std::int64_t before = source < 0 ? 0 : part_of(counts, source).first;
+  const std::span starts(reinterpret_cast<const std::int64_t*>(matrix.starts.data()),
+                         static_cast<std::size_t>(own.count()) + 1);
+  if (by_nonzeros) {
+    std::fill(rows.begin(), rows.end(), 0);
+    for (std::int64_t k = 1; k < parts && own.count() > 0; ++k) {
+      const std::int64_t wanted = k * (total / parts) + (k * (total % parts) + parts - 1) / parts - before;
+      if (wanted <= 0 || wanted > starts.back()) continue;
+      const auto row = std::lower_bound(starts.begin(), starts.end(), wanted) - starts.begin();
+      rows[static_cast<std::size_t>(k)] = own.first + row;
+    }
+    rows.back() = matrix.spec.rows;
+    if (!mpi::largest(all, rows)) return false;
+    for (std::size_t k = 1; k < rows.size(); ++k) rows[k] = std::max(rows[k], rows[k - 1]);
+  }
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    const bool known = rows[k] > own.first && rows[k] <= own.end;
+    nonzeros[k] = known ? before + starts[static_cast<std::size_t>(rows[k] - own.first)] : 0;
+  }
+  return mpi::largest(all, nonzeros);
+}
+
+bool Arrays::plan_rows(MPI_Comm all, Matrix& matrix, const Roles& roles, int rank, const std::vector<double>& weights) {
+  const int targets = static_cast<int>(roles.targets.size());
+  const Sharing sharing = matrix.spec.sharing;
+  const Partition wished = sharing == Sharing::weighted ? Partition::weighted(matrix.spec.rows, weights)
+                                                        : Partition::block(matrix.spec.rows, targets);
+  std::vector<std::int64_t> rows(wished.bounds().begin(), wished.bounds().end());
+  std::vector<std::int64_t> nonzeros(rows.size());
+  if (!find_bounds(all, matrix, index_of(roles.sources, rank), rows, nonzeros, sharing == Sharing::nonzeros))
+    return false;
+  matrix.next_rows = Partition(std::move(rows));
+  matrix.next_nonzeros = Partition(std::move(nonzeros));
+  return true;
+}
+
+Partition Arrays::next_shares_of(const Part& part, int targets, const std::vector<double>& weights) const {
+  if (part.of == Part::Of::columns || part.of == Part::Of::values) return matrices_[part.matrix].next_nonzeros;
+  if (part.of == Part::Of::lengths || part.sharing == Sharing::like_rows) return matrices_[part.matrix].next_rows;
+  if (part.sharing == Sharing::weighted) return Partition::weighted(part.length, weights);
+  return Partition::block(part.length, targets);
+}
+
+bool Arrays::plan(MPI_Comm all, const Roles& roles, int rank, const std::vector<double>& weights) {
+  for (Matrix& matrix : matrices_)
+    if (!plan_rows(all, matrix, roles, rank, weights)) return false;
+  for (Part& part : parts_) {
+    part.next_shares = next_shares_of(part, static_cast<int>(roles.targets.size()), weights);
+    part.plan = part.sharing == Sharing::replicated ? redistribute::plan_replicated(part.length, roles, rank)
+                                                    : redistribute::plan(part.shares, part.next_shares, roles, rank);
+  }
+  return true;
+}
+
+bool Arrays::all_in_place(const Roles& roles) const {
+  return roles.sources == roles.targets && std::all_of(parts_.begin(), parts_.end(), [](const Part& part) {
+           return part.sharing == Sharing::replicated || part.shares == part.next_shares;
+         });
+}
+
+std::int64_t Arrays::bytes_sent() const {
+  std::int64_t bytes = 0;
+  for (const Part& part : parts_)
+    for (const redistribute::Message& message : part.plan.sends) bytes += message.elements.count() * part.element_bytes;
+  return bytes;
+}
+
+std::int64_t Arrays::bytes_kept() const {
+  std::int64_t bytes = 0;
+  for (const Part& part : parts_) bytes += part.plan.kept.count() * part.element_bytes;
+  return bytes;
+}
+
+// ---- moves -------------------------------------------------------------------------------------------------------
+
+// What stays as it is stays where it is; the others may still need a copy of it.
+Status Arrays::make_room(Part& part, std::vector<Transfer>& transfers) {
+  if (part.of == Part::Of::lengths) write_lengths(part);
+  Transfer transfer{part.memory.data(), nullptr, part.element_bytes, part.plan};
+  const redistribute::Plan& plan = part.plan;
+  part.moving = plan.kept != plan.before || plan.kept != plan.after || part.of == Part::Of::lengths;
+  if (part.moving) {
+    part.next = Memory::allocate(plan.after.count() * part.element_bytes);
+    if (!part.next.data())
+      return Error{"no memory for " + std::to_string(plan.after.count()) + " elements of '" + part.name + "'"};
+    transfer.to = part.next.data();
+  } else {
+    transfer.plan.kept = transfer.plan.after = {};
+    transfer.plan.receives.clear();
+  }
+  transfers.push_back(std::move(transfer));
+  return success();
+}
+
+void Arrays::write_lengths(Part& part) {
+  const auto* starts = reinterpret_cast<const std::int64_t*>(matrices_[part.matrix].starts.data());
+  const std::int64_t rows = part.plan.before.count();
+  part.memory = Memory::allocate(rows * length_bytes);
+  if (!part.memory.data()) return;
+  auto* lengths = reinterpret_cast<std::int64_t*>(part.memory.data());
+  for (std::int64_t row = 0; row < rows; ++row) lengths[row] = starts[row + 1] - starts[row];
+}
+
+void Arrays::read_lengths(Part& part) {
+  Matrix& matrix = matrices_[part.matrix];
+  const std::int64_t rows = part.plan.after.count();
+  matrix.next_starts = Memory::allocate((rows + 1) * length_bytes);
+  if (!matrix.next_starts.data()) return;
+  const auto* lengths = reinterpret_cast<const std::int64_t*>(part.next.data());
+  auto* starts = reinterpret_cast<std::int64_t*>(matrix.next_starts.data());
+  for (std::int64_t row = 0; row < rows; ++row) starts[row + 1] = starts[row] + lengths[row];
+  part.next = {};
+  part.memory = {};
+}
+
+Result<std::vector<Transfer>> Arrays::pending(bool constant) {
+  std::vector<Transfer> transfers;
+  for (Part& part : parts_) {
+    if (part.constant != constant) continue;
+    if (const Status room = make_room(part, transfers); !room) return room.error();
+  }
+  return transfers;
+}
+
+void Arrays::arrived(bool constant) {
+  for (Part& part : parts_)
+    if (part.constant == constant && part.of == Part::Of::lengths) read_lengths(part);
+}
+
+void Arrays::adopt(Part& part) {
+  part.shares = part.next_shares;
+  if (part.of == Part::Of::lengths) {
+    Matrix& matrix = matrices_[part.matrix];
+    matrix.rows = matrix.next_rows;
+    matrix.starts = std::exchange(matrix.next_starts, {});
+    *matrix.spec.starts = matrix.starts.data();
+    return;
+  }
+  if (!std::exchange(part.moving, false)) return;
+  part.memory = std::exchange(part.next, {});
+  *part.pointer = part.memory.data();
+}
+
+void Arrays::adopt() {
+  for (Part& part : parts_) adopt(part);
+}
+
+Status Arrays::move_each(bool constant, const std::function<Status(std::vector<Transfer>)>& move) {
+  for (Part& part : parts_) {
+    if (part.constant != constant) continue;
+    std::vector<Transfer> one;
+    Status done = make_room(part, one);
+    if (done) done = move(std::move(one));
+    if (!done) return done;
+    if (part.of == Part::Of::lengths) read_lengths(part);
+    if (part.moving && part.of != Part::Of::lengths) part.memory = {};  // the old one; `adopt` tells the program
+  }
+  return success();
+}
+
+bool Arrays::forget() {
+  bool room = true;
+  for (Part& part : parts_) {
+    part.next = {};
+    part.memory = {};
+    part.plan = {};
+    part.moving = false;
+    if (part.of == Part::Of::lengths) continue;
+    part.memory = Memory::allocate(0);
+    *part.pointer = part.memory.data();
+    room = room && part.memory.data();
+  }
+  for (Matrix& matrix : matrices_) {
+    matrix.next_starts = {};
+    matrix.starts = Memory::allocate(length_bytes);
+    *matrix.spec.starts = matrix.starts.data();
+    room = room && matrix.starts.data();
+  }
+  return room;
+}
+
+std::uint64_t Arrays::constant_check() const {
+  std::uint64_t value = 0;
+  for (const Part& part : parts_) {
+    if (!part.constant || part.of == Part::Of::lengths) continue;
+    value = hash(
+        value, std::span(part.memory.data(), static_cast<std::size_t>(part.plan.before.count() * part.element_bytes)));
+  }
+  return value;
+}
+
+void Arrays::free() {
+  parts_.clear();
+  matrices_.clear();
+}
+
+}  // namespace hocket::runtime

@@ -1,0 +1,363 @@
+#include "runtime/malleable/job.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <functional>
+#include <sstream>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "runtime/mpi/calls.hpp"
+#include "runtime/mpi/process.hpp"
+
+namespace hocket::runtime {
+namespace {
+
+// How often rank 0 tries to reach hocketd again when it has lost it.
+constexpr Duration between_retries = std::chrono::seconds{1};
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+// What the methods need that this MPI or this program does not have.
+Methods possible(Methods methods, const std::function<void(std::string_view)>& complain) {
+  if (!mpi::has_threads() && methods.spawns_in_thread()) {
+    complain("HOCKET_SPAWN_STRATEGY=" + std::string(name_of(methods.spawn_strategy)) +
+             " needs MPI_Init_thread with MPI_THREAD_MULTIPLE: the application waits for the spawn instead");
+    methods.spawn_strategy = methods.foreground();
+  }
+  if (!mpi::has_threads() && methods.redistribution_strategy == Strategy::thread) {
+    complain(
+        "HOCKET_REDISTRIBUTION_STRATEGY=thread needs MPI_Init_thread with MPI_THREAD_MULTIPLE: using wait-targets");
+    methods.redistribution_strategy = Strategy::wait_targets;
+  }
+#ifdef OPEN_MPI
+  if (methods.spawn_strategy == SpawnStrategy::join) {
+    complain("HOCKET_SPAWN_STRATEGY=join: Open MPI cannot connect processes that it did not start: using plain");
+    methods.spawn_strategy = SpawnStrategy::plain;
+  }
+#endif
+  return methods;
+}
+
+void stop_processes(std::int64_t request) {
+  event::StopProcesses stop;
+  stop.request = RequestId{static_cast<std::uint64_t>(request)};
+  Process::tell(stop);
+}
+
+// "NODE[:CORE] …"
+void take_places(const std::string& places, std::vector<std::string>& nodes, std::vector<std::int64_t>& cores) {
+  std::istringstream words(places);
+  for (std::string word; words >> word;) {
+    const std::size_t colon = word.find(':');
+    nodes.push_back(word.substr(0, colon));
+    cores.push_back(colon == word.npos ? -1 : std::strtoll(word.c_str() + colon + 1, nullptr, 10));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Job> Job::create() {
+  std::unique_ptr<Job> job(new Job);
+  job->world_ = mpi::duplicate(mpi::world());
+  job->ours_ = job->programs_ = mpi::no_comm();
+  if (job->world_ == mpi::no_comm()) return nullptr;
+  const int rank = mpi::rank_in(job->world_);
+  const int size = mpi::size_of(job->world_);
+  const char* join = std::getenv("HOCKET_JOIN");
+  job->joined_ = join || mpi::is_spawned();
+  const auto complain = [&](std::string_view line) {
+    if (rank == 0 && !job->joined_) Process::warn(line);
+  };
+  job->settings_ = read_resize_settings(std::getenv, complain);
+  job->settings_.methods = possible(job->settings_.methods, complain);
+
+  const auto host = static_cast<std::int64_t>(std::hash<std::string>{}(host_name()) >> 1);
+  std::int64_t world =
+      static_cast<std::int64_t>(std::hash<std::string>{}(std::to_string(host) + " " + std::to_string(getpid()) + " " +
+                                                         std::to_string(to_ns(node_now()))) >>
+                                1);
+  if (!mpi::broadcast(job->world_, 0, &world, sizeof world)) return nullptr;
+  job->info_ = {getpid(), host, world, rank, size, join ? 1 : 0};
+  if (join) {
+    std::istringstream words(join);
+    words >> job->join_request_.value;
+    std::getline(words >> std::ws, job->join_port_);
+  }
+  if (!job->joined_) {
+    job->rank_ = rank;
+    job->size_ = size;
+    job->ours_ = mpi::duplicate(job->world_);
+  }
+  return job;
+}
+
+Job::~Job() { watch_.stop(); }
+
+Duration Job::Reconfiguration::lap() {
+  const Time now = node_now();
+  return now - std::exchange(mark, now);
+}
+
+MPI_Comm Job::comm() const { return programs_ == mpi::no_comm() ? mpi::world() : programs_; }
+
+// ---- the start ---------------------------------------------------------------------------------------------------
+
+State Job::begin() {
+  begun_ = true;
+  point_since_ = node_now();
+  if (joined_) return join_others();
+  if (!arrays_.count_nonzeros(ours_, rank_, size_)) end_job("MPI failed when the nonzeros were counted", true);
+  gather_processes();
+  weights_.assign(static_cast<std::size_t>(size_), 1.0);
+  renew_programs_communicator();
+  announce();
+  if (settings_.processes == 0 || settings_.processes == size_) return share_out_anew(weights_);
+  wanted_.emplace();
+  wanted_->processes = settings_.processes;
+  asked_ = node_now();
+  starting_up_ = true;
+  const State state = start_reconfiguration();
+  starting_up_ = false;
+  if (state != State::go_on) return state;
+  // It could not grow: what has to be shared out otherwise than it was filled has to be so all the same.
+  return share_out_anew(weights_);
+}
+
+// ---- control points ----------------------------------------------------------------------------------------------
+
+State Job::point(std::int64_t iteration) {
+  iteration_ = iteration;
+  if (change_) change_->mark = node_now();
+  State state = State::go_on;
+  if (change_ && change_->moving)
+    state = follow_moving();
+  else
+    state = follow(decide());
+  if (state == State::go_on && balance_ && !change_) state = share_out_anew(measured_weights());
+  balance_ = false;
+  point_since_ = node_now();
+  comm_since_ = Process::communication();
+  return state;
+}
+
+// Rank 0 decides for all.
+Job::Decision Job::decide() {
+  Decision decision{Decision::none};
+  if (rank_ == 0) {
+    take_commands();
+    if (change_)
+      decision = decide_about_start();
+    else if (is_start_due())
+      decision = {Decision::start};
+  }
+  if (HOCKET_PMPI(Bcast)(&decision, sizeof decision, mpi::byte_type(), 0, ours_) != MPI_SUCCESS)
+    end_job("MPI failed at a control point", true);
+  return decision;
+}
+
+Job::Decision Job::decide_about_start() {
+  if (!change_->failure.empty()) return {Decision::cancel};
+  const bool started = change_->start ? change_->start->ready() : change_->ready;
+  return {started ? Decision::unite : Decision::none};
+}
+
+void Job::take_commands() {
+  const Time now = node_now();
+  if (!Process::connected() && now - looked_ > between_retries) {
+    looked_ = now;
+    if (Process::reconnect()) announce();
+  }
+  while (const auto command = Process::next_command()) {
+    if (const auto* reconfigure = std::get_if<event::Reconfigure>(&*command)) {
+      wanted_ = *reconfigure;
+      asked_ = reconfigure->asked.time_since_epoch().count() ? reconfigure->asked : now;
+    }
+    if (const auto* ready = std::get_if<event::ProcessesReady>(&*command);
+        ready && change_ && ready->request.value == static_cast<std::uint64_t>(change_->processes_asked)) {
+      change_->ready = ready->failed.empty();
+      change_->failure = ready->failed;
+    }
+  }
+}
+
+// Whether a resize is to begin at this control point; one that cannot is refused here.
+bool Job::is_start_due() {
+  if (!wanted_) {
+    const auto next = settings_.schedule.begin();
+    if (next == settings_.schedule.end() || next->first > iteration_) return false;
+    wanted_.emplace();
+    wanted_->processes = next->second;
+    asked_ = node_now();
+    settings_.schedule.erase(next);
+  }
+  std::string refusal;
+  if (wanted_->at_iteration > 0 && wanted_->at_iteration < iteration_ && !wanted_late_)
+    refusal = "iteration " + std::to_string(wanted_->at_iteration) + " is past, the application has done " +
+              std::to_string(iteration_);
+  else if (wanted_->processes == size_)
+    refusal = "it has " + std::to_string(size_) + " processes already";
+  else if (wanted_->processes < 1)
+    refusal = std::to_string(wanted_->processes) + " processes: it needs at least one";
+  wanted_late_ = true;  // it was in time, and waits: a control point may come after its iteration
+  if (refusal.empty()) return wanted_->at_iteration <= iteration_;
+  refuse_wanted(refusal);
+  return false;
+}
+
+void Job::refuse_wanted(const std::string& reason) {
+  event::Reconfiguration record;
+  record.request = wanted_->request;
+  record.reason = reason;
+  record.sources = size_;
+  record.targets = wanted_->processes;
+  record.iteration = iteration_;
+  record.start = node_now();
+  wanted_.reset();
+  wanted_late_ = false;
+  if (!Process::tell(record)) Process::warn("not resized: " + reason);
+}
+
+State Job::follow(Decision decision) {
+  switch (decision.kind) {
+    case Decision::start: return start_reconfiguration();
+    case Decision::unite: return unite();
+    case Decision::cancel: give_up(change_->failure); return State::go_on;
+    default: return State::go_on;
+  }
+}
+
+State Job::start_reconfiguration() {
+  change_.emplace();
+  change_->all = ours_;
+  change_->rank = rank_;
+  change_->began = change_->mark = node_now();
+  change_->sleepers_before = sleepers_.size();
+  brief_sources();
+  const bool shrinks = change_->targets < size_ && change_->methods.spawn == Spawn::merge;
+  return shrinks ? shrink() : start_growth();
+}
+
+// What rank 0 wants becomes known to all sources, with its methods.
+void Job::brief_sources() {
+  Reconfiguration& change = *change_;
+  Blob blob;
+  if (rank_ == 0) {
+    change.methods = settings_.methods;
+    if (starting_up_) {
+      change.methods.spawn_strategy = change.methods.foreground();
+      change.methods.redistribution_strategy = Strategy::blocking;
+    }
+    take_places(wanted_->places, change.nodes, change.cores);
+    change.targets = wanted_->processes;
+    begin_record();
+    blob.put(change.targets);
+    blob.put(change.methods);
+    blob.put(wanted_->places);
+    wanted_.reset();
+    wanted_late_ = false;
+  }
+  if (!blob.broadcast(ours_, 0)) end_job("MPI failed at a control point", true);
+  if (rank_ == 0) return;
+  std::string places;
+  blob.take(change.targets);
+  blob.take(change.methods);
+  blob.take(places);
+  take_places(places, change.nodes, change.cores);
+}
+
+void Job::begin_record() {
+  event::Reconfiguration& record = change_->record;
+  const Methods& methods = change_->methods;
+  record.request = wanted_->request;
+  record.sources = size_;
+  record.targets = change_->targets;
+  record.iteration = iteration_;
+  record.spawn = name_of(methods.spawn);
+  record.spawn_strategy = name_of(methods.spawn_strategy);
+  record.redistribution = Names::of(methods.redistribution);
+  record.redistribution_strategy = Names::of(methods.redistribution_strategy);
+  record.start = change_->began;
+  record.wait = change_->began - asked_;
+}
+
+// Nothing has changed; who asked is told why.
+void Job::give_up(const std::string& reason) {
+  watch_.done();
+  if (rank_ == 0) {
+    event::Reconfiguration& record = change_->record;
+    record.reason = reason;
+    record.stopped = record.spawning_stopped + record.constant_stopped + (node_now() - change_->mark);
+    if (!Process::tell(record) || starting_up_)
+      Process::warn("not resized from " + std::to_string(record.sources) + " to " + std::to_string(record.targets) +
+                    " processes: " + reason);
+    if (!change_->port.empty()) close_port(change_->port);
+    if (change_->processes_asked != 0)
+      stop_processes(change_->processes_asked);
+  }
+  change_.reset();
+}
+
+void Job::announce() {
+  if (rank_ != 0) return;
+  Process::tell(
+      event::Malleable{size_, iteration_, static_cast<std::int64_t>(sleepers_.size()), settings_.methods.text()});
+}
+
+// ---- balance -----------------------------------------------------------------------------------------------------
+
+void Job::balance(double busy_s) {
+  balance_ = true;
+  const double since_s = to_s(node_now() - point_since_);
+  busy_s_ = busy_s > 0 ? busy_s : std::max(0.0, since_s - to_s(Process::communication() - comm_since_));
+}
+
+// The speed of each process, by what it did since the last control point. Collective.
+std::vector<double> Job::measured_weights() {
+  const auto elements = static_cast<double>(arrays_.weighted_elements(rank_));
+  const double speed = busy_s_ > 0 ? elements / busy_s_ : 0;
+  // The bits of numbers that are not negative are in the order of the numbers.
+  std::vector<std::int64_t> bits(static_cast<std::size_t>(size_));
+  bits[static_cast<std::size_t>(rank_)] = std::bit_cast<std::int64_t>(speed);
+  if (!mpi::largest(ours_, bits)) end_job("MPI failed when speeds were compared", true);
+  std::vector<double> weights;
+  for (const std::int64_t each : bits) weights.push_back(std::bit_cast<double>(each));
+  // Who had nothing to compute is as fast as the others on average.
+  double sum = 0;
+  int known = 0;
+  for (const double weight : weights) {
+    sum += weight;
+    known += weight > 0;
+  }
+  for (double& weight : weights)
+    if (weight <= 0) weight = known ? sum / known : 1;
+  return weights;
+}
+
+// ---- the end -----------------------------------------------------------------------------------------------------
+
+void Job::end() {
+  if (begun_ && !left_) {
+    if (change_ && change_->moving)
+      complete(false);
+    else if (change_)
+      give_up_starting("the application ended first");
+    release_sleepers(sleepers_, {});
+  }
+  watch_.stop();
+  arrays_.free();
+  mpi::free(programs_);
+  mpi::free(ours_);
+  mpi::free(world_);
+}
+
+}  // namespace hocket::runtime

@@ -1,0 +1,376 @@
+// From the union to the targets: shares, redistribution, communicators, and who leaves.
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <numeric>
+
+#include "base/clock.hpp"
+#include "runtime/malleable/job.hpp"
+#include "runtime/mpi/calls.hpp"
+#include "runtime/mpi/process.hpp"
+
+namespace hocket::runtime {
+namespace {
+
+// Checked where libhocket was built to check (debug builds), or where it is asked for.
+bool checks_constant() {
+  const char* asked = std::getenv("HOCKET_CHECK_CONSTANT");
+#ifdef HOCKET_DEBUG
+  return !asked || *asked != '0';
+#else
+  return asked && *asked == '1';
+#endif
+}
+
+std::vector<int> ranks(int first, int end) {
+  std::vector<int> all(static_cast<std::size_t>(end - first));
+  std::iota(all.begin(), all.end(), first);
+  return all;
+}
+
+void run_on_core(std::int64_t core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<std::size_t>(core), &set);
+  if (sched_setaffinity(0, sizeof set, &set) != 0)
+    Process::warn("core " + std::to_string(core) + " is not to be had: this process runs anywhere");
+}
+
+}  // namespace
+
+// ---- who is what -------------------------------------------------------------------------------------------------
+
+void Job::choose_targets() {
+  Reconfiguration& change = *change_;
+  const int everyone = mpi::size_of(change.all);
+  const bool merges = change.methods.spawn == Spawn::merge;
+  change.roles = {ranks(0, size_), ranks(merges ? 0 : size_, everyone)};
+  if (merges) {
+    change.departure = {};
+    change.departure.sleepers.assign(sleepers_.begin() + change.woken, sleepers_.end());
+    // Who comes is as fast as the others on average.
+    const double mean = std::accumulate(weights_.begin(), weights_.end(), 0.0) / static_cast<double>(weights_.size());
+    change.weights = weights_;
+    change.weights.resize(static_cast<std::size_t>(everyone), mean);
+  } else {
+    change.departure = leave_all(processes_, sleepers_);
+    change.weights.assign(change.roles.targets.size(), 1.0);
+  }
+}
+
+State Job::shrink() {
+  Reconfiguration& change = *change_;
+  watch_.expect(text_of_change(), settings_.limit);
+  change.departure = runtime::shrink(processes_, sleepers_, static_cast<int>(change.targets));
+  change.roles = {ranks(0, size_), change.departure.stay};
+  for (const int rank : change.departure.stay) change.weights.push_back(weights_[static_cast<std::size_t>(rank)]);
+  return move();
+}
+
+// The same processes, other shares.
+State Job::share_out_anew(const std::vector<double>& weights) {
+  change_.emplace();
+  Reconfiguration& change = *change_;
+  change.all = ours_;
+  change.rank = rank_;
+  change.began = change.mark = node_now();
+  change.targets = size_;
+  change.roles = {ranks(0, size_), ranks(0, size_)};
+  change.departure.stay = change.roles.targets;
+  change.departure.sleepers = sleepers_;
+  change.weights = weights;
+  change.methods = settings_.methods;
+  change.methods.redistribution_strategy = Strategy::blocking;
+  if (rank_ == 0) {
+    wanted_.emplace();
+    asked_ = change.began;
+    begin_record();
+    wanted_.reset();
+  }
+  if (!arrays_.plan(ours_, change.roles, rank_, weights)) end_job("MPI failed when shares were planned", true);
+  if (arrays_.all_in_place(change.roles)) {
+    change_.reset();
+    return State::go_on;
+  }
+  watch_.expect(text_of_change(), settings_.limit);
+  return move();
+}
+
+// ---- the briefing ------------------------------------------------------------------------------------------------
+
+bool Job::is_source() const { return begun_ && rank_ >= 0 && !asleep_; }
+
+// The sources tell the new processes all that these need to take part.
+void Job::brief_all() {
+  Reconfiguration& change = *change_;
+  Blob blob;
+  if (change.rank == 0) {
+    blob.put(change.roles.sources);
+    blob.put(change.roles.targets);
+    blob.put(change.methods);
+    blob.put(change.weights);
+    blob.put(change.cores);
+    blob.put(change.woken);
+    blob.put(arrays_.registry());
+    arrays_.brief(blob);
+  }
+  if (!blob.broadcast(change.all, 0)) end_job("MPI failed when new processes were briefed", true);
+  if (is_source()) return;
+  std::uint64_t registry = 0;
+  blob.take(change.roles.sources);
+  blob.take(change.roles.targets);
+  blob.take(change.methods);
+  blob.take(change.weights);
+  blob.take(change.cores);
+  blob.take(change.woken);
+  blob.take(registry);
+  change.same_arrays = registry == arrays_.registry();
+  if (change.same_arrays) arrays_.take_briefing(blob);
+  const auto started_before = static_cast<std::int64_t>(change.roles.sources.size()) + change.woken;
+  const std::int64_t index = change.rank - started_before;
+  if (index >= 0 && index < static_cast<std::int64_t>(change.cores.size()) &&
+      change.cores[static_cast<std::size_t>(index)] >= 0)
+    run_on_core(change.cores[static_cast<std::size_t>(index)]);
+}
+
+State Job::move() {
+  Reconfiguration& change = *change_;
+  if (change.all != ours_) {
+    brief_all();
+    std::array<std::int64_t, 1> same{change.same_arrays};
+    if (!mpi::smallest(change.all, same)) end_job("MPI failed when new processes were briefed", true);
+    if (!same[0]) return part_again("the new processes registered other arrays than the present ones");
+  }
+  if (!arrays_.plan(change.all, change.roles, change.rank, change.weights))
+    end_job("MPI failed when shares were planned", true);
+  count_bytes();
+  if (!change.methods.moves_in_background()) {
+    move_blocking(true);
+    change.record.constant_stopped += change.lap();
+    change.record.constant = change.record.constant_stopped;
+    return complete(true);
+  }
+  start_moving();
+  if (!is_source()) return complete(true);
+  watch_.done();
+  change.record.constant_stopped += change.lap();
+  return State::go_on;
+}
+
+// The union is of no use: everybody goes on as before it.
+State Job::part_again(const std::string& reason) {
+  mpi::free(change_->all);
+  if (is_source()) {
+    give_up(reason);
+    return State::go_on;
+  }
+  change_.reset();
+  left_ = true;
+  return State::leave;
+}
+
+void Job::count_bytes() {
+  Reconfiguration& change = *change_;
+  std::array<std::int64_t, 2> bytes{arrays_.bytes_sent(), arrays_.bytes_kept()};
+  mpi::sum(change.all, bytes);
+  change.record.bytes_moved = bytes[0];
+  change.record.bytes_kept = bytes[1];
+}
+
+// ---- redistribution ----------------------------------------------------------------------------------------------
+
+void Job::move_blocking(bool constant) {
+  const Reconfiguration& change = *change_;
+  const Status moved = arrays_.move_each(constant, [&change](std::vector<Transfer> arrays) -> Status {
+    auto moving =
+        Redistribution::start(change.all, std::move(arrays), change.methods.redistribution, Strategy::blocking);
+    return moving ? moving.value()->finish() : Status(moving.error());
+  });
+  if (!moved) end_job("the data could not be redistributed: " + moved.error().text, true);
+}
+
+// Constant data, while the sources compute.
+void Job::start_moving() {
+  Reconfiguration& change = *change_;
+  change.moving_since = node_now();
+  if (checks_constant()) change.check = arrays_.constant_check();
+  auto arrays = arrays_.pending(true);
+  if (!arrays) end_job(arrays.error().text, true);
+  auto moving = Redistribution::start(change.all, std::move(arrays.value()), change.methods.redistribution,
+                                      change.methods.redistribution_strategy);
+  if (!moving) end_job("the data could not be redistributed: " + moving.error().text, true);
+  change.moving = std::move(moving.value());
+}
+
+// A control point while constant data move. It is over when it is for all sources.
+State Job::follow_moving() {
+  Reconfiguration& change = *change_;
+  std::array<std::int64_t, 1> over{change.moving->test()};
+  if (!mpi::smallest(ours_, over)) end_job("MPI failed at a control point", true);
+  change.record.constant_stopped += change.lap();
+  if (!over[0]) return State::go_on;
+  watch_.expect(text_of_change(), settings_.limit);
+  return complete(true);
+}
+
+void Job::finish_moving() {
+  Reconfiguration& change = *change_;
+  if (!change.moving) return;
+  const Status moved = change.moving->finish();
+  if (!moved) end_job("the data could not be redistributed: " + moved.error().text, true);
+  change.moving.reset();
+  arrays_.arrived(true);
+  if (change.check != 0 && is_source() && change.check != arrays_.constant_check())
+    end_job("constant data were written while they moved, before iteration " + std::to_string(iteration_) +
+                ": register what changes as HOCKET_VARIABLE",
+            true);
+  change.record.constant_stopped += change.lap();
+  change.record.constant = node_now() - change.moving_since;
+}
+
+// The last step, in which the application stands still. `commit`: false where it ends instead.
+State Job::complete(bool commit) {
+  Reconfiguration& change = *change_;
+  finish_moving();
+  if (change.all != ours_) {
+    Blob blob;
+    blob.put(static_cast<std::int64_t>(commit));
+    blob.put(iteration_);
+    blob.put(change.departure.sleepers);
+    if (!blob.broadcast(change.all, 0)) end_job("MPI failed at the end of a reconfiguration", true);
+    std::int64_t committed = 0;
+    blob.take(committed);
+    blob.take(iteration_);
+    blob.take(change.departure.sleepers);
+    if (!committed) return part_again("the application ended first");
+  }
+  move_blocking(false);
+  change.record.variable = change.lap();
+  return resume();
+}
+
+// ---- resuming ----------------------------------------------------------------------------------------------------
+
+State Job::resume() {
+  Reconfiguration& change = *change_;
+  const bool stays =
+      std::find(change.roles.targets.begin(), change.roles.targets.end(), change.rank) != change.roles.targets.end();
+  const bool was_source = is_source();
+  const bool sleeps = was_source && std::find(change.departure.sleep.begin(), change.departure.sleep.end(), rank_) !=
+                                        change.departure.sleep.end();
+  if (was_source) release_sleepers(sleepers_, change.departure.sleepers);
+  // Who slept and is needed again is no sleeper that is released: choose_targets left it out of both lists.
+  const MPI_Comm targets = communicator_of_targets();
+  const bool reports = was_source && rank_ == 0;
+  if (stays)
+    go_to_targets(targets);
+  else
+    leave_sources();
+  watch_.done();
+  if (reports) finish_record();
+  const bool balanced_only = change.record.sources == change.record.targets && change.record.spawn.empty();
+  change_.reset();
+  if (stays) {
+    if (!balanced_only) announce();
+    return State::resized;
+  }
+  if (sleeps) return sleep();
+  left_ = true;
+  return State::leave;
+}
+
+// Collective over the union; the communicators before it are gone then.
+MPI_Comm Job::communicator_of_targets() {
+  Reconfiguration& change = *change_;
+  const auto& targets = change.roles.targets;
+  const auto place = std::find(targets.begin(), targets.end(), change.rank);
+  MPI_Comm of_targets = change.all;
+  const bool everyone = static_cast<int>(targets.size()) == mpi::size_of(change.all);
+  if (!everyone) {
+    const int color = place != targets.end() ? 0 : MPI_UNDEFINED;
+    if (HOCKET_PMPI(Comm_split)(change.all, color, static_cast<int>(place - targets.begin()), &of_targets) !=
+        MPI_SUCCESS)
+      end_job("MPI failed at the end of a reconfiguration", true);
+    if (change.all != ours_) mpi::free(change.all);
+  }
+  if (ours_ != of_targets) mpi::free(ours_);
+  mpi::free(programs_);
+  return of_targets;
+}
+
+void Job::go_to_targets(MPI_Comm targets) {
+  Reconfiguration& change = *change_;
+  ours_ = targets;
+  HOCKET_PMPI(Comm_set_errhandler)(ours_, mpi::errors_return());
+  rank_ = mpi::rank_in(ours_);
+  size_ = mpi::size_of(ours_);
+  asleep_ = false;
+  arrays_.adopt();
+  weights_ = change.weights;
+  sleepers_ = change.departure.sleepers;
+  renew_programs_communicator();
+  gather_processes();
+  watch_others();
+}
+
+void Job::leave_sources() {
+  ours_ = mpi::no_comm();
+  rank_ = -1;
+  size_ = 0;
+  asleep_ = true;
+  arrays_.forget();
+  watch_.need({});
+}
+
+// With the error handler that the program set for MPI_COMM_WORLD: ours returns errors, which it may not expect.
+void Job::renew_programs_communicator() {
+  if (HOCKET_PMPI(Comm_dup)(ours_, &programs_) != MPI_SUCCESS)
+    end_job("MPI failed when the program's communicator was made", true);
+  MPI_Errhandler handler;
+  if (HOCKET_PMPI(Comm_get_errhandler)(mpi::world(), &handler) != MPI_SUCCESS) return;
+  HOCKET_PMPI(Comm_set_errhandler)(programs_, handler);
+  HOCKET_PMPI(Errhandler_free)(&handler);
+}
+
+void Job::gather_processes() {
+  processes_.assign(static_cast<std::size_t>(size_), {});
+  MPI_Request request = mpi::no_request();
+  if (HOCKET_PMPI(Iallgather)(&info_, sizeof info_, mpi::byte_type(), processes_.data(), sizeof info_, mpi::byte_type(),
+                              ours_, &request) != MPI_SUCCESS ||
+      !mpi::wait_asleep(request))
+    end_job("MPI failed when processes were listed", true);
+}
+
+// The launcher looks after those that it started; the others and rank 0 look after each other.
+void Job::watch_others() {
+  std::vector<std::pair<int, std::string>> needed;
+  for (std::size_t rank = 0; rank < processes_.size(); ++rank) {
+    const ProcessInfo& other = processes_[rank];
+    const bool matters = rank_ == 0 ? other.joined != 0 : info_.joined != 0 && rank == 0;
+    if (matters && other.host == info_.host && static_cast<int>(rank) != rank_)
+      needed.emplace_back(static_cast<int>(other.pid), "rank " + std::to_string(rank));
+  }
+  watch_.need(std::move(needed));
+}
+
+void Job::finish_record() {
+  Reconfiguration& change = *change_;
+  event::Reconfiguration& record = change.record;
+  const auto sleepers_before = static_cast<std::int64_t>(change.sleepers_before);
+  record.done = true;
+  record.targets = static_cast<std::int64_t>(change.roles.targets.size());
+  record.iteration = iteration_;
+  record.resuming = change.lap();
+  record.stopped = record.spawning_stopped + record.constant_stopped + record.variable + record.resuming;
+  record.started = change.started;
+  record.woken = change.woken;
+  record.put_to_sleep = static_cast<std::int64_t>(change.departure.sleep.size());
+  const auto sleepers_after = static_cast<std::int64_t>(change.departure.sleepers.size());
+  const std::int64_t released = sleepers_before - change.woken + record.put_to_sleep - sleepers_after;
+  record.ended = static_cast<std::int64_t>(change.departure.end.size()) + std::max<std::int64_t>(0, released);
+  Process::tell(record);
+}
+
+}  // namespace hocket::runtime

@@ -1,0 +1,309 @@
+// Growth: from the decision to the union of sources and new processes.
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/clock.hpp"
+#include "runtime/malleable/job.hpp"
+#include "runtime/mpi/calls.hpp"
+#include "runtime/mpi/process.hpp"
+
+namespace hocket::runtime {
+namespace {
+
+constexpr int wake_tag = 72;
+enum class Wake : std::int64_t { leave, work };
+
+// To a process that sleeps in its control point.
+void wake(MPI_Comm world, int rank, Wake what, std::int64_t own_rank) {
+  std::array<std::int64_t, 2> message{static_cast<std::int64_t>(what), own_rank};
+  MPI_Request request = mpi::no_request();
+  if (HOCKET_PMPI(Isend)(message.data(), sizeof message, mpi::byte_type(), rank, wake_tag, world, &request) ==
+      MPI_SUCCESS)
+    mpi::wait_asleep(request);
+}
+
+MPI_Comm must(Result<MPI_Comm> comm) {
+  if (!comm) end_job("a reconfiguration cannot go on: " + comm.error().text, true);
+  return comm.value();
+}
+
+}  // namespace
+
+State Job::start_growth() {
+  Reconfiguration& change = *change_;
+  const bool merges = change.methods.spawn == Spawn::merge;
+  const std::int64_t needed = merges ? change.targets - size_ : change.targets;
+  change.woken = merges ? std::min(needed, static_cast<std::int64_t>(sleepers_.size())) : 0;
+  change.started = needed - change.woken;
+  const bool waits = starting_up_ || !change.methods.spawns_in_thread();
+  watch_.expect(text_of_change(), settings_.limit);
+  if (change.started == 0) return bring_in();
+  if (change.nodes.size() != static_cast<std::size_t>(change.started)) change.nodes.clear();
+  if (change.methods.spawn_strategy == SpawnStrategy::join) return ask_for_processes();
+  change.start =
+      std::make_unique<Start>(ours_, launch_of_this_process(), change.methods,
+                              batches_of(change.methods, size_, static_cast<int>(change.started), change.nodes));
+  if (waits) return unite();
+  watch_.done();
+  change.record.spawning_stopped += change.lap();
+  return State::go_on;
+}
+
+std::string Job::text_of_change() const {
+  return "the reconfiguration from " + std::to_string(size_) + " to " + std::to_string(change_->targets) +
+         " processes at iteration " + std::to_string(iteration_);
+}
+
+// Join: hocketd starts them. Before the first iteration there is nothing to do meanwhile.
+State Job::ask_for_processes() {
+  Reconfiguration& change = *change_;
+  if (rank_ == 0) {
+    auto port = open_port();
+    change.processes_asked = ++processes_asked_;
+    if (!port) change.failure = port.error().text;
+    if (port) change.port = port.value();
+    event::StartProcesses start;
+    start.request = RequestId{static_cast<std::uint64_t>(change.processes_asked)};
+    start.count = change.started;
+    start.port = std::to_string(getpid()) + "@" + change.port;
+    if (port && !Process::tell(start)) change.failure = "there is no hocketd to start processes for 'join'";
+  }
+  watch_.done();
+  change.record.spawning_stopped += change.lap();
+  if (!starting_up_) return State::go_on;
+  Decision decision{Decision::none};
+  for (; decision.kind == Decision::none; decision = decide()) {
+    const timespec pause{0, 1'000'000};
+    if (rank_ == 0) nanosleep(&pause, nullptr);
+  }
+  change.mark = node_now();
+  return follow(decision);
+}
+
+// ---- all new processes are there ---------------------------------------------------------------------------------
+
+State Job::unite() {
+  Reconfiguration& change = *change_;
+  watch_.expect(text_of_change(), settings_.limit);
+  if (change.start)
+    change.start->wait();
+  else
+    accept_all();
+  std::string failure;
+  if (agree_that_started(failure)) return bring_in();
+  dismiss_started();
+  give_up(failure);
+  return State::go_on;
+}
+
+void Job::accept_all() {
+  Reconfiguration& change = *change_;
+  change.met.assign(static_cast<std::size_t>(change.started), mpi::no_comm());
+  if (rank_ != 0) return;
+  for (MPI_Comm& met : change.met) {
+    auto accepted = accept_process(change.port);
+    if (!accepted) {
+      change.failure = accepted.error().text;
+      return;
+    }
+    met = accepted.value();
+  }
+  close_port(change.port);
+  change.port.clear();
+}
+
+bool Job::agree_that_started(std::string& failure) {
+  Reconfiguration& change = *change_;
+  if (change.start) {
+    change.met = change.start->started();
+    change.failure = change.start->failure();
+  }
+  std::array<std::int64_t, 1> failed{change.failure.empty() ? size_ : rank_};  // the lowest rank in which it failed
+  if (!mpi::smallest(ours_, failed)) end_job("MPI failed when new processes were counted", true);
+  if (failed[0] == size_) return true;
+  Blob blob;
+  blob.put(change.failure);
+  if (!blob.broadcast(ours_, static_cast<int>(failed[0]))) end_job("MPI failed when a spawn had failed", true);
+  blob.take(failure);
+  return false;
+}
+
+// Those that did start go again.
+void Job::dismiss_started() {
+  for (MPI_Comm& met : change_->met) {
+    if (met == mpi::no_comm()) continue;
+    Summons dismissed = Summons::dismissed;
+    summon(met, 0, dismissed);
+    mpi::free(met);
+  }
+}
+
+void Job::give_up_starting(const std::string& reason) {
+  if (change_->start) {
+    change_->start->wait();
+    change_->met = change_->start->started();
+    dismiss_started();
+  }
+  give_up(reason);
+}
+
+// ---- into the union, on the side of the sources ------------------------------------------------------------------
+
+State Job::bring_in() {
+  Reconfiguration& change = *change_;
+  MPI_Comm all = bring_in_sleepers(ours_);
+  all = bring_in_batches(all);
+  change.start.reset();
+  change.all = all;
+  change.rank = mpi::rank_in(all);
+  choose_targets();
+  change.record.spawning_stopped += change.lap();
+  change.record.spawning = node_now() - change.began;
+  return move();
+}
+
+// How many of those that are brought in come after this one, and who leads the next.
+void Job::tell_remaining(MPI_Comm all, std::int64_t remaining, std::int64_t next_leader) {
+  std::array<std::int64_t, 2> message{remaining, next_leader};
+  if (!mpi::broadcast(all, 0, message.data(), sizeof message)) end_job("MPI failed when processes were merged", true);
+}
+
+int Job::leader_of_sleeper(const ProcessInfo& sleeper) const {
+  for (std::size_t rank = 0; rank < processes_.size(); ++rank)
+    if (processes_[rank].world == sleeper.world) return static_cast<int>(rank);
+  return 0;  // not reached: a sleeper's world has a process that computes (worlds.hpp)
+}
+
+int Job::leader_of_batch(std::size_t batch) const {
+  return change_->start ? change_->start->batches()[batch].leader : 0;
+}
+
+MPI_Comm Job::bring_in_sleepers(MPI_Comm all) {
+  Reconfiguration& change = *change_;
+  const auto batches = static_cast<std::int64_t>(change.met.size());
+  for (std::int64_t i = 0; i < change.woken; ++i) {
+    const ProcessInfo& sleeper = sleepers_[static_cast<std::size_t>(i)];
+    const int leader = leader_of_sleeper(sleeper);
+    if (rank_ == leader) wake(world_, static_cast<int>(sleeper.world_rank), Wake::work, info_.world_rank);
+    MPI_Comm with = must(bind_newcomers(all, leader, world_, static_cast<int>(sleeper.world_rank)));
+    if (all != ours_) mpi::free(all);
+    all = with;
+    const std::int64_t remaining = change.woken - i - 1 + batches;
+    const bool sleeper_next = i + 1 < change.woken;
+    tell_remaining(all, remaining,
+                   remaining == 0 ? 0
+                   : sleeper_next ? leader_of_sleeper(sleepers_[static_cast<std::size_t>(i) + 1])
+                                  : leader_of_batch(0));
+  }
+  return all;
+}
+
+MPI_Comm Job::bring_in_batches(MPI_Comm all) {
+  Reconfiguration& change = *change_;
+  const bool together = change.start && change.start->together();
+  for (std::size_t i = 0; i < change.met.size(); ++i) {
+    MPI_Comm& met = change.met[i];
+    const bool is_union = together && all == ours_;
+    Summons summons = is_union ? Summons::is_union : Summons::bind;
+    if (met != mpi::no_comm()) summon(met, 0, summons);
+    MPI_Comm with = met;
+    if (!is_union) {
+      with = must(bind_newcomers(all, leader_of_batch(i), met, together ? size_ : 1));
+      mpi::free(met);
+    }
+    if (all != ours_) mpi::free(all);
+    all = with;
+    const std::size_t remaining = change.met.size() - i - 1;
+    tell_remaining(all, static_cast<std::int64_t>(remaining), remaining ? leader_of_batch(i + 1) : 0);
+  }
+  return all;
+}
+
+// ---- into the union, on the side of the new processes ------------------------------------------------------------
+
+State Job::join_others() {
+  auto met = Result<Met>(Error{});
+  if (!join_port_.empty()) {
+    const std::size_t at = join_port_.find('@');
+    watch_.need({{std::atoi(join_port_.c_str()), "rank 0 of the application to join"}});
+    Process::tell(event::ProcessReady{join_request_});
+    met = connect_to(join_port_.substr(at + 1));
+  } else {
+    met = meet_parent();
+  }
+  if (!met) end_job("this process cannot join the application: " + met.error().text, true);
+  Summons summons = Summons::dismissed;
+  if (!summon(met.value().comm, met.value().leader, summons) || summons == Summons::dismissed) {
+    mpi::free(met.value().comm);
+    left_ = true;
+    return State::leave;
+  }
+  MPI_Comm all = met.value().comm;
+  if (summons == Summons::bind) {
+    all = must(bind_to_union(world_, met.value().comm, met.value().leader));
+    mpi::free(met.value().comm);
+  }
+  return come_in(all);
+}
+
+State Job::come_in(MPI_Comm all) {
+  change_.emplace();
+  Reconfiguration& change = *change_;
+  watch_.expect("the reconfiguration that this process joins", settings_.limit);
+  std::array<std::int64_t, 2> message{};
+  while (true) {
+    if (!mpi::broadcast(all, 0, message.data(), sizeof message)) end_job("MPI failed when processes were merged", true);
+    if (message[0] == 0) break;
+    MPI_Comm with = must(bind_newcomers(all, static_cast<int>(message[1]), mpi::no_comm(), 0));
+    mpi::free(all);
+    all = with;
+  }
+  watch_.done();  // from here on it waits for control points of the sources, which may be far apart
+  change.all = all;
+  change.rank = mpi::rank_in(all);
+  return move();
+}
+
+// ---- sleep -------------------------------------------------------------------------------------------------------
+
+// Each is told by the lowest rank of its world that computes.
+void Job::release_sleepers(const std::vector<ProcessInfo>& before, const std::vector<ProcessInfo>& after) {
+  for (const ProcessInfo& sleeper : before) {
+    const bool stays = std::any_of(after.begin(), after.end(), [&](const ProcessInfo& other) {
+      return other.world == sleeper.world && other.world_rank == sleeper.world_rank;
+    });
+    if (!stays && rank_ == leader_of_sleeper(sleeper) && sleeper.world == info_.world)
+      wake(world_, static_cast<int>(sleeper.world_rank), Wake::leave, info_.world_rank);
+  }
+}
+
+// Without using the core: MPI has no wait that sleeps, so it looks now and then.
+State Job::sleep() {
+  constexpr long longest_ns = 20'000'000;
+  arrays_.forget();
+  watch_.need({});
+  std::array<std::int64_t, 2> message{};
+  MPI_Request request = mpi::no_request();
+  if (HOCKET_PMPI(Irecv)(message.data(), sizeof message, mpi::byte_type(), MPI_ANY_SOURCE, wake_tag, world_,
+                         &request) != MPI_SUCCESS)
+    end_job("MPI failed when a process was to sleep", true);
+  long pause_ns = 100'000;
+  for (int awake = 0; !awake;) {
+    if (HOCKET_PMPI(Test)(&request, &awake, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+      end_job("MPI failed while a process slept", true);
+    const timespec pause{0, pause_ns};
+    if (!awake) nanosleep(&pause, nullptr);
+    pause_ns = std::min(longest_ns, pause_ns * 2);
+  }
+  if (message[0] == static_cast<std::int64_t>(Wake::leave)) {
+    left_ = true;
+    return State::leave;
+  }
+  static const MPI_Comm alone = mpi::duplicate(mpi::self());
+  return come_in(must(bind_to_union(alone, world_, static_cast<int>(message[1]))));
+}
+
+}  // namespace hocket::runtime

@@ -1,0 +1,25 @@
+#include "runtime/malleable/memory.hpp"
+
+#include <sys/mman.h>
+
+namespace hocket::runtime {
+
+Memory Memory::allocate(std::int64_t bytes) {
+  constexpr std::size_t page = 4096;
+  constexpr std::size_t huge_page = std::size_t{2} << 20;
+  const std::size_t size = (static_cast<std::size_t>(bytes) / page + 1) * page;
+  void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  Memory memory;
+  if (data == MAP_FAILED) return memory;
+  // Without huge pages the first touch of new memory takes as long as the data need to come.
+  if (size >= 2 * huge_page) madvise(data, size, MADV_HUGEPAGE);
+  memory.data_ = static_cast<std::byte*>(data);
+  memory.size_ = size;
+  return memory;
+}
+
+Memory::~Memory() {
+  if (data_) munmap(data_, size_);
+}
+
+}  // namespace hocket::runtime

@@ -1,0 +1,141 @@
+#include "runtime/malleable/methods.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <utility>
+
+namespace hocket::runtime {
+namespace {
+
+template <class T>
+struct Named {
+  std::string_view name;
+  T value;
+};
+
+constexpr std::array spawns{Named<Spawn>{"merge", Spawn::merge}, Named<Spawn>{"baseline", Spawn::baseline}};
+constexpr std::array spawn_strategies{Named<SpawnStrategy>{"plain", SpawnStrategy::plain},
+                                      Named<SpawnStrategy>{"single", SpawnStrategy::single},
+                                      Named<SpawnStrategy>{"parallel", SpawnStrategy::parallel},
+                                      Named<SpawnStrategy>{"async", SpawnStrategy::async},
+                                      Named<SpawnStrategy>{"single-async", SpawnStrategy::single_async},
+                                      Named<SpawnStrategy>{"parallel-async", SpawnStrategy::parallel_async},
+                                      Named<SpawnStrategy>{"join", SpawnStrategy::join}};
+constexpr std::array worlds{Named<Worlds>{"process", Worlds::process}, Named<Worlds>{"node", Worlds::node}};
+constexpr std::array methods{Named<Method>{"collective", Method::collective}, Named<Method>{"p2p", Method::p2p},
+                             Named<Method>{"rma-lock", Method::rma_lock},
+                             Named<Method>{"rma-lockall", Method::rma_lock_all}};
+constexpr std::array strategies{
+    Named<Strategy>{"blocking", Strategy::blocking}, Named<Strategy>{"wait-sources", Strategy::wait_sources},
+    Named<Strategy>{"wait-targets", Strategy::wait_targets}, Named<Strategy>{"thread", Strategy::thread}};
+
+template <class T, std::size_t n>
+std::string_view name_in(const std::array<Named<T>, n>& table, T value) {
+  for (const auto& row : table)
+    if (row.value == value) return row.name;
+  return "";
+}
+
+std::optional<std::int64_t> whole(std::string_view text, std::int64_t lowest) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < lowest) return std::nullopt;
+  return value;
+}
+
+// "ITERATION:PROCESSES,…"; nothing where it is not that.
+std::optional<std::map<std::int64_t, std::int64_t>> parse_schedule(std::string_view text) {
+  std::map<std::int64_t, std::int64_t> schedule;
+  while (!text.empty()) {
+    const std::string_view entry = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), entry.size() + 1));
+    const std::size_t colon = entry.find(':');
+    if (colon == entry.npos) return std::nullopt;
+    const auto iteration = whole(entry.substr(0, colon), 0);
+    const auto processes = whole(entry.substr(colon + 1), 1);
+    if (!iteration || !processes) return std::nullopt;
+    schedule[*iteration] = *processes;
+  }
+  return schedule;
+}
+
+class Reader {
+ public:
+  Reader(const std::function<const char*(const char*)>& get, const std::function<void(std::string_view)>& complain)
+      : get_(get), complain_(complain) {}
+
+  template <class T, std::size_t n>
+  void choose(const char* key, const std::array<Named<T>, n>& table, T& value) {
+    const std::string_view text = read(key);
+    if (text.empty()) return;
+    std::string names;
+    for (const auto& row : table) {
+      if (row.name == text) value = row.value;
+      names += (names.empty() ? "" : ", ") + std::string(row.name);
+    }
+    if (name_in(table, value) != text) wrong(key, text, "is none of " + names, name_in(table, value));
+  }
+
+  std::string_view read(const char* key) {
+    const char* value = get_(key);
+    return value ? value : "";
+  }
+
+  void wrong(const char* key, std::string_view text, const std::string& why, std::string_view used) {
+    complain_(std::string(key) + "='" + std::string(text) + "' " + why + ": using " + std::string(used));
+  }
+
+ private:
+  const std::function<const char*(const char*)>& get_;
+  const std::function<void(std::string_view)>& complain_;
+};
+
+}  // namespace
+
+std::string_view name_of(Spawn spawn) { return name_in(spawns, spawn); }
+std::string_view name_of(SpawnStrategy strategy) { return name_in(spawn_strategies, strategy); }
+std::string_view Names::of(Method method) { return name_in(methods, method); }
+std::string_view Names::of(Strategy strategy) { return name_in(strategies, strategy); }
+
+std::string Methods::text() const {
+  return std::string(name_of(spawn)) + " " + std::string(name_of(spawn_strategy)) + ", " +
+         std::string(Names::of(redistribution)) + " " + std::string(Names::of(redistribution_strategy));
+}
+
+ResizeSettings read_resize_settings(const std::function<const char*(const char*)>& get,
+                                    const std::function<void(std::string_view)>& complain) {
+  ResizeSettings settings;
+  Reader reader(get, complain);
+  reader.choose("HOCKET_SPAWN", spawns, settings.methods.spawn);
+  reader.choose("HOCKET_SPAWN_STRATEGY", spawn_strategies, settings.methods.spawn_strategy);
+  reader.choose("HOCKET_WORLDS", worlds, settings.methods.worlds);
+  reader.choose("HOCKET_REDISTRIBUTION", methods, settings.methods.redistribution);
+  reader.choose("HOCKET_REDISTRIBUTION_STRATEGY", strategies, settings.methods.redistribution_strategy);
+  if (const auto text = reader.read("HOCKET_PROCESSES"); !text.empty()) {
+    if (const auto number = whole(text, 1))
+      settings.processes = *number;
+    else
+      reader.wrong("HOCKET_PROCESSES", text, "is not a number of processes", "as many as there are");
+  }
+  if (const auto text = reader.read("HOCKET_RESIZE"); !text.empty()) {
+    if (auto schedule = parse_schedule(text))
+      settings.schedule = std::move(*schedule);
+    else
+      reader.wrong("HOCKET_RESIZE", text, "is not of the form ITERATION:PROCESSES,…", "none");
+  }
+  if (const auto text = reader.read("HOCKET_RESIZE_MAX_S"); !text.empty()) {
+    char* end = nullptr;
+    const double seconds = std::strtod(text.data(), &end);  // ends with a zero, as getenv gives it
+    if (*end == '\0' && std::isfinite(seconds) && seconds > 0 && seconds < 1e8)
+      settings.limit = from_s(seconds);
+    else
+      reader.wrong("HOCKET_RESIZE_MAX_S", text, "is not a number of seconds above 0", "60");
+  }
+  return settings;
+}
+
+}  // namespace hocket::runtime

@@ -1,0 +1,214 @@
+#include "runtime/malleable/redistribution.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "runtime/malleable/exchange.hpp"
+#include "runtime/mpi/calls.hpp"
+
+namespace hocket::runtime {
+namespace {
+
+std::unique_ptr<Exchange> make_exchange(Method method) {
+  switch (method) {
+    case Method::collective: return collective_exchange();
+    case Method::p2p: return p2p_exchange();
+    case Method::rma_lock: return rma_exchange(false);
+    case Method::rma_lock_all: return rma_exchange(true);
+  }
+  return nullptr;
+}
+
+// Copies what stays in its process, some of it at a time, so that the messages make progress meanwhile.
+class Keeper {
+ public:
+  explicit Keeper(std::span<const Transfer> arrays) : arrays_(arrays) {}
+
+  // At most `piece` bytes. False: nothing was left to do.
+  bool copy_some() {
+    while (array_ < arrays_.size()) {
+      const Transfer& array = arrays_[array_];
+      const redistribute::Plan& plan = array.plan;
+      const std::int64_t bytes = std::min(piece, plan.kept.count() * array.element_bytes - done_);
+      if (bytes > 0) {
+        std::memcpy(array.to + (plan.kept.first - plan.after.first) * array.element_bytes + done_,
+                    array.from + (plan.kept.first - plan.before.first) * array.element_bytes + done_,
+                    static_cast<std::size_t>(bytes));
+        done_ += bytes;
+        return true;
+      }
+      ++array_;
+      done_ = 0;
+    }
+    return false;
+  }
+
+ private:
+  static constexpr std::int64_t piece = std::int64_t{1} << 20;
+
+  std::span<const Transfer> arrays_;
+  std::size_t array_ = 0;
+  std::int64_t done_ = 0;  // bytes of that array
+};
+
+// The steps of every method and strategy. `comm` is used until `finish` has returned.
+class Steps {
+ public:
+  Steps(MPI_Comm comm, std::vector<Transfer> arrays, Method method, bool wait_for_all)
+      : comm_(comm),
+        arrays_(std::move(arrays)),
+        keeper_(arrays_),
+        exchange_(make_exchange(method)),
+        wait_for_all_(wait_for_all) {}
+  Steps(const Steps&) = delete;
+  Steps& operator=(const Steps&) = delete;
+
+  void post() { check(exchange_->post(comm_, arrays_)); }
+
+  // Whether it is over, or has failed.
+  bool test() {
+    if (failed()) return true;
+    return own_ended() && (!wait_for_all_ || all_ended());
+  }
+
+  // Waits, asleep, for this rank's own operations.
+  void wait() {
+    mpi::Patience patience = mpi::Patience::for_data();
+    while (!failed() && !own_ended()) {
+      if (!copied_) continue;
+      patience.pause();
+    }
+  }
+
+  void finish() {
+    wait();
+    mpi::Patience patience = mpi::Patience::for_data();
+    while (!failed() && (wait_for_all_ || exchange_->is_read_by_others()) && !all_ended()) patience.pause();
+    if (!failed()) check(exchange_->close());
+  }
+
+  Status status() const {
+    if (!failed()) return success();
+    return Error{"redistribution failed: " + mpi::error_text(code_)};
+  }
+  bool failed() const { return code_ != MPI_SUCCESS; }
+
+ private:
+  void check(int code) {
+    if (code_ == MPI_SUCCESS) code_ = code;
+  }
+
+  bool own_ended() {
+    if (!sent_) check(exchange_->test(sent_));
+    if (!copied_) copied_ = !keeper_.copy_some();
+    return sent_ && copied_;
+  }
+
+  bool all_ended() {
+    if (barrier_ == Barrier::before) {
+      check(HOCKET_PMPI(Ibarrier)(comm_, &request_));
+      barrier_ = Barrier::begun;
+    }
+    int ended = barrier_ == Barrier::ended;
+    if (!ended && !failed()) check(HOCKET_PMPI(Test)(&request_, &ended, MPI_STATUS_IGNORE));
+    if (ended) barrier_ = Barrier::ended;
+    return ended;
+  }
+
+  MPI_Comm comm_;
+  std::vector<Transfer> arrays_;
+  Keeper keeper_;
+  std::unique_ptr<Exchange> exchange_;
+  bool wait_for_all_;
+  bool sent_ = false;
+  bool copied_ = false;
+  enum class Barrier { before, begun, ended } barrier_ = Barrier::before;
+  MPI_Request request_ = mpi::no_request();
+  int code_ = MPI_SUCCESS;
+};
+
+class InCaller final : public Redistribution {
+ public:
+  InCaller(MPI_Comm comm, std::vector<Transfer> arrays, Method method, Strategy strategy)
+      : comm_(strategy == Strategy::blocking ? mpi::no_comm() : comm),
+        steps_(comm, std::move(arrays), method, strategy == Strategy::wait_targets) {
+    steps_.post();
+    if (strategy == Strategy::blocking) steps_.wait();
+  }
+
+  Status status() const { return steps_.status(); }
+  bool test() override { return steps_.test(); }
+  Status finish() override {
+    steps_.finish();
+    mpi::free(comm_);
+    return steps_.status();
+  }
+
+ private:
+  MPI_Comm comm_;  // ours
+  Steps steps_;
+};
+
+class InThread final : public Redistribution {
+ public:
+  InThread(MPI_Comm comm, std::vector<Transfer> arrays, Method method)
+      : comm_(comm), steps_(comm, std::move(arrays), method, false), thread_([this] {
+          steps_.post();
+          steps_.finish();
+          ended_.store(true, std::memory_order_release);
+        }) {}
+  InThread(const InThread&) = delete;
+  InThread& operator=(const InThread&) = delete;
+  ~InThread() override {
+    if (thread_.joinable()) thread_.join();
+  }
+
+  bool test() override { return ended_.load(std::memory_order_acquire); }
+  Status finish() override {
+    thread_.join();
+    mpi::free(comm_);
+    return steps_.status();
+  }
+
+ private:
+  MPI_Comm comm_;  // ours
+  Steps steps_;
+  std::atomic<bool> ended_ = false;
+  std::thread thread_;  // last: it uses all of the others
+};
+
+}  // namespace
+
+int Exchange::test(bool& ended) {
+  int all = 1;
+  const int code =
+      HOCKET_PMPI(Testall)(static_cast<int>(requests_.size()), requests_.data(), &all, MPI_STATUSES_IGNORE);
+  ended = all;
+  return code;
+}
+
+Result<std::unique_ptr<Redistribution>> Redistribution::start(MPI_Comm all, std::vector<Transfer> arrays, Method method,
+                                                              Strategy strategy) {
+  MPI_Comm comm = all;
+  // The barriers of a redistribution under way must not meet the caller's collectives, nor do two threads use one
+  // communicator.
+  if (strategy != Strategy::blocking) {
+    comm = mpi::duplicate(all);
+    if (comm == mpi::no_comm()) return Error{"redistribution failed: the MPI could not duplicate the communicator"};
+  }
+  if (strategy != Strategy::thread) {
+    auto begun = std::make_unique<InCaller>(comm, std::move(arrays), method, strategy);
+    if (Status status = begun->status(); !status) return status.error();
+    return std::unique_ptr<Redistribution>{std::move(begun)};
+  }
+  try {
+    return std::unique_ptr<Redistribution>{std::make_unique<InThread>(comm, std::move(arrays), method)};
+  } catch (const std::system_error& error) {
+    return Error{std::string{"redistribution failed: no thread for it: "} + error.what()};
+  }
+}
+
+}  // namespace hocket::runtime

@@ -1,0 +1,258 @@
+#include "runtime/malleable/spawn.hpp"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "runtime/mpi/calls.hpp"
+
+namespace hocket::runtime {
+namespace {
+
+constexpr int bind_tag = 71;
+
+std::string link_target(const char* link) {
+  std::array<char, PATH_MAX> path{};
+  const ssize_t length = readlink(link, path.data(), path.size());
+  return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : "";
+}
+
+// As many as `count` at once, which wait for the end of a pipe. Not fork(): it would copy the page tables of all our
+// memory.
+Status can_start_processes(int count) {
+  std::array<int, 2> gate{};
+  if (pipe2(gate.data(), O_CLOEXEC) != 0) return Error{std::string("no pipe: ") + std::strerror(errno)};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, gate[0], STDIN_FILENO);
+  std::array<char*, 2> arguments{const_cast<char*>("cat"), nullptr};
+  std::array<char*, 1> environment{nullptr};
+  std::vector<pid_t> children;
+  int failed = 0;
+  while (static_cast<int>(children.size()) < count && !failed) {
+    pid_t child = 0;
+    failed = posix_spawn(&child, "/bin/cat", &actions, nullptr, arguments.data(), environment.data());
+    if (!failed) children.push_back(child);
+  }
+  posix_spawn_file_actions_destroy(&actions);
+  close(gate[0]);
+  close(gate[1]);
+  for (const pid_t child : children)
+    while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  if (!failed || failed == ENOENT) return success();
+  return Error{"no further process can be started (" + std::to_string(children.size()) + " of " +
+               std::to_string(count) + " could): " + std::strerror(failed)};
+}
+
+// A launcher that cannot start a process takes the whole job down: what can be known before is looked at before.
+Status can_start(const Launch& launch, int count) {
+  if (access(launch.program.c_str(), X_OK) != 0)
+    return Error{launch.program + " cannot be started: " + std::strerror(errno)};
+  return can_start_processes(count);
+}
+
+class Info {
+ public:
+  Info() { HOCKET_PMPI(Info_create)(&info_); }
+  ~Info() { HOCKET_PMPI(Info_free)(&info_); }
+  Info(const Info&) = delete;
+  Info& operator=(const Info&) = delete;
+  void set(const char* key, const std::string& value) { HOCKET_PMPI(Info_set)(info_, key, value.c_str()); }
+  MPI_Info get() const { return info_; }
+
+ private:
+  MPI_Info info_ = mpi::no_info();
+};
+
+// The intercommunicator is not kept: who leaves later would have to agree to its end.
+Result<MPI_Comm> merge(MPI_Comm inter, bool newcomers) {
+  MPI_Comm merged = mpi::no_comm();
+  const int rc = HOCKET_PMPI(Intercomm_merge)(inter, newcomers ? 1 : 0, &merged);
+  if (rc != MPI_SUCCESS) return Error{"MPI_Intercomm_merge: " + error_text(rc)};
+  HOCKET_PMPI(Comm_set_errhandler)(merged, mpi::errors_return());
+  return merged;
+}
+
+Result<MPI_Comm> merge_and_drop(MPI_Comm inter, bool newcomers) {
+  auto merged = merge(inter, newcomers);
+  HOCKET_PMPI(Comm_disconnect)(&inter);
+  return merged;
+}
+
+Result<MPI_Comm> spawn(MPI_Comm over, const Launch& launch, const Batch& batch) {
+  Info info;
+  info.set("wdir", launch.directory);
+  if (!batch.node.empty()) info.set("host", batch.node);
+  std::vector<char*> arguments;
+  for (const std::string& argument : launch.arguments) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  MPI_Comm inter = mpi::no_comm();
+  std::vector<int> codes(static_cast<std::size_t>(batch.count), MPI_SUCCESS);
+  const int rc = HOCKET_PMPI(Comm_spawn)(launch.program.c_str(), arguments.data(), batch.count, info.get(), 0, over,
+                                         &inter, codes.data());
+  if (rc != MPI_SUCCESS) return Error{"MPI_Comm_spawn: " + error_text(rc)};
+  for (const int code : codes)
+    if (code != MPI_SUCCESS) return Error{"MPI_Comm_spawn: " + error_text(code)};
+  return merge_and_drop(inter, false);
+}
+
+MPI_Comm self() {
+  static const MPI_Comm ours = mpi::duplicate(mpi::self());
+  return ours;
+}
+
+}  // namespace
+
+Launch launch_of_this_process() {
+  Launch launch{link_target("/proc/self/exe"), {}, link_target("/proc/self/cwd")};
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string argument;
+  while (std::getline(file, argument, '\0')) launch.arguments.push_back(argument);
+  if (!launch.arguments.empty()) launch.arguments.erase(launch.arguments.begin());
+  return launch;
+}
+
+std::vector<Batch> batches_of(const Methods& methods, int sources, int count, const std::vector<std::string>& nodes) {
+  const bool parallel =
+      methods.spawn_strategy == SpawnStrategy::parallel || methods.spawn_strategy == SpawnStrategy::parallel_async;
+  const int leaders = parallel ? std::min(sources, count) : 1;
+  std::vector<Batch> batches;
+  for (int i = 0; i < count; ++i) {
+    const std::string node = nodes.empty() ? "" : nodes[static_cast<std::size_t>(i)];
+    const int leader = methods.worlds == Worlds::process ? i % leaders : i * leaders / count;
+    const bool same = methods.worlds == Worlds::node && !batches.empty() && batches.back().leader == leader &&
+                      batches.back().node == node;
+    if (same)
+      ++batches.back().count;
+    else
+      batches.push_back({leader, 1, node});
+  }
+  return batches;
+}
+
+Start::Start(MPI_Comm over, Launch launch, const Methods& methods, std::vector<Batch> batches)
+    : launch_(std::move(launch)),
+      batches_(std::move(batches)),
+      together_(methods.spawn_strategy == SpawnStrategy::plain || methods.spawn_strategy == SpawnStrategy::async),
+      rank_(mpi::rank_in(over)),
+      started_(batches_.size(), mpi::no_comm()) {
+  comm_ = mpi::duplicate(together_ ? over : mpi::self());
+  int count = 0;
+  for (const Batch& batch : batches_) count += batch.count;
+  if (rank_ == 0) {
+    if (const Status possible = can_start(launch_, count); !possible) failure_ = possible.error().text;
+  }
+  std::int64_t possible = failure_.empty();
+  if (!mpi::broadcast(over, 0, &possible, sizeof possible) || !possible) {
+    ready_ = true;
+    return;
+  }
+  if (methods.spawns_in_thread())
+    thread_ = std::thread([this] {
+      sigset_t all;
+      sigfillset(&all);
+      pthread_sigmask(SIG_BLOCK, &all, nullptr);
+      run();
+    });
+  else
+    run();
+}
+
+Start::~Start() {
+  wait();
+  mpi::free(comm_);
+}
+
+void Start::wait() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Start::run() {
+  for (std::size_t i = 0; i < batches_.size() && failure_.empty(); ++i) {
+    if (!together_ && batches_[i].leader != rank_) continue;
+    auto started = spawn(comm_, launch_, batches_[i]);
+    if (started)
+      started_[i] = started.value();
+    else
+      failure_ = started.error().text;
+  }
+  ready_ = true;
+}
+
+Result<std::string> open_port() {
+  std::array<char, MPI_MAX_PORT_NAME> port{};
+  const int rc = HOCKET_PMPI(Open_port)(mpi::no_info(), port.data());
+  if (rc != MPI_SUCCESS) return Error{"MPI_Open_port: " + error_text(rc)};
+  return std::string(port.data());
+}
+
+void close_port(const std::string& port) { HOCKET_PMPI(Close_port)(port.c_str()); }
+
+Result<MPI_Comm> accept_process(const std::string& port) {
+  MPI_Comm inter = mpi::no_comm();
+  const int rc = HOCKET_PMPI(Comm_accept)(port.c_str(), mpi::no_info(), 0, self(), &inter);
+  if (rc != MPI_SUCCESS) return Error{"MPI_Comm_accept: " + error_text(rc)};
+  return merge_and_drop(inter, false);
+}
+
+Result<Met> connect_to(const std::string& port) {
+  MPI_Comm inter = mpi::no_comm();
+  const int rc = HOCKET_PMPI(Comm_connect)(port.c_str(), mpi::no_info(), 0, self(), &inter);
+  if (rc != MPI_SUCCESS) return Error{"MPI_Comm_connect: " + error_text(rc)};
+  auto merged = merge_and_drop(inter, true);
+  if (!merged) return merged.error();
+  return Met{merged.value(), 0};
+}
+
+Result<Met> meet_parent() {
+  MPI_Comm parent = mpi::no_comm();
+  HOCKET_PMPI(Comm_get_parent)(&parent);
+  HOCKET_PMPI(Comm_set_errhandler)(parent, mpi::errors_return());
+  auto merged = merge_and_drop(parent, true);
+  if (!merged) return merged.error();
+  return Met{merged.value(), 0};
+}
+
+bool summon(MPI_Comm met, int leader, Summons& summons) {
+  return mpi::broadcast(met, leader, &summons, sizeof summons);
+}
+
+Result<MPI_Comm> bind_newcomers(MPI_Comm all, int leader, MPI_Comm met, int remote) {
+  MPI_Comm inter = mpi::no_comm();
+  const int rc = HOCKET_PMPI(Intercomm_create)(all, leader, met, remote, bind_tag, &inter);
+  if (rc != MPI_SUCCESS) return Error{"MPI_Intercomm_create: " + error_text(rc)};
+  auto merged = merge(inter, false);
+  mpi::free(inter);
+  return merged;
+}
+
+Result<MPI_Comm> bind_to_union(MPI_Comm own, MPI_Comm met, int remote) {
+  MPI_Comm inter = mpi::no_comm();
+  const int rc = HOCKET_PMPI(Intercomm_create)(own, 0, met, remote, bind_tag, &inter);
+  if (rc != MPI_SUCCESS) return Error{"MPI_Intercomm_create: " + error_text(rc)};
+  auto merged = merge(inter, true);
+  mpi::free(inter);
+  return merged;
+}
+
+std::string error_text(int code) {
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  if (HOCKET_PMPI(Error_string)(code, text.data(), &length) != MPI_SUCCESS) return "error " + std::to_string(code);
+  std::string line(text.data(), static_cast<std::size_t>(length));
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line;
+}
+
+}  // namespace hocket::runtime

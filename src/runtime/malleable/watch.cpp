@@ -1,0 +1,93 @@
+#include "runtime/malleable/watch.hpp"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "runtime/mpi/pmpi.hpp"
+
+namespace hocket::runtime {
+namespace {
+
+constexpr Duration between_looks = std::chrono::milliseconds{200};
+
+// Running, not gone and not a zombie.
+bool is_alive(int pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return false;
+  const std::size_t name_end = line.rfind(')');
+  return name_end == line.npos || name_end + 2 >= line.size() || (line[name_end + 2] != 'Z' && line[name_end + 2] != 'X');
+}
+
+}  // namespace
+
+void Watch::need(std::vector<std::pair<int, std::string>> processes) {
+  const std::lock_guard lock(mutex_);
+  needed_ = std::move(processes);
+  if (!needed_.empty()) start();
+}
+
+void Watch::expect(std::string what, Duration limit) {
+  const std::lock_guard lock(mutex_);
+  what_ = std::move(what);
+  limit_ = limit;
+  deadline_ = node_now() + limit;
+  start();
+}
+
+void Watch::done() {
+  const std::lock_guard lock(mutex_);
+  deadline_.reset();
+}
+
+void Watch::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+// The lock is held.
+void Watch::start() {
+  if (thread_.joinable() || stopping_) return;
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+std::optional<std::string> Watch::trouble(Time now) const {
+  if (deadline_ && now > *deadline_)
+    return what_ + " has not ended within " + std::to_string(static_cast<int>(to_s(limit_))) +
+           " s (HOCKET_RESIZE_MAX_S): the job cannot go on";
+  for (const auto& [pid, name] : needed_)
+    if (!is_alive(pid)) return name + " (pid " + std::to_string(pid) + ") has died: the job cannot go on without it";
+  return std::nullopt;
+}
+
+void Watch::run() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (const auto why = trouble(node_now())) end_job(*why, false);
+    changed_.wait_for(lock, between_looks);
+  }
+}
+
+void end_job(const std::string& why, bool in_mpi) {
+  const std::string line = "hocket: " + why + "\n";
+  if (write(STDERR_FILENO, line.data(), line.size()) < 0) {
+    // there is nobody left to tell
+  }
+  if (in_mpi) HOCKET_PMPI(Abort)(mpi::world(), 1);
+  _exit(1);
+}
+
+}  // namespace hocket::runtime

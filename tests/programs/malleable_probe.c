@@ -1,0 +1,179 @@
+// A malleable program whose every element is checked at every iteration, for the tests of malleability.
+//
+//   malleable_probe ITERATIONS LENGTH [ITERATION_MS]
+//
+// Registers a variable block array, a constant block array, a weighted array, a replicated variable one, a sparse
+// matrix with rows shared out by nonzeros, and an array like its rows. Rank 0 prints "iteration I processes N" after
+// each resize, and at the end "ok ITERATIONS processes N sum S". Any wrong number ends it with exit code 3.
+#define _GNU_SOURCE
+#include <hocket/malleable.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static long length, iterations;
+static hocket_malleable* job;
+static double *variable, *constant, *weighted, *like;
+static int64_t *count, *starts;
+static int32_t* columns;
+static double* values;
+
+static int nonzeros_of(int64_t row) { return (int)(row % 7); }
+
+static void wrong(const char* what, int64_t index, double is, double should) {
+  int rank;
+  MPI_Comm_rank(hocket_malleable_comm(job), &rank);
+  fprintf(stderr, "malleable_probe: rank %d pid %d: %s[%lld] is %g, should be %g\n", rank, (int)getpid(), what,
+          (long long)index, is, should);
+  MPI_Abort(MPI_COMM_WORLD, 3);
+}
+
+static void must(int status, const char* what) {
+  if (status >= 0) return;
+  fprintf(stderr, "malleable_probe: %s: %s\n", what, hocket_error_text(status));
+  MPI_Abort(MPI_COMM_WORLD, 4);
+}
+
+static void range(const char* name, int64_t* first, int64_t* n) {
+  must(hocket_malleable_range(job, name, -1, first, n), name);
+}
+
+static void fill(void) {
+  int64_t first, n, nonzeros = 0;
+  range("variable", &first, &n);
+  for (int64_t i = 0; i < n; i++) variable[i] = (double)(first + i);
+  range("constant", &first, &n);
+  for (int64_t i = 0; i < n; i++) constant[i] = 2.0 * (double)(first + i);
+  range("weighted", &first, &n);
+  for (int64_t i = 0; i < n; i++) weighted[i] = 3.0 * (double)(first + i);
+  range("like", &first, &n);
+  for (int64_t i = 0; i < n; i++) like[i] = 4.0 * (double)(first + i);
+  range("matrix", &first, &n);
+  for (int64_t i = 0; i < n; i++) starts[i + 1] = nonzeros += nonzeros_of(first + i);
+  must(hocket_malleable_csr_reserve(job, "matrix", nonzeros), "reserve");
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t k = starts[i]; k < starts[i + 1]; k++) {
+      columns[k] = (int32_t)(first + i + (k - starts[i]));
+      values[k] = (double)(first + i) + 0.5 * (double)(k - starts[i]);
+    }
+}
+
+static void check_matrix(void) {
+  int64_t first, n;
+  range("matrix", &first, &n);
+  if (starts[0] != 0) wrong("starts", 0, (double)starts[0], 0);
+  for (int64_t i = 0; i < n; i++) {
+    int64_t row = first + i;
+    if (starts[i + 1] - starts[i] != nonzeros_of(row))
+      wrong("lengths", row, (double)(starts[i + 1] - starts[i]), nonzeros_of(row));
+    for (int64_t k = 0; k < nonzeros_of(row); k++) {
+      if (columns[starts[i] + k] != row + k) wrong("columns", row, columns[starts[i] + k], (double)(row + k));
+      if (values[starts[i] + k] != (double)row + 0.5 * (double)k)
+        wrong("values", row, values[starts[i] + k], (double)row);
+    }
+  }
+}
+
+static void check(long iteration) {
+  int64_t first, n;
+  range("variable", &first, &n);
+  for (int64_t i = 0; i < n; i++)
+    if (variable[i] != (double)(first + i + iteration))
+      wrong("variable", first + i, variable[i], (double)(first + i + iteration));
+  range("constant", &first, &n);
+  for (int64_t i = 0; i < n; i++)
+    if (constant[i] != 2.0 * (double)(first + i)) wrong("constant", first + i, constant[i], 2.0 * (double)(first + i));
+  range("weighted", &first, &n);
+  for (int64_t i = 0; i < n; i++)
+    if (weighted[i] != 3.0 * (double)(first + i) + (double)iteration)
+      wrong("weighted", first + i, weighted[i], 3.0 * (double)(first + i) + (double)iteration);
+  range("like", &first, &n);
+  for (int64_t i = 0; i < n; i++)
+    if (like[i] != 4.0 * (double)(first + i)) wrong("like", first + i, like[i], 4.0 * (double)(first + i));
+  if (count[0] != iteration) wrong("count", 0, (double)count[0], (double)iteration);
+  check_matrix();
+}
+
+static void step(long iteration) {
+  int64_t first, n;
+  range("variable", &first, &n);
+  for (int64_t i = 0; i < n; i++) variable[i] += 1;
+  range("weighted", &first, &n);
+  for (int64_t i = 0; i < n; i++) weighted[i] += 1;
+  count[0] = iteration + 1;
+}
+
+static void resized(long iteration, const char* word) {
+  int rank, size;
+  MPI_Comm_rank(hocket_malleable_comm(job), &rank);
+  MPI_Comm_size(hocket_malleable_comm(job), &size);
+  if (rank == 0) printf("%s %ld processes %d\n", word, iteration, size);
+}
+
+static double total(void) {
+  int64_t first, n;
+  double own = 0, sum = 0;
+  range("variable", &first, &n);
+  for (int64_t i = 0; i < n; i++) own += variable[i];
+  MPI_Allreduce(&own, &sum, 1, MPI_DOUBLE, MPI_SUM, hocket_malleable_comm(job));
+  return sum;
+}
+
+int main(int argc, char** argv) {
+  int level, rows, state = HOCKET_GO_ON, balanced = getenv("PROBE_BALANCE") != NULL;
+  iterations = argc > 1 ? atol(argv[1]) : 10;
+  length = argc > 2 ? atol(argv[2]) : 1000;
+  const long ms = argc > 3 ? atol(argv[3]) : 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  must(hocket_malleable_create(&job), "create");
+  must(hocket_malleable_array(job, "variable", MPI_DOUBLE, length, HOCKET_BLOCK, HOCKET_VARIABLE, &variable),
+       "variable");
+  must(hocket_malleable_array(job, "constant", MPI_DOUBLE, length, HOCKET_BLOCK, HOCKET_CONSTANT, &constant),
+       "constant");
+  must(hocket_malleable_array(job, "weighted", MPI_DOUBLE, length, HOCKET_WEIGHTED, HOCKET_VARIABLE, &weighted),
+       "weighted");
+  must(hocket_malleable_array(job, "count", MPI_INT64_T, 1, HOCKET_REPLICATED, HOCKET_VARIABLE, &count), "count");
+  must(hocket_malleable_csr(job, "matrix", length, HOCKET_NONZEROS, HOCKET_CONSTANT, &starts, MPI_INT32_T, &columns,
+                            MPI_DOUBLE, &values, &rows),
+       "matrix");
+  must(hocket_malleable_array(job, "like", MPI_DOUBLE, length, rows, HOCKET_CONSTANT, &like), "like");
+  if (!hocket_malleable_joined(job)) fill();
+  const int begun = hocket_malleable_begin(job);
+  must(begun, "begin");
+  long it = hocket_malleable_iteration(job);
+  if (begun != HOCKET_LEAVE) {
+    resized(it, "begin");
+    for (; it < iterations; it++) {
+      check(it);
+      step(it);
+      const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
+      if (ms) nanosleep(&pause, NULL);
+      if (balanced && (it + 1) % 5 == 0) {
+        int rank;
+        MPI_Comm_rank(hocket_malleable_comm(job), &rank);
+        must(hocket_malleable_balance(job, rank == 0 ? 0.2 : 0.1), "balance");
+      }
+      state = hocket_malleable_point(job, it + 1);
+      must(state, "point");
+      if (state == HOCKET_LEAVE) break;
+      if (state == HOCKET_RESIZED) {
+        it = hocket_malleable_iteration(job) - 1;
+        resized(it + 1, "iteration");
+      }
+    }
+    if (state != HOCKET_LEAVE) {
+      check(it);
+      double sum = total();
+      int rank, size;
+      MPI_Comm_rank(hocket_malleable_comm(job), &rank);
+      MPI_Comm_size(hocket_malleable_comm(job), &size);
+      if (rank == 0) printf("ok %ld processes %d sum %.17g\n", it, size, sum);
+    }
+  }
+  hocket_malleable_free(&job);
+  MPI_Finalize();
+  return 0;
+}
