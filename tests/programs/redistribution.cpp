@@ -1,0 +1,235 @@
+// Moves arrays by one method with all strategies, in unions of 1 to all of its ranks, between random distributions, and
+// looks at each byte afterwards.
+//
+//   redistribution METHOD SEED RUNS     METHOD: 0 to 3, as in Method; RUNS: for each strategy and size of the union
+//   redistribution METHOD large         one message of more than 2^31 bytes, from rank 0 to rank 1
+//
+// Rank 0 prints how many arrays were moved; any rank that finds something wrong says what, and ends the job.
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "redistribute/partition.hpp"
+#include "runtime/malleable/redistribution.hpp"
+
+using namespace hocket;
+
+namespace {
+
+using redistribute::Interval;
+using redistribute::Partition;
+using redistribute::Roles;
+using runtime::Method;
+using runtime::Redistribution;
+using runtime::Strategy;
+using runtime::Transfer;
+
+constexpr std::size_t guard = 64;  // bytes before and after what is received that nobody may touch
+constexpr std::byte untouched{0xA5};
+
+int world_rank = 0;
+
+template <class... Values>
+void require(bool holds, const char* what, Values... values) {
+  if (holds) return;
+  std::fprintf(stderr, "rank %d: ", world_rank);
+  std::fprintf(stderr, what, values...);
+  std::fputc('\n', stderr);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+std::byte expected(std::size_t array, std::int64_t byte) {
+  return static_cast<std::byte>((static_cast<std::uint64_t>(byte) * 2654435761U >> 9U) + 31 * array);
+}
+
+struct Moved {
+  std::vector<std::byte> from;
+  std::vector<std::byte> to;
+};
+
+void fill(Moved& memory, Transfer& t, std::size_t array) {
+  memory.from.resize(static_cast<std::size_t>(t.plan.before.count() * t.element_bytes));
+  memory.to.assign(static_cast<std::size_t>(t.plan.after.count() * t.element_bytes) + 2 * guard, untouched);
+  const std::int64_t first = t.plan.before.first * t.element_bytes;
+  for (std::size_t i = 0; i < memory.from.size(); ++i)
+    memory.from[i] = expected(array, first + static_cast<std::int64_t>(i));
+  t.from = memory.from.empty() ? nullptr : memory.from.data();
+  t.to = memory.to.data() + guard;
+}
+
+void check(const Moved& memory, const Transfer& t, std::size_t array, const std::string& run) {
+  const std::int64_t before = t.plan.before.first * t.element_bytes;
+  for (std::size_t i = 0; i < memory.from.size(); ++i)
+    require(memory.from[i] == expected(array, before + static_cast<std::int64_t>(i)),
+            "%s: array %zu: byte %zu of the source has changed", run.c_str(), array, i);
+  const std::int64_t after = t.plan.after.first * t.element_bytes;
+  const std::size_t end = memory.to.size() - guard;
+  for (std::size_t i = 0; i < memory.to.size(); ++i) {
+    const bool inside = i >= guard && i < end;
+    const std::byte wanted = inside ? expected(array, after + static_cast<std::int64_t>(i - guard)) : untouched;
+    require(memory.to[i] == wanted, "%s: array %zu: byte %zd of the target is wrong", run.c_str(), array,
+            static_cast<std::ptrdiff_t>(i) - static_cast<std::ptrdiff_t>(guard));
+  }
+}
+
+Roles random_roles(std::mt19937& random, int ranks) {
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  const auto some = static_cast<std::ptrdiff_t>(1 + random() % all.size());
+  const std::vector<int> first(all.begin(), all.begin() + some);
+  const std::vector<int> rest(all.begin() + some, all.end());
+  std::vector<int> any = all;
+  std::shuffle(any.begin(), any.end(), random);
+  any.resize(1 + random() % any.size());
+  switch (random() % 5) {
+    case 0: return {first, all};                        // growth
+    case 1: return {all, any};                          // shrink to any of them
+    case 2: return {all, all};                          // other shares
+    case 3: return {first, rest.empty() ? all : rest};  // baseline
+    default: return {first, any};
+  }
+}
+
+Partition random_partition(std::mt19937& random, std::int64_t length, std::size_t parts) {
+  if (random() % 2 == 0) return Partition::block(length, static_cast<int>(parts));
+  std::vector<double> weights(parts);
+  for (double& w : weights)
+    w = random() % 4 == 0 ? 1e-9 : static_cast<double>(1 + random() % 9);  // some parts are empty
+  return Partition::weighted(length, weights);
+}
+
+// The same in all ranks, but for the rank's own part.
+std::vector<Transfer> random_transfers(std::mt19937& random, int ranks, int rank) {
+  const Roles roles = random_roles(random, ranks);
+  std::vector<Transfer> transfers(1 + random() % 4);
+  for (Transfer& t : transfers) {
+    const std::int64_t lengths[] = {0, 3, 1000, 60'000};  // none, fewer than ranks, eager messages, large ones
+    const std::int64_t length = lengths[random() % 4];
+    const std::int64_t sizes[] = {1, 8, 12};
+    t.element_bytes = sizes[random() % 3];
+    if (random() % 4 == 0) {
+      t.plan = redistribute::plan_replicated(length, roles, rank);
+      continue;
+    }
+    const Partition before = random_partition(random, length, roles.sources.size());
+    const Partition after = random_partition(random, length, roles.targets.size());
+    t.plan = redistribute::plan(before, after, roles, rank);
+  }
+  return transfers;
+}
+
+// What the application does meanwhile on the same communicator: each rank as fast as it can.
+void compute(MPI_Comm all, Redistribution& moving, std::mt19937& random) {
+  for (auto rounds = random() % 4; rounds > 0; --rounds) {
+    int one = 1;
+    int sum = 0;
+    moving.test();
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, all);
+    int size = 0;
+    MPI_Comm_size(all, &size);
+    require(sum == size, "the caller's own collective gave %d of %d", sum, size);
+  }
+}
+
+std::size_t move(MPI_Comm all, Method method, Strategy strategy, std::mt19937& random, const std::string& run) {
+  int ranks = 0;
+  int rank = 0;
+  MPI_Comm_size(all, &ranks);
+  MPI_Comm_rank(all, &rank);
+  std::vector<Transfer> transfers = random_transfers(random, ranks, rank);
+  std::vector<Moved> memory(transfers.size());
+  for (std::size_t i = 0; i < transfers.size(); ++i) fill(memory[i], transfers[i], i);
+  auto started = Redistribution::start(all, transfers, method, strategy);
+  require(started.ok(), "%s: %s", run.c_str(), started ? "" : started.error().text.c_str());
+  Redistribution& moving = *started.value();
+  if (strategy == Strategy::blocking) {
+    for (std::size_t i = 0; i < transfers.size(); ++i) check(memory[i], transfers[i], i, run + ", started");
+  } else {
+    compute(all, moving, random);
+    if (random() % 2 == 0) {
+      while (!moving.test()) {
+      }
+      for (std::size_t i = 0; i < transfers.size(); ++i) check(memory[i], transfers[i], i, run + ", tested");
+    }
+  }
+  const Status finished = moving.finish();
+  require(finished.ok(), "%s: %s", run.c_str(), finished ? "" : finished.error().text.c_str());
+  for (std::size_t i = 0; i < transfers.size(); ++i) {
+    check(memory[i], transfers[i], i, run);
+    std::fill(memory[i].from.begin(), memory[i].from.end(), std::byte{0});  // nobody reads it any more
+  }
+  return transfers.size();
+}
+
+std::size_t all_runs(Method method, unsigned seed, int runs) {
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  std::size_t moved = 0;
+  for (int ranks = 1; ranks <= size; ++ranks) {
+    MPI_Comm all = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, world_rank < ranks ? 0 : MPI_UNDEFINED, world_rank, &all);
+    for (int run = 0; all != MPI_COMM_NULL && run < runs; ++run) {
+      for (int strategy = 0; strategy < 4; ++strategy) {
+        std::mt19937 random{seed + static_cast<unsigned>(1000 * run + 10 * strategy + ranks)};
+        const std::string name = "union of " + std::to_string(ranks) + ", run " + std::to_string(run) + ", strategy " +
+                                 std::to_string(strategy);
+        moved += move(all, method, static_cast<Strategy>(strategy), random, name);
+      }
+    }
+    if (all != MPI_COMM_NULL) MPI_Comm_free(&all);
+    // The others wait without burning the cores.
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    for (int done = 0; !done; MPI_Test(&request, &done, MPI_STATUS_IGNORE)) {
+      const timespec time{0, 200'000};
+      nanosleep(&time, nullptr);
+    }
+  }
+  return moved;
+}
+
+std::size_t large(Method method) {
+  const std::int64_t length = (std::int64_t{1} << 31) + 4097;
+  Transfer t;
+  t.element_bytes = 1;
+  t.plan = redistribute::plan(Partition::block(length, 1), Partition::block(length, 1), {{0}, {1}}, world_rank);
+  std::vector<std::byte> memory;
+  if (world_rank < 2) memory.resize(static_cast<std::size_t>(length));
+  if (world_rank == 0) {
+    for (std::int64_t i = 0; i < length; i += 1021) memory[static_cast<std::size_t>(i)] = expected(0, i);
+  }
+  t.from = memory.data();
+  t.to = memory.data();
+  auto started = Redistribution::start(MPI_COMM_WORLD, {t}, method, Strategy::blocking);
+  require(started && started.value()->finish(), "the large message failed");
+  if (world_rank == 1) {
+    for (std::int64_t i = 0; i < length; i += 1021)
+      require(memory[static_cast<std::size_t>(i)] == expected(0, i), "byte %ld of the large message is wrong", i);
+  }
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int level = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+  require(argc >= 3 && level == MPI_THREAD_MULTIPLE, "usage: redistribution METHOD SEED RUNS, with threads");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const auto method = static_cast<Method>(std::atoi(argv[1]));
+  const bool is_large = std::strcmp(argv[2], "large") == 0;
+  const std::size_t moved =
+      is_large ? large(method) : all_runs(method, static_cast<unsigned>(std::atoi(argv[2])), std::atoi(argv[3]));
+  if (world_rank == 0) std::printf("%zu arrays\n", moved);
+  MPI_Finalize();
+  return 0;
+}
