@@ -2,6 +2,7 @@
 #include "program.h"
 
 #include <errno.h>
+#include <hocket/hocket.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -14,6 +15,10 @@ int any_failed(MPI_Comm comm, const char* text) {
   MPI_Allreduce(&mine, &lowest, 1, MPI_INT, MPI_MIN, comm);
   if (lowest == rank && lowest < ranks) fprintf(stderr, "%s: %s\n", kProgram, text);
   return lowest < ranks;
+}
+
+void malleable_failure(char* text, int status, const char* what) {
+  if (status < 0) snprintf(text, TEXT, "cannot %s: %s", what, hocket_error_text(status));
 }
 
 uint64_t whole_number(char* bad, const char* name, const char* text, uint64_t low, uint64_t high) {

@@ -13,6 +13,9 @@ extern const char kProgram[];  // defined by each program: its name in messages
 // all of them get 1. Collective.
 int any_failed(MPI_Comm comm, const char* text);
 
+// Puts "cannot DO: why" into `text`, of TEXT bytes, if `status` is an error of hocket_malleable_….
+void malleable_failure(char* text, int status, const char* what);
+
 // The value of option --name, given as `text`; what is wrong with it goes into `bad`, of TEXT bytes.
 uint64_t whole_number(char* bad, const char* name, const char* text, uint64_t low, uint64_t high);
 double real_number(char* bad, const char* name, const char* text, double low, double high);

@@ -1,17 +1,21 @@
 // Solves a dense system A x = b by Jacobi iteration, with a checkpoint of the whole state every so many iterations.
 //
 // Each rank holds a block of rows; an iteration is a product with its rows, an Allgatherv of x and an Allreduce of the
-// residual. The checkpoints are collective MPI-IO. `jacobi --help` lists the options.
+// residual. The checkpoints are collective MPI-IO. The program is malleable: between two iterations the ranks can
+// become more or fewer. `jacobi --help` lists the options.
 #define _GNU_SOURCE
-#include <errno.h>
 #include <getopt.h>
+#include <hocket/malleable.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "exact_sum.h"
+#include "program.h"
 #include "state_file.h"
+
+const char kProgram[] = "jacobi";
 
 static const char kHelp[] =
     "jacobi: solve a dense, strictly diagonally dominant system with Jacobi iteration\n"
@@ -32,6 +36,7 @@ static const char kHelp[] =
     "  --iteration-time S      make an iteration last S seconds at least by sleeping, to stand for more computing (0)\n"
     "  --print-every K         print the residual every K iterations (10)\n"
     "\n"
+    "It is malleable: hocket resize, HOCKET_RESIZE and the like change the number of processes (docs/malleable.md).\n"
     "The last line on stdout is a summary in JSON. Exit code: 0; 1 if something failed; 2 for bad arguments or "
     "files.\n";
 
@@ -42,32 +47,9 @@ struct options {
   int verify, help;
 };
 
-struct sums {
-  double checkpoint_s, padded_s;
-  uint64_t checkpoints, verified;
-};
+// ---- options: parsed alike by every rank, complained about by one -----------------------------------------------
 
-// ---- options: parsed alike by every rank, complained about by rank 0 -----------------------------------------------
-
-static char bad[1024];  // what is wrong with the arguments; "": nothing
-
-static uint64_t whole(const char* name, const char* text, uint64_t low, uint64_t high) {
-  char* end;
-  errno = 0;
-  unsigned long long value = strtoull(text, &end, 10);
-  if (errno || *end || text[0] < '0' || text[0] > '9' || value < low || value > high)
-    snprintf(bad, sizeof bad, "--%s %s: give a whole number from %llu to %llu", name, text, (unsigned long long)low,
-             (unsigned long long)high);
-  return value;
-}
-
-static double real(const char* name, const char* text, double high) {
-  char* end;
-  double value = strtod(text, &end);
-  if (*end || end == text || !(value >= 0 && value <= high))
-    snprintf(bad, sizeof bad, "--%s %s: give a number from 0 to %g", name, text, high);
-  return value;
-}
+static char bad[TEXT];  // what is wrong with the arguments; "": nothing
 
 static const struct option kOptions[] = {{"system", required_argument, 0, 's'},
                                          {"generate", required_argument, 0, 'g'},
@@ -87,17 +69,17 @@ static const struct option kOptions[] = {{"system", required_argument, 0, 's'},
 static void set_option(struct options* o, int key, const char* name) {
   switch (key) {
     case 's': o->system = optarg; break;
-    case 'g': o->generate = whole(name, optarg, 1, STATE_N_MAX); break;
-    case 'S': o->seed = whole(name, optarg, 0, UINT64_MAX); break;
+    case 'g': o->generate = whole_number(bad, name, optarg, 1, STATE_N_MAX); break;
+    case 'S': o->seed = whole_number(bad, name, optarg, 0, UINT64_MAX); break;
     case 'r': o->restart = optarg; break;
-    case 'i': o->iterations = whole(name, optarg, 0, UINT64_MAX - 1); break;
-    case 't': o->tolerance = real(name, optarg, 1); break;
-    case 'k': o->checkpoint_every = whole(name, optarg, 0, UINT64_MAX); break;
+    case 'i': o->iterations = whole_number(bad, name, optarg, 0, INT64_MAX); break;
+    case 't': o->tolerance = real_number(bad, name, optarg, 0, 1); break;
+    case 'k': o->checkpoint_every = whole_number(bad, name, optarg, 0, UINT64_MAX); break;
     case 'd': o->checkpoint_dir = optarg; break;
-    case 'c': o->chunk_bytes = whole(name, optarg, 1, INT64_C(1) << 30); break;
+    case 'c': o->chunk_bytes = whole_number(bad, name, optarg, 1, INT64_C(1) << 30); break;
     case 'v': o->verify = 1; break;
-    case 'T': o->iteration_time = real(name, optarg, 3600); break;
-    case 'p': o->print_every = whole(name, optarg, 1, UINT64_MAX); break;
+    case 'T': o->iteration_time = real_number(bad, name, optarg, 0, 3600); break;
+    case 'p': o->print_every = whole_number(bad, name, optarg, 1, UINT64_MAX); break;
     case 'h': o->help = 1; break;
     default: break;
   }
@@ -128,172 +110,267 @@ static void parse(struct options* o, int argc, char** argv) {
   check_together(o);
 }
 
+// ---- what changes with the processes -------------------------------------------------------------------------------
+
+// What all ranks know alike, and add up over the run.
+struct sums {
+  double started_s, b_norm, checkpoint_s, padded_s;
+  uint64_t checkpoints, verified;
+};
+
+struct run {
+  const struct options* options;
+  hocket_malleable* job;
+  MPI_Datatype equation_type;
+  struct state state;
+  struct sums* sums;
+  double* whole;         // x of all rows
+  int *counts, *starts;  // rows of each rank
+  int left;              // this process is no longer needed
+};
+
+// Every process registers them alike. The equations do not change, so they can move while the others compute.
+static int register_arrays(struct run* run, uint64_t n) {
+  struct state* s = &run->state;
+  hocket_malleable* job = run->job;
+  const int64_t rows = (int64_t)n;
+  MPI_Type_contiguous((int)n + 1, MPI_DOUBLE, &run->equation_type);
+  MPI_Type_commit(&run->equation_type);
+  int status =
+      hocket_malleable_array(job, "equations", run->equation_type, rows, HOCKET_BLOCK, HOCKET_CONSTANT, &s->equations);
+  if (!status) status = hocket_malleable_array(job, "x", MPI_DOUBLE, rows, HOCKET_BLOCK, HOCKET_VARIABLE, &s->x);
+  if (!status)
+    status = hocket_malleable_array(job, "header", MPI_BYTE, sizeof *s->header, HOCKET_REPLICATED, HOCKET_VARIABLE,
+                                    &s->header);
+  if (!status)
+    status = hocket_malleable_array(job, "sums", MPI_BYTE, sizeof *run->sums, HOCKET_REPLICATED, HOCKET_VARIABLE,
+                                    &run->sums);
+  return status;
+}
+
+static void forget_ranks(struct run* run) {
+  free(run->whole);
+  free(run->counts);
+  free(run->starts);
+  run->whole = NULL;
+  run->counts = run->starts = NULL;
+}
+
+// Learns the communicator of now and who has which rows in it.
+static int learn_ranks(struct run* run, uint64_t n) {
+  struct state* s = &run->state;
+  int ranks;
+  forget_ranks(run);
+  s->comm = hocket_malleable_comm(run->job);
+  MPI_Comm_rank(s->comm, &s->rank);
+  MPI_Comm_size(s->comm, &ranks);
+  run->whole = calloc(n, sizeof *run->whole);
+  run->counts = calloc((size_t)ranks, sizeof *run->counts);
+  run->starts = calloc((size_t)ranks, sizeof *run->starts);
+  if (any_failed(s->comm, run->whole && run->counts && run->starts ? "" : "no memory for x: use a smaller system"))
+    return PROGRAM_FAILED;
+  s->most_rows = 0;
+  for (int rank = 0; rank < ranks; rank++) {
+    int64_t first, count;
+    hocket_malleable_range(run->job, "x", rank, &first, &count);
+    run->starts[rank] = (int)first;
+    run->counts[rank] = (int)count;
+    if ((uint64_t)count > s->most_rows) s->most_rows = (uint64_t)count;
+  }
+  s->first_row = (uint64_t)run->starts[s->rank];
+  s->rows = (uint64_t)run->counts[s->rank];
+  return PROGRAM_OK;
+}
+
+// The x of all ranks, from their rows.
+static void gather(struct run* run) {
+  const struct state* s = &run->state;
+  MPI_Allgatherv(s->x, (int)s->rows, MPI_DOUBLE, run->whole, run->counts, run->starts, MPI_DOUBLE, s->comm);
+}
+
 // ---- one iteration -------------------------------------------------------------------------------------------------
 
-// x_block = x + D^-1 (b - A x) for this rank's rows; returns its part of the squared norm of b - A x.
-static double sweep(const struct state* s, const double* x, double* x_block) {
-  double square = 0;
+// Row `row` of b - A x.
+static double defect(const struct run* run, uint64_t row) {
+  const double *b = equation(&run->state, row), *a = b + 1;
+  double r = *b;
+  for (uint64_t j = 0; j < run->state.header->n; j++) r -= a[j] * run->whole[j];
+  return r;
+}
+
+// The root of the sum over all ranks: bit for bit the same for any number of them.
+static double norm(const struct run* run, const struct exact_sum* squares) {
+  return sqrt(exact_total(squares, run->state.comm));
+}
+
+// x = x + D^-1 (b - A x) for this rank's rows; then all get it.
+static void iterate(struct run* run) {
+  struct state* s = &run->state;
+  struct exact_sum squares = {0};
   for (uint64_t row = 0; row < s->rows; row++) {
-    const double* a = record(s, row) + 2;
-    uint64_t i = s->first_row + row;
-    double r = a[-1];
-    for (uint64_t j = 0; j < s->header.n; j++) r -= a[j] * x[j];
-    x_block[row] = x[i] + r / a[i];
-    square += r * r;
+    const uint64_t i = s->first_row + row;
+    const double r = defect(run, row);
+    s->x[row] = run->whole[i] + r / equation(s, row)[1 + i];
+    exact_add(&squares, r * r);
   }
-  return square;
-}
-
-static double norm(double square) {
-  double sum;
-  MPI_Allreduce(&square, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-  return sqrt(sum);
-}
-
-// The x of all ranks, from their blocks.
-static void gather(const struct state* s, const double* x_block, double* x, const int* counts, const int* starts) {
-  MPI_Allgatherv(x_block, (int)s->rows, MPI_DOUBLE, x, counts, starts, MPI_DOUBLE, MPI_COMM_WORLD);
-}
-
-// Sleeps until `seconds` after `start`; returns how long.
-static double pad(double start, double seconds) {
-  double left = start + seconds - MPI_Wtime();
-  if (left <= 0) return 0;
-  struct timespec rest = {(time_t)left, (long)((left - (double)(time_t)left) * 1e9)};
-  while (nanosleep(&rest, &rest) < 0 && errno == EINTR) continue;
-  return left;
+  s->header->residual = norm(run, &squares);
+  s->header->iteration++;
+  gather(run);
 }
 
 // ---- checkpoints ---------------------------------------------------------------------------------------------------
 
-static int checkpoint(const struct state* s, const struct options* o, struct sums* sums) {
+static int checkpoint(struct run* run) {
+  const struct state* s = &run->state;
+  const struct options* o = run->options;
   char path[1024];
   snprintf(path, sizeof path, "%s/checkpoint-%06llu.jacobi", o->checkpoint_dir,
-           (unsigned long long)s->header.iteration);
+           (unsigned long long)s->header->iteration);
   double start = MPI_Wtime();
   int failure = state_write(s, path, (int64_t)o->chunk_bytes);
   double seconds = MPI_Wtime() - start;
   if (!failure && o->verify) failure = state_verify(s, path);
   if (failure) return failure;
-  sums->checkpoint_s += seconds;
-  sums->checkpoints++;
-  sums->verified += (uint64_t)o->verify;
+  run->sums->checkpoint_s += seconds;
+  run->sums->checkpoints++;
+  run->sums->verified += (uint64_t)o->verify;
   if (s->rank == 0)
-    printf("checkpoint %llu file %s bytes %llu seconds %.6f%s\n", (unsigned long long)s->header.iteration, path,
-           (unsigned long long)state_file_bytes(s->header.n), seconds, o->verify ? " verified" : "");
-  return JACOBI_OK;
+    printf("checkpoint %llu file %s bytes %llu seconds %.6f%s\n", (unsigned long long)s->header->iteration, path,
+           (unsigned long long)state_file_bytes(s->header->n), seconds, o->verify ? " verified" : "");
+  return PROGRAM_OK;
 }
 
 // ---- the run -------------------------------------------------------------------------------------------------------
 
-struct work {
-  double *x, *x_block;  // all of x, and the block of this rank
-  int *counts, *starts;
-  double b_norm;
-};
-
-static int prepare(struct work* w, const struct state* s) {
-  w->x = calloc(s->header.n, sizeof *w->x);
-  w->x_block = calloc(s->rows + 1, sizeof *w->x_block);
-  w->counts = calloc((size_t)s->ranks, sizeof *w->counts);
-  w->starts = calloc((size_t)s->ranks, sizeof *w->starts);
-  if (any_failed(w->x && w->x_block && w->counts && w->starts ? "" : "no memory for x: use a smaller system"))
-    return JACOBI_FAILED;
-  for (int rank = 0; rank < s->ranks; rank++) {
-    uint64_t first_row, rows;
-    block_of(s->header.n, s->ranks, rank, &first_row, &rows);
-    w->counts[rank] = (int)rows;
-    w->starts[rank] = (int)first_row;
+// The system, made or read by the first processes.
+static int fill(struct run* run, const struct state_header* header) {
+  struct state* s = &run->state;
+  const struct options* o = run->options;
+  int failure = learn_ranks(run, header->n);
+  if (failure) return failure;
+  *s->header = *header;
+  if (o->generate) {
+    state_generate(s, o->seed);
+    failure = state_write(s, o->system, (int64_t)o->chunk_bytes);
+  } else {
+    failure = state_read(s, o->restart ? o->restart : o->system, (int64_t)o->chunk_bytes);
   }
-  double square = 0;
-  for (uint64_t row = 0; row < s->rows; row++) {
-    w->x_block[row] = record(s, row)[0];
-    square += record(s, row)[1] * record(s, row)[1];
-  }
-  w->b_norm = norm(square);
-  gather(s, w->x_block, w->x, w->counts, w->starts);
-  return JACOBI_OK;
-}
-
-static void iterate(struct state* s, struct work* w) {
-  s->header.residual = norm(sweep(s, w->x, w->x_block));
-  s->header.iteration++;
-  for (uint64_t row = 0; row < s->rows; row++) record(s, row)[0] = w->x_block[row];
-  gather(s, w->x_block, w->x, w->counts, w->starts);
-}
-
-static int solve(struct state* s, struct work* w, const struct options* o, struct sums* sums) {
-  int failure = JACOBI_OK, converged = 0;
-  while (!failure && !converged && s->header.iteration < o->iterations) {
-    double start = MPI_Wtime();
-    iterate(s, w);
-    sums->padded_s += pad(start, o->iteration_time);
-    uint64_t done = s->header.iteration;
-    converged = s->header.residual <= o->tolerance * w->b_norm;
-    if (s->rank == 0 && (done % o->print_every == 0 || done == o->iterations || converged))
-      printf("iteration %llu residual %.9e\n", (unsigned long long)done, s->header.residual);
-    if (o->checkpoint_every && done % o->checkpoint_every == 0) failure = checkpoint(s, o, sums);
-  }
+  struct exact_sum squares = {0};
+  for (uint64_t row = 0; !failure && row < s->rows; row++)
+    exact_add(&squares, equation(s, row)[0] * equation(s, row)[0]);
+  if (!failure) run->sums->b_norm = norm(run, &squares);
   return failure;
 }
 
-static void summarise(const struct state* s, const struct work* w, const struct options* o, const struct sums* sums,
-                      double seconds) {
-  double residual = norm(sweep(s, w->x, w->x_block));  // of the x that it ends with
+static int read_header(struct state_header* header, const struct options* o) {
+  char text[TEXT] = "";
+  *header = state_new(o->generate);
+  if (o->generate) return PROGRAM_OK;
+  const int failure = state_read_header(header, o->restart ? o->restart : o->system, MPI_COMM_WORLD);
+  if (!failure && o->system && header->iteration > 0)
+    snprintf(text, sizeof text, "%.900s is a checkpoint of iteration %llu, not a system: use --restart", o->system,
+             (unsigned long long)header->iteration);
+  return !failure && any_failed(MPI_COMM_WORLD, text) ? PROGRAM_BAD_INPUT : failure;
+}
+
+// After begin and after a control point: there may be other processes, and rows elsewhere.
+static int settle(struct run* run, int status, uint64_t n) {
+  char text[TEXT] = "";
+  run->left = status == HOCKET_LEAVE;
+  if (run->left) return PROGRAM_OK;
+  malleable_failure(text, status, "change the number of processes");
+  if (any_failed(hocket_malleable_comm(run->job), text)) return PROGRAM_FAILED;
+  const int failure = learn_ranks(run, n);
+  if (!failure) gather(run);
+  return failure;
+}
+
+// The first processes read or make the system; those that join get it from them.
+static int start(struct run* run) {
+  struct state_header header;
+  char text[TEXT] = "";
+  const double started_s = wall_clock_s();
+  int failure = read_header(&header, run->options);
+  if (failure) return failure;
+  malleable_failure(text, register_arrays(run, header.n), "register the arrays");
+  if (any_failed(MPI_COMM_WORLD, text)) return PROGRAM_FAILED;
+  if (!hocket_malleable_joined(run->job)) {
+    failure = fill(run, &header);
+    if (failure) return failure;
+    run->sums->started_s = started_s;
+  }
+  return settle(run, hocket_malleable_begin(run->job), header.n);
+}
+
+static int finished(const struct run* run) {
+  const struct state_header* h = run->state.header;
+  const int converged = h->iteration > 0 && h->residual <= run->options->tolerance * run->sums->b_norm;
+  return converged || h->iteration >= run->options->iterations;
+}
+
+static int step(struct run* run) {
+  const struct options* o = run->options;
+  const struct state_header* h = run->state.header;
+  const double begin = MPI_Wtime();
+  iterate(run);
+  run->sums->padded_s += sleep_until(begin, o->iteration_time);
+  if (run->state.rank == 0 && (h->iteration % o->print_every == 0 || finished(run)))
+    printf("iteration %llu residual %.9e\n", (unsigned long long)h->iteration, h->residual);
+  const int failure = o->checkpoint_every && h->iteration % o->checkpoint_every == 0 ? checkpoint(run) : PROGRAM_OK;
+  if (failure || finished(run)) return failure;
+  const uint64_t n = h->n;
+  const int now = hocket_malleable_point(run->job, (int64_t)h->iteration);
+  return now == HOCKET_GO_ON ? PROGRAM_OK : settle(run, now, n);
+}
+
+static void summarise(const struct run* run) {
+  const struct state* s = &run->state;
+  const struct sums* sums = run->sums;
+  struct exact_sum squares = {0};
   double padded_s;
-  MPI_Reduce(&sums->padded_s, &padded_s, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+  int ranks;
+  for (uint64_t row = 0; row < s->rows; row++) {
+    const double r = defect(run, row);
+    exact_add(&squares, r * r);
+  }
+  const double residual = norm(run, &squares);  // of the x that it ends with
+  MPI_Comm_size(s->comm, &ranks);
+  MPI_Reduce(&sums->padded_s, &padded_s, 1, MPI_DOUBLE, MPI_MAX, 0, s->comm);
   if (s->rank != 0) return;
   printf("{\"jacobi\": 1, \"n\": %llu, \"ranks\": %d, \"iterations\": %llu, \"residual\": %.17g, \"b_norm\": %.17g, ",
-         (unsigned long long)s->header.n, s->ranks, (unsigned long long)s->header.iteration, residual, w->b_norm);
+         (unsigned long long)s->header->n, ranks, (unsigned long long)s->header->iteration, residual, sums->b_norm);
   printf("\"seconds\": %.6f, \"checkpoints\": %llu, \"checkpoint_seconds\": %.6f, \"checkpoint_bytes\": %llu, ",
-         seconds, (unsigned long long)sums->checkpoints, sums->checkpoint_s,
-         (unsigned long long)(sums->checkpoints * state_file_bytes(s->header.n)));
+         wall_clock_s() - sums->started_s, (unsigned long long)sums->checkpoints, sums->checkpoint_s,
+         (unsigned long long)(sums->checkpoints * state_file_bytes(s->header->n)));
   printf("\"verified\": %llu, \"iteration_time_s\": %g, \"padded_seconds\": %.6f}\n",
-         (unsigned long long)sums->verified, o->iteration_time, padded_s);
+         (unsigned long long)sums->verified, run->options->iteration_time, padded_s);
 }
 
-static int start_state(struct state* s, const struct options* o) {
-  int failure;
-  if (o->generate) {
-    failure = state_generate(s, o->generate, o->seed);
-    return failure ? failure : state_write(s, o->system, (int64_t)o->chunk_bytes);
-  }
-  failure = state_read(s, o->restart ? o->restart : o->system, (int64_t)o->chunk_bytes);
-  char text[1024] = "";
-  if (!failure && o->system && s->header.iteration > 0 && s->rank == 0)
-    snprintf(text, sizeof text, "%.900s is a checkpoint of iteration %llu, not a system: use --restart", o->system,
-             (unsigned long long)s->header.iteration);
-  return !failure && any_failed(text) ? JACOBI_BAD_INPUT : failure;
-}
-
-static int run(const struct options* o) {
-  struct state s = {0};
-  struct work w = {0};
-  struct sums sums = {0};
-  double start = MPI_Wtime();
-  int failure = start_state(&s, o);
-  if (!failure) failure = prepare(&w, &s);
-  if (!failure) failure = solve(&s, &w, o, &sums);
-  if (!failure) summarise(&s, &w, o, &sums, MPI_Wtime() - start);
-  free(w.x);
-  free(w.x_block);
-  free(w.counts);
-  free(w.starts);
-  state_free(&s);
+static int run_job(const struct options* o) {
+  struct run run = {.options = o, .equation_type = MPI_DATATYPE_NULL};
+  char text[TEXT] = "";
+  malleable_failure(text, hocket_malleable_create(&run.job), "start as a malleable program");
+  if (any_failed(MPI_COMM_WORLD, text)) return PROGRAM_FAILED;
+  int failure = start(&run);
+  while (!failure && !run.left && !finished(&run)) failure = step(&run);
+  if (!failure && !run.left) summarise(&run);
+  forget_ranks(&run);
+  hocket_malleable_free(&run.job);
+  if (run.equation_type != MPI_DATATYPE_NULL) MPI_Type_free(&run.equation_type);
   return failure;
 }
 
 int main(int argc, char** argv) {
   struct options options;
-  int rank, code = JACOBI_OK;
-  MPI_Init(&argc, &argv);
+  int rank, provided, code = PROGRAM_OK;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);  // some ways to resize use threads
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   setvbuf(stdout, NULL, _IOLBF, 0);
   parse(&options, argc, argv);
-  if (any_failed(rank == 0 ? bad : ""))
-    code = JACOBI_BAD_INPUT;
+  if (any_failed(MPI_COMM_WORLD, bad))
+    code = PROGRAM_BAD_INPUT;
   else if (!options.help)
-    code = run(&options);
+    code = run_job(&options);
   else if (rank == 0)
     fputs(kHelp, stdout);
   MPI_Finalize();

@@ -9,32 +9,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "program.h"
+
 _Static_assert(sizeof(struct state_header) == 64, "the header is 64 bytes in every file");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the files are little-endian");
 
-enum { TEXT = 4600 };  // of a failure: two paths and some words
 static const int kOff = sizeof(struct state_header);
 
 static uint64_t record_bytes(uint64_t n) { return (n + 2) * sizeof(double); }
 uint64_t state_file_bytes(uint64_t n) { return sizeof(struct state_header) + n * record_bytes(n); }
 static uint64_t offset_of(const struct state* s, uint64_t row) {
-  return (uint64_t)kOff + (s->first_row + row) * record_bytes(s->header.n);
-}
-
-void block_of(uint64_t n, int ranks, int rank, uint64_t* first_row, uint64_t* rows) {
-  uint64_t each = n / (uint64_t)ranks, more = n % (uint64_t)ranks, r = (uint64_t)rank;
-  *rows = each + (r < more);
-  *first_row = r * each + (r < more ? r : more);
-}
-
-int any_failed(const char* text) {
-  int rank, ranks, lowest;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  int mine = text[0] ? rank : ranks;
-  MPI_Allreduce(&mine, &lowest, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  if (lowest == rank && lowest < ranks) fprintf(stderr, "jacobi: %s\n", text);
-  return lowest < ranks;
+  return (uint64_t)kOff + (s->first_row + row) * record_bytes(s->header->n);
 }
 
 // Puts "cannot DO PATH: why" into text if `code` is an error.
@@ -46,18 +31,6 @@ static void mpi_failure(char* text, int code, const char* what, const char* path
   for (char* c = why; *c; c++)
     if (*c == '\n') *c = ' ';
   snprintf(text, TEXT, "cannot %s %s: %s", what, path, why);
-}
-
-static int allocate(struct state* s, uint64_t n) {
-  char text[TEXT] = "";
-  MPI_Comm_rank(MPI_COMM_WORLD, &s->rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &s->ranks);
-  block_of(n, s->ranks, s->rank, &s->first_row, &s->rows);
-  s->records = calloc(s->rows ? s->rows : 1, record_bytes(n));
-  if (!s->records)
-    snprintf(text, sizeof text, "no memory for %llu rows of n = %llu on rank %d: use more ranks or a smaller system",
-             (unsigned long long)s->rows, (unsigned long long)n, s->rank);
-  return any_failed(text) ? JACOBI_FAILED : JACOBI_OK;
 }
 
 // ---- a system to solve ---------------------------------------------------------------------------------------------
@@ -72,8 +45,8 @@ static double uniform(uint64_t seed, uint64_t place) {
 
 // Off the diagonal -uniform, so that the errors do not cancel: the diagonal's margin of 1/16 over its row makes each
 // iteration reduce the residual by about that, however large the system.
-static void generate_row(double* rec, uint64_t n, uint64_t i, uint64_t seed) {
-  double *a = rec + 2, sum = 0, b = 0;
+static void generate_equation(double* equation_i, uint64_t n, uint64_t i, uint64_t seed) {
+  double *a = equation_i + 1, sum = 0, b = 0;
   for (uint64_t j = 0; j < n; j++) {
     if (j == i) continue;
     a[j] = -uniform(seed, i * n + j);
@@ -81,19 +54,20 @@ static void generate_row(double* rec, uint64_t n, uint64_t i, uint64_t seed) {
   }
   a[i] = 1 + sum * (1 + 1.0 / 16);
   for (uint64_t j = 0; j < n; j++) b += a[j] * (double)(j + 1) / (double)n;
-  rec[0] = 0;
-  rec[1] = b;
+  equation_i[0] = b;
 }
 
-int state_generate(struct state* s, uint64_t n, uint64_t seed) {
-  memset(s, 0, sizeof *s);
-  memcpy(s->header.magic, STATE_MAGIC, sizeof s->header.magic);
-  s->header.version = STATE_VERSION;
-  s->header.n = n;
-  int failure = allocate(s, n);
-  if (failure) return failure;
-  for (uint64_t row = 0; row < s->rows; row++) generate_row(record(s, row), n, s->first_row + row, seed);
-  return JACOBI_OK;
+struct state_header state_new(uint64_t n) {
+  struct state_header header = {.version = STATE_VERSION, .n = n};
+  memcpy(header.magic, STATE_MAGIC, sizeof header.magic);
+  return header;
+}
+
+void state_generate(struct state* s, uint64_t seed) {
+  for (uint64_t row = 0; row < s->rows; row++) {
+    s->x[row] = 0;
+    generate_equation(equation(s, row), s->header->n, s->first_row + row, seed);
+  }
 }
 
 // ---- reading -------------------------------------------------------------------------------------------------------
@@ -112,10 +86,10 @@ static void check_header(char* text, const struct state_header* h, int64_t size,
 }
 
 // Rank 0 reads and checks the header, all learn it.
-static int read_header(struct state_header* h, const char* path) {
+int state_read_header(struct state_header* h, const char* path, MPI_Comm comm) {
   char text[TEXT] = "";
   int rank;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_rank(comm, &rank);
   memset(h, 0, sizeof *h);
   if (rank == 0) {
     struct stat status;
@@ -126,16 +100,16 @@ static int read_header(struct state_header* h, const char* path) {
       check_header(text, h, status.st_size, path);
     if (fd >= 0) close(fd);
   }
-  MPI_Bcast(h, sizeof *h, MPI_BYTE, 0, MPI_COMM_WORLD);
-  return any_failed(text) ? JACOBI_BAD_INPUT : JACOBI_OK;
+  MPI_Bcast(h, sizeof *h, MPI_BYTE, 0, comm);
+  return any_failed(comm, text) ? PROGRAM_BAD_INPUT : PROGRAM_OK;
 }
 
 // Jacobi converges on a strictly diagonally dominant matrix; a damaged one shows here, too.
 static int check_rows(const struct state* s, const char* path) {
   char text[TEXT] = "";
-  uint64_t n = s->header.n;
+  uint64_t n = s->header->n;
   for (uint64_t row = 0; row < s->rows && !text[0]; row++) {
-    const double* a = record(s, row) + 2;
+    const double* a = equation(s, row) + 1;
     uint64_t i = s->first_row + row;
     double others = 0, diagonal = a[i] < 0 ? -a[i] : a[i];
     for (uint64_t j = 0; j < n; j++)
@@ -145,12 +119,36 @@ static int check_rows(const struct state* s, const char* path) {
                "%s: row %llu is not strictly diagonally dominant (|diagonal| %g, the others' sum %g)", path,
                (unsigned long long)i, diagonal, others);
   }
-  return any_failed(text) ? JACOBI_BAD_INPUT : JACOBI_OK;
+  return any_failed(s->comm, text) ? PROGRAM_BAD_INPUT : PROGRAM_OK;
 }
 
 // ---- moving records ------------------------------------------------------------------------------------------------
 
 enum direction { READ, WRITE };
+
+// `rows` records of this rank from row `from` on, as they lie in memory: x_i and equation i in turn, with places
+// counted from s->x. Returns 0 if there is no memory.
+static int record_type(const struct state* s, uint64_t from, uint64_t rows, MPI_Datatype* type) {
+  int* lengths = malloc((2 * rows + 1) * sizeof *lengths);
+  MPI_Aint *places = malloc((2 * rows + 1) * sizeof *places), base;
+  const int good = lengths && places;
+  MPI_Get_address(s->x, &base);
+  for (uint64_t i = 0; good && i < rows; i++) {
+    lengths[2 * i] = 1;
+    lengths[2 * i + 1] = (int)s->header->n + 1;
+    MPI_Get_address(s->x + from + i, &places[2 * i]);
+    MPI_Get_address(equation(s, from + i), &places[2 * i + 1]);
+    places[2 * i] = MPI_Aint_diff(places[2 * i], base);
+    places[2 * i + 1] = MPI_Aint_diff(places[2 * i + 1], base);
+  }
+  if (good) {
+    MPI_Type_create_hindexed((int)(2 * rows), lengths, places, MPI_DOUBLE, type);
+    MPI_Type_commit(type);
+  }
+  free(lengths);
+  free(places);
+  return good;
+}
 
 // One collective call: `rows` records of this rank from row `from` on.
 static int move_rows(MPI_File file, const struct state* s, uint64_t from, uint64_t rows, enum direction way,
@@ -158,50 +156,46 @@ static int move_rows(MPI_File file, const struct state* s, uint64_t from, uint64
   char text[TEXT] = "";
   MPI_Datatype type;
   MPI_Status status;
-  MPI_Type_contiguous((int)(s->header.n + 2), MPI_DOUBLE, &type);  // so that the count is in rows and fits an int
-  MPI_Type_commit(&type);
+  if (any_failed(s->comm, record_type(s, from, rows, &type) ? "" : "no memory for a datatype of the rows"))
+    return PROGRAM_FAILED;
+  const int doubles = (int)(rows * (s->header->n + 2));
   MPI_Offset at = (MPI_Offset)offset_of(s, from);
-  void* buffer = rows ? record(s, from) : s->records;
-  int code = way == READ ? MPI_File_read_at_all(file, at, buffer, (int)rows, type, &status)
-                         : MPI_File_write_at_all(file, at, buffer, (int)rows, type, &status);
+  int code = way == READ ? MPI_File_read_at_all(file, at, s->x, rows != 0, type, &status)
+                         : MPI_File_write_at_all(file, at, s->x, rows != 0, type, &status);
   int moved = 0;
-  if (code == MPI_SUCCESS) MPI_Get_count(&status, type, &moved);
+  if (code == MPI_SUCCESS && rows) MPI_Get_elements(&status, type, &moved);
   mpi_failure(text, code, way == READ ? "read" : "write", path);
-  if (code == MPI_SUCCESS && moved != (int)rows)
-    snprintf(text, sizeof text, "cannot %s %s: rank %d moved %d of %llu records at offset %lld: is the storage full?",
-             way == READ ? "read" : "write", path, s->rank, moved, (unsigned long long)rows, (long long)at);
+  if (code == MPI_SUCCESS && moved != doubles)
+    snprintf(text, sizeof text, "cannot %s %s: rank %d moved %d of %d numbers at offset %lld: is the storage full?",
+             way == READ ? "read" : "write", path, s->rank, moved, doubles, (long long)at);
   MPI_Type_free(&type);
-  return any_failed(text) ? JACOBI_FAILED : JACOBI_OK;
+  return any_failed(s->comm, text) ? PROGRAM_FAILED : PROGRAM_OK;
 }
 
-// As many collective calls as rank 0, which has the most rows, needs.
+// As many collective calls as the rank with the most rows needs.
 static int move_all(MPI_File file, const struct state* s, int64_t chunk_bytes, enum direction way, const char* path) {
-  uint64_t each = (uint64_t)chunk_bytes / record_bytes(s->header.n), first, most;
+  uint64_t each = (uint64_t)chunk_bytes / record_bytes(s->header->n);
   if (each < 1) each = 1;
-  block_of(s->header.n, s->ranks, 0, &first, &most);
-  int failure = JACOBI_OK;
-  for (uint64_t from = 0; from < most && !failure; from += each) {
+  int failure = PROGRAM_OK;
+  for (uint64_t from = 0; from < s->most_rows && !failure; from += each) {
     uint64_t left = from < s->rows ? s->rows - from : 0;
     failure = move_rows(file, s, from, left < each ? left : each, way, path);
   }
   return failure;
 }
 
-static int open_file(MPI_File* file, const char* path, int mode, int failure) {
+static int open_file(MPI_File* file, const struct state* s, const char* path, int mode, int failure) {
   char text[TEXT] = "";
-  int code = MPI_File_open(MPI_COMM_WORLD, path, mode, MPI_INFO_NULL, file);
+  int code = MPI_File_open(s->comm, path, mode, MPI_INFO_NULL, file);
   mpi_failure(text, code, "open", path);
-  if (!any_failed(text)) return JACOBI_OK;
+  if (!any_failed(s->comm, text)) return PROGRAM_OK;
   if (code == MPI_SUCCESS) MPI_File_close(file);
   return failure;
 }
 
 int state_read(struct state* s, const char* path, int64_t chunk_bytes) {
   MPI_File file;
-  memset(s, 0, sizeof *s);
-  int failure = read_header(&s->header, path);
-  if (!failure) failure = allocate(s, s->header.n);
-  if (!failure) failure = open_file(&file, path, MPI_MODE_RDONLY, JACOBI_BAD_INPUT);
+  int failure = open_file(&file, s, path, MPI_MODE_RDONLY, PROGRAM_BAD_INPUT);
   if (failure) return failure;
   failure = move_all(file, s, chunk_bytes, READ, path);
   MPI_File_close(&file);
@@ -214,19 +208,19 @@ static int write_header(MPI_File file, const struct state* s, const char* path) 
   char text[TEXT] = "";
   MPI_Status status;
   int bytes = s->rank == 0 ? kOff : 0;
-  mpi_failure(text, MPI_File_write_at_all(file, 0, &s->header, bytes, MPI_BYTE, &status), "write", path);
-  return any_failed(text) ? JACOBI_FAILED : JACOBI_OK;
+  mpi_failure(text, MPI_File_write_at_all(file, 0, s->header, bytes, MPI_BYTE, &status), "write", path);
+  return any_failed(s->comm, text) ? PROGRAM_FAILED : PROGRAM_OK;
 }
 
-static int sync_and_close(MPI_File* file, const char* path, int failure) {
+static int sync_and_close(MPI_File* file, const struct state* s, const char* path, int failure) {
   char text[TEXT] = "";
   if (!failure) {
     mpi_failure(text, MPI_File_sync(*file), "sync", path);
-    if (any_failed(text)) failure = JACOBI_FAILED;
+    if (any_failed(s->comm, text)) failure = PROGRAM_FAILED;
   }
   text[0] = 0;
   mpi_failure(text, MPI_File_close(file), "close", path);
-  return any_failed(text) ? JACOBI_FAILED : failure;
+  return any_failed(s->comm, text) ? PROGRAM_FAILED : failure;
 }
 
 static int rename_whole(const struct state* s, const char* from, const char* to, int failure) {
@@ -235,7 +229,7 @@ static int rename_whole(const struct state* s, const char* from, const char* to,
   if (failure) return failure;
   if (s->rank == 0 && rename(from, to) < 0)
     snprintf(text, sizeof text, "cannot rename %s to %s: %s", from, to, strerror(errno));
-  return any_failed(text) ? JACOBI_FAILED : JACOBI_OK;
+  return any_failed(s->comm, text) ? PROGRAM_FAILED : PROGRAM_OK;
 }
 
 // Rank 0 makes the file and claims its space, so that a full disk is met here and not inside a collective write, where
@@ -243,7 +237,7 @@ static int rename_whole(const struct state* s, const char* from, const char* to,
 static int create_whole(const struct state* s, const char* path) {
   char text[TEXT] = "";
   if (s->rank == 0) {
-    uint64_t bytes = state_file_bytes(s->header.n);
+    uint64_t bytes = state_file_bytes(s->header->n);
     int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
     if (fd < 0 || (fallocate(fd, 0, 0, (off_t)bytes) < 0 && errno != EOPNOTSUPP)) {
       snprintf(text, sizeof text, "cannot create %s with %llu bytes: %s", path, (unsigned long long)bytes,
@@ -252,7 +246,7 @@ static int create_whole(const struct state* s, const char* path) {
     }
     if (fd >= 0) close(fd);
   }
-  return any_failed(text) ? JACOBI_FAILED : JACOBI_OK;
+  return any_failed(s->comm, text) ? PROGRAM_FAILED : PROGRAM_OK;
 }
 
 int state_write(const struct state* s, const char* path, int64_t chunk_bytes) {
@@ -260,11 +254,11 @@ int state_write(const struct state* s, const char* path, int64_t chunk_bytes) {
   MPI_File file;
   snprintf(part, sizeof part, "%s.part", path);
   int failure = create_whole(s, part);
-  if (!failure) failure = open_file(&file, part, MPI_MODE_WRONLY, JACOBI_FAILED);
+  if (!failure) failure = open_file(&file, s, part, MPI_MODE_WRONLY, PROGRAM_FAILED);
   if (failure) return failure;
   failure = write_header(file, s, part);
   if (!failure) failure = move_all(file, s, chunk_bytes, WRITE, part);
-  failure = sync_and_close(&file, part, failure);
+  failure = sync_and_close(&file, s, part, failure);
   return rename_whole(s, part, path, failure);
 }
 
@@ -302,14 +296,13 @@ int state_verify(const struct state* s, const char* path) {
   if (fd < 0) {
     snprintf(text, sizeof text, "cannot read %s back: %s", path, strerror(errno));
   } else {
-    if (s->rank == 0) compare(text, fd, path, 0, &s->header, sizeof s->header);
-    compare(text, fd, path, offset_of(s, 0), s->records, s->rows * record_bytes(s->header.n));
+    if (s->rank == 0) compare(text, fd, path, 0, s->header, sizeof *s->header);
+    for (uint64_t row = 0; row < s->rows && !text[0]; row++) {
+      compare(text, fd, path, offset_of(s, row), &s->x[row], sizeof *s->x);
+      compare(text, fd, path, offset_of(s, row) + sizeof *s->x, equation(s, row),
+              record_bytes(s->header->n) - sizeof *s->x);
+    }
     close(fd);
   }
-  return any_failed(text) ? JACOBI_FAILED : JACOBI_OK;
-}
-
-void state_free(struct state* s) {
-  free(s->records);
-  s->records = NULL;
+  return any_failed(s->comm, text) ? PROGRAM_FAILED : PROGRAM_OK;
 }
