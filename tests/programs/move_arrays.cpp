@@ -1,8 +1,8 @@
 // Moves arrays by one method with all strategies, in unions of 1 to all of its ranks, between random distributions, and
 // looks at each byte afterwards.
 //
-//   redistribution METHOD SEED RUNS     METHOD: 0 to 3, as in Method; RUNS: for each strategy and size of the union
-//   redistribution METHOD large         one message of more than 2^31 bytes, from rank 0 to rank 1
+//   move_arrays METHOD SEED RUNS   METHOD: 0 to 3, as in Method; RUNS: for each strategy and size of the union
+//   move_arrays large              one message of more than 2^31 bytes from rank 0 to rank 1, by each method
 //
 // Rank 0 prints how many arrays were moved; any rank that finds something wrong says what, and ends the job.
 #include <mpi.h>
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "redistribute/partition.hpp"
+#include "runtime/malleable/memory.hpp"
 #include "runtime/malleable/redistribution.hpp"
 
 using namespace hocket;
@@ -196,25 +197,23 @@ std::size_t all_runs(Method method, unsigned seed, int runs) {
   return moved;
 }
 
-std::size_t large(Method method) {
+std::size_t large() {
   const std::int64_t length = (std::int64_t{1} << 31) + 4097;
   Transfer t;
   t.element_bytes = 1;
   t.plan = redistribute::plan(Partition::block(length, 1), Partition::block(length, 1), {{0}, {1}}, world_rank);
-  std::vector<std::byte> memory;
-  if (world_rank < 2) memory.resize(static_cast<std::size_t>(length));
-  if (world_rank == 0) {
-    for (std::int64_t i = 0; i < length; i += 1021) memory[static_cast<std::size_t>(i)] = expected(0, i);
-  }
+  runtime::Memory memory = runtime::Memory::allocate(length);
+  require(memory.data() != nullptr, "no memory for the large message");
   t.from = memory.data();
   t.to = memory.data();
-  auto started = Redistribution::start(MPI_COMM_WORLD, {t}, method, Strategy::blocking);
-  require(started && started.value()->finish(), "the large message failed");
-  if (world_rank == 1) {
-    for (std::int64_t i = 0; i < length; i += 1021)
-      require(memory[static_cast<std::size_t>(i)] == expected(0, i), "byte %ld of the large message is wrong", i);
+  for (std::size_t method = 0; method < 4; ++method) {
+    for (std::int64_t i = 0; world_rank == 0 && i < length; i += 1021) memory.data()[i] = expected(method, i);
+    auto started = Redistribution::start(MPI_COMM_WORLD, {t}, static_cast<Method>(method), Strategy::blocking);
+    require(started && started.value()->finish(), "the large message failed with method %zu", method);
+    for (std::int64_t i = 0; world_rank == 1 && i < length; i += 1021)
+      require(memory.data()[i] == expected(method, i), "method %zu: byte %ld of the large message is wrong", method, i);
   }
-  return 1;
+  return 4;
 }
 
 }  // namespace
@@ -223,12 +222,13 @@ int main(int argc, char** argv) {
   int level = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
-  require(argc >= 3 && level == MPI_THREAD_MULTIPLE, "usage: redistribution METHOD SEED RUNS, with threads");
+  const bool is_large = argc == 2 && std::strcmp(argv[1], "large") == 0;
+  require(is_large || argc == 4, "usage: move_arrays METHOD SEED RUNS, or move_arrays large");
+  require(level == MPI_THREAD_MULTIPLE, "the MPI has no threads");
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  const auto method = static_cast<Method>(std::atoi(argv[1]));
-  const bool is_large = std::strcmp(argv[2], "large") == 0;
-  const std::size_t moved =
-      is_large ? large(method) : all_runs(method, static_cast<unsigned>(std::atoi(argv[2])), std::atoi(argv[3]));
+  const std::size_t moved = is_large ? large()
+                                     : all_runs(static_cast<Method>(std::atoi(argv[1])),
+                                                static_cast<unsigned>(std::atoi(argv[2])), std::atoi(argv[3]));
   if (world_rank == 0) std::printf("%zu arrays\n", moved);
   MPI_Finalize();
   return 0;
