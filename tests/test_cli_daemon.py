@@ -145,7 +145,7 @@ def test_ls_json_follows_its_schema(daemon):
 
 def violations(value, schema: dict, where: str = "$") -> list[str]:
     """What the part of JSON Schema that the schema uses says; a key that it does not know is a violation, too."""
-    types = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float)}
+    types = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool}
     if not isinstance(value, types[schema["type"]]):
         return [f"{where} is no {schema['type']}"]
     if value not in schema.get("enum", [value]):

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <ctime>
+#include <utility>
 
 #include "base/clock.hpp"
 
@@ -89,12 +90,13 @@ Status Leader::open_trace(const std::string& directory) {
 Status Leader::catch_signals() {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&signals, signal);
   signals_ = bus::Fd{signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK)};
   if (!signals_) return Error{"cannot wait for signals: " + bus::error_text(errno)};
   agent_->watch(signals_.get(), [this] {
     signalfd_siginfo caught{};
     if (read(signals_.get(), &caught, sizeof caught) != sizeof caught) return;
+    if (caught.ssi_signo == SIGCHLD) return take_ended_processes();
     spdlog::info("stops on signal {}; {} members go on uncoordinated", caught.ssi_signo, agent_->members());
     stopped_ = true;
   });
@@ -121,8 +123,10 @@ void Leader::run() {
   Time now = node_now();
   while (!stopped_) {
     const bool busy = agent_->run(longest_sleep(now));
+    tell_failed_processes();
     now = node_now();
     tick_if_due(now);
+    tell_failed_processes();
     if (trace_ && trace_->due() && (!busy || *trace_->due() <= now)) trace_->flush();
     // Whoever has connected in this moment is not sent away.
     if (has_been_idle(now) && !agent_->run(Duration::zero())) {
@@ -160,9 +164,38 @@ bool Leader::has_been_idle(Time now) {
 void Leader::handle(event::Event&& event) {
   if (std::holds_alternative<event::List>(event.body)) return answer_list(event.origin.member);
   const auto& commands = coordinator_.handle(event);
-  for (const coordinator::Command& command : commands) agent_->send(command.to, command.body);
+  for (const coordinator::Command& command : commands) {
+    if (command.to) agent_->send(command.to, command.body);
+  }
   agent_->flush();
+  for (const coordinator::Command& command : commands) {
+    if (!command.to) carry_out(command.body);
+  }
   record(std::move(event), commands);
+}
+
+void Leader::carry_out(const event::Body& command) {
+  if (const auto* start = std::get_if<event::StartProcesses>(&command)) {
+    const Status started = starter_.start(*start);
+    if (!started) failed_processes_.push_back({start->request, start->app, started.error().text});
+  } else if (const auto* stop = std::get_if<event::StopProcesses>(&command)) {
+    starter_.stop(stop->app, stop->request);
+  }
+}
+
+void Leader::take_ended_processes() {
+  for (event::ProcessFailed& ended : starter_.reap()) failed_processes_.push_back(std::move(ended));
+}
+
+// After the event that they follow from is recorded.
+void Leader::tell_failed_processes() {
+  const std::vector<event::ProcessFailed> failed = std::exchange(failed_processes_, {});
+  for (const event::ProcessFailed& process : failed) {
+    if (!coordinator_.awaits(process.app, process.request)) continue;
+    spdlog::warn("{}", process.reason);
+    handle({node_now(), {node_, {}, {}}, process});
+    agent_->flush();
+  }
 }
 
 void Leader::record(event::Event&& event, const std::vector<coordinator::Command>& commands) {
@@ -196,6 +229,7 @@ void Leader::answer_list(MemberId to) {
   daemon.started = started_;
   daemon.now = now;
   daemon.trace_error = trace_error_;
+  daemon.cores = settings_.cores;
   agent_->send(to, daemon);
 }
 

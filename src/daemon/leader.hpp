@@ -7,10 +7,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "bus/agent.hpp"
 #include "coordinator/coordinator.hpp"
+#include "daemon/process_starter.hpp"
 #include "daemon/settings.hpp"
 #include "trace/writer.hpp"
 
@@ -21,8 +23,8 @@ class Leader {
   // Listens in `directory`, which is prepared and locked by the caller.
   static Result<std::unique_ptr<Leader>> start(const Settings& settings, const std::string& directory);
 
-  // Until SIGTERM, SIGINT or SIGHUP, which must be blocked, or until nobody has been connected for as long as the
-  // settings say, or until somebody has removed the socket.
+  // Until SIGTERM, SIGINT or SIGHUP, which must be blocked (and SIGCHLD), or until nobody has been connected for as
+  // long as the settings say, or until somebody has removed the socket.
   void run();
 
   const std::string& socket() const { return socket_; }
@@ -36,6 +38,10 @@ class Leader {
   void watch_socket();
 
   void handle(event::Event&& event);
+  // A command to no member: the leader's own business.
+  void carry_out(const event::Body& command);
+  void take_ended_processes();
+  void tell_failed_processes();
   void answer_list(MemberId to);
   void record(event::Event&& event, const std::vector<coordinator::Command>& commands);
   void tick_if_due(Time now);
@@ -52,6 +58,8 @@ class Leader {
   std::optional<trace::Writer> trace_;
   std::string trace_path_;
   std::string trace_error_;
+  ProcessStarter starter_;
+  std::vector<event::ProcessFailed> failed_processes_;  // not told to the coordinator yet
   bus::Fd signals_;
   bus::Fd socket_changes_;
   bool stopped_ = false;

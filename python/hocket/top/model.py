@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hocket.analysis import Analysis, Application, Decision
 from hocket.bus import Event
 from hocket.lanes import COMPUTING, Interval
+from hocket.reconfigurations import Reconfiguration
 
 KEEP_S = 120.0  # of the past, for the widest window
 
@@ -31,6 +32,8 @@ class TopModel:
         self.node = ""
         self.analysis = Analysis()
         self._forecasts: dict[str, Forecast] = {}
+        self._resizing: dict[str, int] = {}  # processes that applications are to have
+        self._resizes: list[Decision] = []  # asked for, done, given up
 
     @property
     def now_ns(self) -> int:
@@ -39,10 +42,27 @@ class TopModel:
     def feed(self, event: Event) -> None:
         self.node = self.node or event.node
         self.analysis.feed(event)
+        self._take_resize(event)
         if event.type == "APPLICATION":
             keys = ("period_ns", "period_spread_ns", "duration_ns", "next_start_ns", "next_uncertainty_ns", "wait_ns")
             figures = {key: int(event.get(key, 0)) for key in keys}
             self._forecasts[str(event["application"])] = Forecast(**figures, told_ns=self.now_ns)
+
+    def _take_resize(self, event: Event) -> None:
+        name = event.application
+        if event.type == "APPLICATION":
+            self._resizing[str(event["application"])] = int(event.get("resizing_to", 0))
+        elif event.type == "RECONFIGURE" and name:
+            self._resizing[name] = int(event.get("processes", 0))
+            self._resizes.append(Decision(event.time_ns, name, f"to become {self._resizing[name]} processes"))
+        elif event.type == "RECONFIGURATION" and name:  # the application's; the tool's copy has no name
+            if event.get("request", 0):
+                self._resizing.pop(name, None)
+            self._resizes.append(Decision(event.time_ns, name, _resized(Reconfiguration.of(event, name))))
+
+    def resizing_to(self, application: Application) -> int:
+        """The processes that it is to have; 0: no resize is under way."""
+        return 0 if application.end_ns is not None else self._resizing.get(application.name, 0)
 
     def advance(self, now_ns: int) -> None:
         """Time has passed without an event."""
@@ -56,6 +76,7 @@ class TopModel:
         for application in self.analysis.applications:
             application.forget_before(before)
         self.analysis.decisions = self.analysis.decisions[-100:]
+        self._resizes = self._resizes[-100:]
 
     def shown(self, window_s: float) -> list[Application]:
         """Those that run, and those that ended within the window."""
@@ -83,4 +104,12 @@ class TopModel:
     def decisions(self, count: int) -> list[Decision]:
         """The last ones, the newest first; grants that nobody waited for are no news."""
         told = [d for d in self.analysis.decisions if d.kind != "granted" or d.waited_ns >= 1_000_000]
+        told = sorted([*told, *self._resizes], key=lambda d: d.time_ns)
         return told[-count:][::-1]
+
+
+def _resized(one: Reconfiguration) -> str:
+    """A reconfiguration in a few words, as a decision is told."""
+    if not one.done:
+        return f"stays at {one.sources} processes: {one.reason or 'no reason was told'}"
+    return f"{one.sources} → {one.targets} processes, stood still {one.stopped_ns / 1e9:.2f} s"

@@ -170,7 +170,9 @@ def _below(model: TopModel, application: Application, width: int) -> Line:
 
 def _figures(model: TopModel, application: Application, forecast: Forecast) -> list[str]:
     count = application.processes
-    facts = [f"{count} process{'' if count == 1 else 'es'}"] if count else []
+    resizing_to = model.resizing_to(application)
+    processes = f"{count} → {resizing_to} processes" if resizing_to else f"{count} process{'' if count == 1 else 'es'}"
+    facts = [processes] if count else []
     if period := with_spread(forecast.period_ns, forecast.period_spread_ns):
         facts.append(f"period {period}")
     if (waited := model.waited_s(application)) >= 0.005:

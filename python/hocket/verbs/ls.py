@@ -15,10 +15,13 @@ examples:
   hocket ls --json | jq -r '.applications[] | select(.state == "waiting") | .application'
 
 state: computing, waiting (for a grant), io. period: from the start of one I/O phase to that of the next, mean and
-spread. next: when its next I/O phase is expected. --json gives all fields, times in nanoseconds of the node's
-monotonic clock ("now_ns" of "daemon" is the present); docs/ls.schema.json documents them.
+spread. next: when its next I/O phase is expected. Where an application is malleable ('hocket resize') two more columns
+tell how many of its processes sleep and how often it was resized; "2 → 4" processes: a resize is under way. --json
+gives all fields, times in nanoseconds of the node's monotonic clock ("now_ns" of "daemon" is the present);
+docs/ls.schema.json documents them.
 """
 HEADING = ("APPLICATION", "STATE", "PROCESSES", "PHASES", "PERIOD", "LAST I/O", "WAITED", "NEXT")
+OF_MALLEABLE = ("SLEEPING", "RESIZED")  # behind PROCESSES, where there is one
 
 
 def add(parsers: argparse._SubParsersAction) -> None:
@@ -34,11 +37,33 @@ def run(arguments: argparse.Namespace) -> int:
         named = [{"application": one["application"], **one} for one in listing.applications]
         print_json({"applications": named, "daemon": listing.daemon})
     elif listing.applications:
-        now_ns = listing.daemon["now_ns"]
-        print(columns(HEADING, [_row(application, now_ns) for application in listing.applications], right=(2, 3)))
+        print(table(listing.applications, listing.daemon["now_ns"]))
     else:
         print("no application runs")
     return 0
+
+
+def table(applications: list[dict[str, Any]], now_ns: int) -> str:
+    """The list for a terminal."""
+    any_malleable = any(application.get("malleable") for application in applications)
+    more = OF_MALLEABLE if any_malleable else ()
+    heading = (*HEADING[:3], *more, *HEADING[3:])
+    rows = []
+    for application in applications:
+        row = _row(application, now_ns)
+        rows.append((*row[:3], *(_malleable(application) if any_malleable else ()), *row[3:]))
+    return columns(heading, rows, right=range(2, 4 + len(more)))
+
+
+def _malleable(application: dict[str, Any]) -> tuple[str, str]:
+    if not application.get("malleable"):
+        return "", ""
+    return str(application["sleeping"] or ""), f"{application['reconfigurations']}x"
+
+
+def _processes(application: dict[str, Any]) -> str:
+    resizing_to = application.get("resizing_to", 0)
+    return f"{application['processes']} → {resizing_to}" if resizing_to else str(application["processes"])
 
 
 def _row(application: dict[str, Any], now_ns: int) -> tuple[str, ...]:
@@ -49,7 +74,7 @@ def _row(application: dict[str, Any], now_ns: int) -> tuple[str, ...]:
     return (
         application["application"],
         application["state"],
-        str(application["processes"]),
+        _processes(application),
         str(application["phases"]),
         with_spread(application["period_ns"], application["period_spread_ns"]),
         f"{duration(now_ns - last)} ago" if last else "",

@@ -67,6 +67,7 @@ def as_json(model: TopModel) -> dict[str, object]:
         {
             "application": application.name,
             "processes": application.processes,
+            "resizing_to": model.resizing_to(application),
             "state": model.state(application),
             "waited_s": round(model.waited_s(application), 6),
             "period_ns": model.forecast(application).period_ns,

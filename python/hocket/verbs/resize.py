@@ -1,0 +1,94 @@
+"""hocket resize: change the number of processes of a running application."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from hocket.bus import Bus, Event
+from hocket.errors import HocketError, UsageError
+from hocket.reconfigurations import Reconfiguration, seconds_of
+from hocket.tables import printable
+from hocket.verbs import help_text, print_json
+
+EXAMPLES = """
+examples:
+  hocket resize jacobi 4                        # become 4 processes at the next control point
+  hocket resize jacobi +2                       # two more than it has
+  hocket resize jacobi -1 --at 500              # one fewer, when 500 iterations are done
+  hocket resize jacobi 4 --on "node1:2 node1:3" # where its two new processes go
+  hocket resize jacobi 4 --json                 # all figures, times in nanoseconds
+
+It waits until the application has been resized, and tells what it took: how long the application stood still, and in
+brackets how long of a part it went on computing. Exit code 1 and the reason where it cannot be done; nothing is changed
+then. 'hocket ls' shows which applications are malleable, and how many processes they have.
+"""
+MIB = 1 << 20
+
+
+def add(parsers: argparse._SubParsersAction) -> None:
+    words = help_text("change the number of processes of a running, malleable application", EXAMPLES)
+    parser = parsers.add_parser("resize", usage="hocket resize [options] APP N|+N|-N", **words)
+    parser.add_argument("application", metavar="APP", help="its name, as 'hocket ls' shows it")
+    parser.add_argument("size", metavar="N|+N|-N", help="processes that it is to have; with a sign: more or fewer")
+    parser.add_argument("--at", type=int, default=0, metavar="ITERATION", help="when so many iterations are done")
+    parser.add_argument("--on", default="", metavar="PLACES", help='a "NODE[:CORE] …" for each new process')
+    parser.add_argument("--json", action="store_true", help="print the record of the reconfiguration as JSON")
+    parser.add_argument("--timeout", type=float, metavar="S", help="wait at most S seconds for the end of it")
+    parser.set_defaults(verb=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    name = arguments.application
+    processes, relative = size_of(arguments.size)
+    if arguments.at < 0:
+        raise UsageError(f"--at {arguments.at}: iterations are counted from 1")
+    if arguments.timeout is not None and not arguments.timeout > 0:
+        raise UsageError(f"--timeout {arguments.timeout:g}: give more than 0 seconds")
+    wish = {"processes": processes, "relative": relative, "at_iteration": arguments.at, "places": arguments.on}
+    with Bus.connect() as bus:
+        bus.send("RESIZE", application_asked=name, **wish)
+        answer = bus.answer(arguments.timeout)
+    if answer is None:
+        raise HocketError(
+            f"'{printable(name)}' was not resized within {arguments.timeout:g} s; "
+            "it still will be at its next control point ('hocket ls' shows it)"
+        )
+    if arguments.json:
+        print_json({"application": name, **answer.fields})
+    if not answer.get("done", False):
+        reason = printable(str(answer.get("reason", ""))) or "no reason was told"
+        raise HocketError(
+            f"'{printable(name)}' was not resized and goes on with {answer['sources']} processes: {reason}"
+        )
+    if not arguments.json:
+        print(text_of(answer, name))
+    return 0
+
+
+def size_of(text: str) -> tuple[int, bool]:
+    """The number, and whether it is relative. Raises UsageError for anything else."""
+    if not re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII):
+        raise UsageError(f"'{text}' is no number of processes; write N, +N or -N")
+    return int(text), text[0] in "+-"
+
+
+def text_of(event: Event, name: str) -> str:
+    """What it took, in three lines."""
+    one = Reconfiguration.of(event, name)
+    change = f"{one.sources} → {one.targets} processes at iteration {one.iteration}"
+    parts = [
+        f"spawn {seconds_of(one.spawning_ns, one.spawning_stopped_ns)}",
+        f"constant data {seconds_of(one.constant_ns, one.constant_stopped_ns)}",
+        f"variable data {one.variable_ns / 1e9:.3f}",
+        f"resume {one.resuming_ns / 1e9:.3f}",
+    ]
+    counts = (("started", one.started), ("woken", one.woken), ("ended", one.ended), ("put to sleep", one.put_to_sleep))
+    moved = [f"{mebibytes(one.bytes_moved)} moved", f"{mebibytes(one.bytes_kept)} kept"]
+    moved += [f"{count} {what}" for what, count in counts if count]
+    stood = f"stood still {one.stopped_ns / 1e9:.3f} s, {one.wait_ns / 1e9:.3f} s after it was asked"
+    return f"{printable(name)}: {change}: {stood}\n  {one.method}: {', '.join(parts)} s\n  {', '.join(moved)}"
+
+
+def mebibytes(count: int) -> str:
+    return f"{count / MIB:.0f} MiB" if count >= 10 * MIB or not count else f"{count / MIB:.2f} MiB"

@@ -1,0 +1,130 @@
+#include "daemon/process_image.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+
+namespace hocket::daemon {
+namespace {
+
+// What Hydra (MPICH, Intel MPI), PRRTE and Open MPI 4 set for each of their processes; seen with `mpiexec -n 1 env`.
+// Prefixes; OMPI_MCA_… and PRTE_MCA_… can be the user's and stay.
+constexpr std::array<std::string_view, 17> of_launchers{"PMI_",
+                                                        "PMI2_",
+                                                        "PMIX_",
+                                                        "HYDI_",
+                                                        "MPI_LOCALRANKID=",
+                                                        "MPI_LOCALNRANKS=",
+                                                        "OMPI_COMM_WORLD_",
+                                                        "OMPI_UNIVERSE_",
+                                                        "OMPI_WORLD_",
+                                                        "OMPI_ARGV=",
+                                                        "OMPI_COMMAND=",
+                                                        "OMPI_NUM_APP_CTX=",
+                                                        "OMPI_APP_CTX_",
+                                                        "OMPI_FIRST_RANKS=",
+                                                        "OMPI_FILE_LOCATION=",
+                                                        "OMPI_MCA_ess",
+                                                        "PRTE_LAUNCHED="};
+
+std::string proc(pid_t pid, const char* what) { return fmt::format("/proc/{}/{}", pid, what); }
+
+std::string contents(const std::string& path) {
+  std::ifstream file{path, std::ios::binary};
+  return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+std::string link_at(const std::string& path) {
+  std::array<char, 4096> target{};
+  const ssize_t length = readlink(path.c_str(), target.data(), target.size());
+  return length < 0 ? std::string{} : std::string{target.data(), static_cast<std::size_t>(length)};
+}
+
+// Each ends with a zero byte.
+std::vector<std::string> texts_in(const std::string& bytes) {
+  std::vector<std::string> texts;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const std::size_t end = std::min(bytes.find('\0', at), bytes.size());
+    texts.push_back(bytes.substr(at, end - at));
+    at = end + 1;
+  }
+  return texts;
+}
+
+mode_t umask_of(pid_t pid) {
+  constexpr std::string_view key = "Umask:";
+  const std::string status = contents(proc(pid, "status"));
+  const std::size_t at = status.find(key);
+  if (at == std::string::npos) return 022;
+  return static_cast<mode_t>(std::strtoul(status.c_str() + at + key.size(), nullptr, 8));
+}
+
+// The very descriptor where the kernel lets us have it, so that a file is written on and not over; else what it leads
+// to, opened anew; else nowhere.
+bus::Fd output_of(pid_t pid, const bus::Fd& process, int number) {
+  bus::Fd same{static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), number, 0U))};
+  if (same) return same;
+  const std::string path = fmt::format("/proc/{}/fd/{}", pid, number);
+  bus::Fd opened{open(path.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC)};
+  if (opened) return opened;
+  return bus::Fd{open("/dev/null", O_WRONLY | O_CLOEXEC)};
+}
+
+}  // namespace
+
+Result<ProcessImage> image_of(pid_t pid) {
+  if (pid <= 0) return Error{"the asking process is out of this daemon's sight (another PID namespace)"};
+  const Error ended{fmt::format("the asking process {} has ended", pid)};
+  // Held while we look: the number is not given to another process unnoticed.
+  const bus::Fd process{static_cast<int>(syscall(SYS_pidfd_open, pid, 0U))};
+  if (!process) return errno == ESRCH ? ended : Error{"cannot look at the asking process: " + bus::error_text(errno)};
+  struct stat owner {};
+  if (stat(proc(pid, "").c_str(), &owner) != 0) return ended;
+  if (owner.st_uid != geteuid()) {
+    return Error{
+        fmt::format("the asking process {} belongs to user {}, hocketd to user {}: it starts processes of its "
+                    "own user alone",
+                    pid, owner.st_uid, geteuid())};
+  }
+  ProcessImage image;
+  image.program = link_at(proc(pid, "exe"));
+  image.directory = link_at(proc(pid, "cwd"));
+  image.arguments = texts_in(contents(proc(pid, "cmdline")));
+  image.environment = texts_in(contents(proc(pid, "environ")));
+  image.umask = umask_of(pid);
+  for (std::size_t i = 0; i < image.limits.size(); ++i) {
+    if (prlimit(pid, static_cast<__rlimit_resource>(i), nullptr, &image.limits[i]) != 0) return ended;
+  }
+  image.out = output_of(pid, process, STDOUT_FILENO);
+  image.err = output_of(pid, process, STDERR_FILENO);
+  struct stat then {};
+  struct stat now {};
+  const bool known = stat(proc(pid, "exe").c_str(), &then) == 0;
+  const bool same = stat(image.program.c_str(), &now) == 0 && then.st_dev == now.st_dev && then.st_ino == now.st_ino;
+  if (known && !same) {
+    constexpr std::string_view mark = " (deleted)";
+    if (image.program.ends_with(mark)) image.program.resize(image.program.size() - mark.size());
+    return Error{image.program + ": it is no longer there, or was replaced, since the asking process started"};
+  }
+  const bool whole = !image.program.empty() && !image.directory.empty() && !image.arguments.empty();
+  if (!whole || syscall(SYS_pidfd_send_signal, process.get(), 0, nullptr, 0U) != 0) return ended;
+  return image;
+}
+
+std::vector<std::string> without_launcher(std::vector<std::string> environment) {
+  std::erase_if(environment, [](const std::string& variable) {
+    return std::ranges::any_of(of_launchers, [&](std::string_view prefix) { return variable.starts_with(prefix); });
+  });
+  return environment;
+}
+
+}  // namespace hocket::daemon

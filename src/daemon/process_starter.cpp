@@ -1,0 +1,157 @@
+#include "daemon/process_starter.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "daemon/process_image.hpp"
+
+namespace hocket::daemon {
+namespace {
+
+// How the child tells that it could not become the program.
+struct Failure {
+  bool in_directory = false;  // else in the program
+  int error = 0;
+};
+
+constexpr int failure_fd = 3;
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// ---- in the child, after fork: only what is async-signal-safe ---------------------------------------------------
+
+void close_others(int from) {
+  if (close_range(static_cast<unsigned>(from), ~0U, 0) == 0) return;
+  rlimit files{};  // kernels before 5.9
+  getrlimit(RLIMIT_NOFILE, &files);
+  for (int fd = from; static_cast<rlim_t>(fd) < files.rlim_cur; ++fd) close(fd);
+}
+
+void be_like(const ProcessImage& image) {
+  setsid();
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  std::signal(SIGPIPE, SIG_DFL);  // as a daemon ignores it, and that would be inherited
+  umask(image.umask);
+}
+
+[[noreturn]] void fail(bool in_directory) {
+  const Failure failure{in_directory, errno};
+  (void)!write(failure_fd, &failure, sizeof failure);
+  _exit(127);
+}
+
+[[noreturn]] void become(const ProcessImage& image, char* const* arguments, char* const* environment, int null_fd,
+                         int pipe_fd) {
+  be_like(image);
+  dup2(null_fd, STDIN_FILENO);
+  dup2(image.out.get(), STDOUT_FILENO);
+  dup2(image.err.get(), STDERR_FILENO);
+  if (pipe_fd != failure_fd) dup3(pipe_fd, failure_fd, O_CLOEXEC);
+  close_others(failure_fd + 1);
+  for (std::size_t i = 0; i < image.limits.size(); ++i) {
+    setrlimit(static_cast<__rlimit_resource>(i), &image.limits[i]);  // may not be allowed to raise what is lower here
+  }
+  if (chdir(image.directory.c_str()) != 0) fail(true);
+  execve(image.program.c_str(), arguments, environment);
+  fail(false);
+}
+
+// ---- in the daemon -----------------------------------------------------------------------------------------------
+
+Result<pid_t> start_one(const ProcessImage& image, char* const* arguments, char* const* environment,
+                        const bus::Fd& null) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return Error{"no descriptor is left: " + bus::error_text(errno)};
+  const bus::Fd read_end{ends[0]};
+  bus::Fd write_end{ends[1]};
+  const pid_t pid = fork();
+  if (pid == 0) become(image, arguments, environment, null.get(), write_end.get());
+  if (pid < 0) return Error{"the system starts no further process: " + bus::error_text(errno)};
+  write_end = bus::Fd{};
+  Failure failure;
+  ssize_t count = 0;
+  do {
+    count = read(read_end.get(), &failure, sizeof failure);  // nothing: the program runs
+  } while (count < 0 && errno == EINTR);
+  if (count != sizeof failure) return pid;
+  waitpid(pid, nullptr, 0);
+  const std::string& what = failure.in_directory ? image.directory : image.program;
+  return Error{fmt::format("{}: cannot be {}: {}", what, failure.in_directory ? "entered" : "started",
+                           bus::error_text(failure.error))};
+}
+
+std::string reason_of(pid_t pid, int status) {
+  if (WIFSIGNALED(status)) {
+    const char* name = sigabbrev_np(WTERMSIG(status));
+    return fmt::format("process {} that was to join was ended by signal {} (SIG{})", pid, WTERMSIG(status),
+                       name == nullptr ? "?" : name);
+  }
+  return fmt::format("process {} that was to join ended with exit code {} before it did", pid, WEXITSTATUS(status));
+}
+
+}  // namespace
+
+Status ProcessStarter::start(const event::StartProcesses& asked) {
+  auto found = image_of(static_cast<pid_t>(asked.pid));
+  if (!found) return Error{"processes cannot be started: " + found.error().text};
+  ProcessImage& image = found.value();
+  std::erase_if(image.environment, [](const std::string& v) { return v.starts_with("HOCKET_JOIN="); });
+  image.environment = without_launcher(std::move(image.environment));
+  image.environment.push_back(fmt::format("HOCKET_JOIN={} {}", asked.request.value, asked.port));
+  const std::vector<char*> arguments = pointers_to(image.arguments);
+  const std::vector<char*> environment = pointers_to(image.environment);
+  // One join of an application is under way at a time: its earlier ones are over, and their numbers may come again.
+  for (Child& child : children_) {
+    if (child.app == asked.app) child.app = {};
+  }
+  const bus::Fd null{open("/dev/null", O_RDONLY | O_CLOEXEC)};
+  for (std::int64_t i = 0; i < asked.count; ++i) {
+    const auto started = start_one(image, arguments.data(), environment.data(), null);
+    if (!started) {
+      stop(asked.app, asked.request);
+      std::erase_if(children_, [&](const Child& c) {
+        return c.app == asked.app && c.request == asked.request && waitpid(c.pid, nullptr, 0) == c.pid;
+      });
+      return Error{fmt::format("process {} of {} cannot be started: {}", i + 1, asked.count, started.error().text)};
+    }
+    children_.push_back({started.value(), asked.app, asked.request});
+  }
+  return success();
+}
+
+void ProcessStarter::stop(AppId app, RequestId request) {
+  for (const Child& child : children_) {
+    if (child.app == app && child.request == request) kill(-child.pid, SIGKILL);
+  }
+}
+
+std::vector<event::ProcessFailed> ProcessStarter::reap() {
+  std::vector<event::ProcessFailed> ended;
+  std::erase_if(children_, [&](const Child& child) {
+    int status = 0;
+    if (waitpid(child.pid, &status, WNOHANG) != child.pid) return false;
+    ended.push_back({child.request, child.app, reason_of(child.pid, status)});
+    return true;
+  });
+  return ended;
+}
+
+}  // namespace hocket::daemon
