@@ -35,15 +35,20 @@ struct Transfer {
 
 class Redistribution {
  public:
-  // Begins to move the arrays. Errors are the MPI's, in words.
+  // Begins to move the arrays. Errors are the MPI's, in words, where `all` returns errors. But for Strategy::blocking
+  // the data move over a duplicate of `all`, so the caller may go on using `all`; making that, and the windows of the
+  // one-sided methods, waits until every rank is here, and for nothing else. Strategy::thread needs
+  // MPI_THREAD_MULTIPLE.
   static Result<std::unique_ptr<Redistribution>> start(MPI_Comm all, std::vector<Transfer> arrays, Method method,
                                                        Strategy strategy);
   virtual ~Redistribution() = default;
 
-  // Makes progress. True: it is over for this rank, as the strategy says. Costs little, waits for nothing.
+  // Makes progress. True: it is over for this rank, as the strategy says, or has failed, as `finish` then tells. Waits
+  // for nothing; copies at most 1 MiB of what is kept.
   virtual bool test() = 0;
 
-  // Waits, asleep where it can, until all of this rank's data have come and its `from` may be freed. Once.
+  // Waits, asleep where it can, until all of this rank's data have come and its `from` may be freed. Once, by every
+  // rank: in Strategy::wait_targets and the one-sided methods it waits for the others' data too.
   virtual Status finish() = 0;
 };
 
