@@ -30,7 +30,7 @@ static int size_of(MPI_Comm all) {
   return size;
 }
 
-// The sources' and the new processes' side of becoming one communicator.
+// Both sides of an intercommunicator as one communicator, new processes last.
 static MPI_Comm merged(MPI_Comm between, int new_process) {
   MPI_Comm all;
   MPI_Intercomm_merge(between, new_process, &all);
@@ -38,19 +38,59 @@ static MPI_Comm merged(MPI_Comm between, int new_process) {
   return all;
 }
 
-// Collective over `all`; a new process comes in here with what there is by then, and goes on in the same way.
-static MPI_Comm grown(MPI_Comm all, int targets) {
-  char wanted[16];
-  snprintf(wanted, sizeof wanted, "%d", targets);
-  char* arguments[] = {(char*)mode, "joins", wanted, NULL};
-  while (size_of(all) < targets) {
-    const int count = strcmp(mode, "one") ? targets - size_of(all) : 1;
-    MPI_Comm between, before = all;
-    MPI_Comm_spawn(program, arguments, count, MPI_INFO_NULL, 0, before, &between, MPI_ERRCODES_IGNORE);
-    all = merged(between, 0);
-    if (before != MPI_COMM_WORLD) MPI_Comm_free(&before);
+// Both sides meet in `met`, where the other side's leader has the rank `remote`.
+static MPI_Comm bound(MPI_Comm own, MPI_Comm met, int remote, int new_process) {
+  MPI_Comm between, all;
+  MPI_Intercomm_create(own, 0, met, remote, 1, &between);
+  MPI_Intercomm_merge(between, new_process, &all);
+  MPI_Comm_free(&between);
+  return all;
+}
+
+// Takes in the new processes from number `next` on. Collective over `all`; `met`: with each of them, the sources'.
+static MPI_Comm with_rest(MPI_Comm all, int next, int count, MPI_Comm* met, int sources) {
+  for (int i = next; i < count; ++i) {
+    MPI_Comm before = all;
+    all = bound(before, met ? met[i] : MPI_COMM_NULL, sources, 0);
+    MPI_Comm_free(&before);
+    if (met) MPI_Comm_free(&met[i]);
   }
   return all;
+}
+
+static MPI_Comm spawned(MPI_Comm sources, int count) {
+  char* arguments[] = {(char*)mode, "joins", NULL};
+  MPI_Comm between;
+  MPI_Comm_spawn(program, arguments, count, MPI_INFO_NULL, 0, sources, &between, MPI_ERRCODES_IGNORE);
+  return merged(between, 0);
+}
+
+// The sources' side of growing. Collective over `sources`, which is freed.
+static MPI_Comm grown(MPI_Comm sources, int targets) {
+  const int size = size_of(sources), worlds = strcmp(mode, "one") ? 1 : targets - size;
+  MPI_Comm* met = calloc((size_t)worlds, sizeof *met);
+  for (int i = 0; i < worlds; ++i) met[i] = spawned(sources, (targets - size) / worlds);
+  for (int i = 0; i < worlds; ++i) {
+    int brief[] = {i, worlds, size};
+    MPI_Bcast(brief, 3, MPI_INT, 0, met[i]);
+  }
+  MPI_Comm all = with_rest(met[0], 1, worlds, met, size);
+  free(met);
+  if (sources != MPI_COMM_WORLD) MPI_Comm_free(&sources);
+  return all;
+}
+
+// The new processes' side.
+static MPI_Comm joined(MPI_Comm parent) {
+  MPI_Comm all = merged(parent, 1);
+  int brief[3];
+  MPI_Bcast(brief, 3, MPI_INT, 0, all);
+  if (brief[0] > 0) {
+    MPI_Comm met = all;
+    all = bound(MPI_COMM_WORLD, met, 0, 1);
+    MPI_Comm_free(&met);
+  }
+  return with_rest(all, brief[0] + 1, brief[1], NULL, brief[2]);
 }
 
 // Collective over `all`; MPI_COMM_NULL for those that leave.
@@ -112,7 +152,7 @@ int main(int argc, char** argv) {
   if (!realpath("/proc/self/exe", program)) {
     code = 2;
   } else if (parent != MPI_COMM_NULL) {
-    MPI_Comm all = grown(merged(parent, 1), atoi(argv[3]));
+    MPI_Comm all = joined(parent);
     MPI_Barrier(all);
     follow(all, NULL);
   } else {

@@ -23,6 +23,8 @@ BENCHMARKS: dict[str, list[str]] = {
     "grant": [str(BUILD / "bench_grant")],
     "overhead": [sys.executable, str(REPO / "bench" / "overhead.py")],
     "coordinator": [str(BUILD / "bench_coordinator")],
+    "reconfigure": [sys.executable, str(REPO / "bench" / "reconfigure.py")],
+    "redistribute": [sys.executable, str(REPO / "bench" / "redistribute.py")],
 }
 
 

@@ -8,6 +8,7 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -77,9 +78,9 @@ def prepare(app: str, size: int, iterations: int, iteration_s: float, directory:
 
 
 def launcher(processes: int) -> list[str]:
-    """MPICH's, of the installation if it has one."""
-    own = paths.prefix() / "bin" / "mpiexec"
-    found = str(own) if own.exists() else shutil.which("mpiexec")
+    """MPICH's: that of the installation, or of this Python environment, else the first in PATH."""
+    own = [Path(prefix) / "bin" / "mpiexec" for prefix in (paths.prefix(), sys.prefix)]
+    found = next((str(path) for path in own if path.exists()), None) or shutil.which("mpiexec")
     if found is None:
         raise UsageError("no mpiexec in PATH: MPICH's is needed")
     return [found, "-n", str(processes)]

@@ -1,0 +1,115 @@
+// resize_probe ITERATIONS ITERATION_MS ELEMENTS: a malleable program that tells from outside what its resizes take.
+//
+// An iteration sleeps (the cores are for the processes that start) and reduces one number. Rank 0 prints a line for
+// each control point that resized, and for each that took longer than a millisecond:
+//   point ITERATION go-on|resized PROCESSES SECONDS       PROCESSES: afterwards; SECONDS: in hocket_malleable_point
+// and, where it resized, until a barrier of all that are there afterwards. A last line "end CHECKSUM" tells that the
+// array arrived. PROBE_START_S: a process that joins takes so many seconds longer to start.
+#define _GNU_SOURCE
+#include <hocket/malleable.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static const double told_from_s = 1e-3;
+
+static double now_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void sleep_s(double seconds) {
+  struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+  nanosleep(&t, NULL);
+}
+
+static void start_slowly(void) {
+  const char* seconds = getenv("PROBE_START_S");
+  if (seconds) sleep_s(atof(seconds));
+}
+
+static void fail(int code, const char* what) {
+  if (code >= 0) return;
+  fprintf(stderr, "resize_probe: %s: %s\n", what, hocket_error_text(code));
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+// Elements that are not what they were at the start, of all processes.
+static long long wrong(hocket_malleable* job, const double* x) {
+  int64_t first, count;
+  fail(hocket_malleable_range(job, "x", -1, &first, &count), "the range of x");
+  long long here = 0, all = 0;
+  for (int64_t i = 0; i < count; ++i) here += x[i] != (double)(first + i);
+  MPI_Allreduce(&here, &all, 1, MPI_LONG_LONG, MPI_SUM, hocket_malleable_comm(job));
+  return all;
+}
+
+static int rank_in(MPI_Comm all) {
+  int rank;
+  MPI_Comm_rank(all, &rank);
+  return rank;
+}
+
+// The control point, timed. The state that it gave.
+static int timed_point(hocket_malleable* job, int64_t iteration) {
+  const double start = now_s();
+  const int state = hocket_malleable_point(job, iteration);
+  fail(state, "hocket_malleable_point");
+  if (state == HOCKET_LEAVE) return state;
+  const MPI_Comm all = hocket_malleable_comm(job);
+  if (state == HOCKET_RESIZED) MPI_Barrier(all);
+  const double took_s = now_s() - start;
+  if (rank_in(all) == 0 && (state == HOCKET_RESIZED || took_s > told_from_s)) {
+    int size;
+    MPI_Comm_size(all, &size);
+    printf("point %lld %s %d %.6f\n", (long long)iteration, state == HOCKET_RESIZED ? "resized" : "go-on", size,
+           took_s);
+    fflush(stdout);
+  }
+  return state;
+}
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    fprintf(stderr, "usage: resize_probe ITERATIONS ITERATION_MS ELEMENTS\n");
+    return 2;
+  }
+  if (getenv("HOCKET_JOIN")) start_slowly();
+  MPI_Init(&argc, &argv);
+  MPI_Comm parent;
+  MPI_Comm_get_parent(&parent);
+  if (parent != MPI_COMM_NULL) start_slowly();
+  const int64_t iterations = atoll(argv[1]), elements = atoll(argv[3]);
+  const double iteration_s = atof(argv[2]) / 1e3;
+
+  hocket_malleable* job;
+  double* x;
+  fail(hocket_malleable_create(&job), "hocket_malleable_create");
+  fail(hocket_malleable_array(job, "x", MPI_DOUBLE, elements, HOCKET_BLOCK, HOCKET_VARIABLE, &x), "the array x");
+  if (!hocket_malleable_joined(job)) {
+    int64_t first, count;
+    fail(hocket_malleable_range(job, "x", -1, &first, &count), "the range of x");
+    for (int64_t i = 0; i < count; ++i) x[i] = (double)(first + i);
+  }
+  int state = hocket_malleable_begin(job);
+  fail(state, "hocket_malleable_begin");
+  // The others' barrier in timed_point; before the first iteration they have none.
+  if (state != HOCKET_LEAVE && hocket_malleable_joined(job) && hocket_malleable_iteration(job) > 0)
+    MPI_Barrier(hocket_malleable_comm(job));
+  for (int64_t it = hocket_malleable_iteration(job); it < iterations && state != HOCKET_LEAVE; ++it) {
+    sleep_s(iteration_s);
+    long long one = 1, processes;
+    MPI_Allreduce(&one, &processes, 1, MPI_LONG_LONG, MPI_SUM, hocket_malleable_comm(job));
+    state = timed_point(job, it + 1);
+    if (state == HOCKET_RESIZED) it = hocket_malleable_iteration(job) - 1;
+  }
+  if (state != HOCKET_LEAVE) {
+    const long long lost = wrong(job, x);
+    if (rank_in(hocket_malleable_comm(job)) == 0) printf("end %lld\n", lost);
+  }
+  hocket_malleable_free(&job);
+  MPI_Finalize();
+  return 0;
+}
