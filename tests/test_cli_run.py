@@ -371,3 +371,60 @@ def test_program_not_found_error_is_127():
     with pytest.raises(ProgramNotFoundError):
         examine(["/not/there/mpiexec"])
     assert ProgramNotFoundError.exit_code == 127
+
+
+# ---- malleable ----------------------------------------------------------------------------------------------------
+
+
+def malleable(*arguments: object, **more) -> dict:
+    """What the launcher gets of `hocket run --malleable ARGUMENTS`."""
+    ran = hocket("run", "--malleable", *arguments, **more)
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+def test_a_malleable_program_starts_with_one_process(tmp_path, fake_prefix, stop_daemon, monkeypatch):
+    monkeypatch.delenv("MPIR_CVAR_CH4_NETMOD", raising=False)
+    mpiexec = launcher(tmp_path / "l", HYDRA)
+    got = malleable("-n", "4", "--", mpiexec, "-genv", "A", "1", "true", "-n", "7")
+    rest = got["argv"][got["argv"].index("-n") :]
+    assert rest == ["-n", "1", "-genv", "A", "1", "true", "-n", "7"], "what is the program's stays as it is"
+    assert got["env"]["HOCKET_PROCESSES"] == "4"
+    assert got["env"]["MPIR_CVAR_CH4_NETMOD"] == "ofi"
+    monkeypatch.setenv("MPIR_CVAR_CH4_NETMOD", "ucx")
+    assert malleable("-n", "4", "--", mpiexec, "true")["env"]["MPIR_CVAR_CH4_NETMOD"] == "ucx"
+
+
+def test_a_malleable_program_of_open_mpi_may_grow_beyond_the_slots(tmp_path, fake_prefix, stop_daemon):
+    got = malleable("-n", "4", "--", launcher(tmp_path / "l", VERSIONS["ompi4"][0]), "true")
+    assert got["argv"][1:] == ["-n", "1", "true"]
+    assert got["env"]["PRTE_MCA_rmaps_default_mapping_policy"] == ":oversubscribe"
+    assert "MPIR_CVAR_CH4_NETMOD" not in got["env"]
+
+
+def test_without_malleable_nothing_changes(tmp_path, fake_prefix, stop_daemon):
+    told = json.loads(hocket("run", "--", launcher(tmp_path / "l", HYDRA), "-n", "2", "true").stdout)
+    assert told["argv"][-3:] == ["-n", "2", "true"]
+    assert "HOCKET_PROCESSES" not in told["env"]
+
+
+@pytest.mark.parametrize(
+    ("options", "behind", "why"),
+    [
+        (["--malleable", "-n", "4"], ["-n", "2"], "'-n' of mpiexec says how many processes to start"),
+        (["--malleable", "-n", "4"], ["--np", "2"], "'--np' of mpiexec says how many processes to start"),
+        (["--malleable"], [], "--malleable: -n is missing"),
+        (["--malleable", "-n", "0"], [], "--malleable: -n 0"),
+        (["-n", "4"], [], "-n belongs to --malleable"),
+    ],
+)
+def test_a_wrong_malleable_call_is_one_line(tmp_path, hocket_dir, options, behind, why):
+    ran = hocket("run", *options, "--", launcher(tmp_path / "l", HYDRA), *behind, "true")
+    assert (ran.returncode, ran.stdout, len(ran.stderr.splitlines())) == (2, "", 1)
+    assert why in ran.stderr
+
+
+def test_malleable_needs_a_launcher_that_is_known(tmp_path, hocket_dir):
+    ran = hocket("run", "--malleable", "-n", "2", "--mpi", "mpich", "--", "true")
+    assert (ran.returncode, len(ran.stderr.splitlines())) == (2, 1)
+    assert "--malleable needs mpiexec or mpirun" in ran.stderr

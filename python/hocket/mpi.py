@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hocket import paths
@@ -33,6 +33,16 @@ WRAPPERS = frozenset(
     ("env", "nice", "numactl", "taskset", "stdbuf", "time", "timeout", "valgrind", "gdb", "strace", "perf", "setarch")
 )
 EXEC_AGENTS = ("PRTE_MCA_odls_base_exec_agent", "OMPI_MCA_orte_fork_agent")  # Open MPI 5, Open MPI 4
+
+
+# What a program needs that starts processes as it grows; the user's own settings come first.
+MALLEABLE_SETTINGS = {
+    # The other transport fails to start processes now and then, and does not let those connect that join.
+    MPICH: {"MPIR_CVAR_CH4_NETMOD": "ofi"},
+    # More processes than there are slots: the launcher was asked for one (Open MPI 5, Open MPI 4).
+    OPENMPI: {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "OMPI_MCA_rmaps_base_oversubscribe": "1"},
+}
+COUNT_OPTIONS = frozenset(("n", "np", "c"))
 
 
 class ProgramNotFoundError(HocketError):
@@ -83,6 +93,27 @@ def examine(command: Sequence[str], mpi: str | None = None) -> Job:
     return Job(
         list(command), program, kind, launcher and by_launcher is not None, _name(command, application), warnings
     )
+
+
+def start_small(job: Job, processes: int, environment: Mapping[str, str]) -> tuple[Job, dict[str, str]]:
+    """The job begun with one process, and the variables with which a malleable program then becomes `processes`.
+
+    Each process but the first comes in a world of its own then, so that it can leave alone. Raises UsageError where the
+    launcher is not known, or was told how many to start.
+    """
+    if not job.launcher:
+        raise UsageError(f"--malleable needs mpiexec or mpirun of MPICH or Open MPI, not '{job.command[0]}'")
+    for argument in job.command[1:]:
+        if shutil.which(argument) and not argument.startswith("-"):
+            break  # what follows is the program's
+        if argument.startswith("-") and argument.lstrip("-").partition("=")[0] in COUNT_OPTIONS:
+            raise UsageError(
+                f"'{argument}' of {job.program.name} says how many processes to start, and so does --malleable: "
+                f"write 'hocket run --malleable -n {processes} -- {job.program.name} ./app'"
+            )
+    small = replace(job, command=[job.command[0], "-n", "1", *job.command[1:]])
+    settings = {name: value for name, value in MALLEABLE_SETTINGS[job.mpi].items() if name not in environment}
+    return small, {"HOCKET_PROCESSES": str(processes), **settings}
 
 
 def preload(job: Job, environment: Mapping[str, str]) -> Preload:

@@ -20,6 +20,7 @@ examples:
   hocket run -- mpiexec -n 4 ./solver input.txt
   hocket run --name jacobi-a --policy fcfs -- mpiexec -n 4 ./jacobi
   hocket run --policy interfere -- mpirun -n 8 ./app   # watch it, let nobody wait
+  hocket run --malleable -n 4 -- mpiexec ./jacobi      # starts with 1 process, grows to 4; see 'hocket resize'
 
 The ranks get libhocket, whichever MPI the launcher belongs to (MPICH, Intel MPI, Open MPI); a daemon is started
 if none runs. Output and exit code are the program's own; what hocket has to say goes to stderr.
@@ -37,6 +38,10 @@ def add(parsers: argparse._SubParsersAction) -> None:
         action=argparse.BooleanOptionalAction,
         help="ask before each collective access (the default), or be watched only: ask nobody, never wait",
     )
+    parser.add_argument("--malleable", action="store_true", help="start a malleable program small, let it grow to -n N")
+    parser.add_argument(
+        "-n", type=int, dest="processes", metavar="N", help="with --malleable: processes to compute with"
+    )
     parser.add_argument("--trace", metavar="FILE", help="where the daemon, if it is started now, writes its trace")
     parser.add_argument("--mpi", choices=(mpi.MPICH, mpi.OPENMPI), help="the MPI, where the launcher does not tell")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="command", help="the launcher and its arguments")
@@ -51,9 +56,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.name and not arguments.name.isprintable():
         raise UsageError(f"--name {arguments.name!r}: a name has no line breaks and no control characters")
     job = mpi.examine(command, arguments.mpi)
+    environment = dict(os.environ)
+    if arguments.malleable:
+        job, settings = mpi.start_small(job, _processes(arguments), environment)
+        environment |= settings
+        command = job.command
+    elif arguments.processes is not None:
+        raise UsageError(
+            "-n belongs to --malleable; else say behind the launcher how many: hocket run -- mpiexec -n 4 …"
+        )
     for warning in job.warnings:
         tell(warning)
-    environment = dict(os.environ)
     try:
         with _bus(arguments) as bus:
             _set_policy(bus, arguments.policy)
@@ -66,6 +79,13 @@ def run(arguments: argparse.Namespace) -> int:
         tell(f"{error}; the application runs uncoordinated")
     _become(str(job.program), command, environment)
     return 0  # never reached
+
+
+def _processes(arguments: argparse.Namespace) -> int:
+    if arguments.processes is None or arguments.processes < 1:
+        given = "is missing" if arguments.processes is None else f"{arguments.processes}"
+        raise UsageError(f"--malleable: -n {given}; say how many processes are to compute: -n N, at least 1")
+    return arguments.processes
 
 
 def _job_environment(arguments: argparse.Namespace, job: mpi.Job) -> dict[str, str]:
