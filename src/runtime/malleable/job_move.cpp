@@ -49,7 +49,7 @@ void Job::choose_targets() {
   change.roles = {ranks(0, size_), ranks(merges ? 0 : size_, everyone)};
   if (merges) {
     change.departure = {};
-    change.departure.sleepers.assign(sleepers_.begin() + change.woken, sleepers_.end());
+    change.departure.sleepers = sleepers_;
     // Who comes is as fast as the others on average.
     const double mean = std::accumulate(weights_.begin(), weights_.end(), 0.0) / static_cast<double>(weights_.size());
     change.weights = weights_;
@@ -261,7 +261,6 @@ State Job::resume() {
   const bool sleeps = was_source && std::find(change.departure.sleep.begin(), change.departure.sleep.end(), rank_) !=
                                         change.departure.sleep.end();
   if (was_source) release_sleepers(sleepers_, change.departure.sleepers);
-  // Who slept and is needed again is no sleeper that is released: choose_targets left it out of both lists.
   const MPI_Comm targets = communicator_of_targets();
   const bool reports = was_source && rank_ == 0;
   if (stays)
@@ -306,6 +305,8 @@ void Job::go_to_targets(MPI_Comm targets) {
   HOCKET_PMPI(Comm_set_errhandler)(ours_, mpi::errors_return());
   rank_ = mpi::rank_in(ours_);
   size_ = mpi::size_of(ours_);
+  if (asleep_ || joined_)
+    settings_.schedule.erase(settings_.schedule.begin(), settings_.schedule.upper_bound(iteration_));
   asleep_ = false;
   arrays_.adopt();
   weights_ = change.weights;

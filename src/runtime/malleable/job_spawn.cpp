@@ -198,6 +198,7 @@ MPI_Comm Job::bring_in_sleepers(MPI_Comm all) {
                    : sleeper_next ? leader_of_sleeper(sleepers_[static_cast<std::size_t>(i) + 1])
                                   : leader_of_batch(0));
   }
+  sleepers_.erase(sleepers_.begin(), sleepers_.begin() + change.woken);
   return all;
 }
 
