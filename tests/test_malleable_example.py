@@ -1,0 +1,87 @@
+"""The malleable Jacobi of examples/malleable, in C and in Fortran, built as its page says and run with resizes."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import runtime_kit
+
+REPO = Path(__file__).resolve().parent.parent
+EXAMPLE = REPO / "examples" / "malleable"
+PAGE = REPO / "docs" / "malleable.md"
+LIMIT_S = 60
+
+RESIZED = (EXAMPLE / "expected.txt").read_text().splitlines()
+PLAIN = [line.replace("4 processes", "2 processes") for line in RESIZED]
+
+
+def flags(prefix: Path, mpi: str) -> list[str]:
+    """What pkg-config says about libhocket."""
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig")}
+    command = ["pkg-config", "--cflags", "--libs", f"hocket-{mpi}"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+
+
+def build_c(mpi: runtime_kit.Mpi, source: Path, program: Path, *more: str) -> Path:
+    strict = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    subprocess.run([*mpi.compilers[".c"], *strict, source, "-o", program, *more, "-lm"], check=True, timeout=LIMIT_S)
+    return program
+
+
+def build_fortran(mpi: runtime_kit.Mpi, directory: Path, sources: list[Path], *more: str) -> Path:
+    program = directory / "jacobi"
+    compiler = mpi.compilers[".F90"]
+    subprocess.run([*compiler, *sources, "-o", program, *more], check=True, timeout=LIMIT_S, cwd=directory)
+    return program
+
+
+# What Open MPI 5 needs to spawn with more ranks than cores, and for collective calls after it (docs/malleable.md).
+OPENMPI = {"OMPI_MCA_coll": "^han", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+
+
+def printed(mpi: runtime_kit.Mpi, program: Path, **settings: str) -> list[str]:
+    """The lines on stdout of two ranks, numbers as C prints them."""
+    settings |= OPENMPI if mpi.name == "openmpi" else {}
+    done = mpi.run([program], settings, limit_s=LIMIT_S, preload="")
+    assert done.code == 0, f"{mpi.name}: exit code {done.code}\n{done.out}{done.err}"
+    return done.out.replace("E-", "e-").splitlines()
+
+
+def test_plain_c(mpi, tmp_path):
+    assert printed(mpi, build_c(mpi, EXAMPLE / "jacobi.c", tmp_path / "jacobi")) == PLAIN
+
+
+def test_malleable_c(mpi, prefix, tmp_path):
+    program = build_c(mpi, EXAMPLE / "jacobi_malleable.c", tmp_path / "jacobi", *flags(prefix, mpi.name))
+    assert printed(mpi, program) == PLAIN
+    assert printed(mpi, program, HOCKET_RESIZE="10:4,20:2") == RESIZED
+
+
+def test_plain_fortran(fortran, tmp_path):
+    assert printed(fortran, build_fortran(fortran, tmp_path, [EXAMPLE / "jacobi.f90"])) == PLAIN
+
+
+def test_malleable_fortran(fortran, prefix, tmp_path):
+    sources = [prefix / "include" / "hocket" / "hocket_malleable.f90", EXAMPLE / "jacobi_malleable.f90"]
+    program = build_fortran(fortran, tmp_path, sources, *flags(prefix, fortran.name))
+    assert printed(fortran, program) == PLAIN
+    assert printed(fortran, program, HOCKET_RESIZE="10:4,20:2") == RESIZED
+
+
+def main_of(source: str) -> str:
+    """The main program of an example, as the page shows it."""
+    text = (EXAMPLE / source).read_text()
+    start = text.index("int main(") if source.endswith(".c") else text.index("program jacobi\n")
+    return text[start:].rstrip("\n")
+
+
+@pytest.mark.parametrize("source", ["jacobi.c", "jacobi_malleable.c", "jacobi.f90", "jacobi_malleable.f90"])
+def test_the_page_shows_the_programs_as_they_are(source):
+    assert main_of(source) in PAGE.read_text(), f"docs/malleable.md does not show main of {source} as it is"
+
+
+def test_the_readme_shows_the_expected_output():
+    shown = [line.strip() for line in (EXAMPLE / "README.md").read_text().splitlines()]
+    first = shown.index(RESIZED[0])
+    assert shown[first : first + len(RESIZED)] == RESIZED
