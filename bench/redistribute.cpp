@@ -1,0 +1,375 @@
+// Moves 1 GiB between processes by every method, beside a bare MPI_Alltoallv of the same intervals (bench/README.md).
+//
+//   redistribute-MPI WORLDS SOURCES TARGETS LAYOUT REPETITIONS SET
+//
+// WORLDS: "one" (of mpiexec), "many" (rank 0 spawns the others, each a world of its own). LAYOUT: "block", "csr". SET:
+// "blocking" or "all" strategies of every method, each finished at once; or "compute METHOD STRATEGY": iterations of
+// the sources while the data move, beside the same while a thread in each process copies as many bytes, and alone. Rank
+// 0 prints one line a sample: variant, seconds (of the slowest rank; of one iteration), bytes above what the arrays
+// need (of the worst rank).
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "redistribute/partition.hpp"
+#include "runtime/malleable/memory.hpp"
+#include "runtime/malleable/redistribution.hpp"
+
+using namespace hocket;
+
+namespace {
+
+using redistribute::Partition;
+using redistribute::Plan;
+using redistribute::Roles;
+using runtime::Memory;
+using runtime::Method;
+using runtime::Redistribution;
+using runtime::Strategy;
+using runtime::Transfer;
+
+struct Array {
+  std::int64_t element_bytes = 0;
+  Partition before;
+  Partition after;
+};
+
+constexpr std::int64_t total_bytes = std::int64_t{1} << 30;
+
+// Nonzeros before each row at which a part begins, of a 27-point stencil on a cube of `side` rows a side.
+Partition nonzeros_of(const Partition& rows, std::int64_t side) {
+  const auto near = [&](std::int64_t i) { return i == 0 || i == side - 1 ? 2 : 3; };
+  std::vector<std::int64_t> bounds;
+  std::int64_t nonzeros = 0;
+  std::int64_t row = 0;
+  for (const std::int64_t bound : rows.bounds()) {
+    for (; row < bound; ++row) nonzeros += near(row % side) * near(row / side % side) * near(row / side / side);
+    bounds.push_back(nonzeros);
+  }
+  return Partition{bounds};
+}
+
+std::vector<Array> make_arrays(bool csr, int sources, int targets) {
+  if (!csr) {
+    const std::int64_t length = total_bytes / 8;
+    return {{8, Partition::block(length, sources), Partition::block(length, targets)}};
+  }
+  constexpr std::int64_t side = 148;  // 332 bytes a row: 1 GiB
+  const Partition before = Partition::block(side * side * side, sources);
+  const Partition after = Partition::block(side * side * side, targets);
+  const Partition nonzeros_before = nonzeros_of(before, side);
+  const Partition nonzeros_after = nonzeros_of(after, side);
+  return {{8, before, after}, {4, nonzeros_before, nonzeros_after}, {8, nonzeros_before, nonzeros_after}};
+}
+
+Roles merge_roles(int sources, int targets) {
+  Roles roles;
+  for (int r = 0; r < sources; ++r) roles.sources.push_back(r);
+  for (int r = 0; r < targets; ++r) roles.targets.push_back(r);
+  return roles;
+}
+
+// Processes in worlds of their own, in one communicator with this one.
+MPI_Comm grow(int processes, char** argv) {
+  MPI_Comm all = MPI_COMM_NULL;
+  MPI_Comm parent = MPI_COMM_NULL;
+  MPI_Comm_get_parent(&parent);
+  if (parent == MPI_COMM_NULL)
+    MPI_Comm_dup(MPI_COMM_SELF, &all);
+  else
+    MPI_Intercomm_merge(parent, 1, &all);
+  for (int size = 0; MPI_Comm_size(all, &size), size < processes;) {
+    MPI_Comm born = MPI_COMM_NULL;
+    MPI_Comm merged = MPI_COMM_NULL;
+    MPI_Comm_spawn(argv[0], argv + 1, 1, MPI_INFO_NULL, 0, all, &born, MPI_ERRCODES_IGNORE);
+    MPI_Intercomm_merge(born, 0, &merged);
+    all = merged;
+  }
+  return all;
+}
+
+// A field of /proc/self/status, in bytes.
+std::int64_t status_bytes(const std::string& key) {
+  std::ifstream status{"/proc/self/status"};
+  for (std::string line; std::getline(status, line);) {
+    if (line.compare(0, key.size(), key) == 0) return 1024 * std::atoll(line.c_str() + key.size() + 1);
+  }
+  return 0;
+}
+
+void forget_peak() { std::ofstream{"/proc/self/clear_refs"} << 5; }
+
+double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// What any process can compute of any byte: tells a wrong place from the right one.
+std::uint8_t expected(std::size_t array, std::int64_t byte) {
+  return static_cast<std::uint8_t>((static_cast<std::uint64_t>(byte) / 8 * 2654435761U >> 13U) + array);
+}
+
+void fill(Transfer& t, std::byte* memory, std::size_t array) {
+  const std::int64_t first = t.plan.before.first * t.element_bytes;
+  const std::int64_t bytes = t.plan.before.count() * t.element_bytes;
+  for (std::int64_t i = 0; i < bytes; ++i) memory[i] = static_cast<std::byte>(expected(array, first + i));
+  t.from = memory;
+}
+
+bool right(const Transfer& t, std::size_t array) {
+  const std::int64_t first = t.plan.after.first * t.element_bytes;
+  const std::int64_t bytes = t.plan.after.count() * t.element_bytes;
+  for (std::int64_t i = 0; i < bytes; i += i % 4096 == 0 && bytes - i > 8192 ? 4097 : 1) {
+    if (t.to[i] != static_cast<std::byte>(expected(array, first + i))) return false;
+  }
+  return true;
+}
+
+// One bare call for each array. What is kept is copied: as a message to oneself it takes MPICH five times as long.
+void bare(MPI_Comm all, const std::vector<Transfer>& transfers) {
+  int ranks = 0;
+  MPI_Comm_size(all, &ranks);
+  for (const Transfer& t : transfers) {
+#ifdef OPEN_MPI
+    using Count = int;
+    using Place = int;
+#else
+    using Count = MPI_Count;
+    using Place = MPI_Aint;
+#endif
+    std::vector<Count> sent(ranks), received(ranks);
+    std::vector<Place> sent_at(ranks), received_at(ranks);
+    for (const auto& m : t.plan.sends) {
+      sent[m.peer] = static_cast<Count>(m.elements.count());
+      sent_at[m.peer] = static_cast<Place>(m.elements.first - t.plan.before.first);
+    }
+    for (const auto& m : t.plan.receives) {
+      received[m.peer] = static_cast<Count>(m.elements.count());
+      received_at[m.peer] = static_cast<Place>(m.elements.first - t.plan.after.first);
+    }
+    const auto& kept = t.plan.kept;
+    const std::int64_t kept_from = kept.first - t.plan.before.first;
+    const std::int64_t kept_to = kept.first - t.plan.after.first;
+    if (kept.count() > 0)
+      std::memcpy(t.to + kept_to * t.element_bytes, t.from + kept_from * t.element_bytes,
+                  static_cast<std::size_t>(kept.count() * t.element_bytes));
+    MPI_Datatype element = t.element_bytes == 8 ? MPI_DOUBLE : MPI_INT32_T;
+#ifdef OPEN_MPI
+    MPI_Alltoallv(t.from, sent.data(), sent_at.data(), element, t.to, received.data(), received_at.data(), element,
+                  all);
+#else
+    MPI_Alltoallv_c(t.from, sent.data(), sent_at.data(), element, t.to, received.data(), received_at.data(), element,
+                    all);
+#endif
+  }
+}
+
+struct Variant {
+  std::string name;
+  std::function<void(MPI_Comm, const std::vector<Transfer>&)> move;
+};
+
+std::unique_ptr<Redistribution> start(MPI_Comm all, const std::vector<Transfer>& transfers, Method method,
+                                      Strategy strategy) {
+  auto started = Redistribution::start(all, transfers, method, strategy);
+  if (started) return std::move(started).value();
+  std::fprintf(stderr, "redistribute: %s\n", started.error().text.c_str());
+  MPI_Abort(all, 1);
+  return nullptr;
+}
+
+void finish(MPI_Comm all, Redistribution& moving) {
+  if (const Status finished = moving.finish(); !finished) {
+    std::fprintf(stderr, "redistribute: %s\n", finished.error().text.c_str());
+    MPI_Abort(all, 1);
+  }
+}
+
+constexpr std::array methods{Method::collective, Method::p2p, Method::rma_lock, Method::rma_lock_all};
+constexpr std::array strategies{Strategy::blocking, Strategy::wait_sources, Strategy::wait_targets, Strategy::thread};
+
+std::string name_of(Method method, Strategy strategy) {
+  return std::string{runtime::Names::of(method)} + " " + std::string{runtime::Names::of(strategy)};
+}
+
+std::vector<Variant> variants(bool all_strategies) {
+  std::vector<Variant> result{{"bare", bare}};
+  for (const Strategy strategy : strategies) {
+    if (strategy != Strategy::blocking && !all_strategies) break;
+    for (const Method method : methods) {
+      result.push_back({name_of(method, strategy), [=](MPI_Comm all, const auto& transfers) {
+                          finish(all, *start(all, transfers, method, strategy));
+                        }});
+    }
+  }
+  return result;
+}
+
+// Fresh memory for what comes.
+std::vector<Memory> make_room(std::vector<Transfer>& transfers) {
+  std::vector<Memory> memory;
+  for (Transfer& t : transfers) {
+    memory.push_back(Memory::allocate(t.plan.after.count() * t.element_bytes));
+    t.to = memory.back().data();
+  }
+  return memory;
+}
+
+void print_worst(MPI_Comm all, const std::string& variant, double seconds, double bytes) {
+  const double figures[2] = {seconds, bytes};
+  double worst[2] = {};
+  MPI_Reduce(figures, worst, 2, MPI_DOUBLE, MPI_MAX, 0, all);
+  int rank = 0;
+  MPI_Comm_rank(all, &rank);
+  if (rank == 0) std::printf("%s\t%.6f\t%.0f\n", variant.c_str(), worst[0], worst[1]);
+  std::fflush(stdout);
+}
+
+void sample(MPI_Comm all, const Variant& variant, std::vector<Transfer> transfers, std::int64_t rest) {
+  const std::vector<Memory> memory = make_room(transfers);
+  std::int64_t arrays = 0;
+  for (const Transfer& t : transfers) arrays += (t.plan.before.count() + t.plan.after.count()) * t.element_bytes;
+  forget_peak();
+  MPI_Barrier(all);
+  const double begin = now_s();
+  variant.move(all, transfers);
+  const double seconds = now_s() - begin;
+  const std::int64_t above = status_bytes("VmHWM:") - rest - arrays;
+  for (std::size_t i = 0; i < transfers.size(); ++i) {
+    if (right(transfers[i], i)) continue;
+    std::fprintf(stderr, "redistribute: %s brought wrong data\n", variant.name.c_str());
+    MPI_Abort(all, 1);
+  }
+  print_worst(all, variant.name, seconds, static_cast<double>(above));
+}
+
+// ---- iterations meanwhile ------------------------------------------------------------------------------------------
+
+// A few milliseconds of work within the cache.
+void iterate() {
+  static std::vector<double> x(4096, 1.0);
+  for (int round = 0; round < 1000; ++round) {
+    for (double& value : x) value = value * 0.999999 + 1e-6;
+  }
+  asm volatile("" : : "g"(x.data()) : "memory");
+}
+
+// Seconds until `over` says so, asked after each iteration; counts them.
+double iterate_until(const std::function<bool()>& over, int& iterations) {
+  const double begin = now_s();
+  do {
+    iterate();
+    ++iterations;
+  } while (!over());
+  return now_s() - begin;
+}
+
+// As many bytes as the process sends, receives and keeps, into memory as fresh as that of the real move.
+void copy_as_much(const std::vector<Transfer>& transfers, const std::byte* filled) {
+  for (const Transfer& t : transfers) {
+    const auto copy = [&](std::int64_t elements) {
+      const Memory to = Memory::allocate(elements * t.element_bytes);
+      std::memcpy(to.data(), filled, static_cast<std::size_t>(elements * t.element_bytes));
+    };
+    copy(t.plan.kept.count());
+    for (const auto& m : t.plan.sends) copy(m.elements.count());
+    for (const auto& m : t.plan.receives) copy(m.elements.count());
+  }
+}
+
+void sample_iterations(MPI_Comm all, std::vector<Transfer> transfers, Method method, Strategy strategy) {
+  const bool computes = transfers.front().plan.before.count() > 0;
+  double alone = 0;
+  double copying = 0;
+  double moving = 0;
+  std::int64_t longest = 0;  // no message is longer
+  for (const Transfer& t : transfers)
+    longest = std::max(longest, std::max(t.plan.before.count(), t.plan.after.count()) * t.element_bytes);
+  Memory filled = Memory::allocate(longest);
+  std::memset(filled.data(), 1, static_cast<std::size_t>(longest));
+
+  // The move tells how many iterations run meanwhile; the same number runs beside the copying threads, and alone.
+  const std::vector<Memory> memory = make_room(transfers);
+  MPI_Barrier(all);
+  int needed = 0;
+  const auto under_way = start(all, transfers, method, strategy);
+  if (computes) moving = iterate_until([&] { return under_way->test(); }, needed);
+  finish(all, *under_way);
+
+  MPI_Barrier(all);
+  std::atomic<bool> copied = false;
+  int done = 0;
+  std::thread copier{[&] {
+    copy_as_much(transfers, filled.data());
+    copied = true;
+  }};
+  if (computes) copying = iterate_until([&] { return done >= needed && copied.load(); }, done);
+  copier.join();
+  if (done > needed) copying *= static_cast<double>(needed) / done;
+
+  MPI_Barrier(all);
+  done = 0;
+  if (computes) alone = iterate_until([&] { return done >= needed; }, done);
+
+  print_worst(all, "alone", alone, 0);
+  print_worst(all, "copying", copying, 0);
+  print_worst(all, "moving", moving, needed);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int level = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  if (argc != 7 || level != MPI_THREAD_MULTIPLE) {
+    std::fprintf(stderr,
+                 "usage: redistribute WORLDS SOURCES TARGETS LAYOUT REPETITIONS SET, with MPI_THREAD_MULTIPLE\n");
+    return 2;
+  }
+  const int sources = std::atoi(argv[2]);
+  const int targets = std::atoi(argv[3]);
+  const int processes = std::max(sources, targets);
+  MPI_Comm all = MPI_COMM_WORLD;
+  if (std::strcmp(argv[1], "many") == 0) all = grow(processes, argv);
+  int rank = 0;
+  MPI_Comm_rank(all, &rank);
+  const std::int64_t rest = status_bytes("VmRSS:");
+
+  std::vector<Transfer> transfers;
+  std::vector<Memory> memory;
+  const std::vector<Array> arrays = make_arrays(std::strcmp(argv[4], "csr") == 0, sources, targets);
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    Transfer t;
+    t.element_bytes = arrays[i].element_bytes;
+    t.plan = plan(arrays[i].before, arrays[i].after, merge_roles(sources, targets), rank);
+    memory.push_back(Memory::allocate(t.plan.before.count() * t.element_bytes));
+    fill(t, memory.back().data(), i);
+    transfers.push_back(t);
+  }
+  const int repetitions = std::atoi(argv[5]);
+  const std::string set = argv[6];
+  const std::vector<Variant> all_variants = variants(set == "all");
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    for (const Strategy strategy : strategies) {
+      for (const Method method : methods) {
+        if (set == "compute " + name_of(method, strategy)) sample_iterations(all, transfers, method, strategy);
+      }
+    }
+    if (set != "all" && set != "blocking") continue;
+    // Interleaved, each repetition beginning with another variant.
+    for (std::size_t i = 0; i < all_variants.size(); ++i)
+      sample(all, all_variants[(i + static_cast<std::size_t>(repetition)) % all_variants.size()], transfers, rest);
+  }
+  MPI_Finalize();
+  return 0;
+}
