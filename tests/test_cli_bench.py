@@ -152,3 +152,21 @@ def test_help_has_examples(capsys):
     with pytest.raises(SystemExit):
         main(["bench", "reconfigure", "--help"])
     assert "hocket bench reconfigure --app cg --quick" in capsys.readouterr().out
+
+
+@pytest.mark.timeout(180)
+def test_a_table_of_two_methods_on_the_real_program(prefix, monkeypatch, tmp_path, capsys):
+    """cg, 1 and 2 processes, every run under the bench's own daemon."""
+    monkeypatch.setenv("HOCKET_PREFIX", str(prefix))
+    names = "merge/plain/collective/blocking,merge/plain/p2p/blocking"
+    options = ["--quick", "--sizes", "1,2", "--repeat", "2", "--methods", names, "--output", str(tmp_path)]
+    assert main(["bench", "reconfigure", "--app", "cg", *options]) == 0, capsys.readouterr().err
+    told = json.loads((tmp_path / "results.json").read_text())
+    assert [run["failed"] for run in told["runs"]] == [""] * 12
+    for run in told["runs"]:
+        record = run["record"]
+        assert (record["sources"], record["targets"], record["done"]) == (run["sources"], run["targets"], True)
+        assert 0 < record["stopped_s"] < run["execution_s"]
+    assert len({run["residual"] for run in told["runs"]}) == 1
+    assert (tmp_path / "trace.jsonl").stat().st_size > 0
+    assert "0 failed" in (tmp_path / "results.md").read_text()
