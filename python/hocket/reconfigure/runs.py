@@ -23,6 +23,7 @@ from hocket.reconfigure.methods import Method
 
 APPS = ("cg", "jacobi")
 RUN_LIMIT_S = 90  # a run that takes longer is killed and counted as failed
+RESIZE_LIMIT_S = 30  # libhocket ends a job whose resize takes longer
 RECORD_LIMIT_S = 5  # for the record to come over the bus, once the program has ended
 START_LIMIT_S = 20
 CORES = 64  # of the daemon's settings: processes share the cores of this machine
@@ -130,6 +131,7 @@ class Runner:
             "HOCKET_SOCKET": str(self._directory / "hocketd.sock"),
             "HOCKET_JOB": f"bench-{os.getpid()}-{self._count}",
             "HOCKET_NAME": f"run-{self._count}",
+            "HOCKET_RESIZE_MAX_S": str(RESIZE_LIMIT_S),
         }
 
     def run(self, program: Program, sources: int, targets: int, method: Method, at: int) -> Outcome:
