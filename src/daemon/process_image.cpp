@@ -127,4 +127,22 @@ std::vector<std::string> without_launcher(std::vector<std::string> environment) 
   return environment;
 }
 
+std::string launcher_of(pid_t pid) {
+  constexpr int most_ancestors = 8;
+  for (int i = 0; i < most_ancestors && pid > 1; ++i) {
+    const std::string stat = contents(proc(pid, "stat"));
+    const std::size_t name_end = stat.rfind(')');
+    if (name_end == std::string::npos || name_end + 4 >= stat.size()) return {};
+    pid = static_cast<pid_t>(std::strtol(stat.c_str() + name_end + 4, nullptr, 10));  // ") S PPID"
+    const std::string program = link_at(proc(pid, "exe"));
+    const std::size_t slash = program.rfind('/');
+    if (slash == std::string::npos || program.substr(slash + 1) != "hydra_pmi_proxy") continue;
+    for (const char* name : {"mpiexec.hydra", "mpiexec"}) {
+      std::string launcher = program.substr(0, slash + 1) + name;
+      if (access(launcher.c_str(), X_OK) == 0) return launcher;
+    }
+  }
+  return {};
+}
+
 }  // namespace hocket::daemon

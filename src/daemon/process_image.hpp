@@ -31,4 +31,8 @@ Result<ProcessImage> image_of(pid_t pid);
 // for one of them. Settings of the user stay (MPIR_CVAR_…, LD_PRELOAD, HOCKET_…).
 std::vector<std::string> without_launcher(std::vector<std::string> environment);
 
+// The launcher of the MPI that started the process, where a process started without one could not stand beside others
+// of its kind: MPICH takes all that were started without a launcher for one and the same. "": none is needed, or found.
+std::string launcher_of(pid_t pid);
+
 }  // namespace hocket::daemon

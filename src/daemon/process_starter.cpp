@@ -116,6 +116,10 @@ Status ProcessStarter::start(const event::StartProcesses& asked) {
   std::erase_if(image.environment, [](const std::string& v) { return v.starts_with("HOCKET_JOIN="); });
   image.environment = without_launcher(std::move(image.environment));
   image.environment.push_back(fmt::format("HOCKET_JOIN={} {}", asked.request.value, asked.port));
+  if (const std::string launcher = launcher_of(static_cast<pid_t>(asked.pid)); !launcher.empty()) {
+    if (!image.arguments.empty()) image.arguments.front() = std::exchange(image.program, launcher);
+    image.arguments.insert(image.arguments.begin(), {launcher, "-n", "1"});
+  }
   const std::vector<char*> arguments = pointers_to(image.arguments);
   const std::vector<char*> environment = pointers_to(image.environment);
   // One join of an application is under way at a time: its earlier ones are over, and their numbers may come again.

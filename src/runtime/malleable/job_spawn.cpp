@@ -231,6 +231,7 @@ State Job::join_others() {
     const std::size_t at = join_port_.find('@');
     watch_.need({{std::atoi(join_port_.c_str()), "rank 0 of the application to join"}});
     Process::tell(event::ProcessReady{join_request_});
+    const Turn turn(join_port_.substr(0, at));
     met = connect_to(join_port_.substr(at + 1));
   } else {
     met = meet_parent();
