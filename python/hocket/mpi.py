@@ -40,7 +40,13 @@ MALLEABLE_SETTINGS = {
     # The other transport fails to start processes now and then, and does not let those connect that join.
     MPICH: {"MPIR_CVAR_CH4_NETMOD": "ofi"},
     # More processes than there are slots: the launcher was asked for one (Open MPI 5, Open MPI 4).
-    OPENMPI: {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "OMPI_MCA_rmaps_base_oversubscribe": "1"},
+    OPENMPI: {
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        # Old and new ranks would choose different algorithms for one collective, and wait for each other for ever.
+        "OMPI_MCA_coll": "^han",
+        "OMPI_MCA_osc": "^ucx",
+    },
 }
 COUNT_OPTIONS = frozenset(("n", "np", "c"))
 

@@ -37,6 +37,7 @@ bool Member::connect() {
     fd_ = client_->fd();
   }
   silent_ = false;
+  ++connections_;
   return send(hello_);
 }
 

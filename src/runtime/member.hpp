@@ -44,6 +44,8 @@ class Member {
   // The next RECONFIGURE or PROCESSES_READY that has come; nothing where none has, or another thread waits for a grant.
   std::optional<event::Body> next_command();
   bool connected() const { return fd_ >= 0; }
+  // How often it has connected: what hocketd was told before, a new one does not know.
+  std::int64_t connections() const { return connections_; }
   // HELLO to a hocketd that may be there again.
   bool reconnect();
 
@@ -79,6 +81,7 @@ class Member {
   std::deque<event::Body> commands_;          // under asking_: that have come, and nobody has taken
   Duration lease_ = std::chrono::seconds{5};  // until WELCOME says
   std::atomic<int> fd_ = -1;
+  std::atomic<std::int64_t> connections_ = 0;
   LeaseKeeper leases_;
 };
 

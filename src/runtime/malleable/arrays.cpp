@@ -277,21 +277,30 @@ std::int64_t Arrays::bytes_kept() const {
 
 // ---- moves -------------------------------------------------------------------------------------------------------
 
-// What stays as it is stays where it is; the others may still need a copy of it.
-Status Arrays::make_room(Part& part, std::vector<Transfer>& transfers) {
+// A part whose first element stays the first stays where it is: no byte of it is copied. It becomes shorter when it is
+// adopted, for others may still read it; it becomes longer now, where it may move (`in_peace`: nobody computes with
+// it).
+Status Arrays::make_room(Part& part, bool in_peace, std::vector<Transfer>& transfers) {
   if (part.of == Part::Of::lengths) write_lengths(part);
-  Transfer transfer{part.memory.data(), nullptr, part.element_bytes, part.plan};
   const redistribute::Plan& plan = part.plan;
-  part.moving = plan.kept != plan.before || plan.kept != plan.after || part.of == Part::Of::lengths;
+  const bool same_first = plan.kept.first == plan.before.first && plan.kept.first == plan.after.first;
+  const bool shortens = same_first && plan.kept == plan.after;
+  const bool lengthens = same_first && plan.kept == plan.before && in_peace;
+  part.moving = part.of == Part::Of::lengths || plan.before.count() == 0 || !(shortens || lengthens);
+  const std::int64_t needed = plan.after.count() * part.element_bytes;
+  bool room = true;
+  Transfer transfer{nullptr, nullptr, part.element_bytes, plan};
   if (part.moving) {
-    part.next = Memory::allocate(plan.after.count() * part.element_bytes);
-    if (!part.next.data())
-      return Error{"no memory for " + std::to_string(plan.after.count()) + " elements of '" + part.name + "'"};
+    part.next = Memory::allocate(needed);
+    room = part.next.data() != nullptr;
     transfer.to = part.next.data();
   } else {
-    transfer.plan.kept = transfer.plan.after = {};
-    transfer.plan.receives.clear();
+    if (lengthens) room = part.memory.grow(needed);
+    transfer.plan.kept = {};
+    transfer.to = part.memory.data();
   }
+  if (!room) return Error{"no memory for " + std::to_string(plan.after.count()) + " elements of '" + part.name + "'"};
+  transfer.from = part.memory.data();
   transfers.push_back(std::move(transfer));
   return success();
 }
@@ -321,7 +330,7 @@ Result<std::vector<Transfer>> Arrays::pending(bool constant) {
   std::vector<Transfer> transfers;
   for (Part& part : parts_) {
     if (part.constant != constant) continue;
-    if (const Status room = make_room(part, transfers); !room) return room.error();
+    if (const Status room = make_room(part, false, transfers); !room) return room.error();
   }
   return transfers;
 }
@@ -340,8 +349,10 @@ void Arrays::adopt(Part& part) {
     *matrix.spec.starts = matrix.starts.data();
     return;
   }
-  if (!std::exchange(part.moving, false)) return;
-  part.memory = std::exchange(part.next, {});
+  if (std::exchange(part.moving, false))
+    part.memory = std::exchange(part.next, {});
+  else
+    part.memory.shrink(part.plan.after.count() * part.element_bytes);
   *part.pointer = part.memory.data();
 }
 
@@ -353,7 +364,7 @@ Status Arrays::move_each(bool constant, const std::function<Status(std::vector<T
   for (Part& part : parts_) {
     if (part.constant != constant) continue;
     std::vector<Transfer> one;
-    Status done = make_room(part, one);
+    Status done = make_room(part, true, one);
     if (done) done = move(std::move(one));
     if (!done) return done;
     if (part.of == Part::Of::lengths) read_lengths(part);

@@ -132,7 +132,7 @@ class Arrays {
                  const std::vector<double>& weights);
   bool find_bounds(MPI_Comm all, const Matrix& matrix, int source, std::vector<std::int64_t>& rows,
                    std::vector<std::int64_t>& nonzeros, bool by_nonzeros) const;
-  Status make_room(Part& part, std::vector<Transfer>& transfers);
+  Status make_room(Part& part, bool in_peace, std::vector<Transfer>& transfers);
   void write_lengths(Part& part);
   void read_lengths(Part& part);
   void adopt(Part& part);

@@ -1,8 +1,16 @@
-// Messages from each source to each target, all of them under way at once.
+// From each source to each target, all of it under way at once.
 //
-// A source sends when it has the target's word that it waits for them: MPICH over TCP receives a message of any size
+// A source offers its data: where they lie in its memory. A target of the same node reads them from there by one copy
+// of the kernel's, and says when it has; the source has nothing to do meanwhile. A target that cannot (another node, or
+// the kernel does not allow it) asks for messages when it waits for them: MPICH over TCP receives a message of any size
 // that nobody waits for into memory of its own, as large as the message.
+#include <sys/random.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 
 #include "runtime/malleable/exchange.hpp"
 #include "runtime/mpi/pmpi.hpp"
@@ -10,37 +18,87 @@
 namespace hocket::runtime {
 namespace {
 
+// What a reader looks at first: who has the same process number may be another process, seen from elsewhere.
+std::uint64_t cookie() {
+  static const std::uint64_t value = [] {
+    std::uint64_t random = 0;
+    if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
+      random = static_cast<std::uint64_t>(getpid());
+    return random;
+  }();
+  return value;
+}
+
+// An offer: the process, its cookie and where that lies, then where each array's `from` lies.
+enum OfferWord : std::size_t { pid_word, cookie_word, cookie_at_word, first_array_word };
+
+enum class Answer : std::int64_t { none, has_read, wants_messages };
+
+// Some bytes of another process. False: the kernel does not allow it, or the process has gone.
+bool read_memory(std::int64_t pid, std::uint64_t from, std::byte* to, std::int64_t bytes) {
+  while (bytes > 0) {
+    const iovec local{to, static_cast<std::size_t>(bytes)};
+    const iovec remote{reinterpret_cast<void*>(from), static_cast<std::size_t>(bytes)};
+    const ssize_t count = process_vm_readv(static_cast<pid_t>(pid), &local, 1, &remote, 1, 0);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    to += count;
+    from += static_cast<std::uint64_t>(count);
+    bytes -= count;
+  }
+  return true;
+}
+
 class Messages final : public Exchange {
  public:
   int post(MPI_Comm comm, std::span<const Transfer> arrays) override {
     comm_ = comm;
     arrays_ = arrays;
-    int code = await_words();
-    for (std::size_t i = 0; i < arrays.size() && code == MPI_SUCCESS; ++i) code = receive(i);
-    return code == MPI_SUCCESS ? give_words() : code;
+    int code = await_offers();
+    if (code == MPI_SUCCESS) code = await_answers();
+    return code == MPI_SUCCESS ? send_offers() : code;
   }
 
   int test(bool& ended) override {
+    bool all = true;
     int code = MPI_SUCCESS;
-    for (std::size_t i = 0; i < words_.size() && code == MPI_SUCCESS; ++i) {
-      if (words_[i] == mpi::no_request()) continue;
-      int here = 0;
-      code = HOCKET_PMPI(Test)(&words_[i], &here, MPI_STATUS_IGNORE);
-      if (here && code == MPI_SUCCESS) code = send(targets_[i]);
-    }
-    const bool all_sent =
-        std::all_of(words_.begin(), words_.end(), [](MPI_Request word) { return word == mpi::no_request(); });
+    for (Target& target : targets_)
+      if (code == MPI_SUCCESS) code = test_target(target, all);
+    for (Source& source : sources_)
+      if (code == MPI_SUCCESS) code = test_source(source, all);
     bool here_ended = false;
     if (code == MPI_SUCCESS) code = Exchange::test(here_ended);
-    ended = all_sent && here_ended;
+    ended = all && here_ended;
     return code;
   }
 
   int close() override { return MPI_SUCCESS; }
 
  private:
-  // An array's place is the tag of its messages; the words have one of their own.
-  int tag_of_words() const { return static_cast<int>(arrays_.size()); }
+  // Who gets something from this rank, and who gives it something. Requests and buffers stay where they are.
+  struct Target {
+    int rank = 0;
+    Answer answer = Answer::none;
+    MPI_Request request{};
+    bool over = false;  // nothing is left to start for it
+  };
+  struct Source {
+    int rank = 0;
+    std::vector<std::uint64_t> offer;
+    Answer answer = Answer::none;
+    MPI_Request request{};
+    bool offered = false;
+    bool over = false;
+    std::size_t place = 0;    // of the array that is being read,
+    std::size_t message = 0;  // its message,
+    std::int64_t at = 0;      // and the bytes that were read of it
+  };
+  // Read at a time, so that who asks whether it is over is not kept.
+  static constexpr std::int64_t piece = std::int64_t{1} << 20;
+
+  // An array's place is the tag of its messages; offers and answers have their own.
+  int offer_tag() const { return static_cast<int>(arrays_.size()); }
+  int answer_tag() const { return static_cast<int>(arrays_.size()) + 1; }
   MPI_Request* request() { return &requests_.emplace_back(mpi::no_request()); }
 
   // The ranks that the plans name in `messages`, each once.
@@ -54,29 +112,132 @@ class Messages final : public Exchange {
     return ranks;
   }
 
-  int await_words() {
-    targets_ = peers(&redistribute::Plan::sends);
-    words_.assign(targets_.size(), mpi::no_request());
+  int await_offers() {
+    const std::size_t words = first_array_word + arrays_.size();
+    for (const int rank : peers(&redistribute::Plan::receives)) {
+      Source& source = sources_.emplace_back();
+      source.rank = rank;
+      source.offer.resize(words);
+    }
     int code = MPI_SUCCESS;
-    for (std::size_t i = 0; i < targets_.size() && code == MPI_SUCCESS; ++i)
-      code = HOCKET_PMPI(Irecv)(nullptr, 0, mpi::byte_type(), targets_[i], tag_of_words(), comm_, &words_[i]);
-    return code;
-  }
-
-  int give_words() {
-    int code = MPI_SUCCESS;
-    for (const int source : peers(&redistribute::Plan::receives)) {
-      if (code == MPI_SUCCESS)
-        code = HOCKET_PMPI(Isend)(nullptr, 0, mpi::byte_type(), source, tag_of_words(), comm_, request());
+    for (Source& source : sources_) {
+      if (code != MPI_SUCCESS) break;
+      code = HOCKET_PMPI(Irecv)(source.offer.data(), static_cast<int>(words * sizeof(std::uint64_t)), mpi::byte_type(),
+                                source.rank, offer_tag(), comm_, &source.request);
     }
     return code;
   }
 
-  int receive(std::size_t place) {
+  int await_answers() {
+    for (const int rank : peers(&redistribute::Plan::sends)) targets_.emplace_back().rank = rank;
+    int code = MPI_SUCCESS;
+    for (Target& target : targets_) {
+      if (code != MPI_SUCCESS) break;
+      code = HOCKET_PMPI(Irecv)(&target.answer, sizeof target.answer, mpi::byte_type(), target.rank, answer_tag(),
+                                comm_, &target.request);
+    }
+    return code;
+  }
+
+  int send_offers() {
+    const std::uint64_t own = cookie();
+    cookie_ = own;
+    offer_ = {static_cast<std::uint64_t>(getpid()), own, reinterpret_cast<std::uint64_t>(&cookie_)};
+    for (const Transfer& array : arrays_) offer_.push_back(reinterpret_cast<std::uint64_t>(array.from));
+    int code = MPI_SUCCESS;
+    for (const Target& target : targets_) {
+      if (code != MPI_SUCCESS) break;
+      code = HOCKET_PMPI(Isend)(offer_.data(), static_cast<int>(offer_.size() * sizeof(std::uint64_t)),
+                                mpi::byte_type(), target.rank, offer_tag(), comm_, request());
+    }
+    return code;
+  }
+
+  int test_target(Target& target, bool& all) {
+    if (target.over) return MPI_SUCCESS;
+    int here = 0;
+    const int code = HOCKET_PMPI(Test)(&target.request, &here, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS || !here) {
+      all = false;
+      return code;
+    }
+    target.over = true;
+    return target.answer == Answer::wants_messages ? send(target.rank) : MPI_SUCCESS;
+  }
+
+  int test_source(Source& source, bool& all) {
+    if (source.over) return MPI_SUCCESS;
+    if (!source.offered) {
+      int here = 0;
+      const int code = HOCKET_PMPI(Test)(&source.request, &here, MPI_STATUS_IGNORE);
+      if (code != MPI_SUCCESS || !here) {
+        all = false;
+        return code;
+      }
+      source.offered = true;
+      if (!is_readable(source)) return receive_and_answer(source);
+    }
+    if (!read_some(source)) {
+      // What was read before is read again, as messages.
+      return receive_and_answer(source);
+    }
+    if (source.place < arrays_.size()) {
+      all = false;
+      return MPI_SUCCESS;
+    }
+    return answer(source, Answer::has_read);
+  }
+
+  static bool is_readable(const Source& source) {
+    const char* allowed = std::getenv("HOCKET_SINGLE_COPY");
+    if (allowed && *allowed == '0') return false;
+    std::uint64_t seen = 0;
+    return read_memory(static_cast<std::int64_t>(source.offer[pid_word]), source.offer[cookie_at_word],
+                       reinterpret_cast<std::byte*>(&seen), sizeof seen) &&
+           seen == source.offer[cookie_word];
+  }
+
+  // The next piece, if there is one. False: it cannot be read.
+  bool read_some(Source& source) {
+    for (; source.place < arrays_.size(); ++source.place, source.message = 0) {
+      const Transfer& array = arrays_[source.place];
+      const auto& receives = array.plan.receives;
+      for (; source.message < receives.size(); ++source.message, source.at = 0) {
+        const redistribute::Message& m = receives[source.message];
+        if (m.peer != source.rank) continue;
+        const std::int64_t bytes = std::min(piece, bytes_of(array, m) - source.at);
+        if (bytes <= 0) continue;
+        const std::int64_t offset = (m.elements.first - m.first_of_peer) * array.element_bytes + source.at;
+        if (!read_memory(static_cast<std::int64_t>(source.offer[pid_word]),
+                         source.offer[first_array_word + source.place] + static_cast<std::uint64_t>(offset),
+                         received_to(array, m) + source.at, bytes))
+          return false;
+        source.at += bytes;
+        return true;
+      }
+    }
+    return true;
+  }
+
+  int receive_and_answer(Source& source) {
+    int code = MPI_SUCCESS;
+    for (std::size_t place = 0; place < arrays_.size() && code == MPI_SUCCESS; ++place)
+      code = receive(place, source.rank);
+    return code == MPI_SUCCESS ? answer(source, Answer::wants_messages) : code;
+  }
+
+  int answer(Source& source, Answer answer) {
+    source.over = true;
+    source.answer = answer;
+    return HOCKET_PMPI(Isend)(&source.answer, sizeof source.answer, mpi::byte_type(), source.rank, answer_tag(), comm_,
+                              request());
+  }
+
+  int receive(std::size_t place, int from) {
     const Transfer& array = arrays_[place];
     int code = MPI_SUCCESS;
     for (const redistribute::Message& m : array.plan.receives) {
-      if (code != MPI_SUCCESS) break;
+      if (m.peer != from || code != MPI_SUCCESS) continue;
       std::byte* to = received_to(array, m);
       code = in_pieces(bytes_of(array, m), [&](std::int64_t at, int bytes) {
         return HOCKET_PMPI(Irecv)(to + at, bytes, mpi::byte_type(), m.peer, static_cast<int>(place), comm_, request());
@@ -102,8 +263,10 @@ class Messages final : public Exchange {
 
   MPI_Comm comm_ = mpi::no_comm();
   std::span<const Transfer> arrays_;
-  std::vector<int> targets_;
-  std::vector<MPI_Request> words_;  // one of each target
+  std::vector<std::uint64_t> offer_;
+  std::uint64_t cookie_ = 0;
+  std::vector<Target> targets_;
+  std::vector<Source> sources_;
 };
 
 }  // namespace

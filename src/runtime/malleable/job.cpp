@@ -45,6 +45,11 @@ Methods possible(Methods methods, const std::function<void(std::string_view)>& c
     methods.spawn_strategy = SpawnStrategy::plain;
   }
 #endif
+#ifdef OPEN_MPI
+  const char* collectives = std::getenv("OMPI_MCA_coll");
+  if (!collectives || std::string_view(collectives).find("^han") == std::string_view::npos)
+    complain("Open MPI may hang in collectives after a resize unless OMPI_MCA_coll=^han is set (hocket run does)");
+#endif
   return methods;
 }
 
@@ -175,8 +180,9 @@ void Job::take_commands() {
   const Time now = node_now();
   if (!Process::connected() && now - looked_ > between_retries) {
     looked_ = now;
-    if (Process::reconnect()) announce();
+    Process::reconnect();
   }
+  if (Process::connections() != announced_) announce();
   while (const auto command = Process::next_command()) {
     if (const auto* reconfigure = std::get_if<event::Reconfigure>(&*command)) {
       wanted_ = *reconfigure;
@@ -301,8 +307,7 @@ void Job::give_up(const std::string& reason) {
       Process::warn("not resized from " + std::to_string(record.sources) + " to " + std::to_string(record.targets) +
                     " processes: " + reason);
     if (!change_->port.empty()) close_port(change_->port);
-    if (change_->processes_asked != 0)
-      stop_processes(change_->processes_asked);
+    if (change_->processes_asked != 0) stop_processes(change_->processes_asked);
   }
   change_.reset();
 }

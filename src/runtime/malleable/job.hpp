@@ -177,7 +177,8 @@ class Job {
   std::optional<event::Reconfigure> wanted_;  // asked for, not begun
   bool wanted_late_ = false;                  // it was seen at an earlier control point
   Time asked_{};
-  Time looked_{};  // for hocketd, when it was gone
+  Time looked_{};                // for hocketd, when it was gone
+  std::int64_t announced_ = -1;  // on which connection to hocketd
   std::int64_t processes_asked_ = 0;
 };
 

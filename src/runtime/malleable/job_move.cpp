@@ -14,6 +14,8 @@
 namespace hocket::runtime {
 namespace {
 
+constexpr Duration shortest_look = std::chrono::microseconds{200};
+
 // Checked where libhocket was built to check (debug builds), or where it is asked for.
 bool checks_constant() {
   const char* asked = std::getenv("HOCKET_CHECK_CONSTANT");
@@ -207,7 +209,14 @@ void Job::start_moving() {
 // A control point while constant data move. It is over when it is for all sources.
 State Job::follow_moving() {
   Reconfiguration& change = *change_;
+  // Progress needs looks from both ends: as many as fit into a tenth of the time since the last control point.
+  const Time now = node_now();
+  const Time until = now + std::max(shortest_look, (now - point_since_) / 10);
   std::array<std::int64_t, 1> over{change.moving->test()};
+  while (!over[0] && node_now() < until) {
+    sched_yield();
+    over[0] = change.moving->test();
+  }
   if (!mpi::smallest(ours_, over)) end_job("MPI failed at a control point", true);
   change.record.constant_stopped += change.lap();
   if (!over[0]) return State::go_on;

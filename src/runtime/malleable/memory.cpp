@@ -4,10 +4,14 @@
 
 namespace hocket::runtime {
 
-Memory Memory::allocate(std::int64_t bytes) {
+std::size_t Memory::pages(std::int64_t bytes) {
   constexpr std::size_t page = 4096;
+  return (static_cast<std::size_t>(bytes) / page + 1) * page;
+}
+
+Memory Memory::allocate(std::int64_t bytes) {
   constexpr std::size_t huge_page = std::size_t{2} << 20;
-  const std::size_t size = (static_cast<std::size_t>(bytes) / page + 1) * page;
+  const std::size_t size = pages(bytes);
   void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   Memory memory;
   if (data == MAP_FAILED) return memory;
@@ -16,6 +20,22 @@ Memory Memory::allocate(std::int64_t bytes) {
   memory.data_ = static_cast<std::byte*>(data);
   memory.size_ = size;
   return memory;
+}
+
+void Memory::shrink(std::int64_t bytes) {
+  const std::size_t size = pages(bytes);
+  if (size >= size_ || munmap(data_ + size, size_ - size) != 0) return;
+  size_ = size;
+}
+
+bool Memory::grow(std::int64_t bytes) {
+  const std::size_t size = pages(bytes);
+  if (size <= size_) return true;
+  void* data = mremap(data_, size_, size, MREMAP_MAYMOVE);
+  if (data == MAP_FAILED) return false;
+  data_ = static_cast<std::byte*>(data);
+  size_ = size;
+  return true;
 }
 
 Memory::~Memory() {

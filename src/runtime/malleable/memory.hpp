@@ -22,8 +22,14 @@ class Memory {
   ~Memory();
 
   std::byte* data() const { return data_; }
+  // Keeps the first `bytes` bytes where they are and gives the rest back.
+  void shrink(std::int64_t bytes);
+  // Makes it larger, zeroed behind what is there; the address may change, the bytes are not copied. False: no memory.
+  bool grow(std::int64_t bytes);
 
  private:
+  static std::size_t pages(std::int64_t bytes);
+
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };

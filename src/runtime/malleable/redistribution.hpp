@@ -28,7 +28,7 @@ enum class Strategy { blocking, wait_sources, wait_targets, thread };
 // reading `from`.
 struct Transfer {
   const std::byte* from = nullptr;  // the elements of plan.before
-  std::byte* to = nullptr;          // room for plan.after; never overlaps `from`
+  std::byte* to = nullptr;          // room for plan.after; may overlap `from` where nothing that is sent comes to lie
   std::int64_t element_bytes = 0;
   redistribute::Plan plan;
 };

@@ -83,7 +83,7 @@ class Info {
 Result<MPI_Comm> merge(MPI_Comm inter, bool newcomers) {
   MPI_Comm merged = mpi::no_comm();
   const int rc = HOCKET_PMPI(Intercomm_merge)(inter, newcomers ? 1 : 0, &merged);
-  if (rc != MPI_SUCCESS) return Error{"MPI_Intercomm_merge: " + error_text(rc)};
+  if (rc != MPI_SUCCESS) return Error{"MPI_Intercomm_merge: " + mpi::error_text(rc)};
   HOCKET_PMPI(Comm_set_errhandler)(merged, mpi::errors_return());
   return merged;
 }
@@ -105,9 +105,9 @@ Result<MPI_Comm> spawn(MPI_Comm over, const Launch& launch, const Batch& batch) 
   std::vector<int> codes(static_cast<std::size_t>(batch.count), MPI_SUCCESS);
   const int rc = HOCKET_PMPI(Comm_spawn)(launch.program.c_str(), arguments.data(), batch.count, info.get(), 0, over,
                                          &inter, codes.data());
-  if (rc != MPI_SUCCESS) return Error{"MPI_Comm_spawn: " + error_text(rc)};
+  if (rc != MPI_SUCCESS) return Error{"MPI_Comm_spawn: " + mpi::error_text(rc)};
   for (const int code : codes)
-    if (code != MPI_SUCCESS) return Error{"MPI_Comm_spawn: " + error_text(code)};
+    if (code != MPI_SUCCESS) return Error{"MPI_Comm_spawn: " + mpi::error_text(code)};
   return merge_and_drop(inter, false);
 }
 
@@ -197,7 +197,7 @@ void Start::run() {
 Result<std::string> open_port() {
   std::array<char, MPI_MAX_PORT_NAME> port{};
   const int rc = HOCKET_PMPI(Open_port)(mpi::no_info(), port.data());
-  if (rc != MPI_SUCCESS) return Error{"MPI_Open_port: " + error_text(rc)};
+  if (rc != MPI_SUCCESS) return Error{"MPI_Open_port: " + mpi::error_text(rc)};
   return std::string(port.data());
 }
 
@@ -206,14 +206,14 @@ void close_port(const std::string& port) { HOCKET_PMPI(Close_port)(port.c_str())
 Result<MPI_Comm> accept_process(const std::string& port) {
   MPI_Comm inter = mpi::no_comm();
   const int rc = HOCKET_PMPI(Comm_accept)(port.c_str(), mpi::no_info(), 0, self(), &inter);
-  if (rc != MPI_SUCCESS) return Error{"MPI_Comm_accept: " + error_text(rc)};
+  if (rc != MPI_SUCCESS) return Error{"MPI_Comm_accept: " + mpi::error_text(rc)};
   return merge_and_drop(inter, false);
 }
 
 Result<Met> connect_to(const std::string& port) {
   MPI_Comm inter = mpi::no_comm();
   const int rc = HOCKET_PMPI(Comm_connect)(port.c_str(), mpi::no_info(), 0, self(), &inter);
-  if (rc != MPI_SUCCESS) return Error{"MPI_Comm_connect: " + error_text(rc)};
+  if (rc != MPI_SUCCESS) return Error{"MPI_Comm_connect: " + mpi::error_text(rc)};
   auto merged = merge_and_drop(inter, true);
   if (!merged) return merged.error();
   return Met{merged.value(), 0};
@@ -253,7 +253,7 @@ bool summon(MPI_Comm met, int leader, Summons& summons) {
 Result<MPI_Comm> bind_newcomers(MPI_Comm all, int leader, MPI_Comm met, int remote) {
   MPI_Comm inter = mpi::no_comm();
   const int rc = HOCKET_PMPI(Intercomm_create)(all, leader, met, remote, bind_tag, &inter);
-  if (rc != MPI_SUCCESS) return Error{"MPI_Intercomm_create: " + error_text(rc)};
+  if (rc != MPI_SUCCESS) return Error{"MPI_Intercomm_create: " + mpi::error_text(rc)};
   auto merged = merge(inter, false);
   mpi::free(inter);
   return merged;
@@ -262,19 +262,10 @@ Result<MPI_Comm> bind_newcomers(MPI_Comm all, int leader, MPI_Comm met, int remo
 Result<MPI_Comm> bind_to_union(MPI_Comm own, MPI_Comm met, int remote) {
   MPI_Comm inter = mpi::no_comm();
   const int rc = HOCKET_PMPI(Intercomm_create)(own, 0, met, remote, bind_tag, &inter);
-  if (rc != MPI_SUCCESS) return Error{"MPI_Intercomm_create: " + error_text(rc)};
+  if (rc != MPI_SUCCESS) return Error{"MPI_Intercomm_create: " + mpi::error_text(rc)};
   auto merged = merge(inter, true);
   mpi::free(inter);
   return merged;
-}
-
-std::string error_text(int code) {
-  std::array<char, MPI_MAX_ERROR_STRING> text{};
-  int length = 0;
-  if (HOCKET_PMPI(Error_string)(code, text.data(), &length) != MPI_SUCCESS) return "error " + std::to_string(code);
-  std::string line(text.data(), static_cast<std::size_t>(length));
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  return line;
 }
 
 }  // namespace hocket::runtime

@@ -111,7 +111,4 @@ Result<MPI_Comm> bind_newcomers(MPI_Comm all, int leader, MPI_Comm met, int remo
 // The newcomers, over `own`, whose rank 0 reaches the leader as rank `remote` of `met`.
 Result<MPI_Comm> bind_to_union(MPI_Comm own, MPI_Comm met, int remote);
 
-// Of the MPI, in words.
-std::string error_text(int code);
-
 }  // namespace hocket::runtime

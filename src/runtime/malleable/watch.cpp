@@ -20,7 +20,8 @@ bool is_alive(int pid) {
   std::string line;
   if (!std::getline(file, line)) return false;
   const std::size_t name_end = line.rfind(')');
-  return name_end == line.npos || name_end + 2 >= line.size() || (line[name_end + 2] != 'Z' && line[name_end + 2] != 'X');
+  return name_end == line.npos || name_end + 2 >= line.size() ||
+         (line[name_end + 2] != 'Z' && line[name_end + 2] != 'X');
 }
 
 }  // namespace

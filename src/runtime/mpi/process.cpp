@@ -156,6 +156,8 @@ std::optional<event::Body> Process::next_command() {
 bool Process::connected() { return !reports() || get().become_reporter().member.connected(); }
 bool Process::reconnect() { return reports() && get().become_reporter().member.reconnect(); }
 
+std::int64_t Process::connections() { return reports() ? get().become_reporter().member.connections() : 0; }
+
 void Process::finalising() noexcept {
   if (!active()) return;
   if (reports()) {

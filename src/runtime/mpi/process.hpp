@@ -78,6 +78,7 @@ class Process {
   static std::optional<event::Body> next_command();
   static bool connected();
   static bool reconnect();
+  static std::int64_t connections();
   // Time in MPI communication so far; 0 in a process that is not watched.
   static Duration communication() { return sums().comm; }
 
