@@ -32,6 +32,7 @@ from plan import Plan, plans
 from progress import Progress
 from solvers import RunningSolver, Solver
 
+CORES = 16
 RUN_LIMIT_S = 120
 TITLE = "Two Jacobi solvers write checkpoints to the same storage"
 
@@ -84,6 +85,11 @@ class Demo:
             stack.callback(shutil.rmtree, runtime, ignore_errors=True)
             environment = {**self.mpi.environment(), "HOCKET_DIR": runtime}
             environment.pop("HOCKET_SOCKET", None)
+            # More than the machine may have: the solvers may be resized while they run, they sleep most of the time.
+            Path(runtime, "hocket.toml").write_text(f"[coordinator]\ncores = {CORES}\n")
+            self.progress.say(
+                f"{plan.label}: look on, or resize: HOCKET_DIR={runtime} {self.hocket} top | resize jacobi-a +1"
+            )
             with self._daemon(plan, environment):
                 ended = self._solve(plan, environment)
             traces = list(Path(runtime, "traces").glob("*.jsonl"))
@@ -94,7 +100,15 @@ class Demo:
 
     @contextmanager
     def _daemon(self, plan: Plan, environment: dict[str, str]) -> Iterator[None]:
-        self._hocket(environment, "daemon", "start", "--policy", plan.policy)
+        self._hocket(
+            environment,
+            "daemon",
+            "start",
+            "--config",
+            environment["HOCKET_DIR"] + "/hocket.toml",
+            "--policy",
+            plan.policy,
+        )
         try:
             yield
         finally:

@@ -10,9 +10,15 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parent.parent
 MPIS = ("mpich", "openmpi")
 
-# MPICH's collectives through device code spin: a thousand times slower with more ranks than cores.
-_MPICH_SETTINGS = {"MPIR_CVAR_DEVICE_COLLECTIVES": "none", "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
+# MPICH's collectives through device code spin: a thousand times slower with more ranks than cores. And its UCX
+# transport fails to start processes now and then.
+_MPICH_SETTINGS = {
+    "MPIR_CVAR_DEVICE_COLLECTIVES": "none",
+    "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
+    "MPIR_CVAR_CH4_NETMOD": "ofi",
+}
 _OPENMPI_SETTINGS = {
+    "OMPI_MCA_coll": "^han",  # in a program that was resized its old and new ranks would choose different algorithms
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     "PRTE_MCA_hwloc_default_binding_policy": "none",
     "OMPI_MCA_mpi_yield_when_idle": "1",
