@@ -201,14 +201,14 @@ def built_programs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict
 
 
 @pytest.fixture
-def built(mpi: runtime_kit.Mpi, built_programs: tuple[Path, dict]) -> Callable[[str], Path]:
-    """A program of tests/programs for this test's MPI, compiled once."""
+def built(mpi: runtime_kit.Mpi, built_programs: tuple[Path, dict]) -> Callable[..., Path]:
+    """A program of tests/programs for this test's MPI, compiled once, with the compiler's flags if there are more."""
     directory, done = built_programs
 
-    def build(source: str) -> Path:
-        key = (mpi.name, source)
+    def build(source: str, *flags: str) -> Path:
+        key = (mpi.name, source, flags)
         if key not in done:
-            done[key] = mpi.compile(source, directory / f"{Path(source).stem}-{mpi.name}", "-pthread")
+            done[key] = mpi.compile(source, directory / f"{Path(source).stem}-{mpi.name}", "-pthread", *flags)
         return done[key]
 
     return build

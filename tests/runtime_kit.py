@@ -58,7 +58,7 @@ class Mpi:
 
     def compile(self, source: str, output: Path, *flags: str) -> Path:
         compiler = self.compilers[Path(source).suffix]
-        subprocess.run([*compiler, "-O1", *flags, "-o", output, PROGRAMS / source], check=True, timeout=60)
+        subprocess.run([*compiler, "-O1", "-o", output, PROGRAMS / source, *flags], check=True, timeout=60)
         return output
 
     def command(self, ranks: int, program: list[Any], preload: str, settings: dict[str, str]) -> tuple[list[str], dict]:

@@ -1,9 +1,9 @@
 """The malleable Jacobi of examples/malleable, in C and in Fortran, built as its page says and run with resizes."""
 
-import os
 import subprocess
 from pathlib import Path
 
+import malleable_kit
 import pytest
 import runtime_kit
 
@@ -14,13 +14,6 @@ LIMIT_S = 60
 
 RESIZED = (EXAMPLE / "expected.txt").read_text().splitlines()
 PLAIN = [line.replace("4 processes", "2 processes") for line in RESIZED]
-
-
-def flags(prefix: Path, mpi: str) -> list[str]:
-    """What pkg-config says about libhocket."""
-    environment = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig")}
-    command = ["pkg-config", "--cflags", "--libs", f"hocket-{mpi}"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
 
 
 def build_c(mpi: runtime_kit.Mpi, source: Path, program: Path, *more: str) -> Path:
@@ -36,13 +29,9 @@ def build_fortran(mpi: runtime_kit.Mpi, directory: Path, sources: list[Path], *m
     return program
 
 
-# What Open MPI 5 needs to spawn with more ranks than cores, and for collective calls after it (docs/malleable.md).
-OPENMPI = {"OMPI_MCA_coll": "^han", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
-
-
 def printed(mpi: runtime_kit.Mpi, program: Path, **settings: str) -> list[str]:
     """The lines on stdout of two ranks, numbers as C prints them."""
-    settings |= OPENMPI if mpi.name == "openmpi" else {}
+    settings |= malleable_kit.OPENMPI if mpi.name == "openmpi" else {}
     done = mpi.run([program], settings, limit_s=LIMIT_S, preload="")
     assert done.code == 0, f"{mpi.name}: exit code {done.code}\n{done.out}{done.err}"
     return done.out.replace("E-", "e-").splitlines()
@@ -53,7 +42,9 @@ def test_plain_c(mpi, tmp_path):
 
 
 def test_malleable_c(mpi, prefix, tmp_path):
-    program = build_c(mpi, EXAMPLE / "jacobi_malleable.c", tmp_path / "jacobi", *flags(prefix, mpi.name))
+    program = build_c(
+        mpi, EXAMPLE / "jacobi_malleable.c", tmp_path / "jacobi", *malleable_kit.link_flags(prefix, mpi.name)
+    )
     assert printed(mpi, program) == PLAIN
     assert printed(mpi, program, HOCKET_RESIZE="10:4,20:2") == RESIZED
 
@@ -64,7 +55,7 @@ def test_plain_fortran(fortran, tmp_path):
 
 def test_malleable_fortran(fortran, prefix, tmp_path):
     sources = [prefix / "include" / "hocket" / "hocket_malleable.f90", EXAMPLE / "jacobi_malleable.f90"]
-    program = build_fortran(fortran, tmp_path, sources, *flags(prefix, fortran.name))
+    program = build_fortran(fortran, tmp_path, sources, *malleable_kit.link_flags(prefix, fortran.name))
     assert printed(fortran, program) == PLAIN
     assert printed(fortran, program, HOCKET_RESIZE="10:4,20:2") == RESIZED
 

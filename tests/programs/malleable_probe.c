@@ -5,7 +5,19 @@
 // Registers a variable block array, a constant block array, a weighted array, a replicated variable one, a sparse
 // matrix with rows shared out by nonzeros, and an array like its rows. Rank 0 prints "iteration I processes N" after
 // each resize, and at the end "ok ITERATIONS processes N sum S". Any wrong number ends it with exit code 3.
+//
+// Environment, for what tests need to provoke or to see:
+//   PROBE_BALANCE=1           rank 0 says that it is half as fast as the others
+//   PROBE_RESIZES=N           end two iterations after the N-th resize (not with PROBE_BALANCE or HOCKET_PROCESSES)
+//   PROBE_USAGE=1             the lines of rank 0 also tell its descriptors and KiB of memory, and first and last how
+//   many
+//                             communicators it can make
+//   PROBE_HOLD=WHERE:FILE     where FILE exists, a process says "held WHERE PID" and waits to be killed: "init" (any
+//                             process, before MPI_Init), "begin" (one that joined, before it meets the others)
+//   PROBE_OTHER_LENGTH=1      a process that joined registers another length
+//   PROBE_WRITE_CONSTANT=1    constant data are written at each iteration
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <hocket/malleable.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +31,7 @@ static double *variable, *constant, *weighted, *like;
 static int64_t *count, *starts;
 static int32_t* columns;
 static double* values;
+static int writes_constant, tells_usage;
 
 static int nonzeros_of(int64_t row) { return (int)(row % 7); }
 
@@ -83,7 +96,7 @@ static void check(long iteration) {
     if (variable[i] != (double)(first + i + iteration))
       wrong("variable", first + i, variable[i], (double)(first + i + iteration));
   range("constant", &first, &n);
-  for (int64_t i = 0; i < n; i++)
+  for (int64_t i = writes_constant ? n : 0; i < n; i++)
     if (constant[i] != 2.0 * (double)(first + i)) wrong("constant", first + i, constant[i], 2.0 * (double)(first + i));
   range("weighted", &first, &n);
   for (int64_t i = 0; i < n; i++)
@@ -103,13 +116,64 @@ static void step(long iteration) {
   range("weighted", &first, &n);
   for (int64_t i = 0; i < n; i++) weighted[i] += 1;
   count[0] = iteration + 1;
+  range("constant", &first, &n);
+  for (int64_t i = 0; writes_constant && i < n; i++) constant[i] += 1;
+}
+
+static int descriptors(void) {
+  int n = 0;
+  DIR* directory = opendir("/proc/self/fd");
+  while (directory && readdir(directory)) n++;
+  if (directory) closedir(directory);
+  return n - 3;  // ".", ".." and the directory itself
+}
+
+static long resident_kib(void) {
+  long pages = 0;
+  FILE* file = fopen("/proc/self/statm", "r");
+  if (!file || fscanf(file, "%*d %ld", &pages) != 1) pages = 0;
+  if (file) fclose(file);
+  return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+// How many communicators this process can still make: what was not freed is missing.
+static int free_communicators(void) {
+  enum { most = 1 << 16 };
+  static MPI_Comm made[most];
+  MPI_Comm self;
+  int n = 0;
+  MPI_Comm_dup(MPI_COMM_SELF, &self);
+  MPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
+  while (n < most && MPI_Comm_dup(self, &made[n]) == MPI_SUCCESS) n++;
+  for (int i = 0; i < n; i++) MPI_Comm_free(&made[i]);
+  MPI_Comm_free(&self);
+  return n;
 }
 
 static void resized(long iteration, const char* word) {
   int rank, size;
   MPI_Comm_rank(hocket_malleable_comm(job), &rank);
   MPI_Comm_size(hocket_malleable_comm(job), &size);
-  if (rank == 0) printf("%s %ld processes %d\n", word, iteration, size);
+  if (rank != 0) return;
+  if (tells_usage)
+    printf("%s %ld processes %d descriptors %d kib %ld\n", word, iteration, size, descriptors(), resident_kib());
+  else
+    printf("%s %ld processes %d\n", word, iteration, size);
+}
+
+static void tell_communicators(void) {
+  int rank;
+  MPI_Comm_rank(hocket_malleable_comm(job), &rank);
+  if (tells_usage && rank == 0) printf("communicators %d\n", free_communicators());
+}
+
+static void hold(const char* where) {
+  const char* asked = getenv("PROBE_HOLD");
+  const size_t n = strlen(where);
+  if (!asked || strncmp(asked, where, n) != 0 || asked[n] != ':' || access(asked + n + 1, F_OK) != 0) return;
+  printf("held %s %d\n", where, (int)getpid());
+  fflush(stdout);
+  while (1) pause();
 }
 
 static double total(void) {
@@ -121,58 +185,81 @@ static double total(void) {
   return sum;
 }
 
-int main(int argc, char** argv) {
-  int level, rows, state = HOCKET_GO_ON, balanced = getenv("PROBE_BALANCE") != NULL;
-  iterations = argc > 1 ? atol(argv[1]) : 10;
-  length = argc > 2 ? atol(argv[2]) : 1000;
-  const long ms = argc > 3 ? atol(argv[3]) : 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
-  setvbuf(stdout, NULL, _IOLBF, 0);
-  must(hocket_malleable_create(&job), "create");
-  must(hocket_malleable_array(job, "variable", MPI_DOUBLE, length, HOCKET_BLOCK, HOCKET_VARIABLE, &variable),
+static void register_arrays(void) {
+  int rows;
+  const long other = hocket_malleable_joined(job) && getenv("PROBE_OTHER_LENGTH") ? length + 1 : length;
+  must(hocket_malleable_array(job, "variable", MPI_DOUBLE, other, HOCKET_BLOCK, HOCKET_VARIABLE, &variable),
        "variable");
   must(hocket_malleable_array(job, "constant", MPI_DOUBLE, length, HOCKET_BLOCK, HOCKET_CONSTANT, &constant),
        "constant");
   must(hocket_malleable_array(job, "weighted", MPI_DOUBLE, length, HOCKET_WEIGHTED, HOCKET_VARIABLE, &weighted),
        "weighted");
-  must(hocket_malleable_array(job, "count", MPI_INT64_T, 1, HOCKET_REPLICATED, HOCKET_VARIABLE, &count), "count");
+  must(hocket_malleable_array(job, "count", MPI_INT64_T, 2, HOCKET_REPLICATED, HOCKET_VARIABLE, &count), "count");
   must(hocket_malleable_csr(job, "matrix", length, HOCKET_NONZEROS, HOCKET_CONSTANT, &starts, MPI_INT32_T, &columns,
                             MPI_DOUBLE, &values, &rows),
        "matrix");
   must(hocket_malleable_array(job, "like", MPI_DOUBLE, length, rows, HOCKET_CONSTANT, &like), "like");
-  if (!hocket_malleable_joined(job)) fill();
-  const int begun = hocket_malleable_begin(job);
-  must(begun, "begin");
+}
+
+static void balance(void) {
+  int rank;
+  MPI_Comm_rank(hocket_malleable_comm(job), &rank);
+  must(hocket_malleable_balance(job, rank == 0 ? 0.2 : 0.1), "balance");
+}
+
+// After a resize, in each of its targets: count[1] resizes so far.
+static void count_resize(long iteration) {
+  const char* wanted = getenv("PROBE_RESIZES");
+  if (++count[1] == (wanted ? atol(wanted) : -1)) iterations = iteration + 2;
+}
+
+static void compute(long ms) {
+  int state = HOCKET_GO_ON;
+  const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
+  const int balanced = getenv("PROBE_BALANCE") != NULL;
   long it = hocket_malleable_iteration(job);
-  if (begun != HOCKET_LEAVE) {
-    resized(it, "begin");
-    for (; it < iterations; it++) {
-      check(it);
-      step(it);
-      const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
-      if (ms) nanosleep(&pause, NULL);
-      if (balanced && (it + 1) % 5 == 0) {
-        int rank;
-        MPI_Comm_rank(hocket_malleable_comm(job), &rank);
-        must(hocket_malleable_balance(job, rank == 0 ? 0.2 : 0.1), "balance");
-      }
-      state = hocket_malleable_point(job, it + 1);
-      must(state, "point");
-      if (state == HOCKET_LEAVE) break;
-      if (state == HOCKET_RESIZED) {
-        it = hocket_malleable_iteration(job) - 1;
-        resized(it + 1, "iteration");
-      }
-    }
-    if (state != HOCKET_LEAVE) {
-      check(it);
-      double sum = total();
-      int rank, size;
-      MPI_Comm_rank(hocket_malleable_comm(job), &rank);
-      MPI_Comm_size(hocket_malleable_comm(job), &size);
-      if (rank == 0) printf("ok %ld processes %d sum %.17g\n", it, size, sum);
+  if (hocket_malleable_joined(job)) count_resize(it);
+  resized(it, "begin");
+  if (!hocket_malleable_joined(job)) tell_communicators();
+  for (; it < iterations; it++) {
+    check(it);
+    step(it);
+    if (ms) nanosleep(&pause, NULL);
+    if (balanced && (it + 1) % 5 == 0) balance();
+    state = hocket_malleable_point(job, it + 1);
+    must(state, "point");
+    if (state == HOCKET_LEAVE) return;
+    if (state == HOCKET_RESIZED) {
+      it = hocket_malleable_iteration(job) - 1;
+      count_resize(it + 1);
+      resized(it + 1, "iteration");
     }
   }
+  check(it);
+  tell_communicators();
+  int rank, size;
+  const double sum = total();
+  MPI_Comm_rank(hocket_malleable_comm(job), &rank);
+  MPI_Comm_size(hocket_malleable_comm(job), &size);
+  if (rank == 0) printf("ok %ld processes %d sum %.17g\n", it, size, sum);
+}
+
+int main(int argc, char** argv) {
+  int level;
+  iterations = argc > 1 ? atol(argv[1]) : 10;
+  length = argc > 2 ? atol(argv[2]) : 1000;
+  writes_constant = getenv("PROBE_WRITE_CONSTANT") != NULL;
+  tells_usage = getenv("PROBE_USAGE") != NULL;
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  hold("init");
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  must(hocket_malleable_create(&job), "create");
+  register_arrays();
+  if (!hocket_malleable_joined(job)) fill();
+  if (hocket_malleable_joined(job)) hold("begin");
+  const int begun = hocket_malleable_begin(job);
+  must(begun, "begin");
+  if (begun != HOCKET_LEAVE) compute(argc > 3 ? atol(argv[3]) : 0);
   hocket_malleable_free(&job);
   MPI_Finalize();
   return 0;

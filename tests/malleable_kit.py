@@ -1,0 +1,178 @@
+"""What the tests of malleability share: the probe, built against libhocket, run with a schedule of resizes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import re
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import runtime_kit
+from conftest import descendants
+
+# What Open MPI 5 needs to spawn with more ranks than cores, and for collective calls after it (docs/malleable.md).
+OPENMPI = {
+    "OMPI_MCA_coll": "^han",
+    "OMPI_MCA_osc": "^ucx",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
+LENGTH = 997  # of the probe's arrays: divided by no number of processes
+FIRST = 2  # iteration of the first resize
+APART = 2  # iterations from one to the next
+
+
+def link_flags(prefix: Path, mpi: str) -> list[str]:
+    """What pkg-config says about libhocket."""
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig")}
+    command = ["pkg-config", "--cflags", "--libs", f"hocket-{mpi}"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+
+
+def schedule(sizes: list[int], apart: int = APART) -> str:
+    """HOCKET_RESIZE for these sizes, one after the other."""
+    return ",".join(f"{FIRST + apart * i}:{size}" for i, size in enumerate(sizes))
+
+
+def every_pair(processes: int, first: int, seed: int) -> list[int]:
+    """Sizes after `first` such that each size is followed by each other one exactly once (Hierholzer's circuit)."""
+    chance = random.Random(seed)
+    ahead = {a: [b for b in range(1, processes + 1) if b != a] for a in range(1, processes + 1)}
+    for sizes in ahead.values():
+        chance.shuffle(sizes)
+    path, circuit = [first], []
+    while path:
+        if ahead[path[-1]]:
+            path.append(ahead[path[-1]].pop())
+        else:
+            circuit.append(path.pop())
+    return circuit[::-1][1:]
+
+
+@dataclass
+class Probe:
+    """tests/programs/malleable_probe.c for one MPI."""
+
+    mpi: runtime_kit.Mpi
+    program: Path
+
+    def start(self, ranks: int, iterations: int, length: int = LENGTH, ms: int = 0, **settings: str) -> Running:
+        settings |= OPENMPI if self.mpi.name == "openmpi" else {}
+        command = [self.program, iterations, length, ms]
+        return Running(self.mpi.start(command, settings, ranks=ranks, preload=""), self.program)
+
+    def run(self, ranks: int, iterations: int, limit_s: float = 60, **how) -> runtime_kit.Run:
+        return self.start(ranks, iterations, **how).ends(limit_s)
+
+    def resized(self, ranks: int, sizes: list[int], *, limit_s: float = 60, **settings: str) -> runtime_kit.Run:
+        """Checks a run whose resizes are done at the iterations of its schedule."""
+        iterations = FIRST + APART * len(sizes)
+        done = self.run(ranks, iterations, limit_s, HOCKET_RESIZE=schedule(sizes), **settings)
+        steps = [(FIRST + APART * i, size) for i, size in enumerate(sizes)]
+        check(done, [(0, ranks), *steps], iterations)
+        return done
+
+    def resized_in_background(self, ranks: int, sizes: list[int], *, limit_s: float = 60, **settings: str) -> None:
+        """Checks a run whose resizes are begun by its schedule and done at some later control point."""
+        settings |= {"HOCKET_RESIZE": schedule(sizes), "PROBE_RESIZES": str(len(sizes))}
+        done = self.run(ranks, 10**6, limit_s, ms=1, **settings)
+        steps = told(done)
+        assert [size for _, size in steps] == [ranks, *sizes], f"{done.out}{done.err}"
+        check(done, steps, steps[-1][0] + 2)
+
+
+def told(done: runtime_kit.Run) -> list[tuple[int, int]]:
+    """Iteration and number of processes at the start and after each resize; lines of two first ranks may be swapped."""
+    return sorted(
+        (int(i), int(n)) for i, n in re.findall(r"^(?:begin|iteration) (\d+) processes (\d+)", done.out, re.M)
+    )
+
+
+def check(done: runtime_kit.Run, steps: list[tuple[int, int]], iterations: int, length: int = LENGTH) -> None:
+    """The probe ended well after exactly these steps, and with the right sum."""
+    said = f"exit code {done.code}\n{done.out}{done.err}"
+    assert done.code == 0, said
+    assert told(done) == steps, said
+    total = length * (length - 1) // 2 + length * iterations
+    assert f"ok {iterations} processes {steps[-1][1]} sum {total}" in done.out.splitlines(), said
+    assert done.err == "", said
+
+
+class Running:
+    """A job whose lines are read while it runs."""
+
+    def __init__(self, process: subprocess.Popen, program: Path):
+        self.process = process
+        self.program = program
+        self._out = ""
+
+    def reads(self, pattern: str, limit_s: float = 30) -> re.Match:
+        """The first line of stdout with `pattern`, from here on kept for `ends`."""
+        deadline = time.monotonic() + limit_s
+        out = self.process.stdout.fileno()
+        while not (found := re.search(pattern, self._out, re.M)):
+            readable = select.select([out], [], [], max(0.0, deadline - time.monotonic()))[0]
+            chunk = os.read(out, 65536).decode() if readable else ""
+            if not chunk:
+                self.kill()
+                _, err = self.process.communicate(timeout=10)
+                raise AssertionError(f"the job did not say {pattern!r} within {limit_s} s:\n{self._out}{err}")
+            self._out += chunk
+        return found
+
+    def ends(self, limit_s: float = 60) -> runtime_kit.Run:
+        done = runtime_kit.finish(self.process, limit_s)
+        done.out = self._out + done.out
+        return done
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def pids(self) -> list[int]:
+        """The program's processes below the launcher, oldest first."""
+        return sorted(pid for pid in descendants(self.process.pid) if runs(pid, self.program))
+
+    def await_pids(self, condition: Callable[[list[int]], bool], what: str, limit_s: float = 30) -> list[int]:
+        found: list[int] = []
+
+        def look() -> bool:
+            found[:] = self.pids()
+            return condition(found)
+
+        runtime_kit.wait_until(look, limit_s, f"{what}; processes {found}")
+        return found
+
+
+def runs(pid: int, program: Path) -> bool:
+    """Whether it is a process of this program, and no zombie."""
+    try:
+        executable = str(Path(f"/proc/{pid}/exe").readlink())  # a zombie has none: an error
+    except OSError:
+        return False
+    return executable.removesuffix(" (deleted)") == str(program)
+
+
+def cpu_s(pid: int) -> float:
+    """Seconds of CPU that the process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_mib(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / (1 << 20)
+
+
+def nothing_left(program: Path, limit_s: float = 10) -> None:
+    """No process of the program runs below this one, which adopts orphans."""
+
+    def left() -> list[int]:
+        return [pid for pid in descendants(os.getpid()) if runs(pid, program)]
+
+    runtime_kit.wait_until(lambda: not left(), limit_s, f"the end of all processes of {program.name}: {left()}")

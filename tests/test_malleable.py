@@ -1,0 +1,228 @@
+"""Malleable programs: every method, any size to any other, on each MPI; each element is checked at each iteration."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import malleable_kit as kit
+import pytest
+import runtime_kit
+from mpi_launch import Mpi
+
+pytestmark = pytest.mark.timeout(100)
+mpich = pytest.mark.parametrize("mpi", ["mpich"], indirect=True)
+openmpi = pytest.mark.parametrize("mpi", ["openmpi"], indirect=True)
+
+WALKS = {1: [3, 6, 2, 4], 4: [6, 1, 3, 2]}  # by the number of original ranks
+FOREGROUND = ["plain", "single", "parallel"]
+BACKGROUND = ["async", "single-async", "parallel-async"]
+
+
+@pytest.fixture
+def probe(mpi, prefix, built) -> kit.Probe:
+    return kit.Probe(mpi, built("malleable_probe.c", *kit.link_flags(prefix, mpi.name)))
+
+
+# ---- how processes are started ---------------------------------------------------------------------------------------
+
+
+@mpich
+@pytest.mark.parametrize("strategy", FOREGROUND)
+@pytest.mark.parametrize(("worlds", "ranks"), [("process", 1), ("process", 4), ("node", 1), ("node", 4)])
+@pytest.mark.parametrize("spawn", ["merge", "baseline"])
+def test_spawn(probe, spawn, strategy, worlds, ranks):
+    how = {"HOCKET_SPAWN": spawn, "HOCKET_SPAWN_STRATEGY": strategy, "HOCKET_WORLDS": worlds}
+    probe.resized(ranks, WALKS[ranks], **how)
+
+
+@mpich
+@pytest.mark.parametrize("strategy", BACKGROUND)
+@pytest.mark.parametrize(("worlds", "ranks"), [("process", 4), ("node", 1)])
+def test_spawn_beside_the_computation(probe, strategy, worlds, ranks):
+    probe.resized_in_background(ranks, WALKS[ranks], HOCKET_SPAWN_STRATEGY=strategy, HOCKET_WORLDS=worlds)
+
+
+@mpich
+@pytest.mark.parametrize("strategy", BACKGROUND)
+@pytest.mark.parametrize(("worlds", "ranks", "size"), [("process", 2, 3), ("node", 4, 2)])
+def test_baseline_beside_the_computation(probe, strategy, worlds, ranks, size):
+    """One resize: a new first rank does not know of those whose iteration is past."""
+    how = {"HOCKET_SPAWN": "baseline", "HOCKET_SPAWN_STRATEGY": strategy, "HOCKET_WORLDS": worlds}
+    probe.resized_in_background(ranks, [size], **how)
+
+
+@mpich
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_any_size_to_any_other(probe, ranks):
+    sizes = kit.every_pair(8, ranks, seed=ranks)
+    assert set(itertools.pairwise([ranks, *sizes])) == set(itertools.permutations(range(1, 9), 2))
+    probe.resized(ranks, sizes)
+
+
+@mpich
+def test_starts_with_as_many_as_were_asked_for(probe):
+    done = probe.run(1, 6, HOCKET_PROCESSES="4", HOCKET_RESIZE="3:2")
+    kit.check(done, [(0, 4), (3, 2)], 6)
+
+
+# ---- how data move ---------------------------------------------------------------------------------------------------
+
+METHODS = ["collective", "p2p", "rma-lock", "rma-lockall"]
+
+
+@mpich
+@pytest.mark.parametrize("method", METHODS)
+def test_redistribution(probe, method):
+    probe.resized(2, [5, 3, 1, 4], HOCKET_REDISTRIBUTION=method)
+
+
+@mpich
+@pytest.mark.parametrize("strategy", ["wait-sources", "wait-targets", "thread"])
+@pytest.mark.parametrize("method", METHODS)
+def test_redistribution_beside_the_computation(probe, method, strategy):
+    how = {"HOCKET_REDISTRIBUTION": method, "HOCKET_REDISTRIBUTION_STRATEGY": strategy}
+    probe.resized_in_background(2, [5, 3, 1, 4], **how)
+
+
+@mpich
+@pytest.mark.parametrize("spawn", ["merge", "baseline"])
+def test_both_beside_the_computation(probe, spawn):
+    how = {"HOCKET_SPAWN": spawn, "HOCKET_SPAWN_STRATEGY": "async", "HOCKET_REDISTRIBUTION_STRATEGY": "thread"}
+    probe.resized_in_background(2, [4], **how)
+
+
+@mpich
+def test_shares_follow_the_speed_through_resizes(probe):
+    """Rank 0 says that it is half as fast: at each fifth iteration the weighted array is shared out anew."""
+    done = probe.run(2, 22, PROBE_BALANCE="1", HOCKET_RESIZE="7:4,12:3,17:1")
+    assert done.code == 0, done.err
+    sizes = dict(kit.told(done))
+    assert {7: 4, 12: 3, 17: 1}.items() <= sizes.items(), done.out
+    assert 5 in sizes, f"it was not shared out anew at iteration 5:\n{done.out}"
+    assert done.out.splitlines()[-1].startswith("ok 22 processes 1 sum ")
+
+
+# ---- who leaves, and who sleeps --------------------------------------------------------------------------------------
+
+
+@mpich
+def test_processes_of_a_world_of_their_own_end(probe):
+    job = probe.start(1, 10**6, ms=1, HOCKET_RESIZE="5:4,200:1,400:2", PROBE_RESIZES="3")
+    job.reads("^iteration 5 processes 4")
+    first, *others = job.await_pids(lambda pids: len(pids) == 4, "4 processes")
+    job.reads("^iteration 200 processes 1")
+    job.await_pids(lambda pids: pids[:1] == [first] and not set(others) & set(pids), f"the end of {others}")
+    assert job.ends().code == 0
+
+
+@mpich
+def test_original_ranks_sleep_and_wake(probe):
+    """Those of one mpiexec cannot end alone: they use no core, give their memory back, and are used again."""
+    job = probe.start(4, 140, length=1 << 20, ms=20, HOCKET_RESIZE="5:1,80:4,100:1,120:6")
+    job.reads("^begin 0 processes 4")
+    pids = job.await_pids(lambda pids: len(pids) == 4, "4 processes")
+    large = {pid: kit.resident_mib(pid) for pid in pids}
+    job.reads("^iteration 5 processes 1")
+    runtime_kit.wait_until(
+        lambda: sum(kit.resident_mib(pid) < large[pid] - 10 for pid in pids) == 3, 10, "three sleepers gave memory back"
+    )
+    asleep = [pid for pid in pids if kit.resident_mib(pid) < large[pid] - 10]
+    before = {pid: kit.cpu_s(pid) for pid in asleep}
+    since = time.monotonic()
+    time.sleep(1)  # what they use in it is what is measured
+    for pid in asleep:
+        used = (kit.cpu_s(pid) - before[pid]) / (time.monotonic() - since)
+        assert used < 0.1, f"sleeper {pid} uses {used:.2f} of a core"
+    job.reads("^iteration 80 processes 4")
+    assert job.pids() == pids, "they were woken: nobody new was started"
+    done = job.ends()
+    kit.check(done, [(0, 4), (5, 1), (80, 4), (100, 1), (120, 6)], 140, length=1 << 20)
+
+
+# ---- real programs ---------------------------------------------------------------------------------------------------
+
+ITERATIONS = ["--iterations", "40", "--tolerance", "0", "--print-every", "5"]
+APPS = {
+    "jacobi": ["--system", "system", "--generate", "48", *ITERATIONS],
+    "cg": ["--stencil", "8", "--rows", "nonzeros", *ITERATIONS],
+}
+
+
+def numbers(name: str, ranks: int, prefix: Path, directory: Path, resizes: str, **how: str) -> tuple[str, int]:
+    """What a program prints, without times, and with how many processes it ended."""
+    launch = Mpi("mpich")
+    command = launch.command(ranks, launch.app(name, prefix), *APPS[name])
+    environment = {**launch.environment(), **runtime_kit.ENVIRONMENT, "HOCKET_RESIZE": resizes, **how}
+    done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, ""), f"{name} {how}: {done.returncode}\n{done.stdout}{done.stderr}"
+    *lines, last = done.stdout.splitlines()
+    summary = json.loads(last)
+    kept = {key: value for key, value in summary.items() if key != "ranks" and not key.endswith("seconds")}
+    return "\n".join([*lines, json.dumps(kept)]), summary["ranks"]
+
+
+HOW = [
+    ("1", "merge", "plain", "process", "p2p", "blocking"),
+    ("4", "merge", "parallel", "node", "collective", "blocking"),
+    ("2", "baseline", "single", "process", "rma-lockall", "blocking"),
+    ("4", "baseline", "plain", "node", "p2p", "blocking"),
+    ("3", "merge", "single", "process", "rma-lock", "wait-targets"),
+    ("1", "merge", "plain", "process", "p2p", "thread"),
+]
+
+
+@pytest.mark.parametrize("how", HOW, ids=["-".join(how) for how in HOW])
+@pytest.mark.parametrize("name", APPS)
+def test_programs_print_the_same_numbers(prefix, tmp_path, name, how):
+    ranks, spawn, strategy, worlds, method, redistribution = how
+    alone, _ = numbers(name, int(ranks), prefix, tmp_path, "")
+    resized, ended_with = numbers(
+        name, int(ranks), prefix, tmp_path, "3:5,9:2,15:8,21:3",
+        HOCKET_SPAWN=spawn, HOCKET_SPAWN_STRATEGY=strategy, HOCKET_WORLDS=worlds,
+        HOCKET_REDISTRIBUTION=method, HOCKET_REDISTRIBUTION_STRATEGY=redistribution,
+    )  # fmt: skip
+    assert resized == alone
+    assert ended_with == 3 or redistribution != "blocking"
+
+
+# ---- Open MPI --------------------------------------------------------------------------------------------------------
+
+
+@openmpi
+@pytest.mark.parametrize(
+    ("ranks", "sizes", "how"),
+    [
+        (1, [3, 1, 2], {}),
+        (2, [4, 1], {"HOCKET_SPAWN_STRATEGY": "single", "HOCKET_REDISTRIBUTION": "collective"}),
+        (2, [4, 3], {"HOCKET_SPAWN_STRATEGY": "parallel", "HOCKET_REDISTRIBUTION": "p2p"}),
+        (2, [3, 1], {"HOCKET_SPAWN": "baseline", "HOCKET_WORLDS": "node"}),
+    ],
+)
+def test_openmpi(probe, ranks, sizes, how):
+    probe.resized(ranks, sizes, **how)
+
+
+@openmpi
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"HOCKET_SPAWN_STRATEGY": "async", "HOCKET_REDISTRIBUTION_STRATEGY": "thread"},
+        {"HOCKET_SPAWN_STRATEGY": "single-async", "HOCKET_REDISTRIBUTION_STRATEGY": "wait-targets"},
+    ],
+)
+def test_openmpi_beside_the_computation(probe, how):
+    probe.resized_in_background(1, [3, 2], **how)
+
+
+@openmpi
+def test_openmpi_says_that_it_cannot_join(probe):
+    done = probe.run(1, 6, HOCKET_RESIZE="2:2", HOCKET_SPAWN_STRATEGY="join")
+    assert done.err.splitlines() == [
+        "hocket: HOCKET_SPAWN_STRATEGY=join: Open MPI cannot connect processes that it did not start: using plain"
+    ]
+    done.err = ""
+    kit.check(done, [(0, 1), (2, 2)], 6)
