@@ -92,14 +92,15 @@ HOCKET_API int hocket_malleable_csr(hocket_malleable* job, const char* name, int
                                     int64_t** starts, MPI_Datatype column_type, void* columns, MPI_Datatype value_type,
                                     void* values, int* rows_of);
 
-/* Makes room for `nonzeros` columns and values in this process, which the caller fills with the starts. Local; before
- * hocket_malleable_begin, by processes that have not joined. Errors: ARGUMENT, MEMORY. */
+/* Makes room for `nonzeros` columns and values in this process (at least as many as the starts end with), which the
+ * caller fills with the starts. Local; before hocket_malleable_begin, by processes that have not joined. Errors:
+ * ARGUMENT, MEMORY. */
 HOCKET_API int hocket_malleable_csr_reserve(hocket_malleable* job, const char* name, int64_t nonzeros);
 
 /* The arrays are filled: a process that joined gets its part of them now, and the first processes become as many as
  * `hocket run --malleable -n` asked for. May take as long as a resize does. HOCKET_OK, or HOCKET_LEAVE for a process
  * that is not needed after all: it frees its job and ends. Collective, over the processes that run the program from its
- * start as over those that join. */
+ * start as over those that join. Errors: ARGUMENT (the starts of a matrix are wrong; nothing has begun). */
 HOCKET_API int hocket_malleable_begin(hocket_malleable* job);
 
 /* The communicator of those that compute, hocket's; it changes with each resize. Before begin: MPI_COMM_WORLD. Local.
@@ -125,7 +126,8 @@ HOCKET_API int hocket_malleable_point(hocket_malleable* job, int64_t iteration);
 HOCKET_API int hocket_malleable_balance(hocket_malleable* job, double busy_s);
 
 /* Frees the job, its arrays and its communicators, and lets processes go that sleep (see docs/malleable.md). Collective
- * over those that compute; local for one that was told to leave. NULL is allowed. *job becomes NULL. */
+ * over those that compute, who wait for each other; local for one that was told to leave. NULL is allowed. *job becomes
+ * NULL. */
 HOCKET_API int hocket_malleable_free(hocket_malleable** job);
 
 /* hocket_malleable_comm as a handle of Fortran (include/hocket/hocket_malleable.f90). */

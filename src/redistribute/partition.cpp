@@ -64,18 +64,4 @@ Partition Partition::weighted(std::int64_t length, std::span<const double> weigh
   return Partition{std::move(bounds)};
 }
 
-Partition Partition::by_cost(std::span<const std::int64_t> cost, int parts) {
-  const auto rows = static_cast<std::int64_t>(cost.size()) - 1;
-  const Wide total = cost.back();
-  if (total == 0) return block(rows, parts);
-  std::vector<std::int64_t> bounds{0};
-  for (int k = 1; k < parts; ++k) {
-    const auto row = std::lower_bound(cost.begin(), cost.end(), k * total,
-                                      [&](std::int64_t c, Wide wanted) { return c * Wide{parts} < wanted; });
-    bounds.push_back(row - cost.begin());
-  }
-  bounds.push_back(rows);
-  return Partition{std::move(bounds)};
-}
-
 }  // namespace hocket::redistribute

@@ -28,10 +28,6 @@ class Partition {
   // Shares in proportion to the weights, each off by less than one element. Weights that are not above 0 or not finite
   // count as the smallest that is; all of them such: equal shares. (FlexMPI's load balance.)
   static Partition weighted(std::int64_t length, std::span<const double> weights);
-  // Rows so that each part has about the same cost, where `cost[i]` is the sum of the costs of the rows before row i
-  // (rows + 1 numbers that do not fall): part k begins at the first row with cost >= k * total / parts. Nothing costs
-  // anything: as block.
-  static Partition by_cost(std::span<const std::int64_t> cost, int parts);
 
   int parts() const { return bounds_.empty() ? 0 : static_cast<int>(bounds_.size()) - 1; }
   std::int64_t length() const { return bounds_.empty() ? 0 : bounds_.back(); }

@@ -79,40 +79,5 @@ TEST(Partition, WeightedSharesAreOffByLessThanOneElement) {
   }
 }
 
-TEST(Partition, ByCostBeginsEachPartWhereItsShareOfTheCostBegins) {
-  // Rows cost 1, 1, 6, 1, 1, 2.
-  const std::vector<std::int64_t> cost{0, 1, 2, 8, 9, 10, 12};
-  EXPECT_THAT(bounds_of(Partition::by_cost(cost, 2)), ElementsAre(0, 3, 6));
-  EXPECT_THAT(bounds_of(Partition::by_cost(cost, 3)), ElementsAre(0, 3, 3, 6));
-  EXPECT_THAT(bounds_of(Partition::by_cost(cost, 1)), ElementsAre(0, 6));
-}
-
-TEST(Partition, ByCostOfRowsWithoutCost) {
-  EXPECT_EQ(Partition::by_cost(std::vector<std::int64_t>{0, 0, 0, 0}, 2), Partition::block(3, 2));
-  EXPECT_EQ(Partition::by_cost(std::vector<std::int64_t>{0}, 2), Partition::block(0, 2));
-  // The rows at the end that cost nothing belong to the last part.
-  EXPECT_THAT(bounds_of(Partition::by_cost(std::vector<std::int64_t>{0, 4, 8, 8, 8}, 2)), ElementsAre(0, 1, 4));
-}
-
-TEST(Partition, ByCostIsTheDocumentedRowForRandomCosts) {
-  std::mt19937_64 random{12};
-  for (int run = 0; run < 1000; ++run) {
-    std::vector<std::int64_t> cost{0};
-    const std::size_t rows = random() % 30;
-    const std::int64_t unit = run % 3 == 0 ? std::int64_t{1} << 57 : 1;  // products beyond 64 bits
-    for (std::size_t i = 0; i < rows; ++i) cost.push_back(cost.back() + unit * static_cast<std::int64_t>(random() % 3));
-    if (cost.back() == 0) continue;
-    const int parts = 1 + static_cast<int>(random() % 9);
-    const Partition partition = Partition::by_cost(cost, parts);
-    ASSERT_EQ(partition.parts(), parts);
-    ASSERT_EQ(partition.length(), static_cast<std::int64_t>(rows));
-    for (int k = 0; k < parts; ++k) {
-      std::size_t row = 0;
-      while (static_cast<long double>(cost[row]) * parts < static_cast<long double>(k) * cost.back()) ++row;
-      ASSERT_EQ(partition.part(k).first, static_cast<std::int64_t>(row)) << "run " << run << ", part " << k;
-    }
-  }
-}
-
 }  // namespace
 }  // namespace hocket::redistribute

@@ -34,6 +34,7 @@ int no_memory(const char* function, const char* name) {
 
 // The size of an element without gaps; 0: it has gaps, or is no type.
 std::int64_t bytes_of(MPI_Datatype type) {
+  if (type == hocket::runtime::mpi::no_type()) return 0;
   MPI_Aint lower = 0;
   MPI_Aint extent = 0;
   MPI_Count size = 0;
@@ -42,6 +43,10 @@ std::int64_t bytes_of(MPI_Datatype type) {
     return 0;
   return lower == 0 && extent == size ? static_cast<std::int64_t>(size) : 0;
 }
+
+// Elements, of at most 1 MiB, whose bytes still fit 64 bits.
+constexpr std::int64_t longest = std::int64_t{1} << 42;
+constexpr std::int64_t largest_element = std::int64_t{1} << 20;
 
 // What both kinds of registration ask of their arguments; HOCKET_OK where all is well.
 int check(const char* function, const hocket_malleable* job, const char* name, std::int64_t length, int kind) {
@@ -52,7 +57,8 @@ int check(const char* function, const hocket_malleable* job, const char* name, s
   const Arrays& arrays = job->job->arrays();
   if (arrays.find(name) >= 0 || arrays.find_matrix(name) >= 0)
     return wrong(function, shown + " is registered already: each has a name of its own");
-  if (length < 0) return wrong(function, shown + " has length " + std::to_string(length) + ": give 0 or more");
+  if (length < 0 || length > longest)
+    return wrong(function, shown + " has length " + std::to_string(length) + ": give 0 to " + std::to_string(longest));
   if (kind != HOCKET_CONSTANT && kind != HOCKET_VARIABLE)
     return wrong(function, shown + " has kind " + std::to_string(kind) + ": give HOCKET_CONSTANT or HOCKET_VARIABLE");
   return HOCKET_OK;
@@ -71,8 +77,11 @@ int hocket_malleable_create(hocket_malleable** job) {
     if (!job) return no_null("hocket_malleable_create", "job");
     *job = nullptr;
     int initialised = 0;
+    int finalised = 0;
     HOCKET_PMPI(Initialized)(&initialised);
-    if (!initialised) return wrong("hocket_malleable_create", "MPI is not initialised: call MPI_Init before it");
+    HOCKET_PMPI(Finalized)(&finalised);
+    if (!initialised || finalised)
+      return wrong("hocket_malleable_create", "MPI is not there: call it after MPI_Init and before MPI_Finalize");
     auto made = Job::create();
     if (!made) return wrong("hocket_malleable_create", "MPI_COMM_WORLD could not be duplicated");
     *job = new hocket_malleable{std::move(made)};
@@ -91,8 +100,9 @@ int hocket_malleable_array(hocket_malleable* job, const char* name, MPI_Datatype
     Arrays& arrays = job->job->arrays();
     Arrays::Spec spec{name, bytes_of(type), length, {}, 0, kind == HOCKET_CONSTANT, static_cast<void**>(data)};
     const std::string shown = "'" + std::string(name) + "'";
-    if (spec.element_bytes <= 0)
-      return wrong(function, shown + " is of a type with gaps or without size: use one of the array's elements");
+    if (spec.element_bytes <= 0 || spec.element_bytes > largest_element)
+      return wrong(function,
+                   shown + " is of a type with gaps, without size, or of more than 1 MiB: use a smaller element");
     if (distribution == HOCKET_REPLICATED)
       spec.sharing = Sharing::replicated;
     else if (distribution == HOCKET_BLOCK)
@@ -157,8 +167,9 @@ int hocket_malleable_csr_reserve(hocket_malleable* job, const char* name, int64_
     if (!name) return no_null(function, "name");
     const int matrix = job->job->arrays().find_matrix(name);
     if (matrix < 0) return no_array(function, name);
-    if (nonzeros < 0)
-      return wrong(function, "'" + std::string(name) + "': " + std::to_string(nonzeros) + " nonzeros: give 0 or more");
+    if (nonzeros < 0 || nonzeros > longest)
+      return wrong(function, "'" + std::string(name) + "': " + std::to_string(nonzeros) + " nonzeros: give 0 to " +
+                                 std::to_string(longest));
     if (job->job->joined() || job->job->begun())
       return wrong(function, "the nonzeros of '" + std::string(name) + "' come with hocket_malleable_begin");
     return job->job->arrays().reserve_nonzeros(static_cast<std::size_t>(matrix), nonzeros) ? HOCKET_OK
@@ -170,7 +181,9 @@ int hocket_malleable_begin(hocket_malleable* job) {
   return guarded([&]() -> int {
     if (!job) return no_null("hocket_malleable_begin", "job");
     if (job->job->begun()) return wrong("hocket_malleable_begin", "it is called once, before the first iteration");
-    return job->job->begin() == hocket::runtime::State::leave ? int{HOCKET_LEAVE} : int{HOCKET_OK};
+    const auto begun = job->job->begin();
+    if (!begun) return wrong("hocket_malleable_begin", begun.error().text);
+    return begun.value() == hocket::runtime::State::leave ? int{HOCKET_LEAVE} : int{HOCKET_OK};
   });
 }
 

@@ -71,7 +71,8 @@ int Arrays::add_matrix(const MatrixSpec& spec, int rank, int processes) {
   Matrix matrix;
   matrix.spec = spec;
   matrix.rows = Partition::block(spec.rows, std::max(1, processes));
-  matrix.starts = Memory::allocate((part_of(matrix.rows, rank).count() + 1) * length_bytes);
+  matrix.held_rows = part_of(matrix.rows, rank).count();
+  matrix.starts = Memory::allocate((matrix.held_rows + 1) * length_bytes);
   if (!matrix.starts.data()) return -1;
   *spec.starts = matrix.starts.data();
   matrix.first_part = parts_.size();
@@ -113,10 +114,28 @@ bool Arrays::reserve_nonzeros(std::size_t matrix, std::int64_t nonzeros) {
   return true;
 }
 
+std::span<const std::int64_t> Arrays::starts_of(const Matrix& matrix) const {
+  return {reinterpret_cast<const std::int64_t*>(matrix.starts.data()), static_cast<std::size_t>(matrix.held_rows) + 1};
+}
+
+std::string Arrays::wrongly_filled() const {
+  for (const Matrix& matrix : matrices_) {
+    const auto starts = starts_of(matrix);
+    const std::string shown = "the starts of '" + matrix.spec.name + "' ";
+    if (starts.front() != 0) return shown + "begin with " + std::to_string(starts.front()) + ": begin with 0";
+    const auto falls = std::is_sorted_until(starts.begin(), starts.end());
+    if (falls != starts.end()) return shown + "fall at local row " + std::to_string(falls - starts.begin() - 1);
+    if (starts.back() > matrix.reserved)
+      return shown + "end with " + std::to_string(starts.back()) + ", but hocket_malleable_csr_reserve made room for " +
+             std::to_string(matrix.reserved) + " nonzeros";
+  }
+  return {};
+}
+
 bool Arrays::count_nonzeros(MPI_Comm comm, int rank, int processes) {
   for (Matrix& matrix : matrices_) {
     std::vector<std::int64_t> counts(static_cast<std::size_t>(processes));
-    counts[static_cast<std::size_t>(rank)] = matrix.reserved;
+    counts[static_cast<std::size_t>(rank)] = starts_of(matrix).back();
     if (!mpi::largest(comm, counts)) return false;
     std::vector<std::int64_t> bounds{0};
     for (const std::int64_t count : counts) bounds.push_back(bounds.back() + count);
@@ -203,9 +222,8 @@ bool Arrays::find_bounds(MPI_Comm all, const Matrix& matrix, int source, std::ve
   const auto parts = static_cast<std::int64_t>(rows.size()) - 1;
   const Interval own = source < 0 ? Interval{} : part_of(matrix.rows, source);
   const std::int64_t before = source < 0 ? 0 : part_of(counts, source).first;
-  const std::span starts(reinterpret_cast<const std::int64_t*>(matrix.starts.data()),
-                         static_cast<std::size_t>(own.count()) + 1);
-  if (by_nonzeros) {
+  const auto starts = starts_of(matrix);
+  if (by_nonzeros && total > 0) {
     std::fill(rows.begin(), rows.end(), 0);
     for (std::int64_t k = 1; k < parts && own.count() > 0; ++k) {
       const std::int64_t wanted = k * (total / parts) + (k * (total % parts) + parts - 1) / parts - before;
@@ -345,6 +363,7 @@ void Arrays::adopt(Part& part) {
   if (part.of == Part::Of::lengths) {
     Matrix& matrix = matrices_[part.matrix];
     matrix.rows = matrix.next_rows;
+    matrix.held_rows = part.plan.after.count();
     matrix.starts = std::exchange(matrix.next_starts, {});
     *matrix.spec.starts = matrix.starts.data();
     return;
@@ -387,6 +406,7 @@ bool Arrays::forget() {
   }
   for (Matrix& matrix : matrices_) {
     matrix.next_starts = {};
+    matrix.held_rows = 0;
     matrix.starts = Memory::allocate(length_bytes);
     *matrix.spec.starts = matrix.starts.data();
     room = room && matrix.starts.data();

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,8 @@ class Arrays {
   int add_matrix(const MatrixSpec& spec, int rank, int processes);
   bool reserve_nonzeros(std::size_t matrix, std::int64_t nonzeros);
 
+  // What is wrong with the matrices as this process filled them; "": nothing.
+  std::string wrongly_filled() const;
   // The first processes have filled their matrices: how many nonzeros each holds becomes known to all. Collective over
   // `comm`, of those that compute. False: the MPI failed.
   bool count_nonzeros(MPI_Comm comm, int rank, int processes);
@@ -124,7 +127,8 @@ class Arrays {
     redistribute::Partition next_rows;
     redistribute::Partition next_nonzeros;
     std::size_t first_part = 0;  // lengths, columns, values
-    std::int64_t reserved = 0;   // nonzeros of this process, before they are counted
+    std::int64_t held_rows = 0;  // by this process: `starts` has one more
+    std::int64_t reserved = 0;   // nonzeros for which there is room, before they are counted
   };
 
   redistribute::Partition next_shares_of(const Part& part, int targets, const std::vector<double>& weights) const;
@@ -133,6 +137,7 @@ class Arrays {
   bool find_bounds(MPI_Comm all, const Matrix& matrix, int source, std::vector<std::int64_t>& rows,
                    std::vector<std::int64_t>& nonzeros, bool by_nonzeros) const;
   Status make_room(Part& part, bool in_peace, std::vector<Transfer>& transfers);
+  std::span<const std::int64_t> starts_of(const Matrix& matrix) const;
   void write_lengths(Part& part);
   void read_lengths(Part& part);
   void adopt(Part& part);

@@ -46,6 +46,11 @@ Methods possible(Methods methods, const std::function<void(std::string_view)>& c
   }
 #endif
 #ifdef OPEN_MPI
+  if (methods.redistribution == Method::rma_lock || methods.redistribution == Method::rma_lock_all) {
+    complain("HOCKET_REDISTRIBUTION=" + std::string(Names::of(methods.redistribution)) +
+             ": Open MPI hangs when it makes a window over old and new processes: using p2p");
+    methods.redistribution = Method::p2p;
+  }
   const char* collectives = std::getenv("OMPI_MCA_coll");
   if (!collectives || std::string_view(collectives).find("^han") == std::string_view::npos)
     complain("Open MPI may hang in collectives after a resize unless OMPI_MCA_coll=^han is set (hocket run does)");
@@ -95,8 +100,8 @@ std::unique_ptr<Job> Job::create() {
   job->info_ = {getpid(), host, world, rank, size, join ? 1 : 0};
   if (join) {
     std::istringstream words(join);
-    words >> job->join_request_.value;
-    std::getline(words >> std::ws, job->join_port_);
+    words >> job->join_request_.value >> job->join_pid_ >> job->join_port_;
+    std::getline(words >> std::ws, job->join_door_);
   }
   if (!job->joined_) {
     job->rank_ = rank;
@@ -117,10 +122,17 @@ MPI_Comm Job::comm() const { return programs_ == mpi::no_comm() ? mpi::world() :
 
 // ---- the start ---------------------------------------------------------------------------------------------------
 
-State Job::begin() {
+Result<State> Job::begin() {
   begun_ = true;
   point_since_ = node_now();
   if (joined_) return join_others();
+  std::array<std::int64_t, 1> filled{arrays_.wrongly_filled().empty()};
+  if (!mpi::smallest(ours_, filled)) end_job("MPI failed when processes were compared", true);
+  if (!filled[0]) {
+    begun_ = false;
+    const std::string here = arrays_.wrongly_filled();
+    return Error{here.empty() ? "a matrix is wrongly filled in another process" : here};
+  }
   if (!arrays_.count_nonzeros(ours_, rank_, size_)) end_job("MPI failed when the nonzeros were counted", true);
   gather_processes();
   weights_.assign(static_cast<std::size_t>(size_), 1.0);
@@ -171,6 +183,13 @@ Job::Decision Job::decide() {
 }
 
 Job::Decision Job::decide_about_start() {
+  if (!change_->start && change_->failure.empty()) {
+    if (!Process::connected() || Process::connections() != change_->asked_on)
+      change_->failure = "hocketd was lost while it started processes";
+    else if (node_now() - change_->began > settings_.limit)
+      change_->failure = "the processes that are to join have not come within " +
+                         std::to_string(static_cast<int>(to_s(settings_.limit))) + " s (HOCKET_RESIZE_MAX_S)";
+  }
   if (!change_->failure.empty()) return {Decision::cancel};
   const bool started = change_->start ? change_->start->ready() : change_->ready;
   return {started ? Decision::unite : Decision::none};
@@ -204,6 +223,7 @@ bool Job::is_start_due() {
     wanted_.emplace();
     wanted_->processes = next->second;
     asked_ = node_now();
+    scheduled_ = next->first;
     settings_.schedule.erase(next);
   }
   std::string refusal;
@@ -314,8 +334,13 @@ void Job::give_up(const std::string& reason) {
 
 void Job::announce() {
   if (rank_ != 0) return;
-  Process::tell(
-      event::Malleable{size_, iteration_, static_cast<std::int64_t>(sleepers_.size()), settings_.methods.text()});
+  announced_ = Process::connections();
+  event::Malleable malleable;
+  malleable.processes = size_;
+  malleable.iteration = iteration_;
+  malleable.sleeping = static_cast<std::int64_t>(sleepers_.size());
+  malleable.method = settings_.methods.text();
+  Process::tell(malleable);
 }
 
 // ---- balance -----------------------------------------------------------------------------------------------------
@@ -350,6 +375,13 @@ std::vector<double> Job::measured_weights() {
 
 // ---- the end -----------------------------------------------------------------------------------------------------
 
+// Processes look after each other until all are here; and what they said last has come.
+void Job::part_at_the_end() {
+  watch_.need({});
+  MPI_Request request = mpi::no_request();
+  if (HOCKET_PMPI(Ibarrier)(ours_, &request) == MPI_SUCCESS) mpi::wait_asleep(request);
+}
+
 void Job::end() {
   if (begun_ && !left_) {
     if (change_ && change_->moving)
@@ -357,6 +389,7 @@ void Job::end() {
     else if (change_)
       give_up_starting("the application ended first");
     release_sleepers(sleepers_, {});
+    part_at_the_end();
   }
   watch_.stop();
   arrays_.free();

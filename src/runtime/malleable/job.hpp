@@ -14,6 +14,7 @@
 
 #include "event/event.hpp"
 #include "runtime/malleable/arrays.hpp"
+#include "runtime/malleable/door.hpp"
 #include "runtime/malleable/methods.hpp"
 #include "runtime/malleable/spawn.hpp"
 #include "runtime/malleable/watch.hpp"
@@ -42,7 +43,8 @@ class Job {
   Arrays& arrays() { return arrays_; }
   const Arrays& arrays() const { return arrays_; }
 
-  State begin();
+  // An error: the program filled a matrix wrongly; nothing has begun.
+  Result<State> begin();
   State point(std::int64_t iteration);
   void balance(double busy_s);
   // The last call; collective over those that compute, local in one that leaves.
@@ -67,6 +69,8 @@ class Job {
     std::vector<MPI_Comm> met;         // by batch: with the new processes, where this process speaks with them
     std::int64_t processes_asked = 0;  // join, in rank 0: the number of the request
     std::string port;                  // join, in rank 0
+    std::optional<Door> door;          // join, in rank 0
+    std::int64_t asked_on = 0;         // join, in rank 0: the connection to hocketd
     bool ready = false;                // join, in rank 0: they may be accepted
     std::string failure;               // why processes could not be started here
 
@@ -101,12 +105,14 @@ class Job {
   void begin_record();
   void announce();
   void give_up(const std::string& reason);
+  void part_at_the_end();
   std::vector<double> measured_weights();
 
   // job_spawn.cpp: new processes and sleepers, into the union
   State start_growth();
   std::string text_of_change() const;
   State ask_for_processes();
+  Status ask_hocketd();
   State unite();
   void accept_all();
   bool agree_that_started(std::string& failure);
@@ -154,7 +160,10 @@ class Job {
   bool left_ = false;
   bool asleep_ = false;       // a source no longer; true also for who is about to leave
   bool starting_up_ = false;  // in `begin`, to become as many as were asked for
-  std::string join_port_;     // PID@PORT of who is to be joined; "": started by MPI_Comm_spawn, or no joiner
+  // Of who is to be joined; the port is "" for who is no joiner.
+  int join_pid_ = 0;
+  std::string join_port_;
+  std::string join_door_;
   RequestId join_request_;
 
   MPI_Comm world_;     // ours, of MPI_COMM_WORLD: where sleepers are woken
@@ -169,8 +178,9 @@ class Job {
   double busy_s_ = 0;
   bool balance_ = false;
   std::int64_t iteration_ = 0;
-  Time point_since_{};     // the last control point
-  Duration comm_since_{};  // in MPI communication up to it
+  std::int64_t scheduled_ = -1;  // the last entry of the schedule that was begun
+  Time point_since_{};           // the last control point
+  Duration comm_since_{};        // in MPI communication up to it
 
   std::optional<Reconfiguration> change_;
   // In rank 0:

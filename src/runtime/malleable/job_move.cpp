@@ -247,12 +247,15 @@ State Job::complete(bool commit) {
     Blob blob;
     blob.put(static_cast<std::int64_t>(commit));
     blob.put(iteration_);
+    blob.put(scheduled_);
     blob.put(change.departure.sleepers);
     if (!blob.broadcast(change.all, 0)) end_job("MPI failed at the end of a reconfiguration", true);
     std::int64_t committed = 0;
     blob.take(committed);
     blob.take(iteration_);
+    blob.take(scheduled_);
     blob.take(change.departure.sleepers);
+    settings_.schedule.erase(settings_.schedule.begin(), settings_.schedule.upper_bound(scheduled_));
     if (!committed) return part_again("the application ended first");
   }
   move_blocking(false);
@@ -314,8 +317,6 @@ void Job::go_to_targets(MPI_Comm targets) {
   HOCKET_PMPI(Comm_set_errhandler)(ours_, mpi::errors_return());
   rank_ = mpi::rank_in(ours_);
   size_ = mpi::size_of(ours_);
-  if (asleep_ || joined_)
-    settings_.schedule.erase(settings_.schedule.begin(), settings_.schedule.upper_bound(iteration_));
   asleep_ = false;
   arrays_.adopt();
   weights_ = change.weights;

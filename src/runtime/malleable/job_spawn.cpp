@@ -13,6 +13,9 @@
 namespace hocket::runtime {
 namespace {
 
+// Who is ready waits at the door already.
+constexpr Duration door_limit = std::chrono::seconds{5};
+
 constexpr int wake_tag = 72;
 enum class Wake : std::int64_t { leave, work };
 
@@ -57,19 +60,28 @@ std::string Job::text_of_change() const {
          " processes at iteration " + std::to_string(iteration_);
 }
 
+Status Job::ask_hocketd() {
+  Reconfiguration& change = *change_;
+  auto door = Door::open(Process::hocketd_socket());
+  if (!door) return Error{"no hocketd to start processes for 'join': " + door.error().text};
+  change.door.emplace(std::move(door).value());
+  auto port = open_port();
+  if (!port) return port.error();
+  change.port = port.value();
+  event::StartProcesses start;
+  start.request = RequestId{static_cast<std::uint64_t>(change.processes_asked)};
+  start.count = change.started;
+  start.port = std::to_string(getpid()) + " " + change.port + " " + change.door->path();
+  return Process::tell(start) ? success() : Error{"there is no hocketd to start processes for 'join'"};
+}
+
 // Join: hocketd starts them. Before the first iteration there is nothing to do meanwhile.
 State Job::ask_for_processes() {
   Reconfiguration& change = *change_;
   if (rank_ == 0) {
-    auto port = open_port();
     change.processes_asked = ++processes_asked_;
-    if (!port) change.failure = port.error().text;
-    if (port) change.port = port.value();
-    event::StartProcesses start;
-    start.request = RequestId{static_cast<std::uint64_t>(change.processes_asked)};
-    start.count = change.started;
-    start.port = std::to_string(getpid()) + "@" + change.port;
-    if (port && !Process::tell(start)) change.failure = "there is no hocketd to start processes for 'join'";
+    change.asked_on = Process::connections();
+    if (const Status asked = ask_hocketd(); !asked) change.failure = asked.error().text;
   }
   watch_.done();
   change.record.spawning_stopped += change.lap();
@@ -104,7 +116,8 @@ void Job::accept_all() {
   change.met.assign(static_cast<std::size_t>(change.started), mpi::no_comm());
   if (rank_ != 0) return;
   for (MPI_Comm& met : change.met) {
-    auto accepted = accept_process(change.port);
+    const Status came = change.door->let_in(door_limit);
+    auto accepted = came ? accept_process(change.port) : Result<MPI_Comm>(came.error());
     if (!accepted) {
       change.failure = accepted.error().text;
       return;
@@ -113,6 +126,7 @@ void Job::accept_all() {
   }
   close_port(change.port);
   change.port.clear();
+  change.door.reset();
 }
 
 bool Job::agree_that_started(std::string& failure) {
@@ -228,11 +242,14 @@ MPI_Comm Job::bring_in_batches(MPI_Comm all) {
 State Job::join_others() {
   auto met = Result<Met>(Error{});
   if (!join_port_.empty()) {
-    const std::size_t at = join_port_.find('@');
-    watch_.need({{std::atoi(join_port_.c_str()), "rank 0 of the application to join"}});
-    Process::tell(event::ProcessReady{join_request_});
-    const Turn turn(join_port_.substr(0, at));
-    met = connect_to(join_port_.substr(at + 1));
+    watch_.need({{join_pid_, "rank 0 of the application to join"}});
+    auto waiter = Waiter::at(join_door_);
+    if (waiter) Process::tell(event::ProcessReady{join_request_});
+    if (!waiter || !waiter.value().wait()) {
+      left_ = true;
+      return State::leave;
+    }
+    met = connect_to(join_port_);
   } else {
     met = meet_parent();
   }

@@ -49,7 +49,7 @@ TEST(Methods, AreChosenByName) {
   EXPECT_EQ(result.settings.methods.text(), "baseline single-async, rma-lockall wait-targets");
   EXPECT_EQ(result.settings.methods.worlds, Worlds::node);
   EXPECT_EQ(result.settings.processes, 4);
-  EXPECT_EQ(to_s(result.settings.limit), 2.5);
+  EXPECT_DOUBLE_EQ(to_s(result.settings.limit), 2.5);
   EXPECT_TRUE(result.complaints.empty());
 }
 
@@ -76,7 +76,7 @@ TEST(Methods, WrongNumbersAreToldAndNotUsed) {
     for (const char* text : {"0", "-1", "many", "3x"}) {
       const Read result = read({{key, text}});
       EXPECT_EQ(result.settings.processes, 0);
-      EXPECT_EQ(to_s(result.settings.limit), 60);
+      EXPECT_DOUBLE_EQ(to_s(result.settings.limit), 60);
       EXPECT_EQ(result.complaints.size(), 1U) << key << text;
     }
   }

@@ -2,10 +2,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,7 +10,6 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
-#include <cstddef>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -217,24 +213,6 @@ Result<Met> connect_to(const std::string& port) {
   auto merged = merge_and_drop(inter, true);
   if (!merged) return merged.error();
   return Met{merged.value(), 0};
-}
-
-// The name of a socket in no file system belongs to one at a time, and is free again when its process ends.
-Turn::Turn(const std::string& name) {
-  constexpr timespec pause{0, 1'000'000};
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string full = "hocket-join-" + name;
-  const std::size_t length = std::min(full.size(), sizeof address.sun_path - 1);
-  std::memcpy(address.sun_path + 1, full.data(), length);
-  fd_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
-  while (fd_ >= 0 && bind(fd_, reinterpret_cast<const sockaddr*>(&address), size) != 0 && errno == EADDRINUSE)
-    nanosleep(&pause, nullptr);
-}
-
-Turn::~Turn() {
-  if (fd_ >= 0) close(fd_);
 }
 
 Result<Met> meet_parent() {

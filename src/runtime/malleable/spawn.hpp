@@ -85,19 +85,6 @@ struct Met {
 Result<Met> meet_parent();
 Result<Met> connect_to(const std::string& port);
 
-// One new process connects at a time: MPICH loses connections that come while it takes one in. The others of the same
-// `name` on this node wait, until this ends.
-class Turn {
- public:
-  explicit Turn(const std::string& name);
-  ~Turn();
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  int fd_ = -1;
-};
-
 // ---- into the union ----------------------------------------------------------------------------------------------
 
 // What a new process is told by the one that speaks with it.

@@ -79,6 +79,7 @@ class Process {
   static bool connected();
   static bool reconnect();
   static std::int64_t connections();
+  static const std::string& hocketd_socket() { return get().settings_.socket; }
   // Time in MPI communication so far; 0 in a process that is not watched.
   static Duration communication() { return sums().comm; }
 

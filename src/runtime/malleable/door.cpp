@@ -1,0 +1,76 @@
+#include "runtime/malleable/door.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace hocket::runtime {
+namespace {
+
+constexpr char word = 'c';
+constexpr Duration connect_limit = std::chrono::seconds{5};
+
+bool readable_within(int fd, Duration limit) {
+  pollfd waited{fd, POLLIN, 0};
+  int count = 0;
+  do {
+    count = poll(&waited, 1, static_cast<int>(to_s(limit) * 1000));
+  } while (count < 0 && errno == EINTR);
+  return count > 0;
+}
+
+bool say(int fd) { return send(fd, &word, 1, MSG_NOSIGNAL) == 1; }
+
+bool hear(int fd) {
+  char heard = 0;
+  ssize_t count = 0;
+  do {
+    count = recv(fd, &heard, 1, 0);
+  } while (count < 0 && errno == EINTR);
+  return count == 1 && heard == word;
+}
+
+}  // namespace
+
+Result<Door> Door::open(const std::string& hocketd_socket) {
+  const std::string directory = hocketd_socket.substr(0, hocketd_socket.rfind('/') + 1);
+  std::string path = directory + "join-" + std::to_string(getpid()) + ".sock";
+  auto socket = bus::listen_at(path);
+  if (!socket) return socket.error();
+  return Door{std::move(path), std::move(socket).value()};
+}
+
+Door& Door::operator=(Door&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(socket_, other.socket_);
+  std::swap(last_, other.last_);
+  return *this;
+}
+
+Door::~Door() {
+  if (socket_) unlink(path_.c_str());
+}
+
+Status Door::let_in(Duration limit) {
+  if (!readable_within(socket_.get(), limit)) return Error{"a process that was to join does not wait any more"};
+  last_ = bus::Fd{accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC)};
+  if (!last_) return Error{"a process that was to join does not wait any more: " + bus::error_text(errno)};
+  const auto peer = bus::peer_of(last_.get());
+  if (!peer || !bus::is_trusted(peer.value().user)) return Error{"somebody else's process came instead of one to join"};
+  if (!say(last_.get()) || !readable_within(last_.get(), limit) || !hear(last_.get()))
+    return Error{"a process that was to join has ended before it did"};
+  return success();
+}
+
+Result<Waiter> Waiter::at(const std::string& path) {
+  auto socket = bus::connect_to(path, connect_limit);
+  if (!socket) return socket.error();
+  return Waiter{std::move(socket).value()};
+}
+
+bool Waiter::wait() { return readable_within(socket_.get(), from_s(1e6)) && hear(socket_.get()) && say(socket_.get()); }
+
+}  // namespace hocket::runtime
