@@ -9,11 +9,11 @@
 // Environment, for what tests need to provoke or to see:
 //   PROBE_BALANCE=1           rank 0 says that it is half as fast as the others
 //   PROBE_RESIZES=N           end two iterations after the N-th resize (not with PROBE_BALANCE or HOCKET_PROCESSES)
-//   PROBE_USAGE=1             the lines of rank 0 also tell its descriptors and KiB of memory, and first and last how
-//   many
-//                             communicators it can make
-//   PROBE_HOLD=WHERE:FILE     where FILE exists, a process says "held WHERE PID" and waits to be killed: "init" (any
+//   PROBE_USAGE=1             the lines of rank 0 also tell its descriptors and KiB of memory, and at start and end
+//                             how many communicators it can make
+//   PROBE_HOLD=WHERE:FILE     where FILE exists, a process says "held WHERE PID" and waits while it does: "init" (any
 //                             process, before MPI_Init), "begin" (one that joined, before it meets the others)
+//   PROBE_END=FILE            end where FILE exists
 //   PROBE_OTHER_LENGTH=1      a process that joined registers another length
 //   PROBE_WRITE_CONSTANT=1    constant data are written at each iteration
 #define _GNU_SOURCE
@@ -173,7 +173,19 @@ static void hold(const char* where) {
   if (!asked || strncmp(asked, where, n) != 0 || asked[n] != ':' || access(asked + n + 1, F_OK) != 0) return;
   printf("held %s %d\n", where, (int)getpid());
   fflush(stdout);
-  while (1) pause();
+  const struct timespec pause = {0, 5000000};
+  while (access(asked + n + 1, F_OK) == 0) nanosleep(&pause, NULL);
+}
+
+// Rank 0 looks for the file that ends the run.
+static int is_to_end(void) {
+  const char* file = getenv("PROBE_END");
+  int end, rank;
+  if (!file) return 0;
+  MPI_Comm_rank(hocket_malleable_comm(job), &rank);
+  end = rank == 0 && access(file, F_OK) == 0;
+  MPI_Bcast(&end, 1, MPI_INT, 0, hocket_malleable_comm(job));
+  return end;
 }
 
 static double total(void) {
@@ -221,7 +233,7 @@ static void compute(long ms) {
   if (hocket_malleable_joined(job)) count_resize(it);
   resized(it, "begin");
   if (!hocket_malleable_joined(job)) tell_communicators();
-  for (; it < iterations; it++) {
+  for (; it < iterations && !is_to_end(); it++) {
     check(it);
     step(it);
     if (ms) nanosleep(&pause, NULL);

@@ -1,0 +1,286 @@
+"""Resizes that go wrong: the application goes on as it was and says why, or the job ends with an error, soon."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import malleable_kit as kit
+import pytest
+import runtime_kit
+from conftest import Daemon, descendants
+
+pytestmark = [pytest.mark.timeout(100), pytest.mark.parametrize("mpi", ["mpich"], indirect=True)]
+LIMIT_S = 30
+MAX_S = 6  # HOCKET_RESIZE_MAX_S of the jobs here
+FOREVER = 10**6
+LARGE = 1 << 21  # elements, with which a redistribution takes some tenths of a second
+
+
+@pytest.fixture
+def probe(mpi, prefix, built, tmp_path) -> kit.Probe:
+    """The probe under a name of this test's own, by which its processes are known."""
+    program = shutil.copy(built("malleable_probe.c", *kit.link_flags(prefix, mpi.name)), tmp_path / "probe")
+    return kit.Probe(mpi, Path(program))
+
+
+@pytest.fixture
+def cores(start_daemon, tmp_path) -> Daemon:
+    """A daemon with 16 cores to give."""
+    settings = tmp_path / "hocket.toml"
+    settings.write_text("[coordinator]\ncores = 16\n")
+    return start_daemon("--config", settings)
+
+
+class Resizable:
+    """An application that runs until it is told to end."""
+
+    def __init__(self, probe: kit.Probe, daemon: Daemon, ranks: int = 1, ms: int = 5, **settings: str):
+        self.probe = probe
+        self.end = probe.program.parent / "end"
+        self.held = probe.program.parent / "hold"
+        self.job = probe.start(
+            ranks, FOREVER, ms=ms, PROBE_END=str(self.end), HOCKET_RESIZE_MAX_S=str(MAX_S),
+            **runtime_kit.settings(daemon.socket), **settings,
+        )  # fmt: skip
+        self.job.reads("^begin 0 processes")
+        self.first = self.job.pids()
+
+    def resize(self, *arguments: object) -> subprocess.Popen:
+        command = [sys.executable, "-m", "hocket.cli", "resize", "a", *map(str, arguments)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def others(self) -> list[int]:
+        """Processes that were started later, by the launcher or by hocketd."""
+        return sorted(
+            pid for pid in descendants(os.getpid()) if kit.runs(pid, self.probe.program) and pid not in self.first
+        )
+
+    def await_others(self, count: int) -> list[int]:
+        runtime_kit.wait_until(lambda: len(self.others()) == count, LIMIT_S, f"{count} new processes")
+        return self.others()
+
+    def goes_on(self, processes: int) -> runtime_kit.Run:
+        """To its end, with right numbers and so many processes."""
+        self.end.touch()
+        done = self.job.ends(LIMIT_S)
+        assert done.code == 0, f"exit code {done.code}\n{done.out}{done.err}"
+        assert re.match(rf"ok \d+ processes {processes} sum", done.out.splitlines()[-1]), done.out
+        kit.nothing_left(self.probe.program)
+        return done
+
+    def breaks_off(self) -> str:
+        """With an error, and nobody left behind; gives what was said on stderr."""
+        return broken(self.job)
+
+
+@pytest.fixture
+def resizable(probe, cores) -> Callable[..., Resizable]:
+    return lambda **how: Resizable(probe, cores, **how)
+
+
+def told(resize: subprocess.Popen) -> tuple[int, str]:
+    """Exit code and the line of `hocket resize`."""
+    out, err = resize.communicate(timeout=LIMIT_S)
+    return resize.returncode, (out + err).rstrip("\n")
+
+
+def broken(job: kit.Running) -> str:
+    done = job.ends(LIMIT_S)
+    assert done.code != 0, f"exit code 0\n{done.out}{done.err}"
+    assert not re.search("^ok ", done.out, re.M), done.out
+    # Of a process that it started the launcher tells, on stdout.
+    assert re.search("^hocket: |BAD TERMINATION", done.err + done.out, re.M), f"nothing was said:\n{done.out}{done.err}"
+    assert "should be" not in done.err, f"wrong numbers: {done.err}"
+    kit.nothing_left(job.program)
+    return done.err
+
+
+# ---- resizes that cannot be done -------------------------------------------------------------------------------------
+
+
+def test_an_executable_that_is_gone(resizable, probe):
+    app = resizable()
+    probe.program.unlink()
+    code, line = told(app.resize(3))
+    assert code == 1
+    assert line.startswith("hocket: 'a' was not resized and goes on with 1 processes: ")
+    assert f"{probe.program}" in line
+    assert "No such file" in line
+    app.goes_on(1)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a user of its own, for a limit on that user's processes")
+def test_no_further_process_to_be_had(probe):
+    """RLIMIT_NPROC does not hold for root: the job runs as a user that nobody else is."""
+    with tempfile.TemporaryDirectory(prefix="hocket-test-") as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        program = shutil.copy(probe.program, directory / "probe")
+        settings = {"HOCKET_RESIZE": "2:60", "HOME": name}
+        command, environment = probe.mpi.command(1, [program, 5, kit.LENGTH], "", settings)
+        limited = ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "prlimit", "--nproc=40", *command]
+        done = subprocess.run(
+            limited, cwd=name, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
+        )
+    lines = done.stderr.splitlines()
+    assert (done.returncode, len(lines)) == (0, 1), f"{done.stdout}{done.stderr}"
+    assert lines[0].startswith("hocket: not resized from 1 to 60 processes: no further process can be started (")
+    assert done.stdout.splitlines()[-1].startswith("ok 5 processes 1 ")
+
+
+def test_what_is_refused(resizable):
+    app = resizable(ranks=2)
+    for arguments, reason in {
+        (2,): "'a' has 2 processes already",
+        (0,): "'a' has 2 processes and would have 0: it needs at least 1",
+        (17,): "there are 16 cores",
+        (3, "--at", 1): "iteration 1 is past",
+    }.items():
+        code, line = told(app.resize(*arguments))
+        assert code == 1
+        assert reason in line
+    later = app.resize(1, "--at", FOREVER - 1)
+    app.job.reads("processes 2")
+    runtime_kit.wait_until(lambda: "RECONFIGURE" in sent(app), LIMIT_S, "the resize reaches the application")
+    code, line = told(app.resize(3))
+    assert code == 1
+    assert "'a' is being resized to 1 process already" in line
+    done = app.goes_on(2)
+    assert done.err == ""
+    assert told(later) == (1, "hocket: 'a' ended before it was resized")
+
+
+def sent(app: Resizable) -> list[str]:
+    """Commands of the daemon so far, from its trace."""
+    traces = sorted((Path(os.environ["HOCKET_DIR"]) / "traces").glob("*.jsonl"))
+    lines = [line for trace in traces for line in trace.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    return [line["out"] for line in map(json.loads, lines) if "out" in line]
+
+
+@pytest.mark.parametrize("strategy", ["plain", "join"])
+def test_processes_that_register_other_arrays_are_sent_away(resizable, strategy):
+    app = resizable(PROBE_OTHER_LENGTH="1", HOCKET_SPAWN_STRATEGY=strategy)
+    reason = "the new processes registered other arrays than the present ones"
+    for _ in range(2):  # nothing is in the way of the next one
+        assert told(app.resize(3)) == (1, f"hocket: 'a' was not resized and goes on with 1 processes: {reason}")
+        app.await_others(0)
+    app.goes_on(1)
+
+
+def test_constant_data_that_are_written_while_they_move(probe):
+    how = {"HOCKET_REDISTRIBUTION_STRATEGY": "wait-targets", "HOCKET_CHECK_CONSTANT": "1", "PROBE_WRITE_CONSTANT": "1"}
+    err = broken(probe.start(1, FOREVER, ms=1, HOCKET_RESIZE="2:3", **how))
+    assert "hocket: constant data were written while they moved, before iteration" in err
+
+
+# ---- processes that die: started by MPI ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["plain", "async"])
+@pytest.mark.parametrize("where", ["init", "begin"])
+def test_a_new_process_dies_before_the_merge(resizable, where, strategy, tmp_path):
+    hold = tmp_path / "hold"
+    app = resizable(PROBE_HOLD=f"{where}:{hold}", HOCKET_SPAWN_STRATEGY=strategy)
+    hold.touch()
+    resize = app.resize(3)
+    pid = int(app.job.reads(rf"^held {where} (\d+)")[1])
+    os.kill(pid, signal.SIGKILL)
+    app.breaks_off()
+    assert told(resize)[0] == 1
+
+
+@contextlib.contextmanager
+def amid_redistribution(probe: kit.Probe, strategy: str) -> Iterator[tuple[kit.Running, list[int], list[int]]]:
+    """A job, its sources and its new processes, when data arrive in one of these."""
+    job = probe.start(
+        2, FOREVER, length=LARGE, ms=1, HOCKET_RESIZE="1:4", HOCKET_RESIZE_MAX_S=str(MAX_S),
+        HOCKET_REDISTRIBUTION="p2p", HOCKET_REDISTRIBUTION_STRATEGY=strategy,
+    )  # fmt: skip
+    job.reads("^begin 0 processes")
+    sources = job.pids()
+
+    def arriving(pids: list[int]) -> bool:
+        with contextlib.suppress(OSError):
+            return any(kit.resident_mib(pid) > 30 for pid in pids if pid not in sources)
+        return False
+
+    pids = job.await_pids(arriving, "data arrive in a new process")
+    yield job, sources, [pid for pid in pids if pid not in sources]
+
+
+@pytest.mark.parametrize("strategy", ["blocking", "wait-targets"])
+@pytest.mark.parametrize("who", ["first source", "second source", "new process"])
+def test_a_process_dies_while_data_move(probe, who, strategy):
+    with amid_redistribution(probe, strategy) as (job, sources, new):
+        pid = {"first source": sources[0], "second source": sources[-1], "new process": new[-1]}[who]
+        os.kill(pid, signal.SIGKILL)
+        broken(job)
+
+
+@pytest.mark.parametrize("who", [0, 1])
+def test_a_process_dies_after_the_merge(resizable, who):
+    app = resizable()
+    assert told(app.resize(3))[0] == 0
+    os.kill([*app.first, *app.others()][who], signal.SIGKILL)
+    app.breaks_off()
+
+
+# ---- processes that die: started by hocketd --------------------------------------------------------------------------
+
+JOIN = {"HOCKET_SPAWN_STRATEGY": "join"}
+
+
+def test_a_joiner_dies_before_it_connects(resizable, tmp_path):
+    hold = tmp_path / "hold"
+    app = resizable(PROBE_HOLD=f"begin:{hold}", **JOIN)
+    hold.touch()
+    resize = app.resize(3)
+    os.kill(app.await_others(2)[0], signal.SIGKILL)
+    code, line = told(resize)
+    assert code == 1
+    assert "'a' was not resized and goes on with 1 processes: " in line
+    assert re.search("was ended by signal 9|ended with exit code 9", line)
+    hold.unlink()
+    app.await_others(0)
+    assert told(app.resize(2))[0] == 0  # and can be resized again
+    app.goes_on(2)
+
+
+def test_a_joiner_dies_when_it_is_ready(resizable):
+    app = resizable(ms=1500, **JOIN)
+    resize = app.resize(3)
+    runtime_kit.wait_until(lambda: "PROCESSES_READY" in sent(app), LIMIT_S, "the new processes are ready")
+    os.kill(app.others()[0], signal.SIGKILL)
+    assert told(resize)[0] == 1
+    app.goes_on(1)
+
+
+@pytest.mark.parametrize("who", ["first", "joined"])
+def test_a_process_dies_after_a_join(resizable, who):
+    app = resizable(**JOIN)
+    assert told(app.resize(3))[0] == 0
+    joined = app.await_others(2)
+    os.kill(app.first[0] if who == "first" else joined[-1], signal.SIGKILL)
+    app.breaks_off()
+
+
+def test_hocketd_dies_during_a_join(resizable, cores, tmp_path):
+    hold = tmp_path / "hold"
+    app = resizable(PROBE_HOLD=f"begin:{hold}", **JOIN)
+    hold.touch()
+    resize = app.resize(3)
+    app.await_others(2)
+    cores.kill()
+    hold.unlink()
+    assert told(resize)[0] != 0
+    app.goes_on(1)
