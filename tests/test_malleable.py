@@ -69,6 +69,24 @@ def test_starts_with_as_many_as_were_asked_for(probe):
     kit.check(done, [(0, 4), (3, 2)], 6)
 
 
+@mpich
+@pytest.mark.parametrize(
+    ("spawn", "worlds", "ranks", "sizes"),
+    [
+        ("merge", "process", 1, [3, 6, 2, 4]),
+        ("merge", "node", 2, [4, 1, 3]),
+        ("baseline", "process", 2, [3]),
+    ],
+)
+def test_join(probe, start_daemon, tmp_path, spawn, worlds, ranks, sizes):
+    """Processes that hocketd starts while the application computes."""
+    config = tmp_path / "hocket.toml"
+    config.write_text("[coordinator]\ncores = 16\n")
+    daemon = start_daemon("--config", config)
+    how = {"HOCKET_SPAWN": spawn, "HOCKET_WORLDS": worlds, "HOCKET_SPAWN_STRATEGY": "join"}
+    probe.resized_in_background(ranks, sizes, **runtime_kit.settings(daemon.socket), **how)
+
+
 # ---- how data move ---------------------------------------------------------------------------------------------------
 
 METHODS = ["collective", "p2p", "rma-lock", "rma-lockall"]

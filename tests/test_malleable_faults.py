@@ -284,3 +284,15 @@ def test_hocketd_dies_during_a_join(resizable, cores, tmp_path):
     hold.unlink()
     assert told(resize)[0] != 0
     app.goes_on(1)
+
+
+def test_the_first_process_dies_during_a_join(resizable, tmp_path):
+    """The others wait for a connection that cannot come."""
+    hold = tmp_path / "hold"
+    app = resizable(PROBE_HOLD=f"begin:{hold}", **JOIN)
+    hold.touch()
+    app.resize(3)
+    app.await_others(2)
+    os.kill(app.first[0], signal.SIGKILL)
+    hold.unlink()
+    app.breaks_off()
