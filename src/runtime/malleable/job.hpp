@@ -116,7 +116,7 @@ class Job {
   State unite();
   void accept_all();
   bool agree_that_started(std::string& failure);
-  void dismiss_started();
+  static void dismiss(std::vector<MPI_Comm>& met);
   void give_up_starting(const std::string& reason);
   State bring_in();
   void tell_remaining(MPI_Comm all, std::int64_t remaining, std::int64_t next_leader);

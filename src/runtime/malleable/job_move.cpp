@@ -14,6 +14,7 @@
 namespace hocket::runtime {
 namespace {
 
+constexpr int parting_tag = 73;
 constexpr Duration shortest_look = std::chrono::microseconds{200};
 
 // Checked where libhocket was built to check (debug builds), or where it is asked for.
@@ -161,9 +162,20 @@ State Job::move() {
   return State::go_on;
 }
 
-// The union is of no use: everybody goes on as before it.
+// The union is of no use: everybody goes on as before it. Nobody leaves before all are through with its collectives:
+// hocketd ends the processes of a join as soon as one of them has gone.
 State Job::part_again(const std::string& reason) {
-  mpi::free(change_->all);
+  MPI_Comm all = change_->all;
+  const int everyone = mpi::size_of(all);
+  if (change_->rank == 0) {
+    std::int64_t owed = everyone - 1;
+    mpi::receive_words(all, owed);
+    for (int rank = size_; rank < everyone; ++rank) mpi::tell(all, rank, parting_tag);
+  } else {
+    mpi::tell(all, 0, 0);
+  }
+  if (!is_source()) mpi::await_word(all, 0, parting_tag);
+  mpi::free(all);
   if (is_source()) {
     give_up(reason);
     return State::go_on;

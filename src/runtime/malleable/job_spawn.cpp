@@ -106,7 +106,8 @@ State Job::unite() {
     accept_all();
   std::string failure;
   if (agree_that_started(failure)) return bring_in();
-  dismiss_started();
+  std::vector<MPI_Comm> met = std::move(change.met);
+  dismiss(met);
   give_up(failure);
   return State::go_on;
 }
@@ -146,20 +147,19 @@ bool Job::agree_that_started(std::string& failure) {
 }
 
 // Those that did start go again.
-void Job::dismiss_started() {
-  for (MPI_Comm& met : change_->met) {
-    if (met == mpi::no_comm()) continue;
+void Job::dismiss(std::vector<MPI_Comm>& met) {
+  for (MPI_Comm& comm : met) {
+    if (comm == mpi::no_comm()) continue;
     Summons dismissed = Summons::dismissed;
-    summon(met, 0, dismissed);
-    mpi::free(met);
+    summon(comm, 0, dismissed);
+    mpi::free(comm);
   }
 }
 
 void Job::give_up_starting(const std::string& reason) {
   if (change_->start) {
     change_->start->wait();
-    change_->met = change_->start->started();
-    dismiss_started();
+    dismiss(change_->start->started());
   }
   give_up(reason);
 }

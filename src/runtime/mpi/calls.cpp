@@ -82,10 +82,17 @@ int agree(MPI_Comm comm, int value) {
 }
 
 // Messages, not MPI_Ireduce: in its tree a rank that has gone on to compute would keep back the word of others.
-void tell_root(MPI_Comm comm) {
+void tell_root(MPI_Comm comm) { tell(comm, 0, 0); }
+
+void tell(MPI_Comm comm, int rank, int tag) {
   MPI_Request request = no_request();
-  if (HOCKET_PMPI(Isend)(nullptr, 0, byte_type(), 0, 0, comm, &request) == MPI_SUCCESS)
+  if (HOCKET_PMPI(Isend)(nullptr, 0, byte_type(), rank, tag, comm, &request) == MPI_SUCCESS)
     HOCKET_PMPI(Request_free)(&request);  // it has no buffer, so nobody need see its end
+}
+
+void await_word(MPI_Comm comm, int rank, int tag) {
+  MPI_Request request = no_request();
+  if (HOCKET_PMPI(Irecv)(nullptr, 0, byte_type(), rank, tag, comm, &request) == MPI_SUCCESS) wait_asleep(request);
 }
 
 void receive_words(MPI_Comm comm, std::int64_t& owed) {

@@ -61,6 +61,8 @@ int agree(MPI_Comm comm, int value);
 // owes, from whichever ranks, counting down. Each must be received before the communicator is freed: MPICH takes a
 // message that nobody received for an error.
 void tell_root(MPI_Comm comm);
+void tell(MPI_Comm comm, int rank, int tag);
+void await_word(MPI_Comm comm, int rank, int tag);
 void receive_words(MPI_Comm comm, std::int64_t& owed);
 // All of them get the bytes of `root`. Collective; who waits sleeps. False: the MPI says that it failed.
 bool broadcast(MPI_Comm comm, int root, void* data, std::int64_t bytes);
