@@ -42,17 +42,10 @@ def test_spawn(probe, spawn, strategy, worlds, ranks):
 @mpich
 @pytest.mark.parametrize("strategy", BACKGROUND)
 @pytest.mark.parametrize(("worlds", "ranks"), [("process", 4), ("node", 1)])
-def test_spawn_beside_the_computation(probe, strategy, worlds, ranks):
-    probe.resized_in_background(ranks, WALKS[ranks], HOCKET_SPAWN_STRATEGY=strategy, HOCKET_WORLDS=worlds)
-
-
-@mpich
-@pytest.mark.parametrize("strategy", BACKGROUND)
-@pytest.mark.parametrize(("worlds", "ranks", "size"), [("process", 2, 3), ("node", 4, 2)])
-def test_baseline_beside_the_computation(probe, strategy, worlds, ranks, size):
-    """One resize: a new first rank does not know of those whose iteration is past."""
-    how = {"HOCKET_SPAWN": "baseline", "HOCKET_SPAWN_STRATEGY": strategy, "HOCKET_WORLDS": worlds}
-    probe.resized_in_background(ranks, [size], **how)
+@pytest.mark.parametrize("spawn", ["merge", "baseline"])
+def test_spawn_beside_the_computation(probe, spawn, strategy, worlds, ranks):
+    how = {"HOCKET_SPAWN": spawn, "HOCKET_SPAWN_STRATEGY": strategy, "HOCKET_WORLDS": worlds}
+    probe.resized_in_background(ranks, WALKS[ranks], **how)
 
 
 @mpich
@@ -75,7 +68,7 @@ def test_starts_with_as_many_as_were_asked_for(probe):
     [
         ("merge", "process", 1, [3, 6, 2, 4]),
         ("merge", "node", 2, [4, 1, 3]),
-        ("baseline", "process", 2, [3]),
+        ("baseline", "process", 2, [3, 1]),
     ],
 )
 def test_join(probe, start_daemon, tmp_path, spawn, worlds, ranks, sizes):
@@ -110,7 +103,7 @@ def test_redistribution_beside_the_computation(probe, method, strategy):
 @pytest.mark.parametrize("spawn", ["merge", "baseline"])
 def test_both_beside_the_computation(probe, spawn):
     how = {"HOCKET_SPAWN": spawn, "HOCKET_SPAWN_STRATEGY": "async", "HOCKET_REDISTRIBUTION_STRATEGY": "thread"}
-    probe.resized_in_background(2, [4], **how)
+    probe.resized_in_background(2, [4, 1, 3], **how)
 
 
 @mpich
