@@ -149,9 +149,9 @@ def test_what_is_refused(resizable):
         code, line = told(app.resize(*arguments))
         assert code == 1
         assert reason in line
+    before = sent().count("RECONFIGURE")
     later = app.resize(1, "--at", FOREVER - 1)
-    app.job.reads("processes 2")
-    runtime_kit.wait_until(lambda: "RECONFIGURE" in sent(app), LIMIT_S, "the resize reaches the application")
+    runtime_kit.wait_until(lambda: sent().count("RECONFIGURE") > before, LIMIT_S, "the resize reaches the application")
     code, line = told(app.resize(3))
     assert code == 1
     assert "'a' is being resized to 1 process already" in line
@@ -160,7 +160,7 @@ def test_what_is_refused(resizable):
     assert told(later) == (1, "hocket: 'a' ended before it was resized")
 
 
-def sent(app: Resizable) -> list[str]:
+def sent() -> list[str]:
     """Commands of the daemon so far, from its trace."""
     traces = sorted((Path(os.environ["HOCKET_DIR"]) / "traces").glob("*.jsonl"))
     lines = [line for trace in traces for line in trace.read_text().splitlines(keepends=True) if line.endswith("\n")]
@@ -259,7 +259,7 @@ def test_a_joiner_dies_before_it_connects(resizable, tmp_path):
 def test_a_joiner_dies_when_it_is_ready(resizable):
     app = resizable(ms=1500, **JOIN)
     resize = app.resize(3)
-    runtime_kit.wait_until(lambda: "PROCESSES_READY" in sent(app), LIMIT_S, "the new processes are ready")
+    runtime_kit.wait_until(lambda: "PROCESSES_READY" in sent(), LIMIT_S, "the new processes are ready")
     os.kill(app.others()[0], signal.SIGKILL)
     assert told(resize)[0] == 1
     app.goes_on(1)
