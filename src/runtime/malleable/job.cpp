@@ -179,6 +179,7 @@ Job::Decision Job::decide() {
   }
   if (HOCKET_PMPI(Bcast)(&decision, sizeof decision, mpi::byte_type(), 0, ours_) != MPI_SUCCESS)
     end_job("MPI failed at a control point", true);
+  mpi::push(ours_);
   return decision;
 }
 

@@ -149,6 +149,7 @@ class Job {
   void leave_sources();
   void renew_programs_communicator();
   void gather_processes();
+  void open_connections();
   void watch_others();
   void finish_record();
 

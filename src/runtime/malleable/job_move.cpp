@@ -171,10 +171,15 @@ State Job::part_again(const std::string& reason) {
     std::int64_t owed = everyone - 1;
     mpi::receive_words(all, owed);
     for (int rank = size_; rank < everyone; ++rank) mpi::tell(all, rank, parting_tag);
+    owed = everyone - size_;  // nothing is on its way to them when they go
+    mpi::receive_words(all, owed);
   } else {
-    mpi::tell(all, 0, 0);
+    mpi::tell_root(all);
   }
-  if (!is_source()) mpi::await_word(all, 0, parting_tag);
+  if (!is_source()) {
+    mpi::await_word(all, 0, parting_tag);
+    mpi::tell_root(all);
+  }
   mpi::free(all);
   if (is_source()) {
     give_up(reason);
@@ -270,6 +275,7 @@ State Job::complete(bool commit) {
     settings_.schedule.erase(settings_.schedule.begin(), settings_.schedule.upper_bound(scheduled_));
     if (!committed) return part_again("the application ended first");
   }
+  watch_.need({});  // from here on processes may end as they should
   move_blocking(false);
   change.record.variable = change.lap();
   return resume();
@@ -335,7 +341,23 @@ void Job::go_to_targets(MPI_Comm targets) {
   sleepers_ = change.departure.sleepers;
   renew_programs_communicator();
   gather_processes();
+  open_connections();
   watch_others();
+}
+
+// MPICH over TCP opens a connection with the first message, and only while both ends are in MPI: without this the
+// decision of the next control point would not leave rank 0 while it computes.
+void Job::open_connections() {
+  constexpr int pushes = 50;
+  std::int64_t word = 0;
+  MPI_Request request = mpi::no_request();
+  if (!mpi::broadcast(ours_, 0, &word, sizeof word) || HOCKET_PMPI(Ibarrier)(ours_, &request) != MPI_SUCCESS ||
+      !mpi::wait_asleep(request))
+    end_job("MPI failed when the targets came together", true);
+  for (int i = 0; i < pushes; ++i) {
+    mpi::push(ours_);
+    sched_yield();
+  }
 }
 
 void Job::leave_sources() {

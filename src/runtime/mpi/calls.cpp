@@ -103,6 +103,11 @@ void receive_words(MPI_Comm comm, std::int64_t& owed) {
   }
 }
 
+void push(MPI_Comm comm) {
+  int found = 0;
+  HOCKET_PMPI(Iprobe)(MPI_ANY_SOURCE, 0, comm, &found, MPI_STATUS_IGNORE);
+}
+
 bool broadcast(MPI_Comm comm, int root, void* data, std::int64_t bytes) {
   MPI_Request request = no_request();
   return HOCKET_PMPI(Ibcast)(data, static_cast<int>(bytes), byte_type(), root, comm, &request) == MPI_SUCCESS &&

@@ -64,6 +64,10 @@ void tell_root(MPI_Comm comm);
 void tell(MPI_Comm comm, int rank, int tag);
 void await_word(MPI_Comm comm, int rank, int tag);
 void receive_words(MPI_Comm comm, std::int64_t& owed);
+// Lets what was sent go on its way: a small message has left its call before it has left the process, and MPI moves it
+// only while it is called. Costs about a microsecond.
+void push(MPI_Comm comm);
+
 // All of them get the bytes of `root`. Collective; who waits sleeps. False: the MPI says that it failed.
 bool broadcast(MPI_Comm comm, int root, void* data, std::int64_t bytes);
 // All of them get the largest (smallest) of each value. Collective; who waits sleeps. False: the MPI failed.
