@@ -99,7 +99,7 @@ void Coordinator::on(const Moment& moment, const event::Reconfiguration& record)
   const model::Member* member = cluster_.find(moment.event.origin.member);
   if (!member) return;
   resizing_.ended(moment, *member, record);
-  joining_.ended(moment, *member->application, record);
+  joining_.ended(moment, *member->application);
 }
 
 void Coordinator::on(const Moment& moment, const event::StartProcesses& start) {

@@ -56,10 +56,11 @@ void Joining::failed(const Moment& moment, const event::ProcessFailed& failed) {
   if (join != joins_.end()) give_up(moment, join, failed.reason);
 }
 
-void Joining::ended(const Moment& moment, const model::Application& application, const event::Reconfiguration& record) {
+void Joining::ended(const Moment& moment, const model::Application& application) {
   const Place join = joins_.find(application.id);
   if (join == joins_.end()) return;
-  if (!record.done || !join->second.all_ready()) {
+  // Those that were ready have been told by the application: they joined, or end by themselves.
+  if (!join->second.all_ready()) {
     moment.commands.push_back({{}, event::StopProcesses{join->second.request, application.id}});
   }
   forget(join);
@@ -76,7 +77,9 @@ void Joining::leave(const Moment& moment, const model::Member& member) {
     moment.commands.push_back({{}, event::StopProcesses{join->second.request, join->first}});
     return forget(join);
   }
-  if (join->second.ready.contains(member.id)) give_up(moment, join, "a process that was to join ended before it did");
+  if (!join->second.ready.contains(member.id)) return;
+  if (join->second.all_ready() && std::holds_alternative<event::Bye>(moment.event.body)) return;  // it was sent away
+  give_up(moment, join, "a process that was to join ended before it did");
 }
 
 void Joining::tick(const Moment& moment) {

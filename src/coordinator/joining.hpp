@@ -30,7 +30,7 @@ class Joining {
   // One that was started has ended, or could not be started. Of the daemon, not of a member.
   void failed(const Moment& moment, const event::ProcessFailed& failed);
   // A reconfiguration of the application is over: what was started has joined, or is not wanted any more.
-  void ended(const Moment& moment, const model::Application& application, const event::Reconfiguration& record);
+  void ended(const Moment& moment, const model::Application& application);
   // The member is about to go.
   void leave(const Moment& moment, const model::Member& member);
   void tick(const Moment& moment);
