@@ -164,7 +164,7 @@ def test_it_can_be_ended(prefix, tmp_path):
     """Nothing that it started stays."""
     command = [sys.executable, DEMO, "--quick", "--run-dir", tmp_path / "run", "--out", tmp_path]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        said = next((line for line in process.stdout if "jacobi-a alone" in line), "nothing of a run")
+        said = next((line for line in process.stdout if "| jacobi-a: iteration" in line), "nothing of a run")
         started = descendants(process.pid)
         process.terminate()
         _, err = process.communicate(timeout=LIMIT_S)

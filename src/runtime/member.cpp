@@ -72,7 +72,9 @@ bool Member::ready() {
     }
     alone_ = silent_;
   }
-  if (fd_ < 0 && !connect()) give_up("no hocketd answers at " + settings_.socket);
+  if (fd_ < 0 && !connect())
+    give_up(connections_ > 0 ? "hocketd at " + settings_.socket + " has gone"
+                             : "no hocketd answers at " + settings_.socket);
   return !alone_;
 }
 

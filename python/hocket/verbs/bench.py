@@ -38,7 +38,7 @@ LARGEST = 64
 SEED = 14
 PROGRESS_S = 10  # between two lines where stderr is no terminal
 # Iterations, after how many the resize is asked for, and the least length of one.
-ITERATIONS, RESIZE_AT, ITERATION_S = 30, 10, 0.01
+ITERATIONS, RESIZE_AT, ITERATION_S = 80, 10, 0.01
 PROBLEM = {"cg": 40, "jacobi": 1200}  # points along an edge, 22 MB; unknowns, 12 MB
 QUICK_PROBLEM = {"cg": 24, "jacobi": 600}
 

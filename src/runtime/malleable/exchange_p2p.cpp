@@ -38,6 +38,7 @@ enum class Answer : std::int64_t { none, has_read, wants_messages };
 bool read_memory(std::int64_t pid, std::uint64_t from, std::byte* to, std::int64_t bytes) {
   while (bytes > 0) {
     const iovec local{to, static_cast<std::size_t>(bytes)};
+    // An address in the other process. NOLINTNEXTLINE(performance-no-int-to-ptr)
     const iovec remote{reinterpret_cast<void*>(from), static_cast<std::size_t>(bytes)};
     const ssize_t count = process_vm_readv(static_cast<pid_t>(pid), &local, 1, &remote, 1, 0);
     if (count < 0 && errno == EINTR) continue;

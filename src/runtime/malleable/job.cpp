@@ -113,7 +113,7 @@ std::unique_ptr<Job> Job::create() {
 
 Job::~Job() { watch_.stop(); }
 
-Duration Job::Reconfiguration::lap() {
+Duration Reconfiguration::lap() {
   const Time now = node_now();
   return now - std::exchange(mark, now);
 }
@@ -361,6 +361,7 @@ std::vector<double> Job::measured_weights() {
   bits[static_cast<std::size_t>(rank_)] = std::bit_cast<std::int64_t>(speed);
   if (!mpi::largest(ours_, bits)) end_job("MPI failed when speeds were compared", true);
   std::vector<double> weights;
+  weights.reserve(bits.size());
   for (const std::int64_t each : bits) weights.push_back(std::bit_cast<double>(each));
   // Who had nothing to compute is as fast as the others on average.
   double sum = 0;

@@ -25,6 +25,41 @@ namespace hocket::runtime {
 // What a control point tells the program; the values of malleable.h.
 enum class State { go_on = 0, resized = 2, leave = 3 };
 
+// A reconfiguration under way; the same in all sources but for the `record` and what belongs to it, which rank 0
+// fills.
+struct Reconfiguration {
+  std::int64_t targets = 0;
+  Methods methods;
+  std::vector<std::string> nodes;   // of new processes; empty: anywhere
+  std::vector<std::int64_t> cores;  // of new processes, -1: any
+  std::int64_t woken = 0;
+  std::int64_t started = 0;
+  std::unique_ptr<Start> start;
+  std::vector<MPI_Comm> met;         // by batch: with the new processes, where this process speaks with them
+  std::int64_t processes_asked = 0;  // join, in rank 0: the number of the request
+  std::string port;                  // join, in rank 0
+  std::optional<Door> door;          // join, in rank 0
+  std::int64_t asked_on = 0;         // join, in rank 0: the connection to hocketd
+  bool ready = false;                // join, in rank 0: they may be accepted
+  std::string failure;               // why processes could not be started here
+
+  MPI_Comm all;  // the union, or `ours_` where nobody comes
+  int rank = 0;  // in it
+  redistribute::Roles roles;
+  Departure departure;
+  std::vector<double> weights;
+  bool same_arrays = true;
+  std::unique_ptr<Redistribution> moving;  // constant data, while the sources compute
+  Time moving_since{};
+  std::uint64_t check = 0;  // of the constant data; 0: not checked
+
+  Time began{};
+  Time mark{};
+  std::size_t sleepers_before = 0;
+  event::Reconfiguration record;
+  Duration lap();  // since the last lap, or since the application stood still
+};
+
 class Job {
  public:
   // Collective over MPI_COMM_WORLD. nullptr: the MPI failed.
@@ -56,41 +91,6 @@ class Job {
     enum Kind : std::int64_t { none, start, unite, cancel };
     std::int64_t kind = none;
   };
-  // A reconfiguration under way; the same in all sources but for the `record` and what belongs to it, which rank 0
-  // fills.
-  struct Reconfiguration {
-    std::int64_t targets = 0;
-    Methods methods;
-    std::vector<std::string> nodes;   // of new processes; empty: anywhere
-    std::vector<std::int64_t> cores;  // of new processes, -1: any
-    std::int64_t woken = 0;
-    std::int64_t started = 0;
-    std::unique_ptr<Start> start;
-    std::vector<MPI_Comm> met;         // by batch: with the new processes, where this process speaks with them
-    std::int64_t processes_asked = 0;  // join, in rank 0: the number of the request
-    std::string port;                  // join, in rank 0
-    std::optional<Door> door;          // join, in rank 0
-    std::int64_t asked_on = 0;         // join, in rank 0: the connection to hocketd
-    bool ready = false;                // join, in rank 0: they may be accepted
-    std::string failure;               // why processes could not be started here
-
-    MPI_Comm all;  // the union, or `ours_` where nobody comes
-    int rank = 0;  // in it
-    redistribute::Roles roles;
-    Departure departure;
-    std::vector<double> weights;
-    bool same_arrays = true;
-    std::unique_ptr<Redistribution> moving;  // constant data, while the sources compute
-    Time moving_since{};
-    std::uint64_t check = 0;  // of the constant data; 0: not checked
-
-    Time began{};
-    Time mark{};
-    std::size_t sleepers_before = 0;
-    event::Reconfiguration record;
-    Duration lap();  // since the last lap, or since the application stood still
-  };
-
   Job() = default;
 
   // job.cpp: control points
