@@ -1,52 +1,25 @@
 """The conjugate gradient program on each MPI: what it computes, beside a reference, and how it fails."""
 
 import gzip
-import json
-import os
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
-from mpi_launch import MPIS, REPO, Mpi
+from apps_kit import runner
+from mpi_launch import MPIS
 
-PREFIX = Path(os.environ.get("HOCKET_PREFIX", REPO / ".venv")).resolve()
 LIMIT_S = 60
 SPAWNING = {"MPIR_CVAR_CH4_NETMOD": "ofi", "OMPI_MCA_coll": "^han"}  # what the MPIs need for it: docs/malleable.md
 
 
-def runner(name):
-    """Runs `mpiexec -n RANKS cg ARGUMENTS…`; the result has its summary, if it came to one."""
-    mpi = Mpi(name)
-    program = mpi.app("cg", PREFIX)
-    assert program.exists(), f"no {program}: ./dev build installs it (or set HOCKET_PREFIX)"
-
-    def run(ranks, *arguments, code=0, **environment):
-        done = subprocess.run(
-            mpi.command(ranks, program, *arguments),
-            env={**mpi.environment(), **environment},
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
-        )
-        assert done.returncode == code, f"{ranks} ranks, {mpi.name}: {done.stdout}{done.stderr}"
-        done.complaints = [line for line in done.stderr.splitlines() if line.startswith("cg: ")]
-        last = done.stdout.splitlines()[-1:]
-        done.summary = json.loads(last[0]) if last and last[0].startswith("{") else None
-        return done
-
-    return run
-
-
 @pytest.fixture(params=MPIS)
 def cg(request):
-    return runner(request.param)
+    return runner("cg", request.param, LIMIT_S)
 
 
 @pytest.fixture
 def cg_mpich():
     """For what is the same code on both MPIs: one will do."""
-    return runner("mpich")
+    return runner("cg", "mpich", LIMIT_S)
 
 
 # ---- matrices, and a reference -------------------------------------------------------------------------------------

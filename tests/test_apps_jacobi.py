@@ -1,7 +1,6 @@
 """The Jacobi solver alone, on each MPI: what it computes, what it writes, and how it fails."""
 
 import itertools
-import json
 import os
 import shutil
 import struct
@@ -10,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mpi_launch import MPIS, REPO, Mpi
+from apps_kit import runner
+from mpi_launch import MPIS
 
 HEADER = struct.Struct("<8sIIQQd24x")
-PREFIX = Path(os.environ.get("HOCKET_PREFIX", REPO / ".venv")).resolve()
 LIMIT_S = 40
 SPAWNING = {"MPIR_CVAR_CH4_NETMOD": "ofi", "OMPI_MCA_coll": "^han"}  # what the MPIs need for it: docs/malleable.md
 
@@ -28,38 +27,15 @@ class State:
         self.x, self.b, self.a = records[:, 0], records[:, 1], records[:, 2:]
 
 
-def runner(name):
-    """Runs `mpiexec -n RANKS jacobi ARGUMENTS…`; the result has its summary, if it came to one."""
-    mpi = Mpi(name)
-    program = mpi.app("jacobi", PREFIX)
-    assert program.exists(), f"no {program}: ./dev build installs it (or set HOCKET_PREFIX)"
-
-    def run(ranks, *arguments, code=0, **environment):
-        done = subprocess.run(
-            mpi.command(ranks, program, *arguments),
-            env={**mpi.environment(), **environment},
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
-        )
-        assert done.returncode == code, f"{ranks} ranks, {mpi.name}: {done.stdout}{done.stderr}"
-        done.complaints = [line for line in done.stderr.splitlines() if line.startswith("jacobi: ")]
-        last = done.stdout.splitlines()[-1:]
-        done.summary = json.loads(last[0]) if last and last[0].startswith("{") else None
-        return done
-
-    return run
-
-
 @pytest.fixture(params=MPIS)
 def jacobi(request):
-    return runner(request.param)
+    return runner("jacobi", request.param, LIMIT_S)
 
 
 @pytest.fixture
 def jacobi_mpich():
     """For the tables of refusals, which come before the first MPI-IO: one MPI will do."""
-    return runner("mpich")
+    return runner("jacobi", "mpich", LIMIT_S)
 
 
 def test_help_is_printed_once(jacobi):

@@ -44,8 +44,6 @@ Methods possible(Methods methods, const std::function<void(std::string_view)>& c
     complain("HOCKET_SPAWN_STRATEGY=join: Open MPI cannot connect processes that it did not start: using plain");
     methods.spawn_strategy = SpawnStrategy::plain;
   }
-#endif
-#ifdef OPEN_MPI
   if (methods.redistribution == Method::rma_lock || methods.redistribution == Method::rma_lock_all) {
     complain("HOCKET_REDISTRIBUTION=" + std::string(Names::of(methods.redistribution)) +
              ": Open MPI hangs when it makes a window over old and new processes: using p2p");
@@ -56,12 +54,6 @@ Methods possible(Methods methods, const std::function<void(std::string_view)>& c
     complain("Open MPI may hang in collectives after a resize unless OMPI_MCA_coll=^han is set (hocket run does)");
 #endif
   return methods;
-}
-
-void stop_processes(std::int64_t request) {
-  event::StopProcesses stop;
-  stop.request = RequestId{static_cast<std::uint64_t>(request)};
-  Process::tell(stop);
 }
 
 // "NODE[:CORE] …"
@@ -328,7 +320,6 @@ void Job::give_up(const std::string& reason) {
       Process::warn("not resized from " + std::to_string(record.sources) + " to " + std::to_string(record.targets) +
                     " processes: " + reason);
     if (!change_->port.empty()) close_port(change_->port);
-    if (change_->processes_asked != 0) stop_processes(change_->processes_asked);
   }
   change_.reset();
 }

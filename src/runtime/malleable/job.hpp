@@ -159,7 +159,6 @@ class Job {
   bool joined_ = false;
   bool begun_ = false;
   bool left_ = false;
-  bool asleep_ = false;       // a source no longer; true also for who is about to leave
   bool starting_up_ = false;  // in `begin`, to become as many as were asked for
   // Of who is to be joined; the port is "" for who is no joiner.
   int join_pid_ = 0;
@@ -170,7 +169,7 @@ class Job {
   MPI_Comm world_;     // ours, of MPI_COMM_WORLD: where sleepers are woken
   MPI_Comm ours_;      // of those that compute, for control
   MPI_Comm programs_;  // of those that compute, the program's
-  int rank_ = -1;
+  int rank_ = -1;      // -1: not (yet, or any more) one of those that compute
   int size_ = 0;
   ProcessInfo info_;
   std::vector<ProcessInfo> processes_;  // those that compute

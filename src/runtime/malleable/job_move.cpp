@@ -103,7 +103,7 @@ State Job::share_out_anew(const std::vector<double>& weights) {
 
 // ---- the briefing ------------------------------------------------------------------------------------------------
 
-bool Job::is_source() const { return begun_ && rank_ >= 0 && !asleep_; }
+bool Job::is_source() const { return rank_ >= 0; }
 
 // The sources tell the new processes all that these need to take part.
 void Job::brief_all() {
@@ -299,10 +299,9 @@ State Job::resume() {
     leave_sources();
   watch_.done();
   if (reports) finish_record();
-  const bool balanced_only = change.record.sources == change.record.targets && change.record.spawn.empty();
   change_.reset();
   if (stays) {
-    if (!balanced_only) announce();
+    announce();
     return State::resized;
   }
   if (sleeps) return sleep();
@@ -335,7 +334,6 @@ void Job::go_to_targets(MPI_Comm targets) {
   HOCKET_PMPI(Comm_set_errhandler)(ours_, mpi::errors_return());
   rank_ = mpi::rank_in(ours_);
   size_ = mpi::size_of(ours_);
-  asleep_ = false;
   arrays_.adopt();
   weights_ = change.weights;
   sleepers_ = change.departure.sleepers;
@@ -364,7 +362,6 @@ void Job::leave_sources() {
   ours_ = mpi::no_comm();
   rank_ = -1;
   size_ = 0;
-  asleep_ = true;
   arrays_.forget();
   watch_.need({});
 }
