@@ -1,11 +1,11 @@
 #include "coordinator/resizing.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 #include <vector>
 
 #include "base/nearest.hpp"
+#include "base/saturating.hpp"
 
 namespace hocket::coordinator {
 namespace {
@@ -16,12 +16,6 @@ using model::Malleability;
 std::string number(std::int64_t n) { return std::to_string(n); }
 std::string quoted(const std::string& text) { return "'" + text + "'"; }
 std::string processes_text(std::int64_t n) { return number(n) + (n == 1 ? " process" : " processes"); }
-
-std::int64_t saturating_sum(std::int64_t a, std::int64_t b) {
-  std::int64_t sum = 0;
-  if (!__builtin_add_overflow(a, b, &sum)) return sum;
-  return b > 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
-}
 
 // As many processes as the application uses while its resize is under way.
 std::int64_t cores_used(const Application& application) {

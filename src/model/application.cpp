@@ -2,16 +2,15 @@
 
 #include <algorithm>
 
+#include "base/saturating.hpp"
+
 namespace hocket::model {
 namespace {
 
-std::int64_t saturating_sum(std::int64_t a, std::int64_t b) {
-  std::int64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+template <class Amount>
+void add(Amount& sum, Amount more) {
+  sum = saturating_sum(sum, more);
 }
-
-void add(Duration& sum, Duration more) { sum = Duration{saturating_sum(sum.count(), more.count())}; }
-void add(std::int64_t& sum, std::int64_t more) { sum = saturating_sum(sum, more); }
 
 // As reported, as far as it can be.
 PhaseRecord possible(const event::IoPhase& phase, Time now) {

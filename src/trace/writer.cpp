@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/saturating.hpp"
+
 namespace hocket::trace {
 namespace {
 
@@ -50,7 +52,7 @@ Writer::~Writer() {
 
 void Writer::add(Direction direction, event::Event event) {
   if (is_broken()) return;
-  if (!due_) due_ = event.time + longest_delay;
+  if (!due_) due_ = saturating_sum(event.time, longest_delay);
   if (pending_.size() + 1 == most_pending) due_ = event.time;
   pending_.push_back({direction, std::move(event)});
 }

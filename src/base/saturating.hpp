@@ -1,0 +1,20 @@
+// Sums that stay at the end of the range instead of overflowing: what others report may be any number.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "base/time.hpp"
+
+namespace hocket {
+
+constexpr std::int64_t saturating_sum(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return b > 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+}
+
+constexpr Duration saturating_sum(Duration a, Duration b) { return Duration{saturating_sum(a.count(), b.count())}; }
+constexpr Time saturating_sum(Time t, Duration d) { return Time{saturating_sum(t.time_since_epoch(), d)}; }
+
+}  // namespace hocket
