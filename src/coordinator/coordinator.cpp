@@ -122,7 +122,7 @@ void Coordinator::on(const Moment& moment, const event::ProcessFailed& failed) {
 void Coordinator::on(const Moment& moment, const event::Resize& resize) { resizing_.resize(moment, resize); }
 
 void Coordinator::on(const Moment& moment, const event::SetPolicy& set) {
-  const auto found = policy::find_policy(set.access);
+  const auto found = policy::find_policy(set.policy);
   if (!found) return refuse(moment, found.error().text);
   access_.set_policy(moment, *found.value());
 }

@@ -133,7 +133,7 @@ class Observer {
   void before(const event::Bye&) { gone(); }
   void before(const event::Lost&) { gone(); }
   void before(const event::SetPolicy& set) {
-    if (const auto found = policy::find_policy(set.access)) {
+    if (const auto found = policy::find_policy(set.policy)) {
       exclusive_ = found.value() == &policy::fcfs;
     } else {
       ASSERT_EQ(commands_->size(), 1u);

@@ -77,6 +77,10 @@ struct IoPhase {
   std::int64_t bytes_read = 0;     // by the reporting rank
   std::int64_t bytes_written = 0;  // by the reporting rank
   std::string target;              // of the phase's last operation
+  std::int64_t iteration = -1;     // done at the last control point before its end; -1: the program has none
+  std::int64_t processes = 0;      // that computed then; 0: not told
+  std::int64_t control_every = 0;  // iterations between its control points; 0: not known
+  double flop = 0;                 // of all processes since the previous phase, counted; 0: not known
 };
 
 // The application can be resized; its first process says so when it computes for the first time, and after each
@@ -85,8 +89,9 @@ struct Malleable {
   static constexpr std::string_view name = "MALLEABLE";
   std::int64_t processes = 0;  // that compute
   std::int64_t iteration = 0;
-  std::int64_t sleeping = 0;  // processes that wait to be used again, without using a core
-  std::string method;         // e.g. "merge single, collective blocking": what a resize will use
+  std::int64_t sleeping = 0;      // processes that wait to be used again, without using a core
+  std::string method;             // e.g. "merge single, collective blocking": what a resize will use
+  double flop_per_iteration = 0;  // of all processes, as the application declared it; 0: not known
 };
 
 // A reconfiguration has ended: done, or given up with the application unchanged. One record each (Proteo, section 4.2).
@@ -173,15 +178,29 @@ struct ProcessFailed {
   std::string reason;
 };
 
+// What is known of the times of an application at one number of processes (CLARISSE+FlexMPI, section 4.1). Of the
+// daemon, from its store of profiles, one for each point after HELLO; never believed from a member.
+struct Profile {
+  static constexpr std::string_view name = "PROFILE";
+  AppId app;
+  std::int64_t processes = 0;
+  double iteration_s = 0;         // T_cpu + T_comm of one iteration, mean
+  double iteration_spread_s = 0;  // standard deviation
+  double io_s = 0;                // T_io of one I/O phase, undisturbed, mean; 0: does none
+  double io_spread_s = 0;
+  std::int64_t samples = 0;       // phases that were measured
+  double flop_per_iteration = 0;  // of all processes; 0: not known
+};
+
 // Time has passed: a deadline that the coordinator asked for.
 struct Tick {
   static constexpr std::string_view name = "TICK";
 };
 
-// The operator chooses the access policy.
+// The operator chooses the policies: names joined by `+` (policy/combination.hpp), each of which sets its kind.
 struct SetPolicy {
   static constexpr std::string_view name = "SET_POLICY";
-  std::string access;
+  std::string policy;
 };
 
 // Resize an application. The answer is RECONFIGURATION, or REFUSED.
@@ -246,6 +265,39 @@ struct LeaseExpired {
   std::string target;
 };
 
+// What a policy for cores decided, or why it left a conflict alone. Goes to no member: the trace and subscribers have
+// it.
+struct Decision {
+  static constexpr std::string_view name = "DECISION";
+  std::int64_t number = 0;  // counted up from 1
+  std::string policy;
+  std::string decided_for;  // name of the application that is changed
+  std::string because_of;   // of the other one of a conflict; "" where there is none
+  std::string action;       // "expand", "shrink", "return", "reclaim", "cancel", "leave"
+  std::int64_t from = 0;    // processes
+  std::int64_t to = 0;      // processes
+  std::int64_t at_iteration = 0;
+  std::int64_t return_at_iteration = 0;  // 0: for good
+  Time conflict{};                       // predicted start of the overlap; 0: none
+  Duration overlap{};                    // predicted
+  Time start_before{};                   // of its next I/O phase, predicted as if nothing were done; 0: not known
+  Time start_after{};                    // the same with what was decided
+  Duration period_after{};               // predicted I/O period with what was decided; 0: as before
+  std::string text;                      // one sentence for people, with the numbers
+};
+
+// A prediction that a decision rested on, held against what happened.
+struct Outcome {
+  static constexpr std::string_view name = "OUTCOME";
+  std::int64_t decision = 0;  // its number
+  std::string decided_for;
+  std::string quantity;    // "start of the next I/O phase", "I/O period", "cores"
+  double predicted_s = 0;  // from the decision on
+  double actual_s = 0;
+  bool met = false;  // within the uncertainty that was assumed
+  std::string text;  // one sentence for people, with the numbers
+};
+
 // A request was refused; `text` says why and what to do.
 struct Refused {
   static constexpr std::string_view name = "REFUSED";
@@ -269,6 +321,13 @@ struct Unsubscribe {
 // Ask for the list of applications: one APPLICATION each, then one DAEMON.
 struct List {
   static constexpr std::string_view name = "LIST";
+};
+
+// Ask for the last decisions: DECISION and OUTCOME, oldest first, then one DAEMON.
+struct Explain {
+  static constexpr std::string_view name = "EXPLAIN";
+  std::int64_t count = 0;   // of decisions; 0: all that are kept
+  std::string application;  // only of this one; "": of all
 };
 
 // One running application as the model knows it.
@@ -337,9 +396,9 @@ struct User {
 };
 
 using Body = std::variant<Hello, StartIo, FinishIo, RenewIo, IoPhase, Malleable, Reconfiguration, StartProcesses,
-                          ProcessReady, StopProcesses, Bye, Lost, ProcessFailed, Tick, SetPolicy, Resize, Welcome,
-                          QueuedIo, GrantIo, Reconfigure, ProcessesReady, LeaseExpired, Refused, Subscribe, Unsubscribe,
-                          List, Application, Daemon, EventsLost, User>;
+                          ProcessReady, StopProcesses, Bye, Lost, ProcessFailed, Profile, Tick, SetPolicy, Resize,
+                          Welcome, QueuedIo, GrantIo, Reconfigure, ProcessesReady, LeaseExpired, Decision, Outcome,
+                          Refused, Subscribe, Unsubscribe, List, Explain, Application, Daemon, EventsLost, User>;
 
 // Who published an event. Stamped by the node agent (the kernel tells it who is calling), never believed from a client.
 struct Origin {

@@ -62,6 +62,10 @@ void fields(E& e, V&& visit) {
   visit("bytes_read", e.bytes_read);
   visit("bytes_written", e.bytes_written);
   visit("target", e.target);
+  visit("iteration", e.iteration);
+  visit("processes", e.processes);
+  visit("control_every", e.control_every);
+  visit("flop", e.flop);
 }
 
 template <Of<Malleable> E, class V>
@@ -70,6 +74,7 @@ void fields(E& e, V&& visit) {
   visit("iteration", e.iteration);
   visit("sleeping", e.sleeping);
   visit("method", e.method);
+  visit("flop_per_iteration", e.flop_per_iteration);
 }
 
 template <Of<Reconfiguration> E, class V>
@@ -169,12 +174,24 @@ void fields(E& e, V&& visit) {
   visit("reason", e.reason);
 }
 
+template <Of<Profile> E, class V>
+void fields(E& e, V&& visit) {
+  visit("app", e.app);
+  visit("processes", e.processes);
+  visit("iteration_s", e.iteration_s);
+  visit("iteration_spread_s", e.iteration_spread_s);
+  visit("io_s", e.io_s);
+  visit("io_spread_s", e.io_spread_s);
+  visit("samples", e.samples);
+  visit("flop_per_iteration", e.flop_per_iteration);
+}
+
 template <Of<Tick> E, class V>
 void fields(E&, V&&) {}
 
 template <Of<SetPolicy> E, class V>
 void fields(E& e, V&& visit) {
-  visit("access", e.access);
+  visit("policy", e.policy);
 }
 
 template <Of<Welcome> E, class V>
@@ -206,6 +223,36 @@ void fields(E& e, V&& visit) {
   visit("target", e.target);
 }
 
+template <Of<Decision> E, class V>
+void fields(E& e, V&& visit) {
+  visit("number", e.number);
+  visit("policy", e.policy);
+  visit("decided_for", e.decided_for);
+  visit("because_of", e.because_of);
+  visit("action", e.action);
+  visit("from", e.from);
+  visit("to", e.to);
+  visit("at_iteration", e.at_iteration);
+  visit("return_at_iteration", e.return_at_iteration);
+  visit("conflict_ns", e.conflict);
+  visit("overlap_ns", e.overlap);
+  visit("start_before_ns", e.start_before);
+  visit("start_after_ns", e.start_after);
+  visit("period_after_ns", e.period_after);
+  visit("text", e.text);
+}
+
+template <Of<Outcome> E, class V>
+void fields(E& e, V&& visit) {
+  visit("decision", e.decision);
+  visit("decided_for", e.decided_for);
+  visit("quantity", e.quantity);
+  visit("predicted_s", e.predicted_s);
+  visit("actual_s", e.actual_s);
+  visit("met", e.met);
+  visit("text", e.text);
+}
+
 template <Of<Refused> E, class V>
 void fields(E& e, V&& visit) {
   visit("text", e.text);
@@ -224,6 +271,12 @@ void fields(E& e, V&& visit) {
 
 template <Of<List> E, class V>
 void fields(E&, V&&) {}
+
+template <Of<Explain> E, class V>
+void fields(E& e, V&& visit) {
+  visit("count", e.count);
+  visit("application_asked", e.application);
+}
 
 template <Of<Application> E, class V>
 void fields(E& e, V&& visit) {

@@ -8,6 +8,7 @@
 
 #include "event/event.hpp"
 #include "model/io_history.hpp"
+#include "model/speedup_curve.hpp"
 #include "model/target.hpp"
 
 namespace hocket::model {
@@ -51,6 +52,15 @@ struct Malleability {
   std::int64_t resizing_to = 0;       // processes; 0: no resize that a tool asked for is under way
 };
 
+// A change of its size that a policy made and that is not undone.
+struct Expansion {
+  std::int64_t decision = 0;  // number of its DECISION; 0: there is none
+  std::string policy;
+  std::int64_t original = 0;             // processes before
+  std::int64_t return_at_iteration = 0;  // to `original`; 0: it is for good, until the cores are reclaimed
+  Time start_after{};                    // predicted start of the next I/O phase under it
+};
+
 struct Application {
   AppId id;
   std::string name;       // unique among running applications
@@ -74,6 +84,9 @@ struct Application {
   Totals totals;
   IoHistory history;
   Malleability malleability;
+  SpeedupCurve curve;             // from a profile, from probing, from what was seen
+  double flop_per_iteration = 0;  // of all processes; 0: not known
+  Expansion expansion;
 
   // The processes that compute: what a malleable application says of itself (its members are many, and some sleep),
   // else the sum over members.

@@ -1,0 +1,60 @@
+// Times of an application by its number of processes: measured at some, interpolated at the others (CLARISSE+FlexMPI,
+// section 4.1).
+//
+// Between two measured sizes a time is interpolated in the logarithms of both, by a cubic that is monotone where the
+// measured points are (Fritsch and Carlson), so that no speedup appears between two sizes that neither of them has.
+// Beyond the largest measured size the time stays what it is there: more processes are never promised to help where
+// nobody has seen it. Below the smallest the work is taken as divided evenly, which is the most cautious guess about
+// shrinking. The uncertainty of an estimate grows with its distance from the measured sizes.
+//
+// Pure, not thread-safe. Costs of a question: the logarithm of the number of points.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace hocket::model {
+
+struct CurvePoint {
+  std::int64_t processes = 0;
+  double iteration_s = 0;         // T_cpu + T_comm of one iteration, mean
+  double iteration_spread_s = 0;  // standard deviation
+  double io_s = 0;                // T_io of one I/O phase, undisturbed; 0: does none
+  double io_spread_s = 0;
+  std::int64_t samples = 1;
+};
+
+struct Estimate {
+  double value = 0;        // s
+  double uncertainty = 0;  // s, plus or minus: two standard deviations
+};
+
+class SpeedupCurve {
+ public:
+  static constexpr std::size_t most_points = 256;
+
+  // A further measurement; at a size that has one already, the mean of both by their samples. Refused, with the
+  // reason, where a value is not finite, not positive where it must be, or the curve is full.
+  Status add(const CurvePoint& point);
+
+  const std::vector<CurvePoint>& points() const { return points_; }  // by processes
+  bool empty() const { return points_.empty(); }
+
+  // Precondition of all: not empty, processes > 0.
+  Estimate iteration(std::int64_t processes) const;
+  Estimate io(std::int64_t processes) const;
+  // iteration(from) / iteration(to).
+  double speedup(std::int64_t from, std::int64_t to) const;
+  // The fewest processes, more than `from` and at most `most`, with that speedup against `from`; none: not reached.
+  std::optional<std::int64_t> processes_for(double speedup, std::int64_t from, std::int64_t most) const;
+  // The largest size that was measured.
+  std::int64_t measured_up_to() const { return points_.empty() ? 0 : points_.back().processes; }
+
+ private:
+  std::vector<CurvePoint> points_;  // by processes, each size once
+};
+
+}  // namespace hocket::model
