@@ -23,6 +23,9 @@ REPO = Path(__file__).resolve().parent.parent
 START_LIMIT_S = 20  # sanitizer builds on a loaded machine start slowly
 STOP_LIMIT_S = 10
 
+# A shell that starts the tests in the background lets them ignore SIGINT, and so would all that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 class Daemon:
     """A hocketd of the prefix under test, in one runtime directory."""

@@ -159,7 +159,7 @@ def test_stencil(cg, tmp_path, points):
 def test_numbers_do_not_depend_on_processes_or_mpi(tmp_path):
     matrix = write_matrix(tmp_path / "a.mtx", random_symmetric(60), symmetry="symmetric")
     runs = [
-        runner(name)(ranks, "--matrix", matrix, "--rows", rows).summary
+        runner("cg", name, LIMIT_S)(ranks, "--matrix", matrix, "--rows", rows).summary
         for name, ranks, rows in [("mpich", 1, "number"), ("mpich", 4, "nonzeros"), ("openmpi", 3, "number")]
     ]
     assert same_numbers(runs[0]) == same_numbers(runs[1]) == same_numbers(runs[2])
