@@ -1,0 +1,95 @@
+#include "policy/combination.hpp"
+
+#include <vector>
+
+#include "base/nearest.hpp"
+
+namespace hocket::policy {
+namespace {
+
+constexpr const CorePolicy* known[] = {&phase_shift, &period_coupling, &fair, &speedup, &io_aware, &predictive};
+constexpr std::string_view none = "none";
+
+std::vector<std::string_view> split(std::string_view text) {
+  std::vector<std::string_view> names;
+  for (;;) {
+    const std::size_t plus = text.find('+');
+    std::string_view name = text.substr(0, plus);
+    while (!name.empty() && name.front() == ' ') name.remove_prefix(1);
+    while (!name.empty() && name.back() == ' ') name.remove_suffix(1);
+    names.push_back(name);
+    if (plus == std::string_view::npos) return names;
+    text.remove_prefix(plus + 1);
+  }
+}
+
+template <class List>
+auto find(const List& list, std::string_view name) -> std::decay_t<decltype(*list.begin())> {
+  for (const auto* one : list) {
+    if (one->name == name) return one;
+  }
+  return nullptr;
+}
+
+Error unknown(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Policy* policy : policies()) names.push_back(policy->name);
+  for (const CorePolicy* policy : known) names.push_back(policy->name);
+  names.push_back(none);
+  std::string all;
+  for (const std::string_view one : names) all.append(all.empty() ? "" : ", ").append(one);
+  const std::string there_are = "there are: " + all + "; several are joined by '+'";
+  if (name.empty()) return Error{"a policy without a name: " + there_are};
+  return Error{"unknown policy '" + std::string{name.substr(0, 64)} + "': did you mean '" +
+               std::string{nearest(name, names)} + "'? " + there_are};
+}
+
+// Puts the policy in its place, which must be free.
+template <class P>
+Status set(const P*& place, const P* policy, std::string_view kind) {
+  if (place) {
+    return Error{"policies '" + std::string{place->name} + "' and '" + std::string{policy->name} + "' are both " +
+                 std::string{kind} + ": name one of them"};
+  }
+  place = policy;
+  return success();
+}
+
+// The names as they were given; `access` is nullptr where none is for access.
+Status add(std::string_view name, const Policy*& access, Combination& combination) {
+  if (const Policy* policy = find(policies(), name)) return set(access, policy, "for access to targets");
+  const CorePolicy* policy = find(core_policies(), name);
+  if (!policy) return unknown(name);
+  if (policy->kind == CoreKind::sharing) return set(combination.sharing, policy, "for sharing out cores");
+  return set(combination.interference, policy, "against interference");
+}
+
+}  // namespace
+
+std::span<const CorePolicy* const> core_policies() { return known; }
+
+Result<Combination> parse_combination(std::string_view text) {
+  Combination combination;
+  const Policy* access = nullptr;
+  const std::vector<std::string_view> names = split(text);
+  if (names.size() == 1 && names.front() == none) return combination;
+  for (const std::string_view name : names) {
+    if (name == none)
+      return Error{"policy 'none' with others in '" + std::string{text.substr(0, 64)} +
+                   "': name it alone, or leave it out"};
+    if (const Status added = add(name, access, combination); !added) return added.error();
+  }
+  combination.access = access ? access : &fcfs;  // without one there is one for cores: split() never returns nothing
+  return combination;
+}
+
+std::string text_of(const Combination& combination) {
+  std::string text;
+  const auto append = [&](std::string_view name) { text.append(text.empty() ? "" : "+").append(name); };
+  append(combination.access->name);
+  if (combination.interference) append(combination.interference->name);
+  if (combination.sharing) append(combination.sharing->name);
+  return text;
+}
+
+}  // namespace hocket::policy
