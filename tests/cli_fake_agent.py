@@ -17,7 +17,8 @@ def frame(keys: dict[str, Any]) -> bytes:
 
 
 class FakeAgent:
-    """Serves one client at a time. `applications` and `daemon` answer LIST; `received` is all that came.
+    """Serves one client at a time. `applications` and `daemon` answer LIST, `decisions` EXPLAIN; `received` is all that
+    came. A policy that says BAD is refused.
 
     A subscription gets every event of the type that its filter's first word names (all for an empty filter); a filter
     that says BAD is refused.
@@ -26,6 +27,7 @@ class FakeAgent:
     def __init__(self, path: Path) -> None:
         self.applications: list[dict[str, Any]] = []
         self.daemon: dict[str, Any] = {"policy": "fcfs", "pid": 1, "on_node": "node1"}
+        self.decisions: list[dict[str, Any]] = []
         self.received: list[dict[str, Any]] = []
         self._subscriptions: dict[int, str] = {}
         self._listener = socket.socket(socket.AF_UNIX)
@@ -82,6 +84,15 @@ class FakeAgent:
                 self._subscriptions[keys["subscription"]] = keys["filter"]
         elif keys["type"] == "UNSUBSCRIBE":
             del self._subscriptions[keys["subscription"]]
+        elif keys["type"] == "SET_POLICY":
+            if "BAD" in keys["policy"]:
+                self.raw(frame({"type": "REFUSED", "text": f"unknown policy '{keys['policy']}'"}))
+            else:
+                self.daemon["policy"] = keys["policy"]
+        elif keys["type"] == "EXPLAIN":
+            for decision in self.decisions:
+                self.raw(frame(decision))
+            self.raw(frame({"type": "DAEMON", **self.daemon}))
         elif keys["type"] == "LIST":
             for application in self.applications:
                 self.raw(frame({"type": "APPLICATION", **application}))

@@ -289,7 +289,7 @@ def test_policy_of_a_running_daemon_is_set_and_told(fake_prefix, tmp_path, start
     assert hocket("run", "--policy", "fcfs", "--", mpiexec, "app").stderr == ""
     told = hocket("run", "--policy", "interfere", "--", mpiexec, "app")
     assert (told.returncode, told.stderr.count("\n")) == (0, 1)
-    assert told.stderr.startswith("hocket: the access policy is interfere now, for all applications of this daemon")
+    assert told.stderr.startswith("hocket: the policy is interfere now, for all applications of this daemon")
     with Bus.connect() as bus:
         assert bus.list().daemon["policy"] == "interfere"
     wrong = hocket("run", "--policy", "fcfss", "--", mpiexec, "app")

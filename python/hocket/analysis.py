@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hocket.bus import Event
+from hocket.decisions import Decisions
 from hocket.lanes import IO, WAITING, Interval, overlaps, overlay
 from hocket.reconfigurations import Reconfiguration
 from hocket.trace import Trace, collector_at_rest
@@ -169,6 +170,7 @@ class Analysis:
     def __init__(self) -> None:
         self.applications: list[Application] = []
         self.decisions: list[Decision] = []
+        self.about_cores = Decisions()
         self.policy = ""
         self.now_ns = 0
         self._asked: dict[int, Event] = {}  # member → its HELLO, until WELCOME
@@ -178,6 +180,7 @@ class Analysis:
     def feed(self, event: Event) -> None:
         """Take one event or command in. Types that it does not know are ignored."""
         self.now_ns = max(self.now_ns, event.time_ns)
+        self.about_cores.feed(event)
         handler = getattr(self, f"_on_{event.type.lower()}", None)
         if handler:
             handler(event)
@@ -336,7 +339,7 @@ class Analysis:
             application.end_ns = event.time_ns
 
     def _on_set_policy(self, event: Event) -> None:
-        self.policy = event.get("access", self.policy)
+        self.policy = event.get("policy", self.policy)
 
     def _on_application(self, event: Event) -> None:
         """An answer to LIST: tells of those that came before we listened."""

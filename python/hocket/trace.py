@@ -106,6 +106,22 @@ def _events(path: Path, lines: list[bytes]) -> Iterator[Event]:
             raise TraceError(f"{path}, line {number}: no event ({error!r}): '{shown}'") from error
 
 
+def last_events(path: Path | str, most_bytes: int = 1 << 20) -> Iterator[Event]:
+    """The events in the last part of a trace that may still be written, as far as it can be read: none is no error."""
+    try:
+        with Path(path).open("rb") as trace:
+            size = trace.seek(0, 2)
+            trace.seek(max(0, size - most_bytes))
+            lines = trace.read().split(b"\n")[1:]  # the header, or what is left of a line
+    except OSError:
+        return
+    for line in lines:
+        try:
+            yield event_of(json.loads(line))
+        except (ValueError, KeyError, TypeError):
+            continue
+
+
 def event_of(keys: dict[str, Any]) -> Event:
     """The event of a line. Raises KeyError, TypeError or ValueError where it is none."""
     type_name = keys.pop("in") if "in" in keys else keys.pop("out")

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
-from pathlib import Path
 
 from hocket.bus import Bus, Event, Listing
 from hocket.errors import UsageError
 from hocket.top.model import TopModel
-from hocket.trace import event_of, read_trace
-
-HISTORY_BYTES = 1 << 20  # of the daemon's own trace: what happened before we came
+from hocket.trace import last_events, read_trace
 
 
 def from_trace(path: str, at_s: float | None) -> TopModel:
@@ -64,15 +60,5 @@ class LiveFeed:
 
     def _history(self, listing: Listing) -> None:
         """The last part of the daemon's trace, as far as it can be read: a view that opens with its past."""
-        try:
-            with Path(str(listing.daemon.get("trace", ""))).open("rb") as trace:
-                size = trace.seek(0, 2)
-                trace.seek(max(0, size - HISTORY_BYTES))
-                lines = trace.read().split(b"\n")[1:]  # the header, or what is left of a line
-        except OSError:
-            return
-        for line in lines:
-            try:
-                self.model.feed(event_of(json.loads(line)))
-            except (ValueError, KeyError, TypeError):
-                continue
+        for event in last_events(str(listing.daemon.get("trace", ""))):
+            self.model.feed(event)

@@ -27,7 +27,7 @@ def add(parsers: argparse._SubParsersAction) -> None:
     parser = parsers.add_parser("daemon", **help_text("start, stop or look at the daemon that coordinates", EXAMPLES))
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     starting = actions.add_parser("start", help="start it, if none runs")
-    starting.add_argument("--policy", help="access policy: interfere (nobody waits), fcfs")
+    starting.add_argument("--policy", help="names joined by '+'; 'hocket policy ls' lists them")
     starting.add_argument("--config", metavar="FILE", help="hocket.toml; hocketd --print-config prints every key")
     starting.add_argument("--foreground", action="store_true", help="stay in this terminal")
     starting.set_defaults(verb=_start)

@@ -11,9 +11,10 @@ import time
 from pathlib import Path
 
 from hocket import daemon, mpi, paths
-from hocket.bus import Bus, BusError
+from hocket.bus import Bus
 from hocket.errors import HocketError, UsageError
 from hocket.verbs import help_text, tell
+from hocket.verbs.policy import change_policy
 
 EXAMPLES = """
 examples:
@@ -32,7 +33,7 @@ def add(parsers: argparse._SubParsersAction) -> None:
     words = help_text("start an MPI application so that it takes turns", EXAMPLES)
     parser = parsers.add_parser("run", usage="hocket run [options] -- mpiexec -n 4 ./app [arguments]", **words)
     parser.add_argument("--name", help="how the application is called in listings (default: its program's name)")
-    parser.add_argument("--policy", help="access policy of the daemon: interfere (nobody waits), fcfs")
+    parser.add_argument("--policy", help="the daemon's policies, e.g. fcfs+io-aware; 'hocket policy ls' lists them")
     parser.add_argument(
         "--coordinate",
         action=argparse.BooleanOptionalAction,
@@ -69,7 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
         tell(warning)
     try:
         with _bus(arguments) as bus:
-            _set_policy(bus, arguments.policy)
+            if arguments.policy is not None:
+                change_policy(bus, arguments.policy)
         how = mpi.preload(job, environment)
         command = how.command
         environment |= how.environment | _job_environment(arguments, job)
@@ -105,18 +107,6 @@ def _bus(arguments: argparse.Namespace) -> Bus:
     if arguments.trace and not started:
         tell(f"a daemon runs already, its trace is {bus.list().daemon['trace']}; --trace has no effect")
     return bus
-
-
-def _set_policy(bus: Bus, policy: str | None) -> None:
-    before = bus.list().daemon["policy"]
-    if policy is None or policy == before:
-        return
-    bus.send("SET_POLICY", access=policy)
-    try:
-        bus.list()  # answered after a refusal
-    except BusError as error:
-        raise UsageError(str(error)) from error
-    tell(f"the access policy is {policy} now, for all applications of this daemon; it was {before}")
 
 
 def _become(program: str, command: list[str], environment: dict[str, str]) -> None:

@@ -1,0 +1,244 @@
+"""What policies for cores decided, and what came of it: DECISION and OUTCOME events, as people read them.
+
+Times are nanoseconds of the node's clock. A decision that was answered by the daemon itself carries no time; what a
+trace tells besides (when, how long the application stood still) is added by `Decisions.feed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from hocket.bus import Event
+
+ACTIONS = {
+    "expand": "expands",
+    "shrink": "shrinks",
+    "return": "goes back",
+    "reclaim": "gives cores back",
+    "cancel": "is left as it is",
+    "leave": "is left alone",
+}
+CHANGING = ("expand", "shrink", "return", "reclaim")
+PHASE_START = "start of the next I/O phase"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A prediction that a decision rested on, held against what happened."""
+
+    decision: int = 0
+    decided_for: str = ""
+    quantity: str = ""
+    predicted_s: float = 0.0
+    actual_s: float = 0.0
+    met: bool = False
+    text: str = ""
+    time_ns: int = 0
+
+    @classmethod
+    def of(cls, event: Event) -> Outcome:
+        fields = {key: event.fields[key] for key in cls.__dataclass_fields__ if key in event.fields}
+        return cls(**{**fields, "time_ns": event.time_ns})
+
+    @property
+    def error_s(self) -> float:
+        """Above 0: it came later, or was more, than predicted."""
+        return self.actual_s - self.predicted_s
+
+    @property
+    def is_time(self) -> bool:
+        return self.quantity != "cores"
+
+    def sentence(self) -> str:
+        """What came of it, with the numbers."""
+        unit = " s" if self.is_time else ""
+        digits = 2 if self.is_time else 0
+        off = abs(self.error_s)
+        compared = "as predicted"
+        if off >= 0.5 * 10**-digits:
+            way = ("later" if self.error_s > 0 else "earlier") if self.quantity == PHASE_START else ""
+            compared = f"{off:.{digits}f}{unit} {way or ('more' if self.error_s > 0 else 'less')} than predicted"
+        held = "within what was assumed" if self.met else "outside of what was assumed: the prediction was off"
+        figures = f"predicted {self.predicted_s:.{digits}f}{unit}, came {self.actual_s:.{digits}f}{unit}"
+        return f"{self.quantity}: {figures}: {compared}, {held}"
+
+
+@dataclass
+class CoreDecision:
+    """A decision of a policy for cores, or why it left a conflict alone. `sources`, `targets`: processes."""
+
+    number: int = 0
+    policy: str = ""
+    decided_for: str = ""
+    because_of: str = ""
+    action: str = ""
+    sources: int = 0
+    targets: int = 0
+    at_iteration: int = 0
+    return_at_iteration: int = 0
+    conflict_ns: int = 0
+    overlap_ns: int = 0
+    start_before_ns: int = 0
+    start_after_ns: int = 0
+    period_after_ns: int = 0
+    text: str = ""
+    time_ns: int = 0  # 0: not known
+    stopped_ns: list[int] = field(default_factory=list)  # of each reconfiguration that carried it out
+    until_ns: int = 0  # when the size that it chose was left again; 0: not known
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, event: Event) -> CoreDecision:
+        renamed = {"from": "sources", "to": "targets"}
+        fields = {renamed.get(key, key): value for key, value in event.fields.items()}
+        known = {key: value for key, value in fields.items() if key in cls.__dataclass_fields__}
+        return cls(**{**known, "time_ns": event.time_ns})
+
+    @property
+    def changes(self) -> bool:
+        """Whether processes were asked to come or go."""
+        return self.action in CHANGING and self.sources != self.targets
+
+    def heading(self) -> str:
+        """Who does what."""
+        doing = ACTIONS.get(self.action, self.action)
+        if self.changes:
+            doing += f" from {self.sources} to {self.targets} processes"
+        return f"{self.decided_for} {doing}" + (f" because of {self.because_of}" if self.because_of else "")
+
+    def sentences(self, zero_ns: int = 0) -> Iterator[tuple[str, str]]:
+        """(what it is about, sentence) each; times are seconds since `zero_ns`."""
+        if self.conflict_ns:
+            others = f"{self.decided_for} and {self.because_of}" if self.because_of else self.decided_for
+            at = f"at {_at(self.conflict_ns, zero_ns)}, for {self.overlap_ns / 1e9:.2f} s"
+            yield "predicted", f"the I/O phases of {others} meet {at}"
+        if self.changes:
+            yield "chosen", self._chosen(zero_ns)
+            yield from (("cost", words) for words in [self._cost()] if words)
+        if self.text:
+            yield "in its words", self.text
+        for outcome in self.outcomes:
+            yield "came of it", outcome.sentence()
+
+    def _chosen(self, zero_ns: int) -> str:
+        when = f"from iteration {self.at_iteration} on" if self.at_iteration else "at the next control point"
+        back = f", {self.sources} again at iteration {self.return_at_iteration}" if self.return_at_iteration else ""
+        parts = [f"{self.targets} processes {when}{back or ', for good'}"]
+        if self.start_before_ns and self.start_after_ns:
+            before, after = _at(self.start_before_ns, zero_ns), _at(self.start_after_ns, zero_ns)
+            parts.append(f"its next I/O phase begins at {after} instead of {before}")
+        if self.period_after_ns:
+            parts.append(f"its I/O period becomes {self.period_after_ns / 1e9:.2f} s")
+        return "; ".join(parts)
+
+    def _cost(self) -> str:
+        if not self.stopped_ns:
+            return ""
+        count = len(self.stopped_ns)
+        resizes = f"{count} resize{'' if count == 1 else 's'}"
+        stood = f"stood still {sum(self.stopped_ns) / 1e9:.3f} s in {resizes}"
+        more = self.targets - self.sources
+        if more <= 0 or self.until_ns <= self.time_ns:
+            return stood
+        return f"{more} cores for {(self.until_ns - self.time_ns) / 1e9:.2f} s; {stood}"
+
+
+def _at(time_ns: int, zero_ns: int) -> str:
+    return f"{(time_ns - zero_ns) / 1e9:.2f} s"
+
+
+class Decisions:
+    """Collects decisions with their outcomes, in their order, from the events of a trace or of the bus."""
+
+    def __init__(self) -> None:
+        self.all: list[CoreDecision] = []
+        self._by_number: dict[int, CoreDecision] = {}
+        self._open: dict[str, CoreDecision] = {}  # application → whose reconfiguration is to come, or to be undone
+
+    def feed(self, event: Event) -> None:
+        if event.type == "DECISION":
+            self._decision(CoreDecision.of(event))
+        elif event.type == "OUTCOME":
+            outcome = Outcome.of(event)
+            if (decision := self._by_number.get(outcome.decision)) and outcome not in decision.outcomes:
+                decision.outcomes.append(outcome)
+        elif event.type == "RECONFIGURATION" and event.application and event.get("done", False):
+            self._reconfigured(event)
+
+    def of(self, application: str = "", last: int = 0) -> list[CoreDecision]:
+        """Those for or because of `application` ("": all); the last so many of them (0: all)."""
+        found = [one for one in self.all if application in ("", one.decided_for, one.because_of)]
+        return found[-last:] if last else found
+
+    def forget_before(self, time_ns: int) -> None:
+        """Drop old ones: a live view keeps only what it shows."""
+        self.all = [one for one in self.all if one.time_ns >= time_ns]
+        self._by_number = {one.number: one for one in self.all}
+
+    def learn_from(self, other: Decisions) -> None:
+        """Take over when they were made, and what they cost, from what a trace told of the same ones."""
+        for one in self.all:
+            if known := other._by_number.get(one.number):
+                one.time_ns, one.stopped_ns, one.until_ns = known.time_ns, known.stopped_ns, known.until_ns
+
+    def _decision(self, decision: CoreDecision) -> None:
+        self.all.append(decision)
+        self._by_number[decision.number] = decision
+        if decision.changes:
+            before = self._open.get(decision.decided_for)
+            # The way back belongs to the decision that went forth.
+            if before and decision.action in ("return", "reclaim") and decision.targets == before.sources:
+                return
+            self._open[decision.decided_for] = decision
+
+    def _reconfigured(self, event: Event) -> None:
+        decision = self._open.get(event.application)
+        if decision is None:
+            return
+        sources, targets = event.get("sources", 0), event.get("targets", 0)
+        if targets == decision.targets and not decision.stopped_ns:
+            decision.stopped_ns.append(event.get("stopped_ns", 0))
+        elif decision.stopped_ns and sources == decision.targets:
+            decision.stopped_ns.append(event.get("stopped_ns", 0))
+            decision.until_ns = event.time_ns
+            del self._open[event.application]
+
+
+def collect(events: Iterable[Event]) -> Decisions:
+    found = Decisions()
+    for event in events:
+        found.feed(event)
+    return found
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How well one quantity was predicted: errors are absolute."""
+
+    quantity: str
+    predictions: int
+    met: int
+    median_s: float
+    worst_s: float
+
+    def sentence(self) -> str:
+        unit = " s" if self.quantity != "cores" else ""
+        return (
+            f"{self.quantity}: {self.predictions} prediction{'' if self.predictions == 1 else 's'}, {self.met} within "
+            f"what was assumed; error {self.median_s:.2f}{unit} at the median, {self.worst_s:.2f}{unit} at the worst"
+        )
+
+
+def accuracies(decisions: Sequence[CoreDecision]) -> list[Accuracy]:
+    """One for each quantity, starts of I/O phases first."""
+    by_quantity: dict[str, list[Outcome]] = {}
+    for outcome in (outcome for one in decisions for outcome in one.outcomes):
+        by_quantity.setdefault(outcome.quantity, []).append(outcome)
+    found = []
+    for quantity, outcomes in sorted(by_quantity.items(), key=lambda item: item[0] != PHASE_START):
+        errors = [abs(outcome.error_s) for outcome in outcomes]
+        met = sum(outcome.met for outcome in outcomes)
+        found.append(Accuracy(quantity, len(outcomes), met, median(errors), max(errors)))
+    return found

@@ -1,0 +1,88 @@
+"""hocket explain: the last decisions about cores, and what came of them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from hocket.bus import Bus, BusError
+from hocket.decisions import CoreDecision, Decisions, accuracies, collect
+from hocket.errors import HocketError, UsageError
+from hocket.tables import duration, printable
+from hocket.trace import last_events, read_trace
+from hocket.verbs import help_text, print_json
+
+EXAMPLES = """
+examples:
+  hocket explain                          # the last decisions of the daemon that runs
+  hocket explain jacobi -n 3              # the last three that are about jacobi
+  hocket explain --trace run.jsonl        # of a recorded or simulated run
+  hocket explain --json                   # all fields, times in nanoseconds
+
+For each decision: what was predicted, what was chosen, what it cost, and what came of it. At the end: how far the
+predictions were off. Times are seconds since the daemon, or the recorded run, began.
+"""
+LAST = 10
+
+
+def add(parsers: argparse._SubParsersAction) -> None:
+    words = help_text("tell the last decisions about cores: predicted, chosen, cost, what came of it", EXAMPLES)
+    parser = parsers.add_parser("explain", **words)
+    parser.add_argument("application", nargs="?", default="", metavar="APP", help="only those about this application")
+    parser.add_argument("-n", type=int, default=LAST, dest="last", metavar="N", help=f"the last N (default: {LAST})")
+    parser.add_argument("--trace", metavar="TRACE", help="of a recorded run, not of the daemon")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.set_defaults(verb=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.last < 1:
+        raise UsageError(f"-n {arguments.last}: give 1 or more")
+    if arguments.trace:
+        trace = read_trace(arguments.trace)
+        found, zero_ns, now_ns = collect(trace.events), trace.start_ns, trace.end_ns
+        known = {name for one in found.all for name in (one.decided_for, one.because_of)}
+        known |= {event.application for event in trace.events}
+        if arguments.application and arguments.application not in known:
+            raise HocketError(f"no application '{printable(arguments.application)}' in {trace.path}")
+    else:
+        found, zero_ns, now_ns = _ask(arguments)
+    shown = found.of(arguments.application, arguments.last)
+    if arguments.json:
+        told = [{**asdict(one), "from": one.sources, "to": one.targets} for one in shown]
+        for one in told:
+            del one["sources"], one["targets"]
+        print_json({"now_ns": now_ns, "decisions": told, "accuracy": [asdict(one) for one in accuracies(shown)]})
+    else:
+        print(text_of(shown, zero_ns, now_ns))
+    return 0
+
+
+def _ask(arguments: argparse.Namespace) -> tuple[Decisions, int, int]:
+    """From the daemon; what it cost from its trace, as far as that can be read."""
+    found = Decisions()
+    with Bus.connect() as bus:
+        bus.send("EXPLAIN", count=arguments.last, application_asked=arguments.application)
+        while (answer := bus.answer(5.0)) is not None and answer.type != "DAEMON":
+            found.feed(answer)
+    if answer is None:
+        raise BusError("hocketd did not answer within 5 s; is it stopped? see 'hocket daemon status'")
+    found.learn_from(collect(last_events(str(answer.get("trace", "")))))
+    return found, int(answer.get("started_ns", 0)), int(answer.get("now_ns", 0))
+
+
+def text_of(shown: Sequence[CoreDecision], zero_ns: int, now_ns: int) -> str:
+    """The decisions, the oldest first, and how well was predicted."""
+    if not shown:
+        return "nothing was decided about cores so far"
+    lines = []
+    for one in shown:
+        when = f", {duration(now_ns - one.time_ns)} ago" if one.time_ns else ""
+        at = f" at {(one.time_ns - zero_ns) / 1e9:.2f} s{when}" if one.time_ns else ""
+        lines.append(f"decision {one.number}, {printable(one.policy)}{at}: {printable(one.heading())}")
+        lines += [f"  {about:<12}  {printable(words)}" for about, words in one.sentences(zero_ns)]
+    found = accuracies(shown)
+    lines += ["", "predictions held against what happened" if found else "no prediction has come to its test so far"]
+    lines += [f"  {one.sentence()}" for one in found]
+    return "\n".join(lines)

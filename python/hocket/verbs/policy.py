@@ -1,0 +1,91 @@
+"""hocket policy: which policies are in force, which there are, and to choose others."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+
+from hocket import paths
+from hocket.bus import Bus, BusError
+from hocket.errors import HocketError, UsageError
+from hocket.tables import columns
+from hocket.verbs import help_text, print_json, tell
+
+EXAMPLES = """
+examples:
+  hocket policy ls                        # all there are, a line each
+  hocket policy show                      # those in force
+  hocket policy set phase-shift           # avoid that I/O phases meet; comes with fcfs
+  hocket policy set fcfs+io-aware         # take turns, and share out idle cores
+  hocket policy set none                  # nobody waits, nobody is resized
+
+A policy is one name, or several of different kinds joined by '+': one for access to targets, one against interference,
+one that shares out cores. It holds for all applications of the daemon, from now on.
+"""
+LIMIT_S = 20
+
+
+def add(parsers: argparse._SubParsersAction) -> None:
+    parser = parsers.add_parser("policy", **help_text("choose the daemon's policies, or list all there are", EXAMPLES))
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    setting = actions.add_parser("set", help="put other policies in force")
+    setting.add_argument("policy", metavar="TEXT", help="names joined by '+', e.g. fcfs+io-aware")
+    setting.set_defaults(verb=_set)
+    showing = actions.add_parser("show", help="print those in force")
+    showing.add_argument("--json", action="store_true", help="as JSON")
+    showing.set_defaults(verb=_show)
+    listing = actions.add_parser("ls", help="list all there are")
+    listing.add_argument("--json", action="store_true", help="as JSON: [{name, kind, summary}, …]")
+    listing.set_defaults(verb=_ls)
+
+
+def change_policy(bus: Bus, policy: str) -> None:
+    """Put `policy` in force and say so where it was another. Raises UsageError with the daemon's reason."""
+    before = bus.list().daemon["policy"]
+    if policy == before:
+        return
+    bus.send("SET_POLICY", policy=policy)
+    try:
+        after = bus.list().daemon["policy"]  # answered after a refusal
+    except BusError as error:
+        raise UsageError(str(error)) from error
+    if after != before:
+        tell(f"the policy is {after} now, for all applications of this daemon; it was {before}")
+
+
+def _set(arguments: argparse.Namespace) -> int:
+    with Bus.connect() as bus:
+        change_policy(bus, arguments.policy)
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    with Bus.connect() as bus:
+        policy = bus.list().daemon["policy"]
+    if arguments.json:
+        print_json({"policy": policy})
+    else:
+        print(policy)
+    return 0
+
+
+def _ls(arguments: argparse.Namespace) -> int:
+    known = _known()
+    if arguments.json:
+        print_json([dict(zip(("name", "kind", "summary"), one, strict=True)) for one in known])
+    else:
+        print(columns(("POLICY", "KIND", ""), known))
+    return 0
+
+
+def _known() -> list[list[str]]:
+    """(name, kind, summary) each, as the installed hocketd prints them: it alone knows."""
+    program = paths.hocketd()
+    try:
+        told = subprocess.run([program, "--print-policies"], capture_output=True, text=True, timeout=LIMIT_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HocketError(f"cannot run {program} ({error}); is hocket built and installed?") from error
+    lines = [line.split("\t") for line in told.stdout.splitlines()]
+    if told.returncode != 0 or not lines or any(len(line) != 3 for line in lines):
+        raise HocketError(f"{program} does not list its policies: {told.stderr.strip() or 'is it another version?'}")
+    return lines

@@ -1,0 +1,160 @@
+"""hocket explain: decisions and outcomes in sentences, from a trace and from a stand-in for the daemon."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_fake_agent import FakeAgent
+from hocket.bus import Event
+from hocket.cli import main
+from hocket.decisions import Accuracy, CoreDecision, Outcome, accuracies, collect
+
+pytestmark = pytest.mark.timeout(30)
+S = 1_000_000_000
+EXPANDS = {
+    "number": 1, "policy": "phase-shift", "decided_for": "A1", "because_of": "A2", "action": "expand", "from": 64,
+    "to": 82, "at_iteration": 412, "return_at_iteration": 500, "conflict_ns": 93 * S + S // 2, "overlap_ns": 4 * S,
+    "start_before_ns": 93 * S + S // 2, "start_after_ns": 90 * S, "text": "it is the shorter period",
+}  # fmt: skip
+MET = {
+    "decision": 1,
+    "decided_for": "A1",
+    "quantity": "start of the next I/O phase",
+    "predicted_s": 9.0,
+    "actual_s": 9.25,
+    "met": True,
+}
+LEFT = {
+    "number": 2, "policy": "phase-shift", "decided_for": "A2", "because_of": "A1", "action": "leave", "from": 8,
+    "to": 8, "conflict_ns": 120 * S, "overlap_ns": S, "text": "82 processes do not reach the speedup 1.4",
+}  # fmt: skip
+LINES = [
+    ("out", "DECISION", 81, "", EXPANDS),
+    ("in", "RECONFIGURATION", 82, "A1", {"done": True, "sources": 64, "targets": 82, "stopped_ns": S // 2}),
+    ("out", "OUTCOME", 90, "", MET),
+    ("in", "RECONFIGURATION", 91, "A1", {"done": True, "sources": 82, "targets": 64, "stopped_ns": S // 4}),
+    ("out", "DECISION", 100, "", LEFT),
+    ("out", "OUTCOME", 110, "", MET | {"actual_s": 12.0, "met": False}),
+]
+
+
+def write_trace(path: Path) -> Path:
+    header = {"hocket_trace": 1, "version": "0.1.0", "node": "n", "start_ns": S, "start_unix_ns": 1}
+    lines = [{d: kind, "time_ns": at * S, "application": name, **f} for d, kind, at, name, f in LINES]
+    path.write_text("".join(json.dumps(line) + "\n" for line in [header, *lines]))
+    return path
+
+
+def events() -> list[Event]:
+    return [Event(kind, fields, at * S, "n", name) for _, kind, at, name, fields in LINES]
+
+
+def test_a_trace_is_told_in_sentences(tmp_path, capsys):
+    assert main(["explain", "--trace", str(write_trace(tmp_path / "run.jsonl"))]) == 0
+    assert capsys.readouterr().out == (
+        "decision 1, phase-shift at 80.00 s, 29.0 s ago: A1 expands from 64 to 82 processes because of A2\n"
+        "  predicted     the I/O phases of A1 and A2 meet at 92.50 s, for 4.00 s\n"
+        "  chosen        82 processes from iteration 412 on, 64 again at iteration 500; "
+        "its next I/O phase begins at 89.00 s instead of 92.50 s\n"
+        "  cost          18 cores for 10.00 s; stood still 0.750 s in 2 resizes\n"
+        "  in its words  it is the shorter period\n"
+        "  came of it    start of the next I/O phase: predicted 9.00 s, came 9.25 s: "
+        "0.25 s later than predicted, within what was assumed\n"
+        "  came of it    start of the next I/O phase: predicted 9.00 s, came 12.00 s: "
+        "3.00 s later than predicted, outside of what was assumed: the prediction was off\n"
+        "decision 2, phase-shift at 99.00 s, 10.0 s ago: A2 is left alone because of A1\n"
+        "  predicted     the I/O phases of A2 and A1 meet at 119.00 s, for 1.00 s\n"
+        "  in its words  82 processes do not reach the speedup 1.4\n"
+        "\n"
+        "predictions held against what happened\n"
+        "  start of the next I/O phase: 2 predictions, 1 within what was assumed; "
+        "error 1.62 s at the median, 3.00 s at the worst\n"
+    )
+
+
+def test_json_has_all_fields(tmp_path, capsys):
+    assert main(["explain", "A2", "-n", "1", "--json", "--trace", str(write_trace(tmp_path / "run.jsonl"))]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one["number"] for one in told["decisions"]] == [2]
+    assert (told["decisions"][0]["from"], told["decisions"][0]["overlap_ns"], told["accuracy"]) == (8, S, [])
+
+
+def test_an_application_that_is_not_there_is_named(tmp_path, capsys):
+    path = write_trace(tmp_path / "run.jsonl")
+    assert main(["explain", "B", "--trace", str(path)]) == 1
+    assert capsys.readouterr().err == f"hocket: no application 'B' in {path}\n"
+    assert main(["explain", "-n", "0"]) == 2
+
+
+def test_the_daemon_is_asked_and_its_trace_tells_the_cost(hocket_dir, tmp_path, capsys):
+    agent = FakeAgent(hocket_dir / "hocketd.sock")
+    agent.decisions = [{"type": "DECISION", **EXPANDS}, {"type": "OUTCOME", **MET}]
+    agent.daemon |= {"trace": str(write_trace(tmp_path / "run.jsonl")), "started_ns": S, "now_ns": 120 * S}
+    try:
+        assert main(["explain", "A1", "-n", "4"]) == 0
+    finally:
+        agent.close()
+    out = capsys.readouterr().out
+    assert "decision 1, phase-shift at 80.00 s, 39.0 s ago: A1 expands from 64 to 82 processes" in out
+    assert "stood still 0.750 s in 2 resizes" in out
+    asked = next(keys for keys in agent.received if keys["type"] == "EXPLAIN")
+    assert (asked["count"], asked["application_asked"]) == (4, "A1")
+
+
+def test_without_a_trace_the_daemon_still_tells(hocket_dir, capsys):
+    agent = FakeAgent(hocket_dir / "hocketd.sock")
+    agent.decisions = [{"type": "DECISION", **LEFT}]
+    agent.daemon |= {"trace": "/nonexistent", "started_ns": S, "now_ns": 120 * S}
+    try:
+        assert main(["explain"]) == 0
+        agent.decisions = []
+        assert main(["explain"]) == 0
+    finally:
+        agent.close()
+    out = capsys.readouterr().out
+    assert out.startswith("decision 2, phase-shift: A2 is left alone because of A1\n")
+    assert out.endswith("nothing was decided about cores so far\n")
+
+
+def test_an_expansion_that_failed_costs_nothing_and_ends_nothing():
+    failed = Event("RECONFIGURATION", {"done": False, "sources": 64, "targets": 82}, 82 * S, "n", "A1")
+    found = collect([events()[0], failed]).all
+    assert (found[0].stopped_ns, found[0].until_ns) == ([], 0)
+
+
+def test_the_way_back_belongs_to_the_decision_that_went_forth():
+    back = EXPANDS | {"number": 3, "action": "return", "from": 82, "to": 64}
+    told = events()
+    told.insert(3, Event("DECISION", back, 90 * S, "n", ""))
+    found = collect(told).all
+    assert [(one.number, one.stopped_ns) for one in found] == [(1, [S // 2, S // 4]), (3, []), (2, [])]
+
+
+def test_unknown_fields_and_missing_ones_do_no_harm():
+    found = collect([Event("DECISION", {"number": 1, "later": 5}), Event("OUTCOME", {"decision": 1, "more": 1})])
+    assert [(one.number, len(one.outcomes)) for one in found.all] == [(1, 1)]
+    assert found.all[0].heading().strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        (Outcome(quantity="cores", predicted_s=4, actual_s=4, met=True), "predicted 4, came 4: as predicted"),
+        (Outcome(quantity="cores", predicted_s=4, actual_s=2), "2 less than predicted"),
+        (Outcome(quantity="I/O period", predicted_s=2, actual_s=2.5), "0.50 s more than predicted"),
+        (Outcome(quantity="start of the next I/O phase", predicted_s=2, actual_s=1), "1.00 s earlier than predicted"),
+    ],
+)
+def test_outcomes_in_words(outcome, words):
+    assert words in outcome.sentence()
+
+
+def test_starts_of_phases_come_first_in_the_summary():
+    period = Outcome(quantity="I/O period", predicted_s=2, actual_s=3)
+    start = Outcome(quantity="start of the next I/O phase", predicted_s=2, actual_s=1.5, met=True)
+    assert accuracies([CoreDecision(outcomes=[period, start])]) == [
+        Accuracy("start of the next I/O phase", 1, 1, 0.5, 0.5),
+        Accuracy("I/O period", 1, 0, 1.0, 1.0),
+    ]
