@@ -15,8 +15,6 @@ namespace hocket::model {
 
 struct Application;
 
-constexpr std::int64_t most_processes = std::int64_t{1} << 32;  // keeps sums of what clients claim within int64
-
 // One connection of an application.
 struct Member {
   MemberId id;

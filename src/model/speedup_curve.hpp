@@ -10,6 +10,7 @@
 // Pure, not thread-safe. Costs of a question: the logarithm of the number of points.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -17,6 +18,8 @@
 #include "base/result.hpp"
 
 namespace hocket::model {
+
+constexpr std::int64_t most_processes = std::int64_t{1} << 32;  // keeps sums of what clients claim within int64
 
 struct CurvePoint {
   std::int64_t processes = 0;
@@ -39,6 +42,8 @@ class SpeedupCurve {
   // A further measurement; at a size that has one already, the mean of both by their samples. Refused, with the
   // reason, where a value is not finite, not positive where it must be, or the curve is full.
   Status add(const CurvePoint& point);
+  // The same, but at a size that has a measurement already, the new one takes its place.
+  Status replace(const CurvePoint& point);
 
   const std::vector<CurvePoint>& points() const { return points_; }  // by processes
   bool empty() const { return points_.empty(); }
@@ -49,12 +54,30 @@ class SpeedupCurve {
   // iteration(from) / iteration(to).
   double speedup(std::int64_t from, std::int64_t to) const;
   // The fewest processes, more than `from` and at most `most`, with that speedup against `from`; none: not reached.
+  // Costs: the number of points.
   std::optional<std::int64_t> processes_for(double speedup, std::int64_t from, std::int64_t most) const;
   // The largest size that was measured.
   std::int64_t measured_up_to() const { return points_.empty() ? 0 : points_.back().processes; }
 
  private:
+  // One of the two times at a measured size, in logarithms.
+  struct Knot {
+    double time = 0;   // of the seconds; not used where they are 0
+    double slope = 0;  // of the cubic: d log(time) / d log(processes)
+  };
+  struct Measured {
+    double processes = 0;  // logarithm
+    Knot iteration;
+    Knot io;
+  };
+  std::optional<Error> refuse(const CurvePoint& point) const;
+  void insert(const CurvePoint& point);
+  void fit();
+  template <class Field>
+  Estimate estimate(std::int64_t processes, const Field& field) const;
+
   std::vector<CurvePoint> points_;  // by processes, each size once
+  std::vector<Measured> fitted_;    // one each
 };
 
 }  // namespace hocket::model

@@ -1,0 +1,236 @@
+#include "model/speedup_curve.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+namespace hocket::model {
+namespace {
+
+constexpr double coverage = 2;              // standard deviations
+constexpr double error_of_doubling = 0.05;  // of an interpolated time, for each doubling away from a measured size
+constexpr double shortest_s = 1e-9;         // of an iteration: the resolution of Time
+constexpr double longest_s = 1e9;           // more than 30 years is a mistake
+
+std::string text_of(double value) {
+  std::array<char, 32> text{};
+  const int length = std::snprintf(text.data(), text.size(), "%g", value);
+  return {text.data(), static_cast<std::size_t>(length)};
+}
+
+// Fritsch and Butland's choice of the slope between two secants, which meets Fritsch and Carlson's condition: 0 at a
+// turning point, else the harmonic mean, weighted by the lengths of the intervals.
+double slope_between(double length_before, double secant_before, double length_after, double secant_after) {
+  if (secant_before * secant_after <= 0) return 0;
+  const double weight_before = 2 * length_after + length_before;
+  const double weight_after = length_after + 2 * length_before;
+  return (weight_before + weight_after) / (weight_before / secant_before + weight_after / secant_after);
+}
+
+struct Moments {
+  double mean = 0;
+  double spread = 0;
+};
+
+// Of two sets of samples together.
+Moments together(Moments a, double samples_a, Moments b, double samples_b) {
+  const double samples = samples_a + samples_b;
+  const double mean = (a.mean * samples_a + b.mean * samples_b) / samples;
+  const auto square = [mean](Moments m) { return m.spread * m.spread + (m.mean - mean) * (m.mean - mean); };
+  return {mean, std::sqrt((square(a) * samples_a + square(b) * samples_b) / samples)};
+}
+
+// How to read one of the two times.
+struct IterationField {
+  static double time(const CurvePoint& p) { return p.iteration_s; }
+  static double spread(const CurvePoint& p) { return p.iteration_spread_s; }
+  template <class Measured>
+  static auto& knot(Measured& m) {
+    return m.iteration;
+  }
+};
+struct IoField {
+  static double time(const CurvePoint& p) { return p.io_s; }
+  static double spread(const CurvePoint& p) { return p.io_spread_s; }
+  template <class Measured>
+  static auto& knot(Measured& m) {
+    return m.io;
+  }
+};
+
+template <class Measured, class Field>
+void fit_slopes(const std::vector<CurvePoint>& points, std::vector<Measured>& fitted, const Field& field) {
+  const auto length = [&](std::size_t i) { return fitted[i + 1].processes - fitted[i].processes; };
+  // A phase without I/O has no logarithm: flat beside it, and such an interval is interpolated evenly.
+  const auto secant = [&](std::size_t i) {
+    if (field.time(points[i]) <= 0 || field.time(points[i + 1]) <= 0) return 0.0;
+    return (field.knot(fitted[i + 1]).time - field.knot(fitted[i]).time) / length(i);
+  };
+  const std::size_t last = points.size() - 1;
+  for (std::size_t i = 0; i <= last; ++i) field.knot(fitted[i]).time = std::log(field.time(points[i]));
+  for (std::size_t i = 0; i <= last; ++i) {
+    double& slope = field.knot(fitted[i]).slope;
+    if (last == 0) {
+      slope = 0;
+    } else if (i == 0 || i == last) {
+      slope = secant(i == 0 ? 0 : last - 1);
+    } else {
+      slope = slope_between(length(i - 1), secant(i - 1), length(i), secant(i));
+    }
+  }
+}
+
+// The cubic through (0, a) and (length, b), at `x`.
+template <class Knot>
+double cubic(const Knot& a, const Knot& b, double length, double x) {
+  const double t = x / length;
+  const double rest = 1 - t;
+  return a.time * (1 + 2 * t) * rest * rest + b.time * t * t * (3 - 2 * t) +
+         length * t * rest * (a.slope * rest - b.slope * t);
+}
+
+}  // namespace
+
+std::optional<Error> SpeedupCurve::refuse(const CurvePoint& point) const {
+  const auto wrong = [&point](const std::string& what, const std::string& value, const std::string& wanted) {
+    return Error{"speedup curve at " + std::to_string(point.processes) + " processes: " + what + " = " + value +
+                 ": must be " + wanted};
+  };
+  if (point.processes < 1 || point.processes > most_processes) {
+    return wrong("processes", std::to_string(point.processes), "from 1 to " + std::to_string(most_processes));
+  }
+  if (!(point.iteration_s >= shortest_s && point.iteration_s <= longest_s)) {
+    return wrong("iteration_s", text_of(point.iteration_s), "from 1e-9 to 1e9 s");
+  }
+  const std::pair<const char*, double> others[] = {
+      {"iteration_spread_s", point.iteration_spread_s}, {"io_s", point.io_s}, {"io_spread_s", point.io_spread_s}};
+  for (const auto& [what, value] : others) {
+    if (!(value >= 0 && value <= longest_s)) return wrong(what, text_of(value), "from 0 to 1e9 s");
+  }
+  if (point.samples < 1) return wrong("samples", std::to_string(point.samples), "at least 1");
+  const bool fresh = std::none_of(points_.begin(), points_.end(),
+                                  [&](const CurvePoint& known) { return known.processes == point.processes; });
+  if (fresh && points_.size() == most_points) {
+    return Error{"speedup curve at " + std::to_string(point.processes) + " processes: there are " +
+                 std::to_string(most_points) + " sizes already, which is the most: leave some out"};
+  }
+  return std::nullopt;
+}
+
+void SpeedupCurve::insert(const CurvePoint& point) {
+  const auto place = std::lower_bound(points_.begin(), points_.end(), point.processes,
+                                      [](const CurvePoint& p, std::int64_t size) { return p.processes < size; });
+  if (place != points_.end() && place->processes == point.processes) {
+    *place = point;
+  } else {
+    points_.insert(place, point);
+  }
+  fit();
+}
+
+Status SpeedupCurve::add(const CurvePoint& point) {
+  if (const auto error = refuse(point)) return *error;
+  const auto known =
+      std::find_if(points_.begin(), points_.end(), [&](const CurvePoint& p) { return p.processes == point.processes; });
+  CurvePoint mean = point;
+  if (known != points_.end()) {
+    const auto before = static_cast<double>(known->samples);
+    const auto now = static_cast<double>(point.samples);
+    const Moments iteration = together({known->iteration_s, known->iteration_spread_s}, before,
+                                       {point.iteration_s, point.iteration_spread_s}, now);
+    const Moments io = together({known->io_s, known->io_spread_s}, before, {point.io_s, point.io_spread_s}, now);
+    mean = {point.processes, iteration.mean, iteration.spread, io.mean, io.spread, known->samples};
+    if (__builtin_add_overflow(mean.samples, point.samples, &mean.samples)) mean.samples = INT64_MAX;
+  }
+  insert(mean);
+  return success();
+}
+
+Status SpeedupCurve::replace(const CurvePoint& point) {
+  if (const auto error = refuse(point)) return *error;
+  insert(point);
+  return success();
+}
+
+void SpeedupCurve::fit() {
+  fitted_.resize(points_.size());
+  for (std::size_t i = 0; i < points_.size(); ++i) {
+    fitted_[i].processes = std::log(static_cast<double>(points_[i].processes));
+  }
+  fit_slopes(points_, fitted_, IterationField{});
+  fit_slopes(points_, fitted_, IoField{});
+}
+
+template <class Field>
+Estimate SpeedupCurve::estimate(std::int64_t processes, const Field& field) const {
+  assert(!points_.empty() && processes > 0);
+  const auto upper = std::lower_bound(points_.begin(), points_.end(), processes,
+                                      [](const CurvePoint& p, std::int64_t size) { return p.processes < size; });
+  const auto uncertainty = [&](const CurvePoint& point) { return coverage * field.spread(point); };
+  const auto asked = static_cast<double>(processes);
+  if (upper == points_.end()) {
+    const CurvePoint& last = points_.back();  // it could be as fast as the work divided evenly
+    const double unknown = 1 - static_cast<double>(last.processes) / asked;
+    return {field.time(last), uncertainty(last) + unknown * field.time(last)};
+  }
+  if (upper->processes == processes) return {field.time(*upper), uncertainty(*upper)};
+  if (upper == points_.begin()) {
+    const double more = static_cast<double>(upper->processes) / asked;  // it could be as fast as it was
+    return {field.time(*upper) * more, uncertainty(*upper) * more + (more - 1) * field.time(*upper)};
+  }
+
+  const CurvePoint& a = *(upper - 1);
+  const CurvePoint& b = *upper;
+  const auto& fitted_a = fitted_[static_cast<std::size_t>(upper - 1 - points_.begin())];
+  const auto& fitted_b = fitted_[static_cast<std::size_t>(upper - points_.begin())];
+  const double length = fitted_b.processes - fitted_a.processes;
+  const double x = std::log(asked) - fitted_a.processes;
+  double value = 0;
+  if (field.time(a) > 0 && field.time(b) > 0) {
+    value = std::exp(cubic(field.knot(fitted_a), field.knot(fitted_b), length, x));
+  } else {
+    value = field.time(a) + (field.time(b) - field.time(a)) * x / length;
+  }
+  const auto [least, most] = std::minmax({field.time(a), field.time(b)});
+  value = std::clamp(value, least, most);  // rounding must not leave what was measured
+  const double doublings = std::max(0.0, std::min(x, length - x)) / std::log(2.0);
+  return {value, std::max(uncertainty(a), uncertainty(b)) + error_of_doubling * doublings * value};
+}
+
+Estimate SpeedupCurve::iteration(std::int64_t processes) const { return estimate(processes, IterationField{}); }
+
+Estimate SpeedupCurve::io(std::int64_t processes) const { return estimate(processes, IoField{}); }
+
+double SpeedupCurve::speedup(std::int64_t from, std::int64_t to) const {
+  return iteration(from).value / iteration(to).value;
+}
+
+std::optional<std::int64_t> SpeedupCurve::processes_for(double speedup, std::int64_t from, std::int64_t most) const {
+  const double needed_s = iteration(from).value / speedup;
+  const auto reached = [&](std::int64_t processes) { return iteration(processes).value <= needed_s; };
+  // Between two measured sizes times rise or fall all the way, so each interval is decided by its ends.
+  std::int64_t first = from + 1;
+  const auto search = [&](std::int64_t last) -> std::optional<std::int64_t> {
+    if (first > last) return std::nullopt;
+    if (reached(first)) return first;
+    if (!reached(last)) {
+      first = last + 1;
+      return std::nullopt;
+    }
+    std::int64_t below = first;
+    while (last - below > 1) {
+      const std::int64_t middle = below + (last - below) / 2;
+      (reached(middle) ? last : below) = middle;
+    }
+    return last;
+  };
+  for (const CurvePoint& point : points_) {
+    if (const auto found = search(std::min(point.processes, most))) return found;
+  }
+  return search(most);  // beyond the largest measured size
+}
+
+}  // namespace hocket::model
