@@ -3,9 +3,12 @@
 // Who was started with more processes than there are free cores has them all the same (`taken_beyond`): its mpiexec did
 // not ask. An expansion never takes what is not free.
 //
+// Costs: the number of nodes; of `release`, those that the application is on.
+//
 // Pure, not thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -38,7 +41,7 @@ class Cores {
   std::int64_t of(AppId app) const;
   std::vector<Share> shares_of(AppId app) const;
 
-  // The application runs with so many processes, whether they were free or not: of its node first, then of the
+  // The application runs with so many more processes, whether they were free or not: of its node first, then of the
   // emptiest.
   void claim(AppId app, std::int64_t cores, const std::string& node);
   // So many more, all or nothing: nodes that it has cores on first, the one with the most of its cores first
@@ -53,7 +56,11 @@ class Cores {
     std::string name;
     std::int64_t cores = 0;
     std::int64_t taken = 0;
+    std::int64_t free() const { return taken < cores ? cores - taken : 0; }
   };
+  static constexpr std::int64_t most_claimed = std::int64_t{1} << 60;  // of all: keeps sums within int64
+  void give(AppId app, std::size_t place, std::int64_t cores);
+
   std::vector<NodeState> nodes_;
   std::map<AppId, std::map<std::size_t, std::int64_t>> of_;  // cores by place in nodes_
   std::int64_t total_ = 0;
