@@ -96,6 +96,7 @@ static int start(struct run* run) {
     if (failure) return failure;
     cg_start(cg, &run->scratch);
     cg->scalars[CG_STARTED_S] = started_s;
+    hocket_malleable_declare_flop(run->job, cg->scalars[CG_FLOP]);
   }
   const int begun = hocket_malleable_begin(run->job);
   run->left = begun == HOCKET_LEAVE;
@@ -103,6 +104,7 @@ static int start(struct run* run) {
   malleable_failure(text, begun, "begin");
   if (any_failed(hocket_malleable_comm(run->job), text)) return PROGRAM_FAILED;
   run->iteration = (uint64_t)hocket_malleable_iteration(run->job);
+  hocket_malleable_declare_flop(run->job, cg->scalars[CG_FLOP]);  // who joined knows it only now
   return settle(run);
 }
 

@@ -33,6 +33,9 @@ void cg_start(struct cg* cg, struct cg_scratch* s) {
   for (int64_t i = 0; i < rows; i++) cg->r[i] = cg->p[i] = cg->b[i];
   cg->scalars[CG_RHO] = dot(cg->r, cg->r, rows, s->comm);
   cg->scalars[CG_B_NORM] = sqrt(cg->scalars[CG_RHO]);
+  double nonzeros = (double)cg->matrix.starts[rows];
+  MPI_Allreduce(MPI_IN_PLACE, &nonzeros, 1, MPI_DOUBLE, MPI_SUM, s->comm);
+  cg->scalars[CG_FLOP] = 2 * nonzeros + 10.0 * (double)cg->matrix.n;
 }
 
 int cg_iterate(struct cg* cg, struct cg_scratch* s) {

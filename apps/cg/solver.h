@@ -8,14 +8,14 @@
 #include "matrix.h"
 
 // What all processes know alike.
-enum { CG_RHO, CG_B_NORM, CG_CURVATURE, CG_STARTED_S, CG_PADDED_S, CG_SCALARS };
+enum { CG_RHO, CG_B_NORM, CG_CURVATURE, CG_FLOP, CG_STARTED_S, CG_PADDED_S, CG_SCALARS };
 
 // The parts of b, x, r, p that go with the rows, and the scalars: all that an iteration needs of the one before.
 struct cg {
   struct matrix matrix;
   double *b, *x, *r, *p;
-  double* scalars;  // CG_SCALARS of them: r·r, the norm of b, p·Ap of the last iteration; wall clock at the start, and
-                    // the time slept in iterations, in seconds
+  double* scalars;  // CG_SCALARS of them: r·r, the norm of b, p·Ap of the last iteration; floating-point operations of
+                    // an iteration; wall clock at the start, and the time slept in iterations, in seconds
 };
 
 // What is made anew wherever the rows or the processes are new.

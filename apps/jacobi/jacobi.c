@@ -156,6 +156,8 @@ static void forget_ranks(struct run* run) {
   run->counts = run->starts = NULL;
 }
 
+  // A product with the matrix, and for each row the new x and the square of the defect.
+  if (!status) status = hocket_malleable_declare_flop(job, 2.0 * (double)n * (double)n + 4.0 * (double)n);
 // Learns the communicator of now and who has which rows in it.
 static int learn_ranks(struct run* run, uint64_t n) {
   struct state* s = &run->state;

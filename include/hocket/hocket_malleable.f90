@@ -97,6 +97,12 @@ module hocket_malleable
       real(c_double), value :: busy_s
     end function
 
+    integer(c_int) function hocket_malleable_declare_flop(job, flop_per_iteration) bind(C)
+      import :: c_int, c_ptr, c_double
+      type(c_ptr), value :: job
+      real(c_double), value :: flop_per_iteration
+    end function
+
     integer(c_int) function hocket_malleable_free(job) bind(C)
       import :: c_int, c_ptr
       type(c_ptr), intent(inout) :: job

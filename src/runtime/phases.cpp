@@ -31,6 +31,9 @@ void PhaseTracker::extend(Time end, Duration io, const Sums& sums) {
   if (!open_) return;
   open_->end = std::max(open_->end, end);
   open_->io += io;
+  open_->iteration = progress_.iteration;
+  open_->processes = progress_.processes;
+  open_->control_every = progress_.control_every;
   sums_ = sums;
 }
 

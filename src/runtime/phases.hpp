@@ -17,6 +17,13 @@ struct Sums {
   Duration wait{};  // for grants
 };
 
+// How far a malleable program is, at its last control point.
+struct Progress {
+  std::int64_t iteration = -1;     // iterations done; -1: there was none yet
+  std::int64_t processes = 0;      // that compute from then on
+  std::int64_t control_every = 0;  // iterations since the control point before; 0: not known
+};
+
 // One I/O operation that has ended.
 struct Operation {
   Time end{};
@@ -43,6 +50,9 @@ class PhaseTracker {
   // A file was closed, flushed or the like within a phase: that belongs to it.
   void extend(Time end, Duration io, const Sums& sums);
 
+  // A control point. A phase that ended before it is none of its business, though it may be reported later.
+  void control_point(const Progress& progress) { progress_ = progress; }
+
   // The phase that is over because nothing has happened for longer than the gap.
   std::optional<event::IoPhase> due(Time now);
 
@@ -58,6 +68,7 @@ class PhaseTracker {
   bool began_ = false;
   std::int64_t running_ = 0;  // operations between begin and end
   std::int64_t next_index_ = 0;
+  Progress progress_;
   Sums sums_{};           // at the end of the last operation
   Sums previous_sums_{};  // at the end of the previous phase
   Time previous_end_;

@@ -76,6 +76,28 @@ TEST(PhaseTracker, WaitingCountsAsNeitherComputingNorIo) {
   EXPECT_EQ(phase->cpu, Duration{100});
 }
 
+TEST(PhaseTracker, APhaseIsOfTheLastControlPointBeforeItsEnd) {
+  PhaseTracker phases(gap, time_from_ns(0));
+  phases.begin(time_from_ns(0));
+  phases.end(written(time_from_ns(10), Duration{10}, 1), {});
+  const auto before_any = phases.finish();
+  ASSERT_TRUE(before_any);
+  EXPECT_EQ(before_any->iteration, -1);
+  EXPECT_EQ(before_any->processes, 0);
+  EXPECT_EQ(before_any->control_every, 0);
+
+  phases.control_point({98, 4, 2});
+  phases.begin(time_from_ns(1000));
+  phases.control_point({100, 4, 2});  // between two operations of one phase
+  phases.end(written(time_from_ns(1010), Duration{10}, 1), {});
+  phases.control_point({102, 8, 2});  // after its end, before it is known to be over
+  const auto phase = phases.due(time_from_ns(1200));
+  ASSERT_TRUE(phase);
+  EXPECT_EQ(phase->iteration, 100);
+  EXPECT_EQ(phase->processes, 4);
+  EXPECT_EQ(phase->control_every, 2);
+}
+
 // Against a model that keeps every operation and groups them at the end.
 TEST(PhaseTracker, GroupsAsAListOfOperationsDoes) {
   for (unsigned seed = 0; seed < 200; ++seed) {

@@ -2,6 +2,7 @@
 #include "hocket/malleable.h"
 
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <new>
 #include <string>
@@ -227,6 +228,19 @@ int hocket_malleable_balance(hocket_malleable* job, double busy_s) {
     if (!job) return no_null("hocket_malleable_balance", "job");
     if (!job->job->begun()) return wrong("hocket_malleable_balance", "call hocket_malleable_begin before it");
     job->job->balance(busy_s);
+    return HOCKET_OK;
+  });
+}
+
+int hocket_malleable_declare_flop(hocket_malleable* job, double flop_per_iteration) {
+  return guarded([&]() -> int {
+    constexpr const char* function = "hocket_malleable_declare_flop";
+    if (!job) return no_null(function, "job");
+    if (!std::isfinite(flop_per_iteration) || flop_per_iteration < 0)
+      return wrong(function,
+                   std::to_string(flop_per_iteration) +
+                       " floating-point operations an iteration: give a number that is finite and not below 0");
+    job->job->declare_flop(flop_per_iteration);
     return HOCKET_OK;
   });
 }

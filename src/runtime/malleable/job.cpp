@@ -117,7 +117,14 @@ MPI_Comm Job::comm() const { return programs_ == mpi::no_comm() ? mpi::world() :
 Result<State> Job::begin() {
   begun_ = true;
   point_since_ = node_now();
-  if (joined_) return join_others();
+  if (!joined_) return begin_as_first();
+  const State state = join_others();
+  control_point_ = iteration_;
+  tell_progress();
+  return state;
+}
+
+Result<State> Job::begin_as_first() {
   std::array<std::int64_t, 1> filled{arrays_.wrongly_filled().empty()};
   if (!mpi::smallest(ours_, filled)) end_job("MPI failed when processes were compared", true);
   if (!filled[0]) {
@@ -145,7 +152,8 @@ Result<State> Job::begin() {
 // ---- control points ----------------------------------------------------------------------------------------------
 
 State Job::point(std::int64_t iteration) {
-  iteration_ = iteration;
+  control_every_ = control_point_ >= 0 ? iteration - control_point_ : 0;
+  iteration_ = control_point_ = iteration;
   if (change_) change_->mark = node_now();
   State state = State::go_on;
   if (change_ && change_->moving)
@@ -154,10 +162,14 @@ State Job::point(std::int64_t iteration) {
     state = follow(decide());
   if (state == State::go_on && balance_ && !change_) state = share_out_anew(measured_weights());
   balance_ = false;
+  tell_progress();
   point_since_ = node_now();
   comm_since_ = Process::communication();
   return state;
 }
+
+// The monitor's reports of I/O phases say how far the program is.
+void Job::tell_progress() { Process::get().control_point({control_point_, size_, control_every_}, rank_ == 0); }
 
 // Rank 0 decides for all.
 Job::Decision Job::decide() {
@@ -332,7 +344,14 @@ void Job::announce() {
   malleable.iteration = iteration_;
   malleable.sleeping = static_cast<std::int64_t>(sleepers_.size());
   malleable.method = settings_.methods.text();
+  malleable.flop_per_iteration = flop_per_iteration_;
   Process::tell(malleable);
+}
+
+void Job::declare_flop(double per_iteration) {
+  if (flop_per_iteration_ == per_iteration) return;
+  flop_per_iteration_ = per_iteration;
+  announced_ = -1;  // at the next control point
 }
 
 // ---- balance -----------------------------------------------------------------------------------------------------

@@ -82,6 +82,7 @@ class Job {
   Result<State> begin();
   State point(std::int64_t iteration);
   void balance(double busy_s);
+  void declare_flop(double per_iteration);
   // The last call; collective over those that compute, local in one that leaves.
   void end();
 
@@ -93,7 +94,8 @@ class Job {
   };
   Job() = default;
 
-  // job.cpp: control points
+  // job.cpp: the start, and control points
+  Result<State> begin_as_first();
   Decision decide();
   Decision decide_about_start();
   void take_commands();
@@ -104,6 +106,7 @@ class Job {
   void brief_sources();
   void begin_record();
   void announce();
+  void tell_progress();
   void give_up(const std::string& reason);
   void part_at_the_end();
   std::vector<double> measured_weights();
@@ -178,9 +181,12 @@ class Job {
   double busy_s_ = 0;
   bool balance_ = false;
   std::int64_t iteration_ = 0;
-  std::int64_t scheduled_ = -1;  // the last entry of the schedule that was begun
-  Time point_since_{};           // the last control point
-  Duration comm_since_{};        // in MPI communication up to it
+  std::int64_t control_point_ = -1;  // iterations done at the last control point of this process; -1: it had none
+  std::int64_t control_every_ = 0;   // since the one before
+  double flop_per_iteration_ = 0;    // of all processes, as declared
+  std::int64_t scheduled_ = -1;      // the last entry of the schedule that was begun
+  Time point_since_{};               // the last control point
+  Duration comm_since_{};            // in MPI communication up to it
 
   std::optional<Reconfiguration> change_;
   // In rank 0:

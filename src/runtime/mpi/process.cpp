@@ -97,7 +97,9 @@ Sums Process::sums() {
 void Process::report(Reporter& reporter, const std::optional<event::IoPhase>& over) {
   const Time deadline = reporter.phases.deadline();
   hot.phase_deadline = deadline == Time::max() ? Hot::never : to_ns(deadline);
-  if (over) reporter.member.report(*over);
+  if (!over) return;
+  if (reporter.speaks || reporter.asked) reporter.member.report(*over);
+  reporter.asked = false;
 }
 
 void Process::report_due(Time now) {
@@ -111,6 +113,7 @@ bool Process::operation_begins(Time start, bool asks) noexcept {
   if (!reporter) return false;
   const std::lock_guard lock(reporter->mutex);
   report(*reporter, reporter->phases.begin(start));
+  reporter->asked |= asks;
   if (reporter->phases.began()) reporter->member.phase_begins();
   return true;
 }
@@ -136,6 +139,14 @@ void Process::files_closed() noexcept {
   if (!reporter) return;
   const std::lock_guard lock(reporter->mutex);
   report(*reporter, reporter->phases.finish());
+}
+
+void Process::control_point(const Progress& progress, bool leads) noexcept {
+  Reporter* reporter = reporter_;
+  if (!reporter) return;
+  const std::lock_guard lock(reporter->mutex);
+  reporter->speaks = leads;
+  reporter->phases.control_point(progress);
 }
 
 RequestId Process::ask(event::StartIo start) noexcept {

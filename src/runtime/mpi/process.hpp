@@ -72,6 +72,10 @@ class Process {
   RequestId ask(event::StartIo start) noexcept;
   void finish(const event::FinishIo& finish) noexcept;
 
+  // A control point of a malleable program. Who does not `lead` it (rank 0 of those that compute) keeps quiet about
+  // phases that it did not ask for: each process that joined later is rank 0 of a world of its own.
+  void control_point(const Progress& progress, bool leads) noexcept;
+
   // Malleability: what a resize tells hocketd and hears from it. In any process; nothing happens, and nothing comes,
   // where the application is not watched.
   static bool tell(const event::Body& body);
@@ -91,8 +95,10 @@ class Process {
     Reporter(const Settings& settings, event::Hello hello, std::function<void(std::string_view)> lost, Time start)
         : member(settings, std::move(hello), std::move(lost)), phases(settings.phase_gap, start) {}
     Member member;
-    std::mutex mutex;  // of phases
+    std::mutex mutex;  // of what follows
     PhaseTracker phases;
+    bool speaks = true;  // for all, of every phase
+    bool asked = false;  // for an operation of the phase that is open
   };
 
   Process();

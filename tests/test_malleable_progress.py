@@ -1,0 +1,62 @@
+"""What hocketd is told of a malleable program beside its I/O: how far it is, with how many processes, and its FLOP."""
+
+from __future__ import annotations
+
+import pytest
+import runtime_kit
+from apps_kit import runner
+
+pytestmark = pytest.mark.timeout(60)
+LIMIT_S = 40
+EVERY = 4  # iterations between two checkpoints
+UNKNOWNS = 64
+SPAWNING = {"MPIR_CVAR_CH4_NETMOD": "ofi"}
+
+
+@pytest.mark.parametrize("spawn", ["merge", "baseline"])
+def test_phases_tell_the_last_control_point(controller, tmp_path, spawn):
+    """Each phase is told once, by the process that leads, however many worlds there are."""
+    job = runtime_kit.settings(controller.socket, phase_gap_s=0.01, spawn=spawn, resize="6:3,10:2")
+    done = runner("jacobi", "mpich", LIMIT_S)(
+        *(2, "--system", tmp_path / "s", "--generate", UNKNOWNS, "--iterations", 14, "--tolerance", 0),
+        *("--checkpoint-every", EVERY, "--checkpoint-dir", tmp_path, "--iteration-time", 0.03),
+        **SPAWNING,
+        **job,
+    )
+    assert done.summary["ranks"] == 2
+    phases = sorted(controller.events("IO_PHASE"), key=lambda phase: phase["start_ns"])
+    told = [(phase["iteration"], phase["processes"], phase["control_every"]) for phase in phases]
+    # Checkpoints are before the control point of their iteration; the first phase wrote the system.
+    assert told == [(-1, 0, 0), (3, 2, 1), (7, 3, 1), (11, 2, 1)]
+    leaders = {phase["member"] for phase in phases}
+    assert len(leaders) == {"merge": 1, "baseline": 3}[spawn]
+    assert all(phase["flop"] == 0 for phase in phases), "nothing was counted"
+
+
+@pytest.mark.parametrize("spawn", ["merge", "baseline"])
+def test_jacobi_declares_its_flop(controller, tmp_path, spawn):
+    job = runtime_kit.settings(controller.socket, spawn=spawn, resize="2:2")
+    runner("jacobi", "mpich", LIMIT_S)(
+        *(1, "--system", tmp_path / "s", "--generate", UNKNOWNS, "--iterations", 4, "--tolerance", 0),
+        **SPAWNING,
+        **job,
+    )
+    told = controller.events("MALLEABLE")
+    assert [(one["processes"], one["flop_per_iteration"]) for one in told] == [
+        (1, 2 * UNKNOWNS**2 + 4 * UNKNOWNS),
+        (2, 2 * UNKNOWNS**2 + 4 * UNKNOWNS),
+    ]
+
+
+@pytest.mark.parametrize("spawn", ["merge", "baseline"])
+def test_cg_declares_its_flop_once_the_matrix_is_there(controller, spawn):
+    points = 4
+    nonzeros = (3 * points - 2) ** 3
+    job = runtime_kit.settings(controller.socket, spawn=spawn, resize="2:3")
+    runner("cg", "mpich", LIMIT_S)(
+        *(2, "--stencil", points, "--iterations", 6, "--tolerance", 0),
+        **SPAWNING,
+        **job,
+    )
+    last = {one["processes"]: one["flop_per_iteration"] for one in controller.events("MALLEABLE")}
+    assert last == dict.fromkeys((2, 3), 2 * nonzeros + 10 * points**3)
