@@ -292,3 +292,52 @@ def test_missing_checkpoint_directory(jacobi, tmp_path):
         code=1,
     )
     assert len(done.complaints) == 1 and "No such file or directory" in done.complaints[0]
+
+
+# ---- emulated computing time ---------------------------------------------------------------------------------------
+
+CURVE = "1:0.08,2:0.04,8:0.01"  # four times the processes take a quarter of the time: straight in the logarithms
+
+
+@pytest.mark.parametrize(("ranks", "expected_s"), [(1, 0.08), (2, 0.04), (4, 0.02)])
+def test_emulated_time_of_an_iteration(jacobi_mpich, tmp_path, ranks, expected_s):
+    made = ["--system", tmp_path / "s", "--generate", 10, "--iterations", 10, "--tolerance", 0]
+    done = jacobi_mpich(ranks, *made, "--emulate", CURVE)
+    assert done.summary["emulated"] is True
+    assert done.summary["iteration_time_s"] == pytest.approx(expected_s, rel=1e-5)
+    assert done.summary["seconds"] >= 10 * expected_s
+    assert 0 < done.summary["padded_seconds"] <= 10 * expected_s
+
+
+def test_emulated_time_beyond_the_curve(jacobi_mpich, tmp_path):
+    """Above the last point as there; below the first as for work divided evenly."""
+    made = ["--system", tmp_path / "s", "--generate", 10, "--iterations", 2]
+    assert jacobi_mpich(3, *made, "--emulate", "1:0.02,2:0.01").summary["iteration_time_s"] == 0.01
+    assert jacobi_mpich(1, *made, "--emulate", "4:0.01").summary["iteration_time_s"] == 0.04
+
+
+def test_emulated_time_follows_a_resize(jacobi_mpich, tmp_path):
+    made = ["--system", tmp_path / "s", "--generate", 10, "--iterations", 20, "--tolerance", 0]
+    done = jacobi_mpich(1, *made, "--emulate", "1:0.1,2:0.01", HOCKET_RESIZE="5:2", **SPAWNING)
+    assert done.summary["iteration_time_s"] == 0.01
+    # Five iterations of the first size, fifteen of the second; and no more was slept than that.
+    assert 0.25 <= done.summary["padded_seconds"] <= 0.65
+
+
+@pytest.mark.parametrize(
+    ("curve", "point"),
+    [("", 1), ("1", 1), ("0:1", 1), ("1:0", 1), ("1:-1", 1), ("1:x", 1), ("1:nan", 1), ("1:1e9", 1), ("1:1,", 2),
+     ("1:1;2:1", 1), ("2:1,2:1", 2), ("2:1,1:1", 2), (",".join(f"{n}:1" for n in range(1, 66)), 65)],
+)  # fmt: skip
+def test_wrong_curves(jacobi_mpich, tmp_path, curve, point):
+    done = jacobi_mpich(1, "--system", tmp_path / "s", "--generate", 4, "--emulate", curve, code=2)
+    assert done.complaints == [
+        f"jacobi: --emulate {curve}: point {point} is wrong; give PROCESSES:SECONDS,… with at most 64 points, "
+        "processes rising, and seconds above 0 and at most 3600"
+    ]
+
+
+def test_emulate_and_iteration_time_exclude_each_other(jacobi_mpich, tmp_path):
+    made = ["--system", tmp_path / "s", "--generate", 4, "--iteration-time", 1]
+    done = jacobi_mpich(1, *made, "--emulate", "1:1", code=2)
+    assert done.complaints == ["jacobi: give either --emulate CURVE or --iteration-time S"]

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "curve.h"
 #include "exact_sum.h"
 #include "program.h"
 #include "state_file.h"
@@ -34,6 +35,10 @@ static const char kHelp[] =
     "  --chunk-bytes B         at most B bytes a rank in one collective call (1073741824)\n"
     "  --verify                read each checkpoint back and compare it byte for byte\n"
     "  --iteration-time S      make an iteration last S seconds at least by sleeping, to stand for more computing (0)\n"
+    "  --emulate CURVE         the same by number of processes: \"1:0.4,2:0.21,4:0.12\" are 0.4 s of an iteration on\n"
+    "                          one process; in between straight in the logarithms, above the last as there, below the\n"
+    "                          first as for work divided evenly. The rest of the time is slept, so that few cores\n"
+    "                          carry many processes; the computing, the I/O and the resizes are real\n"
     "  --print-every K         print the residual every K iterations (10)\n"
     "\n"
     "It is malleable: hocket resize, HOCKET_RESIZE and the like change the number of processes (docs/malleable.md).\n"
@@ -44,6 +49,7 @@ struct options {
   const char *system, *restart, *checkpoint_dir;
   uint64_t generate, seed, iterations, checkpoint_every, print_every, chunk_bytes;
   double tolerance, iteration_time;
+  struct curve emulate;
   int verify, help;
 };
 
@@ -62,6 +68,7 @@ static const struct option kOptions[] = {{"system", required_argument, 0, 's'},
                                          {"chunk-bytes", required_argument, 0, 'c'},
                                          {"verify", no_argument, 0, 'v'},
                                          {"iteration-time", required_argument, 0, 'T'},
+                                         {"emulate", required_argument, 0, 'e'},
                                          {"print-every", required_argument, 0, 'p'},
                                          {"help", no_argument, 0, 'h'},
                                          {0, 0, 0, 0}};
@@ -79,6 +86,7 @@ static void set_option(struct options* o, int key, const char* name) {
     case 'c': o->chunk_bytes = whole_number(bad, name, optarg, 1, INT64_C(1) << 30); break;
     case 'v': o->verify = 1; break;
     case 'T': o->iteration_time = real_number(bad, name, optarg, 0, 3600); break;
+    case 'e': curve_parse(&o->emulate, bad, name, optarg); break;
     case 'p': o->print_every = whole_number(bad, name, optarg, 1, UINT64_MAX); break;
     case 'h': o->help = 1; break;
     default: break;
@@ -92,6 +100,8 @@ static void check_together(const struct options* o) {
     snprintf(bad, sizeof bad, "--generate needs --system FILE, where the system is written");
   if (o->checkpoint_every && !o->checkpoint_dir)
     snprintf(bad, sizeof bad, "--checkpoint-every needs --checkpoint-dir DIRECTORY");
+  if (o->emulate.points && o->iteration_time > 0)
+    snprintf(bad, sizeof bad, "give either --emulate CURVE or --iteration-time S");
   if (o->checkpoint_dir && strlen(o->checkpoint_dir) > 900)
     snprintf(bad, sizeof bad, "--checkpoint-dir: the path is longer than 900 bytes");
 }
@@ -126,6 +136,7 @@ struct run {
   struct sums* sums;
   double* whole;         // x of all rows
   int *counts, *starts;  // rows of each rank
+  double iteration_s;    // how long one lasts at least, with the ranks of now
   int left;              // this process is no longer needed
 };
 
@@ -145,6 +156,8 @@ static int register_arrays(struct run* run, uint64_t n) {
   if (!status)
     status = hocket_malleable_array(job, "sums", MPI_BYTE, sizeof *run->sums, HOCKET_REPLICATED, HOCKET_VARIABLE,
                                     &run->sums);
+  // A product with the matrix, and for each row the new x and the square of the defect.
+  if (!status) status = hocket_malleable_declare_flop(job, 2.0 * (double)n * (double)n + 4.0 * (double)n);
   return status;
 }
 
@@ -156,8 +169,6 @@ static void forget_ranks(struct run* run) {
   run->counts = run->starts = NULL;
 }
 
-  // A product with the matrix, and for each row the new x and the square of the defect.
-  if (!status) status = hocket_malleable_declare_flop(job, 2.0 * (double)n * (double)n + 4.0 * (double)n);
 // Learns the communicator of now and who has which rows in it.
 static int learn_ranks(struct run* run, uint64_t n) {
   struct state* s = &run->state;
@@ -171,6 +182,8 @@ static int learn_ranks(struct run* run, uint64_t n) {
   run->starts = calloc((size_t)ranks, sizeof *run->starts);
   if (any_failed(s->comm, run->whole && run->counts && run->starts ? "" : "no memory for x: use a smaller system"))
     return PROGRAM_FAILED;
+  run->iteration_s =
+      run->options->emulate.points ? curve_seconds(&run->options->emulate, ranks) : run->options->iteration_time;
   s->most_rows = 0;
   for (int rank = 0; rank < ranks; rank++) {
     int64_t first, count;
@@ -315,7 +328,7 @@ static int step(struct run* run) {
   const struct state_header* h = run->state.header;
   const double begin = MPI_Wtime();
   iterate(run);
-  run->sums->padded_s += sleep_until(begin, o->iteration_time);
+  run->sums->padded_s += sleep_until(begin, run->iteration_s);
   if (run->state.rank == 0 && (h->iteration % o->print_every == 0 || finished(run)))
     printf("iteration %llu residual %.9e\n", (unsigned long long)h->iteration, h->residual);
   const int failure = o->checkpoint_every && h->iteration % o->checkpoint_every == 0 ? checkpoint(run) : PROGRAM_OK;
@@ -344,8 +357,9 @@ static void summarise(const struct run* run) {
   printf("\"seconds\": %.6f, \"checkpoints\": %llu, \"checkpoint_seconds\": %.6f, \"checkpoint_bytes\": %llu, ",
          wall_clock_s() - sums->started_s, (unsigned long long)sums->checkpoints, sums->checkpoint_s,
          (unsigned long long)(sums->checkpoints * state_file_bytes(s->header->n)));
-  printf("\"verified\": %llu, \"iteration_time_s\": %g, \"padded_seconds\": %.6f}\n",
-         (unsigned long long)sums->verified, run->options->iteration_time, padded_s);
+  printf("\"verified\": %llu, \"emulated\": %s, \"iteration_time_s\": %g, \"padded_seconds\": %.6f}\n",
+         (unsigned long long)sums->verified, run->options->emulate.points ? "true" : "false", run->iteration_s,
+         padded_s);
 }
 
 static int run_job(const struct options* o) {
