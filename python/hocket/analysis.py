@@ -65,6 +65,9 @@ class Phase:
     bytes_read: int
     bytes_written: int
     target: str
+    iteration: int = -1  # done at the last control point before its end; -1: the program has none
+    processes: int = 0  # that computed then; 0: not told
+    flop: float = 0.0  # of all processes since the previous phase; 0: not known
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,7 @@ class Application:
     latest: dict[tuple[int, int], Operation] = field(default_factory=dict, repr=False)
     sizes: list[tuple[int, int]] = field(default_factory=list)  # since when how many processes; [] unless malleable
     reconfigurations: list[Reconfiguration] = field(default_factory=list)
+    flop_per_iteration: float = 0.0  # as it declared it; 0: not known
 
     def intervals(self, now_ns: int, from_ns: int | None = None) -> list[Interval]:
         """What it did from `from_ns` (default: its start) to its end or `now_ns`, without gaps or overlaps."""
@@ -148,6 +152,11 @@ class Application:
         elif self.sizes[-1][1] != processes:
             self.sizes.append((max(time_ns, self.sizes[-1][0]), processes))
         self.processes = processes
+
+    def size_at(self, time_ns: int) -> int:
+        """Its number of processes then."""
+        then = [count for since_ns, count in self.sizes if since_ns <= time_ns]
+        return then[-1] if then else self.sizes[0][1] if self.sizes else self.processes
 
     def forget_before(self, time_ns: int) -> None:
         """Drop what ended before `time_ns`: a live view keeps only what it shows."""
@@ -302,11 +311,15 @@ class Analysis:
         if application := self._application(event):
             keys = ("start_ns", "end_ns", "io_ns", "wait_ns", "cpu_ns", "comm_ns", "operations")
             figures = {key: event.get(key, 0) for key in (*keys, "bytes_read", "bytes_written", "index")}
-            application.phases.append(Phase(member=event.member, target=event.get("target", ""), **figures))
+            told = {
+                key: event.get(key, default) for key, default in (("iteration", -1), ("processes", 0), ("flop", 0.0))
+            }
+            application.phases.append(Phase(member=event.member, target=event.get("target", ""), **figures, **told))
 
     def _on_malleable(self, event: Event) -> None:
         if application := self._application(event):
             application.resized(event.time_ns, event.get("processes", 0))
+            application.flop_per_iteration = event.get("flop_per_iteration", 0.0)
 
     def _on_reconfiguration(self, event: Event) -> None:
         """The member's report; that which is handed on to the tool that asked is addressed to no application."""

@@ -8,9 +8,24 @@ import sys
 
 from hocket import __version__
 from hocket.errors import HocketError, UsageError
-from hocket.verbs import bench, daemon, events, explain, ls, policy, publish, report, resize, run, tell, top, trace
+from hocket.verbs import (
+    bench,
+    daemon,
+    events,
+    explain,
+    ls,
+    policy,
+    profile,
+    publish,
+    report,
+    resize,
+    run,
+    tell,
+    top,
+    trace,
+)
 
-VERBS = (run, resize, policy, explain, daemon, ls, top, events, publish, report, trace, bench)
+VERBS = (run, resize, policy, explain, profile, daemon, ls, top, events, publish, report, trace, bench)
 EPILOG = """
 start here:
   hocket run -- mpiexec -n 4 ./app      # the application takes turns with others at the file system

@@ -64,6 +64,8 @@ class Job:
     mpi: str  # MPICH, OPENMPI
     launcher: bool  # whether `program` is a launcher of that MPI
     name: str  # of the application, for people
+    application: str = ""  # the program among the command's words
+    malleable: bool = False  # it is linked with libhocket, which a program is that can be resized
     warnings: list[str] = field(default_factory=list)
 
 
@@ -97,7 +99,14 @@ def examine(command: Sequence[str], mpi: str | None = None) -> Job:
     if by_launcher and by_libraries and by_launcher != by_libraries:
         warnings.append(f"{application} is built with {by_libraries}, but {program} starts {by_launcher} programs")
     return Job(
-        list(command), program, kind, launcher and by_launcher is not None, _name(command, application), warnings
+        list(command),
+        program,
+        kind,
+        launcher and by_launcher is not None,
+        _name(command, application),
+        application,
+        any(name.startswith("libhocket-") for name in (elf.needed if elf else ())),
+        warnings,
     )
 
 

@@ -1,0 +1,247 @@
+"""Runs a program at several sizes, alone, under a daemon of its own, and reads its times from the daemon's trace.
+
+A malleable program runs once and is resized from size to size; any other runs once for each size, with the launcher's
+number of processes replaced. Enough phases seen, a run is ended: nobody waits for its result.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hocket import mpi, paths
+from hocket.analysis import Analysis, analyse
+from hocket.bus import Bus, BusError, Event
+from hocket.errors import HocketError, UsageError
+from hocket.profile.points import Point, points_from
+from hocket.profile.store import Profile, fingerprint_of
+from hocket.reconfigure.runs import last_line
+from hocket.trace import read_trace
+
+NAME = "profile"
+START_LIMIT_S, STOP_LIMIT_S = 20, 10
+LOOK_S = 0.2  # between two looks at whether the program still runs
+# Of each size, beside those that count: the first phase only begins a period, and the first period is not counted.
+MORE_PHASES = 2
+
+
+@dataclass(frozen=True)
+class Plan:
+    job: mpi.Job
+    sizes: Sequence[int]
+    phases: int  # that count, of each size
+
+
+Say = Callable[[str], None]
+
+
+def measure(plan: Plan, say: Say) -> Profile:
+    """The profile. Raises HocketError where nothing could be measured; `say` is told what was left out and why."""
+    directory = Path(tempfile.mkdtemp(prefix="hocket-profile-", dir="/tmp"))  # a socket's path must be short
+    try:
+        with _daemon(directory, max(plan.sizes)), Bus.connect(directory / "hocketd.sock") as bus:
+            runs = _Runs(plan, directory, bus, say)
+            if plan.job.malleable:
+                runs.resized()
+            else:
+                runs.one_for_each_size()
+        analysis = analyse(read_trace(directory / "trace.jsonl"))
+        return _profile(plan, analysis, runs.problem, say)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def with_count(job: mpi.Job, processes: int) -> mpi.Job:
+    """The same, started with so many processes. Raises UsageError where that cannot be said to its launcher."""
+    if not job.launcher:
+        raise UsageError(f"'{job.command[0]}' cannot be told how many to start: write mpiexec -n N ./app")
+    if ":" in job.command:
+        raise UsageError("a command of several programs (':') cannot be profiled: give one program")
+    command = list(job.command)
+    at = _count_at(command)
+    if at is None:
+        command[1:1] = ["-n", str(processes)]
+    else:
+        command[at] = str(processes)
+    return replace(job, command=command)
+
+
+def count_of(job: mpi.Job) -> int | None:
+    """How many processes its command starts; None where it does not say."""
+    at = _count_at(job.command) if job.launcher else None
+    if at is None:
+        return None
+    try:
+        return int(job.command[at])
+    except ValueError:
+        raise UsageError(f"'{job.command[at - 1]} {job.command[at]}': no number of processes") from None
+
+
+def without_count(job: mpi.Job) -> mpi.Job:
+    at = _count_at(job.command)
+    return job if at is None else replace(job, command=job.command[: at - 1] + job.command[at + 1 :])
+
+
+def _count_at(command: Sequence[str]) -> int | None:
+    """Where the launcher's number of processes stands."""
+    for at, argument in enumerate(command[1:-1], start=1):
+        if not argument.startswith("-") and shutil.which(argument):
+            return None  # what follows is the program's
+        if argument.startswith("-") and argument.lstrip("-") in mpi.COUNT_OPTIONS:
+            return at + 1
+    return None
+
+
+class _Runs:
+    """The runs of one profile."""
+
+    def __init__(self, plan: Plan, directory: Path, bus: Bus, say: Say) -> None:
+        self._plan, self._directory, self._bus, self._say = plan, directory, bus, say
+        self._phases = bus.subscribe("IO_PHASE")
+        self._count = 0
+        self.problem = ""  # of the last run that ended early
+
+    def one_for_each_size(self) -> None:
+        for processes in self._plan.sizes:
+            with self._started(with_count(self._plan.job, processes), {}) as process:
+                self._await_phases(process, processes)
+
+    def resized(self) -> None:
+        first, *others = self._plan.sizes
+        job, settings = mpi.start_small(without_count(self._plan.job), first, os.environ)
+        with self._started(job, settings) as process:
+            running = self._await_phases(process, first)
+            for processes in others:
+                if running and self._resize(processes):
+                    running = self._await_phases(process, processes)
+
+    def _resize(self, processes: int) -> bool:
+        """False: that size is left out."""
+        self._bus.send("RESIZE", application_asked=self._name, processes=processes)
+        try:
+            answer = self._bus.answer(None)
+        except BusError as error:
+            self._say(f"{processes} processes are left out: {error}")
+            return False
+        if answer is None or not answer.get("done", False):
+            reason = "no answer" if answer is None else answer.get("reason", "")
+            self._say(f"{processes} processes are left out: the resize was given up: {reason}")
+            return False
+        return True
+
+    def _await_phases(self, process: subprocess.Popen, processes: int) -> bool:
+        """Until enough phases were seen; False: the program ended before."""
+        seen: Counter[int] = Counter()
+        while self._phases.test():  # what the size before still told
+            pass
+        while max(seen.values(), default=0) < self._plan.phases + MORE_PHASES:
+            event: Event | None = self._phases.wait(LOOK_S)
+            if event is not None:
+                seen[event.member] += event.application == self._name
+            elif process.poll() is not None:
+                break
+        else:
+            return True
+        ended = f"the program ended after {max(seen.values(), default=0)} I/O phases at {processes} processes"
+        code = f" with exit code {process.returncode}" if process.returncode else ""
+        said = last_line((self._directory / "stderr").read_text(errors="replace"))
+        self.problem = f"{ended}{code}" + (f": {said}" if said and process.returncode else "")
+        return False
+
+    @property
+    def _name(self) -> str:
+        return f"{NAME}-{self._count}"
+
+    @contextmanager
+    def _started(self, job: mpi.Job, settings: dict[str, str]) -> Iterator[subprocess.Popen]:
+        """The program, until it ends or is not wanted any more."""
+        self._count += 1
+        environment = dict(os.environ) | settings
+        how = mpi.preload(job, environment)
+        environment |= how.environment | {
+            "HOCKET_SOCKET": str(self._directory / "hocketd.sock"),
+            "HOCKET_JOB": f"{NAME}-{os.getpid()}-{self._count}",
+            "HOCKET_NAME": self._name,
+        }
+        with (self._directory / "stderr").open("wb") as messages:
+            process = subprocess.Popen(
+                [str(job.program), *how.command[1:]],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=messages,
+                start_new_session=True,
+            )
+        try:
+            yield process
+        finally:
+            _end(process)
+            self._until_gone()
+
+    def _until_gone(self) -> None:
+        """The next run must not share the machine with the last one's processes."""
+        deadline = time.monotonic() + STOP_LIMIT_S
+        while self._bus.list().applications and time.monotonic() < deadline:
+            time.sleep(0.05)  # no event is for the last of several members
+
+
+def _end(process: subprocess.Popen) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(STOP_LIMIT_S)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            continue
+
+
+@contextmanager
+def _daemon(directory: Path, cores: int) -> Iterator[None]:
+    """A hocketd that lets nobody wait and lets applications grow to `cores`."""
+    program = paths.hocketd()
+    if not program.exists():
+        raise HocketError(f"no hocketd at {program}; is hocket built and installed? (HOCKET_PREFIX says where)")
+    config = directory / "hocket.toml"
+    config.write_text(f'[coordinator]\ncores = {cores}\npolicy = "interfere"\n')
+    options = ["--dir", str(directory), "--config", str(config), "--trace", str(directory / "trace.jsonl")]
+    with (directory / "hocketd.err").open("w+") as messages:
+        process = subprocess.Popen([str(program), *options], stdout=subprocess.PIPE, stderr=messages, text=True)
+        try:
+            assert process.stdout
+            readable, _, _ = select.select([process.stdout], [], [], START_LIMIT_S)
+            if not readable or "listens on" not in process.stdout.readline():
+                process.kill()
+                messages.seek(0)
+                raise HocketError(f"hocketd did not start: {last_line(messages.read())}")
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            process.stdout.close()
+
+
+def _profile(plan: Plan, analysis: Analysis, problem: str, say: Say) -> Profile:
+    points: list[Point] = points_from(analysis.applications, time.time())
+    programs = {application.program for application in analysis.applications if application.program}
+    if not points or not programs:
+        why = problem or "no I/O phase was seen"
+        raise HocketError(f"nothing was measured: {why}; at least 4 I/O phases at one size are needed")
+    if left := [size for size in plan.sizes if size not in {point.processes for point in points}]:
+        say(f"not measured: {', '.join(map(str, left))} processes{f': {problem}' if problem else ''}")
+    program = Path(sorted(programs)[0])
+    command = plan.job.command
+    arguments = " ".join(command[command.index(plan.job.application) + 1 :]) if plan.job.application in command else ""
+    return Profile(program.name, fingerprint_of(program), plan.job.mpi, arguments, tuple(points))

@@ -1,0 +1,154 @@
+"""A point of a profile, the checks that keep impossible ones out, and points from the events of a run. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from statistics import fmean, stdev
+from typing import Any
+
+from hocket.analysis import Application, Phase
+from hocket.errors import HocketError
+
+MOST_PROCESSES = 1 << 32
+MOST_SECONDS = 1e7  # of an iteration or an I/O phase: four months
+MOST_FLOP = 1e24
+MOST_SAMPLES = 1 << 40
+MOST_POINTS = 256  # of a program: the controller keeps no more
+RISE = 1.1  # a time that grows by more with more processes, beyond its spread, is worth a word
+
+
+class PointError(HocketError):
+    """A value that cannot be; the text names it. Whoever reads a file puts the file's name before it."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """The times of a program at one number of processes. Keys and units are those of the event PROFILE."""
+
+    processes: int
+    iteration_s: float  # T_cpu + T_comm of one iteration, mean
+    iteration_spread_s: float = 0.0  # standard deviation
+    io_s: float = 0.0  # T_io of one I/O phase, undisturbed, mean
+    io_spread_s: float = 0.0
+    samples: int = 1  # phases that were measured
+    flop_per_iteration: float = 0.0  # of all processes; 0: not known
+    measured_unix_s: float = 0.0
+
+
+KEYS = tuple(field.name for field in fields(Point))
+NEEDED = ("processes", "iteration_s")
+_WHOLE = ("processes", "samples")
+_RANGES = {
+    "processes": (1, MOST_PROCESSES),
+    "samples": (1, MOST_SAMPLES),
+    "flop_per_iteration": (0, MOST_FLOP),
+    "measured_unix_s": (0, 1e11),
+}
+
+
+def point_of(values: dict[str, Any]) -> Point:
+    """Raises PointError, which names key and value, for what is missing, unknown, or cannot be."""
+    for key in NEEDED:
+        if key not in values:
+            raise PointError(f"{key} is missing")
+    for key, value in values.items():
+        if key not in KEYS:
+            raise PointError(f"{key}: unknown; there are: {', '.join(KEYS)}")
+        least, most = _RANGES.get(key, (0, MOST_SECONDS))
+        kinds = (int,) if key in _WHOLE else (int, float)
+        if not isinstance(value, kinds) or isinstance(value, bool) or not math.isfinite(value):
+            raise PointError(f"{key} = {value!r}: give a {'whole ' if key in _WHOLE else ''}number")
+        if not least <= value <= most:
+            raise PointError(f"{key} = {value:g}: give a value from {least:g} to {most:g}")
+    point = Point(**values)
+    if point.iteration_s <= 0:
+        raise PointError(f"iteration_s = {point.iteration_s:g}: an iteration takes more than 0 seconds")
+    return point
+
+
+def check_order(points: Sequence[Point]) -> None:
+    """Raises PointError where sizes do not rise, or are too many."""
+    if len(points) > MOST_POINTS:
+        raise PointError(f"points: {len(points)} are too many; give at most {MOST_POINTS}")
+    for before, after in pairwise(points):
+        if after.processes <= before.processes:
+            raise PointError(f"processes = {after.processes} after {before.processes}: sizes must rise")
+
+
+def rises(points: Sequence[Point]) -> Iterator[str]:
+    """Where more processes take clearly longer: it may be so, but is worth a look."""
+    for before, after in pairwise(points):
+        noise_s = 2 * (before.iteration_spread_s + after.iteration_spread_s)
+        if after.iteration_s > RISE * before.iteration_s + noise_s:
+            yield (
+                f"iteration_s = {after.iteration_s:.4g} of {after.processes} processes is above the "
+                f"{before.iteration_s:.4g} of {before.processes}"
+            )
+
+
+def points_from(applications: Iterable[Application], measured_unix_s: float = 0.0, least: int = 2) -> list[Point]:
+    """What runs showed, by size: a point for each number of processes with at least `least` whole I/O periods.
+
+    A period counts where the size was the same at its start and its end; the first of each size does not, for caches
+    are cold and processes have only just started. Without control points a period counts as one iteration.
+    """
+    samples: dict[int, list[tuple[float, float]]] = {}
+    flop: dict[int, float] = {}
+    for application in applications:
+        for processes, periods in _of_most_telling(application).items():
+            samples.setdefault(processes, []).extend((compute_s, io_s) for compute_s, io_s, _ in periods)
+            flop[processes] = periods[-1][2]
+    return [
+        Point(
+            processes,
+            *_mean_and_spread([compute_s for compute_s, _ in found]),
+            *_mean_and_spread([io_s for _, io_s in found]),
+            len(found),
+            flop[processes],
+            measured_unix_s,
+        )
+        for processes, found in sorted(samples.items())
+        if len(found) >= least
+    ]
+
+
+_Period = tuple[float, float, float]  # seconds of an iteration, of the I/O phase, FLOP of an iteration
+
+
+def _of_most_telling(application: Application) -> dict[int, list[_Period]]:
+    """The periods by size, of the member that reported most of that size: several may report the same ones."""
+    counting = [phase for phase in application.phases if phase.iteration >= 0] or application.phases
+    found: dict[int, list[_Period]] = {}
+    for member in dict.fromkeys(phase.member for phase in counting):
+        of_member: dict[int, list[_Period]] = {}
+        for processes, *period in _periods(application, [phase for phase in counting if phase.member == member]):
+            of_member.setdefault(processes, []).append((period[0], period[1], period[2]))
+        for processes, periods in of_member.items():
+            if len(periods) > len(found.get(processes, ())):
+                found[processes] = periods
+    return found
+
+
+def _periods(application: Application, phases: Sequence[Phase]) -> Iterator[tuple[int, float, float, float]]:
+    """(processes, seconds of an iteration, of the I/O phase, FLOP of an iteration) of each period that counts."""
+    settled = False  # whether a whole period of this size has been seen
+    for before, after in pairwise(phases):
+        processes = after.processes or application.size_at(after.start_ns)
+        same = processes == (before.processes or application.size_at(before.end_ns))
+        if same and not any(before.end_ns <= one.time_ns <= after.start_ns for one in application.reconfigurations):
+            if settled:
+                counted = before.iteration >= 0 and after.iteration > before.iteration
+                iterations = after.iteration - before.iteration if counted else 1
+                compute_s = (after.cpu_ns + after.comm_ns) / 1e9 / iterations
+                declared = application.flop_per_iteration
+                yield processes, compute_s, after.io_ns / 1e9, declared or after.flop / iterations
+            settled = True
+        else:
+            settled = False
+
+
+def _mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
+    return fmean(values), stdev(values) if len(values) > 1 else 0.0

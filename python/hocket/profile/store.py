@@ -1,0 +1,148 @@
+"""The store of profiles: the SQLite file that hocketd looks new applications up in. One thread at a time.
+
+A program is known by its name and the SHA-256 of its bytes, so that another one under the same name is not taken for
+it; both are kept. What is stored replaces only points of the same program and size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hocket.errors import HocketError
+from hocket.profile.points import KEYS, Point, PointError, point_of
+
+SCHEMA = 1
+CREATE = """
+CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT);
+CREATE TABLE IF NOT EXISTS point(
+  program TEXT, fingerprint TEXT, mpi TEXT, processes INTEGER, iteration_s REAL, iteration_spread_s REAL, io_s REAL,
+  io_spread_s REAL, samples INTEGER, flop_per_iteration REAL, measured_unix_s REAL, arguments TEXT,
+  PRIMARY KEY(program, fingerprint, processes));
+"""
+COLUMNS = ("program", "fingerprint", "mpi", *KEYS, "arguments")
+LOCK_LIMIT_S = 10
+SHORT = 12  # digits of a fingerprint that are shown
+
+
+class StoreError(HocketError):
+    """The store cannot be used: the text names the file, and what to do."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """All points of one program, by size."""
+
+    program: str  # base name of the executable
+    fingerprint: str  # SHA-256 of its bytes, hexadecimal
+    mpi: str
+    arguments: str  # with which it was measured
+    points: tuple[Point, ...]
+
+    @property
+    def measured_unix_s(self) -> float:
+        return max((point.measured_unix_s for point in self.points), default=0.0)
+
+
+def default_path() -> Path:
+    """Where hocketd looks too, unless `profiles` of its hocket.toml says otherwise."""
+    data = os.environ.get("XDG_DATA_HOME")
+    return (Path(data) if data else Path.home() / ".local" / "share") / "hocket" / "profiles.db"
+
+
+def fingerprint_of(program: Path) -> str:
+    try:
+        with program.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise HocketError(f"cannot read {program}: {error.strerror}") from error
+
+
+class Store:
+    """Raises StoreError from each of its functions. `write`: make it where there is none."""
+
+    def __init__(self, path: Path, write: bool = False) -> None:
+        self.path = path
+        with self._told():
+            if write:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with closing(self._connect()) as database, database:
+                    self._check(database)
+                    database.executescript(CREATE)
+                    database.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
+            elif path.exists():
+                with closing(self._connect()) as database:
+                    self._check(database)
+
+    def profiles(self, program: str = "") -> list[Profile]:
+        """Of all programs, or of those of that name; by name, the latest measured first."""
+        if not self.path.exists():
+            return []
+        query = f"SELECT {', '.join(COLUMNS)} FROM point ORDER BY program, fingerprint, processes"
+        with self._told(), closing(self._connect()) as database:
+            rows = [dict(zip(COLUMNS, row, strict=True)) for row in database.execute(query)]
+        found: dict[tuple[str, str], list[dict]] = {}
+        for row in rows:
+            if program in ("", row["program"]):
+                found.setdefault((row["program"], row["fingerprint"]), []).append(row)
+        return sorted((self._profile(rows) for rows in found.values()), key=lambda p: (p.program, -p.measured_unix_s))
+
+    def put(self, profile: Profile) -> None:
+        """All points or, where something goes wrong, none."""
+        marks = ", ".join("?" * len(COLUMNS))
+        rows = []
+        for point in profile.points:
+            named = {key: getattr(point, key) for key in KEYS} | {"arguments": profile.arguments, "mpi": profile.mpi}
+            named |= {"program": profile.program, "fingerprint": profile.fingerprint}
+            rows.append([named[column] for column in COLUMNS])
+        with self._told(), closing(self._connect()) as database, database:
+            database.executemany(f"INSERT OR REPLACE INTO point({', '.join(COLUMNS)}) VALUES ({marks})", rows)
+
+    def remove(self, profile: Profile) -> None:
+        with self._told(), closing(self._connect()) as database, database:
+            key = (profile.program, profile.fingerprint)
+            database.execute("DELETE FROM point WHERE program = ? AND fingerprint = ?", key)
+
+    def _profile(self, rows: Sequence[dict]) -> Profile:
+        first, points = rows[0], []
+        for row in rows:
+            try:
+                points.append(point_of({key: row[key] for key in KEYS}))
+            except PointError as error:
+                where = f"{self.path}: {first['program']}, {row['processes']} processes"
+                raise StoreError(
+                    f"{where}: {error}; 'hocket profile rm {first['program']}', and measure again"
+                ) from None
+        return Profile(first["program"], first["fingerprint"], first["mpi"], first["arguments"], tuple(points))
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.path, timeout=LOCK_LIMIT_S)
+
+    def _check(self, database: sqlite3.Connection) -> None:
+        """Whether it is one of ours, or empty."""
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if not tables:
+            return
+        if not {"meta", "point"} <= tables:
+            raise StoreError(
+                f"{self.path} is a database of something else (it has no tables meta and point); use another"
+            )
+        row = database.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+        if row is None or row[0] != str(SCHEMA):
+            told = "none" if row is None else row[0]
+            raise StoreError(f"{self.path}: schema = {told}: this hocket reads {SCHEMA}; move the file away or update")
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            raise StoreError(
+                f"cannot use the store of profiles {self.path}: {why}; choose another with --store"
+            ) from error
