@@ -1,11 +1,14 @@
 #include "model/application.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/saturating.hpp"
 
 namespace hocket::model {
 namespace {
+
+constexpr std::int64_t most_iterations = std::int64_t{1} << 53;  // exact as a double
 
 template <class Amount>
 void add(Amount& sum, Amount more) {
@@ -50,14 +53,46 @@ void Application::count_requests(std::int64_t waiting_change, std::int64_t grant
 }
 
 void Application::add_phase(const event::IoPhase& phase, Time now) {
-  const PhaseRecord record = possible(phase, now);
+  PhaseRecord record = possible(phase, now);
+  if (malleability.malleable) {  // else it has one size, whatever its members call it
+    record.processes = phase.processes > 0 ? std::min(phase.processes, most_processes) : malleability.processes;
+    record.iteration = std::clamp<std::int64_t>(phase.iteration, -1, most_iterations);
+    record.resized = malleability.reconfigurations != reconfigurations_before;
+    reconfigurations_before = malleability.reconfigurations;
+    malleability.iteration = std::max(malleability.iteration, record.iteration);
+    if (phase.control_every > 0) malleability.control_every = std::min(phase.control_every, most_iterations);
+    count_flop(phase.flop, record.iteration);
+  }
   history.add(record);
+  add_to_curve();
   add(totals.io, record.io);
   add(totals.wait, record.wait);
   add(totals.cpu, record.cpu);
   add(totals.comm, record.comm);
   add(totals.bytes_read, std::max<std::int64_t>(0, phase.bytes_read));
   add(totals.bytes_written, std::max<std::int64_t>(0, phase.bytes_written));
+}
+
+void Application::count_flop(double since_last_phase, std::int64_t iteration) {
+  const PhaseRecord* before = history.last();
+  if (before == nullptr || before->iteration < 0 || iteration <= before->iteration) return;
+  const double counted = since_last_phase / static_cast<double>(iteration - before->iteration);
+  if (std::isfinite(counted) && counted > 0) flop_per_iteration = counted;
+}
+
+// What it showed at its present size becomes a point of its curve. A profile is left as it is: it may be of another
+// input, and points that do not fit together would look like a speedup (`pace` brings the two together).
+void Application::add_to_curve() {
+  const Rhythm& shown = history.present();
+  if (shown.iterations <= 0 || shown.processes <= 0 || (!curve.empty() && !curve_is_seen)) return;
+  CurvePoint point;
+  point.processes = shown.processes;
+  point.iteration_s = to_s(shown.computing.mean) / shown.iterations;
+  point.iteration_spread_s = to_s(shown.computing.spread) / shown.iterations;
+  point.io_s = to_s(shown.io.mean);
+  point.io_spread_s = to_s(shown.io.spread);
+  point.samples = static_cast<std::int64_t>(shown.periods);
+  if (curve.replace(point).ok()) curve_is_seen = true;  // one that cannot be is left out
 }
 
 }  // namespace hocket::model

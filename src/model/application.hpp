@@ -41,12 +41,14 @@ struct Totals {
 // What a malleable application said of itself last, and what was asked of it.
 struct Malleability {
   bool malleable = false;
-  MemberId commanding;         // who is told of a resize; none: it has gone, and nobody has taken over yet
-  std::int64_t processes = 0;  // that compute
-  std::int64_t iteration = 0;  // of the last control point that was heard of
+  MemberId commanding;             // who is told of a resize; none: it has gone, and nobody has taken over yet
+  std::int64_t processes = 0;      // that compute
+  std::int64_t iteration = 0;      // of the last control point that was heard of
+  std::int64_t control_every = 0;  // iterations between control points; 0: not known
   std::int64_t sleeping = 0;
   std::string method;
   std::int64_t reconfigurations = 0;  // done
+  Duration stopped{};                 // the time that it stood still in them, all in all
   std::int64_t resizing_to = 0;       // processes; 0: no resize that a tool asked for is under way
 };
 
@@ -82,9 +84,11 @@ struct Application {
   Totals totals;
   IoHistory history;
   Malleability malleability;
-  SpeedupCurve curve;             // from a profile, from probing, from what was seen
+  SpeedupCurve curve;             // of a profile; without one, what is seen of this run
+  bool curve_is_seen = false;     // the latter
   double flop_per_iteration = 0;  // of all processes; 0: not known
   Expansion expansion;
+  std::int64_t reconfigurations_before = 0;  // done when the last phase was reported
 
   // The processes that compute: what a malleable application says of itself (its members are many, and some sleep),
   // else the sum over members.
@@ -96,6 +100,10 @@ struct Application {
   // Takes in a report. Numbers that cannot be (negative, longer than the phase, a phase that ends after `now`) are
   // brought to the nearest possible one: a client's mistake must not spoil sums or predictions for good.
   void add_phase(const event::IoPhase& phase, Time now);
+
+ private:
+  void count_flop(double since_last_phase, std::int64_t iteration);
+  void add_to_curve();
 };
 
 }  // namespace hocket::model

@@ -1,7 +1,10 @@
 #include "model/io_history.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+
+#include "base/saturating.hpp"
 
 namespace hocket::model {
 namespace {
@@ -18,30 +21,162 @@ Duration from_ns(double ns) {
 
 double ns_of(Duration d) { return static_cast<double>(d.count()); }
 
-// Of value(0) … value(count - 1), Durations.
-template <class F>
-MeanSpread mean_spread(std::size_t count, F value) {
-  if (count == 0) return {};
+// Values of one quantity, the newest first.
+class Values {
+ public:
+  void add(Duration value) { values_[count_++] = ns_of(value); }
+  MeanSpread mean_spread() const;
+
+ private:
+  static constexpr std::size_t judges = 5;   // the newest ones, whose median is what is usual now
+  static constexpr std::size_t changed = 3;  // so many unusual ones in a row were another time
+  using Ring = std::array<double, IoHistory::capacity>;
+
+  template <class Counts>
+  static MeanSpread mean_spread(const Ring& values, std::size_t count, const Counts& counts);
+
+  Ring values_{};
+  std::size_t count_ = 0;
+};
+
+double median(std::array<double, 5> values) {
+  std::nth_element(values.begin(), values.begin() + 2, values.end());
+  return values[2];
+}
+
+template <class Counts>
+MeanSpread Values::mean_spread(const Ring& values, std::size_t count, const Counts& counts) {
   double sum = 0;
-  for (std::size_t i = 0; i < count; ++i) sum += ns_of(value(i));
-  const double mean = sum / static_cast<double>(count);
+  double used = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!counts(values[i])) continue;
+    sum += values[i];
+    used += 1;
+  }
+  if (used == 0) return {};
+  const double mean = sum / used;
   double squares = 0;
-  for (std::size_t i = 0; i < count; ++i) squares += std::pow(ns_of(value(i)) - mean, 2);
-  const double spread = count < 2 ? 0 : std::sqrt(squares / static_cast<double>(count - 1));
-  return {from_ns(mean), from_ns(spread)};
+  for (std::size_t i = 0; i < count; ++i) {
+    if (counts(values[i])) squares += (values[i] - mean) * (values[i] - mean);
+  }
+  return {from_ns(mean), from_ns(used < 2 ? 0 : std::sqrt(squares / (used - 1)))};
+}
+
+MeanSpread Values::mean_spread() const {
+  const auto all = [](double) { return true; };
+  if (count_ < judges) return mean_spread(values_, count_, all);
+
+  std::array<double, judges> newest{};
+  std::copy_n(values_.begin(), judges, newest.begin());
+  const double usual = median(newest);
+  for (double& value : newest) value = std::abs(value - usual);
+  // Far is what five standard deviations and a quarter are not enough for (7.4 median deviations are five standard
+  // ones).
+  const double far = std::max(0.25 * std::abs(usual), 7.4 * median(newest));
+  const auto near = [&](double value) { return std::abs(value - usual) <= far; };
+
+  std::size_t count = count_;
+  std::size_t unusual = 0;
+  std::size_t in_a_row = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    in_a_row = near(values_[i]) ? 0 : in_a_row + 1;
+    unusual += in_a_row > 0;
+    if (in_a_row < changed) continue;
+    count = i + 1 - changed;
+    unusual -= changed;
+  }
+  // Many unusual ones are no mishaps but how the application is.
+  return unusual * 4 > count ? mean_spread(values_, count, all) : mean_spread(values_, count, near);
+}
+
+// t + n * step, held at the end of time.
+Time later(Time t, std::int64_t n, Duration step) {
+  std::int64_t product = 0;
+  if (__builtin_mul_overflow(n, step.count(), &product)) product = INT64_MAX;
+  return saturating_sum(t, Duration{product});
 }
 
 }  // namespace
 
-void IoHistory::add(const PhaseRecord& phase) {
-  if (join_last(phase)) return;
-  ++phases_;
-  if (kept_.size() < capacity) {
-    kept_.push_back(phase);
-  } else {
-    kept_[oldest_] = phase;
-    oldest_ = (oldest_ + 1) % capacity;
+PredictedPhase Forecast::phase(std::int64_t i) const {
+  // Each period ahead adds its own variance; the error of the mean, spread² / periods, grows with the distance.
+  const auto k = static_cast<double>(ahead + i);
+  const Duration uncertainty = from_ns(coverage * ns_of(spread) * std::sqrt(k + k * k / periods));
+  if (i == 0) return {first, first_duration, uncertainty};
+  return {later(second, i - 1, step), duration, uncertainty};
+}
+
+std::optional<Forecast> forecast(const PhaseRecord& last, const Rhythm& rhythm, Time now) {
+  if (rhythm.periods == 0 || rhythm.period.mean <= Duration{}) return std::nullopt;
+  Forecast next;
+  next.step = rhythm.period.mean;
+  next.duration = next.first_duration = rhythm.io.mean;
+  next.periods = static_cast<double>(rhythm.periods);
+  next.spread = rhythm.periods < 2 ? from_ns(assumed_spread * ns_of(next.step)) : rhythm.computing.spread;
+  next.first = saturating_sum(last.end, rhythm.computing.mean);
+  const Duration late = now - next.first;
+  if (late > next.step) {
+    const std::int64_t missed = late / next.step;
+    next.ahead += missed;
+    next.first = later(next.first, missed, next.step);
   }
+  next.second = saturating_sum(next.first, next.step);
+  return next;
+}
+
+void IoHistory::add(const PhaseRecord& phase) {
+  if (!join_last(phase)) {
+    ++phases_;
+    if (kept_.size() < capacity) {
+      kept_.push_back(phase);
+    } else {
+      kept_[oldest_] = phase;
+      oldest_ = (oldest_ + 1) % capacity;
+    }
+  }
+  summarise();
+}
+
+void IoHistory::summarise() {
+  present_ = at_size(last()->processes);
+  for (std::size_t i = kept_.size() - 1; i-- > 0;) {
+    const std::int64_t processes = at(i).processes;
+    if (!whole(i, processes)) continue;
+    latest_ = processes == present_.processes ? present_ : at_size(processes);
+    return;
+  }
+}
+
+bool IoHistory::whole(std::size_t i, std::int64_t processes) const {
+  const PhaseRecord& next = at(i + 1);
+  return at(i).processes == processes && next.processes == processes && !next.resized;
+}
+
+Rhythm IoHistory::at_size(std::int64_t processes) const {
+  Rhythm rhythm;
+  rhythm.processes = processes;
+  Values period;
+  Values computing;
+  Values io;
+  double iterations = 0;
+  double counted = 0;
+  for (std::size_t i = kept_.size(); i-- > 0;) {
+    const PhaseRecord& phase = at(i);
+    if (phase.processes == processes) io.add(phase.io);
+    if (i + 1 == kept_.size() || !whole(i, processes)) continue;
+    const PhaseRecord& next = at(i + 1);
+    ++rhythm.periods;
+    period.add(next.start - phase.start);
+    computing.add(std::max(Duration{}, next.start - phase.end));
+    if (phase.iteration < 0 || next.iteration <= phase.iteration) continue;
+    iterations += static_cast<double>(next.iteration - phase.iteration);
+    counted += 1;
+  }
+  rhythm.period = period.mean_spread();
+  rhythm.computing = computing.mean_spread();
+  rhythm.io = io.mean_spread();
+  rhythm.iterations = counted > 0 ? iterations / counted : 0;
+  return rhythm;
 }
 
 // True where `phase` is not a phase of its own.
@@ -58,17 +193,11 @@ bool IoHistory::join_last(const PhaseRecord& phase) {
   last.wait = std::max(last.wait, phase.wait);
   last.cpu = std::max(last.cpu, phase.cpu);
   last.comm = std::max(last.comm, phase.comm);
-  if (__builtin_add_overflow(last.bytes, phase.bytes, &last.bytes)) last.bytes = INT64_MAX;
+  last.bytes = saturating_sum(last.bytes, phase.bytes);
+  last.iteration = std::max(last.iteration, phase.iteration);
+  last.processes = std::max(last.processes, phase.processes);
+  last.resized |= phase.resized;
   return true;
-}
-
-MeanSpread IoHistory::period() const {
-  if (kept_.size() < 2) return {};
-  return mean_spread(kept_.size() - 1, [this](std::size_t i) { return at(i + 1).start - at(i).start; });
-}
-
-MeanSpread IoHistory::duration() const {
-  return mean_spread(kept_.size(), [this](std::size_t i) { return at(i).io; });
 }
 
 double IoHistory::io_ratio() const {
@@ -78,39 +207,37 @@ double IoHistory::io_ratio() const {
 }
 
 PeriodParts IoHistory::period_parts() const {
-  if (kept_.size() < 2) return {};
+  if (present_.periods == 0) return {};
   // A period runs from the start of a phase to the start of the next, so its I/O is that of the first of the two, and
   // its computing is what the second reports.
-  const std::size_t periods = kept_.size() - 1;
+  Values cpu;
+  Values comm;
+  Values io;
+  Values wait;
+  for (std::size_t i = kept_.size() - 1; i-- > 0;) {
+    if (!whole(i, present_.processes)) continue;
+    cpu.add(at(i + 1).cpu);
+    comm.add(at(i + 1).comm);
+    io.add(at(i).io);
+    wait.add(at(i).wait);
+  }
   PeriodParts parts;
-  parts.cpu = mean_spread(periods, [this](std::size_t i) { return at(i + 1).cpu; }).mean;
-  parts.comm = mean_spread(periods, [this](std::size_t i) { return at(i + 1).comm; }).mean;
-  parts.io = mean_spread(periods, [this](std::size_t i) { return at(i).io; }).mean;
-  parts.wait = mean_spread(periods, [this](std::size_t i) { return at(i).wait; }).mean;
+  parts.cpu = cpu.mean_spread().mean;
+  parts.comm = comm.mean_spread().mean;
+  parts.io = io.mean_spread().mean;
+  parts.wait = wait.mean_spread().mean;
   const double named = ns_of(parts.cpu) + ns_of(parts.comm) + ns_of(parts.io) + ns_of(parts.wait);
   parts.other = from_ns(std::max(0.0, ns_of(period().mean) - named));
   return parts;
 }
 
 std::vector<PredictedPhase> IoHistory::predict(Time now, std::size_t count) const {
-  const MeanSpread measured = period();
-  if (measured.mean <= Duration{}) return {};
-  const auto periods = static_cast<double>(kept_.size() - 1);
-  const double spread = periods < 2 ? assumed_spread * ns_of(measured.mean) : ns_of(measured.spread);
-  const Duration phase_duration = duration().mean;
-
-  std::int64_t ahead = 1;
-  const Duration late = now - (last()->start + measured.mean);
-  if (late > measured.mean) ahead += late / measured.mean;
-
+  if (kept_.empty()) return {};
+  const auto next = forecast(*last(), present_, now);
+  if (!next) return {};
   std::vector<PredictedPhase> phases;
   phases.reserve(count);
-  for (std::size_t i = 0; i < count; ++i, ++ahead) {
-    // Each period ahead adds its own variance; the error of the mean, spread² / periods, grows with the distance.
-    const auto k = static_cast<double>(ahead);
-    const double deviation = spread * std::sqrt(k + k * k / periods);
-    phases.push_back({last()->start + ahead * measured.mean, phase_duration, from_ns(coverage * deviation)});
-  }
+  for (std::size_t i = 0; i < count; ++i) phases.push_back(next->phase(static_cast<std::int64_t>(i)));
   return phases;
 }
 

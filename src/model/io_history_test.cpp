@@ -131,6 +131,84 @@ TEST(IoHistory, JoinsWhatMembersReportOfOnePhase) {
   EXPECT_EQ(history.period().mean, from_s(9.5));
 }
 
+PhaseRecord sized(double start, double io, std::int64_t iteration, std::int64_t processes, bool resized = false) {
+  PhaseRecord record = phase(start, io);
+  record.iteration = iteration;
+  record.processes = processes;
+  record.resized = resized;
+  return record;
+}
+
+TEST(IoHistory, CountsWholePeriodsAtEachSize) {
+  IoHistory history;
+  history.add(sized(0, 2, 100, 64));
+  history.add(sized(20, 2, 200, 64));
+  history.add(sized(40, 2, 300, 64));
+  EXPECT_EQ(history.present().periods, 2u);
+  EXPECT_EQ(history.present().iterations, 100);
+  EXPECT_EQ(history.present().computing.mean, from_s(18));
+
+  history.add(sized(56, 2, 400, 64, true));  // grown and back again on the way
+  EXPECT_EQ(history.period().mean, from_s(20)) << "the old periods are still valid";
+  EXPECT_EQ(history.present().periods, 2u);
+
+  history.add(sized(74, 1, 500, 80, true));  // grown for good, on the way
+  EXPECT_EQ(history.period().mean, Duration{}) << "nothing whole at 80 yet";
+  EXPECT_EQ(history.duration().mean, from_s(1));
+  EXPECT_EQ(history.latest().processes, 64);
+  EXPECT_EQ(history.latest().period.mean, from_s(20));
+
+  history.add(sized(86, 1, 600, 80));
+  EXPECT_EQ(history.period().mean, from_s(12));
+  EXPECT_EQ(history.latest().processes, 80);
+  EXPECT_EQ(history.at_size(64).periods, 2u);
+  EXPECT_EQ(history.at_size(99).periods, 0u);
+}
+
+TEST(IoHistory, PredictsFromTheEndOfThePhaseSoThatItsWaitCounts) {
+  IoHistory history;
+  for (int i = 0; i < 6; ++i) history.add(phase(20 * i, 2));
+  history.add(phase(120, 2, 5));  // waited: the next one is as much later
+  const auto next = history.predict(at(128), 2);
+  ASSERT_EQ(next.size(), 2u);
+  EXPECT_EQ(next[0].start, at(145));
+  EXPECT_EQ(next[1].start, at(165));
+}
+
+TEST(IoHistory, AMishapDoesNotSpoilTheMean) {
+  IoHistory history;
+  double start = 0;
+  for (int i = 0; i < 12; ++i) {
+    history.add(phase(start, i == 5 ? 30 : 2));
+    start += i == 5 || i == 8 ? 200 : 20;  // stopped for a while; a phase left out
+  }
+  EXPECT_EQ(history.period().mean, from_s(20));
+  EXPECT_EQ(history.duration().mean, from_s(2));
+  EXPECT_EQ(history.predict(history.last()->end, 1)[0].uncertainty, Duration{});
+}
+
+TEST(IoHistory, FollowsAnApplicationThatChanges) {
+  IoHistory history;
+  double start = 0;
+  for (int i = 0; i < 32; ++i, start += 20) history.add(phase(start, 2));
+  start += 20;
+  for (int i = 0; i < 40; ++i, start += 40) {
+    history.add(phase(start, 6));
+    if (i >= 3) {
+      EXPECT_EQ(history.period().mean, from_s(40)) << i;
+      EXPECT_EQ(history.duration().mean, from_s(6)) << i;
+    }
+  }
+}
+
+TEST(IoHistory, TakesTwoKindsOfPeriodsForWhatTheyAre) {
+  IoHistory history;
+  double start = 0;
+  for (int i = 0; i < 31; ++i, start += i % 2 ? 10 : 30) history.add(phase(start, 2));
+  EXPECT_EQ(history.period().mean, from_s(20));
+  EXPECT_GT(history.period().spread, from_s(9));
+}
+
 // The stated two standard deviations hold what they promise where periods are spread normally.
 TEST(IoHistory, PredictsWithinItsUncertainty) {
   std::mt19937_64 random{20260101};

@@ -1,0 +1,96 @@
+#include "model/application.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace hocket::model {
+namespace {
+
+Application malleable(std::int64_t processes) {
+  Application application;
+  application.malleability.malleable = true;
+  application.malleability.processes = processes;
+  return application;
+}
+
+// A period of 100 iterations ends with a phase of `io` seconds at `start`.
+void report(Application& application, double start, std::int64_t iteration, std::int64_t processes, double io = 2) {
+  event::IoPhase phase;
+  phase.start = Time{} + from_s(start);
+  phase.end = phase.start + from_s(io);
+  phase.io = from_s(io);
+  phase.iteration = iteration;
+  phase.processes = processes;
+  phase.control_every = 10;
+  phase.flop = 5e9;
+  application.add_phase(phase, phase.end);
+}
+
+TEST(Application, SeesItsOwnSpeedupCurve) {
+  Application application = malleable(64);
+  report(application, 0, 100, 64);
+  EXPECT_TRUE(application.curve.empty());
+  report(application, 20, 200, 64);
+  report(application, 40, 300, 64);
+  ASSERT_EQ(application.curve.points().size(), 1u);
+  EXPECT_DOUBLE_EQ(application.curve.iteration(64).value, 0.18);
+  EXPECT_DOUBLE_EQ(application.curve.io(64).value, 2);
+  EXPECT_EQ(application.curve.points()[0].samples, 2);
+  EXPECT_EQ(application.malleability.iteration, 300);
+  EXPECT_EQ(application.malleability.control_every, 10);
+  EXPECT_EQ(application.flop_per_iteration, 5e7);
+
+  application.malleability.processes = 128;
+  ++application.malleability.reconfigurations;
+  report(application, 55, 400, 128, 1);
+  EXPECT_EQ(application.curve.points().size(), 1u) << "not the whole period was at 128";
+  report(application, 66, 500, 128, 1);
+  ASSERT_EQ(application.curve.points().size(), 2u);
+  EXPECT_DOUBLE_EQ(application.curve.iteration(128).value, 0.1);
+}
+
+TEST(Application, DoesNotCountAPeriodInWhichItGrewAndShrank) {
+  Application application = malleable(64);
+  report(application, 0, 100, 64);
+  report(application, 20, 200, 64);
+  application.malleability.reconfigurations += 2;
+  report(application, 35, 300, 64);
+  EXPECT_EQ(application.history.period().mean, from_s(20));
+  report(application, 55, 400, 64);
+  EXPECT_EQ(application.history.period().mean, from_s(20));
+  EXPECT_EQ(application.history.present().periods, 2u);
+}
+
+TEST(Application, LeavesAProfileAsItIs) {
+  Application application = malleable(64);
+  ASSERT_TRUE(application.curve.add({64, 1.0, 0, 5, 0, 3}).ok());
+  for (int i = 0; i < 4; ++i) report(application, 20 * i, 100 * (i + 1), 64);
+  EXPECT_DOUBLE_EQ(application.curve.iteration(64).value, 1);
+  EXPECT_FALSE(application.curve_is_seen);
+}
+
+TEST(Application, BearsAnyReport) {
+  Application application = malleable(4);
+  constexpr std::int64_t extremes[] = {INT64_MIN, -1, 0, 1, 7, INT64_MAX};
+  const double flops[] = {-1, 0, 1e300, std::numeric_limits<double>::infinity(),
+                          std::numeric_limits<double>::quiet_NaN()};
+  for (int i = 0; i < 400; ++i) {
+    event::IoPhase phase;
+    phase.start = time_from_ns(1000 * i);
+    phase.end = time_from_ns(1000 * i + 500);
+    phase.io = Duration{extremes[i % 6]};
+    phase.iteration = extremes[i / 2 % 6];
+    phase.processes = extremes[i / 3 % 6];
+    phase.control_every = extremes[i / 5 % 6];
+    phase.flop = flops[i % 5];
+    application.add_phase(phase, phase.end);
+    EXPECT_GE(application.history.present().iterations, 0);
+    EXPECT_TRUE(std::isfinite(application.flop_per_iteration));
+    EXPECT_LE(application.history.present().processes, most_processes);
+  }
+}
+
+}  // namespace
+}  // namespace hocket::model
