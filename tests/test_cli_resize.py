@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -157,14 +158,70 @@ def test_a_wrong_call_is_exit_code_2(hocket_dir, arguments):
     assert (code, out, len(err.splitlines())) == (2, "", 1), err
 
 
-def test_who_does_not_want_to_wait_longer_is_told_that_it_goes_on(cores):
+def give_up(app: Application, request: int) -> None:
+    app.bus.send("RECONFIGURATION", request=request, done=False, reason="it was withdrawn", sources=2, targets=3)
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "within"), [(signal.SIGINT, 130, ""), (signal.SIGTERM, 143, ""), (0, 1, " within 0.2 s")]
+)
+def test_who_does_not_want_to_wait_longer_takes_the_resize_back(cores, number, code, within):
     with Application() as app:
-        code, _, err = Resize("jacobi", "3", "--timeout", "0.2").ended()
-        assert (code, "was not resized within 0.2 s" in err) == (1, True)
+        resize = Resize("jacobi", "3", "--at", "999999", *([] if number else ["--timeout", "0.2"]))
         asked = app.asked()
+        if number:
+            resize.process.send_signal(number)
+        assert (event := app.bus.answer(LIMIT_S)) is not None
+        assert (event.type, event["request"]) == ("WITHDRAW_RESIZE", asked["request"])
+        give_up(app, asked["request"])
+        why = f"hocket: 'jacobi' was not resized{within} and goes on with 2 processes: it was withdrawn\n"
+        assert resize.ended() == (code, "", why)
+        again = Resize("jacobi", "4")
+        app.bus.send("RECONFIGURATION", request=app.asked()["request"], **RECORD)
+        assert again.ended()[0] == 0
+
+
+def test_a_resize_that_has_begun_is_not_taken_back(cores):
+    with Application() as app:
+        resize = Resize("jacobi", "3")
+        asked = app.asked()
+        resize.process.send_signal(signal.SIGINT)
+        assert app.bus.answer(LIMIT_S).type == "WITHDRAW_RESIZE"
+        app.bus.send("WITHDRAW_RESIZE", request=asked["request"], begun=True)
+        code, out, err = resize.ended()
+        assert (code, out) == (130, "")
+        assert err.startswith("hocket: 'jacobi' has begun to resize: it goes on")
         app.bus.send("RECONFIGURATION", request=asked["request"], **RECORD | {"targets": 3})
-        with Bus.connect() as bus:
-            assert [a["processes"] for a in bus.list().applications] in ([2], [3])
+        assert app.bus.list().applications[0]["processes"] == 3
+
+
+def test_a_resize_is_taken_back_when_its_tool_is_killed(cores):
+    with Application() as app:
+        resize = Resize("jacobi", "3")
+        asked = app.asked()
+        resize.process.kill()
+        event = app.bus.answer(LIMIT_S)
+        assert (event.type, event["request"]) == ("WITHDRAW_RESIZE", asked["request"])
+        give_up(app, asked["request"])
+        assert app.bus.list().applications[0]["resizing_to"] == 0
+
+
+def test_an_application_that_does_not_answer_does_not_keep_the_tool(cores):
+    with Application() as app:
+        resize = Resize("jacobi", "3")
+        app.asked()
+        resize.process.send_signal(signal.SIGINT)
+        assert app.bus.answer(LIMIT_S).type == "WITHDRAW_RESIZE"
+        resize.process.send_signal(signal.SIGINT)
+        why = "hocket: 'jacobi' takes the resize back when it comes to its next control point\n"
+        assert resize.ended() == (130, "", why)
+
+
+def test_nothing_to_withdraw(cores):
+    with Bus.connect() as bus:
+        bus.send("WITHDRAW_RESIZE")
+        with pytest.raises(BusError, match="nothing to withdraw"):
+            bus.answer(LIMIT_S)
 
 
 def test_a_daemon_that_ends_meanwhile_is_one_line(cores):

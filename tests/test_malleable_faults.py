@@ -160,6 +160,34 @@ def test_what_is_refused(resizable):
     assert told(later) == (1, "hocket: 'a' ended before it was resized")
 
 
+def test_a_resize_that_is_taken_back_leaves_nothing_in_the_way(resizable):
+    app = resizable()
+    later = app.resize(3, "--at", FOREVER - 1)
+    runtime_kit.wait_until(lambda: "RECONFIGURE" in sent(), LIMIT_S, "the resize reaches the application")
+    later.send_signal(signal.SIGINT)
+    assert told(later) == (
+        130,
+        "hocket: 'a' was not resized and goes on with 1 processes: it was withdrawn before it began",
+    )
+    assert told(app.resize(2))[0] == 0
+    app.goes_on(2)
+
+
+def test_a_resize_that_has_begun_is_not_taken_back(resizable, tmp_path):
+    hold = tmp_path / "hold"
+    app = resizable(PROBE_HOLD=f"begin:{hold}", HOCKET_SPAWN_STRATEGY="join")
+    hold.touch()
+    resize = app.resize(3)
+    app.await_others(2)
+    resize.send_signal(signal.SIGINT)
+    code, line = told(resize)
+    assert code == 130
+    assert line.startswith("hocket: 'a' has begun to resize: it goes on")
+    hold.unlink()
+    app.job.reads("^iteration .* processes 3")
+    app.goes_on(3)
+
+
 def sent() -> list[str]:
     """Commands of the daemon so far, from its trace."""
     traces = sorted((Path(os.environ["HOCKET_DIR"]) / "traces").glob("*.jsonl"))

@@ -30,8 +30,8 @@ constexpr bool is_for_members =
     std::is_same_v<E, event::Reconfiguration> || std::is_same_v<E, event::StartProcesses> ||
     std::is_same_v<E, event::ProcessReady> || std::is_same_v<E, event::StopProcesses> ||
     std::is_same_v<E, event::Bye> || std::is_same_v<E, event::SetPolicy> || std::is_same_v<E, event::Resize> ||
-    std::is_same_v<E, event::Subscribe> || std::is_same_v<E, event::Unsubscribe> || std::is_same_v<E, event::List> ||
-    std::is_same_v<E, event::User>;
+    std::is_same_v<E, event::WithdrawResize> || std::is_same_v<E, event::Subscribe> ||
+    std::is_same_v<E, event::Unsubscribe> || std::is_same_v<E, event::List> || std::is_same_v<E, event::User>;
 
 // Of one text of a member's event, so that every answer and listing that repeats such texts fits into a frame.
 constexpr std::size_t longest_text_bytes = 8192;
@@ -54,7 +54,7 @@ std::string what_is_wrong(const event::Body& body) {
   if (!allowed) return "a member may not send " + std::string{type_name(body)} + ": the name is hocket's own";
   const char* text = too_long_text(body);
   if (text == nullptr) return {};
-  return "'" + std::string{text} + "' of " + std::string{type_name(body)} + " is too long: a text has at most " +
+  return std::string{"'"}.append(text) + "' of " + std::string{type_name(body)} + " is too long: a text has at most " +
          std::to_string(longest_text_bytes) + " bytes";
 }
 
@@ -218,6 +218,7 @@ void Agent::handle(Connection& connection, event::Event event) {
   }
   if (std::holds_alternative<event::Hello>(event.body)) connection.is_application = true;
   if (std::holds_alternative<event::Bye>(event.body)) connection.is_application = false;
+  if (std::holds_alternative<event::Resize>(event.body)) ++connection.resizes_asked;
   leader_(std::move(event));
 }
 
@@ -236,6 +237,9 @@ void Agent::send(MemberId to, const event::Body& body) {
   Connection* connection = find(to.value);
   if (connection == nullptr || !connection->doomed.empty()) return;
   if (const auto* welcome = std::get_if<event::Welcome>(&body)) connection->application = welcome->application;
+  const bool answers =
+      std::holds_alternative<event::Reconfiguration>(body) || std::holds_alternative<event::Refused>(body);
+  if (answers && connection->resizes_asked > 0) --connection->resizes_asked;
   if (!connection->queue(body)) return doom(*connection, "it did not read its answers");
   unflushed_.push_back(to.value);
 }
@@ -296,7 +300,7 @@ bool Agent::bury() {
       (void)connection->queue(event::Refused{connection->doomed});
       (void)connection->flush();
     }
-    if (connection->is_application) {
+    if (connection->is_application || connection->resizes_asked > 0) {
       leader_({node_now(), {node_, connection->application, connection->member()}, event::Lost{connection->doomed}});
     }
     flush();

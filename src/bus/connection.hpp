@@ -47,10 +47,11 @@ class Connection {
   void unsubscribe(std::int64_t number);
   bool subscribes() const { return !subscriptions_.empty(); }
 
-  std::string application;      // as WELCOME called it; "" before, and for tools
-  bool is_application = false;  // said HELLO, and has not said BYE since
-  bool wants_writable = false;  // the agent waits for room in the socket
-  std::string doomed;           // why it is to be closed; "" while it is not
+  std::string application;         // as WELCOME called it; "" before, and for tools
+  bool is_application = false;     // said HELLO, and has not said BYE since
+  std::int64_t resizes_asked = 0;  // and not answered yet
+  bool wants_writable = false;     // the agent waits for room in the socket
+  std::string doomed;              // why it is to be closed; "" while it is not
 
  private:
   std::size_t unsent() const { return out_.size() - sent_; }

@@ -73,7 +73,10 @@ void Coordinator::on(const Moment& moment, const event::IoPhase& phase) {
 }
 
 void Coordinator::on(const Moment& moment, const event::Bye&) { remove(moment); }
-void Coordinator::on(const Moment& moment, const event::Lost&) { remove(moment); }
+void Coordinator::on(const Moment& moment, const event::Lost&) {
+  remove(moment);
+  resizing_.withdraw(moment);
+}
 
 void Coordinator::on(const Moment& moment, const event::Tick&) {
   access_.tick(moment);
@@ -120,6 +123,12 @@ void Coordinator::on(const Moment& moment, const event::StopProcesses& stop) {
 
 void Coordinator::on(const Moment& moment, const event::ProcessFailed& failed) { joining_.failed(moment, failed); }
 void Coordinator::on(const Moment& moment, const event::Resize& resize) { resizing_.resize(moment, resize); }
+
+void Coordinator::on(const Moment& moment, const event::WithdrawResize& withdraw) {
+  const model::Member* member = cluster_.find(moment.event.origin.member);
+  if (member && withdraw.begun) return resizing_.begun(moment, *member, withdraw);
+  if (!resizing_.withdraw(moment)) refuse(moment, "no resize that you asked for is under way: nothing to withdraw");
+}
 
 void Coordinator::on(const Moment& moment, const event::SetPolicy& set) {
   const auto found = policy::find_policy(set.policy);

@@ -5,9 +5,10 @@
 //
 //   in:   HELLO START_IO FINISH_IO RENEW_IO IO_PHASE MALLEABLE RECONFIGURATION START_PROCESSES PROCESS_READY
 //         STOP_PROCESSES BYE (of members), LOST (of the agent), PROCESS_FAILED (of the daemon), TICK (of a timer, when
-//         `deadline` has come), SET_POLICY RESIZE (of a tool); others change nothing
+//         `deadline` has come), SET_POLICY RESIZE (of a tool), WITHDRAW_RESIZE (of both); others change nothing
 //   out:  WELCOME QUEUED_IO GRANT_IO LEASE_EXPIRED RECONFIGURE PROCESSES_READY (to members), RECONFIGURATION (to a
-//         tool), START_PROCESSES STOP_PROCESSES (to the daemon itself: to no member), REFUSED
+//         tool), WITHDRAW_RESIZE (to both), START_PROCESSES STOP_PROCESSES (to the daemon itself: to no member),
+//         REFUSED
 //
 // What is the same for all policies is done here: who is who, who holds what, how long a lease or a kept target lasts.
 // Who goes next is the policy's. Not thread-safe.
@@ -61,6 +62,7 @@ class Coordinator {
   void on(const Moment& moment, const event::StopProcesses& stop);
   void on(const Moment& moment, const event::ProcessFailed& failed);
   void on(const Moment& moment, const event::Resize& resize);
+  void on(const Moment& moment, const event::WithdrawResize& withdraw);
   void on(const Moment& moment, const event::Bye& bye);
   void on(const Moment& moment, const event::Lost& lost);
   void on(const Moment& moment, const event::Tick& tick);

@@ -173,6 +173,23 @@ void Resizing::ended(const Moment& moment, const model::Member& member, const ev
   state.resizing_to = 0;
 }
 
+bool Resizing::withdraw(const Moment& moment) {
+  bool any = false;
+  for (const auto& [id, resize] : under_way_) {
+    if (resize.asked_by != moment.event.origin.member) continue;
+    any = true;
+    const MemberId commanding = cluster_.applications().at(id).malleability.commanding;
+    if (commanding) moment.commands.push_back({commanding, event::WithdrawResize{resize.request, false}});
+  }
+  return any;
+}
+
+void Resizing::begun(const Moment& moment, const model::Member& member, const event::WithdrawResize& said) {
+  const auto resize = under_way_.find(member.application->id);
+  if (resize == under_way_.end() || resize->second.request != said.request) return;
+  moment.commands.push_back({resize->second.asked_by, said});
+}
+
 // In a reconfiguration to new processes alone the commanding member leaves in order, and another tells how it ended.
 void Resizing::leave(const Moment& moment, const model::Member& member, bool in_order) {
   Application& application = *member.application;

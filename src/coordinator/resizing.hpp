@@ -3,6 +3,8 @@
 //
 //   RESIZE (tool) → RECONFIGURE (commanding member) … RECONFIGURATION (application) → the same to the tool
 //                 → REFUSED
+//   WITHDRAW_RESIZE (tool, or it is lost) → WITHDRAW_RESIZE (commanding member) → RECONFIGURATION as above, not done
+//                                                                               → WITHDRAW_RESIZE begun, to the tool
 //
 // One resize of an application is under way at a time, until it is told of or the application has gone; how long that
 // takes is the application's matter. A part of the coordinator; pure and not thread-safe as it is. RESIZE walks through
@@ -25,6 +27,10 @@ class Resizing {
 
   void malleable(const model::Member& member, const event::Malleable& said);
   void resize(const Moment& moment, const event::Resize& asked);
+  // The tool takes back what it asked for. False: nothing of its is under way.
+  bool withdraw(const Moment& moment);
+  // The application has begun with what is to be taken back.
+  void begun(const Moment& moment, const model::Member& member, const event::WithdrawResize& said);
   void ended(const Moment& moment, const model::Member& member, const event::Reconfiguration& record);
   // The member is about to go, in order or not.
   void leave(const Moment& moment, const model::Member& member, bool in_order);

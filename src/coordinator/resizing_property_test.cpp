@@ -61,6 +61,7 @@ class Observer {
 
   std::size_t resized() const { return resized_; }
   std::size_t refused() const { return refused_; }
+  std::size_t withdrawn() const { return withdrawn_; }
   std::size_t joined() const { return joined_; }
   std::size_t join_failed() const { return join_failed_; }
   std::size_t under_way() const { return resizes_.size() + joins_.size(); }
@@ -149,6 +150,13 @@ class Observer {
     EXPECT_EQ(resize->second.tool, to);
     resizes_.erase(resize);
   }
+  void told(std::uint64_t to, const event::WithdrawResize& command) {
+    const auto resize = resizes_.find(application_of(command.begun ? from_ : to));
+    ASSERT_NE(resize, resizes_.end()) << "withdrew what nobody asked for";
+    EXPECT_EQ(resize->second.request, command.request.value);
+    EXPECT_EQ(resize->second.tool, command.begun ? to : from_) << "of another tool";
+    ++withdrawn_;
+  }
   void told(std::uint64_t to, const event::StartProcesses& command) {
     EXPECT_EQ(to, 0u);
     const std::uint64_t app = application_of(from_);
@@ -186,7 +194,7 @@ class Observer {
   std::map<std::uint64_t, Join> joins_;
   std::map<std::uint64_t, std::uint64_t> apps_;  // by the coordinator's number
   std::set<std::uint64_t> requests_;
-  std::size_t resized_ = 0, refused_ = 0, joined_ = 0, join_failed_ = 0;
+  std::size_t resized_ = 0, refused_ = 0, withdrawn_ = 0, joined_ = 0, join_failed_ = 0;
 };
 
 class Chaos {
@@ -208,7 +216,7 @@ class Chaos {
   std::int64_t small(std::uint64_t below) { return static_cast<std::int64_t>(pick(below)); }
 
   event::Body body_of(std::uint64_t& from) {
-    switch (pick(14)) {
+    switch (pick(15)) {
       case 0:
         return event::Hello{
             "job" + name_of(application_of(from)), name_of(application_of(from)), "/p", "mpich", "0.1", 1, small(4)};
@@ -229,6 +237,10 @@ class Chaos {
       case 10: return event::ProcessReady{RequestId{1 + pick(3)}};
       case 11: return one_in(3) ? event::Body{event::StopProcesses{RequestId{1 + pick(3)}, {}}} : event::Tick{};
       case 12: return event::ProcessFailed{RequestId{1 + pick(3)}, AppId{1 + pick(4)}, "ended"};
+      case 13:
+        if (one_in(2)) return event::WithdrawResize{RequestId{1 + pick(12)}, true};
+        from = 101 + pick(tools);
+        return one_in(2) ? event::Body{event::WithdrawResize{}} : event::Body{event::Lost{}};
       default: return one_in(2) ? event::Body{event::Bye{}} : one_in(2) ? event::Body{event::Lost{}} : event::Tick{};
     }
   }
@@ -248,7 +260,7 @@ class Chaos {
 };
 
 TEST(ResizingProperties, HoldInAnyOrderOfEvents) {
-  std::size_t resized = 0, refused = 0, joined = 0, join_failed = 0;
+  std::size_t resized = 0, refused = 0, withdrawn = 0, joined = 0, join_failed = 0;
   for (std::uint64_t seed = 1; seed <= 4000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Coordinator coordinator{settings};
@@ -266,12 +278,14 @@ TEST(ResizingProperties, HoldInAnyOrderOfEvents) {
     EXPECT_EQ(coordinator.deadline(), std::nullopt);
     resized += observer.resized();
     refused += observer.refused();
+    withdrawn += observer.withdrawn();
     joined += observer.joined();
     join_failed += observer.join_failed();
   }
   // The orders were hostile enough to reach what they are about.
   EXPECT_GT(resized, 1'000u);
   EXPECT_GT(refused, 10'000u);
+  EXPECT_GT(withdrawn, 1'000u);
   EXPECT_GT(joined, 300u);
   EXPECT_GT(join_failed, 1'000u);
 }

@@ -111,6 +111,37 @@ TEST_F(ResizingTest, AnApplicationThatEndsIsNotResized) {
   EXPECT_EQ(listed().resizing_to, 0);
 }
 
+TEST_F(ResizingTest, WhoAskedMayTakeItBack) {
+  malleable(2);
+  resize(4, 120);
+  EXPECT_EQ(at(2, tool, event::WithdrawResize{}), Lines{"1 WITHDRAW_RESIZE 1"});
+  EXPECT_EQ(listed().resizing_to, 4) << "it may have begun";
+  EXPECT_EQ(at(3, 1, record(1, false, 2, 4)), Lines{"100 RECONFIGURATION 1 not done 2 to 4"});
+  EXPECT_EQ(listed().resizing_to, 0);
+  EXPECT_EQ(at(4, tool, event::WithdrawResize{}),
+            Lines{"100 REFUSED no resize that you asked for is under way: nothing to withdraw"});
+}
+
+TEST_F(ResizingTest, AToolThatIsLostHasTakenItBack) {
+  malleable(2);
+  resize(4, 120);
+  EXPECT_EQ(at(2, 101, event::Lost{}), Lines{}) << "another tool";
+  EXPECT_EQ(at(2, tool, event::Lost{}), Lines{"1 WITHDRAW_RESIZE 1"});
+  at(3, 1, record(1, false, 2, 4));
+  EXPECT_EQ(resize(3), Lines{"1 RECONFIGURE 2 to 3 at 0"});
+}
+
+TEST_F(ResizingTest, WhatHasBegunGoesOn) {
+  malleable(2);
+  hello(9, "other");
+  resize(4);
+  at(2, tool, event::WithdrawResize{});
+  EXPECT_EQ(at(3, 9, event::WithdrawResize{RequestId{1}, true}), Lines{}) << "another's";
+  EXPECT_EQ(at(3, 1, event::WithdrawResize{RequestId{2}, true}), Lines{}) << "another request";
+  EXPECT_EQ(at(3, 1, event::WithdrawResize{RequestId{1}, true}), Lines{"100 WITHDRAW_RESIZE 1 begun"});
+  EXPECT_EQ(at(4, 1, record(1, true, 2, 4)), Lines{"100 RECONFIGURATION 1 done 2 to 4"});
+}
+
 TEST_F(ResizingTest, RefusesWhatCannotBe) {
   const auto refused = [](const std::string& why) { return Lines{"100 REFUSED cannot resize: " + why}; };
   EXPECT_EQ(resize(2), refused("no application runs"));

@@ -31,6 +31,7 @@ struct Words {
     out << " " << e.request.value << " to " << e.processes << " at " << e.at_iteration;
     if (!e.places.empty()) out << " on " << e.places;
   }
+  void operator()(const event::WithdrawResize& e) { out << " " << e.request.value << (e.begun ? " begun" : ""); }
   void operator()(const event::Reconfiguration& e) {
     out << " " << e.request.value << (e.done ? " done " : " not done ") << e.sources << " to " << e.targets << e.reason;
   }

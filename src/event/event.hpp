@@ -213,6 +213,14 @@ struct Resize {
   std::string places;             // where new processes go, "NODE[:CORE] …", one each; "": anywhere
 };
 
+// A tool takes back what it asked for with RESIZE, as it does by closing its connection. The coordinator hands it on to
+// the application, with `request`; the answer is RECONFIGURATION where it had not begun, and else this, with `begun`.
+struct WithdrawResize {
+  static constexpr std::string_view name = "WITHDRAW_RESIZE";
+  RequestId request;  // of RECONFIGURE; none from a tool
+  bool begun = false;
+};
+
 // ---- controller → application ------------------------------------------------------------------------------------
 
 struct Welcome {
@@ -395,10 +403,11 @@ struct User {
   Properties properties;
 };
 
-using Body = std::variant<Hello, StartIo, FinishIo, RenewIo, IoPhase, Malleable, Reconfiguration, StartProcesses,
-                          ProcessReady, StopProcesses, Bye, Lost, ProcessFailed, Profile, Tick, SetPolicy, Resize,
-                          Welcome, QueuedIo, GrantIo, Reconfigure, ProcessesReady, LeaseExpired, Decision, Outcome,
-                          Refused, Subscribe, Unsubscribe, List, Explain, Application, Daemon, EventsLost, User>;
+using Body =
+    std::variant<Hello, StartIo, FinishIo, RenewIo, IoPhase, Malleable, Reconfiguration, StartProcesses, ProcessReady,
+                 StopProcesses, Bye, Lost, ProcessFailed, Profile, Tick, SetPolicy, Resize, WithdrawResize, Welcome,
+                 QueuedIo, GrantIo, Reconfigure, ProcessesReady, LeaseExpired, Decision, Outcome, Refused, Subscribe,
+                 Unsubscribe, List, Explain, Application, Daemon, EventsLost, User>;
 
 // Who published an event. Stamped by the node agent (the kernel tells it who is calling), never believed from a client.
 struct Origin {

@@ -142,6 +142,12 @@ void fields(E& e, V&& visit) {
   visit("places", e.places);
 }
 
+template <Of<WithdrawResize> E, class V>
+void fields(E& e, V&& visit) {
+  visit("request", e.request);
+  visit("begun", e.begun);
+}
+
 template <Of<Reconfigure> E, class V>
 void fields(E& e, V&& visit) {
   visit("request", e.request);

@@ -150,7 +150,8 @@ std::optional<event::Event> Member::next_event(Time deadline) {
 void Member::take(const event::Body& body) {
   if (const auto* welcome = std::get_if<event::Welcome>(&body); welcome && welcome->lease > Duration::zero())
     lease_ = welcome->lease;
-  if (std::holds_alternative<event::Reconfigure>(body) || std::holds_alternative<event::ProcessesReady>(body))
+  if (std::holds_alternative<event::Reconfigure>(body) || std::holds_alternative<event::WithdrawResize>(body) ||
+      std::holds_alternative<event::ProcessesReady>(body))
     commands_.push_back(body);
 }
 

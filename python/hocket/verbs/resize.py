@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
+import select
+import signal
+import socket
+from types import TracebackType
 
 from hocket.bus import Bus, Event
 from hocket.errors import HocketError, UsageError
@@ -21,9 +25,11 @@ examples:
 
 It waits until the application has been resized, and tells what it took: how long the application stood still, and in
 brackets how long of a part it went on computing. Exit code 1 and the reason where it cannot be done; nothing is changed
-then. 'hocket ls' shows which applications are malleable, and how many processes they have.
+then. Ctrl-C (or SIGTERM, or --timeout) withdraws it, where the application has not begun; once begun, it goes on.
+'hocket ls' shows which applications are malleable, and how many processes they have.
 """
 MIB = 1 << 20
+WITHDRAW_S = 5.0  # how long an application is waited for that is to take a resize back at its next control point
 
 
 def add(parsers: argparse._SubParsersAction) -> None:
@@ -34,7 +40,7 @@ def add(parsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--at", type=int, default=0, metavar="ITERATION", help="when so many iterations are done")
     parser.add_argument("--on", default="", metavar="PLACES", help='a "NODE[:CORE] …" for each new process')
     parser.add_argument("--json", action="store_true", help="print the record of the reconfiguration as JSON")
-    parser.add_argument("--timeout", type=float, metavar="S", help="wait at most S seconds for the end of it")
+    parser.add_argument("--timeout", type=float, metavar="S", help="withdraw it where it has not begun in S seconds")
     parser.set_defaults(verb=run)
 
 
@@ -46,24 +52,77 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.timeout is not None and not arguments.timeout > 0:
         raise UsageError(f"--timeout {arguments.timeout:g}: give more than 0 seconds")
     wish = {"processes": processes, "relative": relative, "at_iteration": arguments.at, "places": arguments.on}
-    with Bus.connect() as bus:
+    code, within = 1, ""
+    with Bus.connect() as bus, Interrupts() as interrupts:
         bus.send("RESIZE", application_asked=name, **wish)
-        answer = bus.answer(arguments.timeout)
-    if answer is None:
-        raise HocketError(
-            f"'{printable(name)}' was not resized within {arguments.timeout:g} s; "
-            "it still will be at its next control point ('hocket ls' shows it)"
-        )
+        answer = interrupts.answer(bus, arguments.timeout)
+        if answer is None:
+            code = interrupts.exit_code()
+            within = "" if interrupts.caught else f" within {arguments.timeout:g} s"
+            answer = withdraw(bus, interrupts, f"'{printable(name)}'", code)
     if arguments.json:
         print_json({"application": name, **answer.fields})
     if not answer.get("done", False):
         reason = printable(str(answer.get("reason", ""))) or "no reason was told"
-        raise HocketError(
-            f"'{printable(name)}' was not resized and goes on with {answer['sources']} processes: {reason}"
-        )
+        text = f"'{printable(name)}' was not resized{within} and goes on with {answer['sources']} processes: {reason}"
+        raise failure(text, code)
     if not arguments.json:
         print(text_of(answer, name))
     return 0
+
+
+class Interrupts:
+    """SIGINT and SIGTERM, waited for beside the bus instead of breaking off what is under way. Main thread only."""
+
+    def __enter__(self) -> Interrupts:
+        self.caught = 0  # the first of them
+        self._read, self._write = socket.socketpair()
+        self._write.setblocking(False)
+        self._fd = signal.set_wakeup_fd(self._write.fileno(), warn_on_full_buffer=False)
+        self._before = {number: signal.signal(number, self._catch) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(self._fd)
+        self._read.close()
+        self._write.close()
+
+    def _catch(self, number: int, _: object) -> None:
+        self.caught = self.caught or number
+
+    def answer(self, bus: Bus, timeout: float | None) -> Event | None:
+        """What the daemon answers; None after `timeout` seconds, or a signal that came since the last call."""
+        answer = bus.answer(0)
+        if answer is None:
+            ready = select.select([bus, self._read], [], [], timeout)[0]
+            if self._read in ready:
+                self._read.recv(64)
+            answer = bus.answer(0)
+            if answer is None and ready == [bus]:  # a part of a frame: the rest comes at once
+                answer = bus.answer(timeout)
+        return answer
+
+    def exit_code(self) -> int:
+        return 128 + self.caught if self.caught else 1
+
+
+def withdraw(bus: Bus, interrupts: Interrupts, name: str, code: int) -> Event:
+    """How the resize ended that is to be taken back. HocketError: it cannot be, or not yet."""
+    bus.send("WITHDRAW_RESIZE")
+    answer = interrupts.answer(bus, WITHDRAW_S)
+    if answer is None:
+        raise failure(f"{name} takes the resize back when it comes to its next control point", code)
+    if answer.type == "WITHDRAW_RESIZE":
+        raise failure(f"{name} has begun to resize: it goes on, and cannot be taken back ('hocket ls' shows it)", code)
+    return answer
+
+
+def failure(text: str, code: int) -> HocketError:
+    error = HocketError(text)
+    error.exit_code = code
+    return error
 
 
 def size_of(text: str) -> tuple[int, bool]:

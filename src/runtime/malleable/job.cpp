@@ -212,6 +212,7 @@ void Job::take_commands() {
       wanted_ = *reconfigure;
       asked_ = reconfigure->asked.time_since_epoch().count() ? reconfigure->asked : now;
     }
+    if (const auto* withdrawn = std::get_if<event::WithdrawResize>(&*command)) withdraw(withdrawn->request);
     if (const auto* ready = std::get_if<event::ProcessesReady>(&*command);
         ready && change_ && ready->request.value == static_cast<std::uint64_t>(change_->processes_asked)) {
       change_->ready = ready->failed.empty();
@@ -243,6 +244,12 @@ bool Job::is_start_due() {
   if (refusal.empty()) return wanted_->at_iteration <= iteration_;
   refuse_wanted(refusal);
   return false;
+}
+
+// Who asked for it does not want it any more. Once begun, it goes on.
+void Job::withdraw(RequestId request) {
+  if (wanted_ && wanted_->request == request) return refuse_wanted("it was withdrawn before it began");
+  if (change_ && change_->record.request == request) Process::tell(event::WithdrawResize{request, true});
 }
 
 void Job::refuse_wanted(const std::string& reason) {

@@ -100,6 +100,7 @@ class Job {
   Decision decide_about_start();
   void take_commands();
   bool is_start_due();
+  void withdraw(RequestId request);
   void refuse_wanted(const std::string& reason);
   State follow(Decision decision);
   State start_reconfiguration();
