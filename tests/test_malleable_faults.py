@@ -205,6 +205,26 @@ def test_processes_that_register_other_arrays_are_sent_away(resizable, strategy)
     app.goes_on(1)
 
 
+@pytest.mark.parametrize("strategy", ["plain", "join"])
+def test_a_sleeper_that_was_woken_in_vain_sleeps_again(resizable, strategy):
+    app = resizable(ranks=2, PROBE_OTHER_LENGTH="1", HOCKET_SPAWN_STRATEGY=strategy)
+    assert told(app.resize(1))[0] == 0
+    for _ in range(2):
+        code, line = told(app.resize(3))  # the sleeper, and one that registers other arrays
+        assert (code, "registered other arrays" in line) == (1, True), line
+        app.await_others(0)
+    code, line = told(app.resize(2))
+    assert (code, line.endswith("1 woken")) == (0, True), line
+    app.goes_on(2)
+
+
+def test_a_sleeper_that_was_woken_in_vain_ends_with_the_application(resizable):
+    app = resizable(ranks=2, PROBE_OTHER_LENGTH="1")
+    assert told(app.resize(1))[0] == 0
+    assert told(app.resize(3))[0] == 1
+    app.goes_on(1)
+
+
 def test_constant_data_that_are_written_while_they_move(probe):
     how = {"HOCKET_REDISTRIBUTION_STRATEGY": "wait-targets", "HOCKET_CHECK_CONSTANT": "1", "PROBE_WRITE_CONSTANT": "1"}
     err = broken(probe.start(1, FOREVER, ms=1, HOCKET_RESIZE="2:3", **how))

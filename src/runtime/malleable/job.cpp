@@ -279,7 +279,7 @@ State Job::start_reconfiguration() {
   change_->all = ours_;
   change_->rank = rank_;
   change_->began = change_->mark = node_now();
-  change_->sleepers_before = sleepers_.size();
+  change_->sleepers_before = sleepers_;
   brief_sources();
   const bool shrinks = change_->targets < size_ && change_->methods.spawn == Spawn::merge;
   return shrinks ? shrink() : start_growth();

@@ -55,7 +55,7 @@ struct Reconfiguration {
 
   Time began{};
   Time mark{};
-  std::size_t sleepers_before = 0;
+  std::vector<ProcessInfo> sleepers_before;
   event::Reconfiguration record;
   Duration lap();  // since the last lap, or since the application stood still
 };

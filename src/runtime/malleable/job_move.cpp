@@ -162,8 +162,8 @@ State Job::move() {
   return State::go_on;
 }
 
-// The union is of no use: everybody goes on as before it. Nobody leaves before all are through with its collectives:
-// hocketd ends the processes of a join as soon as one of them has gone.
+// The union is of no use: everybody goes on as before it, and who slept sleeps again. Nobody leaves before all are
+// through with its collectives: hocketd ends the processes of a join as soon as one of them has gone.
 State Job::part_again(const std::string& reason) {
   MPI_Comm all = change_->all;
   const int everyone = mpi::size_of(all);
@@ -182,10 +182,13 @@ State Job::part_again(const std::string& reason) {
   }
   mpi::free(all);
   if (is_source()) {
+    sleepers_ = change_->sleepers_before;
     give_up(reason);
     return State::go_on;
   }
+  const bool slept = change_->rank < static_cast<int>(change_->roles.sources.size()) + static_cast<int>(change_->woken);
   change_.reset();
+  if (slept) return sleep();
   left_ = true;
   return State::leave;
 }
@@ -400,7 +403,7 @@ void Job::watch_others() {
 void Job::finish_record() {
   Reconfiguration& change = *change_;
   event::Reconfiguration& record = change.record;
-  const auto sleepers_before = static_cast<std::int64_t>(change.sleepers_before);
+  const auto sleepers_before = static_cast<std::int64_t>(change.sleepers_before.size());
   record.done = true;
   record.targets = static_cast<std::int64_t>(change.roles.targets.size());
   record.iteration = iteration_;
