@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -115,6 +116,17 @@ def test_shares_follow_the_speed_through_resizes(probe):
     assert {7: 4, 12: 3, 17: 1}.items() <= sizes.items(), done.out
     assert 5 in sizes, f"it was not shared out anew at iteration 5:\n{done.out}"
     assert done.out.splitlines()[-1].startswith("ok 22 processes 1 sum ")
+
+
+@mpich
+@pytest.mark.parametrize(("ranks", "size", "share"), [(2, 4, 1 / 6), (4, 3, 1 / 5)])
+def test_a_resize_shares_out_by_the_speeds_of_its_own_control_point(probe, ranks, size, share):
+    """Rank 0 has half the speed of the old ones; those that come are as fast as these are on average."""
+    done = probe.run(ranks, 7, PROBE_BALANCE="1", HOCKET_RESIZE=f"5:{size}")
+    assert done.code == 0, done.err
+    found = re.search(rf"^iteration 5 processes {size} share (\d+)$", done.out, re.M)
+    assert found, done.out
+    assert abs(int(found[1]) - share * kit.LENGTH) <= 1
 
 
 # ---- who leaves, and who sleeps --------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@
 // each resize, and at the end "ok ITERATIONS processes N sum S". Any wrong number ends it with exit code 3.
 //
 // Environment, for what tests need to provoke or to see:
-//   PROBE_BALANCE=1           rank 0 says that it is half as fast as the others
+//   PROBE_BALANCE=1           rank 0 says that it is half as fast as the others; its lines also tell its share
 //   PROBE_RESIZES=N           end two iterations after the N-th resize (not with PROBE_BALANCE or HOCKET_PROCESSES)
 //   PROBE_USAGE=1             the lines of rank 0 also tell its descriptors and KiB of memory, and at start and end
 //                             how many communicators it can make
@@ -157,7 +157,11 @@ static void resized(long iteration, const char* word) {
   if (rank != 0) return;
   if (tells_usage)
     printf("%s %ld processes %d descriptors %d kib %ld\n", word, iteration, size, descriptors(), resident_kib());
-  else
+  else if (getenv("PROBE_BALANCE")) {
+    int64_t first, n;
+    range("weighted", &first, &n);
+    printf("%s %ld processes %d share %lld\n", word, iteration, size, (long long)n);
+  } else
     printf("%s %ld processes %d\n", word, iteration, size);
 }
 

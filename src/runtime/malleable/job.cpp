@@ -155,12 +155,10 @@ State Job::point(std::int64_t iteration) {
   control_every_ = control_point_ >= 0 ? iteration - control_point_ : 0;
   iteration_ = control_point_ = iteration;
   if (change_) change_->mark = node_now();
-  State state = State::go_on;
-  if (change_ && change_->moving)
-    state = follow_moving();
-  else
-    state = follow(decide());
-  if (state == State::go_on && balance_ && !change_) state = share_out_anew(measured_weights());
+  const bool moves = change_ && change_->moving;          // what it shares out is settled
+  if (balance_ && !moves) weights_ = measured_weights();  // also for a resize that comes at this control point
+  State state = moves ? follow_moving() : follow(decide());
+  if (state == State::go_on && balance_ && !change_) state = share_out_anew(weights_);
   balance_ = false;
   tell_progress();
   point_since_ = node_now();
