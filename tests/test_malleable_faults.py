@@ -188,8 +188,23 @@ def test_a_resize_that_has_begun_is_not_taken_back(resizable, tmp_path):
     app.goes_on(3)
 
 
+def test_what_a_lost_hocketd_was_asked_for_is_not_done(resizable, cores, start_daemon, tmp_path):
+    """The next hocketd counts its requests from 1 again."""
+    app = resizable()
+    later = app.resize(4, "--at", FOREVER - 1)
+    runtime_kit.wait_until(lambda: "RECONFIGURE" in sent(), LIMIT_S, "the resize reaches the application")
+    cores.kill()
+    assert told(later)[0] == 1
+    start_daemon("--config", tmp_path / "hocket.toml")
+    runtime_kit.wait_until(lambda: sent().count("WELCOME") == 2, LIMIT_S, "the application has found the next hocketd")
+    code, line = told(app.resize(2))
+    assert (code, line.startswith("a: 1 → 2 processes")) == (0, True), line
+    done = app.goes_on(2)
+    assert "hocket: not resized: hocketd was lost, and who asked for it was told so" in done.err.splitlines()
+
+
 def sent() -> list[str]:
-    """Commands of the daemon so far, from its trace."""
+    """Commands of the daemons so far, from their traces."""
     traces = sorted((Path(os.environ["HOCKET_DIR"]) / "traces").glob("*.jsonl"))
     lines = [line for trace in traces for line in trace.read_text().splitlines(keepends=True) if line.endswith("\n")]
     return [line["out"] for line in map(json.loads, lines) if "out" in line]

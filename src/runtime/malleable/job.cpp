@@ -205,9 +205,12 @@ void Job::take_commands() {
     Process::reconnect();
   }
   if (Process::connections() != announced_) announce();
+  const bool is_lost = !Process::connected() || wanted_on_ != Process::connections();
+  if (wanted_ && wanted_->request && is_lost) refuse_wanted("hocketd was lost, and who asked for it was told so");
   while (const auto command = Process::next_command()) {
     if (const auto* reconfigure = std::get_if<event::Reconfigure>(&*command)) {
       wanted_ = *reconfigure;
+      wanted_on_ = Process::connections();
       asked_ = reconfigure->asked.time_since_epoch().count() ? reconfigure->asked : now;
     }
     if (const auto* withdrawn = std::get_if<event::WithdrawResize>(&*command)) withdraw(withdrawn->request);
@@ -260,7 +263,14 @@ void Job::refuse_wanted(const std::string& reason) {
   record.start = node_now();
   wanted_.reset();
   wanted_late_ = false;
-  if (!Process::tell(record)) Process::warn("not resized: " + reason);
+  if (!tell_record(record, wanted_on_)) Process::warn("not resized: " + reason);
+}
+
+// To hocketd; false: there is none. Another one than that which asked counts its requests anew: to it, this was
+// nobody's.
+bool Job::tell_record(event::Reconfiguration record, std::int64_t wanted_on) {
+  if (wanted_on != Process::connections()) record.request = {};
+  return Process::tell(record);
 }
 
 State Job::follow(Decision decision) {
@@ -295,6 +305,7 @@ void Job::brief_sources() {
     }
     take_places(wanted_->places, change.nodes, change.cores);
     change.targets = wanted_->processes;
+    change.wanted_on = wanted_on_;
     begin_record();
     blob.put(change.targets);
     blob.put(change.methods);
@@ -333,7 +344,7 @@ void Job::give_up(const std::string& reason) {
     event::Reconfiguration& record = change_->record;
     record.reason = reason;
     record.stopped = record.spawning_stopped + record.constant_stopped + (node_now() - change_->mark);
-    if (!Process::tell(record) || starting_up_)
+    if (!tell_record(record, change_->wanted_on) || starting_up_)
       Process::warn("not resized from " + std::to_string(record.sources) + " to " + std::to_string(record.targets) +
                     " processes: " + reason);
     if (!change_->port.empty()) close_port(change_->port);

@@ -40,6 +40,7 @@ struct Reconfiguration {
   std::string port;                  // join, in rank 0
   std::optional<Door> door;          // join, in rank 0
   std::int64_t asked_on = 0;         // join, in rank 0: the connection to hocketd
+  std::int64_t wanted_on = 0;        // in rank 0: the connection to hocketd on which it was asked for
   bool ready = false;                // join, in rank 0: they may be accepted
   std::string failure;               // why processes could not be started here
 
@@ -108,6 +109,7 @@ class Job {
   void begin_record();
   void announce();
   void tell_progress();
+  static bool tell_record(event::Reconfiguration record, std::int64_t wanted_on);
   void give_up(const std::string& reason);
   void part_at_the_end();
   std::vector<double> measured_weights();
@@ -192,6 +194,7 @@ class Job {
   std::optional<Reconfiguration> change_;
   // In rank 0:
   std::optional<event::Reconfigure> wanted_;  // asked for, not begun
+  std::int64_t wanted_on_ = 0;                // the connection to hocketd on which RECONFIGURE came
   bool wanted_late_ = false;                  // it was seen at an earlier control point
   Time asked_{};
   Time looked_{};                // for hocketd, when it was gone

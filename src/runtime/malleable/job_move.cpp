@@ -415,7 +415,7 @@ void Job::finish_record() {
   const auto sleepers_after = static_cast<std::int64_t>(change.departure.sleepers.size());
   const std::int64_t released = sleepers_before - change.woken + record.put_to_sleep - sleepers_after;
   record.ended = static_cast<std::int64_t>(change.departure.end.size()) + std::max<std::int64_t>(0, released);
-  Process::tell(record);
+  tell_record(record, change.wanted_on);
 }
 
 }  // namespace hocket::runtime
