@@ -33,7 +33,8 @@ def ask(count: int) -> None:
         hello(bus)
         bus.send("MALLEABLE", processes=1, iteration=0, sleeping=0, method="merge join")
         # Whoever asks is believed about nothing: the agent stamps the pid.
-        bus.send("START_PROCESSES", request=7, count=count, port="the port$1 #", pid=1, app=99)
+        places = os.environ.get("PLACES", "")
+        bus.send("START_PROCESSES", request=7, count=count, port="the port$1 #", pid=1, app=99, places=places)
         answer = bus.answer(30)
         say(told=answer.type if answer else None, **(answer.fields if answer else {}))
         for command in sys.stdin:
@@ -52,7 +53,14 @@ def join(kind: str) -> None:
     if kind == "signal":
         os.kill(os.getpid(), signal.SIGKILL)
     mask = os.umask(0)
-    seen = {"joined": os.getpid(), "port": port, "cwd": str(Path.cwd()), "arguments": sys.argv[1:], "umask": mask}
+    seen = {
+        "joined": os.getpid(),
+        "cores": sorted(os.sched_getaffinity(0)),
+        "port": port,
+        "cwd": str(Path.cwd()),
+        "arguments": sys.argv[1:],
+        "umask": mask,
+    }
     blocked = [int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, [])]
     descriptors = sorted(int(one.name) for one in Path("/proc/self/fd").iterdir())[:-1]  # the last lists them
     environment = {key: value for key, value in os.environ.items() if key.startswith(SHOWN)}

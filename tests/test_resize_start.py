@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import socket
 import subprocess
 import sys
 import time
@@ -110,6 +111,29 @@ def test_they_run_like_the_process_that_asks(daemon, start, tmp_path):
         assert bus.list().applications[0]["processes"] == 3
     app.take("stop")  # too late: they have joined
     assert all(Path(f"/proc/{one['joined']}").exists() for one in joined)
+
+
+def test_they_start_on_the_cores_of_their_places(daemon, start):
+    cores = sorted(os.sched_getaffinity(0))
+    app = start(3, "ready", PLACES=f"localhost:{cores[0]} {socket.gethostname()}:{cores[-1]} localhost")
+    answer, joined = app.told()
+    assert answer["failed"] == ""
+    assert sorted(one["cores"] for one in joined) == sorted([cores[:1], cores[-1:], cores])
+
+
+@pytest.mark.parametrize(
+    ("places", "why"),
+    [
+        ("localhost elsewhere:0", "starts them on its own node alone, not on 'elsewhere'"),
+        ("localhost", "1 places for 2 processes: give one for each, or none"),
+        ("localhost localhost:x", "'localhost:x' is no place: write NODE or NODE:CORE"),
+    ],
+)
+def test_places_that_are_not_to_be_had_are_told(daemon, start, places, why):
+    answer, joined = start(2, "ready", PLACES=places).told()
+    assert (answer["told"], joined) == ("PROCESSES_READY", [])
+    assert answer["failed"].startswith("processes cannot be started: ")
+    assert answer["failed"].endswith(why)
 
 
 @pytest.mark.parametrize(

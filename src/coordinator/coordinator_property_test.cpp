@@ -361,7 +361,7 @@ class Chaos {
     switch (pick(7)) {
       case 0: return event::Malleable{count, static_cast<std::int64_t>(pick(50)), 0, "merge"};
       case 1: return event::Resize{"app0", count, one_in(2), static_cast<std::int64_t>(pick(60)), ""};
-      case 2: return event::StartProcesses{request, count, "port", 1, {}};
+      case 2: return event::StartProcesses{request, count, "port", 1, {}, {}};
       case 3: return event::ProcessReady{request};
       case 4: return event::StopProcesses{request, {}};
       case 5: return event::ProcessFailed{request, AppId{pick(6)}, "ended"};

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/nearest.hpp"
+#include "base/places.hpp"
 #include "base/saturating.hpp"
 
 namespace hocket::coordinator {
@@ -27,39 +28,17 @@ std::int64_t new_processes(const Malleability& of, std::int64_t processes) {
   return std::max<std::int64_t>(0, processes - of.processes - of.sleeping);
 }
 
-std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  std::size_t at = 0;
-  while ((at = text.find_first_not_of(' ', at)) != std::string::npos) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    words.push_back(text.substr(at, end - at));
-    at = end;
-  }
-  return words;
-}
-
-// NODE or NODE:CORE.
-bool is_place(const std::string& word) {
-  constexpr std::size_t most_digits = 6;
-  const std::size_t colon = word.find(':');
-  if (colon == std::string::npos) return !word.empty();
-  const std::string core = word.substr(colon + 1);
-  return colon > 0 && !core.empty() && core.size() <= most_digits &&
-         core.find_first_not_of("0123456789") == std::string::npos;
-}
-
 Status check_places(const Application& application, std::int64_t processes, const std::string& places) {
-  const std::vector<std::string> words = words_of(places);
-  if (words.empty()) return success();
-  const auto wrong = std::find_if_not(words.begin(), words.end(), is_place);
-  if (wrong != words.end()) {
-    return Error{"places: " + quoted(*wrong) + " is no place: write NODE or NODE:CORE, one for each new process"};
+  const auto given = places_of(places);
+  if (!given) {
+    return Error{"places: " + quoted(given.error().text) +
+                 " is no place: write NODE or NODE:CORE, one for each new process"};
   }
+  const auto count = static_cast<std::int64_t>(given.value().size());
   const std::int64_t expected = new_processes(application.malleability, processes);
-  if (static_cast<std::int64_t>(words.size()) == expected) return success();
-  return Error{"places: " + number(static_cast<std::int64_t>(words.size())) + " are given, but " +
-               quoted(application.name) + " gets " + processes_text(expected) +
-               " that must be started: give one place for each, or none"};
+  if (count == 0 || count == expected) return success();
+  return Error{"places: " + number(count) + " are given, but " + quoted(application.name) + " gets " +
+               processes_text(expected) + " that must be started: give one place for each, or none"};
 }
 
 Status check_iteration(const Application& application, std::int64_t at) {

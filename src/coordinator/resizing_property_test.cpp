@@ -232,7 +232,7 @@ class Chaos {
       }
       case 6:
       case 7: return record();
-      case 8: return event::StartProcesses{RequestId{1 + pick(3)}, small(3), "port", 1, {}};
+      case 8: return event::StartProcesses{RequestId{1 + pick(3)}, small(3), "port", 1, {}, {}};
       case 9:
       case 10: return event::ProcessReady{RequestId{1 + pick(3)}};
       case 11: return one_in(3) ? event::Body{event::StopProcesses{RequestId{1 + pick(3)}, {}}} : event::Tick{};

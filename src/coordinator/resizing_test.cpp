@@ -51,7 +51,7 @@ class ResizingTest : public ::testing::Test {
     return {};
   }
   Lines start_processes(std::uint64_t request, std::int64_t count, std::int64_t ms = 0) {
-    return at(ms, 1, event::StartProcesses{RequestId{request}, count, "port", 4711, {}});
+    return at(ms, 1, event::StartProcesses{RequestId{request}, count, "port", 4711, {}, {}});
   }
 
   // 8 cores, a join within 60 s.
@@ -259,7 +259,7 @@ TEST_F(ResizingTest, WhoIsNotWantedIsStopped) {
 TEST_F(ResizingTest, OnlyTheCommandingMemberStartsProcesses) {
   malleable(1);
   hello(2, "app");
-  EXPECT_EQ(at(1, 2, event::StartProcesses{RequestId{1}, 1, "port", 1, {}}),
+  EXPECT_EQ(at(1, 2, event::StartProcesses{RequestId{1}, 1, "port", 1, {}, {}}),
             Lines{"2 PROCESSES_READY 1 failed: START_PROCESSES of a member that did not say MALLEABLE last: only that "
                   "one may ask"});
   EXPECT_EQ(start_processes(1, 0),

@@ -2,17 +2,20 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
+#include "base/places.hpp"
 #include "daemon/process_image.hpp"
 
 namespace hocket::daemon {
@@ -43,6 +46,15 @@ void close_others(int from) {
   for (int fd = from; static_cast<rlim_t>(fd) < files.rlim_cur; ++fd) close(fd);
 }
 
+// A core that is not to be had is told of by the process itself, when the application has taken it in.
+void run_on(std::int64_t core) {
+  if (core < 0) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<std::size_t>(core), &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
 void be_like(const ProcessImage& image) {
   setsid();
   sigset_t none;
@@ -58,9 +70,10 @@ void be_like(const ProcessImage& image) {
   _exit(127);
 }
 
-[[noreturn]] void become(const ProcessImage& image, char* const* arguments, char* const* environment, int null_fd,
-                         int pipe_fd) {
+[[noreturn]] void become(const ProcessImage& image, std::int64_t core, char* const* arguments, char* const* environment,
+                         int null_fd, int pipe_fd) {
   be_like(image);
+  run_on(core);
   dup2(null_fd, STDIN_FILENO);
   dup2(image.out.get(), STDOUT_FILENO);
   dup2(image.err.get(), STDERR_FILENO);
@@ -76,14 +89,14 @@ void be_like(const ProcessImage& image) {
 
 // ---- in the daemon -----------------------------------------------------------------------------------------------
 
-Result<pid_t> start_one(const ProcessImage& image, char* const* arguments, char* const* environment,
+Result<pid_t> start_one(const ProcessImage& image, std::int64_t core, char* const* arguments, char* const* environment,
                         const bus::Fd& null) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return Error{"no descriptor is left: " + bus::error_text(errno)};
   const bus::Fd read_end{ends[0]};
   bus::Fd write_end{ends[1]};
   const pid_t pid = fork();
-  if (pid == 0) become(image, arguments, environment, null.get(), write_end.get());
+  if (pid == 0) become(image, core, arguments, environment, null.get(), write_end.get());
   if (pid < 0) return Error{"the system starts no further process: " + bus::error_text(errno)};
   write_end = bus::Fd{};
   Failure failure;
@@ -98,6 +111,24 @@ Result<pid_t> start_one(const ProcessImage& image, char* const* arguments, char*
                            bus::error_text(failure.error))};
 }
 
+// One for each process, all of them here.
+Result<std::vector<Place>> places_for(const event::StartProcesses& asked) {
+  auto given = places_of(asked.places);
+  if (!given) return Error{fmt::format("'{}' is no place: write NODE or NODE:CORE", given.error().text)};
+  std::vector<Place>& places = given.value();
+  if (places.empty()) places.resize(static_cast<std::size_t>(asked.count));
+  if (static_cast<std::int64_t>(places.size()) != asked.count) {
+    return Error{fmt::format("{} places for {} processes: give one for each, or none", places.size(), asked.count)};
+  }
+  std::array<char, 256> here{};
+  gethostname(here.data(), here.size() - 1);
+  for (const Place& place : places) {
+    if (place.node.empty() || place.node == "localhost" || place.node == here.data()) continue;
+    return Error{fmt::format("hocketd of {} starts them on its own node alone, not on '{}'", here.data(), place.node)};
+  }
+  return given;
+}
+
 std::string reason_of(pid_t pid, int status) {
   if (WIFSIGNALED(status)) {
     const char* name = sigabbrev_np(WTERMSIG(status));
@@ -110,6 +141,8 @@ std::string reason_of(pid_t pid, int status) {
 }  // namespace
 
 Status ProcessStarter::start(const event::StartProcesses& asked) {
+  const auto places = places_for(asked);
+  if (!places) return Error{"processes cannot be started: " + places.error().text};
   auto found = image_of(static_cast<pid_t>(asked.pid));
   if (!found) return Error{"processes cannot be started: " + found.error().text};
   ProcessImage& image = found.value();
@@ -128,7 +161,8 @@ Status ProcessStarter::start(const event::StartProcesses& asked) {
   }
   const bus::Fd null{open("/dev/null", O_RDONLY | O_CLOEXEC)};
   for (std::int64_t i = 0; i < asked.count; ++i) {
-    const auto started = start_one(image, arguments.data(), environment.data(), null);
+    const auto started =
+        start_one(image, places.value()[static_cast<std::size_t>(i)].core, arguments.data(), environment.data(), null);
     if (!started) {
       stop(asked.app, asked.request);
       std::erase_if(children_, [&](const Child& c) {

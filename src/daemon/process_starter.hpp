@@ -1,8 +1,9 @@
 // Starts processes that are to join an application outside of its MPI (START_PROCESSES), and notices their end.
 //
 // A process runs like the one that asks: its program, arguments, environment, working directory, umask, limits, stdout
-// and stderr; stdin is /dev/null. It is in a session of its own and outlives this daemon: an application never depends
-// on it. Not thread-safe; the process must have no other children, and SIGCHLD leads to `reap`.
+// and stderr; stdin is /dev/null. It starts on the core of its place, where one is given. It is in a session of its own
+// and outlives this daemon: an application never depends on it. Not thread-safe; the process must have no other
+// children, and SIGCHLD leads to `reap`.
 #pragma once
 
 #include <sys/types.h>

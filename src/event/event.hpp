@@ -134,6 +134,7 @@ struct StartProcesses {
   std::string port;      // where they connect to: the asking process's, handed on as it is
   std::int64_t pid = 0;  // of the asking process: stamped by the agent, never believed from a client
   AppId app;             // in the command
+  std::string places;    // "NODE[:CORE] …", one each; "": anywhere
 };
 
 // A process that was started so has initialised and is about to connect.

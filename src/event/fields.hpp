@@ -113,6 +113,7 @@ void fields(E& e, V&& visit) {
   visit("port", e.port);
   visit("pid", e.pid);
   visit("app", e.app);
+  visit("places", e.places);
 }
 
 template <Of<ProcessReady> E, class V>

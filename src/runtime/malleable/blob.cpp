@@ -4,6 +4,12 @@
 
 namespace hocket::runtime {
 
+// Not in the header: inlined, g++ 12 warns of an overflow that there is not.
+void Blob::append(const void* begin, std::size_t count) {
+  const auto* first = static_cast<const std::byte*>(begin);
+  bytes_.insert(bytes_.end(), first, first + count);
+}
+
 bool Blob::broadcast(MPI_Comm comm, int root) {
   std::int64_t size = static_cast<std::int64_t>(bytes_.size());
   if (!mpi::broadcast(comm, root, &size, sizeof size)) return false;

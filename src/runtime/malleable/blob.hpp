@@ -17,8 +17,7 @@ class Blob {
   template <class T>
   void put(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
-    const auto* begin = reinterpret_cast<const std::byte*>(&value);
-    bytes_.insert(bytes_.end(), begin, begin + sizeof value);
+    append(&value, sizeof value);
   }
   template <class T>
   void put(const std::vector<T>& values) {
@@ -52,6 +51,8 @@ class Blob {
   bool broadcast(MPI_Comm comm, int root);
 
  private:
+  void append(const void* begin, std::size_t count);
+
   std::vector<std::byte> bytes_;
   std::size_t read_ = 0;
 };

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/places.hpp"
 #include "runtime/mpi/calls.hpp"
 #include "runtime/mpi/process.hpp"
 
@@ -56,13 +57,13 @@ Methods possible(Methods methods, const std::function<void(std::string_view)>& c
   return methods;
 }
 
-// "NODE[:CORE] …"
-void take_places(const std::string& places, std::vector<std::string>& nodes, std::vector<std::int64_t>& cores) {
-  std::istringstream words(places);
-  for (std::string word; words >> word;) {
-    const std::size_t colon = word.find(':');
-    nodes.push_back(word.substr(0, colon));
-    cores.push_back(colon == word.npos ? -1 : std::strtoll(word.c_str() + colon + 1, nullptr, 10));
+// As many as were checked by who asked.
+void take_places(const std::string& text, std::vector<std::string>& nodes, std::vector<std::int64_t>& cores) {
+  const auto places = places_of(text);
+  if (!places) return;
+  for (const Place& place : places.value()) {
+    nodes.push_back(place.node);
+    cores.push_back(place.core);
   }
 }
 
@@ -303,23 +304,23 @@ void Job::brief_sources() {
       change.methods.spawn_strategy = change.methods.foreground();
       change.methods.redistribution_strategy = Strategy::blocking;
     }
-    take_places(wanted_->places, change.nodes, change.cores);
+    change.places = wanted_->places;
+    take_places(change.places, change.nodes, change.cores);
     change.targets = wanted_->processes;
     change.wanted_on = wanted_on_;
     begin_record();
     blob.put(change.targets);
     blob.put(change.methods);
-    blob.put(wanted_->places);
+    blob.put(change.places);
     wanted_.reset();
     wanted_late_ = false;
   }
   if (!blob.broadcast(ours_, 0)) end_job("MPI failed at a control point", true);
   if (rank_ == 0) return;
-  std::string places;
   blob.take(change.targets);
   blob.take(change.methods);
-  blob.take(places);
-  take_places(places, change.nodes, change.cores);
+  blob.take(change.places);
+  take_places(change.places, change.nodes, change.cores);
 }
 
 void Job::begin_record() {

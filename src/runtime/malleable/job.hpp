@@ -30,6 +30,7 @@ enum class State { go_on = 0, resized = 2, leave = 3 };
 struct Reconfiguration {
   std::int64_t targets = 0;
   Methods methods;
+  std::string places;               // of new processes; "": anywhere
   std::vector<std::string> nodes;   // of new processes; empty: anywhere
   std::vector<std::int64_t> cores;  // of new processes, -1: any
   std::int64_t woken = 0;

@@ -44,7 +44,11 @@ State Job::start_growth() {
   const bool waits = starting_up_ || !change.methods.spawns_in_thread();
   watch_.expect(text_of_change(), settings_.limit);
   if (change.started == 0) return bring_in();
-  if (change.nodes.size() != static_cast<std::size_t>(change.started)) change.nodes.clear();
+  if (change.nodes.size() != static_cast<std::size_t>(change.started)) {  // others sleep than who asked for them knew
+    change.places.clear();
+    change.nodes.clear();
+    change.cores.clear();
+  }
   if (change.methods.spawn_strategy == SpawnStrategy::join) return ask_for_processes();
   change.start =
       std::make_unique<Start>(ours_, launch_of_this_process(), change.methods,
@@ -72,6 +76,7 @@ Status Job::ask_hocketd() {
   start.request = RequestId{static_cast<std::uint64_t>(change.processes_asked)};
   start.count = change.started;
   start.port = std::to_string(getpid()) + " " + change.port + " " + change.door->path();
+  start.places = change.places;
   return Process::tell(start) ? success() : Error{"there is no hocketd to start processes for 'join'"};
 }
 
