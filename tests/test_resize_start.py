@@ -137,7 +137,7 @@ def test_places_that_are_not_to_be_had_are_told(daemon, start, places, why):
 
 
 @pytest.mark.parametrize(
-    ("kind", "why"), [("exit", "ended with exit code 3 before it did"), ("signal", "was ended by signal 9 (SIGKILL)")]
+    ("kind", "why"), [("exit", "ended with exit code 3 before it did"), ("signal", "was killed by signal 9 (SIGKILL)")]
 )
 def test_one_that_ends_too_early_is_told_with_the_reason(daemon, start, kind, why):
     app = start(3, kind)

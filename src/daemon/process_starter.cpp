@@ -129,13 +129,23 @@ Result<std::vector<Place>> places_for(const event::StartProcesses& asked) {
   return given;
 }
 
-std::string reason_of(pid_t pid, int status) {
+std::string signal_text(int number) {
+  const char* name = sigabbrev_np(number);
+  return fmt::format("killed by signal {} (SIG{})", number, name == nullptr ? "?" : name);
+}
+
+// The launcher's exit code is that of its process; of one that a signal killed, the signal's number.
+std::string reason_of(pid_t pid, int status, bool by_launcher) {
   if (WIFSIGNALED(status)) {
-    const char* name = sigabbrev_np(WTERMSIG(status));
-    return fmt::format("process {} that was to join was ended by signal {} (SIG{})", pid, WTERMSIG(status),
-                       name == nullptr ? "?" : name);
+    return fmt::format("{} {} that was to join was {}", by_launcher ? "the launcher of a process," : "process", pid,
+                       signal_text(WTERMSIG(status)));
   }
-  return fmt::format("process {} that was to join ended with exit code {} before it did", pid, WEXITSTATUS(status));
+  const int code = WEXITSTATUS(status);
+  if (by_launcher && code > 1 && sigabbrev_np(code) != nullptr) {
+    return fmt::format("a process that was to join was {}, or ended with exit code {}: its launcher {} tells no more",
+                       signal_text(code), code, pid);
+  }
+  return fmt::format("process {} that was to join ended with exit code {} before it did", pid, code);
 }
 
 }  // namespace
@@ -149,7 +159,8 @@ Status ProcessStarter::start(const event::StartProcesses& asked) {
   std::erase_if(image.environment, [](const std::string& v) { return v.starts_with("HOCKET_JOIN="); });
   image.environment = without_launcher(std::move(image.environment));
   image.environment.push_back(fmt::format("HOCKET_JOIN={} {}", asked.request.value, asked.port));
-  if (const std::string launcher = launcher_of(static_cast<pid_t>(asked.pid)); !launcher.empty()) {
+  const std::string launcher = launcher_of(static_cast<pid_t>(asked.pid));
+  if (!launcher.empty()) {
     if (!image.arguments.empty()) image.arguments.front() = std::exchange(image.program, launcher);
     image.arguments.insert(image.arguments.begin(), {launcher, "-n", "1"});
   }
@@ -170,7 +181,7 @@ Status ProcessStarter::start(const event::StartProcesses& asked) {
       });
       return Error{fmt::format("process {} of {} cannot be started: {}", i + 1, asked.count, started.error().text)};
     }
-    children_.push_back({started.value(), asked.app, asked.request});
+    children_.push_back({started.value(), asked.app, asked.request, !launcher.empty()});
   }
   return success();
 }
@@ -186,7 +197,7 @@ std::vector<event::ProcessFailed> ProcessStarter::reap() {
   std::erase_if(children_, [&](const Child& child) {
     int status = 0;
     if (waitpid(child.pid, &status, WNOHANG) != child.pid) return false;
-    ended.push_back({child.request, child.app, reason_of(child.pid, status)});
+    ended.push_back({child.request, child.app, reason_of(child.pid, status, child.by_launcher)});
     return true;
   });
   return ended;

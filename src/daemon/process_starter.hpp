@@ -31,6 +31,7 @@ class ProcessStarter {
     pid_t pid;
     AppId app;  // none: it has joined, or was stopped
     RequestId request;
+    bool by_launcher = false;  // it is the launcher of the process
   };
 
   std::vector<Child> children_;
