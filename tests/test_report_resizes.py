@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hocket.analysis import Analysis, analyse
 from hocket.bus import Event
 from hocket.cli import main
-from hocket.reconfigurations import CONSTANT, SPAWNING, VARIABLE, Reconfiguration
+from hocket.reconfigurations import CONSTANT, SPAWNING, VARIABLE, Reconfiguration, text_table
+from hocket.report.resizes import resizes_table
 from hocket.trace import read_trace
 
 RESIZED = Path(__file__).parent / "data" / "resized.jsonl"
@@ -65,6 +67,29 @@ def test_a_live_view_forgets_old_ones_but_not_the_size():
     application.forget_before(application.reconfigurations[2].time_ns)
     assert [one.targets for one in application.reconfigurations] == [16, 2]
     assert [count for _, count in application.sizes] == [8, 2]
+
+
+def test_resizes_that_were_refused_are_listed_with_their_reason():
+    asked = {"member": 9, "application": ""}
+    analysis = analysed(
+        event("MALLEABLE", 1, processes=2),
+        event("RESIZE", 5, application_asked="a", processes=14, relative=True, **asked),
+        event("REFUSED", 5, text="cannot resize: 16 processes for 'a' are too many", **asked),
+        event("RESIZE", 6, application_asked="b", processes=3, **asked),
+        event("REFUSED", 6, text="cannot resize: no application 'b' runs", **asked),
+        event("RESIZE", 7, application_asked="a", processes=3, **asked),
+        event("RECONFIGURATION", 8, done=True, sources=2, targets=3, start_ns=7 * MS),
+        event("RECONFIGURATION", 8, done=True, sources=2, targets=3, start_ns=7 * MS, **asked),
+        event("REFUSED", 9, text="no resize that you asked for is under way: nothing to withdraw", **asked),
+    )
+    found = analysis.applications[0].reconfigurations
+    assert [(one.sources, one.targets, one.done, one.reason) for one in found] == [
+        (2, 16, False, "16 processes for 'a' are too many"),
+        (2, 3, True, ""),
+    ]
+    table = resizes_table([SimpleNamespace(label="run", analyses=[analysis])])
+    assert "given up: 16 processes for &#x27;a&#x27; are too many" in table
+    assert "given up at 0.01 s, a 2 → 16: 16 processes for 'a' are too many" in text_table(found, 0)
 
 
 def test_parts_follow_each_other_where_all_stood_still():

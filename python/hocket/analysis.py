@@ -183,6 +183,7 @@ class Analysis:
         self.policy = ""
         self.now_ns = 0
         self._asked: dict[int, Event] = {}  # member → its HELLO, until WELCOME
+        self._resizes: dict[int, Event] = {}  # by tool, not answered yet
         self._of_member: dict[int, Application] = {}
         self._last: dict[str, Decision] = {}  # by application
 
@@ -303,9 +304,27 @@ class Analysis:
         holder = event.get("holder", event.application)
         self._decide(Decision(event.time_ns, holder, "lease expired", target=event.get("target", "")))
 
+    def _on_resize(self, event: Event) -> None:
+        self._resizes[event.member] = event
+
     def _on_refused(self, event: Event) -> None:
+        if asked := self._resizes.pop(event.member, None):
+            self._refuse_resize(asked, event)
         if event.application:
             self._decide(Decision(event.time_ns, event.application, "refused", target=event.get("text", "")))
+
+    def _refuse_resize(self, asked: Event, refused: Event) -> None:
+        """The application was not asked at all, or has ended: no RECONFIGURATION tells of it."""
+        named = [a for a in self.applications if a.name == asked.get("application_asked", "")]
+        if not named:
+            return
+        sources = named[-1].processes
+        targets = asked.get("processes", 0) + (sources if asked.get("relative", False) else 0)
+        reason = str(refused.get("text", "")).removeprefix("cannot resize: ")
+        sizes = {"sources": sources, "targets": targets}
+        named[-1].reconfigurations.append(
+            Reconfiguration(named[-1].name, refused.time_ns, reason=reason, start_ns=refused.time_ns, **sizes)
+        )
 
     def _on_io_phase(self, event: Event) -> None:
         if application := self._application(event):
@@ -323,6 +342,7 @@ class Analysis:
 
     def _on_reconfiguration(self, event: Event) -> None:
         """The member's report; that which is handed on to the tool that asked is addressed to no application."""
+        self._resizes.pop(event.member, None)
         if application := self._application(event):
             told = Reconfiguration.of(event, application.name)
             application.reconfigurations.append(told)
