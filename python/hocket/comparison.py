@@ -6,7 +6,7 @@ scheduling cost factor C  = (T_io + T_wait)(together, scheduled) / T_io(alone)  
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -56,9 +56,12 @@ class Row:
     cost: float | None = None
 
 
-def compare(runs: Sequence[Run]) -> list[Row]:
-    """A row for each application and run: by application, in the order of the runs."""
-    alone = _io_alone(run for run in runs if run.role == ALONE)
+def compare(runs: Sequence[Run], io_alone_s: Mapping[str, float] | None = None) -> list[Row]:
+    """A row for each application and run: by application, in the order of the runs.
+
+    `io_alone_s`: T_io(alone) by application, where it is known without a run of role ALONE.
+    """
+    alone = {**(io_alone_s or {}), **_io_alone(run for run in runs if run.role == ALONE)}
     rows = [row for run in runs for row in _rows(run, alone)]
     names = list(dict.fromkeys(row.application for row in rows))
     return sorted(rows, key=lambda row: names.index(row.application))

@@ -21,7 +21,7 @@ ACTIONS = {
     "leave": "is left alone",
 }
 CHANGING = ("expand", "shrink", "return", "reclaim")
-PHASE_START = "start of the next I/O phase"
+PHASE_START, CORES = "start of the next I/O phase", "cores"
 
 
 @dataclass(frozen=True)
@@ -47,22 +47,27 @@ class Outcome:
         """Above 0: it came later, or was more, than predicted."""
         return self.actual_s - self.predicted_s
 
-    @property
-    def is_time(self) -> bool:
-        return self.quantity != "cores"
+    def brief(self) -> str:
+        """By how much it came otherwise."""
+        unit, digits = self._unit
+        off = abs(self.error_s)
+        if off < 0.5 * 10**-digits:
+            return "as predicted"
+        later = "later" if self.error_s > 0 else "earlier"
+        way = later if self.quantity == PHASE_START else "more" if self.error_s > 0 else "less"
+        return f"{off:.{digits}f}{unit} {way} than predicted"
 
     def sentence(self) -> str:
         """What came of it, with the numbers."""
-        unit = " s" if self.is_time else ""
-        digits = 2 if self.is_time else 0
-        off = abs(self.error_s)
-        compared = "as predicted"
-        if off >= 0.5 * 10**-digits:
-            way = ("later" if self.error_s > 0 else "earlier") if self.quantity == PHASE_START else ""
-            compared = f"{off:.{digits}f}{unit} {way or ('more' if self.error_s > 0 else 'less')} than predicted"
+        unit, digits = self._unit
         held = "within what was assumed" if self.met else "outside of what was assumed: the prediction was off"
         figures = f"predicted {self.predicted_s:.{digits}f}{unit}, came {self.actual_s:.{digits}f}{unit}"
-        return f"{self.quantity}: {figures}: {compared}, {held}"
+        return f"{self.quantity}: {figures}: {self.brief()}, {held}"
+
+    @property
+    def _unit(self) -> tuple[str, int]:
+        """And how many digits its figures have."""
+        return ("", 0) if self.quantity == CORES else (" s", 2)
 
 
 @dataclass
@@ -100,6 +105,14 @@ class CoreDecision:
     def changes(self) -> bool:
         """Whether processes were asked to come or go."""
         return self.action in CHANGING and self.sources != self.targets
+
+    def expands(self, application: str) -> bool:
+        """Whether it has let this application grow: its reconfiguration was done."""
+        return self.decided_for == application and self.targets > self.sources and bool(self.stopped_ns)
+
+    def holds_at(self, time_ns: int) -> bool:
+        """Whether the size that it chose was in use then, as far as is known."""
+        return self.time_ns <= time_ns and (not self.until_ns or time_ns < self.until_ns)
 
     def heading(self) -> str:
         """Who does what."""
@@ -224,7 +237,7 @@ class Accuracy:
     worst_s: float
 
     def sentence(self) -> str:
-        unit = " s" if self.quantity != "cores" else ""
+        unit = "" if self.quantity == CORES else " s"
         return (
             f"{self.quantity}: {self.predictions} prediction{'' if self.predictions == 1 else 's'}, {self.met} within "
             f"what was assumed; error {self.median_s:.2f}{unit} at the median, {self.worst_s:.2f}{unit} at the worst"

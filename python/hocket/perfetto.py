@@ -1,8 +1,9 @@
 """A trace as Chrome trace events, which Perfetto (ui.perfetto.dev) and chrome://tracing show.
 
 Each application is a process of the view with two tracks: what it did, as slices, and what was decided for it, as
-instants. A malleable one has two more: its reconfigurations, with their parts as slices within them, and a counter of
-its processes. Times are microseconds since the trace's start.
+instants: grants, and decisions about cores with their outcomes. A malleable one has two more: its reconfigurations,
+with their parts as slices within them, and a counter of its processes; and where a policy let it grow, one of its
+expansions. Times are microseconds since the trace's start.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 from hocket.analysis import Analysis, Application, analyse
+from hocket.decisions import CoreDecision, Outcome
 from hocket.lanes import IO
 from hocket.reconfigurations import Reconfiguration
 from hocket.trace import Trace
 
-STATES, DECISIONS, RESIZES = 1, 2, 3  # the tracks
+STATES, DECISIONS, RESIZES, EXPANSIONS = 1, 2, 3, 4  # the tracks
 
 
 def chrome_trace(trace: Trace) -> dict[str, Any]:
@@ -22,23 +24,28 @@ def chrome_trace(trace: Trace) -> dict[str, Any]:
     analysis = analyse(trace)
     events: list[dict[str, Any]] = []
     for pid, application in enumerate(analysis.applications, start=1):
-        events += _names(pid, application) + _slices(pid, application, analysis, trace.start_ns)
+        expanded = any(one.expands(application.name) for one in analysis.about_cores.all)
+        events += _names(pid, application, expanded) + _slices(pid, application, analysis, trace.start_ns)
         events += _sizes(pid, application, trace.start_ns)
         for one in application.reconfigurations:
             events += _resize(pid, one, trace.start_ns)
     pids = {application.name: pid for pid, application in enumerate(analysis.applications, start=1)}
     events += [_instant(pids[d.application], d, trace.start_ns) for d in analysis.decisions if d.application in pids]
+    for one in (one for one in analysis.about_cores.all if one.decided_for in pids):
+        events += _about_cores(pids[one.decided_for], one, trace.start_ns, analysis)
     other = {"node": trace.node, "hocket": trace.version, "policy": analysis.policy}
     return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": other}
 
 
-def _names(pid: int, application: Application) -> list[dict[str, Any]]:
+def _names(pid: int, application: Application, expanded: bool) -> list[dict[str, Any]]:
     def name(kind: str, tid: int, text: str) -> dict[str, Any]:
         return {"name": kind, "ph": "M", "pid": pid, "tid": tid, "args": {"name": text}}
 
     tracks = [name("thread_name", STATES, "state"), name("thread_name", DECISIONS, "decisions")]
     if application.reconfigurations:
         tracks.append(name("thread_name", RESIZES, "reconfigurations"))
+    if expanded:
+        tracks.append(name("thread_name", EXPANSIONS, "expansions"))
     return [name("process_name", STATES, application.name), *tracks]
 
 
@@ -80,6 +87,28 @@ def _resize(pid: int, one: Reconfiguration, start_ns: int) -> list[dict[str, Any
     told |= {"reason": one.reason} if one.reason else {}
     parts = [piece(part.kind, part.start_ns, part.end_ns, {"stopped_ms": part.stopped_ns / 1e6}) for part in one.parts]
     return [piece(name, one.begin_ns, one.end_ns, told), *parts]
+
+
+def _about_cores(pid: int, one: CoreDecision, start_ns: int, analysis: Analysis) -> list[dict[str, Any]]:
+    """The decision and its outcomes as instants; the time in which it was in force as a slice."""
+    place = {"cat": "decision", "ph": "i", "s": "t", "pid": pid, "tid": DECISIONS}
+    told: dict[str, Any] = dict(one.sentences(start_ns)) | {"decision": one.number, "policy": one.policy}
+    events = [{"name": one.heading(), **place, "ts": (one.time_ns - start_ns) / 1e3, "args": told}]
+    for outcome in one.outcomes:
+        name = f"{outcome.quantity}: {'as predicted' if outcome.met else 'not as predicted'}"
+        events.append({"name": name, **place, "ts": (outcome.time_ns - start_ns) / 1e3, "args": _held(outcome)})
+    if one.expands(one.decided_for):
+        end_ns = one.until_ns or analysis.named(one.decided_for).end_ns or analysis.now_ns
+        slot = {"cat": "expansion", "ph": "X", "pid": pid, "tid": EXPANSIONS, "args": told}
+        name = f"{one.sources} → {one.targets} by {one.policy}"
+        times = {"ts": (one.time_ns - start_ns) / 1e3, "dur": max(end_ns - one.time_ns, 0) / 1e3}
+        events.append({"name": name, **slot, **times})
+    return events
+
+
+def _held(outcome: Outcome) -> dict[str, Any]:
+    keys = ("decision", "predicted_s", "actual_s", "met")
+    return {key: getattr(outcome, key) for key in keys} | {"told": outcome.sentence()}
 
 
 def _instant(pid: int, decision: Any, start_ns: int) -> dict[str, Any]:

@@ -244,6 +244,37 @@ def with_resizes(record: Recorder, solver: Solver, resizes: list[Resize]) -> Rec
     return record
 
 
+EXPANSION = [
+    Resize(4_120, 2, 4, PLAIN, (90, 90), (20, 20), 3.2, 1.4, waited_ms=6),
+    Resize(6_010, 4, 2, PLAIN, (0, 0), (31, 31), 4.4, 6.9, waited_ms=4),
+]
+# At ms, type, fields; times in them in ms.
+DECIDED = [
+    (4_050, "DECISION", {"number": 1, "action": "expand", "from": 2, "to": 4, "at_iteration": 400,
+     "return_at_iteration": 600, "conflict_ns": 5_260, "overlap_ns": 640, "start_before_ns": 5_260,
+     "start_after_ns": 4_610, "text": "2 processes more bring the phase forward by 0.65 s and cost 0.24 s"}),
+    (4_720, "OUTCOME", {"decision": 1, "quantity": "start of the next I/O phase", "predicted_s": 0.56,
+     "actual_s": 0.67, "met": True, "text": ""}),
+    (6_400, "DECISION", {"number": 2, "action": "leave", "from": 2, "to": 2, "at_iteration": 0,
+     "return_at_iteration": 0, "conflict_ns": 7_300, "overlap_ns": 450, "start_before_ns": 7_300,
+     "start_after_ns": 0, "text": "4 cores would not reach the speedup of 1.83 that is needed"}),
+    (8_300, "OUTCOME", {"decision": 1, "quantity": "I/O period", "predicted_s": 2.4, "actual_s": 3.1, "met": False,
+     "text": ""}),
+]  # fmt: skip
+
+
+def with_decisions(record: Recorder, solver: Solver) -> Recorder:
+    """The run, with what a policy for cores told of one of its solvers."""
+    header, *lines = record.lines
+    more, nobody = Recorder(""), Solver("", 0, compute_ms=0, write_ms=0)
+    for at_ms, kind, fields in DECIDED:
+        who = {"policy": "phase-shift", "because_of": "jacobi-a", "period_after_ns": 0} if kind == "DECISION" else {}
+        told = {key: value * MS if key.endswith("_ns") else value for key, value in fields.items()}
+        more.add("out", kind, at_ms, nobody, **who, decided_for=solver.name, **told)
+    record.lines = [header, *sorted([*lines, *more.lines[1:]], key=lambda line: line["time_ns"])]
+    return record
+
+
 def jacobi_a() -> Solver:
     return Solver("jacobi-a", 1, compute_ms=1500, write_ms=900)
 
@@ -259,3 +290,5 @@ if __name__ == "__main__":
     World([jacobi_a(), jacobi_b()], "fcfs").run().write(HERE / "fcfs.jsonl")
     resized = World([jacobi_a(), jacobi_b()], "fcfs").run()
     with_resizes(resized, jacobi_b(), RESIZES).write(HERE / "resized.jsonl")
+    steered = with_resizes(World([jacobi_a(), jacobi_b()], "fcfs").run(), jacobi_b(), EXPANSION)
+    with_decisions(steered, jacobi_b()).write(HERE / "steered.jsonl")

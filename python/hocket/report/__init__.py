@@ -11,7 +11,7 @@ write_report([Run("alone", ["a.jsonl", "b.jsonl"], role="alone"),
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,17 +31,25 @@ class Report:
     pngs: list[Path]
 
 
-def write_report(runs: Sequence[Run], out_dir: Path | str, title: str, notes: Sequence[str] = ()) -> Report:
+def write_report(
+    runs: Sequence[Run],
+    out_dir: Path | str,
+    title: str,
+    notes: Sequence[str] = (),
+    io_alone_s: Mapping[str, float] | None = None,
+    most_lanes: int = 0,
+) -> Report:
     """Write report.html, timeline.png and timeline-<run>.png to `out_dir`, which is made if need be.
 
     `title` says what ran; `notes` what a reader must know about it, above all the target ("storage target limited to
-    24 MB/s"): the first of them stands in the table's heading and in the pictures, the others under the title. Raises
-    HocketError where no application is in the traces and where the folder cannot be written.
+    24 MB/s"): the first of them stands in the table's heading and in the pictures, the others under the title.
+    `io_alone_s`: as compare() has it. `most_lanes`: the pictures show only the applications with most I/O (0: all).
+    Raises HocketError where no application is in the traces and where the folder cannot be written.
     """
     from hocket.report.png import write_png  # matplotlib takes a second to load: only who draws pays it
 
     length_s = axis_length_s(runs)
-    panels = panels_of(runs, length_s)
+    panels = panels_of(runs, length_s, most_lanes)
     if not any(panel.lanes for panel in panels):
         raise HocketError("no application in " + ", ".join(str(t.path) for run in runs for t in run.traces))
     verb = doing(a for run in runs for analysis in run.analyses for a in analysis.applications)
@@ -49,7 +57,7 @@ def write_report(runs: Sequence[Run], out_dir: Path | str, title: str, notes: Se
     report = Report(out / "report.html", [out / "timeline.png"])
     try:
         out.mkdir(parents=True, exist_ok=True)
-        report.html.write_text(page(title, notes, runs, compare(runs), panels, length_s), encoding="utf-8")
+        report.html.write_text(page(title, notes, runs, compare(runs, io_alone_s), panels, length_s), encoding="utf-8")
         note = notes[0] if notes else ""  # a picture has no room for more
         write_png(panels, length_s, title, note, verb, report.pngs[0])
         for panel in panels if len(panels) > 1 else []:

@@ -8,10 +8,11 @@ from html import escape
 
 from hocket.comparison import Row, Run, cells
 from hocket.reconfigurations import PARTS
-from hocket.report.panels import PART_WORDS, Panel, doing
+from hocket.report.decisions import decisions_table
+from hocket.report.panels import MARK_WORDS, PART_WORDS, Mark, Panel, doing
 from hocket.report.resizes import resizes_table
 from hocket.report.style import CSS
-from hocket.report.svg import svg
+from hocket.report.svg import mark_shape, svg
 
 NAMED_FACTORS = 4  # in the sentence at the top; of more, the least and the greatest
 COLUMNS = (
@@ -50,6 +51,7 @@ def page(
 {_table(rows, notes)}
 {_key(runs, panels)}
 {figures}
+{decisions_table(runs)}
 {resizes_table(runs)}
 </main>
 {_footer(runs)}
@@ -108,11 +110,21 @@ def _key(runs: Sequence[Run], panels: Sequence[Panel]) -> str:
         shapes += [(kind, 22, PART_WORDS[kind]) for kind in PARTS]
         shapes.append(("spawning", 6, "low: the application computes meanwhile"))
     items = "".join(
-        f'<li><svg width="30" height="24" aria-hidden="true"><rect class="{kind}" width="30" height="{height}" '
-        f'y="{12 - height / 2:g}"/></svg>{escape(text)}</li>'
+        _key_item(f'<rect class="{kind}" width="30" height="{height}" y="{12 - height / 2:g}"/>', text)
         for kind, height, text in shapes
     )
+    if any(step.expanded for panel in panels for lane in panel.lanes for step in lane.steps):
+        items += _key_item('<rect class="size expanded" width="30" height="16" y="4"/>', "expanded by a policy")
+    shown = {mark.kind for panel in panels for mark in panel.marks}
+    for kind in (kind for kind in MARK_WORDS if kind in shown):
+        items += _key_item(mark_shape(Mark(kind, 0, ""), 15, 12, 12), MARK_WORDS[kind])
+    if any(panel.conflicts for panel in panels):
+        items += _key_item('<rect class="conflict" width="28" height="16" x="1" y="4"/>', "predicted: I/O at once")
     return f'<ul class="key">{items}</ul>'
+
+
+def _key_item(shape: str, text: str) -> str:
+    return f'<li><svg width="30" height="24" aria-hidden="true">{shape}</svg>{escape(text)}</li>'
 
 
 def _figure(panel: Panel, length_s: float) -> str:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
 from hocket.analysis import Analysis, Application, Operation
 from hocket.comparison import ALONE, SCHEDULED, UNCOORDINATED, Run
+from hocket.decisions import CoreDecision
 from hocket.lanes import COMPUTING, IO, WAITING, Interval, coalesce, seconds
 from hocket.reconfigurations import CONSTANT, RESUMING, SPAWNING, VARIABLE, Reconfiguration
 from hocket.tables import quantity
@@ -23,6 +24,16 @@ PART_WORDS = {
     VARIABLE: "variable data move",
     RESUMING: "the targets resume",
 }
+EXPANDS, SHRINKS, LEAVES, MET, OFF = "expands", "shrinks", "leaves", "met", "off"
+MARK_WORDS = {
+    EXPANDS: "decided: expand",
+    SHRINKS: "decided: shrink, go back",
+    LEAVES: "decided: leave alone",
+    MET: "prediction held",
+    OFF: "prediction was off",
+}
+_MARK_OF = {"expand": EXPANDS, "shrink": SHRINKS, "return": SHRINKS, "reclaim": SHRINKS}
+MOST_MARKS = 400  # in a panel
 PLOT_STEPS = 800  # what is shorter than one of so many parts of the axis cannot be seen apart
 
 
@@ -44,6 +55,16 @@ class Step:
     start_s: float
     end_s: float
     processes: int
+    expanded: bool = False  # by a policy, against what it had before
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A decision about cores, or an outcome, at its time. `kind`: a key of MARK_WORDS; `text` is its tooltip."""
+
+    kind: str
+    at_s: float
+    text: str
 
 
 @dataclass(frozen=True)
@@ -76,6 +97,9 @@ class Panel:
     lanes: list[Lane]
     both: list[tuple[float, float]]  # where two or more did I/O at once
     both_s: float | None  # None: each ran alone
+    marks: tuple[Mark, ...] = ()  # decisions and outcomes, by time
+    conflicts: tuple[Bar, ...] = ()  # overlaps of I/O that were predicted
+    more_marks: int = 0  # that are not shown
 
     @property
     def most_processes(self) -> int:
@@ -96,10 +120,16 @@ def ticks(length_s: float) -> list[float]:
     return [round(number * step, 9) for number in range(int(length_s / step + 1e-9) + 1)]
 
 
-def panels_of(runs: Sequence[Run], length_s: float) -> list[Panel]:
-    """A panel for each run; an application has its lane in the same place in all of them."""
-    names = [a.name for run in runs for analysis in run.analyses for a in analysis.applications]
-    places = {name: place for place, name in enumerate(dict.fromkeys(names))}
+def panels_of(runs: Sequence[Run], length_s: float, most_lanes: int = 0) -> list[Panel]:
+    """A panel for each run; an application has its lane in the same place in all of them.
+
+    `most_lanes`: only so many applications, those with most I/O (0: all).
+    """
+    io_s: dict[str, float] = {}
+    for application in (a for run in runs for analysis in run.analyses for a in analysis.applications):
+        io_s[application.name] = io_s.get(application.name, 0.0) + application.io_s()
+    shown = set(sorted(io_s, key=lambda name: -io_s[name])[: most_lanes or len(io_s)])
+    places = {name: place for place, name in enumerate(name for name in io_s if name in shown)}
     return [_panel(run, length_s, places) for run in runs]
 
 
@@ -107,9 +137,40 @@ def _panel(run: Run, length_s: float, places: dict[str, int]) -> Panel:
     shared = [analysis for analysis in run.analyses if len(analysis.applications) > 1]
     both = [span for analysis in shared for span in _joined(analysis, length_s)]
     both_s = sum(part.seconds for analysis in shared for part in analysis.overlaps()) if shared else None
-    lanes = [_lane(a, analysis, length_s) for analysis in run.analyses for a in analysis.applications]
+    lanes = [
+        _lane(a, analysis, length_s) for analysis in run.analyses for a in analysis.applications if a.name in places
+    ]
     lanes.sort(key=lambda lane: places[lane.name])
-    return Panel(run.label, _caption(run, both_s), lanes, both, both_s)
+    marks, conflicts = _decided(run.analyses, places)
+    caption = _caption(run, both_s)
+    if hidden := sum(a.name not in places for analysis in run.analyses for a in analysis.applications):
+        caption += f" Shown: the {len(lanes)} with most I/O; {hidden} are not."
+    shown = tuple(marks[:MOST_MARKS])
+    return Panel(run.label, caption, lanes, both, both_s, shown, tuple(conflicts[:MOST_MARKS]), len(marks) - len(shown))
+
+
+def _decided(analyses: Iterable[Analysis], places: Container[str]) -> tuple[list[Mark], list[Bar]]:
+    """Decisions about the applications that are shown, with their outcomes; and the overlaps that were predicted."""
+    marks, conflicts = [], []
+    for analysis in analyses:
+        zero_ns = analysis.start_ns
+        for one in analysis.about_cores.all:
+            if one.decided_for not in places:
+                continue
+            marks.append(Mark(_MARK_OF.get(one.action, LEAVES), (one.time_ns - zero_ns) / 1e9, _told(one, zero_ns)))
+            if one.conflict_ns and one.overlap_ns > 0:
+                begin_s = (one.conflict_ns - zero_ns) / 1e9
+                text = f"predicted in decision {one.number}: {one.decided_for} and {one.because_of} do I/O at once"
+                conflicts.append(Bar("conflict", begin_s, begin_s + one.overlap_ns / 1e9, text))
+            for outcome in one.outcomes:
+                text = f"decision {one.number}, {one.decided_for}: {outcome.sentence()}"
+                marks.append(Mark(MET if outcome.met else OFF, (outcome.time_ns - zero_ns) / 1e9, text))
+    return sorted(marks, key=lambda mark: mark.at_s), conflicts
+
+
+def _told(one: CoreDecision, zero_ns: int) -> str:
+    sentences = [words for about, words in one.sentences(zero_ns) if about != "came of it"]
+    return ". ".join([f"decision {one.number}, {one.policy}: {one.heading()}", *sentences])
 
 
 def opacity(bar: Bar) -> float:
@@ -169,7 +230,7 @@ def _lane(application: Application, analysis: Analysis, length_s: float) -> Lane
         end_s,
         tuple(notes),
         application.lost,
-        tuple(_steps(application, zero, end_s)),
+        tuple(_steps(application, analysis, end_s)),
         tuple(_change(one, zero) for one in application.reconfigurations),
     )
 
@@ -182,12 +243,15 @@ def _processes(application: Application) -> str:
     return f"{least} to {most} processes" if least < most else f"{most} process{'' if most == 1 else 'es'}"
 
 
-def _steps(application: Application, zero_ns: int, end_s: float) -> Iterable[Step]:
+def _steps(application: Application, analysis: Analysis, end_s: float) -> Iterable[Step]:
+    zero_ns = analysis.start_ns
+    expansions = [one for one in analysis.about_cores.of(application.name) if one.expands(application.name)]
     changes = [(since_ns - zero_ns) / 1e9 for since_ns, _ in application.sizes[1:]]
     for (since_ns, count), until_s in zip(application.sizes, [*changes, end_s], strict=False):  # nothing of no sizes
         start_s = (since_ns - zero_ns) / 1e9
         if until_s > start_s:
-            yield Step(max(start_s, 0.0), until_s, count)
+            expanded = any(one.targets == count and one.holds_at(since_ns) for one in expansions)
+            yield Step(max(start_s, 0.0), until_s, count, expanded)
 
 
 def _change(one: Reconfiguration, zero_ns: int) -> Change:

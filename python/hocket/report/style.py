@@ -4,11 +4,13 @@ CSS = """
 :root { color-scheme: light dark;
   --paper: #fdfdfc; --ink: #1c1f23; --soft: #5b6168; --rule: #d9dcdf; --grid: #eceeef;
   --io: #0072b2; --waiting: #e69f00; --computing: #9aa1a8; --both: #a8326e;
-  --spawning: #d55e00; --constant: #009e73; --variable: #8457c9; --resuming: #3a4046; --size: #d8e0e6; }
+  --spawning: #d55e00; --constant: #009e73; --variable: #8457c9; --resuming: #3a4046; --size: #d8e0e6;
+  --expanded: #a9cbe4; }
 @media (prefers-color-scheme: dark) { :root {
   --paper: #15181b; --ink: #e8eaec; --soft: #a5acb3; --rule: #3a4046; --grid: #24292d;
   --io: #56b4e9; --waiting: #f0b429; --computing: #6d757d; --both: #e887b9;
-  --spawning: #ff8a3d; --constant: #2fc39b; --variable: #b694f0; --resuming: #d5dadf; --size: #35404a; } }
+  --spawning: #ff8a3d; --constant: #2fc39b; --variable: #b694f0; --resuming: #d5dadf; --size: #35404a;
+  --expanded: #2f628a; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 40px 32px 48px; max-width: 1224px; background: var(--paper); color: var(--ink);
   font: 16px/1.5 "Source Sans 3", "Segoe UI", "Helvetica Neue", Helvetica, Arial, sans-serif; }
@@ -54,10 +56,18 @@ svg text.about, svg text.tick { fill: var(--soft); font-size: 12.5px; }
 .resuming { fill: var(--resuming); }
 .change { fill: var(--ink); fill-opacity: 0.16; } .change.given-up { fill: var(--both); fill-opacity: 0.3; }
 .mark { fill: var(--ink); } .mark.given-up { fill: none; stroke: var(--both); stroke-width: 2.2; }
+.size.expanded { fill: var(--expanded); }
+.conflict { fill: var(--both); fill-opacity: 0.1; stroke: var(--both); stroke-dasharray: 3 2; }
+.decided { fill: var(--ink); stroke: none; }
+.decided.leaves { fill: var(--paper); stroke: var(--ink); stroke-width: 1.6; }
+.decided.met { fill: var(--constant); } .decided.off { fill: none; stroke: var(--both); stroke-width: 2.2; }
 svg text.count { font-size: 12.5px; }
 .grid { stroke: var(--grid); } .axis { stroke: var(--soft); }
 svg text.lost { fill: var(--both); font-size: 16px; font-weight: 600; }
-g.lane rect:hover, rect.both:hover { opacity: 0.75; }
+table.decisions td { white-space: normal; text-align: left; }
+table.decisions td:first-child, table.decisions td:nth-child(2) { white-space: nowrap; }
+table.decisions .off { color: var(--both); }
+g.lane rect:hover, rect.both:hover, .decided:hover { opacity: 0.75; }
 footer { margin-top: 36px; padding-top: 10px; border-top: 1px solid var(--rule); color: var(--soft); font-size: 14px; }
 footer p { max-width: none; margin: 0 0 4px; overflow-wrap: anywhere; }
 @media screen and (max-width: 1000px) { /* the pictures shrink with the page, their letters less */
@@ -69,7 +79,8 @@ footer p { max-width: none; margin: 0 0 4px; overflow-wrap: anywhere; }
 @media print {
   :root { color-scheme: light; --paper: #fff; --ink: #000; --soft: #444; --rule: #bbb; --grid: #e6e6e6;
     --io: #0072b2; --waiting: #e69f00; --computing: #8a9097; --both: #a8326e;
-    --spawning: #d55e00; --constant: #009e73; --variable: #8457c9; --resuming: #3a4046; --size: #d8e0e6; }
+    --spawning: #d55e00; --constant: #009e73; --variable: #8457c9; --resuming: #3a4046; --size: #d8e0e6;
+    --expanded: #a9cbe4; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   body { padding: 0; max-width: none; font-size: 9.5pt; line-height: 1.35; }
   h1 { font-size: 17pt; }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from html import escape
 
 from hocket.lanes import COMPUTING, IO
-from hocket.report.panels import Bar, Change, Lane, Panel, Step, opacity, ticks
+from hocket.report.panels import EXPANDS, LEAVES, MET, SHRINKS, Bar, Change, Lane, Mark, Panel, Step, opacity, ticks
 
 WIDTH = 1160
 LEFT = 184  # of the plot: names stand before it
@@ -23,6 +23,8 @@ STEP_HEIGHTS = (5, 26)  # of no process, and of the most
 DIGIT = 9.5  # width of one, on a small screen too
 PART_HEIGHT, OVERLAPPED_HEIGHT = 36, 10
 LEAST_BAND = 3
+MARKS = 40  # the row of decisions, and below them outcomes
+MARK_SIZE = 5
 
 
 def svg(panel: Panel, length_s: float) -> str:
@@ -31,12 +33,15 @@ def svg(panel: Panel, length_s: float) -> str:
     for lane in panel.lanes:
         tops.append(tops[-1] + LANE + (STEPS if lane.steps else 0))
     lanes_end = tops[-1]
-    axis = lanes_end + (26 if panel.both_s is not None else 4)
+    marks_at = lanes_end + (24 if panel.both_s is not None else 2)
+    axis = marks_at + (MARKS if panel.marks else 2)
     parts = [_axis(axis, length_s)]
     for lane, top in zip(panel.lanes, tops, strict=False):
         parts.append(_lane(lane, top, panel.most_processes, length_s))
     if panel.both_s is not None:
         parts.append(_both(panel, lanes_end + 12, length_s))
+    if panel.marks:
+        parts.append(_marks(panel, marks_at, length_s))
     title = f"{panel.label}: {panel.caption}"
     return (
         f'<svg class="timeline" viewBox="0 0 {WIDTH} {axis + 38}" role="img" aria-label="{escape(title)}">'
@@ -94,7 +99,8 @@ def _step(step: Step, bottom: float, most_processes: int, length_s: float) -> st
     text = f"{count} process{'' if step.processes == 1 else 'es'} from {step.start_s:.2f} to {step.end_s:.2f} s"
     room = end - x > DIGIT * len(count) + 6
     number = _text((x + end) / 2, bottom - 3, count, "count", "middle") if room else ""
-    return f'<rect class="size" {box}><title>{escape(text)}</title></rect>{number}'
+    kind, text = ("size expanded", f"{text}: expanded by a policy") if step.expanded else ("size", text)
+    return f'<rect class="{kind}" {box}><title>{escape(text)}</title></rect>{number}'
 
 
 def _change(change: Change, top: float, length_s: float) -> str:
@@ -130,6 +136,35 @@ def _bar(bar: Bar, middle: float, length_s: float) -> str:
     box = f'x="{x:.2f}" y="{middle - height / 2:.1f}" width="{width:.2f}" height="{height}"'
     paler = f' fill-opacity="{opacity(bar):.2f}"' if bar.share < 1 else ""
     return f'<rect class="{bar.kind}" {box}{paler}><title>{escape(bar.text)}</title></rect>'
+
+
+def _marks(panel: Panel, top: float, length_s: float) -> str:
+    """Predicted overlaps as empty boxes; on them the decisions, and below the outcomes."""
+    decided, came = top + 12, top + 29
+    parts = [_text(LEFT - 14, decided + 4, "decisions", "about", "end")]
+    if any(mark.kind not in (EXPANDS, SHRINKS, LEAVES) for mark in panel.marks):
+        parts.append(_text(LEFT - 14, came + 4, "predictions", "about", "end"))
+    for bar in panel.conflicts:
+        x, end = _x(bar.start_s, length_s), _x(bar.end_s, length_s)
+        box = f'x="{x:.2f}" y="{decided - 8:.1f}" width="{max(end - x, 1.5):.2f}" height="16"'
+        parts.append(f'<rect class="conflict" {box}><title>{escape(bar.text)}</title></rect>')
+    parts += [mark_shape(mark, _x(mark.at_s, length_s), decided, came) for mark in panel.marks]
+    if panel.more_marks:
+        parts.append(_text(LEFT + PLOT + 20, decided + 4, f"{panel.more_marks} more", "figure"))
+    return f'<g class="decisions">{"".join(parts)}</g>'
+
+
+def mark_shape(mark: Mark, x: float, decided: float, came: float) -> str:
+    """Up: expand; down: shrink; a ring: left alone; a dot: the prediction held; a cross: it was off."""
+    size, y = MARK_SIZE, decided if mark.kind in (EXPANDS, SHRINKS, LEAVES) else came
+    shape = {
+        EXPANDS: f'<path d="M{x - size:.2f} {y + size - 1:.1f}h{2 * size}l-{size} -{2 * size - 1}z"',
+        SHRINKS: f'<path d="M{x - size:.2f} {y - size + 1:.1f}h{2 * size}l-{size} {2 * size - 1}z"',
+        LEAVES: f'<circle cx="{x:.2f}" cy="{y:.1f}" r="{size - 1}"',
+        MET: f'<circle cx="{x:.2f}" cy="{y:.1f}" r="{size - 0.5}"',
+    }.get(mark.kind, f'<path d="M{x - size + 1:.2f} {y - size + 1:.1f}l8 8m0 -8l-8 8"')
+    end = "</path>" if shape.startswith("<path") else "</circle>"
+    return f'{shape} class="decided {mark.kind}"><title>{escape(mark.text)}</title>{end}'
 
 
 def _both(panel: Panel, middle: float, length_s: float) -> str:

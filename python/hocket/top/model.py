@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hocket.analysis import Analysis, Application, Decision
 from hocket.bus import Event
+from hocket.decisions import CoreDecision
 from hocket.lanes import COMPUTING, Interval
 from hocket.reconfigurations import Reconfiguration
 
@@ -76,6 +77,7 @@ class TopModel:
         for application in self.analysis.applications:
             application.forget_before(before)
         self.analysis.decisions = self.analysis.decisions[-100:]
+        self.analysis.about_cores.forget_before(before)
         self._resizes = self._resizes[-100:]
 
     def shown(self, window_s: float) -> list[Application]:
@@ -93,6 +95,13 @@ class TopModel:
         lane = self.lane(application, KEEP_S)
         return lane[-1].kind if lane else COMPUTING
 
+    def expansion(self, application: Application) -> CoreDecision | None:
+        """What has let it grow, as long as it is so."""
+        for one in reversed(self.analysis.about_cores.of(application.name)):
+            if one.expands(application.name) and one.holds_at(self.now_ns) and application.end_ns is None:
+                return one
+        return None
+
     def forecast(self, application: Application) -> Forecast:
         return self._forecasts.get(application.name, Forecast())
 
@@ -104,8 +113,18 @@ class TopModel:
     def decisions(self, count: int) -> list[Decision]:
         """The last ones, the newest first; grants that nobody waited for are no news."""
         told = [d for d in self.analysis.decisions if d.kind != "granted" or d.waited_ns >= 1_000_000]
-        told = sorted([*told, *self._resizes], key=lambda d: d.time_ns)
+        about_cores = [told for one in self.analysis.about_cores.all for told in _about_cores(one)]
+        told = sorted([*told, *self._resizes, *about_cores], key=lambda d: d.time_ns)
         return told[-count:][::-1]
+
+
+def _about_cores(one: CoreDecision) -> list[Decision]:
+    """A decision about cores and its outcomes, as decisions are told."""
+    heading = one.heading().removeprefix(one.decided_for).strip()
+    found = [Decision(one.time_ns, one.decided_for, f"{heading} ({one.policy})")]
+    for outcome in one.outcomes:
+        found.append(Decision(outcome.time_ns, one.decided_for, f"{outcome.quantity} {outcome.brief()}"))
+    return found
 
 
 def _resized(one: Reconfiguration) -> str:

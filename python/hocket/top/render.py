@@ -172,6 +172,9 @@ def _figures(model: TopModel, application: Application, forecast: Forecast) -> l
     count = application.processes
     resizing_to = model.resizing_to(application)
     processes = f"{count} → {resizing_to} processes" if resizing_to else f"{count} process{'' if count == 1 else 'es'}"
+    if expansion := model.expansion(application):
+        back = f", back at iteration {expansion.return_at_iteration}" if expansion.return_at_iteration else ""
+        processes += f" (expanded from {expansion.sources} by {expansion.policy}{back})"
     facts = [processes] if count else []
     if period := with_spread(forecast.period_ns, forecast.period_spread_ns):
         facts.append(f"period {period}")

@@ -1,0 +1,54 @@
+"""The report's table of decisions about cores: predicted, chosen, cost, what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from hocket.comparison import Run
+from hocket.decisions import CoreDecision, accuracies
+
+MOST_ROWS = 60  # in one run; the trace holds them all
+COLUMNS = ("decision", "at,&nbsp;s", "what", "predicted, chosen, cost", "what came of it")
+
+
+def decisions_table(runs: Sequence[Run]) -> str:
+    """ "" where nothing was decided about cores."""
+    groups = "".join(
+        _group(run.label if len(runs) > 1 else "", analysis.about_cores.all, analysis.start_ns)
+        for run in runs
+        for analysis in run.analyses
+        if analysis.about_cores.all
+    )
+    if not groups:
+        return ""
+    head = "".join(f'<th scope="col" class="words">{name}</th>' for name in COLUMNS)
+    return (
+        '<table class="resizes decisions"><caption>Decisions about cores <span>times since the first application began'
+        f"</span></caption><thead><tr>{head}</tr></thead>{groups}</table>"
+    )
+
+
+def _group(run: str, found: Sequence[CoreDecision], zero_ns: int) -> str:
+    lines = [f'<tr><th scope="rowgroup" colspan="{len(COLUMNS)}">{escape(run)}</th></tr>'] if run else []
+    lines += [f"<tr>{_cells(one, zero_ns)}</tr>" for one in found[:MOST_ROWS]]
+    if more := len(found[MOST_ROWS:]):
+        lines.append(f"<tr><td colspan=\"{len(COLUMNS)}\">{more} more; 'hocket explain --trace' tells them</td></tr>")
+    told = "<br>".join(escape(one.sentence()) for one in accuracies(found))
+    if told:
+        lines.append(f'<tr><td colspan="{len(COLUMNS)}">predictions held against what happened:<br>{told}</td></tr>')
+    return f"<tbody>{''.join(lines)}</tbody>"
+
+
+def _cells(one: CoreDecision, zero_ns: int) -> str:
+    said = [f"<small>{escape(about)}</small>{escape(words)}" for about, words in _said(one, zero_ns)]
+    came = [
+        f'<span class="{"met" if outcome.met else "off"}">{escape(outcome.sentence())}</span>'
+        for outcome in one.outcomes
+    ]
+    cells = [f"{one.number}, {escape(one.policy)}", f"{(one.time_ns - zero_ns) / 1e9:.2f}", escape(one.heading())]
+    return "".join(f"<td>{cell}</td>" for cell in [*cells, "".join(said), "<br>".join(came)])
+
+
+def _said(one: CoreDecision, zero_ns: int) -> list[tuple[str, str]]:
+    return [(about, words) for about, words in one.sentences(zero_ns) if about != "came of it"]
