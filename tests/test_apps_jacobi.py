@@ -341,3 +341,17 @@ def test_emulate_and_iteration_time_exclude_each_other(jacobi_mpich, tmp_path):
     made = ["--system", tmp_path / "s", "--generate", 4, "--iteration-time", 1]
     done = jacobi_mpich(1, *made, "--emulate", "1:1", code=2)
     assert done.complaints == ["jacobi: give either --emulate CURVE or --iteration-time S"]
+
+
+def test_jitter_is_drawn_from_its_seed(jacobi_mpich, tmp_path):
+    """Another seed is another time; the mean stays."""
+    made = ["--system", tmp_path / "s", "--generate", 10, "--iterations", 40, "--tolerance", 0]
+    slept = {}
+    for ranks, seed in ((1, 1), (1, 2)):
+        curve = f"{ranks}:0.02"
+        done = jacobi_mpich(ranks, *made, "--emulate", curve, "--jitter", 1, "--jitter-seed", seed)
+        slept[ranks, seed] = done.summary["padded_seconds"]
+    assert 0.4 <= slept[1, 1] <= 1.2, "0.8 s on average"
+    assert slept[1, 1] != pytest.approx(slept[1, 2], rel=1e-3)
+    done = jacobi_mpich(1, *made, "--jitter", 0.5, code=2)
+    assert done.complaints == ["jacobi: --jitter needs --emulate CURVE"]

@@ -39,6 +39,8 @@ static const char kHelp[] =
     "                          one process; in between straight in the logarithms, above the last as there, below the\n"
     "                          first as for work divided evenly. The rest of the time is slept, so that few cores\n"
     "                          carry many processes; the computing, the I/O and the resizes are real\n"
+    "  --jitter J              with --emulate: each iteration's time is up to J times longer or shorter (0), evenly …\n"
+    "  --jitter-seed S         … drawn from S and the iteration's number (1)\n"
     "  --print-every K         print the residual every K iterations (10)\n"
     "\n"
     "It is malleable: hocket resize, HOCKET_RESIZE and the like change the number of processes (docs/malleable.md).\n"
@@ -48,7 +50,8 @@ static const char kHelp[] =
 struct options {
   const char *system, *restart, *checkpoint_dir;
   uint64_t generate, seed, iterations, checkpoint_every, print_every, chunk_bytes;
-  double tolerance, iteration_time;
+  uint64_t jitter_seed;
+  double tolerance, iteration_time, jitter;
   struct curve emulate;
   int verify, help;
 };
@@ -69,6 +72,8 @@ static const struct option kOptions[] = {{"system", required_argument, 0, 's'},
                                          {"verify", no_argument, 0, 'v'},
                                          {"iteration-time", required_argument, 0, 'T'},
                                          {"emulate", required_argument, 0, 'e'},
+                                         {"jitter", required_argument, 0, 'j'},
+                                         {"jitter-seed", required_argument, 0, 'J'},
                                          {"print-every", required_argument, 0, 'p'},
                                          {"help", no_argument, 0, 'h'},
                                          {0, 0, 0, 0}};
@@ -87,6 +92,8 @@ static void set_option(struct options* o, int key, const char* name) {
     case 'v': o->verify = 1; break;
     case 'T': o->iteration_time = real_number(bad, name, optarg, 0, 3600); break;
     case 'e': curve_parse(&o->emulate, bad, name, optarg); break;
+    case 'j': o->jitter = real_number(bad, name, optarg, 0, 1); break;
+    case 'J': o->jitter_seed = whole_number(bad, name, optarg, 0, UINT64_MAX); break;
     case 'p': o->print_every = whole_number(bad, name, optarg, 1, UINT64_MAX); break;
     case 'h': o->help = 1; break;
     default: break;
@@ -102,13 +109,18 @@ static void check_together(const struct options* o) {
     snprintf(bad, sizeof bad, "--checkpoint-every needs --checkpoint-dir DIRECTORY");
   if (o->emulate.points && o->iteration_time > 0)
     snprintf(bad, sizeof bad, "give either --emulate CURVE or --iteration-time S");
+  if (o->jitter > 0 && !o->emulate.points) snprintf(bad, sizeof bad, "--jitter needs --emulate CURVE");
   if (o->checkpoint_dir && strlen(o->checkpoint_dir) > 900)
     snprintf(bad, sizeof bad, "--checkpoint-dir: the path is longer than 900 bytes");
 }
 
 static void parse(struct options* o, int argc, char** argv) {
-  *o = (struct options){
-      .seed = 1, .iterations = 1000, .tolerance = 1e-10, .print_every = 10, .chunk_bytes = UINT64_C(1) << 30};
+  *o = (struct options){.seed = 1,
+                        .jitter_seed = 1,
+                        .iterations = 1000,
+                        .tolerance = 1e-10,
+                        .print_every = 10,
+                        .chunk_bytes = UINT64_C(1) << 30};
   opterr = 0;
   int index = 0;
   for (int key; !bad[0] && (key = getopt_long(argc, argv, ":", kOptions, &index)) != -1;) {
@@ -323,12 +335,21 @@ static int finished(const struct run* run) {
   return converged || h->iteration >= run->options->iterations;
 }
 
+// Between 1 - jitter and 1 + jitter: the same in every process, whichever resizes there were (splitmix64).
+static double jitter_of(const struct options* o, uint64_t iteration) {
+  uint64_t z = (o->jitter_seed << 32) + iteration * UINT64_C(0x9e3779b97f4a7c15);
+  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+  z ^= z >> 31;
+  return 1 + o->jitter * ((double)(z >> 11) * 0x1p-52 - 1);
+}
+
 static int step(struct run* run) {
   const struct options* o = run->options;
   const struct state_header* h = run->state.header;
   const double begin = MPI_Wtime();
   iterate(run);
-  run->sums->padded_s += sleep_until(begin, run->iteration_s);
+  run->sums->padded_s += sleep_until(begin, run->iteration_s * jitter_of(o, h->iteration));
   if (run->state.rank == 0 && (h->iteration % o->print_every == 0 || finished(run)))
     printf("iteration %llu residual %.9e\n", (unsigned long long)h->iteration, h->residual);
   const int failure = o->checkpoint_every && h->iteration % o->checkpoint_every == 0 ? checkpoint(run) : PROGRAM_OK;
