@@ -1,14 +1,232 @@
-// To come: decides nothing yet.
-#include "policy/core_policy.hpp"
+// Predictive: the allocation with the most of the operator's objective under the model, waits for I/O included.
+//
+// The paper has no such policy. Its I/O-aware sharing gives the cores to those who do little I/O, even where they make
+// little of them; this one predicts what each allocation comes to, and takes the best that it finds:
+//
+//   objective flops       Σ FLOP of a period / (T_compute(p) + T_io(p) + T_wait)
+//   objective iterations  the same with progress in place of FLOP: an application alone at its original size makes 1 a
+//                         second; so it is too where the FLOP of one of them are not known
+//
+// T_compute and T_io come from the speedup curves (model/prediction.hpp), T_wait from contention.hpp: all applications,
+// those that cannot be resized too, each target used by one at a time. Under a policy for access that lets them
+// overlap, waiting becomes slower I/O, which is about the same for the objective.
+//
+// The search starts from the best of four allocations (the present one, fair, speedup, io-aware: it is never worse than
+// the best of them, as the model sees it), goes on by exchanges of cores, first many at a time, then fewer, and ends
+// where one core moved gains nothing. It leaves alone what gains less than `least_gain` in all, and of what it found
+// undoes the changes without which almost the same is reached.
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "policy/contention.hpp"
+#include "policy/sharing.hpp"
 
 namespace hocket::policy {
 namespace {
 
-CoreDecision decide(const CoreView&, const event::Event&, AppId) { return {}; }
+constexpr std::int64_t first_chunks = 8;  // of the shared cores: the size of the first exchanges
+constexpr int most_exchanges = 64;        // of one size of chunks, and one more for each application
+constexpr double least_step = 1e-6;       // of the objective: what an exchange must gain
+constexpr double worth_keeping = 0.1;     // of `least_gain`: what a single change must gain
+
+// Counts what the objective counts, of a period.
+class Weights {
+ public:
+  Weights(const CoreView& view) : flops_{view.settings.objective == Objective::flops} {
+    for (const auto& [id, application] : view.cluster.applications()) {
+      if (application.malleability.malleable && !(application.flop_per_iteration > 0)) flops_ = false;
+    }
+  }
+  double of(const model::Application& application, const model::Pace& original) const {
+    return flops_ ? original.iterations * application.flop_per_iteration : original.period_s();
+  }
+  bool flops() const { return flops_; }
+
+ private:
+  bool flops_;
+};
+
+// The queue of all applications whose times are known; those of the pool first, in its order.
+Contention queue_of(const CoreView& view, const Pool& pool, const Weights& weights) {
+  std::vector<Contention::Job> jobs;
+  std::map<std::string, std::size_t> targets;
+  const auto add = [&](const model::Application& application, std::int64_t original) {
+    const auto pace = model::pace(application, application.computing_processes());
+    if (!pace) return;
+    const auto first = model::pace(application, original);
+    const std::size_t target = targets.emplace(application.target, targets.size()).first->second;
+    jobs.push_back({pace->compute.value, pace->io.value, weights.of(application, first ? *first : *pace), target});
+  };
+  for (const Sharer& sharer : pool.sharers) add(*sharer.application, sharer.original);
+  auto sharer = pool.sharers.begin();  // in the order of the applications, as they are here
+  for (const auto& [id, application] : view.cluster.applications()) {
+    if (sharer != pool.sharers.end() && sharer->application == &application) {
+      ++sharer;
+    } else if (application.computing_processes() > 0) {
+      add(application, application.computing_processes());
+    }
+  }
+  return Contention{std::move(jobs), targets.size()};
+}
+
+class Search {
+ public:
+  Search(const Pool& pool, Contention queue)
+      : pool_{pool}, queue_{std::move(queue)}, sizes_{present_sizes(pool)}, free_{pool.free} {}
+
+  const Sizes& sizes() const { return sizes_; }
+  double rate() const { return queue_.rate(); }
+  double cycle_s(std::size_t i) const { return queue_.cycle_s(i); }
+
+  void go_to(const Sizes& sizes) {
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      if (sizes[i] != sizes_[i]) set(i, sizes[i]);
+    }
+    queue_.settle();
+  }
+
+  // Moves cores between applications, and from and to those that are free, until nothing is gained by it.
+  void improve() {
+    const std::int64_t cores = shared_cores(pool_);
+    for (std::int64_t chunk = std::max<std::int64_t>(1, cores / first_chunks);; chunk /= 2) {
+      exchange(chunk);
+      if (chunk == 1) return;
+    }
+  }
+
+  // Goes back to the present size wherever that costs less than `least` of the objective.
+  void undo_what_gains_less_than(double least) {
+    for (std::size_t i = 0; i < sizes_.size(); ++i) {
+      const std::int64_t present = pool_.sharers[i].present;
+      const std::int64_t size = sizes_[i];
+      if (size == present || present - size > free_) continue;
+      const double before = rate();
+      move(i, present);
+      if (rate() < before * (1 - least)) move(i, size);
+    }
+  }
+
+ private:
+  struct Step {
+    std::size_t sharer = 0;
+    double gain = -std::numeric_limits<double>::infinity();
+  };
+  struct Times {
+    double compute_s;
+    double io_s;
+    bool possible;
+  };
+
+  Times times(std::size_t i, std::int64_t size) const {
+    const Sharer& sharer = pool_.sharers[i];
+    if (size < sharer.original) return {0, 0, false};
+    const auto pace = model::pace(*sharer.application, size);
+    return pace ? Times{pace->compute.value, pace->io.value, true} : Times{0, 0, false};
+  }
+
+  void set(std::size_t i, std::int64_t size) {
+    const Times at = times(i, size);
+    queue_.change(i, at.compute_s, at.io_s);
+    free_ += sizes_[i] - size;
+    sizes_[i] = size;
+  }
+  void move(std::size_t i, std::int64_t size) {
+    set(i, size);
+    queue_.settle();
+  }
+
+  Step best(const std::vector<Times>& changed, std::size_t but) const {
+    Step best;
+    for (std::size_t i = 0; i < changed.size(); ++i) {
+      if (i == but || !changed[i].possible) continue;
+      const double gain = queue_.gain(i, changed[i].compute_s, changed[i].io_s);
+      if (gain > best.gain) best = {i, gain};
+    }
+    return best;
+  }
+
+  // The best exchange of so many cores, again and again.
+  void exchange(std::int64_t chunk) {
+    const std::size_t count = sizes_.size();
+    std::vector<Times> more(count);
+    std::vector<Times> fewer(count);
+    const auto look = [&](std::size_t i) {
+      more[i] = times(i, sizes_[i] + chunk);
+      fewer[i] = times(i, sizes_[i] - chunk);
+    };
+    for (std::size_t i = 0; i < count; ++i) look(i);
+    for (std::size_t turn = 0; turn < most_exchanges + count; ++turn) {
+      Step give = best(fewer, count);
+      Step take = best(more, give.gain > 0 ? give.sharer : count);
+      if (free_ < chunk && take.gain > 0) give = best(fewer, take.sharer);
+      const bool gives = give.gain > 0 || (free_ < chunk && take.gain > 0 && give.gain + take.gain > 0);
+      const bool takes = take.gain > 0 && (free_ >= chunk || gives);
+      const double before = rate();
+      if (gives) set(give.sharer, sizes_[give.sharer] - chunk);
+      if (takes) set(take.sharer, sizes_[take.sharer] + chunk);
+      if (!gives && !takes) return;
+      queue_.settle();
+      if (rate() < before * (1 + least_step)) {
+        if (gives) set(give.sharer, sizes_[give.sharer] + chunk);
+        if (takes) set(take.sharer, sizes_[take.sharer] - chunk);
+        queue_.settle();
+        return;
+      }
+      if (gives) look(give.sharer);
+      if (takes) look(take.sharer);
+    }
+  }
+
+  const Pool& pool_;
+  Contention queue_;
+  Sizes sizes_;
+  std::int64_t free_;
+};
+
+// The allocations of the other policies, and the present one with the free cores in equal parts.
+std::vector<Sizes> starts(const Pool& pool) {
+  const std::int64_t cores = shared_cores(pool);
+  return {present_sizes(pool), share_greedily(pool, original_sizes(pool), cores, equal_part),
+          share_greedily(pool, original_sizes(pool), cores, marginal_speedup),
+          share_greedily(pool, original_sizes(pool), cores, io_balance)};
+}
+
+std::string percent(double share) { return number(100 * share) + " %"; }
+
+CoreDecision decide(const CoreView& view, const event::Event& event, AppId subject) {
+  const auto pool = find_pool(view, event, subject, true);
+  if (!pool) return {};
+  const Weights weights{view};
+  Search search{*pool, queue_of(view, *pool, weights)};
+  const double present = search.rate();
+  Sizes best = search.sizes();
+  double best_rate = present;
+  for (const Sizes& start : starts(*pool)) {
+    search.go_to(start);
+    if (search.rate() > best_rate) {
+      best_rate = search.rate();
+      best = start;
+    }
+  }
+  search.go_to(best);
+  search.improve();
+  if (search.rate() < present * (1 + view.settings.least_gain)) return {};
+  search.undo_what_gains_less_than(view.settings.least_gain * worth_keeping);
+  const double gain = search.rate() / present - 1;
+  const auto reason = [&](const Sharer& sharer, std::int64_t to) {
+    return sharer.application->name + " goes from " + std::to_string(sharer.present) + " to " + std::to_string(to) +
+           " processes: all changes together are predicted to bring " + percent(gain) + " more " +
+           (weights.flops() ? "FLOPS" : "progress") + ", waits for I/O included";
+  };
+  return changes_to(view, *pool, search.sizes(), reason);
+}
 
 }  // namespace
 
-constexpr CorePolicy predictive{"predictive", "the allocation with the most predicted progress, waits for I/O included",
+constexpr CorePolicy predictive{"predictive", "chooses the allocation with the most predicted FLOPS, waits included",
                                 CoreKind::sharing, decide};
 
 }  // namespace hocket::policy

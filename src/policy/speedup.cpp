@@ -1,14 +1,27 @@
-// To come: decides nothing yet.
-#include "policy/core_policy.hpp"
+// Speedup (CLARISSE+FlexMPI, Algorithm 5): one core after the other to the application whose speedup grows most by it.
+//
+// The speedup is S(p) = T(1)/T(p), against one process (sharing.hpp), and not against the present size: so a core is
+// worth about 1 to an application that scales perfectly, whatever its size, and nothing to one that does not.
+// Cores that make no application faster are left free.
+#include "policy/sharing.hpp"
 
 namespace hocket::policy {
 namespace {
 
-CoreDecision decide(const CoreView&, const event::Event&, AppId) { return {}; }
+CoreDecision decide(const CoreView& view, const event::Event& event, AppId subject) {
+  const auto pool = find_pool(view, event, subject, true);
+  if (!pool) return {};
+  const auto reason = [](const Sharer& sharer, std::int64_t to) {
+    const auto next = [&](std::int64_t at) { return number(marginal_speedup(sharer, at, at + 1)); };
+    return sharer.application->name + " goes from " + std::to_string(sharer.present) + " to " + std::to_string(to) +
+           " processes: one more adds " + next(sharer.present) + " to its speedup now, and " + next(to) + " then";
+  };
+  return decide_greedily(view, *pool, marginal_speedup, reason);
+}
 
 }  // namespace
 
-constexpr CorePolicy speedup{"speedup", "free cores, one at a time, to the greatest marginal speedup",
+constexpr CorePolicy speedup{"speedup", "gives free cores to the applications that get fastest by them",
                              CoreKind::sharing, decide};
 
 }  // namespace hocket::policy

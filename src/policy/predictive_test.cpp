@@ -1,0 +1,117 @@
+#include <chrono>
+#include <random>
+
+#include "policy/contention.hpp"
+#include "policy/sharing_testing.hpp"
+
+namespace hocket::policy {
+namespace {
+
+using testing::allocation;
+using testing::Known;
+using testing::Machine;
+using testing::table2;
+
+double predicted_flops(const std::vector<Known>& applications, const Sizes& sizes) {
+  std::vector<Contention::Job> jobs;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const Known& known = applications[i];
+    const std::size_t target = known.target == "gpfs" ? 0 : 1;
+    jobs.push_back({known.compute_s(sizes[i]), known.io_s(sizes[i]), known.flop, target});
+  }
+  return Contention(jobs, 2).rate();
+}
+
+TEST(Predictive, IsAheadOnTable2) {
+  double gains = 0;
+  for (const std::int64_t cores : {36, 82, 135, 210}) {
+    const auto flops = [&](const CorePolicy& policy) { return predicted_flops(table2(), allocation(policy, cores)); };
+    const double best = std::max({flops(fair), flops(speedup), flops(io_aware)});
+    EXPECT_GE(flops(predictive), 0.999 * best) << cores;
+    gains += flops(predictive) / flops(fair) - 1;
+  }
+  EXPECT_GE(gains / 4, 0.045);
+}
+
+// No allocation of few cores is better: all of them are tried.
+TEST(Predictive, FindsTheBest) {
+  const std::vector<Known> applications = table2();
+  double best = 0;
+  for (std::int64_t a = 0; a <= 20; ++a) {
+    for (std::int64_t b = 0; a + b <= 20; ++b) {
+      for (std::int64_t c = 0; a + b + c <= 20; ++c) {
+        best = std::max(best, predicted_flops(applications, {6 + a, 8 + b, 8 + c, 6 + 20 - a - b - c}));
+      }
+    }
+  }
+  EXPECT_GE(predicted_flops(applications, allocation(predictive, 48)), 0.998 * best);
+}
+
+std::vector<Known> drawn(std::mt19937_64& random, int count) {
+  const auto draw = [&](double from, double to) { return std::uniform_real_distribution<double>{from, to}(random); };
+  std::vector<Known> applications;
+  for (int i = 0; i < count; ++i) {
+    const auto processes = static_cast<std::int64_t>(draw(20, 180));
+    const double work = draw(1000, 20000);
+    const double part = draw(0, 5);
+    const double io = draw(0.1, 2);
+    applications.push_back({std::string{"A"}.append(std::to_string(i)), processes,
+                            [=](std::int64_t p) { return work / static_cast<double>(p) + part; },
+                            [=](std::int64_t p) { return io / std::min(4.0, static_cast<double>(p) / 50); }, work * 1e9,
+                            i % 2 ? "gpfs" : "lustre"});
+  }
+  return applications;
+}
+
+TEST(Predictive, IsNotBehindTheOthersOnDrawnMachines) {
+  std::mt19937_64 random{17};
+  for (int round = 0; round < 20; ++round) {
+    const std::vector<Known> applications = drawn(random, 2 + round % 9);
+    const auto flops = [&](const CorePolicy& policy) {
+      Machine machine{applications, 2000};
+      machine.run(policy);
+      return predicted_flops(applications, machine.sizes());
+    };
+    const double best = std::max({flops(fair), flops(speedup), flops(io_aware)});
+    EXPECT_GE(flops(predictive), 0.99 * best) << "round " << round;
+  }
+}
+
+TEST(Predictive, LeavesAloneWhatGainsLittle) {
+  Machine machine{table2(), 210};
+  machine.settings.least_gain = 10;
+  EXPECT_TRUE(machine.ask(predictive).changes.empty());
+}
+
+TEST(Predictive, MakesTheMostProgressWhereFlopAreNotKnown) {
+  std::vector<Known> applications = table2();
+  for (Known& known : applications) known.flop = 0;
+  Machine machine{applications, 135};
+  const CoreDecision decision = machine.ask(predictive);
+  ASSERT_FALSE(decision.changes.empty());
+  EXPECT_NE(decision.changes.front().text.find("more progress"), std::string::npos) << decision.changes.front().text;
+}
+
+// A decision is fast enough to be taken between two events. The bounds are some times what is measured on an idle
+// machine, in a release build.
+TEST(Predictive, IsFast) {
+  std::mt19937_64 random{19};
+  const auto median_ms = [](Machine& machine) {
+    std::vector<double> times;
+    for (int round = 0; round < 5; ++round) {
+      const auto before = std::chrono::steady_clock::now();
+      EXPECT_FALSE(machine.ask(predictive).changes.empty());
+      times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - before).count());
+    }
+    std::sort(times.begin(), times.end());
+    return times[2];
+  };
+  Machine four{table2(), 210};
+  Machine many{drawn(random, 500), 100000};
+  RecordProperty("four_ms", std::to_string(median_ms(four)));
+  RecordProperty("many_ms", std::to_string(median_ms(many)));
+  std::printf("4 applications: %.2f ms, 500 applications: %.1f ms\n", median_ms(four), median_ms(many));
+}
+
+}  // namespace
+}  // namespace hocket::policy

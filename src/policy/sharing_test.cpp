@@ -1,0 +1,203 @@
+#include "policy/sharing.hpp"
+
+#include <random>
+
+#include "policy/sharing_testing.hpp"
+
+namespace hocket::policy {
+namespace {
+
+using testing::allocation;
+using testing::Known;
+using testing::Machine;
+using testing::table2;
+
+constexpr const CorePolicy* all[] = {&fair, &speedup, &io_aware, &predictive};
+
+TEST(Fair, SharesOutInEqualParts) {
+  EXPECT_EQ(allocation(fair, 36), (Sizes{8, 10, 10, 8}));
+  EXPECT_EQ(allocation(fair, 82), (Sizes{20, 22, 21, 19}));
+  EXPECT_EQ(allocation(fair, 28), (Sizes{6, 8, 8, 6}));
+}
+
+// "The speedup-based scheduler assigns more resources to the applications with better speedups (A1, A2 and A4)."
+TEST(Speedup, FavoursTheApplicationsThatScale) {
+  for (const std::int64_t cores : {36, 82, 135, 210}) {
+    const Sizes sizes = allocation(speedup, cores);
+    const std::int64_t of_a3 = sizes[2] - 8;
+    EXPECT_GE(sizes[0] - 6, 2 * of_a3) << cores;
+    EXPECT_GT(sizes[1] - 8, of_a3) << cores;
+    EXPECT_GT(sizes[3] - 6, of_a3) << cores;
+    EXPECT_EQ(sizes[0] + sizes[1] + sizes[2] + sizes[3], cores);
+  }
+}
+
+TEST(Speedup, GoesByTheSpeedupAgainstOneProcess) {
+  const auto divides = [](std::int64_t p) { return 100.0 / static_cast<double>(p); };
+  const auto nothing = [](std::int64_t) { return 0.1; };
+  // Both scale perfectly: a core is worth the same to both, though it makes the small one faster by more of its time.
+  Machine machine{{{"large", 40, divides, nothing}, {"small", 4, divides, nothing}}, 64};
+  machine.run(speedup);
+  const Sizes sizes = machine.sizes();
+  EXPECT_EQ(sizes[0] + sizes[1], 64);
+  const Sharer sharer{&machine.cluster.applications().begin()->second, 40, 40};
+  EXPECT_NEAR(marginal_speedup(sharer, 40, 44), 1, 0.05);
+}
+
+TEST(Speedup, LeavesCoresThatHelpNobody) {
+  const auto flat = [](std::int64_t p) { return p < 8 ? 80.0 / static_cast<double>(p) : 10.0; };
+  Machine machine{{{"A", 4, flat, [](std::int64_t) { return 1.0; }}}, 64};
+  machine.run(speedup);
+  EXPECT_LE(machine.sizes()[0], 12);
+}
+
+// Fig. 17: "When the number of resources is reduced (36 processes in total), it assigns all the resources to
+// application A1 …. For 82 and 135 processes both A1 and A3 benefit …. For larger amounts (210 processes) … all
+// applications benefit (A1 and A3 to a greater extent)."
+TEST(IoAware, GivesTheAllocationsOfFig17) {
+  EXPECT_EQ(allocation(io_aware, 36), (Sizes{14, 8, 8, 6}));
+  for (const std::int64_t cores : {82, 135}) {
+    const Sizes sizes = allocation(io_aware, cores);
+    EXPECT_GT(sizes[0], 6 + 10) << cores;
+    EXPECT_GT(sizes[2], 8 + 10) << cores;
+    EXPECT_EQ(sizes[1], 8) << cores;
+    EXPECT_EQ(sizes[3], 6) << cores;
+    EXPECT_EQ(sizes[0] + sizes[2] + 8 + 6, cores);
+  }
+  const Sizes sizes = allocation(io_aware, 210);
+  for (const std::size_t i : {0, 2}) {
+    for (const std::size_t k : {1, 3}) EXPECT_GT(sizes[i] - table2()[i].processes, sizes[k] - table2()[k].processes);
+  }
+  EXPECT_GT(sizes[1], 8);
+  EXPECT_GT(sizes[3], 6);
+}
+
+TEST(IoAware, ThePlainIoRatioDoesNot) {
+  Machine machine{table2(), 135};
+  Pool pool{{}, 107};
+  for (const auto& [id, application] : machine.cluster.applications()) {
+    pool.sharers.push_back({&application, application.computing_processes(), application.computing_processes()});
+  }
+  const auto plain = [](const Sharer& sharer, std::int64_t from, std::int64_t to) {
+    return marginal_speedup(sharer, from, to) / model::pace(*sharer.application, to)->io_ratio();
+  };
+  const Sizes sizes = share_greedily(pool, original_sizes(pool), pool.free, plain);
+  EXPECT_GT(sizes[1], 8);
+  EXPECT_GT(sizes[3], 6);
+}
+
+TEST(Sharing, OneThatLeavesGivesItsCoresToTheOthers) {
+  for (const CorePolicy* policy : all) {
+    Machine machine{table2(), 82};
+    machine.run(*policy);
+    const std::int64_t before = machine.sizes()[0];
+    machine.leave(std::next(machine.cluster.applications().begin())->first);
+    machine.run(*policy);
+    EXPECT_GT(machine.sizes()[0], before) << policy->name;
+  }
+}
+
+TEST(Sharing, OneThatComesGetsItsPartOfWhatOthersHave) {
+  for (const CorePolicy* policy : {&fair, &speedup}) {
+    std::vector<Known> applications = table2();
+    const Known last = applications.back();
+    applications.pop_back();
+    Machine machine{applications, 82};
+    machine.run(*policy);
+    // Those who were there have given back what it was started with, as it is when cores are reclaimed.
+    for (const auto& [id, application] : machine.cluster.applications()) {
+      if (machine.free() >= last.processes) break;
+      const std::int64_t size = application.malleability.processes;
+      if (size <= application.expansion.original + last.processes) continue;
+      CoreChange back;
+      back.application = id;
+      back.processes = size - last.processes;
+      machine.resize(*policy, back);
+    }
+    machine.add(last);
+    machine.run(*policy);
+    const Sizes anew = allocation(*policy, 82);
+    for (std::size_t i = 0; i < anew.size(); ++i) {
+      const auto wanted = static_cast<double>(anew[i]);
+      EXPECT_NEAR(static_cast<double>(machine.sizes()[i]), wanted, 0.15 * wanted + 1)
+          << policy->name << " of A" << i + 1;
+    }
+  }
+}
+
+TEST(Sharing, WaitsForNewApplicationsToBeKnown) {
+  for (const CorePolicy* policy : all) {
+    Machine machine{table2(), 210};
+    machine.announce({"new", 6, {}, {}, 0});
+    EXPECT_TRUE(machine.ask(*policy).changes.empty()) << policy->name;
+    machine.now += std::chrono::minutes{10};  // it does no I/O
+    EXPECT_FALSE(machine.ask(*policy).changes.empty()) << policy->name;
+  }
+}
+
+TEST(Sharing, TheFirstOfSeveralDoesNotGetAll) {
+  Machine machine{{}, 64};
+  machine.now += std::chrono::hours{1};
+  machine.announce({"A1", 6, {}, {}, 0});
+  EXPECT_TRUE(machine.ask(fair).changes.empty());
+  machine.announce({"A2", 6, {}, {}, 0});
+  machine.now += std::chrono::seconds{11};
+  machine.run(fair);
+  EXPECT_EQ(machine.sizes(), (Sizes{32, 32}));
+}
+
+TEST(Sharing, WaitsWhileOneShrinksAndLeavesTemporaryExpansionsAlone) {
+  for (const CorePolicy* policy : all) {
+    Machine machine{table2(), 210};
+    model::Application& first = *machine.cluster.find(machine.cluster.applications().begin()->first);
+    first.malleability.resizing_to = 2;
+    EXPECT_TRUE(machine.ask(*policy).changes.empty()) << policy->name;
+    first.malleability.resizing_to = 0;
+    first.expansion = {1, "phase-shift", 4, 1000, {}};
+    const CoreDecision decision = machine.ask(*policy);
+    EXPECT_FALSE(decision.changes.empty());
+    for (const CoreChange& change : decision.changes) EXPECT_NE(change.application, first.id) << policy->name;
+  }
+}
+
+TEST(Sharing, SaysWhyInNumbers) {
+  const auto text = [](const CorePolicy& policy) {
+    Machine machine{table2(), 36};
+    const CoreDecision decision = machine.ask(policy);
+    return decision.changes.empty() ? "" : decision.changes.front().text;
+  };
+  EXPECT_EQ(text(fair), "A1 goes from 6 to 8 processes: an equal part of the 8 cores that 4 applications share");
+  EXPECT_NE(text(speedup).find("one more adds 0.9"), std::string::npos) << text(speedup);
+  EXPECT_NE(text(io_aware).find("at an I/O ratio of 3.6"), std::string::npos) << text(io_aware);
+  EXPECT_NE(text(predictive).find("more FLOPS, waits for I/O included"), std::string::npos) << text(predictive);
+}
+
+// Whatever applications there are: never more cores than there are, none below its original size, and rest in the end.
+TEST(Sharing, KeepsToTheCores) {
+  std::mt19937_64 random{11};
+  const auto draw = [&](double from, double to) { return std::uniform_real_distribution<double>{from, to}(random); };
+  for (int round = 0; round < 40; ++round) {
+    std::vector<Known> applications;
+    std::int64_t taken = 0;
+    for (int i = 0; i < 1 + round % 7; ++i) {
+      const auto processes = static_cast<std::int64_t>(draw(1, 40));
+      const double work = draw(10, 2000);
+      const double part = draw(0, 2);
+      const double io = draw(0, 1) < 0.2 ? 0.001 : draw(0.1, 30);
+      applications.push_back({std::string{"A"}.append(std::to_string(i)), processes,
+                              [=](std::int64_t p) { return work / static_cast<double>(p) + part; },
+                              [=](std::int64_t p) { return io / std::min(4.0, static_cast<double>(p)); }, draw(1, 1e9),
+                              i % 3 ? "gpfs" : "lustre"});
+      taken += processes;
+    }
+    for (const CorePolicy* policy : all) {
+      Machine machine{applications, taken + static_cast<std::int64_t>(draw(0, 300))};
+      machine.run(*policy);
+      machine.leave(machine.cluster.applications().begin()->first);
+      machine.run(*policy);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hocket::policy
