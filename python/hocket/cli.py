@@ -20,12 +20,13 @@ from hocket.verbs import (
     report,
     resize,
     run,
+    sim,
     tell,
     top,
     trace,
 )
 
-VERBS = (run, resize, policy, explain, profile, daemon, ls, top, events, publish, report, trace, bench)
+VERBS = (run, resize, policy, explain, profile, daemon, ls, top, events, publish, report, trace, sim, bench)
 EPILOG = """
 start here:
   hocket run -- mpiexec -n 4 ./app      # the application takes turns with others at the file system

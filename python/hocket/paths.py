@@ -19,6 +19,10 @@ def hocketd() -> Path:
     return prefix() / "bin" / "hocketd"
 
 
+def simulator() -> Path:
+    return prefix() / "libexec" / "hocket" / "hocket-sim"
+
+
 def libhocket(mpi: str) -> Path:
     """The library to preload for `mpi`, "mpich" or "openmpi"."""
     return prefix() / "lib" / "hocket" / f"libhocket-{mpi}.so"

@@ -1,0 +1,134 @@
+"""A scenario for hocket-sim from the jobs of a log. The log tells starts, run times and processes; what it does not
+tell, the I/O, is drawn from the distributions that `about` states, with a seed. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hocket.sim.swf import Job
+
+PERIOD_SIGMA = 0.5  # of the logarithm
+LEAST_PERIOD_S = 10.0
+MOST_IO_RATIO = 0.9
+ITERATIONS_PER_PHASE = 10
+SATURATION = 0.25  # share of the cores that uses the whole bandwidth
+CORES_PER_NODE = 32
+JITTER = 0.02
+SERIAL = (0.001, 0.02)  # share of an iteration that is not divided (malleable applications), drawn evenly
+GIGA_FLOP_PER_CORE = 2.0  # a second
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What the I/O is drawn from."""
+
+    cores: int
+    seed: int
+    io_ratio: float  # E(µ): mean share of an application's time that is I/O
+    period_s: float  # median of the I/O periods
+    bandwidth: float  # of the target, bytes per second
+    malleable: float  # share of the applications that can be resized
+
+    def about(self) -> list[str]:
+        """The distributions, a line each."""
+        beta = (1 - self.io_ratio) / self.io_ratio
+        lines = [
+            f"I/O ratio of each application: Beta(1, {beta:.4g}), mean {self.io_ratio:g}, at most {MOST_IO_RATIO:g}",
+            f"I/O period: log-normal, median {self.period_s:g} s, sigma {PERIOD_SIGMA:g}, at least "
+            f"{LEAST_PERIOD_S:g} s, at most half the run time",
+            f"I/O alone: in proportion to the processes; {SATURATION:.0%} of the {self.cores} cores, and more, use all "
+            f"{self.bandwidth:.4g} bytes/s",
+            f"computing time of a period: relative standard deviation {JITTER:g}",
+        ]
+        if self.malleable > 0:
+            lines.append(
+                f"malleable: each with probability {self.malleable:g}; serial share of an iteration even in "
+                f"{SERIAL[0]:g} to {SERIAL[1]:g} (Amdahl), at a quarter to four times the processes"
+            )
+        return lines
+
+
+def scenario_of(jobs: Sequence[Job], draw: Draw, name: str, source: str) -> str:
+    """The TOML text."""
+    rng = random.Random(draw.seed)
+    head = [
+        f"# Made by 'hocket sim import-swf' of {source}: {len(jobs)} jobs, seed {draw.seed}.",
+        "# Starts (submit time + wait), run times and processes are the log's. The I/O is drawn:",
+        *(f"#   {line}" for line in draw.about()),
+        "",
+        f"name = {_text(name)}",
+        f"seed = {draw.seed}",
+        "",
+        "[platform]",
+        f"nodes = {math.ceil(draw.cores / CORES_PER_NODE)}",
+        f"cores_per_node = {CORES_PER_NODE}",
+        "",
+        "[[targets]]",
+        'name = "storage"',
+        f"bandwidth_bytes_per_s = {_number(draw.bandwidth)}",
+        "",
+        "[coordinator]",
+        'policy = "fcfs"',
+    ]
+    return "\n".join([*head, *(line for job in jobs for line in _application(job, draw, rng))]) + "\n"
+
+
+def _application(job: Job, draw: Draw, rng: random.Random) -> list[str]:
+    """Every job draws the same number of values, so that a change of one does not change the others."""
+    io_ratio = min(rng.betavariate(1, (1 - draw.io_ratio) / draw.io_ratio), MOST_IO_RATIO)
+    wished_s = max(draw.period_s * math.exp(rng.gauss(0, PERIOD_SIGMA)), LEAST_PERIOD_S)
+    malleable = rng.random() < draw.malleable
+    serial = rng.uniform(*SERIAL)
+    phases = max(1, round(job.run_s / min(wished_s, job.run_s / 2)))
+    period_s = job.run_s / phases
+    iteration_s = period_s * (1 - io_ratio) / ITERATIONS_PER_PHASE
+    io_s = period_s * io_ratio
+    rate = draw.bandwidth * min(1.0, job.processes / (SATURATION * draw.cores))
+    sizes = [job.processes]
+    if malleable:
+        sizes = sorted(
+            {max(1, job.processes // 4), max(1, job.processes // 2), job.processes}
+            | {min(job.processes * factor, draw.cores) for factor in (2, 4)}
+        )
+    curve = [[size, _rounded(iteration_s * _amdahl(serial, job.processes, size))] for size in sizes]
+    return [
+        "",
+        "[[applications]]",
+        f'name = "J{job.number}"',
+        f'program = "job{job.number}"',
+        f"processes = {job.processes}",
+        f"malleable = {str(malleable).lower()}",
+        f"start_s = {_number(job.start_s)}",
+        f"iterations = {phases * ITERATIONS_PER_PHASE}",
+        f"iterations_per_phase = {ITERATIONS_PER_PHASE}",
+        f"curve = {json.dumps(curve)}",
+        f"io_bytes = {_number(io_s * rate)}",
+        f"io_curve = [[{job.processes}, {_number(max(io_s, 1e-6))}]]",
+        f"jitter = {JITTER}",
+        f"flop_per_iteration = {_number(iteration_s * job.processes * GIGA_FLOP_PER_CORE * 1e9)}",
+        'target = "storage"',
+    ]
+
+
+def _amdahl(serial: float, measured: int, processes: int) -> float:
+    """The time of an iteration against that at `measured` processes."""
+    return (serial + (1 - serial) / processes) / (serial + (1 - serial) / measured)
+
+
+def _text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def _number(value: float) -> str:
+    """A float of TOML: with a point or an exponent."""
+    text = f"{value:.6g}"
+    return text if any(letter in text for letter in ".e") else f"{text}.0"
