@@ -43,11 +43,10 @@ Rhythm present_rhythm(const Application& application) {
   return rhythm;
 }
 
-// Whether `next` is the phase that a change of size was decided for, and not one after it.
-bool awaited(const Application& application, const Forecast& next) {
+// Whether the phase that a change of size was decided for is still to come; it is waited for during one period, as any.
+bool awaited(const Application& application, const Forecast& next, Time now) {
   const Time start = application.expansion.start_after;
-  if (application.expansion.decision == 0 || start <= Time{}) return false;
-  return std::max(start - next.first, next.first - start) < next.step / 2;
+  return application.expansion.decision != 0 && start > application.history.last()->end && now - start <= next.step;
 }
 
 // The phase that has begun and is not reported yet is the first; the second follows its end.
@@ -67,7 +66,7 @@ std::optional<Forecast> forecast_of(const Application& application, Time now) {
   if (!next) return std::nullopt;
   if (application.activity != Activity::computing && application.since > last->end) {
     begin_now(*next, application, now);
-  } else if (awaited(application, *next)) {
+  } else if (awaited(application, *next, now)) {
     next->first = application.expansion.start_after;
     next->second = saturating_sum(next->first, next->step);
   }

@@ -1,12 +1,219 @@
-// To come: decides nothing yet.
-#include "policy/core_policy.hpp"
+// Phase shifting (CLARISSE+FlexMPI, section 4.2.1, Algorithm 3): before two I/O phases meet, one of the applications
+// gets more processes for a while, so that its phase is over before the other's begins.
+#include "policy/phase_shift.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
 
 namespace hocket::policy {
 namespace {
 
-CoreDecision decide(const CoreView&, const event::Event&, AppId) { return {}; }
+using model::Application;
+using model::Conflict;
+using model::PredictedPhase;
+
+// Periods that differ by less are equal: means of few periods are not known better.
+constexpr double equal_within = 0.02;
+// The shorter of similar periods is at least this share of the longer one.
+constexpr double similar_from = 0.75;
+// Conflicts of one phase that are tried, the earliest first, until one can be avoided.
+constexpr std::size_t most_tried = 3;
+
+double period_of(const Application& application) {
+  const auto pace = model::pace(application, application.computing_processes());
+  return pace ? pace->period_s() : 0;
+}
+
+// select_application(): of two that are similar the one with the shorter period, as it will be ever further ahead of
+// the other; else the one whose phase comes first, as it has less to shift.
+const Application& select_application(const Conflict& conflict) {
+  const Application& a = *conflict.subject;
+  const Application& b = *conflict.other;
+  const double period_a = period_of(a);
+  const double period_b = period_of(b);
+  const double ratio = std::min(period_a, period_b) / std::max(period_a, period_b);
+  if (ratio >= similar_from && ratio < 1 - equal_within) return period_a < period_b ? a : b;
+  return conflict.of_other.start < conflict.of_subject.start ? b : a;
+}
+
+bool is_shifted(const Application& application) {
+  return application.expansion.decision != 0 && application.expansion.return_at_iteration != 0;
+}
+
+// A plan for application k, step by step; what cannot be is said in `why_not`.
+struct Plan {
+  CoreChange change;
+  std::string why_not;
+};
+
+// Fewest processes; 0: see `why_not`.
+std::int64_t obtain_processes(const CoreView& view, const Application& k, double speedup, std::string& why_not) {
+  const std::int64_t present = k.computing_processes();
+  if (k.curve.empty()) {
+    why_not = "nothing is known of " + k.name + " at other sizes";
+    return 0;
+  }
+  const auto processes = k.curve.processes_for(speedup, present, model::most_processes);
+  std::array<char, 160> text{};
+  if (!processes) {
+    double best = 1;
+    for (const auto& point : k.curve.points()) best = std::max(best, k.curve.speedup(present, point.processes));
+    std::snprintf(text.data(), text.size(),
+                  "would have to run %.2f times as fast, and %.2f is the most that is known of it", speedup, best);
+    why_not = k.name + " " + text.data();
+    return 0;
+  }
+  if (*processes - present > view.cores.free()) {
+    std::snprintf(text.data(), text.size(), "would need %lld cores more, and %lld are free",
+                  static_cast<long long>(*processes - present), static_cast<long long>(view.cores.free()));
+    why_not = k.name + " " + text.data();
+    return 0;
+  }
+  return *processes;
+}
+
+Plan plan(const CoreView& view, const Conflict& conflict, const Application& k) {
+  Plan plan;
+  const Application& other = other_than(conflict, k);
+  const PredictedPhase& own = phase_of(conflict, k);
+  const PredictedPhase& theirs = phase_of(conflict, other);
+
+  const auto stretch = stretch_ahead(k, view.now);
+  if (!stretch) {
+    plan.why_not = k.name + " comes to no two control points before that";
+    return plan;
+  }
+  // T_shift, whichever phase comes first: k's has to end when the other's begins. The widened end is T_shift and the
+  // uncertainty in one.
+  const Duration shift = own.start + own.duration - theirs.start;
+  const Duration overhead = 2 * reconfiguration_time(k, view.settings);
+  const double reduction_s = to_s(shift) + to_s(overhead);  // T_reconf
+  const auto speedup = needed_speedup(stretch->time_s, reduction_s);
+  if (!speedup) {
+    plan.why_not = k.name + " would have to save " + seconds_text(reduction_s) + " of " + seconds_text(stretch->time_s);
+    return plan;
+  }
+  const std::int64_t present = k.computing_processes();
+  const std::int64_t processes = obtain_processes(view, k, *speedup, plan.why_not);
+  if (processes == 0) return plan;
+
+  const double saved_s = stretch->time_s * (1 - 1 / k.curve.speedup(present, processes)) - to_s(overhead);
+  CoreChange& change = plan.change;
+  change.application = k.id;
+  change.processes = processes;
+  change.return_at_iteration = stretch->end;
+  change.start_before = own.start;
+  change.start_after = own.start - std::max(shift, from_s(saved_s));  // rounding must not make it too late
+
+  const auto third = model::conflicts(view.cluster, k, view.now, view.settings.uncertainty, change.start_after);
+  if (!third.empty()) {
+    plan.why_not = "a shift by " + seconds_text(saved_s) + " would bring " + k.name + " to where " +
+                   third.front().other->name + " is expected to do its I/O";
+    return plan;
+  }
+  std::array<char, 256> text{};
+  std::snprintf(text.data(), text.size(), " grows from %lld to %lld processes for %lld iterations (%s)",
+                static_cast<long long>(present), static_cast<long long>(processes),
+                static_cast<long long>(stretch->end - stretch->begin),
+                seconds_text(stretch->time_s - saved_s - to_s(overhead)).c_str());
+  change.text = conflict_text(conflict, k, view.now) + "; " + k.name + text.data() + ", so that it begins its I/O " +
+                seconds_text(saved_s) + " earlier and is through before " + other.name + " begins";
+  return plan;
+}
+
+CoreDecision decide(const CoreView& view, const event::Event& event, AppId subject) {
+  // A phase that has ended is what makes the next one known.
+  const Application* application = view.cluster.find(subject);
+  if (application == nullptr || !std::holds_alternative<event::IoPhase>(event.body)) return {};
+  return shift_phases(view, model::conflicts(view.cluster, *application, view.now, view.settings.uncertainty));
+}
 
 }  // namespace
+
+std::optional<double> needed_speedup(double original_s, double reduction_s) {
+  if (!(original_s > reduction_s)) return std::nullopt;
+  return original_s / (original_s - reduction_s);
+}
+
+std::optional<Stretch> stretch_ahead(const Application& application, Time now) {
+  const model::PhaseRecord* last = application.history.last();
+  const auto pace = model::pace(application, application.computing_processes());
+  if (last == nullptr || last->iteration < 0 || !pace || pace->iterations < 1) return std::nullopt;
+  const double iteration_s = pace->compute.value / pace->iterations;
+  if (!(iteration_s > 0)) return std::nullopt;
+
+  const auto every = static_cast<double>(std::max<std::int64_t>(1, application.malleability.control_every));
+  const double done = std::min(pace->iterations, std::floor(std::max(0.0, to_s(now - last->end)) / iteration_s));
+  const double begin = (std::floor(done / every) + 1) * every;
+  const double end = std::floor(std::round(pace->iterations) / every) * every;
+  if (end <= begin) return std::nullopt;
+  return Stretch{last->iteration + static_cast<std::int64_t>(begin), last->iteration + static_cast<std::int64_t>(end),
+                 (end - begin) * iteration_s};
+}
+
+bool can_resize(const Application& application) {
+  const model::Malleability& state = application.malleability;
+  return state.malleable && state.commanding && state.resizing_to == 0 && !is_shifted(application);
+}
+
+Duration reconfiguration_time(const Application& application, const CoreSettings& settings) {
+  const model::Malleability& state = application.malleability;
+  const bool known = state.reconfigurations > 0 && state.stopped > Duration{};
+  return known ? state.stopped / state.reconfigurations : settings.reconfiguration;
+}
+
+std::string seconds_text(double seconds) {
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), std::abs(seconds) < 10 ? "%.2f s" : "%.1f s", seconds);
+  return text.data();
+}
+
+std::string conflict_text(const Conflict& conflict, const Application& first, Time now) {
+  const Application& second = other_than(conflict, first);
+  const auto start = [&](const Application& one) { return seconds_text(to_s(phase_of(conflict, one).start - now)); };
+  return "the I/O phase of " + first.name + " in " + start(first) + " would meet that of " + second.name + " in " +
+         start(second) + " for " + seconds_text(to_s(conflict.overlap)) + ", " +
+         seconds_text(to_s(phase_of(conflict, first).uncertainty)) + " of uncertainty included";
+}
+
+const PredictedPhase& phase_of(const Conflict& conflict, const Application& application) {
+  return conflict.subject == &application ? conflict.of_subject : conflict.of_other;
+}
+
+const Application& other_than(const Conflict& conflict, const Application& application) {
+  return conflict.subject == &application ? *conflict.other : *conflict.subject;
+}
+
+CoreDecision shift_phases(const CoreView& view, const std::vector<Conflict>& conflicts) {
+  CoreDecision decision;
+  std::size_t tried = 0;
+  for (const Conflict& conflict : conflicts) {
+    if (is_shifted(*conflict.subject) || is_shifted(*conflict.other)) continue;  // one of them is on its way already
+    if (++tried > most_tried) break;
+    const Application* k = &select_application(conflict);
+    if (!can_resize(*k)) k = &other_than(conflict, *k);
+    const Application& other = other_than(conflict, *k);
+    Plan made;
+    if (can_resize(*k)) {
+      made = plan(view, conflict, *k);
+    } else {
+      made.why_not = "neither of them can be resized now";
+    }
+    if (made.why_not.empty()) {
+      made.change.because_of = other.id;
+      made.change.conflict = conflict.start;
+      made.change.overlap = conflict.overlap;
+      decision.changes.push_back(std::move(made.change));
+      break;
+    }
+    if (!decision.left_alone.empty()) continue;
+    decision.left_alone.push_back({k->id, other.id, conflict.start, conflict.overlap,
+                                   conflict_text(conflict, *k, view.now) + "; left alone: " + made.why_not});
+  }
+  return decision;
+}
 
 constexpr CorePolicy phase_shift{"phase-shift", "before two I/O phases meet, runs one application faster for a while",
                                  CoreKind::interference, decide};

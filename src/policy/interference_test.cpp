@@ -1,0 +1,274 @@
+// Phase shifting and period coupling.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "policy/phase_shift.hpp"
+
+namespace hocket::policy {
+namespace {
+
+using model::Application;
+using ::testing::HasSubstr;
+
+Time at(double seconds) { return Time{} + from_s(10'000 + seconds); }
+
+class Interference : public ::testing::Test {
+ protected:
+  Interference() { settings.uncertainty = from_s(2); }
+
+  // An application whose computing time is divided evenly by up to 4096 processes, with a phase every 100 iterations;
+  // the last one starts at `last`.
+  Application& application(const std::string& name, std::int64_t processes, double period, double io, double last) {
+    const MemberId id{++members};
+    const event::Hello hello{"job-" + name, name, "/bin/a", "mpich", "0.1", 1, processes};
+    Application& app = *cluster.join({"n1", "", id}, hello, Time{}).application;
+    app.target = "fs";
+    app.malleability.malleable = true;
+    app.malleability.commanding = id;
+    app.malleability.processes = processes;
+    cores.claim(app.id, processes, "n1");
+    const double one = (period - io) / 100 * static_cast<double>(processes);
+    EXPECT_TRUE(app.curve.add({1, one, 0, io, 0, 1}).ok());
+    EXPECT_TRUE(app.curve.add({4096, one / 4096, 0, io, 0, 1}).ok());
+    for (int i = 3; i >= 0; --i) report(app, last - i * period, io);
+    return app;
+  }
+  static void report(Application& app, double start, double io, double wait = 0) {
+    event::IoPhase phase;
+    phase.start = at(start);
+    phase.end = at(start + wait + io);
+    phase.io = from_s(io);
+    phase.wait = from_s(wait);
+    phase.iteration = app.malleability.iteration + 100;
+    phase.processes = app.malleability.processes;
+    phase.control_every = 1;
+    app.add_phase(phase, phase.end);
+  }
+  CoreDecision decide(const CorePolicy& policy, const Application& subject, double now) const {
+    return policy.decide({cluster, cores, settings, at(now)}, event::Event{at(now), {}, event::IoPhase{}}, subject.id);
+  }
+  // As the coordinator carries it out.
+  void carry_out(const CoreChange& change) {
+    Application& app = *cluster.find(change.application);
+    ASSERT_TRUE(cores.allocate(app.id, change.processes - app.malleability.processes));
+    app.expansion = {++decisions, "", app.malleability.processes, change.return_at_iteration, change.start_after};
+    app.malleability.processes = change.processes;
+    ++app.malleability.reconfigurations;
+  }
+  std::string left_alone(const CoreDecision& decision) const {
+    EXPECT_TRUE(decision.changes.empty());
+    return decision.left_alone.empty() ? "" : decision.left_alone.front().text;
+  }
+
+  model::Cluster cluster;
+  model::Cores cores{{{"n1", 1024}}};
+  CoreSettings settings;
+  std::uint64_t members = 0;
+  std::int64_t decisions = 0;
+};
+
+// CLARISSE+FlexMPI, section 4.2.1: 50 s less of 100 s, and of 200 s.
+TEST(NeededSpeedup, IsEquationTwo) {
+  EXPECT_DOUBLE_EQ(*needed_speedup(100, 50), 2);
+  EXPECT_NEAR(*needed_speedup(200, 50), 1.33, 0.005);
+  EXPECT_FALSE(needed_speedup(50, 50));
+  EXPECT_FALSE(needed_speedup(50, 70));
+  EXPECT_FALSE(needed_speedup(0, 0));
+}
+
+// Fig. 6 to 8: 100 and 80 s, with 20 s of I/O from 80 s on and 10 s of I/O from 90 s on.
+TEST_F(Interference, ShiftsTheShorterOfSimilarPeriodsWhichComesSecond) {
+  settings.uncertainty = Duration{0};
+  Application& first = application("A1", 64, 190, 10, 900);   // next at 1090, until 1100
+  Application& second = application("A2", 64, 200, 20, 880);  // next at 1080, until 1100
+  const CoreDecision decision = decide(phase_shift, first, 910);
+  ASSERT_EQ(decision.changes.size(), 1u);
+  const CoreChange& change = decision.changes[0];
+  EXPECT_EQ(change.application, first.id);
+  EXPECT_EQ(change.because_of, second.id);
+  EXPECT_EQ(change.start_before, at(1090));
+  // T_shift = T_io + T_ini = 10 + 10; two reconfigurations of 1 s: T_reconf = 22 of the 99 iterations' 178.2 s.
+  EXPECT_EQ(change.processes, static_cast<std::int64_t>(std::ceil(64 * 178.2 / (178.2 - 22))));
+  EXPECT_LE(change.start_after, at(1070));
+  EXPECT_GT(change.start_after, at(1067)) << "no more than a process' worth";
+  EXPECT_EQ(change.at_iteration, 0);
+  EXPECT_EQ(change.return_at_iteration, first.history.last()->iteration + 100);
+}
+
+TEST_F(Interference, ShiftsTheShorterOfSimilarPeriodsWhichComesFirst) {
+  settings.uncertainty = Duration{0};
+  application("A1", 64, 210, 10, 880);                        // next at 1090
+  Application& second = application("A2", 64, 200, 20, 880);  // next at 1080, until 1100
+  const CoreDecision decision = decide(phase_shift, second, 900);
+  ASSERT_EQ(decision.changes.size(), 1u);
+  EXPECT_EQ(decision.changes[0].application, second.id);
+  // T_shift is the overlap, 10 s: until 1090.
+  EXPECT_LE(decision.changes[0].start_after, at(1070));
+  EXPECT_GT(decision.changes[0].start_after, at(1067));
+}
+
+TEST_F(Interference, ShiftsTheFirstOfEqualPeriods) {
+  Application& first = application("A1", 64, 200, 10, 880);
+  Application& second = application("A2", 64, 200, 10, 885);
+  EXPECT_EQ(decide(phase_shift, first, 895).changes.at(0).application, first.id);
+  EXPECT_EQ(decide(phase_shift, second, 895).changes.at(0).application, first.id);
+}
+
+TEST_F(Interference, ShiftsTheFirstOfVeryDifferentPeriods) {
+  Application& rare = application("A1", 64, 700, 10, 380);   // next at 1080
+  Application& often = application("A2", 64, 200, 10, 885);  // next at 1085
+  EXPECT_EQ(decide(phase_shift, often, 895).changes.at(0).application, rare.id);
+}
+
+// Fig. 13: the phase of the first application moves from 782.4 to 779.0 s.
+TEST_F(Interference, SaysWhatItDoesInNumbers) {
+  Application& first = application("A1", 128, 100, 5.1, 682.4);
+  Application& second = application("A2", 150, 94, 5, 690);
+  first.name = "A2";  // as the briefings of operators would read
+  second.name = "A1";
+  const CoreDecision decision = decide(phase_shift, second, 695.5);
+  ASSERT_EQ(decision.changes.size(), 1u);
+  EXPECT_THAT(decision.changes[0].text, HasSubstr("the I/O phase of A1 in 88.5 s would meet that of A2 in 86.9 s for"));
+  EXPECT_THAT(decision.changes[0].text, HasSubstr("2.00 s of uncertainty included; A1 grows from 150 to "));
+  EXPECT_THAT(decision.changes[0].text, HasSubstr(" processes for 99 iterations ("));
+  EXPECT_THAT(decision.changes[0].text, HasSubstr(" earlier and is through before A2 begins"));
+}
+
+TEST_F(Interference, ResizesTheOtherWhereOneCannotBe) {
+  Application& first = application("A1", 64, 200, 10, 880);
+  Application& second = application("A2", 64, 200, 10, 885);
+  first.malleability.malleable = false;
+  EXPECT_EQ(decide(phase_shift, second, 895).changes.at(0).application, second.id);
+  second.malleability.resizing_to = 70;
+  EXPECT_THAT(left_alone(decide(phase_shift, second, 895)), HasSubstr("neither of them can be resized now"));
+}
+
+TEST_F(Interference, LeavesAloneWhatTheModelDoesNotReach) {
+  Application& first = application("A1", 64, 200, 10, 880);
+  application("A2", 64, 200, 10, 885);
+  first.curve = {};
+  EXPECT_THAT(left_alone(decide(phase_shift, first, 890)), HasSubstr("nothing is known of A1 at other sizes"));
+  ASSERT_TRUE(first.curve.add({64, 1.9, 0, 10, 0, 1}).ok());
+  ASSERT_TRUE(first.curve.add({128, 1.85, 0, 10, 0, 1}).ok());
+  EXPECT_THAT(left_alone(decide(phase_shift, first, 890)), HasSubstr("and 1.03 is the most that is known of it"));
+}
+
+TEST_F(Interference, LeavesAloneWhatThereAreNoCoresFor) {
+  Application& first = application("A1", 64, 200, 10, 880);
+  application("A2", 64, 200, 10, 885);
+  cores.claim(AppId{99}, 1024 - 128 - 3, "n1");
+  const std::string text = left_alone(decide(phase_shift, first, 890));
+  EXPECT_THAT(text, HasSubstr("A1 would need "));
+  EXPECT_THAT(text, HasSubstr(" cores more, and 3 are free"));
+}
+
+TEST_F(Interference, LeavesAloneWhatIsTooLate) {
+  application("A1", 64, 200, 10, 880);
+  Application& second = application("A2", 64, 300, 10, 785);
+  EXPECT_THAT(left_alone(decide(phase_shift, second, 1077)), HasSubstr("A1 would have to save"));
+}
+
+TEST_F(Interference, LeavesAloneWhatWouldMeetAThird) {
+  Application& first = application("A1", 64, 200, 10, 880);
+  application("A2", 64, 200, 10, 885);
+  application("A3", 64, 200, 10, 868);
+  EXPECT_THAT(left_alone(decide(phase_shift, first, 890)), HasSubstr("to where A3 is expected to do its I/O"));
+}
+
+TEST_F(Interference, DecidesOnceAndWhenAPhaseIsOver) {
+  Application& first = application("A1", 64, 200, 10, 880);
+  application("A2", 64, 200, 10, 885);
+  const CoreView view{cluster, cores, settings, at(890)};
+  EXPECT_TRUE(phase_shift.decide(view, {at(890), {}, event::Malleable{}}, first.id).changes.empty());
+  EXPECT_TRUE(phase_shift.decide(view, {at(890), {}, event::IoPhase{}}, AppId{}).changes.empty());
+  carry_out(decide(phase_shift, first, 890).changes.at(0));
+  const CoreDecision again = decide(phase_shift, first, 895);
+  EXPECT_TRUE(again.changes.empty());
+  EXPECT_TRUE(again.left_alone.empty());
+}
+
+// Use case D: 64 and 50 processes, of the same program.
+TEST_F(Interference, CouplesTheLongerPeriodToTheShorter) {
+  Application& first = application("A1", 64, 72.1, 4.7, 900);
+  Application& second = application("A2", 50, 90.7, 4.7, 878);
+  const CoreDecision decision = decide(period_coupling, first, 905);
+  ASSERT_EQ(decision.changes.size(), 1u) << left_alone(decision);
+  const CoreChange& change = decision.changes[0];
+  EXPECT_EQ(change.application, second.id);
+  EXPECT_EQ(change.processes, 64);
+  EXPECT_EQ(change.return_at_iteration, 0);
+  EXPECT_NEAR(to_s(change.period_after), 72.1, 1);
+  EXPECT_THAT(change.text, HasSubstr("A2 grows for good from 50 to 64 processes"));
+  EXPECT_THAT(change.text, HasSubstr("its I/O period falls from 90.7 s to "));
+}
+
+TEST_F(Interference, CouplesToAMultiple) {
+  application("A1", 64, 220, 10, 850);                        // next at 1070
+  Application& second = application("A2", 64, 480, 10, 595);  // next at 1075
+  const CoreDecision decision = decide(period_coupling, second, 865);
+  ASSERT_EQ(decision.changes.size(), 1u);
+  EXPECT_NEAR(to_s(decision.changes[0].period_after), 440, 5);
+  EXPECT_THAT(decision.changes[0].text, HasSubstr("2 times that of A1 (220.0 s)"));
+}
+
+TEST_F(Interference, ShiftsOncePeriodsFitOrCannot) {
+  Application& first = application("A1", 64, 200, 10, 880);
+  application("A2", 64, 200.5, 10, 885);
+  EXPECT_GT(decide(period_coupling, first, 896).changes.at(0).return_at_iteration, 0) << "they fit";
+  cluster = model::Cluster{};
+  Application& third = application("A3", 64, 200, 10, 880);
+  application("A4", 64, 380, 10, 705);
+  EXPECT_GT(decide(period_coupling, third, 896).changes.at(0).return_at_iteration, 0)
+      << "380 s are nearer to 400 s, and no expansion makes a period longer";
+}
+
+// Whatever runs: no more cores than there are free, and what was to be avoided is avoided.
+TEST_F(Interference, PredictedPhasesDoNotMeetAfterTheChange) {
+  int shifted = 0;
+  int coupled = 0;
+  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+    std::mt19937_64 random{seed};
+    const auto draw = [&](double low, double high) {
+      return std::uniform_real_distribution<double>{low, high}(random);
+    };
+    cluster = model::Cluster{};
+    cores = model::Cores{{{"n1", static_cast<std::int64_t>(draw(100, 600))}}};
+    settings.uncertainty = seed % 3 == 0 ? Duration{-1} : from_s(draw(0, 3));
+    std::vector<Application*> apps;
+    const int count = 2 + static_cast<int>(random() % 4);
+    for (int i = 0; i < count; ++i) {
+      const double period = draw(60, 120) * (random() % 4 == 0 ? 3 : 1);
+      const double last = draw(995 - period, 990);
+      apps.push_back(&application(std::string{"A"}.append(std::to_string(i)),
+                                  10 + static_cast<std::int64_t>(random() % 80), period, draw(1, 8), last));
+    }
+    for (const Application* subject : apps) {
+      const CorePolicy& policy = seed % 2 ? phase_shift : period_coupling;
+      const CoreDecision decision = decide(policy, *subject, 1000);
+      for (const CoreChange& change : decision.changes) {
+        const Application& k = *cluster.find(change.application);
+        ASSERT_GT(change.processes, k.computing_processes());
+        ASSERT_LE(change.processes - k.computing_processes(), cores.free()) << "seed " << seed;
+        ASSERT_FALSE(change.text.empty());
+        carry_out(change);
+        if (change.return_at_iteration == 0) {
+          ++coupled;
+          continue;
+        }
+        ++shifted;
+        ASSERT_LT(change.start_after, change.start_before) << "seed " << seed;
+        ASSERT_GT(change.start_after, at(1000)) << "seed " << seed;
+        ASSERT_GT(change.return_at_iteration, k.malleability.iteration) << "seed " << seed;
+        ASSERT_TRUE(model::conflicts(cluster, k, at(1000), settings.uncertainty).empty()) << "seed " << seed;
+      }
+    }
+  }
+  EXPECT_GT(shifted, 50);
+  EXPECT_GT(coupled, 20);
+}
+
+}  // namespace
+}  // namespace hocket::policy

@@ -1,0 +1,46 @@
+// What the two policies against interference share: period coupling goes on with phase shifting when it has done its
+// part (CLARISSE+FlexMPI, section 4.2).
+//
+// Pure, not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/prediction.hpp"
+#include "policy/core_policy.hpp"
+
+namespace hocket::policy {
+
+// Eq. 2: T_orig / (T_orig - T_reconf), relative to the present size. Nothing where more is to be saved than there is.
+std::optional<double> needed_speedup(double original_s, double reduction_s);
+
+// How far an application is between two I/O phases, in iterations and control points.
+struct Stretch {
+  std::int64_t begin = 0;  // the next control point (Iter_reconf1)
+  std::int64_t end = 0;    // the last one before its next I/O phase (Iter_reconf2)
+  double time_s = 0;       // from one to the other at its present size (T_orig)
+};
+// Nothing where no control point is left between, or its iterations are not known.
+std::optional<Stretch> stretch_ahead(const model::Application& application, Time now);
+
+// Malleable, and neither being resized nor expanded for a while.
+bool can_resize(const model::Application& application);
+// How long the application stands still in one reconfiguration: what its reconfigurations took, else the setting.
+Duration reconfiguration_time(const model::Application& application, const CoreSettings& settings);
+
+// "3.4 s"
+std::string seconds_text(double seconds);
+// "the I/O phase of A2 in 92.3 s would meet that of A1 in 90.0 s for 3.6 s, 2.0 s of uncertainty included"
+std::string conflict_text(const model::Conflict& conflict, const model::Application& first, Time now);
+
+// The phase that `application` is in the conflict with, widened; it is one of the two.
+const model::PredictedPhase& phase_of(const model::Conflict& conflict, const model::Application& application);
+const model::Application& other_than(const model::Conflict& conflict, const model::Application& application);
+
+// Algorithm 3, for the conflicts of the subject's next phase.
+CoreDecision shift_phases(const CoreView& view, const std::vector<model::Conflict>& conflicts);
+
+}  // namespace hocket::policy
