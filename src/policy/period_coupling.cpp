@@ -78,9 +78,7 @@ std::optional<CoreChange> couple(const CoreView& view, const Conflict& conflict)
 }
 
 CoreDecision decide(const CoreView& view, const event::Event& event, AppId subject) {
-  const Application* application = view.cluster.find(subject);
-  if (application == nullptr || !std::holds_alternative<event::IoPhase>(event.body)) return {};
-  const auto conflicts = model::conflicts(view.cluster, *application, view.now, view.settings.uncertainty);
+  const auto conflicts = conflicts_ahead(view, event, subject);
   if (conflicts.empty()) return {};
   if (auto change = couple(view, conflicts.front())) return {{std::move(*change)}, {}};
   return shift_phases(view, conflicts);

@@ -124,10 +124,7 @@ Plan plan(const CoreView& view, const Conflict& conflict, const Application& k) 
 }
 
 CoreDecision decide(const CoreView& view, const event::Event& event, AppId subject) {
-  // A phase that has ended is what makes the next one known.
-  const Application* application = view.cluster.find(subject);
-  if (application == nullptr || !std::holds_alternative<event::IoPhase>(event.body)) return {};
-  return shift_phases(view, model::conflicts(view.cluster, *application, view.now, view.settings.uncertainty));
+  return shift_phases(view, conflicts_ahead(view, event, subject));
 }
 
 }  // namespace
@@ -184,6 +181,14 @@ const PredictedPhase& phase_of(const Conflict& conflict, const Application& appl
 
 const Application& other_than(const Conflict& conflict, const Application& application) {
   return conflict.subject == &application ? *conflict.other : *conflict.subject;
+}
+
+std::vector<Conflict> conflicts_ahead(const CoreView& view, const event::Event& event, AppId subject) {
+  const Application* application = view.cluster.find(subject);
+  if (application == nullptr || !std::holds_alternative<event::IoPhase>(event.body)) return {};
+  auto conflicts = model::conflicts(view.cluster, *application, view.now, view.settings.uncertainty);
+  std::erase_if(conflicts, [&view](const Conflict& conflict) { return conflict.start <= view.now; });
+  return conflicts;
 }
 
 CoreDecision shift_phases(const CoreView& view, const std::vector<Conflict>& conflicts) {

@@ -40,6 +40,10 @@ std::string conflict_text(const model::Conflict& conflict, const model::Applicat
 const model::PredictedPhase& phase_of(const model::Conflict& conflict, const model::Application& application);
 const model::Application& other_than(const model::Conflict& conflict, const model::Application& application);
 
+// Of the subject's next phase, those that nothing is late for. A phase that has ended (IO_PHASE) is what makes the next
+// one known; none at other events.
+std::vector<model::Conflict> conflicts_ahead(const CoreView& view, const event::Event& event, AppId subject);
+
 // Algorithm 3, for the conflicts of the subject's next phase.
 CoreDecision shift_phases(const CoreView& view, const std::vector<model::Conflict>& conflicts);
 
