@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hocket.analysis import analyse
+from hocket.bus import Event
 from hocket.cli import main
 from hocket.comparison import Run
 from hocket.report import write_report
@@ -103,3 +104,18 @@ def test_a_live_view_forgets_old_decisions():
     analysis = analyse(read_trace(STEERED))
     analysis.about_cores.forget_before(analysis.about_cores.all[1].time_ns)
     assert [one.number for one in analysis.about_cores.all] == [2]
+
+
+def test_a_run_is_named_after_all_policies_in_force(tmp_path):
+    trace = read_trace(STEERED)
+    trace.settings["policy"] = "fcfs+phase-shift"
+    assert analyse(trace).policy == "fcfs+phase-shift"  # WELCOME tells the one for access alone
+
+
+def test_a_policy_that_was_refused_is_not_in_force():
+    analysis = analyse(read_trace(STEERED))
+    for kind, fields in [("SET_POLICY", {"policy": "nonsense"}), ("REFUSED", {"text": "unknown policy"})]:
+        analysis.feed(Event(kind, fields, analysis.now_ns + 1, "n", "", 77))
+    assert analysis.policy == "fcfs"
+    analysis.feed(Event("SET_POLICY", {"policy": "none"}, analysis.now_ns + 1, "n", "", 77))
+    assert analysis.policy == "none"

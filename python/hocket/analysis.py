@@ -180,7 +180,8 @@ class Analysis:
         self.applications: list[Application] = []
         self.decisions: list[Decision] = []
         self.about_cores = Decisions()
-        self.policy = ""
+        self.policy = ""  # all in force, as one text
+        self._replaced: dict[int, str] = {}  # by tool: the policy before the one that it has set, until it is refused
         self.now_ns = 0
         self._asked: dict[int, Event] = {}  # member → its HELLO, until WELCOME
         self._resizes: dict[int, Event] = {}  # by tool, not answered yet
@@ -234,7 +235,7 @@ class Analysis:
         self._asked[event.member] = event
 
     def _on_welcome(self, event: Event) -> None:
-        self.policy = event.get("policy", self.policy)
+        self.policy = self.policy or event.get("policy", "")  # the access policy alone
         hello = self._asked.pop(event.member, None)
         if hello is None or not hello.get("job"):
             return
@@ -310,6 +311,8 @@ class Analysis:
     def _on_refused(self, event: Event) -> None:
         if asked := self._resizes.pop(event.member, None):
             self._refuse_resize(asked, event)
+        elif event.member in self._replaced:
+            self.policy = self._replaced.pop(event.member)
         if event.application:
             self._decide(Decision(event.time_ns, event.application, "refused", target=event.get("text", "")))
 
@@ -372,6 +375,7 @@ class Analysis:
             application.end_ns = event.time_ns
 
     def _on_set_policy(self, event: Event) -> None:
+        self._replaced = {event.member: self.policy}
         self.policy = event.get("policy", self.policy)
 
     def _on_application(self, event: Event) -> None:
@@ -391,6 +395,7 @@ class Analysis:
 def analyse(trace: Trace) -> Analysis:
     """Everything that the trace holds."""
     analysis = Analysis()
+    analysis.policy = str(trace.settings.get("policy", ""))
     with collector_at_rest():
         for event in trace.events:
             analysis.feed(event)

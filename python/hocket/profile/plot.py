@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib
@@ -9,6 +10,7 @@ import matplotlib
 matplotlib.use("Agg")
 
 from matplotlib import pyplot
+from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from hocket.errors import HocketError
@@ -58,11 +60,11 @@ def write_curve(profile: Profile, path: Path) -> None:
             pyplot.close(figure)
 
 
-def _few(axis):
-    """Labels between the decades too, where the axis shows less than two of them."""
+def _few(axis: Axes) -> Callable[[float, int], str]:
+    """Labels between the decades too, where the axis shows less than three of them."""
 
     def text(value: float, _: int) -> str:
         low, high = axis.get_ylim()
-        return f"{value:g}" if high / low < 30 and f"{value:e}"[0] in "25" else ""
+        return f"{value:g}" if high / low < 1000 and f"{value:e}"[0] in "25" else ""
 
     return text

@@ -17,9 +17,10 @@ LEAST_PERIOD_S = 10.0
 MOST_IO_RATIO = 0.9
 ITERATIONS_PER_PHASE = 10
 SATURATION = 0.25  # share of the cores that uses the whole bandwidth
-CORES_PER_NODE = 32
+MOST_NODES = 40  # the log tells cores, not nodes; a machine of more cores has larger ones
+LEAST_NODE = 32  # cores
 JITTER = 0.02
-SERIAL = (0.001, 0.02)  # share of an iteration that is not divided (malleable applications), drawn evenly
+SERIAL = (0.05, 0.4)  # share of an iteration at its own size that more processes do not shorten, drawn evenly
 GIGA_FLOP_PER_CORE = 2.0  # a second
 
 
@@ -41,14 +42,14 @@ class Draw:
             f"I/O ratio of each application: Beta(1, {beta:.4g}), mean {self.io_ratio:g}, at most {MOST_IO_RATIO:g}",
             f"I/O period: log-normal, median {self.period_s:g} s, sigma {PERIOD_SIGMA:g}, at least "
             f"{LEAST_PERIOD_S:g} s, at most half the run time",
-            f"I/O alone: in proportion to the processes; {SATURATION:.0%} of the {self.cores} cores, and more, use all "
-            f"{self.bandwidth:.4g} bytes/s",
+            f"rate of I/O alone: in proportion to the processes; {SATURATION:.0%} of the {self.cores} cores, and more, "
+            f"use all {self.bandwidth:.4g} bytes/s",
             f"computing time of a period: relative standard deviation {JITTER:g}",
         ]
         if self.malleable > 0:
             lines.append(
-                f"malleable: each with probability {self.malleable:g}; serial share of an iteration even in "
-                f"{SERIAL[0]:g} to {SERIAL[1]:g} (Amdahl), at a quarter to four times the processes"
+                f"malleable: each with probability {self.malleable:g}; more processes shorten an iteration but for a "
+                f"share of {SERIAL[0]:g} to {SERIAL[1]:g}, drawn evenly; curve at 1/4 to 4 times the processes"
             )
         return lines
 
@@ -56,6 +57,7 @@ class Draw:
 def scenario_of(jobs: Sequence[Job], draw: Draw, name: str, source: str) -> str:
     """The TOML text."""
     rng = random.Random(draw.seed)
+    nodes = min(MOST_NODES, max(1, draw.cores // LEAST_NODE))
     head = [
         f"# Made by 'hocket sim import-swf' of {source}: {len(jobs)} jobs, seed {draw.seed}.",
         "# Starts (submit time + wait), run times and processes are the log's. The I/O is drawn:",
@@ -65,8 +67,8 @@ def scenario_of(jobs: Sequence[Job], draw: Draw, name: str, source: str) -> str:
         f"seed = {draw.seed}",
         "",
         "[platform]",
-        f"nodes = {math.ceil(draw.cores / CORES_PER_NODE)}",
-        f"cores_per_node = {CORES_PER_NODE}",
+        f"nodes = {nodes}",
+        f"cores_per_node = {math.ceil(draw.cores / nodes)}",
         "",
         "[[targets]]",
         'name = "storage"',
@@ -116,8 +118,8 @@ def _application(job: Job, draw: Draw, rng: random.Random) -> list[str]:
 
 
 def _amdahl(serial: float, measured: int, processes: int) -> float:
-    """The time of an iteration against that at `measured` processes."""
-    return (serial + (1 - serial) / processes) / (serial + (1 - serial) / measured)
+    """The time of an iteration against that at `measured` processes, of which the share `serial` stays."""
+    return serial + (1 - serial) * measured / processes
 
 
 def _text(text: str) -> str:

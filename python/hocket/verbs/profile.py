@@ -252,6 +252,8 @@ def _one(store: Store, name: str) -> Profile:
 
 
 def _day(profile: Profile) -> str:
+    if not profile.measured_unix_s:
+        return "unknown when"
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(profile.measured_unix_s))
 
 
