@@ -31,10 +31,12 @@ auto find(const List& list, std::string_view name) -> std::decay_t<decltype(*lis
   return nullptr;
 }
 
-Error unknown(std::string_view name) {
+Error unknown(std::string_view name, const Loaded& loaded) {
   std::vector<std::string_view> names;
   for (const Policy* policy : policies()) names.push_back(policy->name);
   for (const CorePolicy* policy : known) names.push_back(policy->name);
+  if (loaded.access) names.push_back(loaded.access->name);
+  if (loaded.core) names.push_back(loaded.core->name);
   names.push_back(none);
   std::string all;
   for (const std::string_view one : names) all.append(all.empty() ? "" : ", ").append(one);
@@ -56,10 +58,13 @@ Status set(const P*& place, const P* policy, std::string_view kind) {
 }
 
 // The names as they were given; `access` is nullptr where none is for access.
-Status add(std::string_view name, const Policy*& access, Combination& combination) {
-  if (const Policy* policy = find(policies(), name)) return set(access, policy, "for access to targets");
-  const CorePolicy* policy = find(core_policies(), name);
-  if (!policy) return unknown(name);
+Status add(std::string_view name, const Loaded& loaded, const Policy*& access, Combination& combination) {
+  const bool loaded_access = loaded.access && loaded.access->name == name;
+  if (const Policy* policy = loaded_access ? loaded.access : find(policies(), name))
+    return set(access, policy, "for access to targets");
+  const bool loaded_core = loaded.core && loaded.core->name == name;
+  const CorePolicy* policy = loaded_core ? loaded.core : find(core_policies(), name);
+  if (!policy) return unknown(name, loaded);
   if (policy->kind == CoreKind::sharing) return set(combination.sharing, policy, "for sharing out cores");
   return set(combination.interference, policy, "against interference");
 }
@@ -68,7 +73,7 @@ Status add(std::string_view name, const Policy*& access, Combination& combinatio
 
 std::span<const CorePolicy* const> core_policies() { return known; }
 
-Result<Combination> parse_combination(std::string_view text) {
+Result<Combination> parse_combination(std::string_view text, const Loaded& loaded) {
   Combination combination;
   const Policy* access = nullptr;
   const std::vector<std::string_view> names = split(text);
@@ -77,9 +82,17 @@ Result<Combination> parse_combination(std::string_view text) {
     if (name == none)
       return Error{"policy 'none' with others in '" + std::string{text.substr(0, 64)} +
                    "': name it alone, or leave it out"};
-    if (const Status added = add(name, access, combination); !added) return added.error();
+    if (const Status added = add(name, loaded, access, combination); !added) return added.error();
   }
   combination.access = access ? access : &fcfs;  // without one there is one for cores: split() never returns nothing
+  return combination;
+}
+
+Combination with(Combination combination, const Loaded& loaded) {
+  if (loaded.access) combination.access = loaded.access;
+  if (!loaded.core) return combination;
+  const bool shares = loaded.core->kind == CoreKind::sharing;
+  (shares ? combination.sharing : combination.interference) = loaded.core;
   return combination;
 }
 

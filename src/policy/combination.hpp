@@ -20,8 +20,17 @@ struct Combination {
   const CorePolicy* sharing = nullptr;       // nullptr: none
 };
 
+// A policy that is not built in, but comes from a file that the operator names (src/pypolicy): one of the two, or none.
+// Its name is none of the built-in ones'. Lives as long as the program.
+struct Loaded {
+  const Policy* access = nullptr;
+  const CorePolicy* core = nullptr;
+};
+
 // The error names what is wrong (a name that is not known and the nearest known one, two of one kind).
-Result<Combination> parse_combination(std::string_view text);
+Result<Combination> parse_combination(std::string_view text, const Loaded& loaded = {});
+// The loaded policy in the place of its kind.
+Combination with(Combination combination, const Loaded& loaded);
 // The text that parses to it: what is shown.
 std::string text_of(const Combination& combination);
 

@@ -56,6 +56,26 @@ TEST(Combinations, TheirTextParsesToThem) {
   EXPECT_EQ(text_of(Combination{}), "interfere");
 }
 
+TEST(Combinations, ALoadedPolicyIsNamedLikeTheOthers) {
+  const CorePolicy mine{"mine", "", CoreKind::sharing, fair.decide};
+  const Policy turns{"turns", "", fcfs.decide};
+  const auto result = parse_combination("fcfs+phase-shift+mine", {nullptr, &mine});
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result.value().sharing, &mine);
+  EXPECT_EQ(text_of(result.value()), "fcfs+phase-shift+mine");
+  EXPECT_EQ(parse_combination("turns", {&turns, nullptr}).value().access, &turns);
+  EXPECT_FALSE(parse_combination("mine").ok());
+  EXPECT_FALSE(parse_combination("mine+fair", {nullptr, &mine}).ok()) << "two of one kind";
+}
+
+TEST(Combinations, ALoadedPolicyTakesThePlaceOfItsKind) {
+  const CorePolicy mine{"mine", "", CoreKind::interference, phase_shift.decide};
+  const Policy turns{"turns", "", fcfs.decide};
+  EXPECT_EQ(text_of(with(parsed("fcfs+phase-shift+fair"), {nullptr, &mine})), "fcfs+mine+fair");
+  EXPECT_EQ(text_of(with(parsed("fcfs+phase-shift"), {&turns, nullptr})), "turns+phase-shift");
+  EXPECT_EQ(text_of(with(parsed("fcfs"), {})), "fcfs");
+}
+
 TEST(Combinations, ARefusalSaysWhatIsWrong) {
   EXPECT_EQ(refusal("phase-shfit"),
             "unknown policy 'phase-shfit': did you mean 'phase-shift'? there are: interfere, fcfs, phase-shift, "

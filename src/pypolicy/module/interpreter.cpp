@@ -1,0 +1,215 @@
+// The module: starts the interpreter, runs the policy's file, and asks it.
+#include <array>
+#include <fstream>
+#include <sstream>
+
+#include "policy/combination.hpp"
+#include "pypolicy/module.hpp"
+#include "pypolicy/module/commands.hpp"
+#include "pypolicy/module/python.hpp"
+#include "pypolicy/module/time_limit.hpp"
+#include "pypolicy/module/view.hpp"
+
+namespace hocket::pypolicy {
+namespace {
+
+constexpr Duration run_limit = std::chrono::seconds{10};  // of the file itself: it may import much
+
+constexpr const char* module_name = "hocket_policy_file";
+
+// Built-in policies have no state of their own, and their records hold a plain function: so what this one needs is
+// here.
+struct InForce {
+  std::string path;
+  std::string name;
+  std::string summary;
+  Say say;
+  std::string said;
+  PyObject* decide = nullptr;
+  std::int64_t line = 0;  // of decide
+  policy::Policy access{};
+  policy::CorePolicy core{};
+};
+InForce* in_force = nullptr;
+
+// ---- mistakes in the file ----------------------------------------------------------------------------------------
+
+std::string first_line(const std::string& text) { return text.substr(0, std::min<std::size_t>(text.find('\n'), 300)); }
+
+// The last line of the file that the exception passed through; 0: none.
+std::int64_t line_in(const std::string& path, PyObject* exception) {
+  std::int64_t line = 0;
+  for (Ref at = attribute(exception, "__traceback__"); at && at.get() != Py_None; at = attribute(at.get(), "tb_next")) {
+    const Ref frame = attribute(at.get(), "tb_frame");
+    const Ref code = frame ? attribute(frame.get(), "f_code") : nullptr;
+    const Ref file = code ? attribute(code.get(), "co_filename") : nullptr;
+    const Ref number = attribute(at.get(), "tb_lineno");
+    if (file && number && as_text(file.get()) == path) line = PyLong_AsLongLong(number.get());
+  }
+  if (line == 0 && PyObject_IsInstance(exception, PyExc_SyntaxError) == 1) {
+    const Ref number = attribute(exception, "lineno");
+    if (number && PyLong_Check(number.get())) line = PyLong_AsLongLong(number.get());
+  }
+  PyErr_Clear();
+  return line;
+}
+
+std::string at(const std::string& path, std::int64_t line) {
+  return line > 0 ? path + ":" + std::to_string(line) : path;
+}
+
+// Takes the exception that is set, as one line.
+std::string take_exception(const std::string& path, std::int64_t otherwise) {
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  const Ref owned[] = {Ref{type}, Ref{value}, Ref{trace}};
+  if (!value) return at(path, otherwise) + ": unknown exception";
+  if (trace) PyException_SetTraceback(value, trace);
+  const std::int64_t line = line_in(path, value);
+  const Ref words{PyObject_Str(value)};
+  if (!words) PyErr_Clear();
+  const std::string message = words ? as_text(words.get()) : "";
+  return at(path, line > 0 ? line : otherwise) + ": " +
+         first_line(std::string{Py_TYPE(value)->tp_name} + (message.empty() ? "" : ": " + message));
+}
+
+void say(const std::string& line) {
+  if (line == in_force->said) return;
+  in_force->said = line;
+  if (in_force->say) in_force->say(line);
+}
+
+// ---- decisions ---------------------------------------------------------------------------------------------------
+
+// What decide returns; nullptr: it failed, and that was said.
+Ref call(const Ref& view, const event::Event& event) {
+  const Ref told = view ? event_of(event) : nullptr;
+  Ref result;
+  if (told) {
+    const TimeLimit limit(call_limit);
+    result.reset(PyObject_CallFunctionObjArgs(in_force->decide, view.get(), told.get(), nullptr));
+  }
+  if (!result) say(take_exception(in_force->path, in_force->line));
+  return result;
+}
+
+policy::CoreDecision decide_cores(const policy::CoreView& view, const event::Event& event, AppId subject) {
+  const Asking asking(view.cluster, view.now, view.settings.uncertainty);
+  const Ref result = call(view_of(view, subject), event);
+  if (!result) return {};
+  auto decision = core_decision(result.get(), view);
+  if (decision) return std::move(decision).value();
+  say(at(in_force->path, in_force->line) + ": " + decision.error().text);
+  return {};
+}
+
+policy::Decision decide_access(const policy::View& view, const event::Event& event) {
+  const Asking asking(view.cluster, view.now, Duration{-1});
+  const Ref result = call(view_of(view), event);
+  if (!result) return policy::fcfs.decide(view, event);
+  auto decision = access_decision(result.get(), view);
+  if (decision) return std::move(decision).value();
+  say(at(in_force->path, in_force->line) + ": " + decision.error().text);
+  return policy::fcfs.decide(view, event);
+}
+
+// ---- the start ---------------------------------------------------------------------------------------------------
+
+// Nothing of the environment counts, and sets and dicts are in the same order in every run: a replay decides the same.
+std::string start_interpreter() {
+  PyConfig config;
+  PyConfig_InitIsolatedConfig(&config);
+  config.use_hash_seed = 1;
+  config.hash_seed = 0;
+  config.write_bytecode = 0;
+  const PyStatus status = Py_InitializeFromConfig(&config);
+  PyConfig_Clear(&config);
+  if (PyStatus_Exception(status)) return status.err_msg ? status.err_msg : "unknown reason";
+  // What a policy prints must not get into what the program writes.
+  PySys_SetObject("stdout", PySys_GetObject("stderr"));
+  return make_types() && prepare_time_limits() ? std::string{} : take_exception("hocket-pypolicy", 0);
+}
+
+Result<std::string> read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream bytes;
+  bytes << file.rdbuf();
+  if (!file || !bytes) return Error{path + ": cannot be read"};
+  return bytes.str();
+}
+
+std::string sha256_of(const std::string& bytes) {
+  const Ref hashlib{PyImport_ImportModule("hashlib")};
+  const Ref data{PyBytes_FromStringAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size()))};
+  const Ref hash{hashlib && data ? PyObject_CallMethod(hashlib.get(), "sha256", "O", data.get()) : nullptr};
+  const Ref digest{hash ? PyObject_CallMethod(hash.get(), "hexdigest", nullptr) : nullptr};
+  return as_text(digest.get());
+}
+
+bool is_name(const std::string& name) {
+  constexpr std::size_t longest = 64;
+  return !name.empty() && name.size() <= longest && name != "none" &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
+}
+
+// The record of the module that has been run. The error is what is wrong, without the path.
+Result<policy::Loaded> record_of(PyObject* module, InForce& policy) {
+  const auto words = [&](const char* name) {
+    const Ref value = attribute(module, name);
+    return as_text(value.get());
+  };
+  policy.name = words("NAME");
+  if (!is_name(policy.name))
+    return Error{"it defines no NAME: give one of small letters, digits and '-', e.g. NAME = \"mine\""};
+  if (policy::parse_combination(policy.name))
+    return Error{"NAME is '" + policy.name + "', which is built in: choose another"};
+  Ref decide = attribute(module, "decide");
+  if (!decide || !PyCallable_Check(decide.get())) return Error{"it defines no function decide(view, event)"};
+  const Ref code = attribute(decide.get(), "__code__");
+  const Ref line = code ? attribute(code.get(), "co_firstlineno") : nullptr;
+  policy.line = line ? PyLong_AsLongLong(line.get()) : 0;
+  policy.decide = decide.release();
+  policy.summary = first_line(words("__doc__"));
+  if (policy.summary.empty()) policy.summary = "of " + policy.path;
+  const std::string kind = words("KIND");
+  if (kind == "access") {
+    policy.access = {policy.name, policy.summary, decide_access};
+    return policy::Loaded{&policy.access, nullptr};
+  }
+  if (kind != "interference" && kind != "sharing")
+    return Error{"KIND is '" + kind + R"(': give KIND = "access", "interference" or "sharing")"};
+  policy.core = {policy.name, policy.summary,
+                 kind == "sharing" ? policy::CoreKind::sharing : policy::CoreKind::interference, decide_cores};
+  return policy::Loaded{nullptr, &policy.core};
+}
+
+Result<PolicyFile> run(const std::string& path, Say say) {
+  const auto bytes = read(path);
+  if (!bytes) return bytes.error();
+  static const std::string not_started = start_interpreter();
+  if (!not_started.empty()) return Error{path + ": the Python interpreter cannot start: " + not_started};
+  Ref module;
+  if (PyDict_DelItemString(PyImport_GetModuleDict(), module_name) != 0) PyErr_Clear();  // of a file before
+  {
+    const TimeLimit limit(run_limit);
+    const Ref code{Py_CompileString(bytes.value().c_str(), path.c_str(), Py_file_input)};
+    if (code) module.reset(PyImport_ExecCodeModuleEx(module_name, code.get(), path.c_str()));
+  }
+  if (!module) return Error{take_exception(path, 0)};
+  auto policy = std::make_unique<InForce>();
+  policy->path = path;
+  policy->say = std::move(say);
+  const auto record = record_of(module.get(), *policy);
+  if (!record) return Error{path + ": " + record.error().text};
+  in_force = policy.release();  // its record may be named as long as the program lives
+  return PolicyFile{record.value(), path, sha256_of(bytes.value())};
+}
+
+}  // namespace
+}  // namespace hocket::pypolicy
+
+extern "C" __attribute__((visibility("default"))) void hocket_pypolicy_run_file(
+    const std::string& path, hocket::pypolicy::Say say, hocket::Result<hocket::pypolicy::PolicyFile>& result) {
+  result = hocket::pypolicy::run(path, std::move(say));
+}

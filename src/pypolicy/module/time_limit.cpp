@@ -1,0 +1,66 @@
+#include "pypolicy/module/time_limit.hpp"
+
+#include <csignal>
+#include <ctime>
+#include <optional>
+
+#include "base/clock.hpp"
+#include "pypolicy/module/python.hpp"
+
+namespace hocket::pypolicy {
+namespace {
+
+timer_t timer{};
+PyObject* too_slow = nullptr;  // no Exception, so that `except Exception` does not swallow it
+std::optional<Time> deadline;
+double limit_s = 0;
+
+// A signal that was left over from the call before is no concern of this one.
+PyObject* on_signal(PyObject*, PyObject*) {
+  if (!deadline || node_now() < *deadline) Py_RETURN_NONE;
+  const Ref seconds = number(limit_s);
+  if (seconds) PyErr_Format(too_slow, "it took longer than %S s", seconds.get());
+  return nullptr;
+}
+
+PyMethodDef handler{"hocket_time_limit", on_signal, METH_VARARGS, nullptr};
+
+void set_timer(Duration after, Duration again) {
+  const auto spec = [](Duration duration) {
+    return timespec{duration.count() / 1'000'000'000, duration.count() % 1'000'000'000};
+  };
+  const itimerspec times{spec(again), spec(after)};
+  timer_settime(timer, 0, &times, nullptr);
+}
+
+}  // namespace
+
+bool prepare_time_limits() {
+  const int signal_number = SIGRTMIN + 6;  // not one that the libraries we know use
+  too_slow = PyErr_NewException("hocket.TooSlow", PyExc_BaseException, nullptr);
+  const Ref function{PyCFunction_New(&handler, nullptr)};
+  const Ref signals{PyImport_ImportModule("signal")};
+  if (!too_slow || !function || !signals) return false;
+  const Ref before{PyObject_CallMethod(signals.get(), "signal", "iO", signal_number, function.get())};
+  if (!before) return false;
+  sigevent event{};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = signal_number;
+  event._sigev_un._tid = gettid();
+  if (timer_create(CLOCK_MONOTONIC, &event, &timer) == 0) return true;
+  PyErr_SetFromErrno(PyExc_OSError);
+  return false;
+}
+
+TimeLimit::TimeLimit(Duration limit) {
+  limit_s = to_s(limit);
+  deadline = node_now() + limit;
+  set_timer(limit + std::chrono::milliseconds{1}, limit);
+}
+
+TimeLimit::~TimeLimit() {
+  set_timer({}, {});
+  deadline.reset();
+}
+
+}  // namespace hocket::pypolicy

@@ -1,0 +1,267 @@
+#include "pypolicy/module/view.hpp"
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "event/properties.hpp"
+#include "model/prediction.hpp"
+
+namespace hocket::pypolicy {
+namespace {
+
+// ---- types -------------------------------------------------------------------------------------------------------
+
+PyTypeObject *phase_type, *point_type, *pace_type, *application_type, *request_type, *target_type, *view_type;
+
+constexpr const char* doc = nullptr;
+PyStructSequence_Field phase_fields[] = {{"start_s", doc}, {"duration_s", doc}, {"uncertainty_s", doc}, {}};
+PyStructSequence_Field point_fields[] = {{"processes", doc}, {"iteration_s", doc}, {"io_s", doc}, {}};
+PyStructSequence_Field pace_fields[] = {{"iterations", doc}, {"compute_s", doc}, {"io_s", doc},
+                                        {"period_s", doc},   {"io_ratio", doc},  {}};
+PyStructSequence_Field application_fields[] = {{"id", doc},
+                                               {"name", doc},
+                                               {"program", doc},
+                                               {"node", doc},
+                                               {"processes", doc},
+                                               {"malleable", doc},
+                                               {"iteration", doc},
+                                               {"resizing_to", doc},
+                                               {"original", doc},
+                                               {"state", doc},
+                                               {"target", doc},
+                                               {"phases", doc},
+                                               {"period_s", doc},
+                                               {"period_spread_s", doc},
+                                               {"io_s", doc},
+                                               {"io_spread_s", doc},
+                                               {"io_ratio", doc},
+                                               {"waited_s", doc},
+                                               {"flop_per_iteration", doc},
+                                               {"curve", doc},
+                                               {"next_phases", doc},
+                                               {"pace_at", doc},
+                                               {"iteration_s_at", doc},
+                                               {}};
+PyStructSequence_Field request_fields[] = {{"application", doc}, {"bytes", doc}, {"since_s", doc},
+                                           {"member", doc},      {"id", doc},    {}};
+PyStructSequence_Field target_fields[] = {{"name", doc}, {"holders", doc}, {"waiting", doc}, {}};
+PyStructSequence_Field view_fields[] = {{"now_s", doc},
+                                        {"applications", doc},
+                                        {"subject", doc},
+                                        {"target", doc},
+                                        {"cores", doc},
+                                        {"cores_free", doc},
+                                        {"objective", doc},
+                                        {"least_gain", doc},
+                                        {"uncertainty_s", doc},
+                                        {"reconfiguration_s", doc},
+                                        {}};
+
+bool make_type(PyTypeObject*& type, const char* name, PyStructSequence_Field* fields) {
+  int count = 0;
+  while (fields[count].name) ++count;
+  PyStructSequence_Desc description{name, nullptr, fields, count};
+  type = PyStructSequence_NewType(&description);
+  return type != nullptr;
+}
+
+// A tuple of that type with these items, as many as it has fields.
+template <std::size_t Count>
+Ref make(PyTypeObject* type, std::array<Ref, Count> items) {
+  Ref made{PyStructSequence_New(type)};
+  if (!made) return made;
+  Py_ssize_t i = 0;
+  for (Ref& item : items) {
+    if (!item) return nullptr;
+    PyStructSequence_SetItem(made.get(), i++, item.release());
+  }
+  return made;
+}
+
+template <class... Items>
+Ref make(PyTypeObject* type, Items... items) {
+  return make(type, std::array<Ref, sizeof...(Items)>{std::move(items)...});
+}
+
+template <class List, class Convert>
+Ref tuple_of(const List& list, Convert&& convert) {
+  Ref tuple{PyTuple_New(static_cast<Py_ssize_t>(list.size()))};
+  Py_ssize_t i = 0;
+  for (const auto& one : list) {
+    Ref item = tuple ? convert(one) : nullptr;
+    if (!item) return nullptr;
+    PyTuple_SET_ITEM(tuple.get(), i++, item.release());
+  }
+  return tuple;
+}
+
+Ref seconds(Duration duration) { return number(to_s(duration)); }
+Ref seconds(Time time) { return seconds(time - Time{}); }
+
+// ---- questions to an application ---------------------------------------------------------------------------------
+
+struct Asked {
+  const model::Cluster* cluster = nullptr;
+  Time now{};
+  Duration uncertainty{};
+};
+Asked asked;
+
+// The application of a bound question.
+const model::Application* subject_of(PyObject* id) {
+  const model::Application* found = asked.cluster ? asked.cluster->find(AppId{PyLong_AsUnsignedLongLong(id)}) : nullptr;
+  if (!found) PyErr_SetString(PyExc_RuntimeError, "the view is over when decide has returned: ask it only before");
+  return found;
+}
+
+std::optional<std::int64_t> count_of(PyObject* object, std::int64_t most, const char* what) {
+  int overflow = 0;
+  const long long count = PyLong_Check(object) ? PyLong_AsLongLongAndOverflow(object, &overflow) : 0;
+  if (!overflow && count >= 1 && count <= most) return count;
+  PyErr_Format(PyExc_ValueError, "%s must be a whole number from 1 to %lld, not %R", what, static_cast<long long>(most),
+               object);
+  return std::nullopt;
+}
+
+PyObject* next_phases(PyObject* id, PyObject* argument) {
+  constexpr std::int64_t most = 1000;
+  const model::Application* application = subject_of(id);
+  const auto count = application ? count_of(argument, most, "the number of phases") : std::nullopt;
+  if (!count) return nullptr;
+  const auto phases = model::next_phases(*application, asked.now, asked.uncertainty, static_cast<std::size_t>(*count));
+  return tuple_of(phases,
+                  [](const model::PredictedPhase& phase) {
+                    return make(phase_type, seconds(phase.start), seconds(phase.duration), seconds(phase.uncertainty));
+                  })
+      .release();
+}
+
+PyObject* pace_at(PyObject* id, PyObject* argument) {
+  const model::Application* application = subject_of(id);
+  const auto processes = application ? count_of(argument, model::most_processes, "processes") : std::nullopt;
+  if (!processes) return nullptr;
+  const auto pace = model::pace(*application, *processes);
+  if (!pace) Py_RETURN_NONE;
+  return make(pace_type, number(pace->iterations), number(pace->compute.value), number(pace->io.value),
+              number(pace->period_s()), number(pace->io_ratio()))
+      .release();
+}
+
+PyObject* iteration_s_at(PyObject* id, PyObject* argument) {
+  const model::Application* application = subject_of(id);
+  const auto processes = application ? count_of(argument, model::most_processes, "processes") : std::nullopt;
+  if (!processes) return nullptr;
+  if (application->curve.empty()) Py_RETURN_NONE;
+  return number(application->curve.iteration(*processes).value).release();
+}
+
+PyMethodDef next_phases_method{"next_phases", next_phases, METH_O, nullptr};
+PyMethodDef pace_at_method{"pace_at", pace_at, METH_O, nullptr};
+PyMethodDef iteration_s_at_method{"iteration_s_at", iteration_s_at, METH_O, nullptr};
+
+Ref bound(PyMethodDef& method, AppId application) {
+  const Ref id{PyLong_FromUnsignedLongLong(application.value)};
+  return id ? Ref{PyCFunction_New(&method, id.get())} : nullptr;
+}
+
+// ---- the state ---------------------------------------------------------------------------------------------------
+
+Ref point(const model::CurvePoint& at) {
+  return make(point_type, number(at.processes), number(at.iteration_s), number(at.io_s));
+}
+
+Ref application(const model::Application& a) {
+  const model::MeanSpread period = a.history.period();
+  const model::MeanSpread io = a.history.duration();
+  return make(application_type, number(static_cast<std::int64_t>(a.id.value)), text(a.name), text(a.program),
+              text(a.node), number(a.computing_processes()), truth(a.malleability.malleable),
+              number(a.malleability.iteration), number(a.malleability.resizing_to), number(a.expansion.original),
+              text(name_of(a.activity)), text(a.target), number(a.history.phases()), seconds(period.mean),
+              seconds(period.spread), seconds(io.mean), seconds(io.spread), number(a.history.io_ratio()),
+              seconds(a.totals.wait), number(a.flop_per_iteration), tuple_of(a.curve.points(), point),
+              bound(next_phases_method, a.id), bound(pace_at_method, a.id), bound(iteration_s_at_method, a.id));
+}
+
+Ref applications(const model::Cluster& cluster) {
+  return tuple_of(cluster.applications(), [](const auto& entry) { return application(entry.second); });
+}
+
+Ref application_or_none(const model::Application* found) { return found ? application(*found) : none(); }
+
+Ref request(const model::Request& one, const model::Cluster& cluster) {
+  return make(request_type, application_or_none(cluster.find(one.application)), number(one.bytes), seconds(one.since),
+              number(static_cast<std::int64_t>(one.member.value)), number(static_cast<std::int64_t>(one.id.value)));
+}
+
+Ref target(const model::Target& of, const model::Cluster& cluster) {
+  return make(target_type, text(of.name),
+              tuple_of(of.holders, [](const model::Holder& holder) { return application_or_none(holder.application); }),
+              tuple_of(of.waiting, [&](const model::Request& one) { return request(one, cluster); }));
+}
+
+Ref value_of(const event::Value& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return number(*whole);
+  if (const auto* real = std::get_if<double>(&value)) return number(*real);
+  if (const auto* flag = std::get_if<bool>(&value)) return truth(*flag);
+  return text(std::get<std::string>(value));
+}
+
+std::uint64_t field(PyObject* tuple, Py_ssize_t i) {
+  const std::uint64_t value = PyLong_AsUnsignedLongLong(PyStructSequence_GetItem(tuple, i));
+  PyErr_Clear();
+  return value;
+}
+
+}  // namespace
+
+bool make_types() {
+  return make_type(phase_type, "hocket.Phase", phase_fields) && make_type(point_type, "hocket.Point", point_fields) &&
+         make_type(pace_type, "hocket.Pace", pace_fields) &&
+         make_type(application_type, "hocket.Application", application_fields) &&
+         make_type(request_type, "hocket.Request", request_fields) &&
+         make_type(target_type, "hocket.Target", target_fields) && make_type(view_type, "hocket.View", view_fields);
+}
+
+Asking::Asking(const model::Cluster& cluster, Time now, Duration uncertainty) { asked = {&cluster, now, uncertainty}; }
+Asking::~Asking() { asked = {}; }
+
+Ref view_of(const policy::CoreView& view, AppId subject) {
+  const policy::CoreSettings& settings = view.settings;
+  return make(view_type, seconds(view.now), applications(view.cluster), application_or_none(view.cluster.find(subject)),
+              none(), number(view.cores.total()), number(view.cores.free()),
+              text(settings.objective == policy::Objective::flops ? "flops" : "iterations"),
+              number(settings.least_gain), seconds(settings.uncertainty), seconds(settings.reconfiguration));
+}
+
+Ref view_of(const policy::View& view) {
+  return make(view_type, seconds(view.now), applications(view.cluster), none(), target(view.target, view.cluster),
+              none(), none(), none(), none(), none(), none());
+}
+
+Ref event_of(const event::Event& event) {
+  const Ref properties{PyDict_New()};
+  if (!properties) return nullptr;
+  for (const auto& [key, value] : event::properties_of(event)) {
+    const Ref item = value_of(value);
+    if (!item || PyDict_SetItemString(properties.get(), key.c_str(), item.get()) != 0) return nullptr;
+  }
+  return Ref{PyDictProxy_New(properties.get())};
+}
+
+const model::Application* application_of(PyObject* object, const model::Cluster& cluster) {
+  if (Py_IS_TYPE(object, application_type)) return cluster.find(AppId{field(object, 0)});
+  const std::string name = as_text(object);
+  for (const auto& [id, one] : cluster.applications())
+    if (!name.empty() && one.name == name) return &one;
+  return nullptr;
+}
+
+const model::Request* request_of(PyObject* object, const model::Target& target) {
+  if (!Py_IS_TYPE(object, request_type)) return nullptr;
+  for (const model::Request& one : target.waiting)
+    if (one.member.value == field(object, 3) && one.id.value == field(object, 4)) return &one;
+  return nullptr;
+}
+
+}  // namespace hocket::pypolicy
