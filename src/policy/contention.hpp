@@ -6,6 +6,9 @@
 //   wait_i  = Σ over the others on its target: P(it is in I/O) io_j/2 + P(it waits) io_j
 //             P(in I/O) = io_j / cycle_j, P(waits) = wait_j / cycle_j
 //
+// With B the same sum over all on the target, each wait is the solution of a quadratic equation in B, and B that of one
+// equation, which is convex: Newton's method finds it.
+//
 // A phase takes about the same time each time: of the one that is under way, half is left on average. That phases meet
 // by chance is assumed: applications of periods that hardly vary fall into step, and then wait less or more than this.
 // Measured against a simulation of the same queue (contention_test.cpp): cycles within 1 % with periods that vary.
@@ -36,12 +39,13 @@ class Contention {
   // Worth in a second, of all jobs. Costs the number of jobs.
   double rate() const;
 
-  // The job takes other times; the waits follow approximately. Costs the jobs of its target.
+  // The job takes other times from the next `settle` on.
   void change(std::size_t i, double compute_s, double io_s);
-  // By how much `rate` would change if it did; first order in the waits of the others. Costs nothing.
-  double gain(std::size_t i, double compute_s, double io_s) const;
-  // The waits become exact. Costs the jobs, many times.
+  // The waits of all that is on the targets of changed jobs. Costs the jobs there, a few times.
   void settle();
+  // By how much `rate` would change if the job took other times; first order in the waits of the others. Costs nothing.
+  // Precondition: settled.
+  double gain(std::size_t i, double compute_s, double io_s) const;
 
  private:
   // Of a target: sums over its jobs.
@@ -49,10 +53,10 @@ class Contention {
     double backlog_s = 0;   // what somebody who comes finds before him
     double rate_per_s = 0;  // d rate / d wait, negated
     double feedback = 0;    // d backlog / d wait: waits make queues, which make waits
+    bool changed = true;
   };
-  double backlog_s(std::size_t i) const;
+  void solve(std::size_t target);
   void sum_up(std::size_t target);
-  void iterate(std::size_t target, int rounds);
 
   std::vector<Job> jobs_;
   std::vector<double> wait_s_;

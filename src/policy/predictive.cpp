@@ -27,7 +27,7 @@
 namespace hocket::policy {
 namespace {
 
-constexpr std::int64_t first_chunks = 8;  // of the shared cores: the size of the first exchanges
+constexpr std::int64_t first_chunks = 2;  // for each application, of the shared cores: the first exchanges
 constexpr int most_exchanges = 64;        // of one size of chunks, and one more for each application
 constexpr double least_step = 1e-6;       // of the objective: what an exchange must gain
 constexpr double worth_keeping = 0.1;     // of `least_gain`: what a single change must gain
@@ -90,8 +90,8 @@ class Search {
 
   // Moves cores between applications, and from and to those that are free, until nothing is gained by it.
   void improve() {
-    const std::int64_t cores = shared_cores(pool_);
-    for (std::int64_t chunk = std::max<std::int64_t>(1, cores / first_chunks);; chunk /= 2) {
+    const std::int64_t chunks = first_chunks * static_cast<std::int64_t>(sizes_.size());
+    for (std::int64_t chunk = std::max<std::int64_t>(1, shared_cores(pool_) / chunks);; chunk /= 2) {
       exchange(chunk);
       if (chunk == 1) return;
     }

@@ -1,4 +1,4 @@
-#include <chrono>
+#include <ctime>
 #include <random>
 
 #include "policy/contention.hpp"
@@ -92,25 +92,28 @@ TEST(Predictive, MakesTheMostProgressWhereFlopAreNotKnown) {
   EXPECT_NE(decision.changes.front().text.find("more progress"), std::string::npos) << decision.changes.front().text;
 }
 
-// A decision is fast enough to be taken between two events. The bounds are some times what is measured on an idle
-// machine, in a release build.
+// Fast enough to be asked between two events: in a release build 4 applications take less than 1 ms, 500 on 100,000
+// cores less than 50 ms. The bounds leave room for builds that check more. Time of the processor: others use it too.
 TEST(Predictive, IsFast) {
   std::mt19937_64 random{19};
   const auto median_ms = [](Machine& machine) {
     std::vector<double> times;
     for (int round = 0; round < 5; ++round) {
-      const auto before = std::chrono::steady_clock::now();
+      const std::clock_t before = std::clock();
       EXPECT_FALSE(machine.ask(predictive).changes.empty());
-      times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - before).count());
+      times.push_back(1e3 * static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC);
     }
     std::sort(times.begin(), times.end());
     return times[2];
   };
   Machine four{table2(), 210};
   Machine many{drawn(random, 500), 100000};
-  RecordProperty("four_ms", std::to_string(median_ms(four)));
-  RecordProperty("many_ms", std::to_string(median_ms(many)));
-  std::printf("4 applications: %.2f ms, 500 applications: %.1f ms\n", median_ms(four), median_ms(many));
+  const double four_ms = median_ms(four);
+  const double many_ms = median_ms(many);
+  RecordProperty("four_ms", std::to_string(four_ms));
+  RecordProperty("many_ms", std::to_string(many_ms));
+  EXPECT_LT(four_ms, 20);
+  EXPECT_LT(many_ms, 1500);
 }
 
 }  // namespace
