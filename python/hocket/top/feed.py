@@ -17,6 +17,7 @@ def from_trace(path: str, at_s: float | None) -> TopModel:
     if at_s is not None and at_s < 0:
         raise UsageError(f"--at {at_s:g}: seconds after the trace's start, not before it")
     model = TopModel()
+    model.analysis.policy = str(trace.settings.get("policy", ""))
     for event in trace.events:
         if event.time_ns > until_ns:
             break
