@@ -59,9 +59,8 @@ void Cores::claim(AppId app, std::int64_t cores, const std::string& node) {
   give(app, places.front(), cores);  // they run somewhere, free or not
 }
 
-std::optional<std::vector<Share>> Cores::allocate(AppId app, std::int64_t cores) {
-  if (cores < 0 || cores > free()) return std::nullopt;  // the nodes' free cores are at least free() in all
-
+// Those with free cores: the application's own, the one with the most of its cores first; the others.
+std::vector<std::size_t> Cores::places_for(AppId app) const {
   const auto owned = of_.find(app);
   const auto own = [&](std::size_t place) {
     if (owned == of_.end()) return std::int64_t{0};
@@ -73,36 +72,37 @@ std::optional<std::vector<Share>> Cores::allocate(AppId app, std::int64_t cores)
     if (nodes_[place].free() > 0) places.push_back(place);
   }
   std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) { return own(a) > own(b); });
+  return places;
+}
 
-  std::vector<std::pair<std::size_t, std::int64_t>> given;
+std::optional<std::vector<Share>> Cores::allocate(AppId app, std::int64_t cores) {
+  if (cores < 0 || cores > free()) return std::nullopt;  // the nodes' free cores are at least free() in all
+
+  std::vector<std::size_t> places = places_for(app);
+  const auto owned = of_.find(app);
+  std::vector<Share> shares;
   const auto take = [&](std::size_t place) {
     const std::int64_t here = std::min(cores, nodes_[place].free());
-    if (here > 0) given.emplace_back(place, here);
+    if (here == 0) return;
+    give(app, place, here);
+    shares.push_back({nodes_[place].name, here});
     cores -= here;
   };
   auto next = places.begin();
-  for (; next != places.end() && own(*next) > 0; ++next) take(*next);
+  while (next != places.end() && owned != of_.end() && owned->second.contains(*next)) take(*next++);
   // What is left goes to the node that it fills best, so that large holes stay whole; else to the emptiest first.
-  const auto tightest = std::min_element(next, places.end(), [&](std::size_t a, std::size_t b) {
-    const auto waste = [&](std::size_t place) {
-      const std::int64_t left = nodes_[place].free() - cores;
-      return left >= 0 ? left : INT64_MAX;
-    };
-    return waste(a) < waste(b);
-  });
-  if (tightest != places.end() && nodes_[*tightest].free() >= cores) {
+  const auto left_at = [&](std::size_t place) {
+    return nodes_[place].free() >= cores ? nodes_[place].free() - cores : INT64_MAX;
+  };
+  const auto tightest =
+      std::min_element(next, places.end(), [&](std::size_t a, std::size_t b) { return left_at(a) < left_at(b); });
+  if (tightest != places.end() && left_at(*tightest) != INT64_MAX) {
     take(*tightest);
-  } else {
-    std::stable_sort(next, places.end(),
-                     [this](std::size_t a, std::size_t b) { return nodes_[a].free() > nodes_[b].free(); });
-    for (; next != places.end(); ++next) take(*next);
+    return shares;
   }
-
-  std::vector<Share> shares;
-  for (const auto& [place, here] : given) {
-    give(app, place, here);
-    shares.push_back({nodes_[place].name, here});
-  }
+  std::stable_sort(next, places.end(),
+                   [this](std::size_t a, std::size_t b) { return nodes_[a].free() > nodes_[b].free(); });
+  while (next != places.end()) take(*next++);
   return shares;
 }
 

@@ -60,6 +60,7 @@ class Cores {
   };
   static constexpr std::int64_t most_claimed = std::int64_t{1} << 60;  // of all: keeps sums within int64
   void give(AppId app, std::size_t place, std::int64_t cores);
+  std::vector<std::size_t> places_for(AppId app) const;
 
   std::vector<NodeState> nodes_;
   std::map<AppId, std::map<std::size_t, std::int64_t>> of_;  // cores by place in nodes_

@@ -74,6 +74,16 @@ std::int64_t obtain_processes(const CoreView& view, const Application& k, double
   return *processes;
 }
 
+std::string shift_text(const std::string& conflict, const Application& k, std::int64_t processes,
+                       const Stretch& stretch, double saved_s, double overhead_s) {
+  std::array<char, 256> text{};
+  std::snprintf(text.data(), text.size(), " grows from %lld to %lld processes for %lld iterations (%s)",
+                static_cast<long long>(k.computing_processes()), static_cast<long long>(processes),
+                static_cast<long long>(stretch.end - stretch.begin),
+                seconds_text(stretch.time_s - saved_s - overhead_s).c_str());
+  return conflict + "; " + k.name + text.data() + ", so that it begins its I/O " + seconds_text(saved_s) + " earlier";
+}
+
 Plan plan(const CoreView& view, const Conflict& conflict, const Application& k) {
   Plan plan;
   const Application& other = other_than(conflict, k);
@@ -113,13 +123,8 @@ Plan plan(const CoreView& view, const Conflict& conflict, const Application& k) 
                    third.front().other->name + " is expected to do its I/O";
     return plan;
   }
-  std::array<char, 256> text{};
-  std::snprintf(text.data(), text.size(), " grows from %lld to %lld processes for %lld iterations (%s)",
-                static_cast<long long>(present), static_cast<long long>(processes),
-                static_cast<long long>(stretch->end - stretch->begin),
-                seconds_text(stretch->time_s - saved_s - to_s(overhead)).c_str());
-  change.text = conflict_text(conflict, k, view.now) + "; " + k.name + text.data() + ", so that it begins its I/O " +
-                seconds_text(saved_s) + " earlier and is through before " + other.name + " begins";
+  change.text = shift_text(conflict_text(conflict, k, view.now), k, processes, *stretch, saved_s, to_s(overhead)) +
+                " and is through before " + other.name + " begins";
   return plan;
 }
 
