@@ -69,14 +69,15 @@ class Machine {
   }
 
   void show(model::Application& application, const Known& known) {
-    for (double p = static_cast<double>(known.processes); p < 1e5; p = std::ceil(p * 1.2)) {
-      const auto processes = static_cast<std::int64_t>(p);
+    const auto measure = [&](std::int64_t processes) {
       model::CurvePoint point;
       point.processes = processes;
       point.iteration_s = known.compute_s(processes) / iterations;
       point.io_s = known.io_s(processes);
       ASSERT_TRUE(application.curve.add(point).ok());
-    }
+    };
+    measure(4 * known.processes);  // Table 2: where the file system is saturated
+    for (std::int64_t p = known.processes; p < 100000; p = (p * 6 + 4) / 5) measure(p);
     Time start = now;
     for (int phase = 0; phase < 4; ++phase) {
       event::IoPhase done;
