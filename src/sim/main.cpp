@@ -1,0 +1,95 @@
+// hocket-sim: simulates a scenario and prints what it came to, as one JSON object.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "daemon/policy_file.hpp"
+#include "policy/combination.hpp"
+#include "sim/scenario_reader.hpp"
+#include "sim/simulation.hpp"
+
+namespace {
+
+using namespace hocket;
+
+struct Options {
+  std::string scenario;
+  std::optional<std::string> policy;
+  std::optional<std::uint64_t> seed;
+  std::optional<std::string> policy_file;
+  std::string trace;
+};
+
+// Nobody waits and nobody is resized: the coordinator has nothing to say.
+bool leaves_all_alone(const policy::Combination& combination) {
+  return combination.access == &policy::interfere && combination.interference == nullptr &&
+         combination.sharing == nullptr;
+}
+
+Result<std::unique_ptr<sim::Controller>> make_controller(const sim::Plan& plan, const coordinator::Settings& settings,
+                                                         const std::string& trace) {
+  std::unique_ptr<sim::Controller> controller;
+  if (trace.empty() && leaves_all_alone(settings.policy)) return controller;
+  controller = std::make_unique<sim::Controller>(settings);
+  if (trace.empty()) return controller;
+  const trace::Header header{HOCKET_VERSION, "simulated", 0, sim::Simulation::start, daemon::for_trace(plan.settings)};
+  if (const Status opened = controller->open_trace(trace, header); !opened) return opened.error();
+  return controller;
+}
+
+Result<sim::Report> simulate(const Options& options) {
+  auto plan = sim::read_scenario(options.scenario, options.seed);
+  if (!plan) return plan.error();
+  daemon::Settings& settings = plan.value().settings;
+  if (options.policy) {
+    if (const Status set = daemon::set(settings, "coordinator.policy", *options.policy, "--policy"); !set) {
+      return set.error();
+    }
+  }
+  if (options.policy_file) settings.policy_file = *options.policy_file;
+  settings = daemon::with_cores(settings);
+  const auto prepared = daemon::with_policy_file(
+      settings, [](std::string_view line) { std::fprintf(stderr, "hocket-sim: %s\n", std::string{line}.c_str()); });
+  if (!prepared) return prepared.error();
+  auto controller = make_controller(plan.value(), prepared.value(), options.trace);
+  if (!controller) return controller.error();
+  const sim::Controller* watched = controller.value().get();
+  const auto start = std::chrono::steady_clock::now();
+  sim::Simulation simulation{plan.value().scenario, std::move(controller).value()};
+  sim::Report report = simulation.run();
+  report.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.policy = options.policy_file ? policy::text_of(prepared.value().policy) : settings.policy;
+  report.most_slowdown = settings.most_slowdown;
+  if (watched != nullptr && !watched->trace_error().empty()) return Error{watched->trace_error()};
+  return report;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"hocket-sim: simulates applications, their storage and hocket's coordinator"};
+  Options options;
+  app.add_option("scenario", options.scenario, "TOML file of the scenario")->required();
+  app.add_option("--policy", options.policy, "instead of the scenario's: names joined by '+', or none");
+  app.add_option("--policy-file", options.policy_file, "a policy in Python, in force in the place of its kind");
+  app.add_option("--seed", options.seed, "instead of the scenario's");
+  app.add_option("--trace", options.trace, "write the trace that hocketd would write to this file");
+  app.set_version_flag("--version", HOCKET_VERSION);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    std::fprintf(stderr, "hocket-sim: %s; hocket-sim --help lists the options\n", error.what());
+    return 2;
+  }
+  const auto report = simulate(options);
+  if (!report) {
+    std::fprintf(stderr, "hocket-sim: %s\n", report.error().text.c_str());
+    return 2;
+  }
+  std::fputs(sim::to_json(report.value()).c_str(), stdout);
+  return 0;
+}

@@ -1,0 +1,274 @@
+#include "sim/scenario_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <set>
+
+#include "base/nearest.hpp"
+#include "sim/fields.hpp"
+
+namespace hocket::sim {
+namespace {
+
+constexpr double most_seconds = 1e9;  // 30 years
+constexpr double most_bytes = 1e18;
+constexpr double most_count = 1e9;
+constexpr Limits seconds{0, most_seconds};
+constexpr Limits time_of_an_iteration{1e-9, most_seconds};
+constexpr Limits count_limits{1, most_count};
+constexpr Limits bytes{0, most_bytes};
+constexpr Limits bytes_per_s{1, most_bytes};
+constexpr Limits chance{0, 1};
+constexpr Limits deviation{0, 10};
+
+// Sizes, as parts of the first one, at which a curve is made of `iteration_s` and `parallel_fraction`.
+constexpr std::array curve_sizes{0.25, 0.5, 1.0, 2.0, 4.0, 8.0};
+
+class Reader {
+ public:
+  Reader(const std::string& path, std::optional<std::uint64_t> seed) : problem_(path), seed_(seed) {}
+
+  Result<Plan> read(const toml::table& file) {
+    Scenario& scenario = plan_.scenario;
+    Fields fields{problem_, file, "scenario"};
+    scenario.name = fields.text("name", std::nullopt);
+    scenario.seed = static_cast<std::uint64_t>(fields.whole("seed", {0, 9e15}, 1));
+    if (seed_) scenario.seed = *seed_;
+    scenario.until_s = fields.number("until_s", seconds, 0);
+    scenario.max_wait_s = fields.number("max_wait_s", seconds, 600);  // of all applications: HOCKET_MAX_WAIT_S
+    // Found by name, not as values: the order in which they are read is ours.
+    if (const auto* table = table_of(fields, file, "platform")) read_platform(*table);
+    for (const toml::table* table : tables_of(fields, file, "targets", true)) read_target(*table);
+    if (const auto* table = table_of(fields, file, "reconfiguration")) read_reconfiguration(*table);
+    for (const toml::table* table : tables_of(fields, file, "applications", true)) read_applications(*table);
+    if (const auto* table = table_of(fields, file, "coordinator")) read_coordinator(*table);
+    fields.end();
+    if (problem_.error()) return *problem_.error();
+    give_cores();
+    return std::move(plan_);
+  }
+
+ private:
+  const toml::table* table_of(Fields& fields, const toml::table& file, std::string_view name) {
+    fields.may_have(name);
+    const toml::node* node = file.get(name);
+    if (node != nullptr && !node->is_table()) fields.wrong(name, fmt::format("write [{}] alone in a line", name));
+    return node ? node->as_table() : nullptr;
+  }
+
+  std::vector<const toml::table*> tables_of(Fields& fields, const toml::table& file, std::string_view name,
+                                            bool needed) {
+    fields.may_have(name);
+    const toml::node* node = file.get(name);
+    const toml::array* array = node ? node->as_array() : nullptr;
+    std::vector<const toml::table*> tables;
+    if (array == nullptr || array->empty() || !array->is_homogeneous<toml::table>()) {
+      if (node || needed) fields.wrong(name, fmt::format("write [[{}]] alone in a line before each of them", name));
+      return tables;
+    }
+    for (const toml::node& element : *array) tables.push_back(element.as_table());
+    return tables;
+  }
+
+  // The place of the text among the names; the first is the default.
+  std::size_t choice(Fields& fields, std::string_view key, const std::vector<std::string_view>& names) {
+    const std::string text = fields.text(key, std::string{names.front()});
+    const auto found = std::find(names.begin(), names.end(), text);
+    if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+    fields.wrong(key, fmt::format("did you mean '{}'?", nearest(text, names)));
+    return 0;
+  }
+
+  void read_platform(const toml::table& table) {
+    Fields fields{problem_, table, "[platform]"};
+    plan_.scenario.nodes = fields.whole("nodes", {1, 1e6}, std::nullopt);
+    plan_.scenario.cores_per_node = fields.whole("cores_per_node", {1, 1e6}, std::nullopt);
+    fields.end();
+  }
+
+  void read_target(const toml::table& table) {
+    TargetSpec target;
+    Fields fields{problem_, table, fmt::format("target '{}'", table["name"].value_or("?"))};
+    target.name = fields.text("name", std::nullopt);
+    target.bandwidth = fields.number("bandwidth_bytes_per_s", bytes_per_s, std::nullopt);
+    target.interference = fields.number("interference", {1, 1000}, 1);
+    target.sharing = static_cast<Sharing>(choice(fields, "sharing", {"fair", "queued"}));
+    for (const TargetSpec& other : plan_.scenario.targets) {
+      if (other.name == target.name) fields.wrong("name", "there is one of that name already");
+    }
+    fields.end();
+    plan_.scenario.targets.push_back(std::move(target));
+  }
+
+  void read_reconfiguration(const toml::table& table) {
+    Fields fields{problem_, table, "[reconfiguration]"};
+    ReconfigurationCost& cost = plan_.scenario.reconfiguration;
+    cost.fixed_s = fields.number("fixed_s", seconds, cost.fixed_s);
+    cost.per_process_s = fields.number("per_process_s", seconds, cost.per_process_s);
+    cost.bytes_per_s = fields.number("bytes_per_s", bytes, cost.bytes_per_s);
+    fields.end();
+  }
+
+  void read_applications(const toml::table& table) {
+    const std::string name = table["name"].value_or(std::string{"?"});
+    const std::string what = fmt::format("application '{}'", name);
+    std::int64_t count = 1;
+    for (std::int64_t copy = 1; copy <= count && !problem_.error(); ++copy) {
+      ApplicationSpec spec;
+      spec.name = copy == 1 ? name : fmt::format("{}.{}", name, copy);
+      const Random random{plan_.scenario.seed, spec.name};
+      Fields fields{problem_, table, what, &random};
+      fields.text("name", std::nullopt);
+      count = fields.whole("count", {1, 1e6}, 1);
+      if (!names_.insert(spec.name).second) {
+        fields.wrong("name", fmt::format("there is an application '{}' already", spec.name));
+      }
+      read_application(fields, spec);
+      fields.end();
+      plan_.scenario.applications.push_back(std::move(spec));
+    }
+  }
+
+  void read_application(Fields& fields, ApplicationSpec& spec) {
+    const double cores = static_cast<double>(plan_.scenario.nodes * plan_.scenario.cores_per_node);
+    spec.program = fields.text("program", spec.program);
+    spec.processes = fields.whole("processes", {1, cores}, std::nullopt);
+    spec.malleable = fields.truth("malleable", false);
+    spec.start_s = fields.number("start_s", seconds, 0);
+    spec.iterations = fields.whole("iterations", count_limits, std::nullopt);
+    spec.iterations_per_phase = fields.whole("iterations_per_phase", count_limits, std::nullopt);
+    if (spec.iterations_per_phase > spec.iterations) {
+      fields.wrong("iterations_per_phase", fmt::format("more than its {} iterations: it would do no I/O; give fewer, "
+                                                       "or io_bytes = 0",
+                                                       spec.iterations));
+    }
+    spec.control_every = fields.whole("control_every", count_limits, 1);
+    spec.jitter = fields.number("jitter", deviation, 0);
+    spec.io_jitter = fields.number("io_jitter", deviation, 0);
+    spec.flop_per_iteration = fields.number("flop_per_iteration", {0, 1e30}, 0);
+    spec.data_bytes = fields.number("data_bytes", bytes, 0);
+    read_curve(fields, spec);
+    read_io(fields, spec);
+    spec.profile = static_cast<Profile>(choice(fields, "profile", {"exact", "none", "wrong"}));
+    spec.troubles.period_change = fields.number("period_change", chance, 0);
+    spec.troubles.phase_skip = fields.number("phase_skip", chance, 0);
+    spec.troubles.death = fields.number("death", chance, 0);
+    spec.troubles.resize_refusal = fields.number("resize_refusal", chance, 0);
+    spec.troubles.resize_failure = fields.number("resize_failure", chance, 0);
+  }
+
+  void add_point(Fields& fields, std::string_view key, model::SpeedupCurve& curve, double processes, double s) {
+    model::CurvePoint point;
+    point.processes = static_cast<std::int64_t>(processes);
+    point.iteration_s = s;
+    if (const Status added = curve.add(point); !added) fields.wrong(key, added.error().text);
+  }
+
+  // Either the points themselves, or the time at the first size and which part of it more processes share (Amdahl).
+  void read_curve(Fields& fields, ApplicationSpec& spec) {
+    const auto points = fields.points("curve", count_limits, time_of_an_iteration);
+    const double iteration_s = fields.number("iteration_s", time_of_an_iteration, 0);
+    const double parallel = fields.number("parallel_fraction", {0, 1}, 1);
+    if (fields.has("curve") == fields.has("iteration_s")) {
+      fields.wrong("curve", "give either curve = [[processes, seconds of an iteration], …] or iteration_s");
+      return;
+    }
+    double before = most_seconds;
+    for (const auto& [processes, s] : points) {
+      if (s > before) {
+        fields.wrong("curve",
+                     fmt::format("{} processes take longer than fewer of them: times must not rise", processes));
+      }
+      before = s;
+      add_point(fields, "curve", spec.curve, processes, s);
+    }
+    for (const double size : curve_sizes) {
+      const auto first = static_cast<double>(spec.processes);
+      const double processes = std::floor(size * first);
+      if (fields.has("curve") || processes < 1) continue;
+      add_point(fields, "iteration_s", spec.curve, processes,
+                iteration_s * (1 - parallel + parallel * first / processes));
+    }
+    if (problem_.error() || spec.curve.empty()) return;
+    const double in_all = static_cast<double>(spec.iterations) * spec.curve.iteration(spec.processes).value;
+    if (in_all > most_seconds) {
+      fields.wrong("iterations", fmt::format("it would compute for {:g} s: give fewer or shorter ones", in_all));
+    }
+  }
+
+  void read_io(Fields& fields, ApplicationSpec& spec) {
+    spec.io_bytes = fields.number("io_bytes", bytes, 0);
+    spec.io_bandwidth = fields.number("io_bandwidth_bytes_per_s", bytes_per_s, 0);
+    for (const auto& [processes, s] : fields.points("io_curve", count_limits, time_of_an_iteration)) {
+      add_point(fields, "io_curve", spec.io_curve, processes, s);
+    }
+    const std::vector<TargetSpec>& targets = plan_.scenario.targets;
+    std::vector<std::string_view> names;
+    for (const TargetSpec& target : targets) names.push_back(target.name);
+    spec.target = fields.text("target", targets.empty() ? std::string{} : targets.front().name);
+    const auto found = std::find(names.begin(), names.end(), spec.target);
+    if (found == names.end()) {
+      fields.wrong("target", fmt::format("there is no such target: did you mean '{}'?", nearest(spec.target, names)));
+    }
+    spec.target_index = static_cast<std::size_t>(found - names.begin());
+    if (found == names.end() || targets[spec.target_index].sharing == Sharing::fair) return;
+    for (const char* key : {"io_curve", "io_bandwidth_bytes_per_s"}) {
+      if (fields.has(key)) fields.wrong(key, "its target is shared 'queued', where no writer has a limit of its own");
+    }
+  }
+
+  // The daemon's keys, checked by the daemon's table of them.
+  void read_coordinator(const toml::table& table) {
+    for (const auto& [key, node] : table) {
+      const std::string name = "coordinator." + std::string{key.str()};
+      const std::string place = problem_.place(key.source());
+      Status done = success();
+      if (const auto text = node.value_exact<std::string>()) {
+        done = daemon::set(plan_.settings, name, *text, place);
+      } else if (const auto whole = node.value_exact<std::int64_t>()) {
+        done = daemon::set(plan_.settings, name, *whole, place);
+      } else if (const auto truth = node.value_exact<bool>()) {
+        done = daemon::set(plan_.settings, name, *truth, place);
+      } else if (const auto number = node.value_exact<double>()) {
+        done = daemon::set(plan_.settings, name, *number, place);
+      } else {
+        done = Error{fmt::format("{}: {}: give a text, a number, true or false", place, name)};
+      }
+      if (!done && !problem_.error()) problem_.report_line(done.error().text);
+    }
+  }
+
+  // Where the file says nothing of cores, those of the platform.
+  void give_cores() {
+    daemon::Settings& settings = plan_.settings;
+    const Scenario& scenario = plan_.scenario;
+    if (settings.cores != 0 || !settings.nodes.empty()) return;
+    for (std::int64_t node = 1; node <= scenario.nodes; ++node) {
+      settings.nodes += fmt::format("{}node{}:{}", node == 1 ? "" : " ", node, scenario.cores_per_node);
+    }
+    settings.cores = scenario.nodes * scenario.cores_per_node;
+  }
+
+  Problem problem_;
+  std::optional<std::uint64_t> seed_;
+  Plan plan_;
+  std::set<std::string> names_;  // of applications
+};
+
+}  // namespace
+
+Result<Plan> read_scenario(const std::string& path, std::optional<std::uint64_t> seed) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return Error{path + " is a directory, no scenario"};
+  if (!std::filesystem::exists(path, ignored)) return Error{path + ": there is no such file; scenarios/ has some"};
+  try {
+    return Reader{path, seed}.read(toml::parse_file(path));
+  } catch (const toml::parse_error& error) {
+    return Error{fmt::format("{}:{}: {}", path, error.source().begin.line, error.description())};
+  }
+}
+
+}  // namespace hocket::sim

@@ -1,0 +1,147 @@
+#include "sim/scenario_reader.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <string>
+
+namespace hocket::sim {
+namespace {
+
+const std::string good = R"(name = "good"
+[platform]
+nodes = 4
+cores_per_node = 36
+[[targets]]
+name = "gpfs"
+bandwidth_bytes_per_s = 2.6e9
+[reconfiguration]
+fixed_s = 2
+[[applications]]
+name = "A"
+processes = 64
+iterations = 4000
+iterations_per_phase = 100
+curve = [[32, 1.35], [64, 0.68]]
+io_bytes = 11.9e9
+[coordinator]
+policy = "fcfs"
+)";
+
+Result<Plan> read(const std::string& text) {
+  const std::string path = testing::TempDir() + "scenario.toml";
+  std::ofstream{path} << text;
+  return read_scenario(path);
+}
+
+TEST(ScenarioReaderTest, ReadsWhatItIsGiven) {
+  const auto plan = read(good);
+  ASSERT_TRUE(plan) << plan.error().text;
+  const Scenario& scenario = plan.value().scenario;
+  EXPECT_EQ(scenario.name, "good");
+  EXPECT_EQ(scenario.reconfiguration.fixed_s, 2);
+  ASSERT_EQ(scenario.applications.size(), 1U);
+  EXPECT_EQ(scenario.applications[0].target, "gpfs");
+  EXPECT_EQ(scenario.applications[0].curve.points().size(), 2U);
+  EXPECT_EQ(plan.value().settings.cores, 144);
+}
+
+TEST(ScenarioReaderTest, DrawsTheValuesOfCopiesFromTheSeed) {
+  std::string text = good;
+  text.replace(text.find("processes = 64"), 14,
+               "count = 50\nprocesses = { power_of_two = [16, 128] }\nstart_s = { uniform = [0, 100] }\n"
+               "data_bytes = { lognormal = [1e9, 0.5] }");
+  const auto plan = read(text);
+  ASSERT_TRUE(plan) << plan.error().text;
+  const auto& applications = plan.value().scenario.applications;
+  ASSERT_EQ(applications.size(), 50U);
+  EXPECT_EQ(applications[0].name, "A");
+  EXPECT_EQ(applications[1].name, "A.2");
+  std::set<std::int64_t> sizes;
+  std::set<double> starts;
+  for (const auto& a : applications) {
+    sizes.insert(a.processes);
+    starts.insert(a.start_s);
+    EXPECT_LE(a.start_s, 100);
+    EXPECT_GT(a.data_bytes, 0);
+  }
+  EXPECT_EQ(sizes, (std::set<std::int64_t>{16, 32, 64, 128}));
+  EXPECT_EQ(starts.size(), 50U);
+}
+
+struct Invalid {
+  const char* name;
+  const char* replace;  // in the good one
+  const char* by;
+  const char* error;  // a part of it
+};
+
+class InvalidScenarios : public testing::TestWithParam<Invalid> {};
+
+TEST_P(InvalidScenarios, AreRefusedInOneLineThatNamesFileKeyAndValue) {
+  std::string text = good;
+  const std::string replace = GetParam().replace;
+  ASSERT_NE(text.find(replace), std::string::npos);
+  text.replace(text.find(replace), replace.size(), GetParam().by);
+  const auto plan = read(text);
+  ASSERT_FALSE(plan);
+  EXPECT_NE(plan.error().text.find("scenario.toml:"), std::string::npos) << plan.error().text;
+  EXPECT_NE(plan.error().text.find(GetParam().error), std::string::npos) << plan.error().text;
+  EXPECT_EQ(plan.error().text.find('\n'), std::string::npos);
+}
+
+constexpr Invalid invalid[] = {
+    {"SyntaxError", "nodes = 4", "nodes = = 4", "toml:3"},
+    {"UnknownKey", "iterations_per_phase", "iteration_per_phase", "iterations_per_phase"},
+    {"UnknownTable", "[reconfiguration]", "[reconfigration]", "did you mean 'reconfiguration'?"},
+    {"UnknownCoordinatorKey", "policy = \"fcfs\"", "polcy = \"fcfs\"", "coordinator.policy"},
+    {"UnknownPolicy", "policy = \"fcfs\"", "policy = \"fcsf\"", "fcfs"},
+    {"MissingName", "name = \"good\"", "", "name: is missing"},
+    {"MissingProcesses", "processes = 64", "", "processes: is missing"},
+    {"MissingIterations", "iterations = 4000", "", "iterations: is missing"},
+    {"MissingCurve", "curve = [[32, 1.35], [64, 0.68]]", "", "curve: give either"},
+    {"NoTargets", "[[targets]]", "[[target]]", "targets"},
+    {"NegativeBytes", "io_bytes = 11.9e9", "io_bytes = -1", "io_bytes = -1: give 0 to"},
+    {"NegativeTime", "fixed_s = 2", "fixed_s = -2", "fixed_s = -2"},
+    {"NoBandwidth", "2.6e9", "0", "bandwidth_bytes_per_s = 0"},
+    {"NotANumber", "processes = 64", "processes = \"64\"", "processes = '64'"},
+    {"PartOfAProcess", "processes = 64", "processes = 6.4", "whole number"},
+    {"InfiniteTime", "fixed_s = 2", "fixed_s = inf", "fixed_s = inf"},
+    {"NoTime", "fixed_s = 2", "fixed_s = nan", "fixed_s = nan"},
+    {"MoreProcessesThanCores", "processes = 64", "processes = 145", "give 1 to 144"},
+    {"NoProcesses", "processes = 64", "processes = 0", "processes = 0"},
+    {"AbsurdIterations", "iterations = 4000", "iterations = 1000000000000", "iterations = "},
+    {"AbsurdTime", "curve = [[32, 1.35], [64, 0.68]]", "curve = [[64, 1e6]]", "it would compute for 4e+09 s"},
+    {"RisingCurve", "[64, 0.68]", "[64, 1.36]", "must not rise"},
+    {"UnorderedCurve", "[64, 0.68]", "[16, 2.68]", "ascending"},
+    {"ZeroInCurve", "[64, 0.68]", "[64, 0]", "curve = "},
+    {"NegativeInCurve", "[64, 0.68]", "[64, -0.68]", "curve = "},
+    {"HalfAPoint", "[64, 0.68]", "[64]", "is no point"},
+    {"EmptyCurve", "[[32, 1.35], [64, 0.68]]", "[]", "at least one"},
+    {"CurveTwice", "processes = 64", "processes = 64\niteration_s = 1", "give either"},
+    {"NoSuchTarget", "processes = 64", "processes = 64\ntarget = \"gpsf\"", "did you mean 'gpfs'?"},
+    {"NoPhase", "iterations_per_phase = 100", "iterations_per_phase = 5000", "iterations_per_phase = 5000"},
+    {"NoChance", "processes = 64", "processes = 64\ndeath = 1.5", "death = 1.5"},
+    {"NoProfile", "processes = 64", "processes = 64\nprofile = \"exat\"", "did you mean 'exact'?"},
+    {"UnknownDistribution", "processes = 64", "processes = { uniforn = [1, 2] }", "did you mean 'uniform'?"},
+    {"EmptyRange", "processes = 64", "processes = { uniform = [9, 2] }", "give [least, most]"},
+    {"NoPowerOfTwo", "processes = 64", "processes = { power_of_two = [9, 15] }", "no power of two"},
+    {"DistributionOfThePlatform", "nodes = 4", "nodes = { uniform = [1, 2] }", "only applications"},
+    {"TwoOfOneName", "[coordinator]",
+     "[[applications]]\nname = \"A\"\nprocesses = 1\niterations = 1\niterations_per_phase = 1\ncurve = [[1, "
+     "1]]\n[coordinator]",
+     "already"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Table, InvalidScenarios, testing::ValuesIn(invalid),
+                         [](const auto& test) { return std::string{test.param.name}; });
+
+TEST(ScenarioReaderTest, AMissingFileIsNamed) {
+  const auto plan = read_scenario("/nowhere/s.toml");
+  ASSERT_FALSE(plan);
+  EXPECT_NE(plan.error().text.find("/nowhere/s.toml: there is no such file"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hocket::sim

@@ -1,0 +1,384 @@
+#include "sim/simulation.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace hocket::sim {
+namespace {
+
+constexpr const char* operation = "MPI_File_write_all";
+constexpr const char* resize_method = "merge plain, collective blocking";
+
+double seconds(Time t) { return to_s(t - Simulation::start); }
+Time time_at(double s) { return Simulation::start + from_s(s); }
+
+std::int64_t share_of_a_process(double bytes, std::int64_t processes) {
+  return static_cast<std::int64_t>(bytes / static_cast<double>(processes));
+}
+
+}  // namespace
+
+Simulation::Simulation(const Scenario& scenario, std::unique_ptr<Controller> controller)
+    : scenario_(scenario), controller_(std::move(controller)), members_(scenario.applications.size()) {
+  daemon_.node = "node1";
+  for (const TargetSpec& target : scenario.targets) {
+    targets_.emplace_back(target.bandwidth, target.interference, target.sharing);
+  }
+  users_.resize(targets_.size());
+  bytes_.resize(targets_.size());
+  applications_.reserve(scenario.applications.size());
+  std::int64_t cores_before = 0;
+  for (const ApplicationSpec& spec : scenario.applications) {
+    const auto i = static_cast<Number>(applications_.size());
+    applications_.emplace_back(spec, scenario.targets[spec.target_index], scenario.seed);
+    // One after the other on the nodes, in the order of the scenario.
+    const std::int64_t node = cores_before / scenario.cores_per_node % scenario.nodes + 1;
+    members_[i].self = {MemberId{i + 1}, "node" + std::to_string(node), {}};
+    cores_before += spec.processes;
+    queue_.set(i, time_at(spec.start_s));
+  }
+}
+
+Report Simulation::run() {
+  const Time until = scenario_.until_s > 0 ? time_at(scenario_.until_s) : Time::max();
+  while (!queue_.empty() && queue_.top_key() <= until) {
+    now_ = queue_.top_key();
+    ++events_;
+    happen(queue_.top());
+  }
+  if (until != Time::max()) now_ = std::max(now_, std::min(until, queue_.empty() ? now_ : until));
+  cut_off();
+  return report();
+}
+
+void Simulation::happen(Number number) {
+  if (number < applications_.size()) return application_event(number);
+  if (number < number_of_tick()) return target_event(static_cast<Number>(number - applications_.size()));
+  // No TICK helps a coordinator that asks for one at once again: time must go on.
+  send(daemon_, event::Tick{});
+  if (queue_.contains(number_of_tick())) {
+    queue_.set(number_of_tick(), std::max(*controller_->deadline(), now_ + Duration{1}));
+  }
+}
+
+void Simulation::application_event(Number i) {
+  Application& application = applications_[i];
+  switch (application.state) {
+    case State::not_started: return begin(i);
+    case State::waiting: return give_up_waiting(i);
+    case State::io: return renew(i);
+    case State::stopped: return end_resize(i);
+    case State::ended: return;
+    case State::computing: break;
+  }
+  const std::int64_t reached = application.next_stop();
+  application.compute_until(now_, reached);
+  if (application.dies_at(reached)) return die(i);
+  if (reached == application.period_end() && application.has_phase()) return start_phase(i);
+  application.state = State::stopped;
+  control_point(i);
+}
+
+// ---- beginning, computing, ending ----------------------------------------------------------------------------------
+
+void Simulation::begin(Number i) {
+  Application& application = applications_[i];
+  const ApplicationSpec& spec = application.spec();
+  members_[i].phase_end = now_;
+  application.state = State::stopped;
+  if (controller_) {
+    event::Hello hello{"job" + std::to_string(i + 1), spec.name, spec.program, "mpich", {}, 0, spec.processes};
+    send(members_[i].self, std::move(hello));
+    for (event::Profile& point : application.profile()) {
+      point.app = members_[i].app;
+      send(daemon_, point);
+    }
+    if (spec.malleable) {
+      send(members_[i].self, event::Malleable{spec.processes, 0, 0, resize_method, spec.flop_per_iteration});
+    }
+  }
+  go_on(i);
+}
+
+void Simulation::go_on(Number i) {
+  Application& application = applications_[i];
+  if (application.is_done()) return end(i);
+  if (application.is_period_over()) application.begin_period();
+  application.compute(now_);
+  schedule(i);
+}
+
+void Simulation::schedule(Number i) { queue_.set(i, applications_[i].time_of(applications_[i].next_stop())); }
+
+void Simulation::end(Number i) {
+  Application& application = applications_[i];
+  const ApplicationResult& result = application.result;
+  application.state = State::ended;
+  application.result.end_s = seconds(now_);
+  queue_.erase(i);
+  if (!controller_) return;
+  const auto processes = static_cast<double>(application.processes());
+  event::Bye bye;
+  bye.cpu = from_s(application.process_seconds());
+  bye.io = from_s(result.io_s * processes);
+  bye.wait = from_s(result.wait_s * processes);
+  bye.io_calls = result.phases * application.processes();
+  bye.bytes_written = static_cast<std::int64_t>(result.bytes_written);
+  send(members_[i].self, bye);
+}
+
+void Simulation::die(Number i) {
+  applications_[i].state = State::ended;
+  applications_[i].result.end_s = seconds(now_);
+  queue_.erase(i);
+  if (controller_) send(members_[i].self, event::Lost{"its process died, as the scenario says"});
+}
+
+// ---- control points ------------------------------------------------------------------------------------------------
+
+// The application stands at the end of an iteration, its I/O phase done.
+void Simulation::control_point(Number i) {
+  Application& application = applications_[i];
+  if (!application.is_wanted_now()) return go_on(i);
+  const std::string refusal = application.refusal();
+  if (!refusal.empty()) {
+    tell_given_up(i, {application.drop_wanted(), now_, 0, false}, refusal);
+    return go_on(i);
+  }
+  Resize& resize = members_[i].resize = application.take_wanted(now_);
+  queue_.set(i, now_ + application.cost(resize, scenario_.reconfiguration));
+}
+
+void Simulation::tell_given_up(Number i, const Resize& resize, const std::string& reason) {
+  event::Reconfiguration record;
+  record.request = resize.command.request;
+  record.reason = reason;
+  record.sources = applications_[i].processes();
+  record.targets = resize.command.processes;
+  record.iteration = applications_[i].iteration();
+  record.start = resize.start;
+  record.stopped = now_ - resize.start;
+  send(members_[i].self, std::move(record));
+}
+
+void Simulation::end_resize(Number i) {
+  Application& application = applications_[i];
+  const Resize resize = members_[i].resize;
+  const std::int64_t sources = application.processes();
+  application.resized(now_, resize);
+  if (!resize.succeeds) {
+    tell_given_up(i, resize, "its processes could not be started, as the scenario says");
+    return go_on(i);
+  }
+  event::Reconfiguration record;
+  record.request = resize.command.request;
+  record.done = true;
+  record.sources = sources;
+  record.targets = application.processes();
+  record.iteration = application.iteration();
+  record.spawn = "merge";
+  record.spawn_strategy = "plain";
+  record.redistribution = "collective";
+  record.redistribution_strategy = "blocking";
+  record.start = resize.start;
+  record.wait = resize.start - resize.command.asked;
+  record.stopped = now_ - resize.start;
+  record.started = resize.started;
+  record.ended = std::max<std::int64_t>(0, record.sources - record.targets);
+  send(members_[i].self, std::move(record));
+  send(members_[i].self, event::Malleable{application.processes(), application.iteration(), 0, resize_method,
+                                          application.spec().flop_per_iteration});
+  go_on(i);
+}
+
+// ---- I/O phases ----------------------------------------------------------------------------------------------------
+
+void Simulation::start_phase(Number i) {
+  Application& application = applications_[i];
+  Member& member = members_[i];
+  application.state = State::waiting;
+  member.phase.start = now_;
+  member.phase.wait = {};
+  if (!controller_) return transfer(i);
+  if (scenario_.max_wait_s > 0) {
+    queue_.set(i, now_ + from_s(scenario_.max_wait_s));
+  } else {
+    queue_.erase(i);
+  }
+  ++member.request.value;
+  send(member.self, event::StartIo{member.request,
+                                   application.spec().target,
+                                   {},
+                                   operation,
+                                   static_cast<std::int64_t>(application.phase_bytes())});
+}
+
+void Simulation::give_up_waiting(Number i) {
+  send(members_[i].self, event::FinishIo{members_[i].request, {}, 0, false});
+  transfer(i);
+}
+
+// With a grant, or without one.
+void Simulation::transfer(Number i) {
+  Application& application = applications_[i];
+  Member& member = members_[i];
+  const auto target = static_cast<Number>(application.spec().target_index);
+  application.state = State::io;
+  member.io_start = now_;
+  member.phase.wait = now_ - member.phase.start;
+  application.result.wait_s += to_s(member.phase.wait);
+  member.transfer = targets_[target].start(now_, application.phase_bytes(), application.bandwidth());
+  bytes_[target] += application.phase_bytes();
+  auto& users = users_[target];
+  if (member.transfer >= users.size()) users.resize(member.transfer + 1);
+  users[member.transfer] = i;
+  set_target_event(target);
+  if (member.coordinated) {
+    queue_.set(i, now_ + renewal_);
+  } else {
+    queue_.erase(i);
+  }
+}
+
+void Simulation::renew(Number i) {
+  queue_.set(i, now_ + renewal_);
+  send(members_[i].self, event::RenewIo{members_[i].request});
+}
+
+void Simulation::target_event(Number target) {
+  ended_.clear();
+  targets_[target].take_ended(now_, ended_);
+  set_target_event(target);
+  for (auto& number : ended_) number = users_[target][number];
+  std::sort(ended_.begin(), ended_.end());
+  // What follows may start transfers, but ends none.
+  for (const Number i : ended_) end_phase(i);
+}
+
+void Simulation::set_target_event(Number target) {
+  const Time next = targets_[target].next_end();
+  const Number number = number_of_target(target);
+  if (next != Time::max()) {
+    queue_.set(number, next);
+  } else {
+    queue_.erase(number);
+  }
+}
+
+void Simulation::end_phase(Number i) {
+  Application& application = applications_[i];
+  Member& member = members_[i];
+  application.phase_done(now_ - member.io_start);
+  application.state = State::stopped;
+  queue_.erase(i);
+  if (controller_) tell_phase(i);
+  control_point(i);
+}
+
+void Simulation::tell_phase(Number i) {
+  const Application& application = applications_[i];
+  const ApplicationSpec& spec = application.spec();
+  Member& member = members_[i];
+  const Duration io = now_ - member.io_start;
+  const std::int64_t bytes = share_of_a_process(application.phase_bytes(), application.processes());
+  if (std::exchange(member.coordinated, false)) send(member.self, event::FinishIo{member.request, io, bytes, true});
+
+  event::IoPhase& phase = member.phase;
+  phase.end = now_;
+  phase.io = io;
+  phase.cpu = from_s(application.result.compute_s - member.compute_before);
+  phase.operations = 1;
+  phase.bytes_written = bytes;
+  phase.target = spec.target;
+  if (spec.malleable) {
+    phase.iteration = application.last_control_point();
+    phase.processes = application.processes();
+    phase.control_every = spec.control_every;
+  }
+  member.compute_before = application.result.compute_s;
+  member.phase_end = now_;
+  send(member.self, phase);
+  ++phase.index;
+}
+
+// ---- the coordinator -----------------------------------------------------------------------------------------------
+
+void Simulation::send(const Controller::Member& from, event::Body body) {
+  const auto& commands = controller_->send(now_, from, std::move(body));
+  for (const coordinator::Command& command : commands) obey(command);
+  controller_->record(commands, [this](MemberId to) -> const Controller::Member& {
+    return to ? members_[to.value - 1].self : daemon_;
+  });
+  set_tick();
+}
+
+void Simulation::obey(const coordinator::Command& command) {
+  decisions_ += std::holds_alternative<event::Decision>(command.body);
+  if (!command.to) return;
+  const auto i = static_cast<Number>(command.to.value - 1);
+  Application& application = applications_[i];
+  Member& member = members_[i];
+  if (const auto* grant = std::get_if<event::GrantIo>(&command.body)) {
+    if (application.state != State::waiting || grant->request != member.request) return;
+    member.coordinated = true;
+    transfer(i);
+  } else if (const auto* reconfigure = std::get_if<event::Reconfigure>(&command.body)) {
+    if (application.state == State::ended) return;
+    application.want(now_, *reconfigure);
+    if (application.state == State::computing) schedule(i);
+  } else if (const auto* welcome = std::get_if<event::Welcome>(&command.body)) {
+    member.app = welcome->app;
+    member.self.application = welcome->application;
+    renewal_ = welcome->lease / 3;
+  }
+}
+
+void Simulation::set_tick() {
+  const auto deadline = controller_->deadline();
+  if (deadline) {
+    queue_.set(number_of_tick(), std::max(*deadline, now_));
+  } else {
+    queue_.erase(number_of_tick());
+  }
+}
+
+// ---- the end -------------------------------------------------------------------------------------------------------
+
+void Simulation::cut_off() {
+  for (Number i = 0; i < applications_.size(); ++i) {
+    Application& application = applications_[i];
+    ApplicationResult& result = application.result;
+    result.start_s = application.spec().start_s;
+    switch (application.state) {
+      case State::ended: continue;
+      case State::computing: application.compute_until(now_, application.iterations_done(now_)); break;
+      case State::waiting: result.wait_s += to_s(now_ - members_[i].phase.start); break;
+      case State::io: result.io_s += to_s(now_ - members_[i].io_start); break;
+      case State::stopped: result.stopped_s += to_s(now_ - members_[i].resize.start); break;
+      case State::not_started: result.start_s = std::max(result.start_s, seconds(now_)); break;
+    }
+    result.end_s = std::max(result.start_s, seconds(now_));
+  }
+}
+
+Report Simulation::report() const {
+  Report report;
+  report.scenario = scenario_.name;
+  report.seed = scenario_.seed;
+  report.simulated_s = seconds(now_);
+  for (const Application& application : applications_) {
+    ApplicationResult result = application.result;
+    result.alone_s += result.io_alone_s;
+    if (result.total_s() > 0) report.flops += result.flop / result.total_s();
+    report.applications.push_back(std::move(result));
+  }
+  for (std::size_t t = 0; t < targets_.size(); ++t) {
+    report.targets.push_back(
+        {scenario_.targets[t].name, to_s(targets_[t].busy()), to_s(targets_[t].overlap()), bytes_[t]});
+  }
+  report.decisions = decisions_;
+  report.events = events_;
+  return report;
+}
+
+}  // namespace hocket::sim
