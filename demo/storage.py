@@ -35,12 +35,17 @@ def choose(directory: Path, wish: str, library: Path, pairs: int) -> Storage:
     if wish == "real" or (wish == "auto" and not why):
         return Storage(directory, measured.bytes_per_s, f"real storage, measured before: {measured}", {})
     limit = round(min(LIMIT_BYTES_PER_S, measured.bytes_per_s / 3))
+    return limited(directory, limit, library, why or "as asked for")
+
+
+def limited(directory: Path, limit: int, library: Path, why: str) -> Storage:
+    """A storage target of so many bytes a second for all writers together. Raises DemoError."""
     if not library.exists():
         raise DemoError(f"no {library}: ./dev build installs it")
     return Storage(
         directory,
         limit,
-        f"storage target limited to {limit / 1e6:.0f} MB/s for all writers together: {why or 'as asked for'}",
+        f"storage target limited to {limit / 1e6:.0f} MB/s for all writers together: {why}",
         {
             "LD_PRELOAD": str(library),
             "HOCKET_LIMIT_DIR": str(directory),
