@@ -25,6 +25,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "coordinator": [str(BUILD / "bench_coordinator")],
     "reconfigure": [sys.executable, str(REPO / "bench" / "reconfigure.py")],
     "redistribute": [sys.executable, str(REPO / "bench" / "redistribute.py")],
+    "framework": [sys.executable, str(REPO / "bench" / "framework.py")],
 }
 
 
