@@ -7,7 +7,8 @@
 namespace hocket::model {
 namespace {
 
-constexpr double coverage = 2;  // standard deviations
+constexpr double coverage = 2;     // standard deviations
+constexpr double longest_s = 1e9;  // what is further away stays within the range of Time
 
 Estimate estimate(const MeanSpread& shown) { return {to_s(shown.mean), coverage * to_s(shown.spread)}; }
 
@@ -31,7 +32,7 @@ Rhythm present_rhythm(const Application& application) {
   const auto expected = pace(application, changed ? processes : history.present().processes);
   if (!expected) return {};
   const auto mean_spread = [](const Estimate& e) {
-    return MeanSpread{from_s(e.value), from_s(e.uncertainty / coverage)};
+    return MeanSpread{from_s(std::min(e.value, longest_s)), from_s(std::min(e.uncertainty / coverage, longest_s))};
   };
   Rhythm rhythm;
   rhythm.processes = processes;

@@ -65,8 +65,8 @@ std::optional<CoreChange> couple(const CoreView& view, const Conflict& conflict)
   change.conflict = conflict.start;
   change.overlap = conflict.overlap;
   change.start_before = phase_of(conflict, k).start;
-  change.start_after = change.start_before - from_s(saved_s);
-  change.period_after = from_s(period_after);
+  change.start_after = change.start_before - duration_of(saved_s);
+  change.period_after = duration_of(period_after);
   std::array<char, 128> text{};
   std::snprintf(text.data(), text.size(), " grows for good from %lld to %lld processes",
                 static_cast<long long>(present), static_cast<long long>(processes));

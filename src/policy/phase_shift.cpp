@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/saturating.hpp"
+
 namespace hocket::policy {
 namespace {
 
@@ -97,7 +99,7 @@ Plan plan(const CoreView& view, const Conflict& conflict, const Application& k) 
   }
   // T_shift, whichever phase comes first: k's has to end when the other's begins. The widened end is T_shift and the
   // uncertainty in one.
-  const Duration shift = own.start + own.duration - theirs.start;
+  const Duration shift = saturating_sum(own.start, own.duration) - theirs.start;
   const Duration overhead = 2 * reconfiguration_time(k, view.settings);
   const double reduction_s = to_s(shift) + to_s(overhead);  // T_reconf
   const auto speedup = needed_speedup(stretch->time_s, reduction_s);
@@ -115,7 +117,7 @@ Plan plan(const CoreView& view, const Conflict& conflict, const Application& k) 
   change.processes = processes;
   change.return_at_iteration = stretch->end;
   change.start_before = own.start;
-  change.start_after = own.start - std::max(shift, from_s(saved_s));  // rounding must not make it too late
+  change.start_after = own.start - std::max(shift, duration_of(saved_s));  // rounding must not make it too late
 
   const auto third = model::conflicts(view.cluster, k, view.now, view.settings.uncertainty, change.start_after);
   if (!third.empty()) {
@@ -165,6 +167,8 @@ Duration reconfiguration_time(const Application& application, const CoreSettings
   const bool known = state.reconfigurations > 0 && state.stopped > Duration{};
   return known ? state.stopped / state.reconfigurations : settings.reconfiguration;
 }
+
+Duration duration_of(double seconds) { return from_s(std::clamp(seconds, -1e9, 1e9)); }
 
 std::string seconds_text(double seconds) {
   std::array<char, 48> text{};

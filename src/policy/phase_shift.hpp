@@ -31,6 +31,8 @@ bool can_resize(const model::Application& application);
 // How long the application stands still in one reconfiguration: what its reconfigurations took, else the setting.
 Duration reconfiguration_time(const model::Application& application, const CoreSettings& settings);
 
+// Held within 30 years, so that sums of a few stay within the range of Time.
+Duration duration_of(double seconds);
 // "3.4 s"
 std::string seconds_text(double seconds);
 // "the I/O phase of A2 in 92.3 s would meet that of A1 in 90.0 s for 3.6 s, 2.0 s of uncertainty included"
