@@ -31,8 +31,9 @@ from hocket.trace import read_trace
 NAME = "profile"
 START_LIMIT_S, STOP_LIMIT_S = 20, 10
 LOOK_S = 0.2  # between two looks at whether the program still runs
-# Of each size, beside those that count: the first phase only begins a period, and the first period is not counted.
-MORE_PHASES = 2
+# Of each size, beside those that count: one that reads input before the first control point, the
+# first after it, which only begins a period, and that of the first period, which is not counted.
+MORE_PHASES = 3
 
 
 @dataclass(frozen=True)
@@ -238,7 +239,7 @@ def _profile(plan: Plan, analysis: Analysis, problem: str, say: Say) -> Profile:
     programs = {application.program for application in analysis.applications if application.program}
     if not points or not programs:
         why = problem or "no I/O phase was seen"
-        raise HocketError(f"nothing was measured: {why}; at least 4 I/O phases at one size are needed")
+        raise HocketError(f"nothing was measured: {why}; at least 5 I/O phases at one size are needed")
     if left := [size for size in plan.sizes if size not in {point.processes for point in points}]:
         say(f"not measured: {', '.join(map(str, left))} processes{f': {problem}' if problem else ''}")
     program = Path(sorted(programs)[0])
