@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "policy/combination.hpp"
+#include "trace/reader.hpp"
 
 namespace hocket::sim {
 namespace {
@@ -175,6 +176,43 @@ TEST(SimulationTest, TroublesComeAsOftenAsTheyAreTold) {
   EXPECT_LT(dead, 20);
   EXPECT_GT(phases, 400);
   EXPECT_LT(phases, 650);
+}
+
+// The trace is the daemon's: its events, given to another coordinator, lead to the commands that are in it, in order.
+TEST(SimulationTest, ItsTraceCanBeReplayed) {
+  const Scenario scenario = scenario_of(crowd(8, 0.3));
+  const coordinator::Settings settings = settings_of(policy::fcfs);
+  const std::string path = testing::TempDir() + "simulated.jsonl";
+  auto controller = std::make_unique<Controller>(settings);
+  ASSERT_TRUE(controller->open_trace(path, {}));
+  Simulation{scenario, std::move(controller)}.run();
+
+  coordinator::Coordinator coordinator{settings};
+  auto reader = trace::Reader::open(path);
+  ASSERT_TRUE(reader);
+  std::vector<coordinator::Command> due;
+  std::size_t commands = 0;
+  while (true) {
+    const auto record = reader.value().next();
+    ASSERT_TRUE(record) << record.error().text;
+    if (!record.value()) break;
+    const event::Event& event = record.value()->event;
+    if (record.value()->direction == trace::Direction::in) {
+      ASSERT_TRUE(due.empty()) << "line " << reader.value().line();
+      due = coordinator.handle(event);
+      continue;
+    }
+    ASSERT_FALSE(due.empty()) << "line " << reader.value().line();
+    std::string expected;
+    std::string got;
+    trace::append_line(trace::Direction::out, event, expected);
+    trace::append_line(trace::Direction::out, {event.time, event.origin, due.front().body}, got);
+    EXPECT_EQ(got, expected);
+    EXPECT_EQ(due.front().to, event.origin.member);
+    due.erase(due.begin());
+    ++commands;
+  }
+  EXPECT_GT(commands, 300U);
 }
 
 // ---- control points ------------------------------------------------------------------------------------------------

@@ -1,0 +1,143 @@
+// How fast the simulator is: 1,000 applications of 1,000 I/O phases each on one target that is in use half of the time,
+// without a policy and with first-come-first-served through the real coordinator; and how long one decision of phase
+// shifting takes among 500 applications: the CPU time of the coordinator's answer to an IO_PHASE.
+//
+// Times are CPU times of the thread. The reference of a run is the simulated phases a second of the same program
+// without a policy; that of the decisions is the median of all other events.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "policy/combination.hpp"
+#include "sim/simulation.hpp"
+#include "trace/reader.hpp"
+
+namespace {
+
+using namespace hocket;
+
+double cpu_s() {
+  timespec ts{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+  return static_cast<double>(ts.tv_sec) + static_cast<double>(ts.tv_nsec) * 1e-9;
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+bool print(const std::string& name, double value, const char* unit, double reference, double bound) {
+  const bool ok = value <= bound;
+  std::printf(
+      "{\"bench\": \"simulator\", \"case\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"reference\": %.6g, "
+      "\"ratio\": %.3f, \"bound\": %g, \"ok\": %s}\n",
+      name.c_str(), value, unit, reference, value / reference, bound, ok ? "true" : "false");
+  std::fflush(stdout);
+  return ok;
+}
+
+// Each writes for 0.1 s alone; their periods, of 150 to 250 s, differ, and scatter by 5 %.
+sim::Scenario scenario_of(std::size_t applications, std::int64_t phases, bool malleable) {
+  sim::Scenario scenario;
+  scenario.name = "benchmark";
+  scenario.nodes = 1000;
+  scenario.cores_per_node = 100;
+  scenario.targets = {{"disk", 1e9, 1, sim::Sharing::fair}};
+  for (std::size_t i = 0; i < applications; ++i) {
+    sim::ApplicationSpec spec;
+    spec.name = "a" + std::to_string(i);
+    spec.target = "disk";
+    spec.processes = 64;
+    spec.malleable = malleable;
+    spec.iterations = 100 * phases;
+    spec.iterations_per_phase = 100;
+    const double period_s = 150 + 100 * static_cast<double>(i) / static_cast<double>(applications);
+    spec.start_s = period_s * static_cast<double>(i * 7919 % applications) / static_cast<double>(applications);
+    for (const std::int64_t size : {32, 64, 128, 256}) {
+      model::CurvePoint point;
+      point.processes = size;
+      point.iteration_s = period_s / 100 * 64 / static_cast<double>(size);
+      if (!spec.curve.add(point)) std::abort();
+    }
+    spec.io_bytes = 0.1e9;
+    spec.jitter = 0.05;
+    scenario.applications.push_back(std::move(spec));
+  }
+  return scenario;
+}
+
+coordinator::Settings settings_of(const std::string& policies) {
+  coordinator::Settings settings{};
+  settings.policy = policy::parse_combination(policies).value();
+  settings.lease = std::chrono::seconds{10};
+  settings.linger = std::chrono::milliseconds{20};
+  settings.turn = std::chrono::minutes{1};
+  settings.keep_alive = std::chrono::seconds{1};
+  settings.cores = 100'000;
+  return settings;
+}
+
+// CPU seconds of one run.
+double run(const sim::Scenario& scenario, const std::string& policies) {
+  std::unique_ptr<sim::Controller> controller;
+  if (!policies.empty()) controller = std::make_unique<sim::Controller>(settings_of(policies));
+  const double start = cpu_s();
+  sim::Simulation{scenario, std::move(controller)}.run();
+  return cpu_s() - start;
+}
+
+bool runs() {
+  const sim::Scenario scenario = scenario_of(1000, 1000, false);
+  std::vector<double> without;
+  std::vector<double> with;
+  for (int i = 0; i < 5; ++i) {
+    without.push_back(run(scenario, ""));
+    with.push_back(run(scenario, "fcfs"));
+  }
+  const bool first = print("1000 applications x 1000 phases, no policy", median(without), "s", median(without), 1);
+  return print("1000 applications x 1000 phases, fcfs", median(with), "s", median(without), 4) && first;
+}
+
+// What a simulation of 500 applications tells the coordinator is written down, and told to another one, event by event.
+bool decisions() {
+  const sim::Scenario scenario = scenario_of(500, 12, true);
+  const coordinator::Settings settings = settings_of("phase-shift");
+  const std::string path = "/tmp/hocket-bench-" + std::to_string(getpid()) + ".jsonl";
+  auto controller = std::make_unique<sim::Controller>(settings);
+  if (!controller->open_trace(path, {})) return false;
+  sim::Simulation{scenario, std::move(controller)}.run();
+
+  coordinator::Coordinator coordinator{settings};
+  std::vector<double> asked;
+  std::vector<double> other;
+  auto reader = trace::Reader::open(path);
+  while (reader) {
+    const auto record = reader.value().next();
+    if (!record || !record.value()) break;
+    if (record.value()->direction == trace::Direction::out) continue;
+    const double start = cpu_s();
+    coordinator.handle(record.value()->event);
+    const double us = (cpu_s() - start) * 1e6;
+    (std::holds_alternative<event::IoPhase>(record.value()->event.body) ? asked : other).push_back(us);
+  }
+  std::remove(path.c_str());
+  if (asked.empty()) return false;
+  const double reference = median(other);
+  const double worst = *std::max_element(asked.begin(), asked.end());
+  const bool usual = print("decision of phase-shift, 500 applications, median", median(asked), "us", reference, 1000);
+  return print("decision of phase-shift, 500 applications, worst", worst, "us", reference, 5000) && usual;
+}
+
+}  // namespace
+
+int main() {
+  const bool fast = runs();
+  return decisions() && fast ? 0 : 1;
+}
