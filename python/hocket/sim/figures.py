@@ -132,13 +132,20 @@ def changes(series: Series, reference: Series, figure: Callable[[Result], float]
 
 
 def worst_slowdown(series: Series, reference: Series) -> float:
-    """How much longer the application took that lost most, as a share; the median over the seeds."""
+    """How much longer the application took that lost most, as a share; the median over the seeds.
+
+    By the time of an iteration, for a run may be cut off before its applications have ended.
+    """
     worst = []
     for run, other in zip(series.runs, reference.runs, strict=True):
-        before = {one["application"]: one["total_s"] for one in other["applications"]}
-        shares = [one["total_s"] / before[one["application"]] - 1 for one in run["applications"] if one["total_s"] > 0]
+        before = {one["application"]: _pace(one) for one in other["applications"]}
+        shares = [_pace(one) / before[one["application"]] - 1 for one in run["applications"] if one["total_s"] > 0]
         worst.append(max(shares, default=0.0))
     return median(worst)
+
+
+def _pace(application: dict[str, Any]) -> float:
+    return application["total_s"] / max(application["iterations"], 1)
 
 
 def summary(series: Sequence[Series]) -> list[dict[str, object]]:
