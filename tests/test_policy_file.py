@@ -1,0 +1,130 @@
+"""Policies in Python in hocketd and in the simulator; the one of docs/write-a-policy.md, in both languages."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from hocket.bus import Bus
+
+pytestmark = pytest.mark.timeout(120)
+REPO = Path(__file__).resolve().parent.parent
+PAGE = REPO / "docs" / "write-a-policy.md"
+LIMIT_S = 55  # a compiler, on a machine that others use
+LARGEST_FIRST = """
+'''The largest request first.'''
+NAME = "largest-first"
+KIND = "access"
+
+
+def decide(view, event):
+    if view.target.holders:
+        return []
+    return [{"grant": max(view.target.waiting, key=lambda request: request.bytes)}]
+"""
+
+
+def block(language: str) -> str:
+    """The first program of the page in that language."""
+    found = re.search(rf"```{language}\n(.*?)```", PAGE.read_text(), re.S)
+    assert found, f"{PAGE} has no {language}"
+    return found[1]
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    path = tmp_path / "largest.py"
+    path.write_text(LARGEST_FIRST)
+    return path
+
+
+def hello(bus: Bus, name: str) -> None:
+    me = {"program": name, "mpi": "mpich", "version": "t", "pid": 1, "processes": 1}
+    bus.send("HELLO", job=name, application_asked=name, **me)
+    assert bus.answer(LIMIT_S).type == "WELCOME"
+
+
+def ask(bus: Bus, size: int) -> str:
+    io = {"file": "f", "operation": "MPI_File_write_at_all"}
+    bus.send("START_IO", request=1, target="disk", bytes=size, **io)
+    return bus.answer(LIMIT_S).type
+
+
+def test_in_the_daemon_and_in_its_replay(start_daemon, policy, prefix):
+    daemon = start_daemon("--policy-file", policy)
+    with Bus.connect() as holder, Bus.connect() as small, Bus.connect() as large:
+        for bus, name in ((holder, "holder"), (small, "small"), (large, "large")):
+            hello(bus, name)
+        assert holder.list().daemon["policy"] == "largest-first"
+        assert (ask(holder, 1), ask(small, 10), ask(large, 100)) == ("GRANT_IO", "QUEUED_IO", "QUEUED_IO")
+        holder.send("FINISH_IO", request=1, io_ns=1, bytes=1, phase_over=True)
+        while (answer := large.answer(LIMIT_S)).type != "GRANT_IO":
+            assert answer.type == "QUEUED_IO"
+        for bus in (large, small, holder):
+            bus.send("BYE")
+    trace = daemon.trace
+    assert daemon.stop() == 0
+    settings = json.loads(trace.read_text().splitlines()[0])["settings"]
+    assert settings["policy_file"] == str(policy)
+    assert settings["policy_file_sha256"] == hashlib.sha256(policy.read_bytes()).hexdigest()
+
+    def replay() -> subprocess.CompletedProcess:
+        command = [prefix / "bin" / "hocketd", "--replay", trace]
+        return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+
+    assert replay().returncode == 0, replay().stderr
+    policy.write_text(LARGEST_FIRST.replace("max(", "min("))
+    changed = replay()
+    assert changed.returncode == 1
+    assert "it was changed since; use the file as it was" in changed.stderr
+
+
+def test_a_mistake_is_a_line_in_the_log(start_daemon, policy):
+    policy.write_text(LARGEST_FIRST.replace("if view.target.holders:", "if 1 / 0:"))
+    daemon = start_daemon("--policy-file", policy)
+    with Bus.connect() as bus:
+        hello(bus, "a")
+        assert ask(bus, 10) == "GRANT_IO", "as first come, first served would have it"
+        bus.send("BYE")
+    assert daemon.stop() == 0
+    log = (daemon.directory / "hocketd.log").read_text()
+    assert f"{policy}:8: ZeroDivisionError: division by zero" in log
+
+
+def test_a_file_that_cannot_be_used_is_refused(policy, prefix, hocket_dir):
+    policy.write_text("NAME = 'mine'\n")
+    command = [prefix / "bin" / "hocketd", "--dir", hocket_dir, "--policy-file", policy]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+    assert (done.returncode, done.stderr) == (1, f"hocketd: {policy}: it defines no function decide(view, event)\n")
+
+
+def simulate(prefix: Path, *arguments: object) -> dict:
+    command = [prefix / "libexec" / "hocket" / "hocket-sim", REPO / "scenarios" / "use-case-d.toml", *arguments]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=LIMIT_S)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def test_the_policy_of_the_page_in_the_simulator(prefix, tmp_path):
+    path = tmp_path / "longest.py"
+    path.write_text(block("python"))
+    result = simulate(prefix, "--policy-file", path, "--policy", "fcfs", "--seed", 1)
+    assert result["policy"] == "fcfs+longest"
+    shown = [
+        f"{one['application']}: {one['processes_first']} → {one['processes_last']}" for one in result["applications"]
+    ]
+    assert ", ".join(shown) in PAGE.read_text()
+    again = simulate(prefix, "--policy-file", path, "--policy", "fcfs", "--seed", 1)
+    assert {**result, "wall_s": 0} == {**again, "wall_s": 0}
+
+
+def test_the_policy_of_the_page_in_cpp(tmp_path):
+    source = tmp_path / "smallest_first.cpp"
+    source.write_text(block("cpp"))
+    command = ["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-I", REPO / "src", source]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.returncode == 0, done.stderr
