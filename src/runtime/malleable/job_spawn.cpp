@@ -50,11 +50,10 @@ State Job::start_growth() {
     change.cores.clear();
   }
   if (change.methods.spawn_strategy == SpawnStrategy::join) return ask_for_processes();
-  change.start =
-      std::make_unique<Start>(ours_, launch_of_this_process(), change.methods,
-                              batches_of(change.methods, size_, static_cast<int>(change.started), change.nodes));
+  change.start = std::make_unique<Start>(
+      ours_, launch_of_this_process(), change.methods,
+      batches_of(change.methods, size_, static_cast<int>(change.started), change.nodes), [this] { watch_.done(); });
   if (waits) return unite();
-  watch_.done();
   change.record.spawning_stopped += change.lap();
   return State::go_on;
 }
@@ -104,11 +103,9 @@ State Job::ask_for_processes() {
 
 State Job::unite() {
   Reconfiguration& change = *change_;
+  if (change.start) change.start->wait();  // the start itself is expected since it began
   watch_.expect(text_of_change(), settings_.limit);
-  if (change.start)
-    change.start->wait();
-  else
-    accept_all();
+  if (!change.start) accept_all();
   std::string failure;
   if (agree_that_started(failure)) return bring_in();
   std::vector<MPI_Comm> met = std::move(change.met);
@@ -164,6 +161,7 @@ void Job::dismiss(std::vector<MPI_Comm>& met) {
 void Job::give_up_starting(const std::string& reason) {
   if (change_->start) {
     change_->start->wait();
+    watch_.expect(text_of_change(), settings_.limit);
     dismiss(change_->start->started());
   }
   give_up(reason);

@@ -93,6 +93,7 @@ Result<MPI_Comm> merge_and_drop(MPI_Comm inter, bool newcomers) {
 Result<MPI_Comm> spawn(MPI_Comm over, const Launch& launch, const Batch& batch) {
   Info info;
   info.set("wdir", launch.directory);
+  info.set("PMIX_ENVAR", "HOCKET_SPAWNED=1");  // known to Open MPI; for its sake (watch.hpp, LimitOfInit)
   if (!batch.node.empty()) info.set("host", batch.node);
   std::vector<char*> arguments;
   for (const std::string& argument : launch.arguments) arguments.push_back(const_cast<char*>(argument.c_str()));
@@ -141,9 +142,11 @@ std::vector<Batch> batches_of(const Methods& methods, int sources, int count, co
   return batches;
 }
 
-Start::Start(MPI_Comm over, Launch launch, const Methods& methods, std::vector<Batch> batches)
+Start::Start(MPI_Comm over, Launch launch, const Methods& methods, std::vector<Batch> batches,
+             std::function<void()> when_done)
     : launch_(std::move(launch)),
       batches_(std::move(batches)),
+      when_done_(std::move(when_done)),
       together_(methods.spawn_strategy == SpawnStrategy::plain || methods.spawn_strategy == SpawnStrategy::async),
       rank_(mpi::rank_in(over)),
       started_(batches_.size(), mpi::no_comm()) {
@@ -155,7 +158,7 @@ Start::Start(MPI_Comm over, Launch launch, const Methods& methods, std::vector<B
   }
   std::int64_t possible = failure_.empty();
   if (!mpi::broadcast(over, 0, &possible, sizeof possible) || !possible) {
-    ready_ = true;
+    end_own_part();
     return;
   }
   if (methods.spawns_in_thread())
@@ -187,6 +190,11 @@ void Start::run() {
     else
       failure_ = started.error().text;
   }
+  end_own_part();
+}
+
+void Start::end_own_part() {
+  when_done_();
   ready_ = true;
 }
 

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,8 +40,10 @@ std::vector<Batch> batches_of(const Methods& methods, int sources, int count, co
 // Starts the batches; in every source. Its own thread, where the strategy is asynchronous.
 class Start {
  public:
-  // `over`: the sources. Collective. Where it is asynchronous, MPI must allow several threads.
-  Start(MPI_Comm over, Launch launch, const Methods& methods, std::vector<Batch> batches);
+  // `over`: the sources. Collective. Where it is asynchronous, MPI must allow several threads. `when_done`: called
+  // once, by who did this process's part, just before it is `ready`.
+  Start(MPI_Comm over, Launch launch, const Methods& methods, std::vector<Batch> batches,
+        std::function<void()> when_done);
   ~Start();
   Start(const Start&) = delete;
   Start& operator=(const Start&) = delete;
@@ -60,10 +63,12 @@ class Start {
 
  private:
   void run();
+  void end_own_part();
 
   MPI_Comm comm_;  // of our own: of all sources, or of this process alone
   const Launch launch_;
   const std::vector<Batch> batches_;
+  const std::function<void()> when_done_;
   const bool together_;
   const int rank_;
   std::vector<MPI_Comm> started_;

@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <utility>
 
 #include "base/clock.hpp"
+#include "runtime/malleable/methods.hpp"
 #include "runtime/mpi/pmpi.hpp"
 
 namespace hocket::runtime {
@@ -80,6 +82,13 @@ void Watch::run() {
     if (const auto why = trouble(node_now())) end_job(*why, false);
     changed_.wait_for(lock, between_looks);
   }
+}
+
+// Before MPI_Init only the environment tells that a process was spawned.
+LimitOfInit::LimitOfInit() {
+  if (!std::getenv("HOCKET_SPAWNED")) return;
+  const ResizeSettings settings = read_resize_settings(std::getenv, [](std::string_view) {});
+  watch_.expect("MPI_Init of a process that is to join the application", settings.limit);
 }
 
 void end_job(const std::string& why, bool in_mpi) {

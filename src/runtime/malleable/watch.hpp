@@ -46,6 +46,16 @@ class Watch {
   std::thread thread_;
 };
 
+// While it lives: the limit of MPI_Init in a process that a resize started. Open MPI waits there for the processes that
+// started this one, for ever if they die meanwhile, and so does its launcher then.
+class LimitOfInit {
+ public:
+  LimitOfInit();
+
+ private:
+  Watch watch_;
+};
+
 // One line on stderr, and the end of the job: through MPI_Abort where `in_mpi` (the thread that calls MPI), else by
 // ending this process, which the launcher notices.
 [[noreturn]] void end_job(const std::string& why, bool in_mpi);

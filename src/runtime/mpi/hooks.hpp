@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/malleable/watch.hpp"
 #include "runtime/mpi/calls.hpp"
 #include "runtime/mpi/files.hpp"
 #include "runtime/mpi/next.hpp"
@@ -99,6 +100,7 @@ class Completion {
 template <class Call>
 int watch_init(Call call) {
   const Depth depth;
+  const LimitOfInit limit;
   const int rc = call();
   if (rc == MPI_SUCCESS && !Process::active()) Process::get().initialised();
   return rc;
