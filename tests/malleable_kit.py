@@ -26,6 +26,9 @@ OPENMPI = {
 LENGTH = 997  # of the probe's arrays: divided by no number of processes
 FIRST = 2  # iteration of the first resize
 APART = 2  # iterations from one to the next
+LARGE = 1 << 21  # elements, with which a redistribution takes some tenths of a second
+NEW_MIB = 15  # of a process before data arrive in it
+ARRIVED_MIB = 15  # more than that: data are on their way
 
 
 def link_flags(prefix: Path, mpi: str) -> list[str]:
@@ -150,6 +153,19 @@ class Running:
         return found
 
 
+def amid_redistribution(probe: Probe, sizes: tuple[int, int], **settings: str) -> tuple[Running, list[int]]:
+    """A job and its processes, oldest first, when data arrive in a target. At first it has two original ranks."""
+    before, after = sizes
+    settings |= {"HOCKET_RESIZE": f"3:{after}"} | ({"HOCKET_PROCESSES": str(before)} if before != 2 else {})
+    job = probe.start(2, 10**6, length=LARGE, ms=1, **settings)
+    job.reads(f"^begin 0 processes {before}")
+    usual_mib = resident_mib(job.pids()[0]) if after < before else NEW_MIB
+    pids = job.await_pids(lambda found: len(found) == max(sizes), f"{max(sizes)} processes")
+    target = pids[0] if after < before else pids[before]
+    runtime_kit.wait_until(lambda: resident_mib(target) > usual_mib + ARRIVED_MIB, 30, f"data arrive in {target}")
+    return job, pids
+
+
 def runs(pid: int, program: Path) -> bool:
     """Whether it is a process of this program, and no zombie."""
     try:
@@ -167,6 +183,36 @@ def cpu_s(pid: int) -> float:
 
 def resident_mib(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / (1 << 20)
+
+
+VICTIMS = {"first source": 0, "second source": 1, "last process": -1}
+
+
+def dies_while_data_move(
+    probe: Probe, sizes: tuple[int, int], victim: str, max_s: int, method: str, strategy: str
+) -> None:
+    """The job breaks off. Again, where a busy machine let the resize be over before the process was killed."""
+    how = {"HOCKET_REDISTRIBUTION": method, "HOCKET_REDISTRIBUTION_STRATEGY": strategy}
+    for _ in range(4):
+        job, pids = amid_redistribution(probe, sizes, HOCKET_RESIZE_MAX_S=str(max_s), **how)
+        os.kill(pids[VICTIMS[victim]], signal.SIGKILL)
+        done = broken(job)
+        if not re.search("^iteration", done.out, re.M):
+            return
+    raise AssertionError(f"each time it was resized before the {victim} was killed:\n{done.out}")
+
+
+def broken(job: Running, limit_s: float = 30) -> runtime_kit.Run:
+    """A job that ends with an error that is told, without wrong numbers, and leaves nobody behind."""
+    done = job.ends(limit_s)
+    assert done.code != 0, f"exit code 0\n{done.out}{done.err}"
+    assert not re.search("^ok ", done.out, re.M), done.out
+    # MPICH's launcher tells on stdout of a process that it started.
+    told_of = "^hocket: |BAD TERMINATION|MPI_ERRORS_ARE_FATAL|^prterun (noticed|has exited|detected)"
+    assert re.search(told_of, done.err + done.out, re.M), f"nothing was said:\n{done.out}{done.err}"
+    assert "should be" not in done.err, f"wrong numbers: {done.err}"
+    nothing_left(job.program)
+    return done
 
 
 def nothing_left(program: Path, limit_s: float = 10) -> None:

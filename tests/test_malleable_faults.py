@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -11,7 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import malleable_kit as kit
@@ -23,7 +22,6 @@ pytestmark = [pytest.mark.timeout(100), pytest.mark.parametrize("mpi", ["mpich"]
 LIMIT_S = 30
 MAX_S = 6  # HOCKET_RESIZE_MAX_S of the jobs here
 FOREVER = 10**6
-LARGE = 1 << 21  # elements, with which a redistribution takes some tenths of a second
 
 
 @pytest.fixture
@@ -80,7 +78,7 @@ class Resizable:
 
     def breaks_off(self) -> str:
         """With an error, and nobody left behind; gives what was said on stderr."""
-        return broken(self.job)
+        return kit.broken(self.job).err
 
 
 @pytest.fixture
@@ -92,17 +90,6 @@ def told(resize: subprocess.Popen) -> tuple[int, str]:
     """Exit code and the line of `hocket resize`."""
     out, err = resize.communicate(timeout=LIMIT_S)
     return resize.returncode, (out + err).rstrip("\n")
-
-
-def broken(job: kit.Running) -> str:
-    done = job.ends(LIMIT_S)
-    assert done.code != 0, f"exit code 0\n{done.out}{done.err}"
-    assert not re.search("^ok ", done.out, re.M), done.out
-    # Of a process that it started the launcher tells, on stdout.
-    assert re.search("^hocket: |BAD TERMINATION", done.err + done.out, re.M), f"nothing was said:\n{done.out}{done.err}"
-    assert "should be" not in done.err, f"wrong numbers: {done.err}"
-    kit.nothing_left(job.program)
-    return done.err
 
 
 # ---- resizes that cannot be done -------------------------------------------------------------------------------------
@@ -242,7 +229,7 @@ def test_a_sleeper_that_was_woken_in_vain_ends_with_the_application(resizable):
 
 def test_constant_data_that_are_written_while_they_move(probe):
     how = {"HOCKET_REDISTRIBUTION_STRATEGY": "wait-targets", "HOCKET_CHECK_CONSTANT": "1", "PROBE_WRITE_CONSTANT": "1"}
-    err = broken(probe.start(1, FOREVER, ms=1, HOCKET_RESIZE="2:3", **how))
+    err = kit.broken(probe.start(1, FOREVER, ms=1, HOCKET_RESIZE="2:3", **how)).err
     assert "hocket: constant data were written while they moved, before iteration" in err
 
 
@@ -262,32 +249,29 @@ def test_a_new_process_dies_before_the_merge(resizable, where, strategy, tmp_pat
     assert told(resize)[0] == 1
 
 
-@contextlib.contextmanager
-def amid_redistribution(probe: kit.Probe, strategy: str) -> Iterator[tuple[kit.Running, list[int], list[int]]]:
-    """A job, its sources and its new processes, when data arrive in one of these."""
-    job = probe.start(
-        2, FOREVER, length=LARGE, ms=1, HOCKET_RESIZE="1:4", HOCKET_RESIZE_MAX_S=str(MAX_S),
-        HOCKET_REDISTRIBUTION="p2p", HOCKET_REDISTRIBUTION_STRATEGY=strategy,
-    )  # fmt: skip
-    job.reads("^begin 0 processes")
-    sources = job.pids()
-
-    def arriving(pids: list[int]) -> bool:
-        with contextlib.suppress(OSError):
-            return any(kit.resident_mib(pid) > 30 for pid in pids if pid not in sources)
-        return False
-
-    pids = job.await_pids(arriving, "data arrive in a new process")
-    yield job, sources, [pid for pid in pids if pid not in sources]
+# How data move, and how they are on their way.
+MOVES = [
+    ("p2p", "blocking"),
+    ("p2p", "wait-targets"),
+    ("p2p", "thread"),
+    ("rma-lock", "blocking"),
+    ("rma-lock", "thread"),
+    ("collective", "blocking"),
+    ("collective", "thread"),
+]
 
 
-@pytest.mark.parametrize("strategy", ["blocking", "wait-targets"])
-@pytest.mark.parametrize("who", ["first source", "second source", "new process"])
-def test_a_process_dies_while_data_move(probe, who, strategy):
-    with amid_redistribution(probe, strategy) as (job, sources, new):
-        pid = {"first source": sources[0], "second source": sources[-1], "new process": new[-1]}[who]
-        os.kill(pid, signal.SIGKILL)
-        broken(job)
+@pytest.mark.parametrize(("method", "strategy"), MOVES)
+@pytest.mark.parametrize("who", kit.VICTIMS)
+def test_a_process_dies_while_data_move(probe, who, method, strategy):
+    kit.dies_while_data_move(probe, (2, 4), who, MAX_S, method, strategy)
+
+
+@pytest.mark.parametrize(("method", "strategy"), MOVES)
+@pytest.mark.parametrize("who", kit.VICTIMS)
+def test_a_source_dies_while_data_move_to_fewer(probe, who, method, strategy):
+    """The one that stays, an original rank that would sleep, and one that would end."""
+    kit.dies_while_data_move(probe, (4, 1), who, MAX_S, method, strategy)
 
 
 @pytest.mark.parametrize("who", [0, 1])
