@@ -23,6 +23,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "grant": [str(BUILD / "bench_grant")],
     "overhead": [sys.executable, str(REPO / "bench" / "overhead.py")],
     "coordinator": [str(BUILD / "bench_coordinator")],
+    "simulator": [str(BUILD / "bench_simulator")],
     "reconfigure": [sys.executable, str(REPO / "bench" / "reconfigure.py")],
     "redistribute": [sys.executable, str(REPO / "bench" / "redistribute.py")],
     "framework": [sys.executable, str(REPO / "bench" / "framework.py")],
