@@ -177,7 +177,10 @@ bool print(const std::string& name, double value, const char* unit, double refer
 }
 
 coordinator::Settings settings_of(const policy::Policy& policy) {
-  return {&policy, std::chrono::seconds{10}, std::chrono::milliseconds{20}, std::chrono::minutes{1},
+  return {{&policy},
+          std::chrono::seconds{10},
+          std::chrono::milliseconds{20},
+          std::chrono::minutes{1},
           std::chrono::seconds{1}};
 }
 

@@ -64,6 +64,11 @@ void Access::start(const Moment& moment, Member& member, const event::StartIo& s
   touch(target);
   settle(moment);
   if (request->state != RequestState::queued) return;
+  bound_wait(member, request, now);
+  if (request->too_slow != Time{} && request->too_slow <= now) {
+    apply(moment, member, request, RequestInput::grant);
+    return settle(moment);
+  }
   const auto position = static_cast<std::int64_t>(target.waiting.size());
   moment.commands.push_back({member.id, queued(*request, position)});
 }
@@ -104,6 +109,7 @@ std::optional<Time> Access::deadline() const {
   std::optional<Time> next;
   if (!granted_.empty()) next = granted_.front().expires;
   if (!timers_.empty()) next = std::min(next.value_or(Time::max()), timers_.begin()->first.first);
+  if (!too_slow_.empty()) next = std::min(next.value_or(Time::max()), std::get<Time>(too_slow_.begin()->first));
   return next;
 }
 
@@ -112,6 +118,40 @@ void Access::tick(const Moment& moment) {
   for (auto timer = timers_.begin(); timer != timers_.end() && timer->first.first <= moment.now; ++timer) {
     free_kept_long_enough(*timer->second, moment.now);
     touch(*timer->second);
+  }
+  settle(moment);
+  grant_too_slow(moment);
+}
+
+// ---- the bound on waiting ----------------------------------------------------------------------------------------
+
+// From then on the application will have waited for more than the bound allows: its time so far, and all of the time
+// from now on. The moment is exact while it only waits; work in between moves it away.
+void Access::bound_wait(const model::Member& member, Place request, Time now) {
+  const double most = settings_.most_slowdown;
+  if (most <= 0 || most >= 1) return;
+  forget_bound(request);
+  const Application& application = *member.application;
+  const bool waits = application.activity == model::Activity::waiting;
+  const double waited = to_s(application.waited) + (waits ? to_s(now - application.since) : 0);
+  const double elapsed = to_s(now - application.arrived);
+  constexpr double longest_s = 1e9;
+  request->too_slow = now + from_s(std::clamp((most * elapsed - waited) / (1 - most), 0.0, longest_s));
+  too_slow_.emplace(std::tuple{request->too_slow, request->member, request->id}, request);
+}
+
+void Access::forget_bound(Place request) {
+  if (request->too_slow == Time{}) return;
+  too_slow_.erase({request->too_slow, request->member, request->id});
+  request->too_slow = {};
+}
+
+void Access::grant_too_slow(const Moment& moment) {
+  while (!too_slow_.empty() && std::get<Time>(too_slow_.begin()->first) <= moment.now) {
+    const Place request = too_slow_.begin()->second;
+    Member& member = *cluster_.find(request->member);
+    bound_wait(member, request, moment.now);
+    if (request->too_slow <= moment.now) apply(moment, member, request, RequestInput::grant);
   }
   settle(moment);
 }
@@ -150,6 +190,7 @@ void Access::apply(const Moment& moment, Member& member, Place request, RequestI
 
 void Access::grant(const Moment& moment, const Member& member, Place request) {
   Target& target = *request->target;
+  forget_bound(request);
   granted_.splice(granted_.end(), target.waiting, request);
   request->state = RequestState::granted;
   request->expires = moment.now + settings_.lease;
@@ -178,6 +219,7 @@ void Access::grant_queued_of(const Moment& moment, const Application& applicatio
 
 void Access::withdraw(Member& member, Place request, Time now) {
   Target& target = *request->target;
+  forget_bound(request);
   std::erase(member.requests, request);
   target.waiting.erase(request);
   member.application->count_requests(-1, 0, now);

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,7 @@ class Access {
  public:
   // Both must outlive it.
   Access(const Settings& settings, model::Cluster& cluster)
-      : settings_(settings), cluster_(cluster), policy_(settings.policy) {}
+      : settings_(settings), cluster_(cluster), policy_(settings.policy.access) {}
 
   // A request of a number that the member has not used before; answers GRANT_IO or QUEUED_IO.
   void start(const Moment& moment, model::Member& member, const event::StartIo& start);
@@ -63,6 +64,10 @@ class Access {
   void ask_policy(const Moment& moment, const model::Target& target);
   void send_reminders(const Moment& moment, model::Target& target);
   void set_timer(model::Target& target);
+  // The bound of the settings on how much slower waiting makes an application.
+  void bound_wait(const model::Member& member, Place request, Time now);
+  void forget_bound(Place request);
+  void grant_too_slow(const Moment& moment);
 
   const Settings& settings_;
   model::Cluster& cluster_;
@@ -70,6 +75,7 @@ class Access {
   model::Requests granted_;  // in order of the end of their leases, which all have the same length
   std::map<std::pair<Time, std::uint64_t>, model::Target*> timers_;  // targets where somebody waits, by (wake, number)
   std::vector<model::Target*> touched_;
+  std::map<std::tuple<Time, MemberId, RequestId>, Place> too_slow_;  // queued requests that have such a bound
 };
 
 }  // namespace hocket::coordinator

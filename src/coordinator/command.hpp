@@ -6,13 +6,14 @@
 #include "base/ids.hpp"
 #include "base/time.hpp"
 #include "event/event.hpp"
-#include "policy/policy.hpp"
+#include "model/cores.hpp"
+#include "policy/combination.hpp"
 
 namespace hocket::coordinator {
 
 // All to be given, by hocket.toml in the end. Durations are positive, `linger` may be 0; all are at most a year.
 struct Settings {
-  const policy::Policy* policy;  // at the start; SET_POLICY changes it. Never nullptr
+  policy::Combination policy;  // at the start; SET_POLICY changes it
   // A grant that is not renewed for so long is taken back.
   Duration lease;
   // A target stays with an application for so long after an operation, so that the operations of one I/O phase are not
@@ -27,10 +28,22 @@ struct Settings {
   std::int64_t cores = 1;
   // Processes that were started to join are given up when they are not all ready after so long.
   Duration join_limit = std::chrono::seconds{60};
+  // Of policies for cores.
+  policy::CoreSettings core{};
+  // An application whose time waited for grants exceeds this share of its elapsed time is granted at once, beside
+  // whoever holds the target: no application becomes slower than uncoordinated by more than this. 0: no bound.
+  double most_slowdown = 0;
+  // Applications of which no times are known beyond their size are measured where a policy for cores is in force.
+  bool probe = true;
+  // Where the cores are; empty: one node that has them all.
+  std::vector<model::Node> nodes{};
+  // What SET_POLICY may name beside the policies that are built in.
+  policy::Loaded loaded{};
 };
 
 struct Command {
-  MemberId to;  // none: what the daemon itself is to do (START_PROCESSES, STOP_PROCESSES)
+  // None: what the daemon itself is to do (START_PROCESSES, STOP_PROCESSES) or to tell (DECISION, OUTCOME).
+  MemberId to;
   event::Body body;
 };
 

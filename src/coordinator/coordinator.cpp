@@ -29,14 +29,16 @@ const std::vector<Command>& Coordinator::handle(const event::Event& event) {
 
 void Coordinator::on(const Moment& moment, const event::Hello& hello) {
   const event::Origin& origin = moment.event.origin;
-  event::Welcome welcome{{}, {}, std::string{policy().name}, settings_.lease};
-  const model::Member* member = cluster_.find(origin.member);
-  if (!member && !is_tool(hello)) member = &cluster_.join(origin, hello, moment.now);
+  event::Welcome welcome{{}, {}, std::string{policies_.access->name}, settings_.lease};
+  model::Member* member = cluster_.find(origin.member);
+  const bool joins = !member && !is_tool(hello);
+  if (joins) member = &cluster_.join(origin, hello, moment.now);
   if (member) {
     welcome.app = member->application->id;
     welcome.application = member->application->name;
   }
   moment.commands.push_back({origin.member, std::move(welcome)});
+  if (joins) steering_.joined(moment, *member->application);
 }
 
 void Coordinator::on(const Moment& moment, const event::StartIo& start) {
@@ -70,6 +72,7 @@ void Coordinator::on(const Moment& moment, const event::IoPhase& phase) {
   member->last_phase = phase.index;
   member->application->add_phase(phase, moment.now);
   access_.end_phase(moment, *member->application);
+  steering_.phase(moment, *member->application, phase);
 }
 
 void Coordinator::on(const Moment& moment, const event::Bye&) { remove(moment); }
@@ -81,13 +84,15 @@ void Coordinator::on(const Moment& moment, const event::Lost&) {
 void Coordinator::on(const Moment& moment, const event::Tick&) {
   access_.tick(moment);
   joining_.tick(moment);
+  steering_.tick(moment);
 }
 
 std::optional<Time> Coordinator::deadline() const {
-  const std::optional<Time> access = access_.deadline();
-  const std::optional<Time> joining = joining_.deadline();
-  if (!access || !joining) return access ? access : joining;
-  return std::min(*access, *joining);
+  std::optional<Time> next = access_.deadline();
+  for (const std::optional<Time> other : {joining_.deadline(), steering_.deadline()}) {
+    if (other) next = std::min(next.value_or(Time::max()), *other);
+  }
+  return next;
 }
 
 void Coordinator::on(const Moment& moment, const event::Malleable& said) {
@@ -96,6 +101,7 @@ void Coordinator::on(const Moment& moment, const event::Malleable& said) {
     return refuse(moment, "MALLEABLE of a member that is not of an application: send HELLO with 'mpi' before it");
   }
   resizing_.malleable(*member, said);
+  steering_.malleable(moment, *member->application, said);
 }
 
 void Coordinator::on(const Moment& moment, const event::Reconfiguration& record) {
@@ -103,6 +109,7 @@ void Coordinator::on(const Moment& moment, const event::Reconfiguration& record)
   if (!member) return;
   resizing_.ended(moment, *member, record);
   joining_.ended(moment, *member->application);
+  steering_.ended(moment, *member->application, record);
 }
 
 void Coordinator::on(const Moment& moment, const event::StartProcesses& start) {
@@ -122,7 +129,15 @@ void Coordinator::on(const Moment& moment, const event::StopProcesses& stop) {
 }
 
 void Coordinator::on(const Moment& moment, const event::ProcessFailed& failed) { joining_.failed(moment, failed); }
-void Coordinator::on(const Moment& moment, const event::Resize& resize) { resizing_.resize(moment, resize); }
+
+void Coordinator::on(const Moment& moment, const event::Resize& resize) {
+  if (model::Application* asked = resizing_.resize(moment, resize)) steering_.resized_by_tool(moment, *asked);
+}
+
+// Of the daemon: what a member says of times is measured by others.
+void Coordinator::on(const Moment& moment, const event::Profile& profile) {
+  if (!moment.event.origin.member) steering_.profile(moment, profile);
+}
 
 void Coordinator::on(const Moment& moment, const event::WithdrawResize& withdraw) {
   const model::Member* member = cluster_.find(moment.event.origin.member);
@@ -131,9 +146,11 @@ void Coordinator::on(const Moment& moment, const event::WithdrawResize& withdraw
 }
 
 void Coordinator::on(const Moment& moment, const event::SetPolicy& set) {
-  const auto found = policy::find_policy(set.policy);
-  if (!found) return refuse(moment, found.error().text);
-  access_.set_policy(moment, *found.value());
+  const auto parsed = policy::parse_combination(set.policy, settings_.loaded);
+  if (!parsed) return refuse(moment, parsed.error().text);
+  policies_ = parsed.value();
+  access_.set_policy(moment, *policies_.access);
+  steering_.set_policies(moment, policies_);
 }
 
 void Coordinator::remove(const Moment& moment) {
@@ -142,7 +159,15 @@ void Coordinator::remove(const Moment& moment) {
   access_.leave(moment, *member);
   resizing_.leave(moment, *member, std::holds_alternative<event::Bye>(moment.event.body));
   joining_.leave(moment, *member);
+  model::Application& application = *member->application;
+  const AppId app = application.id;
+  const std::string name = application.name;
   cluster_.leave(*member);
+  if (cluster_.find(app) != nullptr) {
+    steering_.member_left(moment, application);
+  } else {
+    steering_.gone(moment, app, name);
+  }
 }
 
 void Coordinator::refuse(const Moment& moment, std::string text) {

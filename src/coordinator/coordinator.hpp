@@ -4,11 +4,11 @@
 // that earlier one. The same events give the same commands, always.
 //
 //   in:   HELLO START_IO FINISH_IO RENEW_IO IO_PHASE MALLEABLE RECONFIGURATION START_PROCESSES PROCESS_READY
-//         STOP_PROCESSES BYE (of members), LOST (of the agent), PROCESS_FAILED (of the daemon), TICK (of a timer, when
-//         `deadline` has come), SET_POLICY RESIZE (of a tool), WITHDRAW_RESIZE (of both); others change nothing
+//         STOP_PROCESSES BYE (of members), LOST (of the agent), PROCESS_FAILED PROFILE (of the daemon), TICK (of a
+//         timer, when `deadline` has come), SET_POLICY RESIZE (of a tool); others change nothing
 //   out:  WELCOME QUEUED_IO GRANT_IO LEASE_EXPIRED RECONFIGURE PROCESSES_READY (to members), RECONFIGURATION (to a
-//         tool), WITHDRAW_RESIZE (to both), START_PROCESSES STOP_PROCESSES (to the daemon itself: to no member),
-//         REFUSED
+//         tool), START_PROCESSES STOP_PROCESSES DECISION OUTCOME (to the daemon itself: to no member), REFUSED
+//   both: WITHDRAW_RESIZE (of a tool, to the member; of the member, to the tool)
 //
 // What is the same for all policies is done here: who is who, who holds what, how long a lease or a kept target lasts.
 // Who goes next is the policy's. Not thread-safe.
@@ -22,16 +22,22 @@
 #include "coordinator/command.hpp"
 #include "coordinator/joining.hpp"
 #include "coordinator/resizing.hpp"
+#include "coordinator/steering.hpp"
 #include "event/event.hpp"
 #include "model/cluster.hpp"
-#include "policy/policy.hpp"
+#include "policy/combination.hpp"
 
 namespace hocket::coordinator {
 
 class Coordinator {
  public:
   explicit Coordinator(const Settings& settings)
-      : settings_(settings), access_(settings_, cluster_), resizing_(settings_, cluster_), joining_(settings_) {}
+      : settings_(settings),
+        policies_(settings.policy),
+        access_(settings_, cluster_),
+        resizing_(settings_, cluster_),
+        joining_(settings_),
+        steering_(settings_, cluster_, resizing_) {}
   Coordinator(const Coordinator&) = delete;  // its parts point at each other
   Coordinator& operator=(const Coordinator&) = delete;
 
@@ -43,7 +49,8 @@ class Coordinator {
 
   // For listings: an application by its id, all of them in order of arrival.
   const model::Cluster& cluster() const { return cluster_; }
-  const policy::Policy& policy() const { return access_.policy(); }
+  const policy::Combination& policies() const { return policies_; }
+  const model::Cores& cores() const { return steering_.cores(); }
   // Whether the end of a process that was started for this request is to be told with PROCESS_FAILED.
   bool awaits(AppId app, RequestId request) const { return joining_.awaits(app, request); }
   // Events handled.
@@ -61,6 +68,7 @@ class Coordinator {
   void on(const Moment& moment, const event::ProcessReady& ready);
   void on(const Moment& moment, const event::StopProcesses& stop);
   void on(const Moment& moment, const event::ProcessFailed& failed);
+  void on(const Moment& moment, const event::Profile& profile);
   void on(const Moment& moment, const event::Resize& resize);
   void on(const Moment& moment, const event::WithdrawResize& withdraw);
   void on(const Moment& moment, const event::Bye& bye);
@@ -74,10 +82,12 @@ class Coordinator {
   void refuse(const Moment& moment, std::string text);
 
   Settings settings_;
+  policy::Combination policies_;
   model::Cluster cluster_;
   Access access_;
   Resizing resizing_;
   Joining joining_;
+  Steering steering_;
   Time now_{};
   std::int64_t events_ = 0;
   std::vector<Command> commands_;

@@ -22,7 +22,7 @@ constexpr Duration lease = seconds{10};
 constexpr Duration linger = milliseconds{100};
 // Longer than any of these runs: coordinator_test.cpp has the turn.
 constexpr Duration turn = std::chrono::hours{24 * 365 * 100};
-constexpr Settings settings{&policy::fcfs, lease, linger, turn, seconds{1}};
+const Settings settings{{&policy::fcfs}, lease, linger, turn, seconds{1}};
 
 // What an observer of events and commands knows, and what may never be. Written for plainness: every question is a walk
 // through all requests.

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "coordinator/words.hpp"
+
 namespace hocket::coordinator {
 namespace {
 
 // More cannot be meant: each is a process of this node.
 constexpr std::int64_t most_started = 4096;
-
-std::string number(std::int64_t n) { return std::to_string(n); }
 
 }  // namespace
 

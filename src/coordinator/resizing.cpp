@@ -7,16 +7,13 @@
 #include "base/nearest.hpp"
 #include "base/places.hpp"
 #include "base/saturating.hpp"
+#include "coordinator/words.hpp"
 
 namespace hocket::coordinator {
 namespace {
 
 using model::Application;
 using model::Malleability;
-
-std::string number(std::int64_t n) { return std::to_string(n); }
-std::string quoted(const std::string& text) { return "'" + text + "'"; }
-std::string processes_text(std::int64_t n) { return number(n) + (n == 1 ? " process" : " processes"); }
 
 // As many processes as the application uses while its resize is under way.
 std::int64_t cores_used(const Application& application) {
@@ -61,22 +58,56 @@ void Resizing::malleable(const model::Member& member, const event::Malleable& sa
   state.method = said.method;
 }
 
-void Resizing::resize(const Moment& moment, const event::Resize& asked) {
+Application* Resizing::resize(const Moment& moment, const event::Resize& asked) {
   const MemberId tool = moment.event.origin.member;
-  const auto refuse = [&](const Error& why) {
+  const auto refuse = [&](const Error& why) -> Application* {
     moment.commands.push_back({tool, event::Refused{"cannot resize: " + why.text}});
+    return nullptr;
   };
   Application* application = cluster_.find_application(asked.application);
   if (application == nullptr) return refuse(no_such_application(asked.application));
   const auto processes = processes_after(*application, asked);
   if (!processes) return refuse(processes.error());
+  send(moment, *application, tool, processes.value(), asked.at_iteration, asked.places);
+  return application;
+}
 
+Result<RequestId> Resizing::ask(const Moment& moment, Application& application, std::int64_t processes,
+                                std::int64_t at_iteration, const std::string& places) {
+  const Malleability& state = application.malleability;
+  if (!state.malleable || !state.commanding) {
+    return Error{quoted(application.name) + " has no process that is told of resizes"};
+  }
+  if (is_for_tool(application.id)) {
+    return Error{quoted(application.name) + " is being resized to " + processes_text(state.resizing_to) + " by a tool"};
+  }
+  return send(moment, application, {}, processes, at_iteration, places);
+}
+
+void Resizing::take_as_answered(Application& application, std::int64_t processes) {
+  if (is_for_tool(application.id)) return;
+  under_way_.erase(application.id);
+  application.malleability.resizing_to = 0;
+  application.malleability.processes = std::clamp<std::int64_t>(processes, 1, model::most_processes);
+}
+
+std::int64_t Resizing::processes_to_start(const Application& application, std::int64_t processes) {
+  return new_processes(application.malleability, processes);
+}
+
+bool Resizing::is_for_tool(AppId app) const {
+  const auto resize = under_way_.find(app);
+  return resize != under_way_.end() && resize->second.asked_by;
+}
+
+RequestId Resizing::send(const Moment& moment, Application& application, MemberId asked_by, std::int64_t processes,
+                         std::int64_t at_iteration, const std::string& places) {
   const RequestId request{++requests_made_};
-  application->malleability.resizing_to = processes.value();
-  under_way_[application->id] = {request, tool};
+  application.malleability.resizing_to = processes;
+  under_way_[application.id] = {request, asked_by};
   moment.commands.push_back(
-      {application->malleability.commanding,
-       event::Reconfigure{request, processes.value(), asked.at_iteration, asked.places, moment.now}});
+      {application.malleability.commanding, event::Reconfigure{request, processes, at_iteration, places, moment.now}});
+  return request;
 }
 
 Result<std::int64_t> Resizing::processes_after(const Application& application, const event::Resize& asked) const {
@@ -87,7 +118,7 @@ Result<std::int64_t> Resizing::processes_after(const Application& application, c
                  " is not malleable: it does not call hocket_malleable_create and hocket_malleable_begin, or "
                  "its MPI cannot start processes"};
   }
-  if (state.resizing_to != 0) {
+  if (is_for_tool(application.id)) {
     return Error{name + " is being resized to " + processes_text(state.resizing_to) + " already: wait for its end"};
   }
   if (!state.commanding) {
@@ -144,10 +175,12 @@ void Resizing::ended(const Moment& moment, const model::Member& member, const ev
     const auto changed = [](std::int64_t n) { return std::clamp<std::int64_t>(n, 0, model::most_processes); };
     state.sleeping = changed(state.sleeping + changed(record.put_to_sleep) - changed(record.woken));
     ++state.reconfigurations;
+  } else if (record.sources > 0) {
+    state.processes = std::clamp<std::int64_t>(record.sources, 1, model::most_processes);  // it knows best
   }
   const auto resize = under_way_.find(application.id);
   if (resize == under_way_.end() || resize->second.request != record.request) return;
-  moment.commands.push_back({resize->second.asked_by, record});
+  if (resize->second.asked_by) moment.commands.push_back({resize->second.asked_by, record});
   under_way_.erase(resize);
   state.resizing_to = 0;
 }
@@ -155,7 +188,7 @@ void Resizing::ended(const Moment& moment, const model::Member& member, const ev
 bool Resizing::withdraw(const Moment& moment) {
   bool any = false;
   for (const auto& [id, resize] : under_way_) {
-    if (resize.asked_by != moment.event.origin.member) continue;
+    if (!resize.asked_by || resize.asked_by != moment.event.origin.member) continue;
     any = true;
     const MemberId commanding = cluster_.applications().at(id).malleability.commanding;
     if (commanding) moment.commands.push_back({commanding, event::WithdrawResize{resize.request, false}});
@@ -166,7 +199,7 @@ bool Resizing::withdraw(const Moment& moment) {
 void Resizing::begun(const Moment& moment, const model::Member& member, const event::WithdrawResize& said) {
   const auto resize = under_way_.find(member.application->id);
   if (resize == under_way_.end() || resize->second.request != said.request) return;
-  moment.commands.push_back({resize->second.asked_by, said});
+  if (resize->second.asked_by) moment.commands.push_back({resize->second.asked_by, said});
 }
 
 // In a reconfiguration to new processes alone the commanding member leaves in order, and another tells how it ended.
@@ -180,7 +213,8 @@ void Resizing::leave(const Moment& moment, const model::Member& member, bool in_
 void Resizing::give_up(const Moment& moment, Application& application, const std::string& why) {
   const auto resize = under_way_.find(application.id);
   if (resize == under_way_.end()) return;
-  moment.commands.push_back({resize->second.asked_by, event::Refused{quoted(application.name) + " " + why}});
+  const MemberId tool = resize->second.asked_by;
+  if (tool) moment.commands.push_back({tool, event::Refused{quoted(application.name) + " " + why}});
   under_way_.erase(resize);
   application.malleability.resizing_to = 0;
 }

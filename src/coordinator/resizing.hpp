@@ -26,7 +26,18 @@ class Resizing {
   Resizing(const Settings& settings, model::Cluster& cluster) : settings_(settings), cluster_(cluster) {}
 
   void malleable(const model::Member& member, const event::Malleable& said);
-  void resize(const Moment& moment, const event::Resize& asked);
+  // The application that is asked; nullptr: refused. What a policy asked of it before is not wanted any more.
+  model::Application* resize(const Moment& moment, const event::Resize& asked);
+  // As a RESIZE of a policy: nobody is told how it ends, and it takes the place of what a policy asked for before. A
+  // tool's resize goes first. Whether there are cores for it is the caller's to know: `check_cores`.
+  Result<RequestId> ask(const Moment& moment, model::Application& application, std::int64_t processes,
+                        std::int64_t at_iteration, const std::string& places);
+  // Whether the processes of all would not become more than the `cores` of the settings.
+  Status check_cores(const model::Application& application, std::int64_t processes) const;
+  // What a policy asked for was not answered, but the application shows that it has that size.
+  void take_as_answered(model::Application& application, std::int64_t processes);
+  // How many processes must be started for that size: `places` are as many.
+  static std::int64_t processes_to_start(const model::Application& application, std::int64_t processes);
   // The tool takes back what it asked for. False: nothing of its is under way.
   bool withdraw(const Moment& moment);
   // The application has begun with what is to be taken back.
@@ -38,12 +49,15 @@ class Resizing {
  private:
   struct UnderWay {
     RequestId request;
-    MemberId asked_by;
+    MemberId asked_by;  // none: a policy
   };
+
+  bool is_for_tool(AppId app) const;
+  RequestId send(const Moment& moment, model::Application& application, MemberId asked_by, std::int64_t processes,
+                 std::int64_t at_iteration, const std::string& places);
 
   // How many processes it is to have, or why that cannot be.
   Result<std::int64_t> processes_after(const model::Application& application, const event::Resize& asked) const;
-  Status check_cores(const model::Application& application, std::int64_t processes) const;
   Error no_such_application(const std::string& name) const;
   void give_up(const Moment& moment, model::Application& application, const std::string& why);
 

@@ -20,8 +20,8 @@ using std::chrono::seconds;
 
 constexpr std::int64_t cores = 12;
 constexpr Duration join_limit = seconds{2};
-constexpr Settings settings{&policy::fcfs, seconds{10}, milliseconds{100}, std::chrono::hours{24},
-                            seconds{1},    cores,       join_limit};
+const Settings settings{{&policy::fcfs}, seconds{10}, milliseconds{100}, std::chrono::hours{24},
+                        seconds{1},      cores,       join_limit};
 constexpr std::uint64_t members = 6;  // two of each application
 constexpr std::uint64_t tools = 3;    // numbers from 101
 

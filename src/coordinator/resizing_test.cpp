@@ -55,8 +55,13 @@ class ResizingTest : public ::testing::Test {
   }
 
   // 8 cores, a join within 60 s.
-  Coordinator coordinator{{&policy::fcfs, std::chrono::seconds{10}, std::chrono::milliseconds{100},
-                           std::chrono::seconds{3}, std::chrono::seconds{1}, 8, std::chrono::seconds{60}}};
+  Coordinator coordinator{{{&policy::fcfs},
+                           std::chrono::seconds{10},
+                           std::chrono::milliseconds{100},
+                           std::chrono::seconds{3},
+                           std::chrono::seconds{1},
+                           8,
+                           std::chrono::seconds{60}}};
 };
 
 TEST_F(ResizingTest, TellsTheCommandingMemberAndThenTheTool) {

@@ -1,6 +1,7 @@
 // For the tests of this folder: events made, commands read.
 #pragma once
 
+#include <iomanip>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -42,6 +43,15 @@ struct Words {
   void operator()(const event::StopProcesses& e) { out << " " << e.request.value << " app " << e.app.value; }
   void operator()(const event::ProcessesReady& e) {
     out << " " << e.request.value << (e.failed.empty() ? "" : " failed: ") << e.failed;
+  }
+  void operator()(const event::Decision& e) {
+    out << " " << e.number << " " << e.policy << " " << e.action << " " << e.decided_for << " " << e.from << " to "
+        << e.to;
+    if (e.return_at_iteration != 0) out << " back at " << e.return_at_iteration;
+  }
+  void operator()(const event::Outcome& e) {
+    out << " " << e.decision << " " << e.quantity << " " << std::fixed << std::setprecision(2) << e.predicted_s << " "
+        << e.actual_s << (e.met ? " met" : " off");
   }
   void operator()(const event::Refused& e) { out << " " << e.text; }
   template <class Other>

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "daemon/policy_file.hpp"
 
 namespace hocket::daemon {
 namespace {
@@ -34,23 +35,26 @@ std::int64_t unix_now_ns() {
 
 }  // namespace
 
-Leader::Leader(const Settings& settings, const std::string& directory)
+Leader::Leader(const Settings& settings, const coordinator::Settings& prepared, const std::string& directory)
     : settings_(settings),
       socket_(bus::socket_in(directory)),
       node_(node_name()),
       started_(node_now()),
-      coordinator_(for_coordinator(settings)),
+      coordinator_(prepared),
+      profiles_(profile_store_path(settings.profiles)),
       last_member_(started_) {}
 
-Result<std::unique_ptr<Leader>> Leader::start(const Settings& settings, const std::string& directory) {
-  std::unique_ptr<Leader> leader{new Leader{settings, directory}};
+Result<std::unique_ptr<Leader>> Leader::start(Settings settings, const std::string& directory) {
+  const auto prepared = with_policy_file(settings, [](std::string_view line) { spdlog::warn("{}", line); });
+  if (!prepared) return prepared.error();
+  std::unique_ptr<Leader> leader{new Leader{settings, prepared.value(), directory}};
   Status done = leader->open_trace(directory);
   if (done) done = leader->listen();
   if (done) done = leader->catch_signals();
   if (!done) return done.error();
   leader->watch_socket();
   spdlog::info("hocketd {} (pid {}) leads on {}: policy {}, trace {}", HOCKET_VERSION, getpid(), leader->node_,
-               settings.policy, leader->trace_path_);
+               policy::text_of(prepared.value().policy), leader->trace_path_);
   return leader;
 }
 
@@ -163,6 +167,7 @@ bool Leader::has_been_idle(Time now) {
 
 void Leader::handle(event::Event&& event) {
   if (std::holds_alternative<event::List>(event.body)) return answer_list(event.origin.member);
+  if (const auto* asked = std::get_if<event::Explain>(&event.body)) return answer_explain(event.origin.member, *asked);
   const auto& commands = coordinator_.handle(event);
   for (const coordinator::Command& command : commands) {
     if (command.to) agent_->send(command.to, command.body);
@@ -171,7 +176,34 @@ void Leader::handle(event::Event&& event) {
   for (const coordinator::Command& command : commands) {
     if (!command.to) carry_out(command.body);
   }
+  if (std::holds_alternative<event::Hello>(event.body)) feed_profiles(event, commands);
   record(std::move(event), commands);
+  tell_profiles();
+}
+
+// What the store knows of an application that has just arrived.
+void Leader::feed_profiles(const event::Event& hello, const std::vector<coordinator::Command>& commands) {
+  const auto* welcome = commands.empty() ? nullptr : std::get_if<event::Welcome>(&commands.front().body);
+  const auto* application = welcome == nullptr ? nullptr : coordinator_.cluster().find(welcome->app);
+  const auto& program = std::get<event::Hello>(hello.body).program;
+  if (application == nullptr || application->members.size() != 1 || !application->curve.empty()) return;
+  auto found = profiles_.find(program, welcome->app);
+  if (found) {
+    found_profiles_ = std::move(found).value();
+    if (!found_profiles_.empty()) {
+      spdlog::info("{}: {} points of {} from {}", welcome->application, found_profiles_.size(), program,
+                   profile_store_path(settings_.profiles));
+    }
+  } else if (found.error().text != profiles_wrong_) {
+    profiles_wrong_ = found.error().text;
+    spdlog::warn("{}", profiles_wrong_);
+  }
+}
+
+void Leader::tell_profiles() {
+  for (const event::Profile& point : std::exchange(found_profiles_, {})) {
+    handle({node_now(), {node_, {}, {}}, point});
+  }
 }
 
 void Leader::carry_out(const event::Body& command) {
@@ -180,6 +212,14 @@ void Leader::carry_out(const event::Body& command) {
     if (!started) failed_processes_.push_back({start->request, start->app, started.error().text});
   } else if (const auto* stop = std::get_if<event::StopProcesses>(&command)) {
     starter_.stop(stop->app, stop->request);
+  } else {
+    decisions_.add(command);
+    if (const auto* decision = std::get_if<event::Decision>(&command)) {
+      spdlog::info("decision {} ({}) {} {}: {}", decision->number, decision->policy, decision->action,
+                   decision->decided_for, decision->text);
+    } else if (const auto* outcome = std::get_if<event::Outcome>(&command)) {
+      spdlog::info("outcome of decision {}: {}", outcome->decision, outcome->text);
+    }
   }
 }
 
@@ -218,19 +258,28 @@ void Leader::answer_list(MemberId to) {
   const Time now = node_now();
   const auto& applications = coordinator_.cluster().applications();
   for (const auto& [id, application] : applications) agent_->send(to, coordinator::describe(application, now));
+  agent_->send(to, describe_daemon(now));
+}
+
+void Leader::answer_explain(MemberId to, const event::Explain& asked) {
+  for (const event::Body& answer : decisions_.answer(asked)) agent_->send(to, answer);
+  agent_->send(to, describe_daemon(node_now()));
+}
+
+event::Daemon Leader::describe_daemon(Time now) const {
   event::Daemon daemon;
   daemon.node = node_;
   daemon.version = HOCKET_VERSION;
-  daemon.policy = coordinator_.policy().name;
+  daemon.policy = policy::text_of(coordinator_.policies());
   daemon.trace = trace_path_;
   daemon.pid = getpid();
-  daemon.applications = static_cast<std::int64_t>(applications.size());
+  daemon.applications = static_cast<std::int64_t>(coordinator_.cluster().applications().size());
   daemon.events = coordinator_.events();
   daemon.started = started_;
   daemon.now = now;
   daemon.trace_error = trace_error_;
   daemon.cores = settings_.cores;
-  agent_->send(to, daemon);
+  return daemon;
 }
 
 }  // namespace hocket::daemon

@@ -12,7 +12,9 @@
 #include "base/result.hpp"
 #include "bus/agent.hpp"
 #include "coordinator/coordinator.hpp"
+#include "daemon/decisions.hpp"
 #include "daemon/process_starter.hpp"
+#include "daemon/profile_store.hpp"
 #include "daemon/settings.hpp"
 #include "trace/writer.hpp"
 
@@ -21,7 +23,7 @@ namespace hocket::daemon {
 class Leader {
  public:
   // Listens in `directory`, which is prepared and locked by the caller.
-  static Result<std::unique_ptr<Leader>> start(const Settings& settings, const std::string& directory);
+  static Result<std::unique_ptr<Leader>> start(Settings settings, const std::string& directory);
 
   // Until SIGTERM, SIGINT or SIGHUP, which must be blocked (and SIGCHLD), or until nobody has been connected for as
   // long as the settings say, or until somebody has removed the socket.
@@ -30,7 +32,7 @@ class Leader {
   const std::string& socket() const { return socket_; }
 
  private:
-  Leader(const Settings& settings, const std::string& directory);
+  Leader(const Settings& settings, const coordinator::Settings& prepared, const std::string& directory);
 
   Status listen();
   Status open_trace(const std::string& directory);
@@ -43,6 +45,10 @@ class Leader {
   void take_ended_processes();
   void tell_failed_processes();
   void answer_list(MemberId to);
+  void answer_explain(MemberId to, const event::Explain& asked);
+  event::Daemon describe_daemon(Time now) const;
+  void feed_profiles(const event::Event& hello, const std::vector<coordinator::Command>& commands);
+  void tell_profiles();
   void record(event::Event&& event, const std::vector<coordinator::Command>& commands);
   void tick_if_due(Time now);
   // Until when `run` may sleep; nothing: without end.
@@ -59,6 +65,10 @@ class Leader {
   std::string trace_path_;
   std::string trace_error_;
   ProcessStarter starter_;
+  Decisions decisions_;
+  ProfileStore profiles_;
+  std::vector<event::Profile> found_profiles_;          // not told to the coordinator yet
+  std::string profiles_wrong_;                          // what the log said of the store last
   std::vector<event::ProcessFailed> failed_processes_;  // not told to the coordinator yet
   bus::Fd signals_;
   bus::Fd socket_changes_;

@@ -14,6 +14,8 @@
 #include "daemon/replay.hpp"
 #include "daemon/runtime_directory.hpp"
 #include "daemon/settings.hpp"
+#include "policy/core_policy.hpp"
+#include "policy/policy.hpp"
 
 namespace {
 
@@ -28,19 +30,23 @@ int complain(const Error& error, int code) {
 }
 
 struct Options {
-  std::optional<std::string> config, dir, policy, trace, replay;
+  std::optional<std::string> config, dir, policy, policy_file, trace, replay;
   std::optional<double> exit_when_idle_s;
   bool print_config = false;
+  bool print_policies = false;
 };
 
 void declare(CLI::App& app, Options& options) {
   app.add_option("--dir", options.dir, "runtime directory (else that of the configuration, or $HOCKET_DIR)");
   app.add_option("--config", options.config, "hocket.toml to read; --print-config shows all that can be set");
-  app.add_option("--policy", options.policy, "access policy: fcfs, interfere");
+  app.add_option("--policy", options.policy,
+                 "policies, names joined by +, e.g. fcfs or phase-shift+io-aware (see --print-policies)");
+  app.add_option("--policy-file", options.policy_file, "a policy in Python, in force in the place of its kind");
   app.add_option("--trace", options.trace, "file of the trace, replaced if it is there (else a new one in DIR/traces)");
   app.add_option("--exit-when-idle", options.exit_when_idle_s,
                  "end after so many SECONDS without any member connected");
   app.add_flag("--print-config", options.print_config, "print the configuration in force as hocket.toml, and end");
+  app.add_flag("--print-policies", options.print_policies, "print NAME, KIND and SUMMARY of each policy, and end");
   app.add_option("--replay", options.replay, "give a TRACE to a fresh coordinator and compare every command, and end");
   app.set_version_flag("--version", std::string{"hocketd "} + HOCKET_VERSION);
 }
@@ -51,6 +57,9 @@ Result<daemon::Settings> settings_from(const Options& options) {
   if (options.config) done = daemon::read_file(*options.config, settings);
   if (done && options.dir) done = daemon::set(settings, "daemon.dir", *options.dir, "--dir");
   if (done && options.policy) done = daemon::set(settings, "coordinator.policy", *options.policy, "--policy");
+  if (done && options.policy_file) {
+    done = daemon::set(settings, "coordinator.policy_file", *options.policy_file, "--policy-file");
+  }
   if (done && options.trace) done = daemon::set(settings, "daemon.trace", *options.trace, "--trace");
   if (done && options.exit_when_idle_s) {
     done = daemon::set(settings, "daemon.exit_when_idle_s", *options.exit_when_idle_s, "--exit-when-idle");
@@ -102,6 +111,17 @@ int lead(const daemon::Settings& settings) {
   return 0;
 }
 
+void print_policies() {
+  const auto print = [](std::string_view name, const char* kind, std::string_view summary) {
+    std::printf("%.*s\t%s\t%.*s\n", static_cast<int>(name.size()), name.data(), kind, static_cast<int>(summary.size()),
+                summary.data());
+  };
+  for (const policy::Policy* one : policy::policies()) print(one->name, "access", one->summary);
+  for (const policy::CorePolicy* one : policy::core_policies()) {
+    print(one->name, one->kind == policy::CoreKind::sharing ? "sharing" : "interference", one->summary);
+  }
+}
+
 int replay(const std::string& trace) {
   const auto told = daemon::replay(trace);
   if (!told) return complain(told.error(), failed);
@@ -121,6 +141,10 @@ int main(int argc, char** argv) {
     return app.exit(shown);
   } catch (const CLI::ParseError& error) {
     return complain(Error{std::string{error.what()} + "; see hocketd --help"}, misused);
+  }
+  if (options.print_policies) {
+    print_policies();
+    return 0;
   }
   if (options.replay) return replay(*options.replay);
   const auto settings = settings_from(options);

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "coordinator/coordinator.hpp"
+#include "daemon/policy_file.hpp"
 #include "daemon/settings.hpp"
 #include "trace/reader.hpp"
 
@@ -83,9 +84,11 @@ class Replay {
 Result<std::string> replay(const std::string& trace) {
   auto reader = trace::Reader::open(trace);
   if (!reader) return reader.error();
-  const auto settings = from_trace(reader.value().header().settings);
+  auto settings = from_trace(reader.value().header().settings);
   if (!settings) return Error{trace + ", line 1: " + settings.error().text};
-  return Replay{trace, for_coordinator(settings.value())}.run(reader.value());
+  const auto prepared = with_policy_file(settings.value(), {});
+  if (!prepared) return Error{trace + ", line 1: " + prepared.error().text};
+  return Replay{trace, prepared.value()}.run(reader.value());
 }
 
 }  // namespace hocket::daemon

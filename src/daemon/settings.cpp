@@ -7,14 +7,16 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <sstream>
 #include <thread>
 #include <variant>
 
 #include "base/nearest.hpp"
 #include "event/properties.hpp"
-#include "policy/policy.hpp"
+#include "policy/combination.hpp"
 
 namespace hocket::daemon {
 namespace {
@@ -23,21 +25,52 @@ constexpr double a_year_s = 365 * 24 * 3600.0;
 
 // What is wrong with a value; "" where nothing is.
 using CheckText = std::string (*)(const std::string&);
-using CheckTime = std::string (*)(double);
+using CheckNumber = std::string (*)(double);
 using CheckCount = std::string (*)(std::int64_t);
 
 std::string any_text(const std::string&) { return {}; }
 
 std::string a_policy(const std::string& name) {
-  const auto found = policy::find_policy(name);
+  const auto found = policy::parse_combination(name);
   return found ? std::string{} : found.error().text;
 }
 
-std::string a_level(const std::string& name) {
-  const std::vector<std::string_view> levels{"error", "warning", "info", "debug"};
-  if (std::ranges::find(levels, name) != levels.end()) return {};
-  return fmt::format("unknown level '{}': did you mean '{}'?", name, nearest(name, levels));
+std::string one_of(const std::string& what, const std::string& word, const std::vector<std::string_view>& known) {
+  if (std::ranges::find(known, word) != known.end()) return {};
+  return fmt::format("unknown {} '{}': did you mean '{}'?", what, word, nearest(word, known));
 }
+
+std::string an_objective(const std::string& name) { return one_of("objective", name, {"flops", "iterations"}); }
+
+constexpr std::int64_t most_cores = 1'000'000'000;
+
+// "NAME:CORES NAME:CORES …", or what is wrong with it.
+Result<std::vector<model::Node>> parse_nodes(const std::string& text) {
+  std::vector<model::Node> nodes;
+  std::istringstream words{text};
+  for (std::string word; words >> word;) {
+    const std::size_t colon = word.rfind(':');
+    std::int64_t cores = 0;
+    const char* end = word.data() + word.size();
+    const bool number = colon != std::string::npos && colon > 0 &&
+                        std::from_chars(word.data() + colon + 1, end, cores).ptr == end && colon + 1 < word.size();
+    if (!number || cores < 1 || cores > most_cores) {
+      return Error{fmt::format("'{}' is no node: write NAME:CORES, with at least 1 core, for each", word)};
+    }
+    const std::string name = word.substr(0, colon);
+    const auto same = [&name](const model::Node& node) { return node.name == name; };
+    if (std::ranges::any_of(nodes, same)) return Error{fmt::format("node '{}' is named twice", name)};
+    nodes.push_back({name, cores});
+  }
+  return nodes;
+}
+
+std::string some_nodes(const std::string& text) {
+  const auto nodes = parse_nodes(text);
+  return nodes ? std::string{} : nodes.error().text;
+}
+
+std::string a_level(const std::string& name) { return one_of("level", name, {"error", "warning", "info", "debug"}); }
 
 std::string not_negative(double seconds) {
   if (seconds >= 0 && seconds <= a_year_s) return {};
@@ -49,9 +82,15 @@ std::string positive(double seconds) {
   return fmt::format("{} s is no time for this: give at least 0.001, and at most a year", seconds);
 }
 
+std::string a_time_or_observed(double seconds) { return seconds == -1 ? std::string{} : not_negative(seconds); }
+
+std::string a_share(double share) {
+  if (share >= 0 && share <= 1) return {};
+  return fmt::format("{} is no share: give 0 to 1", share);
+}
+
 std::string a_core_count(std::int64_t count) {
-  constexpr std::int64_t most = 1'000'000'000;
-  if (count >= 0 && count <= most) return {};
+  if (count >= 0 && count <= most_cores) return {};
   return fmt::format("{} is no number of cores: give 1 or more, or 0 for as many as the machine has", count);
 }
 
@@ -59,20 +98,22 @@ struct Text {
   std::string Settings::*value;
   CheckText check;
 };
-struct Seconds {
+struct Number {
   double Settings::*value;
-  CheckTime check;
+  CheckNumber check;
 };
-
 struct Count {
   std::int64_t Settings::*value;
   CheckCount check;
+};
+struct Switch {
+  bool Settings::*value;
 };
 
 struct Key {
   const char* table;
   const char* name;
-  std::variant<Text, Seconds, Count> type;
+  std::variant<Text, Number, Count, Switch> type;
   const char* help;  // each line is a line of the printed file
 };
 
@@ -83,28 +124,56 @@ const std::array keys{
     Key{"daemon", "trace", Text{&Settings::trace, any_text}, "file of the trace. Empty: a new one in <dir>/traces"},
     Key{"daemon", "log_level", Text{&Settings::log_level, a_level},
         "what <dir>/hocketd.log holds: error, warning, info or debug, each with those before it"},
-    Key{"daemon", "exit_when_idle_s", Seconds{&Settings::exit_when_idle_s, not_negative},
+    Key{"daemon", "exit_when_idle_s", Number{&Settings::exit_when_idle_s, not_negative},
         "seconds without any member connected after which the daemon ends; 0: never"},
     Key{"coordinator", "policy", Text{&Settings::policy, a_policy},
-        "who may use a target: \"fcfs\" (one application at a time, first come, first served) or\n"
-        "\"interfere\" (nobody waits)"},
-    Key{"coordinator", "lease_s", Seconds{&Settings::lease_s, positive},
+        "names joined by '+', at most one of each kind. Who may use a target: fcfs (one application at a time, first\n"
+        "come, first served), interfere (nobody waits). Against interference: phase-shift, period-coupling. Who gets\n"
+        "idle cores: fair, speedup, io-aware, predictive. \"none\": interfere alone. hocketd --print-policies lists "
+        "all"},
+    Key{"coordinator", "policy_file", Text{&Settings::policy_file, any_text},
+        "file of a policy in Python (docs/write-a-policy.md), in force in the place of its kind; empty: none"},
+    Key{"coordinator", "policy_file_sha256", Text{&Settings::policy_file_sha256, any_text},
+        "SHA-256 that this file must have, hexadecimal; empty: any. The header of a trace tells it, for replays"},
+    Key{"coordinator", "lease_s", Number{&Settings::lease_s, positive},
         "seconds after which a grant that is not renewed is taken back: how long a stopped application\n"
         "may hold the others up"},
-    Key{"coordinator", "linger_s", Seconds{&Settings::linger_s, not_negative},
+    Key{"coordinator", "linger_s", Number{&Settings::linger_s, not_negative},
         "seconds for which a target stays with an application after an operation, so that the operations\n"
         "of one I/O phase are not pulled apart; 0: not at all"},
-    Key{"coordinator", "turn_s", Seconds{&Settings::turn_s, not_negative},
+    Key{"coordinator", "turn_s", Number{&Settings::turn_s, not_negative},
         "seconds that the first in the queue waits at most for an application that does one operation after\n"
         "another; then it comes before the next of them"},
-    Key{"coordinator", "keep_alive_s", Seconds{&Settings::keep_alive_s, positive},
+    Key{"coordinator", "keep_alive_s", Number{&Settings::keep_alive_s, positive},
         "seconds after which who waits is told again that it does (less than HOCKET_ANSWER_S of the jobs)"},
     Key{"coordinator", "cores", Count{&Settings::cores, a_core_count},
         "cores that applications may be resized to use: no resize makes the processes of all applications more\n"
         "than this; 0: as many as the machine has"},
-    Key{"coordinator", "join_limit_s", Seconds{&Settings::join_limit_s, positive},
+    Key{"coordinator", "join_limit_s", Number{&Settings::join_limit_s, positive},
         "seconds within which all processes that hocketd starts to join an application must have initialised MPI;\n"
         "after that they are ended and the resize is given up"},
+    Key{"coordinator", "nodes", Text{&Settings::nodes, some_nodes},
+        "where the cores are, as \"NAME:CORES NAME:CORES …\"; empty: on this machine, as many as 'cores' says"},
+    Key{"coordinator", "most_slowdown", Number{&Settings::most_slowdown, a_share},
+        "an application that has waited for grants for more than this share of its time is granted at once, beside "
+        "who\n"
+        "holds the target: none becomes slower than uncoordinated by more than this; 0: no bound"},
+    Key{"coordinator", "uncertainty_s", Number{&Settings::uncertainty_s, a_time_or_observed},
+        "seconds by which a predicted I/O phase may come earlier or later; -1: two standard deviations of what was\n"
+        "observed"},
+    Key{"coordinator", "reconfiguration_s", Number{&Settings::reconfiguration_s, not_negative},
+        "seconds that an application is taken to stand still in a resize, while it has made none"},
+    Key{"coordinator", "objective", Text{&Settings::objective, an_objective},
+        "what is to become the most when cores are shared out: \"flops\" or \"iterations\" (of all applications)"},
+    Key{"coordinator", "least_gain", Number{&Settings::least_gain, a_share},
+        "cores are shared out anew only where the objective is predicted to gain at least this share"},
+    Key{"coordinator", "probe", Switch{&Settings::probe},
+        "true: an application of which no times are known is measured at other sizes when it starts, where a policy "
+        "for\n"
+        "cores is in force"},
+    Key{"coordinator", "profiles", Text{&Settings::profiles, any_text},
+        "file of the measured profiles (hocket profile). Empty: $XDG_DATA_HOME/hocket/profiles.db, else\n"
+        "~/.local/share/hocket/profiles.db; \"none\": no profiles are used"},
 };
 
 const Key* find_key(std::string_view table, std::string_view name) {
@@ -116,12 +185,12 @@ const Key* find_key(std::string_view table, std::string_view name) {
 
 std::string full_name(const Key& key) { return fmt::format("{}.{}", key.table, key.name); }
 
-// The empty string, or what is wrong with the value.
 const char* type_name(const Key& key) {
-  constexpr std::array names{"a text in double quotes", "a number (seconds)", "a whole number"};
+  constexpr std::array names{"a text in double quotes", "a number", "a whole number", "true or false"};
   return names.at(key.type.index());
 }
 
+// The empty string, or what is wrong with the value.
 std::string assign(Settings& settings, const Key& key, const std::string& value) {
   const auto* text = std::get_if<Text>(&key.type);
   if (text == nullptr) return fmt::format("{} must be {}, not the text '{}'", full_name(key), type_name(key), value);
@@ -131,10 +200,17 @@ std::string assign(Settings& settings, const Key& key, const std::string& value)
 }
 
 std::string assign(Settings& settings, const Key& key, double value) {
-  const auto* seconds = std::get_if<Seconds>(&key.type);
-  if (seconds == nullptr) return fmt::format("{} must be {}, not {}", full_name(key), type_name(key), value);
-  if (std::string wrong = seconds->check(value); !wrong.empty()) return fmt::format("{}: {}", full_name(key), wrong);
-  settings.*seconds->value = value;
+  const auto* number = std::get_if<Number>(&key.type);
+  if (number == nullptr) return fmt::format("{} must be {}, not {}", full_name(key), type_name(key), value);
+  if (std::string wrong = number->check(value); !wrong.empty()) return fmt::format("{}: {}", full_name(key), wrong);
+  settings.*number->value = value;
+  return {};
+}
+
+std::string assign(Settings& settings, const Key& key, bool value) {
+  const auto* is_switch = std::get_if<Switch>(&key.type);
+  if (is_switch == nullptr) return fmt::format("{} must be {}, not {}", full_name(key), type_name(key), value);
+  settings.*is_switch->value = value;
   return {};
 }
 
@@ -149,6 +225,7 @@ std::string assign(Settings& settings, const Key& key, std::int64_t value) {
 std::string assign(Settings& settings, const Key& key, const toml::node& node) {
   if (const auto text = node.value_exact<std::string>()) return assign(settings, key, *text);
   if (const auto whole = node.value_exact<std::int64_t>()) return assign(settings, key, *whole);
+  if (const auto truth = node.value_exact<bool>()) return assign(settings, key, *truth);
   if (node.is_number()) return assign(settings, key, node.value_or(std::nan("")));
   return fmt::format("{} must be {}", full_name(key), type_name(key));
 }
@@ -185,12 +262,8 @@ Status read_table(const std::string& path, std::string_view name, const toml::ta
   return success();
 }
 
-template <class Value>
-Status set_key(Settings& settings, const std::string& name, const Value& value, const std::string& option) {
-  const std::size_t dot = name.find('.');
-  const std::string wrong = assign(settings, *find_key(name.substr(0, dot), name.substr(dot + 1)), value);
-  if (wrong.empty()) return success();
-  return Error{option + ": " + wrong};
+std::string assign(Settings& settings, const Key& key, const event::Value& value) {
+  return std::visit([&](const auto& v) { return assign(settings, key, v); }, value);
 }
 
 template <class Visit>
@@ -228,15 +301,20 @@ Status read_file(const std::string& path, Settings& settings) {
   return success();
 }
 
-Status set(Settings& settings, const std::string& key, const std::string& value, const std::string& option) {
-  return set_key(settings, key, value, option);
-}
-
-Status set(Settings& settings, const std::string& key, double value, const std::string& option) {
-  return set_key(settings, key, value, option);
+Status set(Settings& settings, const std::string& key, const event::Value& value, const std::string& option) {
+  const std::size_t dot = std::min(key.find('.'), key.size());
+  const std::string table = key.substr(0, dot);
+  const std::string name = key.substr(std::min(dot + 1, key.size()));
+  const Key* known = find_key(table, name);
+  const std::string wrong = known == nullptr ? unknown_key(table, name) : assign(settings, *known, value);
+  if (wrong.empty()) return success();
+  return Error{option + ": " + wrong};
 }
 
 Settings with_cores(Settings settings) {
+  if (settings.cores != 0) return settings;
+  const auto nodes = parse_nodes(settings.nodes);
+  for (const model::Node& node : nodes.value()) settings.cores += node.cores;
   if (settings.cores != 0) return settings;
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -261,22 +339,29 @@ std::string print(const Settings& settings) {
       out += quoted.str() + "\n";
     } else if (const auto* count = std::get_if<Count>(&key.type)) {
       out += fmt::format("{}\n", settings.*count->value);
+    } else if (const auto* number = std::get_if<Number>(&key.type)) {
+      out += fmt::format("{}\n", settings.*number->value);
     } else {
-      out += fmt::format("{}\n", settings.*std::get<Seconds>(key.type).value);
+      out += fmt::format("{}\n", settings.*std::get<Switch>(key.type).value);
     }
   }
   return out;
 }
 
 coordinator::Settings for_coordinator(const Settings& settings) {
-  const auto policy = policy::find_policy(settings.policy);
-  return {policy ? policy.value() : &policy::fcfs,
+  const bool flops = settings.objective == "flops";
+  return {policy::parse_combination(settings.policy).value(),
           from_s(settings.lease_s),
           from_s(settings.linger_s),
           from_s(settings.turn_s),
           from_s(settings.keep_alive_s),
           settings.cores,
-          from_s(settings.join_limit_s)};
+          from_s(settings.join_limit_s),
+          {from_s(settings.uncertainty_s), from_s(settings.reconfiguration_s),
+           flops ? policy::Objective::flops : policy::Objective::iterations, settings.least_gain},
+          settings.most_slowdown,
+          settings.probe,
+          parse_nodes(settings.nodes).value()};
 }
 
 event::Properties for_trace(const Settings& settings) {
@@ -292,14 +377,8 @@ Result<Settings> from_trace(const event::Properties& header) {
   std::string wrong;
   coordinator_keys([&](const Key& key) {
     const event::Value* value = event::find(header, key.name);
-    std::string here = fmt::format("'{}' is missing or of the wrong type", key.name);
-    if (value != nullptr && std::holds_alternative<std::string>(*value)) {
-      here = assign(settings, key, std::get<std::string>(*value));
-    } else if (value != nullptr && std::holds_alternative<double>(*value)) {
-      here = assign(settings, key, std::get<double>(*value));
-    } else if (value != nullptr && std::holds_alternative<std::int64_t>(*value)) {
-      here = assign(settings, key, std::get<std::int64_t>(*value));
-    }
+    const std::string here =
+        value == nullptr ? fmt::format("'{}' is missing", key.name) : assign(settings, key, *value);
     if (wrong.empty()) wrong = here;
   });
   if (!wrong.empty()) return Error{"the header's settings do not suffice for a replay: " + wrong};

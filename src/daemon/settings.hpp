@@ -21,29 +21,39 @@ struct Settings {
   std::string log_level = "info";
   double exit_when_idle_s = 0;  // 0: never
 
-  std::string policy = "fcfs";
+  std::string policy = "fcfs";  // names joined by `+`, see policy/combination.hpp
+  std::string policy_file;      // "": none
+  std::string policy_file_sha256;
   double lease_s = 10;
   double linger_s = 0.02;
   double turn_s = 60;
   double keep_alive_s = 1;
   std::int64_t cores = 0;  // 0: as many as this machine has, see with_cores
   double join_limit_s = 60;
+  std::string nodes;  // "": one node, with `cores`
+  double most_slowdown = 0;
+  double uncertainty_s = -1;
+  double reconfiguration_s = 1;
+  std::string objective = "flops";
+  double least_gain = 0.01;
+  bool probe = true;
+  std::string profiles;  // "": profile_store.hpp has the path
 };
 
 // Changes what the TOML file sets.
 Status read_file(const std::string& path, Settings& settings);
 
-// Sets one key, as an option of the command line does. `option` is named in the error.
-Status set(Settings& settings, const std::string& key, const std::string& value, const std::string& option);
-Status set(Settings& settings, const std::string& key, double value, const std::string& option);
+// Sets one key ("coordinator.policy"), as an option of the command line or another file does. `option` is what the
+// error names: where the value came from.
+Status set(Settings& settings, const std::string& key, const event::Value& value, const std::string& option);
 
-// The same with `cores` of this machine in the place of 0: those that this process may use.
+// The same with, in the place of 0 `cores`, those of `nodes`, or those of this machine that this process may use.
 Settings with_cores(Settings settings);
 
 // A hocket.toml with every key, what it means, and the value in force.
 std::string print(const Settings& settings);
 
-// What the coordinator needs; the policy's name has been checked.
+// What the coordinator needs; texts have been checked when they were set.
 coordinator::Settings for_coordinator(const Settings& settings);
 
 // The part that the trace's header holds, so that a replay can be given the same.

@@ -48,6 +48,7 @@ void Application::count_requests(std::int64_t waiting_change, std::int64_t grant
   granted += granted_change;
   const Activity next = granted > 0 ? Activity::io : waiting > 0 ? Activity::waiting : Activity::computing;
   if (next == activity) return;
+  if (activity == Activity::waiting) add(waited, now - since);
   activity = next;
   since = now;
 }

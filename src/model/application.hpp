@@ -58,7 +58,7 @@ struct Expansion {
   std::string policy;
   std::int64_t original = 0;             // processes before
   std::int64_t return_at_iteration = 0;  // to `original`; 0: it is for good, until the cores are reclaimed
-  Time start_after{};                    // predicted start of the next I/O phase under it
+  Time start_after{};                    // predicted start of the next I/O phase under it; 0: that has come
 };
 
 struct Application {
@@ -76,6 +76,8 @@ struct Application {
 
   Activity activity = Activity::computing;
   Time since{};                         // start of that activity
+  Time arrived{};                       // its first HELLO
+  Duration waited{};                    // without any grant, in activities that are over
   std::string target;                   // last asked for
   std::int64_t waiting = 0;             // requests
   std::int64_t granted = 0;             // requests

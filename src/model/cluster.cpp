@@ -43,7 +43,7 @@ Application& Cluster::add_application(const event::Origin& origin, const event::
   application.mpi = hello.mpi;
   application.node = origin.node;
   application.pid = hello.pid;
-  application.since = now;
+  application.since = application.arrived = now;
   give_name(application);
   if (!hello.job.empty()) by_job_.emplace(hello.job, &application);
   return application;

@@ -26,6 +26,7 @@ struct Request {
   std::int64_t bytes = 0;  // of all processes; 0 where not known
   Time since{};            // asked
   Time expires{};          // granted: end of the lease
+  Time too_slow{};         // queued: granted then, whoever holds the target; 0: no bound
 };
 using Requests = std::list<Request>;  // moved between lists, never copied: iterators stay valid
 

@@ -1,0 +1,212 @@
+// What policies for cores decide becomes what applications are asked for.
+#include <algorithm>
+
+#include "base/saturating.hpp"
+#include "coordinator/steering.hpp"
+#include "coordinator/words.hpp"
+
+namespace hocket::coordinator {
+namespace {
+
+using model::Application;
+
+// A list of places that is longer is not sent: then new processes go anywhere. Frames have 64 KiB.
+constexpr std::size_t longest_places = 8192;
+// Of one application in one I/O period; further ones are not told.
+constexpr std::size_t most_told = 8;
+
+std::vector<std::string_view> names_of(const std::vector<model::Share>& shares, std::int64_t most) {
+  std::vector<std::string_view> names;
+  for (const model::Share& share : shares) {
+    const auto room = static_cast<std::size_t>(most) - names.size();
+    names.insert(names.end(), std::min(room, static_cast<std::size_t>(share.cores)), share.node);
+  }
+  return names;
+}
+
+Duration uncertainty_of(const Application& application, const policy::CoreSettings& settings, Time now) {
+  if (settings.uncertainty >= Duration{}) return settings.uncertainty;
+  const auto next = application.history.predict(now, 1);
+  return next.empty() ? Duration{} : next.front().uncertainty;
+}
+
+event::Decision decision_about(const Application& application, std::int64_t number, std::string_view policy) {
+  event::Decision decision;
+  decision.number = number;
+  decision.policy = policy;
+  decision.decided_for = application.name;
+  return decision;
+}
+
+}  // namespace
+
+void Steering::ask_policies(const Moment& moment, AppId subject) {
+  for (const policy::CorePolicy* policy : {interference_, sharing_}) {
+    if (policy == nullptr) continue;
+    const policy::CoreView view{cluster_, cores_, settings_.core, moment.now};
+    const policy::CoreDecision decision = policy->decide(view, moment.event, subject);
+    for (const policy::LeftAlone& left : decision.left_alone) leave(moment, policy->name, left);
+    for (const policy::CoreChange& change : decision.changes) carry_out(moment, *policy, change);
+  }
+}
+
+void Steering::carry_out(const Moment& moment, const policy::CorePolicy& policy, const policy::CoreChange& change) {
+  Application* application = cluster_.find(change.application);
+  if (application == nullptr) return;
+  std::string why = what_prevents(moment, *application, change);
+  const std::int64_t before = application->computing_processes();
+  const Duration uncertainty = uncertainty_of(*application, settings_.core, moment.now);
+  Result<RequestId> request = Error{};
+  if (why.empty()) {
+    request = request_size(moment, *application, change.processes, change.at_iteration);
+    if (!request) why = request.error().text;
+  }
+  if (!why.empty()) {
+    return leave(moment, policy.name,
+                 {change.application, change.because_of, change.conflict, change.overlap,
+                  (change.text.empty() ? "" : change.text + "; ") + "left alone: " + why});
+  }
+
+  Course& course = courses_[application->id];
+  const bool for_good = change.return_at_iteration == 0;
+  const std::int64_t original = for_good && course.lasting.decision != 0 ? course.lasting.original : before;
+  const char* action = change.processes > before ? "expand" : "shrink";
+  Layer& layer = for_good ? course.lasting : course.passing;
+  layer = {++decisions_made_, policy.name, original, change.processes, change.return_at_iteration};
+  course.stage = Stage::going;
+  course.request = request.value();
+  course.goal = change.processes;
+  course.decided = moment.now;
+  course.before = before;
+  course.hurried = course.phase_came = course.reserved = false;
+  course.refusals = 0;
+  course.start_after = change.start_after;
+  course.phases = application->history.phases();
+  Time until = moment.now + patience(*application);
+  if (change.start_after > moment.now) {
+    until = std::max(until, saturating_sum(change.start_after, uncertainty + application->history.period().mean));
+  }
+  bound(application->id, course, until);
+  show_expansion(*application, course);
+  outcomes_.expect(moment, *application, layer.decision, change, uncertainty);
+
+  const Application* other = change.because_of ? cluster_.find(change.because_of) : nullptr;
+  event::Decision told = decision_about(*application, layer.decision, policy.name);
+  if (other != nullptr) told.because_of = other->name;
+  told.action = action;
+  told.from = before;
+  told.to = change.processes;
+  told.at_iteration = change.at_iteration;
+  told.return_at_iteration = change.return_at_iteration;
+  told.conflict = change.conflict;
+  told.overlap = change.overlap;
+  told.start_before = change.start_before;
+  told.start_after = change.start_after;
+  told.period_after = change.period_after;
+  told.text = change.text;
+  moment.commands.push_back({{}, std::move(told)});
+}
+
+// "" where nothing does.
+std::string Steering::what_prevents(const Moment& moment, const Application& application,
+                                    const policy::CoreChange& change) const {
+  const std::string name = quoted(application.name);
+  const model::Malleability& state = application.malleability;
+  if (!state.malleable) return name + " is not malleable";
+  if (set_by_tool_.contains(application.id)) return "the size of " + name + " was set by hand";
+  const auto course = courses_.find(application.id);
+  const bool busy = course != courses_.end() &&
+                    (course->second.is_passing() || course->second.unwanted || course->second.stage != Stage::there);
+  if (state.resizing_to != 0 || busy) return name + " is being resized already";
+  const auto refused = refused_.find(application.id);
+  if (refused != refused_.end() && application.history.phases() == refused->second.phases &&
+      moment.now < refused->second.until) {
+    return name + " did not do its last resize";
+  }
+  if (change.processes < 1 || change.processes > model::most_processes) {
+    return processes_text(change.processes) + " cannot be";
+  }
+  if (change.processes == application.computing_processes()) return name + " has them already";
+  if (change.at_iteration < 0 || (change.at_iteration != 0 && change.at_iteration <= state.iteration)) {
+    return "iteration " + number(change.at_iteration) + " is past, " + number(state.iteration) + " are done";
+  }
+  const std::int64_t least = std::max(change.at_iteration, state.iteration);
+  if (change.return_at_iteration != 0 && change.return_at_iteration <= least) {
+    return "it would be back at iteration " + number(change.return_at_iteration) + ", which is too early";
+  }
+  return {};
+}
+
+// Cores for it, and RECONFIGURE. Nothing has changed where it fails.
+Result<RequestId> Steering::request_size(const Moment& moment, Application& application, std::int64_t processes,
+                                         std::int64_t at_iteration) {
+  const std::int64_t more = processes - cores_.of(application.id);
+  std::vector<model::Share> fresh;
+  if (processes > application.computing_processes()) {
+    if (const Status fits = resizing_.check_cores(application, processes); !fits) return fits.error();
+  }
+  if (more > 0) {
+    auto shares = cores_.allocate(application.id, more);
+    if (!shares) {
+      return Error{quoted(application.name) + " would need " + cores_text(more) + " more, and " +
+                   number(cores_.free()) + " are free"};
+    }
+    fresh = std::move(*shares);
+  }
+  auto request = resizing_.ask(moment, application, processes, at_iteration, places_for(application, processes, fresh));
+  if (!request && more > 0) cores_.release(application.id, more);
+  return request;
+}
+
+// Where new processes go; "" where there is only one node. `fresh`: the cores that were allocated for them.
+std::string Steering::places_for(const Application& application, std::int64_t processes,
+                                 const std::vector<model::Share>& fresh) const {
+  const std::int64_t count = Resizing::processes_to_start(application, processes);
+  if (settings_.nodes.size() < 2 || count == 0 || static_cast<std::size_t>(count) > longest_places) return {};
+  std::vector<std::string_view> names = names_of(fresh, count);
+  std::vector<model::Share> all;
+  if (static_cast<std::int64_t>(names.size()) < count) {
+    all = cores_.shares_of(application.id);
+    names = names_of(all, count);
+  }
+  std::string places;
+  for (const std::string_view name : names) places.append(places.empty() ? "" : " ").append(name);
+  const bool complete = static_cast<std::int64_t>(names.size()) == count;
+  return complete && places.size() <= longest_places ? places : std::string{};
+}
+
+// Tells it once in an I/O period of the application.
+void Steering::leave(const Moment& moment, std::string_view policy, const policy::LeftAlone& left) {
+  const Application* application = cluster_.find(left.application);
+  if (application == nullptr) return;
+  const std::int64_t phases = application->history.phases();
+  std::vector<Told>& told = told_[left.application];
+  std::erase_if(told, [phases](const Told& one) { return one.phases != phases; });
+  const auto same = [&](const Told& one) { return one.policy == policy && one.because_of == left.because_of; };
+  if (told.size() >= most_told || std::any_of(told.begin(), told.end(), same)) return;
+  told.push_back({policy, left.because_of, phases});
+  const Application* other = left.because_of ? cluster_.find(left.because_of) : nullptr;
+  const std::int64_t size = application->computing_processes();
+  event::Decision decision = decision_about(*application, ++decisions_made_, policy);
+  if (other != nullptr) decision.because_of = other->name;
+  decision.action = "leave";
+  decision.from = decision.to = size;
+  decision.conflict = left.conflict;
+  decision.overlap = left.overlap;
+  decision.text = left.text;
+  moment.commands.push_back({{}, std::move(decision)});
+}
+
+// A decision of Steering's own. Its number.
+std::int64_t Steering::tell(const Moment& moment, const Application& application, std::string_view policy,
+                            const char* action, std::int64_t to, std::string text) {
+  event::Decision decision = decision_about(application, ++decisions_made_, policy);
+  decision.action = action;
+  decision.from = application.computing_processes();
+  decision.to = to;
+  decision.text = std::move(text);
+  moment.commands.push_back({{}, std::move(decision)});
+  return decisions_made_;
+}
+
+}  // namespace hocket::coordinator

@@ -1,0 +1,107 @@
+#include "coordinator/measuring.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "coordinator/steering.hpp"
+#include "coordinator/words.hpp"
+
+namespace hocket::coordinator {
+namespace {
+
+constexpr std::string_view policy_name = "probe";
+// I/O periods at its own size before it is measured at others: the first has the application's start in it.
+constexpr std::int64_t phases_before = 2;
+// So many periods at its own size are enough.
+constexpr std::int64_t most_samples = 4;
+
+// The next size to measure above `processes`: 1.5 and 2 times its own.
+std::int64_t next_size(std::int64_t own, std::int64_t processes) {
+  const std::array sizes{own + (own + 1) / 2, 2 * own};
+  const auto next = std::find_if(sizes.begin(), sizes.end(), [&](std::int64_t size) { return size > processes; });
+  return next == sizes.end() ? 0 : *next;
+}
+
+}  // namespace
+
+std::optional<model::CurvePoint> Measuring::sample(const model::Application& application, const event::IoPhase& phase) {
+  const Last now{phase.iteration, application.computing_processes(), application.malleability.reconfigurations,
+                 application.history.phases()};
+  Last& last = last_[application.id];
+  const Last before = last;
+  if (now.phases == before.phases) return std::nullopt;  // another member's report of the same phase
+  last = now;
+  const bool whole = before.iteration >= 0 && now.iteration > before.iteration && now.processes == before.processes &&
+                     now.reconfigurations == before.reconfigurations && now.phases == before.phases + 1 &&
+                     (phase.processes == 0 || phase.processes == now.processes);
+  // As the model took it in: what cannot be has been brought to what can.
+  const model::PhaseRecord* record = application.history.last();
+  if (!whole || record == nullptr) return std::nullopt;
+  const auto iterations = static_cast<double>(now.iteration) - static_cast<double>(before.iteration);
+  const double iteration_s = to_s(record->cpu + record->comm) / iterations;
+  if (!(iteration_s > 0)) return std::nullopt;
+  return model::CurvePoint{now.processes, iteration_s, 0, to_s(record->io), 0, 1};
+}
+
+bool Measuring::is_due(const model::Application& application) {
+  return application.malleability.malleable && application.curve.measured_up_to() <= application.computing_processes();
+}
+
+bool Measuring::wants(const model::Application& application) {
+  if (!is_due(application)) return false;
+  const auto& points = application.curve.points();
+  const std::int64_t size = application.computing_processes();
+  const auto own = std::find_if(points.begin(), points.end(), [&](const auto& p) { return p.processes == size; });
+  return own == points.end() || own->samples < most_samples;
+}
+
+// ---- resizing for it ---------------------------------------------------------------------------------------------
+
+void Steering::start_measuring(const Moment& moment, model::Application& application) {
+  const bool idle = application.malleability.resizing_to == 0 && application.malleability.commanding &&
+                    !courses_.contains(application.id) && !set_by_tool_.contains(application.id) &&
+                    !refused_.contains(application.id);
+  if (!idle || !Measuring::is_due(application) || application.curve.empty()) return;
+  if (application.history.phases() < phases_before) return;
+  const std::int64_t own = application.computing_processes();
+  if (next_size(own, own) > own + cores_.free()) return;
+  Course course;
+  course.passing = {0, policy_name, own, own, 0};
+  if (!ask_to_measure(moment, application, course, next_size(own, own))) return;
+  show_expansion(application, courses_[application.id] = course);
+}
+
+// A point of the present size is there: the next one, or back.
+void Steering::go_on_measuring(const Moment& moment, model::Application& application, Course& course) {
+  const std::int64_t own = course.passing.original;
+  const std::int64_t next = next_size(own, course.passing.processes);
+  const bool fits = next != 0 && next <= cores_.of(application.id) + cores_.free();
+  if (fits && cores_.taken_beyond() == 0 && ask_to_measure(moment, application, course, next)) {
+    return show_expansion(application, course);
+  }
+  course.hurried = true;
+  course.goal = own;
+  go_back(moment, application, course, 0);
+}
+
+bool Steering::ask_to_measure(const Moment& moment, model::Application& application, Course& course,
+                              std::int64_t processes) {
+  const std::int64_t from = application.computing_processes();
+  const auto request = request_size(moment, application, processes, 0);
+  if (!request) return false;
+  course.passing.decision = tell(moment, application, policy_name, "expand", processes,
+                                 quoted(application.name) + " is measured with " + processes_text(processes) +
+                                     " for an I/O period, for a policy needs its times beyond " + processes_text(from) +
+                                     "; then it has " + processes_text(course.passing.original) + " again");
+  course.passing.processes = processes;
+  course.stage = Stage::going;
+  course.request = request.value();
+  course.goal = processes;
+  course.decided = moment.now;
+  course.phases = application.history.phases();
+  bound(application.id, course, moment.now + patience(application));
+  return true;
+}
+
+}  // namespace hocket::coordinator

@@ -1,0 +1,67 @@
+// The bound on how much slower an application becomes by waiting for grants.
+#include <gtest/gtest.h>
+
+#include "coordinator/coordinator.hpp"
+#include "coordinator/testing.hpp"
+
+namespace hocket::coordinator {
+namespace {
+
+using std::chrono::seconds;
+using testing::describe_all;
+using testing::event_of;
+using Lines = std::vector<std::string>;
+
+class SlowdownTest : public ::testing::Test {
+ protected:
+  static Settings settings() {
+    Settings settings{{&policy::fcfs}, seconds{1000}, seconds{0}, seconds{1000}, seconds{100}};
+    settings.most_slowdown = 0.1;
+    return settings;
+  }
+  Lines at(std::int64_t ms, std::uint64_t member, event::Body body) {
+    return describe_all(coordinator.handle(event_of(ms, member, std::move(body))));
+  }
+  void hello(std::int64_t ms, std::uint64_t member) {
+    at(ms, member, event::Hello{"job" + std::to_string(member), "app", "/bin/a", "mpich", "0.1", 1, 4});
+  }
+  Lines start(std::int64_t ms, std::uint64_t member, std::uint64_t request) {
+    return at(ms, member, event::StartIo{RequestId{request}, "disk", "/f", "op", 1});
+  }
+
+  Coordinator coordinator{settings()};
+};
+
+TEST_F(SlowdownTest, WhoHasWaitedForTooLongIsGrantedBesideTheHolder) {
+  hello(0, 1);
+  hello(0, 2);
+  start(9'000, 1, 1);
+  EXPECT_EQ(start(9'000, 2, 1), Lines{"2 QUEUED_IO 1 position 1 behind app"});
+  ASSERT_EQ(coordinator.deadline(), Time{} + seconds{10}) << "a tenth of 10 s";
+  EXPECT_EQ(at(9'999, 0, event::Tick{}), Lines{});
+  EXPECT_EQ(at(10'000, 0, event::Tick{}), Lines{"2 GRANT_IO 1 waited 1000"});
+  // What it has waited for once it does not wait for again.
+  at(10'500, 2, event::FinishIo{RequestId{1}, {}, 0, true});
+  EXPECT_EQ(start(10'500, 2, 2), Lines{"2 QUEUED_IO 2 position 1 behind app"});
+  EXPECT_EQ(coordinator.deadline(), Time{} + std::chrono::nanoseconds{10'555'555'555});
+}
+
+TEST_F(SlowdownTest, WhoArrivesLateAndHasNothingToSpareIsGrantedAtOnce) {
+  hello(0, 1);
+  start(1'000, 1, 1);
+  hello(5'000, 2);
+  EXPECT_EQ(start(5'000, 2, 1), Lines{"2 GRANT_IO 1 waited 0"});
+}
+
+TEST_F(SlowdownTest, NothingIsLeftOfRequestsThatAreGone) {
+  hello(0, 1);
+  hello(0, 2);
+  start(9'000, 1, 1);
+  start(9'000, 2, 1);
+  at(9'100, 2, event::Lost{});
+  at(9'200, 1, event::Lost{});
+  EXPECT_EQ(coordinator.deadline(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace hocket::coordinator

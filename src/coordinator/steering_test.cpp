@@ -1,0 +1,312 @@
+// What becomes of decisions about cores, event by event. The policies are the test's own: they say what the test told
+// them to.
+#include "coordinator/steering.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "coordinator/coordinator.hpp"
+#include "coordinator/testing.hpp"
+
+namespace hocket::coordinator {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::describe_all;
+using testing::event_of;
+using Lines = std::vector<std::string>;
+using ::testing::IsEmpty;
+
+policy::CoreDecision scripted_decision;  // said once, at the next question
+
+policy::CoreDecision say_it(const policy::CoreView&, const event::Event&, AppId) {
+  return std::exchange(scripted_decision, {});
+}
+constexpr policy::CorePolicy scripted{"scripted", "", policy::CoreKind::interference, say_it};
+
+constexpr std::int64_t cores = 12;
+
+Settings settings_with(std::vector<model::Node> nodes = {}, bool probe = false) {
+  Settings settings{{&policy::fcfs, &scripted, nullptr}, seconds{10}, milliseconds{100}, seconds{3}, seconds{1}, cores};
+  settings.core.uncertainty = seconds{1};
+  settings.probe = probe;
+  settings.nodes = std::move(nodes);
+  return settings;
+}
+
+class SteeringTest : public ::testing::Test {
+ protected:
+  explicit SteeringTest(const Settings& settings = settings_with()) : coordinator{settings} { scripted_decision = {}; }
+
+  Lines at(std::int64_t s, std::uint64_t member, event::Body body) {
+    return describe_all(coordinator.handle(event_of(s * 1000, member, std::move(body))));
+  }
+  // An application of one member, of the same number; phases start each 10 s from the first on, and have 10 iterations.
+  void start(std::uint64_t member, std::int64_t processes, std::int64_t phases = 3) {
+    at(0, member, event::Hello{"job" + std::to_string(member), name(member), "/bin/a", "mpich", "0.1", 1, processes});
+    at(0, member, event::Malleable{processes, 0, 0, "merge", 0});
+    for (std::int64_t i = 0; i < phases; ++i) phase(10 * (i + 1), member, i);
+  }
+  Lines phase(std::int64_t s, std::uint64_t member, std::int64_t index, std::int64_t processes = 0) {
+    event::IoPhase said;
+    said.index = index;
+    said.start = Time{} + seconds{s};
+    said.end = Time{} + seconds{s + 1};
+    said.io = seconds{1};
+    said.cpu = seconds{9};
+    said.iteration = 10 * (index + 1);
+    said.processes = processes;
+    return at(s + 1, member, said);
+  }
+  Lines record(std::int64_t s, std::uint64_t member, std::uint64_t request, bool done, std::int64_t from,
+               std::int64_t to, std::int64_t iteration = 0) {
+    event::Reconfiguration said;
+    said.request = RequestId{request};
+    said.done = done;
+    said.sources = from;
+    said.targets = to;
+    said.iteration = iteration;
+    return at(s, member, said);
+  }
+  // The policy's next word: at the next event.
+  static policy::CoreChange& change(std::uint64_t app, std::int64_t processes, std::int64_t return_at) {
+    policy::CoreChange change;
+    change.application = AppId{app};
+    change.processes = processes;
+    change.return_at_iteration = return_at;
+    scripted_decision.changes.push_back(change);
+    return scripted_decision.changes.back();
+  }
+  static std::string name(std::uint64_t member) { return "app" + std::to_string(member); }
+  Lines poke(std::int64_t s) { return at(s, 0, event::Profile{AppId{1}, 4, 1, 0, 0, 0, 1, 0}); }
+  const model::Application& app(std::uint64_t id) { return coordinator.cluster().applications().at(AppId{id}); }
+
+  Coordinator coordinator;
+};
+
+TEST_F(SteeringTest, ATemporaryExpansionIsUndoneBeforeItsPhase) {
+  start(1, 4);
+  change(1, 6, 39).start_after = Time{} + seconds{38};
+  EXPECT_EQ(poke(32), (Lines{"1 RECONFIGURE 1 to 6 at 0", "0 DECISION 1 scripted expand app1 4 to 6 back at 39"}));
+  EXPECT_EQ(coordinator.cores().free(), 6);
+  EXPECT_EQ(app(1).expansion.original, 4);
+  EXPECT_EQ(record(33, 1, 1, true, 4, 6, 32), Lines{"1 RECONFIGURE 2 to 4 at 39"});
+  EXPECT_EQ(coordinator.cores().free(), 6);
+  EXPECT_EQ(record(37, 1, 2, true, 6, 4, 39), Lines{"0 OUTCOME 1 cores 2.00 2.00 met"});
+  EXPECT_EQ(coordinator.cores().free(), 8);
+  EXPECT_NE(app(1).expansion.decision, 0) << "its phase is still to come as predicted";
+  EXPECT_EQ(phase(38, 1, 3), Lines{"0 OUTCOME 1 start of the next I/O phase 6.00 6.00 met"});
+  EXPECT_EQ(app(1).expansion.decision, 0);
+}
+
+TEST_F(SteeringTest, APredictionThatWasOffIsSaid) {
+  start(1, 4);
+  change(1, 6, 39).start_after = Time{} + seconds{38};
+  poke(32);
+  record(33, 1, 1, true, 4, 6, 32);
+  record(37, 1, 2, true, 6, 4, 39);
+  EXPECT_EQ(phase(41, 1, 3), Lines{"0 OUTCOME 1 start of the next I/O phase 6.00 9.00 off"});
+}
+
+TEST_F(SteeringTest, ARefusedResizeGivesItsCoresBackAndIsNotAskedForAgainAtOnce) {
+  start(1, 4);
+  change(1, 6, 39);
+  poke(32);
+  EXPECT_EQ(record(33, 1, 1, false, 4, 6),
+            (Lines{"0 DECISION 2 scripted cancel app1 4 to 4", "0 OUTCOME 1 cores 2.00 2.00 met"}));
+  EXPECT_EQ(coordinator.cores().free(), 8);
+  EXPECT_EQ(app(1).expansion.decision, 0);
+  change(1, 6, 39);
+  EXPECT_EQ(poke(34), Lines{"0 DECISION 3 scripted leave app1 4 to 4"});
+  change(1, 6, 39);
+  EXPECT_EQ(poke(35), Lines{}) << "told once in an I/O period";
+  phase(40, 1, 3);
+  change(1, 6, 49);
+  EXPECT_EQ(poke(42).front(), "1 RECONFIGURE 2 to 6 at 0");
+}
+
+TEST_F(SteeringTest, APhaseBeforeTheReturnCancelsIt) {
+  start(1, 4);
+  change(1, 6, 39).start_after = Time{} + seconds{38};
+  poke(32);
+  record(33, 1, 1, true, 4, 6, 32);
+  EXPECT_EQ(phase(35, 1, 3), (Lines{"0 OUTCOME 1 start of the next I/O phase 6.00 3.00 off",
+                                    "0 DECISION 2 scripted cancel app1 6 to 4", "1 RECONFIGURE 3 to 4 at 0"}));
+  EXPECT_EQ(record(37, 1, 3, true, 6, 4), Lines{"0 OUTCOME 1 cores 2.00 2.00 met"});
+  EXPECT_EQ(coordinator.cores().free(), 8);
+  EXPECT_EQ(app(1).expansion.decision, 0);
+  EXPECT_EQ(coordinator.deadline(), std::nullopt);
+}
+
+TEST_F(SteeringTest, ACancelledResizeThatHadBegunKeepsItsCoresUntilItIsBack) {
+  start(1, 4);
+  change(1, 6, 39).start_after = Time{} + seconds{38};
+  poke(32);
+  EXPECT_EQ(phase(38, 1, 3), (Lines{"0 OUTCOME 1 start of the next I/O phase 6.00 6.00 met",
+                                    "0 DECISION 2 scripted cancel app1 4 to 4", "1 RECONFIGURE 2 to 4 at 0"}));
+  EXPECT_EQ(coordinator.cores().free(), 6) << "it may be about to use them";
+  record(40, 1, 1, true, 4, 6);
+  EXPECT_EQ(coordinator.cores().free(), 6);
+  record(41, 1, 2, true, 6, 4);
+  EXPECT_EQ(coordinator.cores().free(), 8);
+}
+
+TEST_F(SteeringTest, AResizeThatComesTooLateIsUndoneAtOnce) {
+  start(1, 4);
+  change(1, 6, 39);
+  poke(32);
+  EXPECT_EQ(record(36, 1, 1, true, 4, 6, 39),
+            (Lines{"0 DECISION 2 scripted cancel app1 6 to 4", "1 RECONFIGURE 2 to 4 at 0"}));
+}
+
+TEST_F(SteeringTest, WhoNeverAnswersIsToldToGoBackAndKeepsWhatItMayUse) {
+  start(1, 4);
+  change(1, 6, 39).start_after = Time{} + seconds{38};
+  poke(32);
+  ASSERT_TRUE(coordinator.deadline());
+  const auto due = to_ns(*coordinator.deadline()) / 1'000'000'000;
+  EXPECT_EQ(at(due, 0, event::Tick{}),
+            (Lines{"0 OUTCOME 1 start of the next I/O phase 6.00 " + std::to_string(due - 32) + ".00 off",
+                   "0 DECISION 2 scripted cancel app1 4 to 4", "1 RECONFIGURE 2 to 4 at 0"}));
+  EXPECT_EQ(coordinator.cores().free(), 6);
+  EXPECT_EQ(coordinator.deadline(), std::nullopt);
+  // It lives, and shows with which size: no answer is waited for any longer.
+  EXPECT_EQ(phase(due + 2000, 1, 3, 4), Lines{"0 OUTCOME 1 cores 2.00 2.00 met"});
+  EXPECT_EQ(coordinator.cores().free(), 8);
+}
+
+TEST_F(SteeringTest, CoresOfOneThatDiesComeBack) {
+  start(1, 4);
+  change(1, 6, 39);
+  poke(32);
+  record(33, 1, 1, true, 4, 6, 32);
+  EXPECT_EQ(at(34, 1, event::Lost{}), Lines{"0 OUTCOME 1 cores 2.00 2.00 met"});
+  EXPECT_EQ(coordinator.cores().free(), cores);
+  EXPECT_EQ(coordinator.deadline(), std::nullopt);
+}
+
+TEST_F(SteeringTest, WhatIsNotThereIsNotGiven) {
+  start(1, 4);
+  start(2, 4);
+  change(1, 9, 39);
+  EXPECT_EQ(poke(32), Lines{"0 DECISION 1 scripted leave app1 4 to 4"});
+  EXPECT_EQ(coordinator.cores().free(), 4);
+  for (const std::int64_t wrong : {std::int64_t{0}, std::int64_t{-3}, std::int64_t{1} << 62}) {
+    change(2, wrong, 39);
+    poke(33);
+  }
+  change(9, 5, 0);
+  change(2, 5, 3);
+  EXPECT_EQ(poke(34), Lines{});
+  EXPECT_EQ(coordinator.cores().free(), 4);
+}
+
+TEST_F(SteeringTest, NewApplicationsGetTheCoresOfExpandedOnes) {
+  start(1, 4);
+  start(2, 4);
+  change(1, 6, 0);
+  poke(32);
+  record(33, 1, 1, true, 4, 6);
+  change(2, 6, 39);
+  poke(33);
+  record(33, 2, 2, true, 4, 6, 31);
+  EXPECT_EQ(coordinator.cores().free(), 0);
+  const event::Hello hello{"job3", "app3", "/bin/a", "mpich", "0.1", 1, 3};
+  EXPECT_EQ(at(34, 3, hello), (Lines{"3 WELCOME app 3 app3 fcfs", "0 DECISION 3 scripted reclaim app2 6 to 4",
+                                     "2 RECONFIGURE 4 to 4 at 0", "0 DECISION 4 scripted reclaim app1 6 to 5",
+                                     "1 RECONFIGURE 5 to 5 at 0"}))
+      << "temporary ones first, and no more than is missing";
+  EXPECT_EQ(record(35, 2, 4, true, 6, 4), Lines{"0 OUTCOME 2 cores 2.00 2.00 met"});
+  EXPECT_EQ(record(35, 1, 5, true, 6, 5), Lines{"0 OUTCOME 1 cores 1.00 1.00 met"});
+  EXPECT_EQ(coordinator.cores().taken_beyond(), 0);
+  EXPECT_EQ(app(1).expansion.original, 4);
+}
+
+TEST_F(SteeringTest, AnotherPolicyUndoesWhatIsForGood) {
+  start(1, 4);
+  change(1, 6, 0).period_after = seconds{8};
+  poke(32);
+  record(33, 1, 1, true, 4, 6);
+  phase(40, 1, 3);
+  EXPECT_EQ(phase(48, 1, 4), Lines{"0 OUTCOME 1 I/O period 8.00 8.00 met"});
+  EXPECT_EQ(at(50, 99, event::SetPolicy{"fcfs"}),
+            (Lines{"0 DECISION 2 scripted return app1 6 to 4", "1 RECONFIGURE 2 to 4 at 0"}));
+  record(51, 1, 2, true, 6, 4);
+  EXPECT_EQ(coordinator.cores().free(), 8);
+  EXPECT_EQ(app(1).expansion.decision, 0);
+}
+
+TEST_F(SteeringTest, AToolsResizeGoesFirst) {
+  start(1, 4);
+  change(1, 6, 39);
+  poke(32);
+  EXPECT_EQ(at(33, 99, event::Resize{"app1", 8, false, 0, ""}),
+            (Lines{"1 RECONFIGURE 2 to 8 at 0", "0 DECISION 2 scripted cancel app1 4 to 8"}));
+  EXPECT_EQ(record(34, 1, 2, true, 4, 8), Lines{"99 RECONFIGURATION 2 done 4 to 8"});
+  EXPECT_EQ(coordinator.cores().free(), 4);
+  change(1, 6, 0);
+  EXPECT_EQ(poke(35), Lines{"0 DECISION 3 scripted leave app1 8 to 8"});
+}
+
+TEST_F(SteeringTest, ATemporaryChangeGoesOnTopOfOneForGood) {
+  start(1, 4);
+  change(1, 6, 0);
+  poke(32);
+  record(33, 1, 1, true, 4, 6);
+  change(1, 8, 39).start_after = Time{} + seconds{38};
+  EXPECT_EQ(poke(34).front(), "1 RECONFIGURE 2 to 8 at 0");
+  EXPECT_EQ(record(35, 1, 2, true, 6, 8, 33), Lines{"1 RECONFIGURE 3 to 6 at 39"});
+  record(37, 1, 3, true, 8, 6, 39);
+  phase(38, 1, 3);
+  EXPECT_EQ(app(1).expansion.original, 4) << "what is for good still is";
+  EXPECT_EQ(coordinator.cores().free(), 6);
+}
+
+class PlacesTest : public SteeringTest {
+ protected:
+  PlacesTest() : SteeringTest(settings_with({{"n1", 6}, {"n2", 6}})) {}
+};
+
+TEST_F(PlacesTest, NewProcessesGoWhereTheCoresAre) {
+  start(1, 4);
+  change(1, 7, 0);
+  EXPECT_THAT(poke(32).front(), ::testing::HasSubstr("RECONFIGURE 1 to 7 at 0 on n"));
+  EXPECT_EQ(coordinator.cores().of(AppId{1}), 7);
+}
+
+class ProbingTest : public SteeringTest {
+ protected:
+  ProbingTest() : SteeringTest(settings_with({}, true)) {}
+};
+
+TEST_F(ProbingTest, MeasuresWhatIsNotKnownAndGoesBack) {
+  start(1, 4, 2);
+  EXPECT_EQ(app(1).malleability.resizing_to, 6) << "one whole period at its own size was seen";
+  record(22, 1, 1, true, 4, 6);
+  EXPECT_EQ(phase(30, 1, 2), Lines{}) << "not wholly at 6";
+  EXPECT_EQ(phase(40, 1, 3), (Lines{"1 RECONFIGURE 2 to 8 at 0", "0 DECISION 2 probe expand app1 6 to 8"}));
+  record(42, 1, 2, true, 6, 8);
+  phase(50, 1, 4);
+  EXPECT_EQ(phase(60, 1, 5), Lines{"1 RECONFIGURE 3 to 4 at 0"});
+  record(62, 1, 3, true, 8, 4);
+  EXPECT_EQ(coordinator.cores().free(), 8);
+  EXPECT_EQ(app(1).expansion.decision, 0);
+  std::vector<std::int64_t> sizes;
+  for (const model::CurvePoint& point : app(1).curve.points()) sizes.push_back(point.processes);
+  EXPECT_EQ(sizes, (std::vector<std::int64_t>{4, 6, 8}));
+  EXPECT_NEAR(app(1).curve.iteration(6).value, 0.9, 1e-9);
+  EXPECT_THAT(phase(70, 1, 6), IsEmpty()) << "once is enough";
+}
+
+TEST_F(ProbingTest, IsGivenUpWhereNoCoresAreFree) {
+  start(2, 7, 0);
+  start(1, 4, 4);
+  EXPECT_EQ(app(2).malleability.resizing_to, 0);
+  EXPECT_EQ(coordinator.cores().free(), 1);
+}
+
+}  // namespace
+}  // namespace hocket::coordinator

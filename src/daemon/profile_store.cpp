@@ -1,0 +1,176 @@
+#include "daemon/profile_store.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+
+#include "bus/local_socket.hpp"
+
+namespace hocket::daemon {
+namespace {
+
+constexpr const char* schema_version = "1";
+constexpr int longest_wait_ms = 200;  // for a writer: the daemon has applications to answer
+constexpr std::size_t most_fingerprints = 1024;
+constexpr double longest_s = 1e9;
+
+using Database = std::unique_ptr<sqlite3, decltype([](sqlite3* db) { sqlite3_close(db); })>;
+using Statement = std::unique_ptr<sqlite3_stmt, decltype([](sqlite3_stmt* s) { sqlite3_finalize(s); })>;
+
+Result<Statement> prepare(sqlite3* db, const char* sql) {
+  sqlite3_stmt* made = nullptr;
+  const int code = sqlite3_prepare_v2(db, sql, -1, &made, nullptr);
+  Statement statement{made};
+  if (code != SQLITE_OK) return Error{sqlite3_errmsg(db)};
+  return statement;
+}
+
+void bind_text(const Statement& statement, int place, const std::string& text) {
+  sqlite3_bind_text(statement.get(), place, text.c_str(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
+}
+
+Result<Database> open(const std::string& path) {
+  sqlite3* made = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &made, SQLITE_OPEN_READONLY, nullptr);
+  Database db{made};
+  if (code != SQLITE_OK) return Error{made == nullptr ? "out of memory" : sqlite3_errmsg(made)};
+  sqlite3_busy_timeout(made, longest_wait_ms);
+  return db;
+}
+
+Status check_schema(sqlite3* db) {
+  auto asked = prepare(db, "SELECT value FROM meta WHERE key = 'schema'");
+  if (!asked) return asked.error();
+  if (sqlite3_step(asked.value().get()) != SQLITE_ROW) return Error{"its table 'meta' names no 'schema'"};
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(asked.value().get(), 0));
+  if (text != nullptr && std::string_view{text} == schema_version) return success();
+  return Error{fmt::format("its schema is '{}', and this hocketd reads '{}'", text ? text : "", schema_version)};
+}
+
+bool is_time(double s, bool may_be_zero) {
+  return std::isfinite(s) && s <= longest_s && (may_be_zero ? s >= 0 : s > 0);
+}
+
+// What is wrong with a point; "" where nothing is.
+std::string what_is_wrong(const event::Profile& p) {
+  if (p.processes < 1) return fmt::format("processes is {}: it must be 1 or more", p.processes);
+  if (!is_time(p.iteration_s, false)) return fmt::format("iteration_s is {}: it must be above 0", p.iteration_s);
+  if (!is_time(p.io_s, true)) return fmt::format("io_s is {}: it must be 0 or more", p.io_s);
+  if (!is_time(p.iteration_spread_s, true) || !is_time(p.io_spread_s, true)) {
+    return fmt::format("a spread is {} or {}: it must be 0 or more", p.iteration_spread_s, p.io_spread_s);
+  }
+  if (p.samples < 1) return fmt::format("samples is {}: it must be 1 or more", p.samples);
+  if (!std::isfinite(p.flop_per_iteration) || p.flop_per_iteration < 0) {
+    return fmt::format("flop_per_iteration is {}: it must be 0 or more", p.flop_per_iteration);
+  }
+  return {};
+}
+
+event::Profile point_of(sqlite3_stmt* row, AppId app) {
+  event::Profile point;
+  point.app = app;
+  point.processes = sqlite3_column_int64(row, 0);
+  point.iteration_s = sqlite3_column_double(row, 1);
+  point.iteration_spread_s = sqlite3_column_double(row, 2);
+  point.io_s = sqlite3_column_double(row, 3);
+  point.io_spread_s = sqlite3_column_double(row, 4);
+  point.samples = sqlite3_column_int64(row, 5);
+  point.flop_per_iteration = sqlite3_column_double(row, 6);
+  return point;
+}
+
+std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+Result<std::vector<event::Profile>> read_points(sqlite3* db, const std::string& program, const std::string& sha256,
+                                                AppId app) {
+  if (const Status known = check_schema(db); !known) return known.error();
+  auto asked = prepare(db,
+                       "SELECT processes, iteration_s, iteration_spread_s, io_s, io_spread_s, samples, "
+                       "flop_per_iteration FROM point WHERE program = ?1 AND fingerprint = ?2 ORDER BY processes "
+                       "LIMIT 256");
+  if (!asked) return asked.error();
+  bind_text(asked.value(), 1, program);
+  bind_text(asked.value(), 2, sha256);
+  std::vector<event::Profile> points;
+  int code = SQLITE_ROW;
+  while ((code = sqlite3_step(asked.value().get())) == SQLITE_ROW) {
+    points.push_back(point_of(asked.value().get(), app));
+    if (const std::string wrong = what_is_wrong(points.back()); !wrong.empty()) {
+      return Error{fmt::format("table 'point', program '{}', {} processes: {}; remove it with hocket profile rm {}",
+                               program, points.back().processes, wrong, program)};
+    }
+  }
+  if (code != SQLITE_DONE) return Error{sqlite3_errmsg(db)};
+  return points;
+}
+
+}  // namespace
+
+std::string profile_store_path(const std::string& setting) {
+  if (setting == "none") return {};
+  if (!setting.empty()) return setting;
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string{value == nullptr ? "" : value};
+  };
+  if (const std::string data = variable("XDG_DATA_HOME"); !data.empty()) return data + "/hocket/profiles.db";
+  const std::string home = variable("HOME");
+  return home.empty() ? home : home + "/.local/share/hocket/profiles.db";
+}
+
+Result<std::string> fingerprint_of(const std::string& path) {
+  const bus::Fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (!file) return Error{"cannot read " + path + ": " + bus::error_text(errno)};
+  const std::unique_ptr<EVP_MD_CTX, decltype([](EVP_MD_CTX* c) { EVP_MD_CTX_free(c); })> hash{EVP_MD_CTX_new()};
+  if (!hash || EVP_DigestInit_ex(hash.get(), EVP_sha256(), nullptr) != 1) return Error{"cannot compute a SHA-256"};
+  std::array<unsigned char, 65536> part{};
+  ssize_t n = 0;
+  while ((n = read(file.get(), part.data(), part.size())) > 0) {
+    EVP_DigestUpdate(hash.get(), part.data(), static_cast<std::size_t>(n));
+  }
+  if (n < 0) return Error{"cannot read " + path + ": " + bus::error_text(errno)};
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int length = 0;
+  EVP_DigestFinal_ex(hash.get(), digest.data(), &length);
+  std::string hex;
+  for (unsigned int i = 0; i < length; ++i) hex += fmt::format("{:02x}", digest.at(i));
+  return hex;
+}
+
+Result<std::string> ProfileStore::fingerprint(const std::string& executable) {
+  struct stat file {};
+  if (stat(executable.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) return Error{executable + " is no file"};
+  const std::int64_t modified_ns = file.st_mtim.tv_sec * 1'000'000'000 + file.st_mtim.tv_nsec;
+  if (fingerprints_.size() >= most_fingerprints) fingerprints_.clear();
+  Fingerprint& known = fingerprints_[executable];
+  if (known.size == file.st_size && known.modified_ns == modified_ns && !known.sha256.empty()) return known.sha256;
+  auto sha256 = fingerprint_of(executable);
+  if (sha256) known = {file.st_size, modified_ns, sha256.value()};
+  return sha256;
+}
+
+Result<std::vector<event::Profile>> ProfileStore::find(const std::string& executable, AppId app) {
+  std::vector<event::Profile> none;
+  if (path_.empty() || executable.empty() || access(path_.c_str(), F_OK) != 0) return none;
+  const auto in_store = [this](const Error& error) {
+    return Error{fmt::format("profiles: {}: {}; goes on without profiles", path_, error.text)};
+  };
+  auto db = open(path_);
+  if (!db) return in_store(db.error());
+  const auto sha256 = fingerprint(executable);
+  if (!sha256) return none;  // it may have been replaced while it runs
+  auto points = read_points(db.value().get(), base_name(executable), sha256.value(), app);
+  if (!points) return in_store(points.error());
+  return points;
+}
+
+}  // namespace hocket::daemon
