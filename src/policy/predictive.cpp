@@ -11,10 +11,12 @@
 // those that cannot be resized too, each target used by one at a time. Under a policy for access that lets them
 // overlap, waiting becomes slower I/O, which is about the same for the objective.
 //
-// The search starts from the best of four allocations (the present one, fair, speedup, io-aware: it is never worse than
-// the best of them, as the model sees it), goes on by exchanges of cores, first many at a time, then fewer, and ends
-// where one core moved gains nothing. It leaves alone what gains less than `least_gain` in all, and of what it found
-// undoes the changes without which almost the same is reached.
+// The search starts from each of four allocations (the present one, fair, speedup, io-aware; of many applications, from
+// the best of them), goes on by exchanges of cores, first many at a time, then fewer, and ends where one core moved
+// gains nothing. Of few applications, what it found and what it started from are then played through (rehearsal.hpp),
+// because phases that fall into step wait otherwise than on average; the best of them is taken, so that it is never
+// worse than the other policies as the model sees it. It leaves alone what gains less than `least_gain` in all, and of
+// what it found undoes the changes without which almost the same is reached.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -22,15 +24,18 @@
 #include <utility>
 
 #include "policy/contention.hpp"
+#include "policy/rehearsal.hpp"
 #include "policy/sharing.hpp"
 
 namespace hocket::policy {
 namespace {
 
-constexpr std::int64_t first_chunks = 2;  // for each application, of the shared cores: the first exchanges
-constexpr int most_exchanges = 64;        // of one size of chunks, and one more for each application
-constexpr double least_step = 1e-6;       // of the objective: what an exchange must gain
-constexpr double worth_keeping = 0.1;     // of `least_gain`: what a single change must gain
+constexpr std::int64_t first_chunks = 2;    // for each application, of the shared cores: the first exchanges
+constexpr int most_exchanges = 64;          // of one size of chunks, and one more for each application
+constexpr double least_step = 1e-6;         // of the objective: what an exchange must gain
+constexpr double worth_keeping = 0.1;       // of `least_gain`: what a single change must gain
+constexpr std::size_t most_rehearsed = 16;  // applications
+constexpr int rehearsed_periods = 50;       // of the slowest
 
 // Counts what the objective counts, of a period.
 class Weights {
@@ -49,9 +54,16 @@ class Weights {
   bool flops_;
 };
 
-// The queue of all applications whose times are known; those of the pool first, in its order.
-Contention queue_of(const CoreView& view, const Pool& pool, const Weights& weights) {
+// All applications whose times are known; those of the pool first, in its order.
+struct Machine {
+  Contention queue;
+  std::vector<double> spreads;  // of the computing times: standard deviation over mean
+  std::size_t targets;
+};
+
+Machine queue_of(const CoreView& view, const Pool& pool, const Weights& weights) {
   std::vector<Contention::Job> jobs;
+  std::vector<double> spreads;
   std::map<std::string, std::size_t> targets;
   const auto add = [&](const model::Application& application, std::int64_t original) {
     const auto pace = model::pace(application, application.computing_processes());
@@ -59,6 +71,8 @@ Contention queue_of(const CoreView& view, const Pool& pool, const Weights& weigh
     const auto first = model::pace(application, original);
     const std::size_t target = targets.emplace(application.target, targets.size()).first->second;
     jobs.push_back({pace->compute.value, pace->io.value, weights.of(application, first ? *first : *pace), target});
+    const model::MeanSpread period = application.history.period();
+    spreads.push_back(period.mean > Duration{} ? to_s(period.spread) / to_s(period.mean) : 0);
   };
   for (const Sharer& sharer : pool.sharers) add(*sharer.application, sharer.original);
   auto sharer = pool.sharers.begin();  // in the order of the applications, as they are here
@@ -69,17 +83,28 @@ Contention queue_of(const CoreView& view, const Pool& pool, const Weights& weigh
       add(application, application.computing_processes());
     }
   }
-  return Contention{std::move(jobs), targets.size()};
+  return {Contention{std::move(jobs), targets.size()}, std::move(spreads), targets.size()};
 }
 
 class Search {
  public:
-  Search(const Pool& pool, Contention queue)
-      : pool_{pool}, queue_{std::move(queue)}, sizes_{present_sizes(pool)}, free_{pool.free} {}
+  Search(const Pool& pool, Machine machine)
+      : pool_{pool},
+        queue_{std::move(machine.queue)},
+        spreads_{std::move(machine.spreads)},
+        targets_{machine.targets},
+        sizes_{present_sizes(pool)},
+        free_{pool.free} {}
 
   const Sizes& sizes() const { return sizes_; }
-  double rate() const { return queue_.rate(); }
-  double cycle_s(std::size_t i) const { return queue_.cycle_s(i); }
+  bool rehearses() const { return queue_.size() <= most_rehearsed; }
+  // What the sizes come to: played through where that is not too much, else by mean values.
+  double outcome() const {
+    if (!rehearses()) return queue_.rate();
+    std::vector<Rehearsed> jobs;
+    for (std::size_t i = 0; i < queue_.size(); ++i) jobs.push_back({queue_.job(i), spreads_[i]});
+    return rehearse(jobs, targets_, rehearsed_periods);
+  }
 
   void go_to(const Sizes& sizes) {
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -103,9 +128,9 @@ class Search {
       const std::int64_t present = pool_.sharers[i].present;
       const std::int64_t size = sizes_[i];
       if (size == present || present - size > free_) continue;
-      const double before = rate();
+      const double before = outcome();
       move(i, present);
-      if (rate() < before * (1 - least)) move(i, size);
+      if (outcome() < before * (1 - least)) move(i, size);
     }
   }
 
@@ -164,12 +189,12 @@ class Search {
       if (free_ < chunk && take.gain > 0) give = best(fewer, take.sharer);
       const bool gives = give.gain > 0 || (free_ < chunk && take.gain > 0 && give.gain + take.gain > 0);
       const bool takes = take.gain > 0 && (free_ >= chunk || gives);
-      const double before = rate();
+      const double before = queue_.rate();
       if (gives) set(give.sharer, sizes_[give.sharer] - chunk);
       if (takes) set(take.sharer, sizes_[take.sharer] + chunk);
       if (!gives && !takes) return;
       queue_.settle();
-      if (rate() < before * (1 + least_step)) {
+      if (queue_.rate() < before * (1 + least_step)) {
         if (gives) set(give.sharer, sizes_[give.sharer] + chunk);
         if (takes) set(take.sharer, sizes_[take.sharer] - chunk);
         queue_.settle();
@@ -182,6 +207,8 @@ class Search {
 
   const Pool& pool_;
   Contention queue_;
+  std::vector<double> spreads_;
+  std::size_t targets_;
   Sizes sizes_;
   std::int64_t free_;
 };
@@ -196,26 +223,38 @@ std::vector<Sizes> starts(const Pool& pool) {
 
 std::string percent(double share) { return number(100 * share) + " %"; }
 
+// The best that the search comes to, and what it comes to.
+std::pair<Sizes, double> best_of(const Pool& pool, Search& search) {
+  std::pair<Sizes, double> best{search.sizes(), search.outcome()};
+  const auto consider = [&] {
+    const double outcome = search.outcome();
+    if (outcome > best.second) best = {search.sizes(), outcome};
+  };
+  for (const Sizes& start : starts(pool)) {
+    search.go_to(start);
+    consider();
+    if (!search.rehearses()) continue;
+    search.improve();
+    consider();
+  }
+  search.go_to(best.first);
+  if (search.rehearses()) return best;
+  search.improve();
+  consider();
+  return best;
+}
+
 CoreDecision decide(const CoreView& view, const event::Event& event, AppId subject) {
   const auto pool = find_pool(view, event, subject, true);
   if (!pool) return {};
   const Weights weights{view};
   Search search{*pool, queue_of(view, *pool, weights)};
-  const double present = search.rate();
-  Sizes best = search.sizes();
-  double best_rate = present;
-  for (const Sizes& start : starts(*pool)) {
-    search.go_to(start);
-    if (search.rate() > best_rate) {
-      best_rate = search.rate();
-      best = start;
-    }
-  }
+  const double present = search.outcome();
+  const auto [best, outcome] = best_of(*pool, search);
+  if (outcome < present * (1 + view.settings.least_gain)) return {};
   search.go_to(best);
-  search.improve();
-  if (search.rate() < present * (1 + view.settings.least_gain)) return {};
   search.undo_what_gains_less_than(view.settings.least_gain * worth_keeping);
-  const double gain = search.rate() / present - 1;
+  const double gain = search.outcome() / present - 1;
   const auto reason = [&](const Sharer& sharer, std::int64_t to) {
     return sharer.application->name + " goes from " + std::to_string(sharer.present) + " to " + std::to_string(to) +
            " processes: all changes together are predicted to bring " + percent(gain) + " more " +

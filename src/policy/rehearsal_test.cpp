@@ -1,0 +1,44 @@
+#include "policy/rehearsal.hpp"
+
+#include <gtest/gtest.h>
+
+namespace hocket::policy {
+namespace {
+
+TEST(Rehearsal, OneAloneNeverWaits) {
+  const double rate = rehearse({{{8, 2, 30, 0}, 0}}, 1, 100);
+  EXPECT_NEAR(rate, 3, 0.03);  // worth 30 every 10 s
+}
+
+TEST(Rehearsal, ThoseOnDifferentTargetsDoNotMeet) {
+  const double rate = rehearse({{{8, 2, 10, 0}, 0}, {{8, 2, 10, 1}, 0}}, 2, 100);
+  EXPECT_NEAR(rate, 2, 0.02);
+}
+
+TEST(Rehearsal, ASaturatedTargetGivesWhatItCan) {
+  const std::vector<Rehearsed> jobs(10, {{8, 2, 1, 0}, 0.05});  // 10 times 2 s take longer than 10 s
+  EXPECT_NEAR(rehearse(jobs, 1, 100), 0.5, 0.01);
+}
+
+// Equal periods that do not vary fall into step: after the first meeting nobody waits, where mean values say they do.
+TEST(Rehearsal, SeesApplicationsFallIntoStep) {
+  const std::vector<Contention::Job> jobs(2, {8, 2, 10, 0});
+  const Contention by_chance{jobs, 1};
+  EXPECT_LT(by_chance.rate(), 1.97);
+  EXPECT_NEAR(rehearse({{jobs[0], 0}, {jobs[1], 0}}, 1, 200), 2, 0.02);
+}
+
+TEST(Rehearsal, AgreesWithMeanValuesWherePeriodsVary) {
+  const std::vector<Contention::Job> jobs{{77.7, 2.9, 5, 0}, {42.6, 5.2, 7, 0}, {24.7, 1.6, 2, 0}, {63.3, 7.8, 9, 0}};
+  std::vector<Rehearsed> rehearsed;
+  for (const Contention::Job& job : jobs) rehearsed.push_back({job, 0.3});
+  EXPECT_NEAR(rehearse(rehearsed, 1, 400) / Contention(jobs, 1).rate(), 1, 0.01);
+}
+
+TEST(Rehearsal, IsTheSameEachTime) {
+  const std::vector<Rehearsed> jobs{{{8, 2, 1, 0}, 0.1}, {{5, 1, 1, 0}, 0.2}};
+  EXPECT_EQ(rehearse(jobs, 1, 30), rehearse(jobs, 1, 30));
+}
+
+}  // namespace
+}  // namespace hocket::policy
