@@ -84,8 +84,9 @@ void Application::count_flop(double since_last_phase, std::int64_t iteration) {
 // What it showed at its present size becomes a point of its curve. A profile is left as it is: it may be of another
 // input, and points that do not fit together would look like a speedup (`pace` brings the two together).
 void Application::add_to_curve() {
+  if (history.last()->iteration < 0 || (!curve.empty() && !curve_is_seen)) return;
   const Rhythm& shown = history.present();
-  if (shown.iterations <= 0 || shown.processes <= 0 || (!curve.empty() && !curve_is_seen)) return;
+  if (shown.iterations <= 0 || shown.processes <= 0) return;
   CurvePoint point;
   point.processes = shown.processes;
   point.iteration_s = to_s(shown.computing.mean) / shown.iterations;

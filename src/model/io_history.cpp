@@ -134,17 +134,21 @@ void IoHistory::add(const PhaseRecord& phase) {
       oldest_ = (oldest_ + 1) % capacity;
     }
   }
-  summarise();
+  summary_.reset();
 }
 
-void IoHistory::summarise() {
-  present_ = at_size(last()->processes);
+const IoHistory::Summary& IoHistory::summary() const {
+  if (summary_) return *summary_;
+  Summary& summary = summary_.emplace();
+  if (kept_.empty()) return summary;
+  summary.present = at_size(last()->processes);
   for (std::size_t i = kept_.size() - 1; i-- > 0;) {
     const std::int64_t processes = at(i).processes;
     if (!whole(i, processes)) continue;
-    latest_ = processes == present_.processes ? present_ : at_size(processes);
-    return;
+    summary.latest = processes == summary.present.processes ? summary.present : at_size(processes);
+    break;
   }
+  return summary;
 }
 
 bool IoHistory::whole(std::size_t i, std::int64_t processes) const {
@@ -207,7 +211,7 @@ double IoHistory::io_ratio() const {
 }
 
 PeriodParts IoHistory::period_parts() const {
-  if (present_.periods == 0) return {};
+  if (present().periods == 0) return {};
   // A period runs from the start of a phase to the start of the next, so its I/O is that of the first of the two, and
   // its computing is what the second reports.
   Values cpu;
@@ -215,7 +219,7 @@ PeriodParts IoHistory::period_parts() const {
   Values io;
   Values wait;
   for (std::size_t i = kept_.size() - 1; i-- > 0;) {
-    if (!whole(i, present_.processes)) continue;
+    if (!whole(i, present().processes)) continue;
     cpu.add(at(i + 1).cpu);
     comm.add(at(i + 1).comm);
     io.add(at(i).io);
@@ -233,7 +237,7 @@ PeriodParts IoHistory::period_parts() const {
 
 std::vector<PredictedPhase> IoHistory::predict(Time now, std::size_t count) const {
   if (kept_.empty()) return {};
-  const auto next = forecast(*last(), present_, now);
+  const auto next = forecast(*last(), present(), now);
   if (!next) return {};
   std::vector<PredictedPhase> phases;
   phases.reserve(count);

@@ -4,8 +4,8 @@
 // from the rest (a phase that was left out, an application that was stopped) do not count; once three in a row are far
 // from what was before, the application has changed and the older ones do not count.
 //
-// Pure, not thread-safe. A phase that is added costs the phases that are kept (at most `capacity`); so do questions
-// about another size than that of the last phase, and period_parts.
+// Pure, not thread-safe, not even for questions alone. The first question after a phase was added costs the phases that
+// are kept (at most `capacity`); so do questions about another size than that of the last phase, and period_parts.
 #pragma once
 
 #include <cstddef>
@@ -95,15 +95,15 @@ class IoHistory {
   const PhaseRecord* last() const { return kept_.empty() ? nullptr : &at(kept_.size() - 1); }
 
   // At the size of the last phase.
-  const Rhythm& present() const { return present_; }
+  const Rhythm& present() const { return summary().present; }
   // At the size of the last whole period.
-  const Rhythm& latest() const { return latest_; }
+  const Rhythm& latest() const { return summary().latest; }
   Rhythm at_size(std::int64_t processes) const;
 
   // At the size of the last phase: start to start.
-  MeanSpread period() const { return present_.period; }
+  MeanSpread period() const { return present().period; }
   // I/O time of a phase.
-  MeanSpread duration() const { return present_.io; }
+  MeanSpread duration() const { return present().io; }
   // I/O time / I/O period (CLARISSE+FlexMPI, Eq. 3); 0: not known.
   double io_ratio() const;
   PeriodParts period_parts() const;
@@ -116,13 +116,16 @@ class IoHistory {
   bool join_last(const PhaseRecord& phase);
   // Whether the period from phase i to the next ran at that size.
   bool whole(std::size_t i, std::int64_t processes) const;
-  void summarise();
+  struct Summary {
+    Rhythm present;
+    Rhythm latest;
+  };
+  const Summary& summary() const;
 
   std::vector<PhaseRecord> kept_;  // a ring once it is full
   std::size_t oldest_ = 0;
   std::int64_t phases_ = 0;
-  Rhythm present_;
-  Rhythm latest_;
+  mutable std::optional<Summary> summary_;  // nothing: it was not asked for since the last phase
 };
 
 }  // namespace hocket::model
