@@ -41,6 +41,11 @@ struct Settings {
   policy::Loaded loaded{};
 };
 
+inline std::vector<model::Node> nodes_of(const Settings& settings) {
+  if (!settings.nodes.empty()) return settings.nodes;
+  return {{"", settings.cores}};
+}
+
 struct Command {
   // None: what the daemon itself is to do (START_PROCESSES, STOP_PROCESSES) or to tell (DECISION, OUTCOME).
   MemberId to;

@@ -34,10 +34,11 @@ class Coordinator {
   explicit Coordinator(const Settings& settings)
       : settings_(settings),
         policies_(settings.policy),
+        cores_(nodes_of(settings)),
         access_(settings_, cluster_),
-        resizing_(settings_, cluster_),
+        resizing_(settings_, cluster_, cores_),
         joining_(settings_),
-        steering_(settings_, cluster_, resizing_) {}
+        steering_(settings_, cluster_, cores_, resizing_) {}
   Coordinator(const Coordinator&) = delete;  // its parts point at each other
   Coordinator& operator=(const Coordinator&) = delete;
 
@@ -50,7 +51,7 @@ class Coordinator {
   // For listings: an application by its id, all of them in order of arrival.
   const model::Cluster& cluster() const { return cluster_; }
   const policy::Combination& policies() const { return policies_; }
-  const model::Cores& cores() const { return steering_.cores(); }
+  const model::Cores& cores() const { return cores_; }
   // Whether the end of a process that was started for this request is to be told with PROCESS_FAILED.
   bool awaits(AppId app, RequestId request) const { return joining_.awaits(app, request); }
   // Events handled.
@@ -84,6 +85,7 @@ class Coordinator {
   Settings settings_;
   policy::Combination policies_;
   model::Cluster cluster_;
+  model::Cores cores_;
   Access access_;
   Resizing resizing_;
   Joining joining_;

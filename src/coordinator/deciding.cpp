@@ -1,7 +1,6 @@
 // What policies for cores decide becomes what applications are asked for.
 #include <algorithm>
 
-#include "base/saturating.hpp"
 #include "coordinator/steering.hpp"
 #include "coordinator/words.hpp"
 
@@ -84,7 +83,9 @@ void Steering::carry_out(const Moment& moment, const policy::CorePolicy& policy,
   course.phases = application->history.phases();
   Time until = moment.now + patience(*application);
   if (change.start_after > moment.now) {
-    until = std::max(until, saturating_sum(change.start_after, uncertainty + application->history.period().mean));
+    const Duration period = std::min(longest_period, application->history.period().mean);
+    const Time latest = moment.now + longest_period;
+    until = std::max(until, std::min(change.start_after, latest) + std::min(longest_period, uncertainty) + period);
   }
   bound(application->id, course, until);
   show_expansion(*application, course);

@@ -25,7 +25,9 @@ void Steering::reclaim(const Moment& moment) {
     Course& course = victim->second;
     const Layer& layer = course.top();
     const std::int64_t had = cores_.of(application.id);
-    const std::int64_t to = course.is_passing() ? layer.original : std::max(layer.original, had - missing);
+    // What has not been reached yet is taken back wholly: nothing stays under way that would still grow.
+    const std::int64_t least = course.stage == Stage::going ? course.before : std::max(layer.original, had - missing);
+    const std::int64_t to = course.is_passing() ? layer.original : least;
     tell(moment, application, layer.policy, "reclaim", to,
          quoted(application.name) + " gives back " + cores_text(had - to) + ": others were started that need " +
              number(cores_.taken_beyond()) + " more than there are");

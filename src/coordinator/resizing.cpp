@@ -141,7 +141,8 @@ Result<std::int64_t> Resizing::processes_after(const Application& application, c
 Status Resizing::check_cores(const Application& application, std::int64_t processes) const {
   std::int64_t others = 0;
   for (const auto& [id, other] : cluster_.applications()) {
-    if (id != application.id) others = saturating_sum(others, cores_used(other));
+    // What it was given and may still come to use counts, too.
+    if (id != application.id) others = saturating_sum(others, std::max(cores_used(other), cores_.of(id)));
   }
   if (saturating_sum(processes, others) <= settings_.cores) return success();
   const std::string used = others == 0 ? "" : ", " + number(others) + " of them used by other applications";

@@ -22,8 +22,9 @@ namespace hocket::coordinator {
 
 class Resizing {
  public:
-  // Both must outlive it.
-  Resizing(const Settings& settings, model::Cluster& cluster) : settings_(settings), cluster_(cluster) {}
+  // All must outlive it.
+  Resizing(const Settings& settings, model::Cluster& cluster, const model::Cores& cores)
+      : settings_(settings), cluster_(cluster), cores_(cores) {}
 
   void malleable(const model::Member& member, const event::Malleable& said);
   // The application that is asked; nullptr: refused. What a policy asked of it before is not wanted any more.
@@ -63,6 +64,7 @@ class Resizing {
 
   const Settings& settings_;
   model::Cluster& cluster_;
+  const model::Cores& cores_;
   std::map<AppId, UnderWay> under_way_;
   std::uint64_t requests_made_ = 0;
 };

@@ -16,22 +16,16 @@ constexpr std::string_view policy_for_measuring = "probe";
 constexpr std::int64_t most_refusals = 3;
 // I/O periods within which an application must have done what it is asked for: it can only at control points.
 constexpr std::int64_t patient_periods = 4;
-constexpr Duration longest_period = std::chrono::hours{24 * 365};
-
-std::vector<model::Node> nodes_of(const Settings& settings) {
-  if (!settings.nodes.empty()) return settings.nodes;
-  return {{"", settings.cores}};
-}
 
 bool is_flop(double flop) { return std::isfinite(flop) && flop > 0; }
 
 }  // namespace
 
-Steering::Steering(const Settings& settings, model::Cluster& cluster, Resizing& resizing)
+Steering::Steering(const Settings& settings, model::Cluster& cluster, model::Cores& cores, Resizing& resizing)
     : settings_(settings),
       cluster_(cluster),
+      cores_(cores),
       resizing_(resizing),
-      cores_(nodes_of(settings)),
       interference_(settings.policy.interference),
       sharing_(settings.policy.sharing) {}
 
@@ -77,12 +71,13 @@ void Steering::phase(const Moment& moment, Application& application, const event
     if (sample && Measuring::wants(application)) (void)application.curve.add(*sample);
   } else {
     Course& course = found->second;
-    const bool answered_by_size =
-        course.request && course.hurried && phase.processes == course.goal && moment.now > course.answer_by;
-    if (answered_by_size) {
+    const bool answer_is_lost =
+        course.request && course.hurried && phase.processes > 0 && moment.now > course.answer_by;
+    if (answer_is_lost) {
       course.request = {};
       resizing_.take_as_answered(application, phase.processes);
-      advance(moment, application, course, true);
+      follow(application);
+      advance(moment, application, course, phase.processes == course.goal);
     } else if (course.is_passing() && course.passing.policy == policy_for_measuring && course.stage == Stage::there) {
       if (sample && sample->processes == course.passing.processes) {
         (void)application.curve.add(*sample);
@@ -251,7 +246,9 @@ void Steering::advance(const Moment& moment, Application& application, Course& c
                    "its resize came too late: it was to be back at iteration " + number(course.passing.return_at));
   }
   if (course.stage != Stage::returning) return;
-  if (reached) return back(moment, application, course);
+  course.reserved = false;
+  follow(application);
+  if (is_back(application, course)) return back(moment, application, course);
   course.hurried = true;  // the iteration that it was asked for may be past
   if (++course.refusals <= most_refusals) go_back(moment, application, course, 0);
 }
@@ -273,7 +270,7 @@ void Steering::give_up(const Moment& moment, Application& application, Course& c
     application.expansion = {};
     return follow(application);
   }
-  if (!course.request && application.computing_processes() == course.goal) {
+  if (!course.request && is_back(application, course)) {
     course.stage = Stage::returning;
     return back(moment, application, course);
   }
@@ -297,13 +294,21 @@ void Steering::go_back(const Moment& moment, Application& application, Course& c
       course.goal > cores_.of(application.id)
           ? request_size(moment, application, course.goal, at)
           : resizing_.ask(moment, application, course.goal, at, places_for(application, course.goal, {}));
-  course.request = request ? request.value() : RequestId{};
+  if (request) course.request = request.value();  // else what was asked for before is still to be answered
   course.answer_by = moment.now + patience(application);
   follow(application);
 }
 
+// Of cores that it gave back, more than was asked for is enough; and at its size before nothing is left to undo.
+bool Steering::is_back(const Application& application, Course& course) {
+  const std::int64_t now = application.computing_processes();
+  const bool expanded = !course.is_passing() && course.lasting.processes > course.lasting.original;
+  if ((expanded && now < course.goal) || now == course.top().original) course.goal = now;
+  return now == course.goal;
+}
+
 void Steering::retry_return(const Moment& moment, Application& application, Course& course) {
-  if (application.computing_processes() == course.goal) return back(moment, application, course);
+  if (is_back(application, course)) return back(moment, application, course);
   go_back(moment, application, course, course.hurried ? 0 : course.passing.return_at);
 }
 
@@ -326,7 +331,9 @@ void Steering::back(const Moment& moment, Application& application, Course& cour
   if (waits_for_phase) return;
   if (course.is_passing()) return drop_passing(moment, application, course);
   course.lasting.processes = course.goal;
-  if (course.goal != course.lasting.original) {
+  const bool still_changed =
+      layer.processes > layer.original ? course.goal > layer.original : course.goal < layer.original;
+  if (still_changed) {
     show_expansion(application, course);
     return end_unwanted(moment, application, course);
   }

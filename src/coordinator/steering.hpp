@@ -41,7 +41,7 @@ namespace hocket::coordinator {
 class Steering {
  public:
   // All must outlive it.
-  Steering(const Settings& settings, model::Cluster& cluster, Resizing& resizing);
+  Steering(const Settings& settings, model::Cluster& cluster, model::Cores& cores, Resizing& resizing);
 
   // Each after the cluster and Resizing have taken in the event; the application is the one that it is about.
   void joined(const Moment& moment, model::Application& application);
@@ -57,7 +57,6 @@ class Steering {
   void tick(const Moment& moment);
 
   std::optional<Time> deadline() const;
-  const model::Cores& cores() const { return cores_; }
 
  private:
   using Courses = std::map<AppId, Course>;
@@ -70,6 +69,7 @@ class Steering {
   void phase_came(const Moment& moment, model::Application& application, Course& course);
   void overdue(const Moment& moment, model::Application& application, Course& course);
   void go_back(const Moment& moment, model::Application& application, Course& course, std::int64_t at_iteration);
+  static bool is_back(const model::Application& application, Course& course);
   void retry_return(const Moment& moment, model::Application& application, Course& course);
   void back(const Moment& moment, model::Application& application, Course& course);
   void drop_passing(const Moment& moment, model::Application& application, Course& course);
@@ -106,8 +106,8 @@ class Steering {
 
   const Settings& settings_;
   model::Cluster& cluster_;
+  model::Cores& cores_;
   Resizing& resizing_;
-  model::Cores cores_;
   const policy::CorePolicy* interference_;
   const policy::CorePolicy* sharing_;
   Courses courses_;
