@@ -179,7 +179,7 @@ MISTAKES = {
     "no_number": ("[coordinator]\nlease_s = nan\n", "2: coordinator.lease_s: nan s is no time"),
     "text_for_a_time": (
         "[coordinator]\nlease_s = '3'\n",
-        "2: coordinator.lease_s must be a number (seconds), not the text '3'",
+        "2: coordinator.lease_s must be a number, not the text '3'",
     ),
     "number_for_a_text": (
         "[coordinator]\npolicy = 3\n",
