@@ -20,7 +20,7 @@ VALID = [
     encode("RENEW_IO", {"request": 1}),
     encode("IO_PHASE", {"index": 0, "start_ns": 1, "end_ns": -5, "io_ns": 3, "operations": 1}),
     encode("BYE", {"cpu_ns": 1}),
-    encode("SET_POLICY", {"access": "fcfs"}),
+    encode("SET_POLICY", {"policy": "fcfs"}),
     encode("SUBSCRIBE", {"subscription": 1, "filter": "START_IO bytes>3"}),
     encode("UNSUBSCRIBE", {"subscription": 1}),
     encode("LIST", {}),

@@ -82,10 +82,10 @@ def test_policy_can_be_changed_while_it_runs(daemon):
         hello(two, "b")
         assert start_io(one, 1) == "GRANT_IO"
         assert start_io(two, 1) == "QUEUED_IO"
-        operator.send("SET_POLICY", access="fastest")
+        operator.send("SET_POLICY", policy="fastest")
         with pytest.raises(BusError, match="unknown policy 'fastest'"):
             operator.answer(LIMIT_S)
-        operator.send("SET_POLICY", access="interfere")
+        operator.send("SET_POLICY", policy="interfere")
         assert two.answer(LIMIT_S).type == "GRANT_IO"
         assert operator.list().daemon["policy"] == "interfere"
 
@@ -153,7 +153,7 @@ def test_texts_that_are_no_utf8_disturb_neither_tools_nor_replay(daemon, prefix)
                 bus._socket.sendall(frame_of_bytes("START_IO", request=1, target=b"t", file=b"/gr\xfc" + byte))
                 assert bus.answer(LIMIT_S).type == "GRANT_IO"
                 assert seen.wait(LIMIT_S)["file"] == f"/gr\\xfc\\x{byte.hex()}"
-                bus._socket.sendall(frame_of_bytes("SET_POLICY", access=byte * 4 + b"fcfs"))
+                bus._socket.sendall(frame_of_bytes("SET_POLICY", policy=byte * 4 + b"fcfs"))
                 with pytest.raises(BusError, match="unknown policy"):
                     bus.answer(LIMIT_S)
     daemon.stop()
@@ -200,7 +200,7 @@ def random_step(rng: random.Random, members: list[Bus], directory: Path) -> None
         now = time.monotonic_ns()
         bus.send("IO_PHASE", index=rng.randrange(100), start_ns=now - rng.randrange(10**7), end_ns=now, io_ns=-1)
     elif kind == 16:
-        bus.send("SET_POLICY", access=rng.choice(["fcfs", "interfere", 'x"\n\0']))
+        bus.send("SET_POLICY", policy=rng.choice(["fcfs", "interfere", 'x"\n\0']))
     elif kind == 17:
         bus.publish(rng.choice(["NOTE", "in", '"']), {"in": 1, 'a"\n': float("nan"), "": True})
     elif kind == 18:

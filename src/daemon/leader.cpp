@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "daemon/policy_file.hpp"
+#include "config/policy_file.hpp"
 
 namespace hocket::daemon {
 namespace {
@@ -35,7 +35,7 @@ std::int64_t unix_now_ns() {
 
 }  // namespace
 
-Leader::Leader(const Settings& settings, const coordinator::Settings& prepared, const std::string& directory)
+Leader::Leader(const config::Settings& settings, const coordinator::Settings& prepared, const std::string& directory)
     : settings_(settings),
       socket_(bus::socket_in(directory)),
       node_(node_name()),
@@ -44,8 +44,8 @@ Leader::Leader(const Settings& settings, const coordinator::Settings& prepared, 
       profiles_(profile_store_path(settings.profiles)),
       last_member_(started_) {}
 
-Result<std::unique_ptr<Leader>> Leader::start(Settings settings, const std::string& directory) {
-  const auto prepared = with_policy_file(settings, [](std::string_view line) { spdlog::warn("{}", line); });
+Result<std::unique_ptr<Leader>> Leader::start(config::Settings settings, const std::string& directory) {
+  const auto prepared = config::with_policy_file(settings, [](std::string_view line) { spdlog::warn("{}", line); });
   if (!prepared) return prepared.error();
   std::unique_ptr<Leader> leader{new Leader{settings, prepared.value(), directory}};
   Status done = leader->open_trace(directory);
@@ -75,7 +75,7 @@ Status Leader::open_trace(const std::string& directory) {
     const std::string now = fmt::format("{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)));
     trace_path_ = fmt::format("{}/{}-{}.jsonl", traces, now, getpid());
   }
-  const trace::Header header{HOCKET_VERSION, node_, unix_now_ns(), started_, for_trace(settings_)};
+  const trace::Header header{HOCKET_VERSION, node_, unix_now_ns(), started_, config::for_trace(settings_)};
   const auto broken = [this](const std::string& text) {
     trace_error_ = text;
     spdlog::error("{}", text);

@@ -11,11 +11,11 @@
 
 #include "base/result.hpp"
 #include "bus/agent.hpp"
+#include "config/settings.hpp"
 #include "coordinator/coordinator.hpp"
 #include "daemon/decisions.hpp"
 #include "daemon/process_starter.hpp"
 #include "daemon/profile_store.hpp"
-#include "daemon/settings.hpp"
 #include "trace/writer.hpp"
 
 namespace hocket::daemon {
@@ -23,7 +23,7 @@ namespace hocket::daemon {
 class Leader {
  public:
   // Listens in `directory`, which is prepared and locked by the caller.
-  static Result<std::unique_ptr<Leader>> start(Settings settings, const std::string& directory);
+  static Result<std::unique_ptr<Leader>> start(config::Settings settings, const std::string& directory);
 
   // Until SIGTERM, SIGINT or SIGHUP, which must be blocked (and SIGCHLD), or until nobody has been connected for as
   // long as the settings say, or until somebody has removed the socket.
@@ -32,7 +32,7 @@ class Leader {
   const std::string& socket() const { return socket_; }
 
  private:
-  Leader(const Settings& settings, const coordinator::Settings& prepared, const std::string& directory);
+  Leader(const config::Settings& settings, const coordinator::Settings& prepared, const std::string& directory);
 
   Status listen();
   Status open_trace(const std::string& directory);
@@ -55,7 +55,7 @@ class Leader {
   std::optional<Duration> longest_sleep(Time now) const;
   bool has_been_idle(Time now);
 
-  Settings settings_;
+  config::Settings settings_;
   std::string socket_;
   std::string node_;
   Time started_;

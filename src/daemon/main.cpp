@@ -10,10 +10,10 @@
 #include <csignal>
 #include <cstdio>
 
+#include "config/settings.hpp"
 #include "daemon/leader.hpp"
 #include "daemon/replay.hpp"
 #include "daemon/runtime_directory.hpp"
-#include "daemon/settings.hpp"
 #include "policy/core_policy.hpp"
 #include "policy/policy.hpp"
 
@@ -51,25 +51,25 @@ void declare(CLI::App& app, Options& options) {
   app.set_version_flag("--version", std::string{"hocketd "} + HOCKET_VERSION);
 }
 
-Result<daemon::Settings> settings_from(const Options& options) {
-  daemon::Settings settings;
+Result<config::Settings> settings_from(const Options& options) {
+  config::Settings settings;
   Status done = success();
-  if (options.config) done = daemon::read_file(*options.config, settings);
-  if (done && options.dir) done = daemon::set(settings, "daemon.dir", *options.dir, "--dir");
-  if (done && options.policy) done = daemon::set(settings, "coordinator.policy", *options.policy, "--policy");
+  if (options.config) done = config::read_file(*options.config, settings);
+  if (done && options.dir) done = config::set(settings, "daemon.dir", *options.dir, "--dir");
+  if (done && options.policy) done = config::set(settings, "coordinator.policy", *options.policy, "--policy");
   if (done && options.policy_file) {
-    done = daemon::set(settings, "coordinator.policy_file", *options.policy_file, "--policy-file");
+    done = config::set(settings, "coordinator.policy_file", *options.policy_file, "--policy-file");
   }
-  if (done && options.trace) done = daemon::set(settings, "daemon.trace", *options.trace, "--trace");
+  if (done && options.trace) done = config::set(settings, "daemon.trace", *options.trace, "--trace");
   if (done && options.exit_when_idle_s) {
-    done = daemon::set(settings, "daemon.exit_when_idle_s", *options.exit_when_idle_s, "--exit-when-idle");
+    done = config::set(settings, "daemon.exit_when_idle_s", *options.exit_when_idle_s, "--exit-when-idle");
   }
   if (!done) return done.error();
   if (settings.dir.empty()) settings.dir = bus::runtime_directory();
   return settings;
 }
 
-void open_log(const daemon::Settings& settings) {
+void open_log(const config::Settings& settings) {
   const std::string path = settings.dir + "/hocketd.log";
   try {
     spdlog::set_default_logger(spdlog::basic_logger_st("hocketd", path));
@@ -96,13 +96,13 @@ void prepare_process() {
   setrlimit(RLIMIT_NOFILE, &files);
 }
 
-int lead(const daemon::Settings& settings) {
+int lead(const config::Settings& settings) {
   prepare_process();
   if (const Status ready = daemon::prepare(settings.dir); !ready) return complain(ready.error(), failed);
   const auto lock = daemon::take_lead(settings.dir);
   if (!lock) return complain(lock.error(), failed);
   open_log(settings);
-  const auto leader = daemon::Leader::start(daemon::with_cores(settings), settings.dir);
+  const auto leader = daemon::Leader::start(config::with_cores(settings), settings.dir);
   if (!leader) return complain(leader.error(), failed);
   // Whoever started us may wait for this line.
   std::printf("hocketd %d listens on %s\n", getpid(), leader.value()->socket().c_str());
@@ -150,7 +150,7 @@ int main(int argc, char** argv) {
   const auto settings = settings_from(options);
   if (!settings) return complain(settings.error(), misused);
   if (options.print_config) {
-    std::fputs(daemon::print(settings.value()).c_str(), stdout);
+    std::fputs(config::print(settings.value()).c_str(), stdout);
     return 0;
   }
   return lead(settings.value());

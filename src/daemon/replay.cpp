@@ -5,9 +5,9 @@
 #include <deque>
 #include <unordered_map>
 
+#include "config/policy_file.hpp"
+#include "config/settings.hpp"
 #include "coordinator/coordinator.hpp"
-#include "daemon/policy_file.hpp"
-#include "daemon/settings.hpp"
 #include "trace/reader.hpp"
 
 namespace hocket::daemon {
@@ -84,9 +84,9 @@ class Replay {
 Result<std::string> replay(const std::string& trace) {
   auto reader = trace::Reader::open(trace);
   if (!reader) return reader.error();
-  auto settings = from_trace(reader.value().header().settings);
+  auto settings = config::from_trace(reader.value().header().settings);
   if (!settings) return Error{trace + ", line 1: " + settings.error().text};
-  const auto prepared = with_policy_file(settings.value(), {});
+  const auto prepared = config::with_policy_file(settings.value(), {});
   if (!prepared) return Error{trace + ", line 1: " + prepared.error().text};
   return Replay{trace, prepared.value()}.run(reader.value());
 }

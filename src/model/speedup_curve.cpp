@@ -1,11 +1,11 @@
 #include "model/speedup_curve.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cmath>
-#include <cstdio>
 #include <string>
+
+#include "base/decimal.hpp"
 
 namespace hocket::model {
 namespace {
@@ -14,12 +14,6 @@ constexpr double coverage = 2;              // standard deviations
 constexpr double error_of_doubling = 0.05;  // of an interpolated time, for each doubling away from a measured size
 constexpr double shortest_s = 1e-9;         // of an iteration: the resolution of Time
 constexpr double longest_s = 1e9;           // more than 30 years is a mistake
-
-std::string text_of(double value) {
-  std::array<char, 32> text{};
-  const int length = std::snprintf(text.data(), text.size(), "%g", value);
-  return {text.data(), static_cast<std::size_t>(length)};
-}
 
 // Fritsch and Butland's choice of the slope between two secants, which meets Fritsch and Carlson's condition: 0 at a
 // turning point, else the harmonic mean, weighted by the lengths of the intervals.
@@ -103,12 +97,12 @@ std::optional<Error> SpeedupCurve::refuse(const CurvePoint& point) const {
     return wrong("processes", std::to_string(point.processes), "from 1 to " + std::to_string(most_processes));
   }
   if (!(point.iteration_s >= shortest_s && point.iteration_s <= longest_s)) {
-    return wrong("iteration_s", text_of(point.iteration_s), "from 1e-9 to 1e9 s");
+    return wrong("iteration_s", significant(point.iteration_s), "from 1e-9 to 1e9 s");
   }
   const std::pair<const char*, double> others[] = {
       {"iteration_spread_s", point.iteration_spread_s}, {"io_s", point.io_s}, {"io_spread_s", point.io_spread_s}};
   for (const auto& [what, value] : others) {
-    if (!(value >= 0 && value <= longest_s)) return wrong(what, text_of(value), "from 0 to 1e9 s");
+    if (!(value >= 0 && value <= longest_s)) return wrong(what, significant(value), "from 0 to 1e9 s");
   }
   if (point.samples < 1) return wrong("samples", std::to_string(point.samples), "at least 1");
   const bool fresh = std::none_of(points_.begin(), points_.end(),

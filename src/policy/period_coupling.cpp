@@ -2,9 +2,7 @@
 // with the longer I/O period gets more processes for good, so that its period becomes a multiple of the other's. It
 // takes as many steps as it needs; once the periods fit, or where they cannot be made to, phases are shifted.
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 
 #include "policy/phase_shift.hpp"
 
@@ -67,13 +65,11 @@ std::optional<CoreChange> couple(const CoreView& view, const Conflict& conflict)
   change.start_before = phase_of(conflict, k).start;
   change.start_after = change.start_before - duration_of(saved_s);
   change.period_after = duration_of(period_after);
-  std::array<char, 128> text{};
-  std::snprintf(text.data(), text.size(), " grows for good from %lld to %lld processes",
-                static_cast<long long>(present), static_cast<long long>(processes));
   const std::string times = multiple > 1 ? std::to_string(static_cast<std::int64_t>(multiple)) + " times " : "";
-  change.text = conflict_text(conflict, k, view.now) + "; " + k.name + text.data() +
-                ", so that its I/O period falls from " + seconds_text(longer) + " to " + seconds_text(period_after) +
-                ", " + times + "that of " + other.name + " (" + seconds_text(shorter) + ")";
+  change.text =
+      conflict_text(conflict, k, view.now) + "; " + k.name + " grows for good from " + std::to_string(present) +
+      " to " + std::to_string(processes) + " processes, so that its I/O period falls from " + seconds_text(longer) +
+      " to " + seconds_text(period_after) + ", " + times + "that of " + other.name + " (" + seconds_text(shorter) + ")";
   return change;
 }
 

@@ -3,10 +3,9 @@
 #include "policy/phase_shift.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 
+#include "base/decimal.hpp"
 #include "base/saturating.hpp"
 
 namespace hocket::policy {
@@ -58,19 +57,16 @@ std::int64_t obtain_processes(const CoreView& view, const Application& k, double
     return 0;
   }
   const auto processes = k.curve.processes_for(speedup, present, model::most_processes);
-  std::array<char, 160> text{};
   if (!processes) {
     double best = 1;
     for (const auto& point : k.curve.points()) best = std::max(best, k.curve.speedup(present, point.processes));
-    std::snprintf(text.data(), text.size(),
-                  "would have to run %.2f times as fast, and %.2f is the most that is known of it", speedup, best);
-    why_not = k.name + " " + text.data();
+    why_not = k.name + " would have to run " + decimals(speedup, 2) + " times as fast, and " + decimals(best, 2) +
+              " is the most that is known of it";
     return 0;
   }
   if (*processes - present > view.cores.free()) {
-    std::snprintf(text.data(), text.size(), "would need %lld cores more, and %lld are free",
-                  static_cast<long long>(*processes - present), static_cast<long long>(view.cores.free()));
-    why_not = k.name + " " + text.data();
+    why_not = k.name + " would need " + std::to_string(*processes - present) + " cores more, and " +
+              std::to_string(view.cores.free()) + " are free";
     return 0;
   }
   return *processes;
@@ -78,12 +74,10 @@ std::int64_t obtain_processes(const CoreView& view, const Application& k, double
 
 std::string shift_text(const std::string& conflict, const Application& k, std::int64_t processes,
                        const Stretch& stretch, double saved_s, double overhead_s) {
-  std::array<char, 256> text{};
-  std::snprintf(text.data(), text.size(), " grows from %lld to %lld processes for %lld iterations (%s)",
-                static_cast<long long>(k.computing_processes()), static_cast<long long>(processes),
-                static_cast<long long>(stretch.end - stretch.begin),
-                seconds_text(stretch.time_s - saved_s - overhead_s).c_str());
-  return conflict + "; " + k.name + text.data() + ", so that it begins its I/O " + seconds_text(saved_s) + " earlier";
+  return conflict + "; " + k.name + " grows from " + std::to_string(k.computing_processes()) + " to " +
+         std::to_string(processes) + " processes for " + std::to_string(stretch.end - stretch.begin) + " iterations (" +
+         seconds_text(stretch.time_s - saved_s - overhead_s) + "), so that it begins its I/O " + seconds_text(saved_s) +
+         " earlier";
 }
 
 Plan plan(const CoreView& view, const Conflict& conflict, const Application& k) {
@@ -170,11 +164,7 @@ Duration reconfiguration_time(const Application& application, const CoreSettings
 
 Duration duration_of(double seconds) { return from_s(std::clamp(seconds, -1e9, 1e9)); }
 
-std::string seconds_text(double seconds) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), std::abs(seconds) < 10 ? "%.2f s" : "%.1f s", seconds);
-  return text.data();
-}
+std::string seconds_text(double seconds) { return decimals(seconds, std::abs(seconds) < 10 ? 2 : 1) + " s"; }
 
 std::string conflict_text(const Conflict& conflict, const Application& first, Time now) {
   const Application& second = other_than(conflict, first);

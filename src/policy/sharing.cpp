@@ -1,12 +1,12 @@
 #include "policy/sharing.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 #include <queue>
 #include <utility>
+
+#include "base/decimal.hpp"
 
 namespace hocket::policy {
 namespace {
@@ -206,11 +206,6 @@ double marginal_speedup(const Sharer& sharer, std::int64_t from, std::int64_t to
   return time(1) * (1 / after - 1 / before) / static_cast<double>(to - from);
 }
 
-std::string number(double value) {
-  std::array<char, 32> text{};
-  const char* format = std::abs(value) < 0.1 ? "%.2g" : "%.2f";
-  const int length = std::snprintf(text.data(), text.size(), format, value);
-  return {text.data(), static_cast<std::size_t>(length)};
-}
+std::string number(double value) { return std::abs(value) < 0.1 ? significant(value, 2) : decimals(value, 2); }
 
 }  // namespace hocket::policy

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "daemon/policy_file.hpp"
+#include "config/policy_file.hpp"
 #include "policy/combination.hpp"
 #include "sim/scenario_reader.hpp"
 #include "sim/simulation.hpp"
@@ -35,7 +35,7 @@ Result<std::unique_ptr<sim::Controller>> make_controller(const sim::Plan& plan, 
   if (trace.empty() && leaves_all_alone(settings.policy)) return controller;
   controller = std::make_unique<sim::Controller>(settings);
   if (trace.empty()) return controller;
-  const trace::Header header{HOCKET_VERSION, "simulated", 0, sim::Simulation::start, daemon::for_trace(plan.settings)};
+  const trace::Header header{HOCKET_VERSION, "simulated", 0, sim::Simulation::start, config::for_trace(plan.settings)};
   if (const Status opened = controller->open_trace(trace, header); !opened) return opened.error();
   return controller;
 }
@@ -43,15 +43,15 @@ Result<std::unique_ptr<sim::Controller>> make_controller(const sim::Plan& plan, 
 Result<sim::Report> simulate(const Options& options) {
   auto plan = sim::read_scenario(options.scenario, options.seed);
   if (!plan) return plan.error();
-  daemon::Settings& settings = plan.value().settings;
+  config::Settings& settings = plan.value().settings;
   if (options.policy) {
-    if (const Status set = daemon::set(settings, "coordinator.policy", *options.policy, "--policy"); !set) {
+    if (const Status set = config::set(settings, "coordinator.policy", *options.policy, "--policy"); !set) {
       return set.error();
     }
   }
   if (options.policy_file) settings.policy_file = *options.policy_file;
-  settings = daemon::with_cores(settings);
-  const auto prepared = daemon::with_policy_file(
+  settings = config::with_cores(settings);
+  const auto prepared = config::with_policy_file(
       settings, [](std::string_view line) { std::fprintf(stderr, "hocket-sim: %s\n", std::string{line}.c_str()); });
   if (!prepared) return prepared.error();
   auto controller = make_controller(plan.value(), prepared.value(), options.trace);

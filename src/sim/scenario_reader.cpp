@@ -227,13 +227,13 @@ class Reader {
       const std::string place = problem_.place(key.source());
       Status done = success();
       if (const auto text = node.value_exact<std::string>()) {
-        done = daemon::set(plan_.settings, name, *text, place);
+        done = config::set(plan_.settings, name, *text, place);
       } else if (const auto whole = node.value_exact<std::int64_t>()) {
-        done = daemon::set(plan_.settings, name, *whole, place);
+        done = config::set(plan_.settings, name, *whole, place);
       } else if (const auto truth = node.value_exact<bool>()) {
-        done = daemon::set(plan_.settings, name, *truth, place);
+        done = config::set(plan_.settings, name, *truth, place);
       } else if (const auto number = node.value_exact<double>()) {
-        done = daemon::set(plan_.settings, name, *number, place);
+        done = config::set(plan_.settings, name, *number, place);
       } else {
         done = Error{fmt::format("{}: {}: give a text, a number, true or false", place, name)};
       }
@@ -243,7 +243,7 @@ class Reader {
 
   // Where the file says nothing of cores, those of the platform.
   void give_cores() {
-    daemon::Settings& settings = plan_.settings;
+    config::Settings& settings = plan_.settings;
     const Scenario& scenario = plan_.scenario;
     if (settings.cores != 0 || !settings.nodes.empty()) return;
     for (std::int64_t node = 1; node <= scenario.nodes; ++node) {

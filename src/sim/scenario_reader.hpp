@@ -7,14 +7,14 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "daemon/settings.hpp"
+#include "config/settings.hpp"
 #include "sim/scenario.hpp"
 
 namespace hocket::sim {
 
 struct Plan {
   Scenario scenario;
-  daemon::Settings settings;
+  config::Settings settings;
 };
 
 // `seed` stands for the file's. Errors are one line: file, line, key, value, what to do.

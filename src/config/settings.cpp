@@ -1,4 +1,4 @@
-#include "daemon/settings.hpp"
+#include "config/settings.hpp"
 
 #define TOML_HEADER_ONLY 1
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 #include "event/properties.hpp"
 #include "policy/combination.hpp"
 
-namespace hocket::daemon {
+namespace hocket::config {
 namespace {
 
 constexpr double a_year_s = 365 * 24 * 3600.0;
@@ -385,4 +385,4 @@ Result<Settings> from_trace(const event::Properties& header) {
   return settings;
 }
 
-}  // namespace hocket::daemon
+}  // namespace hocket::config

@@ -12,7 +12,7 @@
 #include "coordinator/command.hpp"
 #include "event/event.hpp"
 
-namespace hocket::daemon {
+namespace hocket::config {
 
 // The defaults; times in seconds.
 struct Settings {
@@ -60,4 +60,4 @@ coordinator::Settings for_coordinator(const Settings& settings);
 event::Properties for_trace(const Settings& settings);
 Result<Settings> from_trace(const event::Properties& header);
 
-}  // namespace hocket::daemon
+}  // namespace hocket::config

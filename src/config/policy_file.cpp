@@ -1,9 +1,9 @@
-#include "daemon/policy_file.hpp"
+#include "config/policy_file.hpp"
 
 #include <filesystem>
 #include <utility>
 
-namespace hocket::daemon {
+namespace hocket::config {
 
 Result<coordinator::Settings> with_policy_file(Settings& settings, pypolicy::Say say) {
   coordinator::Settings prepared = for_coordinator(settings);
@@ -24,4 +24,4 @@ Result<coordinator::Settings> with_policy_file(Settings& settings, pypolicy::Say
   return prepared;
 }
 
-}  // namespace hocket::daemon
+}  // namespace hocket::config
