@@ -111,6 +111,7 @@ void Cores::release(AppId app, std::int64_t cores) {
   if (found == of_.end()) return;
   auto& has = found->second;
   std::vector<std::size_t> places;
+  places.reserve(has.size());
   for (const auto& [place, here] : has) places.push_back(place);
   std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) { return has.at(a) < has.at(b); });
   for (const std::size_t place : places) {

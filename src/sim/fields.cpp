@@ -120,7 +120,7 @@ double Fields::drawn(std::string_view key, const toml::table& distribution, Limi
   return whole ? std::clamp(std::round(value), limits.least, limits.most) : value;
 }
 
-std::string Fields::text(std::string_view key, std::optional<std::string> otherwise) {
+std::string Fields::text(std::string_view key, const std::optional<std::string>& otherwise) {
   const toml::node* node = find(key, !otherwise);
   if (node == nullptr) return otherwise.value_or("");
   if (!node->is_string()) wrong(key, "give a text in double quotes");

@@ -49,7 +49,7 @@ class Fields {
   // Without `otherwise`, the key must be there.
   double number(std::string_view key, Limits limits, std::optional<double> otherwise);
   std::int64_t whole(std::string_view key, Limits limits, std::optional<std::int64_t> otherwise);
-  std::string text(std::string_view key, std::optional<std::string> otherwise);
+  std::string text(std::string_view key, const std::optional<std::string>& otherwise);
   bool truth(std::string_view key, bool otherwise);
   // [[number, number], …], the first ascending.
   std::vector<std::pair<double, double>> points(std::string_view key, Limits first, Limits second);
