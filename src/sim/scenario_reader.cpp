@@ -207,6 +207,7 @@ class Reader {
     }
     const std::vector<TargetSpec>& targets = plan_.scenario.targets;
     std::vector<std::string_view> names;
+    names.reserve(targets.size());
     for (const TargetSpec& target : targets) names.push_back(target.name);
     spec.target = fields.text("target", targets.empty() ? std::string{} : targets.front().name);
     const auto found = std::find(names.begin(), names.end(), spec.target);

@@ -34,9 +34,10 @@ SharedBandwidth::Transfer SharedBandwidth::start(Time now, double bytes, double 
     return transfer;
   }
   // One that can use all there is never leaves the sharing ones.
-  states_[transfer] = {most_bytes_per_s >= bandwidth_ ? unlimited : most_bytes_per_s, 0, {}, virtual_ + bytes};
+  const double most = most_bytes_per_s >= bandwidth_ ? unlimited : most_bytes_per_s;
+  states_[transfer] = {most, 0, {}, virtual_ + bytes};
   sharing_by_end_.set(transfer, virtual_ + bytes);
-  if (states_[transfer].most != unlimited) sharing_by_most_.set(transfer, states_[transfer].most);
+  if (most != unlimited) sharing_by_most_.set(transfer, most);
   rebalance();
   return transfer;
 }
