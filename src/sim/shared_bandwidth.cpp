@@ -34,7 +34,8 @@ SharedBandwidth::Transfer SharedBandwidth::start(Time now, double bytes, double 
     return transfer;
   }
   // One that can use all there is never leaves the sharing ones.
-  const double most = most_bytes_per_s >= bandwidth_ ? unlimited : most_bytes_per_s;
+  double most = unlimited;
+  if (most_bytes_per_s < bandwidth_) most = most_bytes_per_s;
   states_[transfer] = {most, 0, {}, virtual_ + bytes};
   sharing_by_end_.set(transfer, virtual_ + bytes);
   if (most != unlimited) sharing_by_most_.set(transfer, most);
