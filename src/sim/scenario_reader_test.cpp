@@ -1,7 +1,9 @@
 #include "sim/scenario_reader.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
@@ -30,9 +32,12 @@ policy = "fcfs"
 )";
 
 Result<Plan> read(const std::string& text) {
-  const std::string path = testing::TempDir() + "scenario.toml";
+  // Of this process alone: tests run side by side.
+  const std::string path = testing::TempDir() + "hocket-scenario-" + std::to_string(getpid()) + ".toml";
   std::ofstream{path} << text;
-  return read_scenario(path);
+  auto plan = read_scenario(path);
+  std::filesystem::remove(path);
+  return plan;
 }
 
 TEST(ScenarioReaderTest, ReadsWhatItIsGiven) {
@@ -86,7 +91,7 @@ TEST_P(InvalidScenarios, AreRefusedInOneLineThatNamesFileKeyAndValue) {
   text.replace(text.find(replace), replace.size(), GetParam().by);
   const auto plan = read(text);
   ASSERT_FALSE(plan);
-  EXPECT_NE(plan.error().text.find("scenario.toml:"), std::string::npos) << plan.error().text;
+  EXPECT_NE(plan.error().text.find(".toml:"), std::string::npos) << plan.error().text;
   EXPECT_NE(plan.error().text.find(GetParam().error), std::string::npos) << plan.error().text;
   EXPECT_EQ(plan.error().text.find('\n'), std::string::npos);
 }

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -182,7 +183,7 @@ TEST(SimulationTest, TroublesComeAsOftenAsTheyAreTold) {
 TEST(SimulationTest, ItsTraceCanBeReplayed) {
   const Scenario scenario = scenario_of(crowd(8, 0.3));
   const coordinator::Settings settings = settings_of(policy::fcfs);
-  const std::string path = testing::TempDir() + "simulated.jsonl";
+  const std::string path = testing::TempDir() + "hocket-simulated-" + std::to_string(getpid()) + ".jsonl";
   auto controller = std::make_unique<Controller>(settings);
   ASSERT_TRUE(controller->open_trace(path, {}));
   Simulation{scenario, std::move(controller)}.run();
