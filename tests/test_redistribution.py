@@ -84,6 +84,12 @@ def test_every_byte_arrives(move: Move, method: str) -> None:
     assert word == "arrays" and int(arrays) >= 24 * runs, done.stdout
 
 
+def test_every_byte_arrives_by_one_copy(move: Move, monkeypatch: pytest.MonkeyPatch) -> None:
+    """p2p within a node, where HOCKET_SINGLE_COPY asks for it."""
+    monkeypatch.setenv("HOCKET_SINGLE_COPY", "1")
+    test_every_byte_arrives(move, "p2p")
+
+
 def test_messages_of_more_than_two_gib(move: Move) -> None:
     """MPI's counts are int: what does not fit is moved in pieces."""
     done = move(2, "large")

@@ -1,9 +1,11 @@
 // From each source to each target, all of it under way at once.
 //
-// A source offers its data: where they lie in its memory. A target of the same node reads them from there by one copy
-// of the kernel's, and says when it has; the source has nothing to do meanwhile. A target that cannot (another node, or
-// the kernel does not allow it) asks for messages when it waits for them: MPICH over TCP receives a message of any size
-// that nobody waits for into memory of its own, as large as the message.
+// A source offers its data. A target asks for messages when it waits for them: MPICH over TCP receives a message of any
+// size that nobody waits for into memory of its own, as large as the message.
+//
+// With HOCKET_SINGLE_COPY=1 a target of the same node reads the data from where they lie in the source's memory by one
+// copy of the kernel's, and says when it has; the source has nothing to do meanwhile. It is not the default: messages
+// were measured to be faster (bench/README.md). Where it cannot be, messages are asked for.
 #include <sys/random.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -191,7 +193,7 @@ class Messages final : public Exchange {
 
   static bool is_readable(const Source& source) {
     const char* allowed = std::getenv("HOCKET_SINGLE_COPY");
-    if (allowed && *allowed == '0') return false;
+    if (!allowed || *allowed != '1') return false;
     std::uint64_t seen = 0;
     return read_memory(static_cast<std::int64_t>(source.offer[pid_word]), source.offer[cookie_at_word],
                        reinterpret_cast<std::byte*>(&seen), sizeof seen) &&
