@@ -21,6 +21,7 @@ ACTIONS = {
     "leave": "is left alone",
 }
 CHANGING = ("expand", "shrink", "return", "reclaim")
+MEASURING = "probe"  # as if it were a policy's: the coordinator's own, to learn an application's times
 PHASE_START, CORES = "start of the next I/O phase", "cores"
 
 
@@ -137,8 +138,12 @@ class CoreDecision:
 
     def _chosen(self, zero_ns: int) -> str:
         when = f"from iteration {self.at_iteration} on" if self.at_iteration else "at the next control point"
-        back = f", {self.sources} again at iteration {self.return_at_iteration}" if self.return_at_iteration else ""
-        parts = [f"{self.targets} processes {when}{back or ', for good'}"]
+        back = (
+            f"{self.sources} again at iteration {self.return_at_iteration}" if self.return_at_iteration else "for good"
+        )
+        if self.policy == MEASURING:
+            back = f"{self.sources} again when it is measured"
+        parts = [f"{self.targets} processes {when}, {back}"]
         if self.start_before_ns and self.start_after_ns:
             before, after = _at(self.start_before_ns, zero_ns), _at(self.start_after_ns, zero_ns)
             parts.append(f"its next I/O phase begins at {after} instead of {before}")
@@ -155,7 +160,7 @@ class CoreDecision:
         more = self.targets - self.sources
         if more <= 0 or self.until_ns <= self.time_ns:
             return stood
-        return f"{more} cores for {(self.until_ns - self.time_ns) / 1e9:.2f} s; {stood}"
+        return f"{more} core{'' if more == 1 else 's'} for {(self.until_ns - self.time_ns) / 1e9:.2f} s; {stood}"
 
 
 def _at(time_ns: int, zero_ns: int) -> str:

@@ -1,0 +1,331 @@
+"""Real malleable programs under a real hocketd that steers them: solvers grow and shrink as its policies decide.
+
+Computing is emulated (`jacobi --emulate`: the solvers sleep, so that few cores carry many processes), and so is the
+storage's bandwidth (limited_target); the solvers, their I/O, the resizes and the daemon are real. What is waited for is
+an event in the daemon's trace.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import malleable_kit
+import pytest
+import runtime_kit
+import storage
+from conftest import Daemon
+from hocket.bus import Bus
+from hocket.cli import main
+from hocket.profile.points import Point
+from hocket.profile.store import Profile, Store, fingerprint_of
+from test_policy_file import block
+
+pytestmark = pytest.mark.timeout(100)
+LIMIT_S = 40
+CORES = 8
+ITERATION_S = 0.02  # with one process; half of that with twice as many, and so on
+SIZES = (1, 2, 3, 4, 8)
+UNKNOWNS = 300  # a checkpoint of 0.7 MB
+BYTES_PER_S = 7_000_000  # a tenth of a second for a checkpoint that is written alone
+FOREVER = 10**6
+
+
+def curve(slower: float = 1.0) -> str:
+    return ",".join(f"{size}:{ITERATION_S * slower / size:.5f}" for size in SIZES)
+
+
+class Story:
+    """The trace of a daemon, while it is written."""
+
+    def __init__(self, daemon: Daemon):
+        self._file = daemon.trace.open()
+        self._part = ""
+        self.lines: list[dict[str, Any]] = []
+
+    def read(self) -> list[dict[str, Any]]:
+        *whole, self._part = (self._part + self._file.read()).split("\n")
+        self.lines += map(json.loads, whole)
+        return self.lines
+
+    def all(self, kind: str, since: int = 0, **fields: Any) -> list[dict[str, Any]]:
+        """The events and commands of that kind with these values, from line `since` on."""
+        fits = [line for line in self.read()[since:] if kind in (line.get("in"), line.get("out"))]
+        return [line for line in fits if all(line.get(key) == value for key, value in fields.items())]
+
+    def awaits(self, kind: str, since: int = 0, **fields: Any) -> dict[str, Any]:
+        """The first of them, with its line in `at`."""
+        found: list[dict[str, Any]] = []
+
+        def look() -> bool:
+            found[:] = self.all(kind, since, **fields)
+            return bool(found)
+
+        self.until(look, f"{kind} {fields}")
+        return {**found[0], "at": self.lines.index(found[0])}
+
+    def until(self, condition: Callable[[], Any], what: str) -> None:
+        """As runtime_kit.wait_until, and tells what happened instead."""
+        try:
+            runtime_kit.wait_until(condition, LIMIT_S, what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; there was\n{self}") from None
+
+    def __str__(self) -> str:
+        self.read()
+        kinds = ("DECISION", "OUTCOME", "RECONFIGURE", "RECONFIGURATION", "REFUSED", "HELLO", "LOST", "BYE")
+        shown = [line for line in self.lines if {line.get("in"), line.get("out")} & set(kinds)]
+        return "\n".join(map(json.dumps, shown))
+
+
+class Machine:
+    """A daemon with CORES cores, and solvers to start on it."""
+
+    def __init__(self, directory: Path, prefix: Path, start_daemon: Callable[..., Daemon], mpi: runtime_kit.Mpi):
+        self.directory = directory
+        self.mpi = mpi
+        self.program = prefix / "lib" / "hocket" / "apps" / "jacobi-mpich"
+        self.profiles = directory / "profiles.db"
+        library = prefix / "lib" / "hocket" / "liblimited_target.so"
+        self._storage = storage.limited(directory, BYTES_PER_S, library, "for the tests").environment
+        self._start_daemon = start_daemon
+        self._system = directory / "system.jacobi"
+        self.run(1, self.program, "--system", self._system, "--generate", UNKNOWNS, "--iterations", 0)
+
+    def run(self, ranks: int, *program: Any) -> None:
+        done = self.mpi.run(list(program), ranks=ranks, preload="")
+        assert done.code == 0, f"{done.out}{done.err}"
+
+    def daemon(self, policy: str, **settings: Any) -> Story:
+        """`settings`: of its [coordinator]."""
+        wanted = {
+            "policy": policy,
+            "cores": CORES,
+            "profiles": "none",
+            "linger_s": 0.005,
+            "uncertainty_s": 0.1,
+            "reconfiguration_s": 0.1,
+        } | settings
+        path = self.directory / "hocket.toml"
+        path.write_text("[coordinator]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in wanted.items()))
+        return Story(self._start_daemon("--config", path))
+
+    def store_profile(self) -> None:
+        """As `hocket profile` would have measured the solver."""
+        points = tuple(
+            Point(
+                processes=size,
+                iteration_s=ITERATION_S / size,
+                iteration_spread_s=0.0,
+                io_s=UNKNOWNS * (UNKNOWNS + 2) * 8 / BYTES_PER_S,
+                io_spread_s=0.0,
+                samples=10,
+                flop_per_iteration=2.0 * UNKNOWNS**2,
+                measured_unix_s=time.time(),
+            )
+            for size in SIZES
+        )
+        mine = Profile(self.program.name, fingerprint_of(self.program), "mpich", "", points)
+        Store(self.profiles, write=True).put(mine)
+
+    def start(self, name: str, *, every: int, slower: float = 1.0) -> malleable_kit.Running:
+        """A solver with one process that writes a checkpoint after so many iterations, until it is killed."""
+        checkpoints = self.directory / name
+        checkpoints.mkdir()
+        program = shutil.copy(self.program, checkpoints)  # its own, by which its processes are known
+        how = ["--system", self._system, "--iterations", FOREVER, "--tolerance", 0, "--print-every", FOREVER]
+        how += ["--checkpoint-every", every, "--checkpoint-dir", checkpoints, "--emulate", curve(slower)]
+        return self.start_job(name, 1, Path(program), *how)
+
+    def start_job(self, name: str, ranks: int, program: Path, *arguments: Any) -> malleable_kit.Running:
+        command = [sys.executable, "-m", "hocket.cli", "run", "--name", name, "--"]
+        command += [*self.mpi.mpiexec, "-n", str(ranks), str(program), *map(str, arguments)]
+        process = subprocess.Popen(
+            command,
+            env={**os.environ, **self._storage},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        return malleable_kit.Running(process, program)
+
+
+@pytest.fixture
+def machine(
+    tmp_path: Path, prefix: Path, library: Path, start_daemon: Callable[..., Daemon], monkeypatch: pytest.MonkeyPatch
+) -> Machine:
+    mpi = runtime_kit.mpich(library)
+    for name, value in (runtime_kit.ENVIRONMENT | mpi.environment).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HOCKET_PREFIX", str(prefix))
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
+    return Machine(tmp_path, prefix, start_daemon, mpi)
+
+
+def sizes() -> dict[str, int]:
+    """Processes by application, as `hocket ls` has them."""
+    with Bus.connect() as bus:
+        return {one["application"]: one["processes"] for one in bus.list().applications}
+
+
+def become(expected: dict[str, int], story: Story) -> None:
+    story.until(lambda: sizes() == expected, f"sizes {expected}")
+
+
+def changed(lines: list[dict[str, Any]], decided: dict[str, Any]) -> list[dict[str, Any]]:
+    """The resizes of the application of a decision after it."""
+    after = lines[lines.index(decided) :]
+    name = decided["decided_for"]
+    return [line for line in after if line.get("in") == "RECONFIGURATION" and line["application"] == name]
+
+
+# ---- against interference --------------------------------------------------------------------------------------------
+
+
+def went_as_meant(story: Story) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """A decision whose application grew, went back in time, and began its I/O phase; and what came of that."""
+    for decided in story.all("DECISION", policy="phase-shift", action="expand"):
+        steps = [(1, decided["to"], True), (decided["to"], 1, True)]
+        made = changed(story.lines, decided)[:2]
+        started = story.all("OUTCOME", decision=decided["number"], quantity="start of the next I/O phase")
+        in_time = bool(made) and made[-1]["iteration"] == decided["return_at_iteration"]
+        if [(one["sources"], one["targets"], one["done"]) for one in made] == steps and in_time and started:
+            return decided, started[0]
+    return None
+
+
+def test_phases_that_would_meet_are_shifted_by_a_stored_profile(machine, capsys):
+    machine.store_profile()
+    story = machine.daemon("phase-shift", profiles=str(machine.profiles))
+    machine.start("a", every=50)
+    machine.start("b", every=50, slower=0.65)  # each third of its I/O phases would meet each second of a's
+    assert {one["app"] for one in (story.awaits("PROFILE", app=1), story.awaits("PROFILE", app=2))} == {1, 2}
+    story.until(lambda: max(sizes().values()) > 1, "somebody grows, and ls shows it")
+    # A busy machine may delay what was decided beyond its use: then the next one.
+    story.until(lambda: went_as_meant(story), "a decision that is carried out and held against what came")
+    decided, outcome = went_as_meant(story)
+    name, number = decided["decided_for"], decided["number"]
+    assert {name, decided["because_of"]} == {"a", "b"}
+
+    assert main(["explain", "-n", "1000", "--json"]) == 0
+    told = {one["number"]: one for one in json.loads(capsys.readouterr().out)["decisions"]}[number]
+    keys = ("decided_for", "because_of", "action", "from", "to", "return_at_iteration", "conflict_ns", "text")
+    assert [told[key] for key in keys] == [decided[key] for key in keys]
+    stopped = [one["stopped_ns"] for one in changed(story.lines, decided)[:2]]
+    assert told["stopped_ns"] == stopped
+    assert outcome["actual_s"] in [one["actual_s"] for one in told["outcomes"]]
+
+    assert main(["explain", "-n", "1000"]) == 0
+    text = capsys.readouterr().out.partition(f"decision {number}, phase-shift at ")[2].partition("\ndecision ")[0]
+    plural = "cores" if decided["to"] > 2 else "core"
+    for words in (
+        f"{name} expands from 1 to {decided['to']} processes because of {decided['because_of']}\n",
+        "  predicted     the I/O phases of ",
+        f"  chosen        {decided['to']} processes at the next control point, 1 again at iteration ",
+        f"  cost          {decided['to'] - 1} {plural} for ",
+        f"; stood still {sum(stopped) / 1e9:.3f} s in 2 resizes\n",
+        f"  in its words  {decided['text']}\n",
+        f"  came of it    start of the next I/O phase: predicted {outcome['predicted_s']:.2f} s, came ",
+    ):
+        assert words in text, text
+
+
+# ---- who gets the cores that nobody uses -----------------------------------------------------------------------------
+
+
+def test_a_program_without_a_profile_is_measured_while_it_runs(machine, capsys):
+    story = machine.daemon("speedup", cores=2)
+    machine.start("a", every=15)
+    measured = story.awaits("DECISION", policy="probe", action="expand", decided_for="a")
+    decided = story.awaits("DECISION", measured["at"], policy="speedup", action="expand")
+    steps = [(one["sources"], one["targets"], one["done"]) for one in changed(story.lines, story.lines[measured["at"]])]
+    assert steps[:2] == [(1, 2, True), (2, 1, True)], "measured, and back"
+    outcome = story.awaits("OUTCOME", decided["at"], decision=decided["number"], quantity="I/O period")
+    become({"a": 2}, story)
+    # Two processes take half of the time of one for an iteration, and as long for the I/O.
+    assert decided["period_after_ns"] / 1e9 == pytest.approx(outcome["predicted_s"], abs=1e-6)
+    assert outcome["predicted_s"] < 15 * ITERATION_S
+    assert main(["explain"]) == 0
+    text = capsys.readouterr().out
+    assert "chosen        2 processes at the next control point, 1 again when it is measured\n" in text
+    assert "chosen        2 processes at the next control point, for good; its I/O period becomes " in text
+
+
+def test_fair_shares_cores_takes_them_back_and_shares_them_again(machine):
+    story = machine.daemon("fair")
+    machine.start("a", every=10)
+    machine.start("b", every=10)
+    become({"a": 4, "b": 4}, story)
+    full = len(story.read())
+    end = machine.directory / "end"
+    script = machine.mpi.compile("script.c", machine.directory / "script")
+    machine.start_job("c", 2, script, f"await={end}")
+    reclaimed = story.awaits("DECISION", full, action="reclaim")
+    story.until(lambda: sum(sizes().values()) == CORES and sizes().get("c") == 2, "c has two of the cores")
+    assert "others were started that need 2 more than there are" in reclaimed["text"]
+    end.touch()
+    become({"a": 4, "b": 4}, story)
+
+
+def test_cores_of_an_application_that_is_killed_come_back(machine):
+    story = machine.daemon("fair")
+    killed = machine.start("a", every=10)
+    machine.start("b", every=10)
+    become({"a": 4, "b": 4}, story)
+    os.kill(killed.pids()[0], signal.SIGKILL)
+    malleable_kit.broken(killed, LIMIT_S)
+    become({"b": 8}, story)
+    back = story.awaits("OUTCOME", decided_for="a", quantity="cores", actual_s=3.0)
+    assert back["text"] == "'a' ended, and 3 cores that it was given came back"
+
+
+def test_who_cannot_grow_is_left_as_it_is(machine):
+    story = machine.daemon("fair")
+    refusing = machine.start("a", every=10)
+    hello = story.awaits("HELLO", application_asked="a")
+    refusing.program.unlink()
+    machine.start("b", every=10)
+    failed = story.awaits("RECONFIGURATION", application="a", done=False)
+    assert "No such file" in failed["reason"]
+    story.awaits("DECISION", failed["at"], action="cancel", decided_for="a")
+    story.awaits("RECONFIGURATION", application="b", done=True)
+    goes_on = story.awaits("IO_PHASE", failed["at"], application="a", member=hello["member"])
+    assert goes_on["processes"] == 1
+    story.until(lambda: sizes()["b"] > 1, "b has grown")
+    assert sizes()["a"] == 1
+
+
+def test_a_policy_in_python_resizes_a_solver(machine):
+    """That of docs/write-a-policy.md."""
+    policy = machine.directory / "longest.py"
+    policy.write_text(block("python"))
+    story = machine.daemon("fcfs", cores=3, policy_file=str(policy))
+    machine.start("a", every=10)
+    decided = story.awaits("DECISION", policy="longest", action="expand")
+    assert "a has the longest I/O period, " in decided["text"]
+    become({"a": 3}, story)
+
+
+# ---- by hand ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_answer_of_an_application_that_dies_is_not_waited_for(machine):
+    story = machine.daemon("fcfs")
+    killed = machine.start("a", every=10)
+    story.awaits("MALLEABLE")
+    command = [sys.executable, "-m", "hocket.cli", "resize", "a", "2", "--at", str(FOREVER)]
+    resize = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    story.awaits("RECONFIGURE", at_iteration=FOREVER)
+    os.kill(killed.pids()[0], signal.SIGKILL)
+    done = runtime_kit.finish(resize, LIMIT_S)
+    assert (done.code, done.out, done.err) == (1, "", "hocket: 'a' ended before it was resized\n")
