@@ -1,0 +1,73 @@
+#include "layout/measure.hpp"
+
+namespace hocket::layout {
+namespace {
+
+// Of the children of an ordered vector or sequence, or its blocks: the last that begins at or below `address`.
+// Precondition: address >= 0.
+std::int64_t last_at(const Node& node, std::int64_t address) {
+  if (node.kind == Kind::vector) return std::min(address / node.stride, node.count - 1);
+  return std::upper_bound(node.at.begin(), node.at.end(), address) - node.at.begin() - 1;
+}
+
+// Segments that begin in the entries before entry i.
+std::int64_t begun_before(const Node& node, std::int64_t i) {
+  if (node.kind == Kind::sequence) return node.started[static_cast<std::size_t>(i)];
+  if (node.kind == Kind::blocks || i == 0) return i;
+  return i * node.child->segments - (node.joined(i) ? i - 1 : 0);
+}
+
+}  // namespace
+
+std::int64_t address_of(const Node& node, std::int64_t data) {
+  const Node* at = &node;
+  std::int64_t address = 0;
+  while (at->kind != Kind::run) {
+    const std::int64_t i = at->entry_of(data);
+    address += at->address(i);
+    data -= at->data_before(i);
+    if (at->kind == Kind::blocks) break;
+    at = &at->part(i);
+  }
+  return address + data;
+}
+
+std::int64_t data_below(const Node& node, std::int64_t address) {
+  const Node* at = &node;
+  std::int64_t data = 0;
+  while (true) {
+    if (address <= 0) return data;
+    if (address >= at->high) return data + at->size;
+    if (at->kind == Kind::run) return data + address;
+    const std::int64_t i = last_at(*at, address);
+    data += at->data_before(i);
+    address -= at->address(i);
+    if (at->kind == Kind::blocks) return data + std::min(address, at->length(i));
+    at = &at->part(i);
+  }
+}
+
+std::int64_t segments_begun(const Node& node, std::int64_t data) {
+  const Node* at = &node;
+  std::int64_t begun = 0;
+  while (true) {
+    if (data <= 0) return begun;
+    if (data == at->size) return begun + at->segments;
+    if (at->kind == Kind::run) return begun + 1;
+    const std::int64_t i = at->entry_of(data);
+    begun += begun_before(*at, i);
+    data -= at->data_before(i);
+    if (at->kind == Kind::blocks) return begun + (data > 0 ? 1 : 0);
+    if (data > 0 && i > 0 && at->joined(i)) --begun;  // its first segment began before
+    at = &at->part(i);
+  }
+}
+
+std::int64_t count_segments(const Node& node, Interval data) {
+  if (data.count() <= 0) return 0;
+  const std::int64_t begun = segments_begun(node, data.first);
+  const bool in_its_middle = segments_begun(node, data.first + 1) == begun;
+  return segments_begun(node, data.end) - begun + (in_its_middle ? 1 : 0);
+}
+
+}  // namespace hocket::layout

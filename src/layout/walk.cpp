@@ -1,0 +1,91 @@
+#include "layout/walk.hpp"
+
+#include <utility>
+
+namespace hocket::layout {
+namespace {
+
+bool is_leaf(const Node& node) {
+  return node.kind == Kind::run || node.kind == Kind::blocks ||
+         (node.kind == Kind::vector && node.child->kind == Kind::run);
+}
+
+}  // namespace
+
+Walk::Walk(Placed placed, Interval data) : root_(std::move(placed)), end_(data.end) { seek(data.first); }
+
+void Walk::seek(std::int64_t data) {
+  data_ = data;
+  if (left() > 0) {
+    depth_ = 0;
+    descend(root_.node.get(), root_.at, data);
+  }
+}
+
+void Walk::descend(const Node* node, std::int64_t at, std::int64_t data) {
+  while (!is_leaf(*node)) {
+    const std::int64_t i = data == 0 ? 0 : node->entry_of(data);
+    frames_[static_cast<std::size_t>(depth_++)] = {node, at, i};
+    data -= node->data_before(i);
+    at += node->address(i);
+    node = &node->part(i);
+  }
+  leaf_ = node;
+  leaf_at_ = at;
+  i_ = node->kind == Kind::run || data == 0 ? 0 : node->entry_of(data);
+  into_ = node->kind == Kind::run ? data : data - node->data_before(i_);
+}
+
+void Walk::advance(std::int64_t blocks) {
+  into_ = 0;
+  i_ += blocks;
+  if (i_ < leaf_->count) return;
+  while (depth_ > 0) {
+    Frame& frame = frames_[static_cast<std::size_t>(depth_ - 1)];
+    if (++frame.i < frame.node->count) {
+      return descend(&frame.node->part(frame.i), frame.at + frame.node->address(frame.i), 0);
+    }
+    --depth_;
+  }
+}
+
+Strip Walk::next(std::int64_t most) {
+  most = std::min(most, left());
+  const bool run = leaf_->kind == Kind::run;
+  const bool vector = leaf_->kind == Kind::vector;
+  const std::int64_t length = run ? leaf_->size : vector ? leaf_->child->size : leaf_->length(i_);
+  Strip strip{data_, leaf_at_ + (run ? 0 : leaf_->address(i_)) + into_, length - into_, leaf_->stride, 1};
+  if (vector && into_ == 0 && most >= length) strip.count = std::min(leaf_->count - i_, most / length);
+  if (strip.length > most) {
+    strip.length = most;
+    into_ += most;
+  } else {
+    advance(strip.count);
+  }
+  data_ += strip.bytes();
+  return strip;
+}
+
+bool Segments::pull() {
+  if (strip_.count == 0) {
+    if (walk_.left() == 0) {
+      ahead_.length = 0;
+      return false;
+    }
+    strip_ = walk_.next();
+  }
+  ahead_ = {strip_.data, strip_.at, strip_.length};
+  strip_.data += strip_.length;
+  strip_.at += strip_.stride;
+  --strip_.count;
+  return true;
+}
+
+std::optional<Segment> Segments::next() {
+  if (ahead_.length == 0) return std::nullopt;
+  Segment segment = ahead_;
+  while (pull() && ahead_.at == segment.at + segment.length) segment.length += ahead_.length;
+  return segment;
+}
+
+}  // namespace hocket::layout
