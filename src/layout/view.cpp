@@ -1,0 +1,85 @@
+#include "layout/view.hpp"
+
+#include <utility>
+
+#include "layout/measure.hpp"
+
+namespace hocket::layout {
+
+View::View(std::int64_t displacement) : start_(displacement), tile_(make_run(1).node) {
+  root_ = {make_run(limit - displacement).node, displacement};
+}
+
+Result<View> View::make(std::int64_t displacement, const Layout& filetype) {
+  if (displacement < 0) return Error{"a view from offset " + std::to_string(displacement) + " on: it is below 0"};
+  const Placed& data = filetype.data();
+  if (!data.node) return tiled(0, 0, nullptr);
+  if (filetype.span().first < 0) {
+    return Error{"a filetype with data at " + std::to_string(filetype.span().first) + ": displacements begin at 0"};
+  }
+  const Wide start = Wide{displacement} + data.at;
+  if (!fits(start)) return Error{"a view from offset " + std::to_string(displacement) + " on: it is beyond 2^62"};
+  return tiled(static_cast<std::int64_t>(start), filetype.extent(), data.node);
+}
+
+Result<View> View::tiled(std::int64_t start, std::int64_t extent, NodePtr tile) {
+  View view;
+  if (!tile) {
+    view.tile_ = nullptr;
+    view.root_ = {};
+    return view;
+  }
+  if (!tile->ordered || extent < tile->high) {
+    return Error{"a filetype whose data overlap or go back in the file: only rising displacements can be tiled"};
+  }
+  while (tile->kind == Kind::vector && Wide{tile->count} * tile->stride == extent) {
+    extent = tile->stride;
+    tile = NodePtr(tile->child);
+  }
+  if (start < 0 || start > limit - tile->high) return Error{"a view of a file beyond 2^62 bytes"};
+  if (tile->kind == Kind::run && tile->size == extent) return View(start);
+  const std::int64_t count = (limit - start - tile->high) / extent + 1;
+  Result<Placed> root = make_vector(count, extent, {tile, start});
+  if (!root) return root.error();
+  view.start_ = start;
+  view.extent_ = extent;
+  view.tile_ = std::move(tile);
+  view.root_ = std::move(root).value();
+  return view;
+}
+
+std::int64_t View::offset(std::int64_t data) const { return root_.at + address_of(*root_.node, data); }
+
+std::int64_t View::data_below(std::int64_t offset) const {
+  if (!root_.node || offset <= root_.at) return 0;
+  return layout::data_below(*root_.node, offset - root_.at);
+}
+
+Interval View::data_in(Interval data, Interval file) const {
+  const std::int64_t first = std::clamp(data_below(file.first), data.first, data.end);
+  return {first, std::clamp(data_below(file.end), first, data.end)};
+}
+
+Interval View::span(Interval data) const {
+  if (data.count() <= 0) return {};
+  return {offset(data.first), offset(data.end - 1) + 1};
+}
+
+std::int64_t View::count_segments(Interval data) const {
+  return root_.node ? layout::count_segments(*root_.node, data) : 0;
+}
+
+double Fragmentation::segments_per_mib() const {
+  constexpr double mib = 1 << 20;
+  return bytes > 0 ? static_cast<double>(segments) * mib / static_cast<double>(bytes) : 0;
+}
+
+double Fragmentation::contiguous_share() const {
+  return span > 0 ? static_cast<double>(bytes) / static_cast<double>(span) : 1;
+}
+
+Fragmentation fragmentation(const View& view, Interval data) {
+  return {data.count(), view.count_segments(data), view.span(data).count()};
+}
+
+}  // namespace hocket::layout
