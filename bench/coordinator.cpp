@@ -6,8 +6,6 @@
 // coordinator asks for are given and counted. Times are CPU times of the thread: what others do on the machine costs
 // cache, but not turns at the core.
 #include <algorithm>
-#include <cstdio>
-#include <ctime>
 #include <numeric>
 #include <random>
 #include <string>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "coordinator/coordinator.hpp"
+#include "figures.hpp"
 
 namespace {
 
@@ -120,12 +119,6 @@ class Lookup {
   std::unordered_map<MemberId, std::uint64_t> seen_;
 };
 
-double cpu_ns() {
-  timespec ts{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-  return static_cast<double>(ts.tv_sec) * 1e9 + static_cast<double>(ts.tv_nsec);
-}
-
 // A load and what it runs through.
 template <class Handler>
 class Bench {
@@ -139,9 +132,9 @@ class Bench {
 
   // Nanoseconds an event, one sample.
   double sample() {
-    const double start = cpu_ns();
+    const double start = bench::cpu_s();
     const std::size_t events = load_.run(handler_, rounds_);
-    return (cpu_ns() - start) / static_cast<double>(events);
+    return (bench::cpu_s() - start) * 1e9 / static_cast<double>(events);
   }
 
  private:
@@ -149,11 +142,6 @@ class Bench {
   Handler handler_;
   std::size_t rounds_;
 };
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
 
 // Medians of interleaved samples, nanoseconds an event.
 template <class A, class B>
@@ -164,16 +152,7 @@ std::pair<double, double> compare(A& a, B& b, int samples) {
     of_a.push_back(a.sample());
     of_b.push_back(b.sample());
   }
-  return {median(of_a), median(of_b)};
-}
-
-bool print(const std::string& name, double value, const char* unit, double reference, double bound, bool ok) {
-  std::printf(
-      "{\"bench\": \"coordinator\", \"case\": \"%s\", \"value\": %.1f, \"unit\": \"%s\", \"reference\": %.1f, "
-      "\"ratio\": %.3f, \"bound\": %g, \"ok\": %s}\n",
-      name.c_str(), value, unit, reference, value / reference, bound, ok ? "true" : "false");
-  std::fflush(stdout);
-  return ok;
+  return {bench::median(of_a), bench::median(of_b)};
 }
 
 coordinator::Settings settings_of(const policy::Policy& policy) {
@@ -191,7 +170,7 @@ bool events_per_second(Shape shape, std::size_t applications, const policy::Poli
   constexpr double bound = 500'000;
   const std::string name =
       std::string{shape.name} + ", " + std::string{policy.name} + ", " + std::to_string(applications);
-  return print(name, 1e9 / ns, "events/s", 1e9 / lookup_ns, bound, 1e9 / ns >= bound);
+  return bench::print("coordinator", {name, 1e9 / ns, "events/s", 1e9 / lookup_ns, bound, 1e9 / ns >= bound});
 }
 
 // The cost of an event of the same 64 active applications, with 9,936 idle ones beside them and with 936.
@@ -201,7 +180,8 @@ bool growth() {
   Bench<coordinator::Coordinator> few{shape, 1'000, 64, settings_of(policy::fcfs)};
   const auto [ns_many, ns_few] = compare(many, few, 15);
   constexpr double bound = 1.3;
-  return print("growth, 64 active, 10000 beside 1000", ns_many, "ns/event", ns_few, bound, ns_many <= bound * ns_few);
+  return bench::print("coordinator", {"growth, 64 active, 10000 beside 1000", ns_many, "ns/event", ns_few, bound,
+                                       ns_many <= bound * ns_few});
 }
 
 }  // namespace

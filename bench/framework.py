@@ -8,22 +8,20 @@ figure is of several seeds; `value` and `reference` are medians over them of run
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean, median
-from subprocess import run
 
 import framework_live
+from hocket.errors import HocketError
+from hocket.sim import runs
+from hocket.sim.figures import Series, delay, flops
 from scipy import stats
 
 REPO = Path(__file__).resolve().parent.parent
 SCENARIOS = REPO / "scenarios"
-SIMULATOR = Path(os.environ.get("HOCKET_PREFIX", sys.prefix)) / "libexec" / "hocket" / "hocket-sim"
-LIMIT_S = 600
 PAPER_SEEDS = range(1, 21)
 MACHINE_SEEDS = range(1, 31)
 SIZES = (36, 82, 135, 210)  # cores of Table 2's expansion
@@ -31,25 +29,14 @@ SHARING = ("fair", "speedup", "io-aware", "predictive")
 UNCOORDINATED, BLOCKING = "none", "fcfs"
 
 
-def simulate(scenario: str, policy: str, seed: int, trace: Path | None = None) -> dict:
-    """The result of one run."""
-    command = [SIMULATOR, SCENARIOS / f"{scenario}.toml", "--policy", policy, "--seed", str(seed)]
-    command += ["--trace", trace] if trace else []
-    done = run(list(map(str, command)), capture_output=True, text=True, timeout=LIMIT_S)
-    if done.returncode != 0:
-        raise SystemExit(f"bench: framework, {scenario}, {policy}, seed {seed}: {done.stderr.strip()}")
-    return json.loads(done.stdout)
-
-
-def simulate_all(scenario: str, policies: Iterable[str], seeds: Iterable[int]) -> dict[str, list[dict]]:
-    """Results by policy, in the order of the seeds."""
-    jobs = [(scenario, policy, seed) for policy in policies for seed in seeds]
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        results = list(pool.map(lambda job: simulate(*job), jobs))
-    by_policy: dict[str, list[dict]] = {}
-    for (_, policy, _), result in zip(jobs, results, strict=True):
-        by_policy.setdefault(policy, []).append(result)
-    return by_policy
+def simulate(scenario: str, policies: Iterable[str], seeds: Iterable[int]) -> dict[str, Series]:
+    """By policy its runs, in the order of the seeds."""
+    seeds = list(seeds)
+    path = SCENARIOS / f"{scenario}.toml"
+    return {
+        policy: Series(policy, runs.simulate([runs.Wanted(path, policy, seed) for seed in seeds]))
+        for policy in policies
+    }
 
 
 def interval(values: list[float]) -> list[float]:
@@ -76,46 +63,36 @@ def at_most(case: str, unit: str, values: list[float], references: list[float], 
     return report(case, median(values), unit, median(references), bound, median(ratios) <= bound, **extra)
 
 
-def io_with_delay(result: dict, application: int) -> float:
+def io_with_delay(result: runs.Result, application: int) -> float:
     """Seconds of one application."""
     one = result["applications"][application]
     return one["io_s"] + one["wait_s"]
 
 
-def delay(result: dict) -> float:
-    """Seconds that all applications waited for grants."""
-    return sum(one["wait_s"] for one in result["applications"])
-
-
-def over(results: list[dict], figure: Callable[[dict], float]) -> list[float]:
-    """One figure of each run."""
-    return [figure(result) for result in results]
-
-
 def use_case_c() -> bool:
     """I/O time and delay of two like applications (section 5.1; Fig. 14)."""
-    runs = simulate_all("use-case-c", (UNCOORDINATED, BLOCKING, "phase-shift"), PAPER_SEEDS)
+    made = simulate("use-case-c", (UNCOORDINATED, BLOCKING, "phase-shift"), PAPER_SEEDS)
     good = True
     for application, (reduced, blocking) in enumerate(((0.48, 0.39), (0.41, 0.25))):
         name = f"use case C, A{application + 1}, I/O time incl. delay"
         before, with_blocking, after = (
-            over(runs[p], lambda r, a=application: io_with_delay(r, a))
+            made[p].of(lambda run, a=application: io_with_delay(run, a))
             for p in (UNCOORDINATED, BLOCKING, "phase-shift")
         )
         good &= at_most(f"{name}, phase-shift beside uncoordinated", "s", after, before, 1 - reduced)
         at_most(f"{name}, fcfs beside uncoordinated (paper: {1 - blocking:.2f})", "s", with_blocking, before, 1e9)
-    delays = [over(runs[p], delay) for p in ("phase-shift", BLOCKING)]
+    delays = [made[p].of(delay) for p in ("phase-shift", BLOCKING)]
     return good & at_most("use case C, delay, phase-shift beside fcfs", "s", *delays, 18 / 64.7)
 
 
 def use_case_d() -> bool:
     """Delays of two applications with different periods (section 5.1; Fig. 15)."""
-    runs = simulate_all("use-case-d", (BLOCKING, "phase-shift", "period-coupling"), PAPER_SEEDS)
-    blocking = over(runs[BLOCKING], delay)
+    made = simulate("use-case-d", (BLOCKING, "phase-shift", "period-coupling"), PAPER_SEEDS)
+    blocking = made[BLOCKING].of(delay)
     good = True
     for policy, paper in (("phase-shift", 11.0), ("period-coupling", 0.7)):
         case = f"use case D, delay, {policy} beside fcfs"
-        good &= at_most(case, "s", over(runs[policy], delay), blocking, paper / 25.1)
+        good &= at_most(case, "s", made[policy].of(delay), blocking, paper / 25.1)
     return good
 
 
@@ -148,7 +125,7 @@ def use_case_a() -> bool:
     for seed in PAPER_SEEDS:
         with tempfile.TemporaryDirectory() as directory:
             trace = Path(directory) / "a.jsonl"
-            simulate("use-case-a", "phase-shift", seed, trace)
+            runs.simulate([runs.Wanted(SCENARIOS / "use-case-a.toml", "phase-shift", seed, trace=trace)])
             errors += conflict_errors(trace)
     if not errors:
         return report("use case A, predicted start of the next conflict, error", 1, "periods", None, 0.01, False)
@@ -159,34 +136,34 @@ def use_case_a() -> bool:
     )
 
 
-def allocation(results: list[dict]) -> list[float]:
+def allocation(series: Series) -> list[float]:
     """Median processes of each application at the end."""
-    return [median(r["applications"][i]["processes_last"] for r in results) for i in range(4)]
+    return [median(series.of(lambda run, i=i: run["applications"][i]["processes_last"])) for i in range(4)]
 
 
 def table_2() -> bool:
     """Aggregate FLOPS of four applications that share out more and more cores (Table 2; Figs. 17 to 19)."""
     good, gains = True, []
     for cores in SIZES:
-        runs = simulate_all(f"table2-{cores}", [f"{BLOCKING}+{policy}" for policy in SHARING], PAPER_SEEDS)
-        flops = {policy: over(runs[f"{BLOCKING}+{policy}"], lambda r: r["flops"]) for policy in SHARING}
-        best = max(median(flops[policy]) for policy in SHARING if policy != "predictive")
+        made = simulate(f"table2-{cores}", [f"{BLOCKING}+{policy}" for policy in SHARING], PAPER_SEEDS)
+        rates = {policy: made[f"{BLOCKING}+{policy}"].of(flops) for policy in SHARING}
+        best = max(median(rates[policy]) for policy in SHARING if policy != "predictive")
         for policy in SHARING:
-            ratios = [a / b for a, b in zip(flops[policy], flops["fair"], strict=True)]
+            ratios = [a / b for a, b in zip(rates[policy], rates["fair"], strict=True)]
             bound = best * 0.99 if policy == "predictive" else None
             good &= report(
                 f"Table 2, {cores} cores, {policy} beside fair",
-                median(flops[policy]) / 1e9,
+                median(rates[policy]) / 1e9,
                 "GFLOP/s",
-                median(flops["fair"]) / 1e9,
+                median(rates["fair"]) / 1e9,
                 bound / 1e9 if bound else None,
-                bound is None or median(flops[policy]) >= bound,
+                bound is None or median(rates[policy]) >= bound,
                 mean_ratio=fmean(ratios),
                 interval=interval(ratios),
-                processes=allocation(runs[f"{BLOCKING}+{policy}"]),
-                delay_s=median(over(runs[f"{BLOCKING}+{policy}"], delay)),
+                processes=allocation(made[f"{BLOCKING}+{policy}"]),
+                delay_s=median(made[f"{BLOCKING}+{policy}"].of(delay)),
             )
-        gains.append(median(flops["predictive"]) / median(flops["fair"]))
+        gains.append(median(rates["predictive"]) / median(rates["fair"]))
     mean = fmean(gains)
     return good & report("Table 2, predictive beside fair, mean of four sizes", mean, "", 1, 1.05, mean >= 1.05)
 
@@ -199,15 +176,15 @@ def progress(application: dict) -> float:
 def machine() -> bool:
     """500 applications on 100,000 cores: the combination beside first-come-first-served; none is much the worse."""
     combination = "phase-shift+predictive"
-    runs = simulate_all("machine-500", (UNCOORDINATED, BLOCKING, combination), MACHINE_SEEDS)
-    flops = {policy: over(results, lambda r: r["flops"]) for policy, results in runs.items()}
-    gains = [a / b for a, b in zip(flops[combination], flops[BLOCKING], strict=True)]
+    made = simulate("machine-500", (UNCOORDINATED, BLOCKING, combination), MACHINE_SEEDS)
+    rates = {policy: series.of(flops) for policy, series in made.items()}
+    gains = [a / b for a, b in zip(rates[combination], rates[BLOCKING], strict=True)]
     low, high = interval(gains)
     good = report(
         f"500 applications, {combination} beside fcfs",
-        median(flops[combination]) / 1e12,
+        median(rates[combination]) / 1e12,
         "TFLOP/s",
-        median(flops[BLOCKING]) / 1e12,
+        median(rates[BLOCKING]) / 1e12,
         1.0,
         low > 1,
         mean_ratio=fmean(gains),
@@ -219,9 +196,9 @@ def machine() -> bool:
             progress(without_one) / progress(one)
             for one, without_one in zip(with_["applications"], without["applications"], strict=True)
         )
-        for with_, without in zip(runs[combination], runs[UNCOORDINATED], strict=True)
+        for with_, without in zip(made[combination].runs, made[UNCOORDINATED].runs, strict=True)
     ]
-    bound = 1 + runs[combination][0]["most_slowdown"]
+    bound = 1 + made[combination].runs[0]["most_slowdown"]
     return good & report(
         "500 applications, the slowest one beside uncoordinated", max(slower), "", 1, bound, max(slower) <= bound
     )
@@ -229,9 +206,11 @@ def machine() -> bool:
 
 def main() -> int:
     """Every part; those that are left are run although one before missed a bound."""
-    return (
-        0 if all([use_case_a(), use_case_c(), use_case_d(), table_2(), machine(), framework_live.main([]) == 0]) else 1
-    )
+    try:
+        good = [use_case_a(), use_case_c(), use_case_d(), table_2(), machine()]
+    except HocketError as error:
+        raise SystemExit(f"bench: framework: {error}") from None
+    return 0 if all([*good, framework_live.main([]) == 0]) else 1
 
 
 if __name__ == "__main__":

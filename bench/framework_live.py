@@ -28,14 +28,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-REPO = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(REPO / "demo"), str(REPO / "python")]
+from hocket.paths import prefix
+from hocket.profile.points import Point
+from hocket.profile.store import Profile, Store, fingerprint_of
 
-import storage  # noqa: E402
-from hocket.paths import prefix  # noqa: E402
-from hocket.profile.points import Point  # noqa: E402
-from hocket.profile.store import Profile, Store, fingerprint_of  # noqa: E402
-from mpi_launch import Mpi  # noqa: E402
+REPO = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(REPO / "demo"))
+
+import storage  # noqa: E402 (needs the path)
+from mpi_launch import Mpi  # noqa: E402 (needs the path)
 
 RUN_LIMIT_S = 180
 UNKNOWNS = 1100  # a checkpoint of 9.7 MB

@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -17,6 +16,7 @@
 
 #include "base/clock.hpp"
 #include "bus/client.hpp"
+#include "figures.hpp"
 
 namespace {
 
@@ -151,15 +151,6 @@ class Application {
   std::uint64_t last_ = 0;
 };
 
-struct Times {
-  std::vector<Duration> all;
-  double at(double share) {
-    const auto place = all.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(all.size() - 1));
-    std::nth_element(all.begin(), place, all.end());
-    return to_s(*place) * 1e6;
-  }
-};
-
 bool measure(int connected) {
   const DaemonProcess daemon;
   std::vector<Application> applications;
@@ -172,27 +163,22 @@ bool measure(int connected) {
   if (!wire::encode(event::GrantIo{start.request, {}, start.target}, answer)) die("GRANT_IO is too long");
   PingPong bare{request.size(), answer.size()};
 
-  Times grants;
-  Times pings;
+  std::vector<double> grants;  // microseconds
+  std::vector<double> pings;
   for (int i = 0; i < warm_up; ++i) {
     (void)asking.once();
     (void)bare.once();
   }
-  while (grants.all.size() < samples) {
-    for (int i = 0; i < block; ++i) grants.all.push_back(asking.once());
-    for (int i = 0; i < block; ++i) pings.all.push_back(bare.once());
+  while (grants.size() < samples) {
+    for (int i = 0; i < block; ++i) grants.push_back(to_s(asking.once()) * 1e6);
+    for (int i = 0; i < block; ++i) pings.push_back(to_s(bare.once()) * 1e6);
   }
-  const double value = grants.at(0.5);
-  const double reference = pings.at(0.5);
-  const bool ok = value <= bound * reference;
-  std::printf(
-      "{\"bench\": \"grant\", \"case\": \"%d application%s connected\", \"value\": %.3f, \"unit\": \"us\", "
-      "\"reference\": %.3f, \"ratio\": %.3f, \"bound\": %.1f, \"ok\": %s, \"p99\": %.3f, "
-      "\"reference_p99\": %.3f}\n",
-      connected, connected == 1 ? "" : "s", value, reference, value / reference, bound, ok ? "true" : "false",
-      grants.at(0.99), pings.at(0.99));
-  std::fflush(stdout);
-  return ok;
+  const double value = bench::median(grants);
+  const double reference = bench::median(pings);
+  const std::string name = std::to_string(connected) + " application" + (connected == 1 ? "" : "s") + " connected";
+  const std::string more = ", \"p99\": " + std::to_string(bench::quantile(grants, 0.99)) +
+                           ", \"reference_p99\": " + std::to_string(bench::quantile(pings, 0.99));
+  return bench::print("grant", {name, value, "us", reference, bound, value <= bound * reference, more});
 }
 
 }  // namespace

@@ -23,11 +23,10 @@ from itertools import islice
 from pathlib import Path
 from statistics import median, quantiles
 
+from hocket.reconfigure.runs import Runner, environment, last_line, launcher, run_limited
+
 REPO = Path(__file__).resolve().parent.parent
 BUILD = REPO / "build" / "release" / "bench"
-sys.path.insert(0, str(REPO / "python"))
-
-from hocket.reconfigure.runs import Runner, environment, last_line, launcher, run_limited  # noqa: E402 (needs the path)
 
 GROWTHS = ((1, 2), (2, 4), (1, 4), (4, 8))
 ROUNDS, CYCLES = 4, 4  # of a program and growth; the first cycle of each does not count

@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "figures.hpp"
 #include "policy/combination.hpp"
 #include "sim/simulation.hpp"
 #include "trace/reader.hpp"
@@ -21,26 +21,11 @@
 namespace {
 
 using namespace hocket;
+using bench::cpu_s;
+using bench::median;
 
-double cpu_s() {
-  timespec ts{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-  return static_cast<double>(ts.tv_sec) + static_cast<double>(ts.tv_nsec) * 1e-9;
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
-bool print(const std::string& name, double value, const char* unit, double reference, double bound) {
-  const bool ok = value <= bound;
-  std::printf(
-      "{\"bench\": \"simulator\", \"case\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"reference\": %.6g, "
-      "\"ratio\": %.3f, \"bound\": %g, \"ok\": %s}\n",
-      name.c_str(), value, unit, reference, value / reference, bound, ok ? "true" : "false");
-  std::fflush(stdout);
-  return ok;
+bool at_most(const std::string& name, double value, const char* unit, double reference, double bound) {
+  return bench::print("simulator", {name, value, unit, reference, bound, value <= bound});
 }
 
 // Each writes for 0.1 s alone; their periods, of 150 to 250 s, differ, and scatter by 5 %.
@@ -101,8 +86,8 @@ bool runs() {
     without.push_back(run(scenario, ""));
     with.push_back(run(scenario, "fcfs"));
   }
-  const bool first = print("1000 applications x 1000 phases, no policy", median(without), "s", median(without), 1);
-  return print("1000 applications x 1000 phases, fcfs", median(with), "s", median(without), 4) && first;
+  const bool first = at_most("1000 applications x 1000 phases, no policy", median(without), "s", median(without), 1);
+  return at_most("1000 applications x 1000 phases, fcfs", median(with), "s", median(without), 4) && first;
 }
 
 // What a simulation of 500 applications tells the coordinator is written down, and told to another one, event by event.
@@ -131,8 +116,8 @@ bool decisions() {
   if (asked.empty()) return false;
   const double reference = median(other);
   const double worst = *std::max_element(asked.begin(), asked.end());
-  const bool usual = print("decision of phase-shift, 500 applications, median", median(asked), "us", reference, 1000);
-  return print("decision of phase-shift, 500 applications, worst", worst, "us", reference, 5000) && usual;
+  const bool usual = at_most("decision of phase-shift, 500 applications, median", median(asked), "us", reference, 1000);
+  return at_most("decision of phase-shift, 500 applications, worst", worst, "us", reference, 5000) && usual;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@ other policy 0.25 s. The seed lengthens all times by so many per cent.
 import argparse
 import json
 import sys
+from pathlib import Path
 
 PHASES, COMPUTE_S, S = 4, 5.0, 1_000_000_000
 ALONE_S = PHASES * (COMPUTE_S + 1.0)
@@ -73,9 +74,8 @@ def write_trace(path: str, policy: str, io_s: float, wait_s: float) -> None:
             add("in", "FINISH_IO", now_s, request=request, io_ns=int(io_s * S), bytes=1)
         add("in", "BYE", now_s, io_calls=PHASES)
     header, *events = lines
-    with open(path, "w") as file:  # noqa: PTH123
-        for line in [header, *sorted(events, key=lambda line: line["time_ns"])]:
-            file.write(json.dumps(line) + "\n")
+    records = [header, *sorted(events, key=lambda line: line["time_ns"])]
+    Path(path).write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "base/splitmix.hpp"
 #include "event/fields.hpp"
 
 namespace hocket::event {
@@ -31,13 +32,7 @@ class RandomEvents {
   }
 
  private:
-  // SplitMix64.
-  std::uint64_t bits() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15U;
-    z = (z ^ z >> 30U) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ z >> 27U) * 0x94d049bb133111ebU;
-    return z ^ z >> 31U;
-  }
+  std::uint64_t bits() { return splitmix(state_ += splitmix_step); }
 
   template <std::size_t... I>
   Body make_alternative(std::index_sequence<I...>) {

@@ -213,35 +213,38 @@ class Search {
   std::int64_t free_;
 };
 
-// The allocations of the other policies, and the present one with the free cores in equal parts.
+// The allocations of the other policies: with the present one, where the search starts.
 std::vector<Sizes> starts(const Pool& pool) {
   const std::int64_t cores = shared_cores(pool);
-  return {present_sizes(pool), share_greedily(pool, original_sizes(pool), cores, equal_part),
+  return {share_greedily(pool, original_sizes(pool), cores, equal_part),
           share_greedily(pool, original_sizes(pool), cores, marginal_speedup),
           share_greedily(pool, original_sizes(pool), cores, io_balance)};
 }
 
 std::string percent(double share) { return number(100 * share) + " %"; }
 
-// The best that the search comes to, and what it comes to.
-std::pair<Sizes, double> best_of(const Pool& pool, Search& search) {
-  std::pair<Sizes, double> best{search.sizes(), search.outcome()};
+// Takes the search, which stands at the present sizes, of which `present` comes, to the best that it finds; returns what
+// that comes to.
+double go_to_best(const Pool& pool, Search& search, double present) {
+  std::pair<Sizes, double> best{search.sizes(), present};
   const auto consider = [&] {
     const double outcome = search.outcome();
     if (outcome > best.second) best = {search.sizes(), outcome};
   };
+  const auto improve = [&] {
+    search.improve();
+    consider();
+  };
+  if (search.rehearses()) improve();
   for (const Sizes& start : starts(pool)) {
     search.go_to(start);
     consider();
-    if (!search.rehearses()) continue;
-    search.improve();
-    consider();
+    if (search.rehearses()) improve();
   }
   search.go_to(best.first);
-  if (search.rehearses()) return best;
-  search.improve();
-  consider();
-  return best;
+  if (!search.rehearses()) improve();
+  search.go_to(best.first);
+  return best.second;
 }
 
 CoreDecision decide(const CoreView& view, const event::Event& event, AppId subject) {
@@ -250,9 +253,7 @@ CoreDecision decide(const CoreView& view, const event::Event& event, AppId subje
   const Weights weights{view};
   Search search{*pool, queue_of(view, *pool, weights)};
   const double present = search.outcome();
-  const auto [best, outcome] = best_of(*pool, search);
-  if (outcome < present * (1 + view.settings.least_gain)) return {};
-  search.go_to(best);
+  if (go_to_best(*pool, search, present) < present * (1 + view.settings.least_gain)) return {};
   search.undo_what_gains_less_than(view.settings.least_gain * worth_keeping);
   const double gain = search.outcome() / present - 1;
   const auto reason = [&](const Sharer& sharer, std::int64_t to) {

@@ -6,19 +6,16 @@
 #include <queue>
 #include <utility>
 
+#include "base/splitmix.hpp"
+
 namespace hocket::policy {
 namespace {
 
 constexpr int starts = 4;  // different ways in which the applications lie to each other at first
 constexpr double most_shortened = 0.9;
 
-// SplitMix64 of a number: the same for the n-th period of a job in every allocation.
-double uniform(std::uint64_t n) {
-  std::uint64_t z = n * 0x9e3779b97f4a7c15U;
-  z = (z ^ z >> 30U) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ z >> 27U) * 0x94d049bb133111ebU;
-  return static_cast<double>((z ^ z >> 31U) >> 11U) * 0x1p-53;
-}
+// The same for the n-th period of a job in every allocation.
+double uniform(std::uint64_t n) { return static_cast<double>(splitmix(n * splitmix_step) >> 11U) * 0x1p-53; }
 
 // About normal, of mean 0 and standard deviation 1: the sum of twelve (Irwin and Hall) would do too; six are enough.
 double variation(std::uint64_t n) {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/splitmix.hpp"
+
 namespace hocket::sim {
 
 // What a number is drawn for.
@@ -32,13 +34,7 @@ class Random {
   }
 
  private:
-  // SplitMix64's output function (Steele, Lea, Flood: Fast splittable pseudorandom number generators).
-  static constexpr std::uint64_t mixed(std::uint64_t x) {
-    x += 0x9e3779b97f4a7c15U;
-    x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
-    return x ^ (x >> 31U);
-  }
+  static constexpr std::uint64_t mixed(std::uint64_t x) { return splitmix(x + splitmix_step); }
 
   std::uint64_t key_;
 };

@@ -1,0 +1,52 @@
+// What the C++ benchmarks have in common: medians, and the JSON line of bench/README.md.
+#pragma once
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace bench {
+
+// CPU time of this thread: what others do on the machine costs cache, but no turn at the core.
+inline double cpu_s() {
+  timespec ts{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+  return static_cast<double>(ts.tv_sec) + static_cast<double>(ts.tv_nsec) * 1e-9;
+}
+
+// The value below which that share lies. Precondition: values, and 0 <= share < 1.
+inline double quantile(std::vector<double> values, double share) {
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size()));
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+inline double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
+
+struct Line {
+  std::string name;  // of the case
+  double value;
+  const char* unit;
+  double reference;
+  double bound;
+  bool ok;
+  std::string more{};  // further members: `, "p99": 1`
+};
+
+// One line of a benchmark; returns its `ok`.
+inline bool print(const char* benchmark, const Line& line) {
+  std::printf(
+      "{\"bench\": \"%s\", \"case\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"reference\": %.6g, "
+      "\"ratio\": %.3f, \"bound\": %g, \"ok\": %s%s}\n",
+      benchmark, line.name.c_str(), line.value, line.unit, line.reference, line.value / line.reference, line.bound,
+      line.ok ? "true" : "false", line.more.c_str());
+  std::fflush(stdout);
+  return line.ok;
+}
+
+}  // namespace bench
