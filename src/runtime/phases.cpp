@@ -12,6 +12,7 @@ std::optional<event::IoPhase> PhaseTracker::begin(Time start) {
     open_.emplace();
     open_->index = next_index_++;
     open_->start = open_->end = start;
+    previous_count_ = std::exchange(count_, std::nullopt);
   }
   ++running_;
   return over;
@@ -35,6 +36,13 @@ void PhaseTracker::extend(Time end, Duration io, const Sums& sums) {
   open_->processes = progress_.processes;
   open_->control_every = progress_.control_every;
   sums_ = sums;
+}
+
+void PhaseTracker::counted(double operations) {
+  if (!open_) return;
+  count_ = {operations, progress_.composition};
+  const bool comparable = previous_count_ && previous_count_->composition == progress_.composition;
+  open_->flop = comparable ? std::max(0.0, operations - previous_count_->operations) : 0;
 }
 
 std::optional<event::IoPhase> PhaseTracker::due(Time now) { return now > deadline() ? finish() : std::nullopt; }

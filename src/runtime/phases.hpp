@@ -22,6 +22,7 @@ struct Progress {
   std::int64_t iteration = -1;     // iterations done; -1: there was none yet
   std::int64_t processes = 0;      // that compute from then on
   std::int64_t control_every = 0;  // iterations since the control point before; 0: not known
+  std::int64_t composition = 0;    // how often those that compute have become others
 };
 
 // One I/O operation that has ended.
@@ -53,6 +54,12 @@ class PhaseTracker {
   // A control point. A phase that ended before it is none of its business, though it may be reported later.
   void control_point(const Progress& progress) { progress_ = progress; }
 
+  const Progress& progress() const { return progress_; }
+
+  // `operations` is what all processes have counted from their starts to that of the open phase. Phases that follow
+  // each other with it, and with the same processes, say what was counted between them.
+  void counted(double operations);
+
   // The phase that is over because nothing has happened for longer than the gap.
   std::optional<event::IoPhase> due(Time now);
 
@@ -69,8 +76,15 @@ class PhaseTracker {
   std::int64_t running_ = 0;  // operations between begin and end
   std::int64_t next_index_ = 0;
   Progress progress_;
-  Sums sums_{};           // at the end of the last operation
-  Sums previous_sums_{};  // at the end of the previous phase
+  // What was counted, and by which processes.
+  struct Count {
+    double operations = 0;
+    std::int64_t composition = 0;
+  };
+  std::optional<Count> count_;           // of the open phase
+  std::optional<Count> previous_count_;  // of the one before
+  Sums sums_{};                          // at the end of the last operation
+  Sums previous_sums_{};                 // at the end of the previous phase
   Time previous_end_;
 };
 

@@ -145,5 +145,39 @@ TEST(PhaseTracker, GroupsAsAListOfOperationsDoes) {
   }
 }
 
+// A phase at `at`, at whose start `operations` were counted; nothing: they could not be.
+IoPhase counted_phase(PhaseTracker& phases, std::int64_t at, std::optional<double> operations) {
+  phases.begin(time_from_ns(at));
+  if (operations) phases.counted(*operations);
+  phases.end(written(time_from_ns(at + 10), Duration{10}, 1), {});
+  return phases.finish().value_or(IoPhase{});
+}
+
+TEST(PhaseTracker, TellsWhatWasCountedSinceThePhaseBefore) {
+  PhaseTracker phases(gap, time_from_ns(0));
+  EXPECT_EQ(counted_phase(phases, 1000, 5e9).flop, 0);  // of how much before it nobody knows
+  EXPECT_EQ(counted_phase(phases, 2000, 8e9).flop, 3e9);
+  EXPECT_EQ(counted_phase(phases, 3000, std::nullopt).flop, 0);
+  EXPECT_EQ(counted_phase(phases, 4000, 20e9).flop, 0);  // of two periods
+  EXPECT_EQ(counted_phase(phases, 5000, 21e9).flop, 1e9);
+  EXPECT_EQ(counted_phase(phases, 6000, 20e9).flop, 0);  // never less than nothing
+}
+
+TEST(PhaseTracker, ComparesNoCountsOfOtherProcesses) {
+  PhaseTracker phases(gap, time_from_ns(0));
+  phases.control_point({10, 4, 1, 0});
+  counted_phase(phases, 1000, 5e9);
+  phases.control_point({20, 4, 1, 1});  // as many, but not the same
+  EXPECT_EQ(counted_phase(phases, 2000, 8e9).flop, 0);
+  phases.control_point({30, 4, 1, 1});
+  EXPECT_EQ(counted_phase(phases, 3000, 12e9).flop, 4e9);
+}
+
+TEST(PhaseTracker, CountsNothingBetweenPhases) {
+  PhaseTracker phases(gap, time_from_ns(0));
+  phases.counted(1e9);
+  EXPECT_EQ(counted_phase(phases, 1000, 2e9).flop, 0);
+}
+
 }  // namespace
 }  // namespace hocket::runtime

@@ -38,6 +38,13 @@ Settings read_settings(const std::function<const char*(const char*)>& get,
   seconds("HOCKET_ANSWER_S", settings.answer);
   seconds("HOCKET_MAX_WAIT_S", settings.max_wait);
   seconds("HOCKET_PHASE_GAP_S", settings.phase_gap);
+  const std::string events = text("HOCKET_FLOP_COUNTERS");
+  if (events == "none")
+    settings.flop_events = FlopEvents::none;
+  else if (events == "task-clock")
+    settings.flop_events = FlopEvents::task_clock;
+  else if (!events.empty() && events != "hardware")
+    complain("HOCKET_FLOP_COUNTERS='" + events + "' is not one of hardware, none, task-clock: using hardware");
   const std::string coordinate = text("HOCKET_COORDINATE");
   if (!coordinate.empty() && coordinate != "0" && coordinate != "1")
     complain("HOCKET_COORDINATE='" + coordinate + "' is neither 0 nor 1: using 1");

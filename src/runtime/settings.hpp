@@ -9,6 +9,13 @@
 
 namespace hocket::runtime {
 
+// What counts as floating-point operations.
+enum class FlopEvents {
+  hardware,    // what the processor counts, where it can be read
+  none,        // nothing: the counters are left to others
+  task_clock,  // nanoseconds of computing time, which every Linux counts: a stand-in, for tests
+};
+
 struct Settings {
   std::string socket;  // path of hocketd's socket; "": there is nobody to ask
   std::string job;
@@ -17,6 +24,7 @@ struct Settings {
   Duration answer = from_s(5);
   Duration max_wait = from_s(600);
   Duration phase_gap = from_s(0.1);
+  FlopEvents flop_events = FlopEvents::hardware;
 
   // Whether hocketd is told of the application; and whether there are control points at all. The same in all ranks of a
   // world: the environment is the launcher's.

@@ -44,6 +44,23 @@ TEST(Settings, OnlyWatchesWhereToldTo) {
   EXPECT_FALSE(environment.read().coordinates());
 }
 
+TEST(Settings, CountsWhatItIsToldTo) {
+  const std::pair<const char*, FlopEvents> known[] = {
+      {"", FlopEvents::hardware},
+      {"hardware", FlopEvents::hardware},
+      {"none", FlopEvents::none},
+      {"task-clock", FlopEvents::task_clock},
+  };
+  for (const auto& [text, events] : known) {
+    Environment environment{{{"HOCKET_FLOP_COUNTERS", text}}, ""};
+    EXPECT_EQ(environment.read().flop_events, events) << text;
+    EXPECT_EQ(environment.complaints, "");
+  }
+  Environment environment{{{"HOCKET_FLOP_COUNTERS", "papi"}}, ""};
+  EXPECT_EQ(environment.read().flop_events, FlopEvents::hardware);
+  EXPECT_NE(environment.complaints.find("HOCKET_FLOP_COUNTERS='papi'"), std::string::npos);
+}
+
 TEST(Settings, KeepsTheDefaultAndSaysSoWhereAValueIsWrong) {
   for (const std::string wrong : {"abc", "-1", "nan", "1e300", "5s"}) {
     Environment environment{{{"HOCKET_MAX_WAIT_S", wrong}}, ""};

@@ -168,7 +168,9 @@ State Job::point(std::int64_t iteration) {
 }
 
 // The monitor's reports of I/O phases say how far the program is.
-void Job::tell_progress() { Process::get().control_point({control_point_, size_, control_every_}, rank_ == 0); }
+void Job::tell_progress() {
+  Process::get().control_point({control_point_, size_, control_every_, composition_}, rank_ == 0);
+}
 
 // Rank 0 decides for all.
 Job::Decision Job::decide() {

@@ -187,6 +187,7 @@ class Job {
   std::int64_t iteration_ = 0;
   std::int64_t control_point_ = -1;  // iterations done at the last control point of this process; -1: it had none
   std::int64_t control_every_ = 0;   // since the one before
+  std::int64_t composition_ = 0;     // how often those that compute have become others, as far as this process knows
   double flop_per_iteration_ = 0;    // of all processes, as declared
   std::int64_t scheduled_ = -1;      // the last entry of the schedule that was begun
   Time point_since_{};               // the last control point

@@ -291,6 +291,7 @@ State Job::resume() {
   const bool stays =
       std::find(change.roles.targets.begin(), change.roles.targets.end(), change.rank) != change.roles.targets.end();
   const bool was_source = is_source();
+  if (change.roles.sources != change.roles.targets) ++composition_;
   const bool sleeps = was_source && std::find(change.departure.sleep.begin(), change.departure.sleep.end(), rank_) !=
                                         change.departure.sleep.end();
   if (was_source) release_sleepers(sleepers_, change.departure.sleepers);

@@ -129,14 +129,22 @@ bool reduce_all(MPI_Comm comm, std::span<std::int64_t> values, MPI_Op op) {
 bool largest(MPI_Comm comm, std::span<std::int64_t> values) { return reduce_all(comm, values, max_op()); }
 bool smallest(MPI_Comm comm, std::span<std::int64_t> values) { return reduce_all(comm, values, min_op()); }
 
-void sum(MPI_Comm comm, std::span<std::int64_t> values) {
-  std::array<std::int64_t, 16> own{};
+namespace {
+
+template <class Number>
+void sum_up(MPI_Comm comm, std::span<Number> values, MPI_Datatype type) {
+  std::array<Number, 16> own{};
   std::copy(values.begin(), values.end(), own.begin());
   MPI_Request request = no_request();
-  if (HOCKET_PMPI(Ireduce)(own.data(), values.data(), static_cast<int>(values.size()), int64_type(), sum_op(), 0, comm,
+  if (HOCKET_PMPI(Ireduce)(own.data(), values.data(), static_cast<int>(values.size()), type, sum_op(), 0, comm,
                            &request) == MPI_SUCCESS)
     wait_asleep(request);
 }
+
+}  // namespace
+
+void sum(MPI_Comm comm, std::span<std::int64_t> values) { sum_up(comm, values, int64_type()); }
+void sum(MPI_Comm comm, std::span<double> values) { sum_up(comm, values, double_type()); }
 
 std::int64_t bytes_of(MPI_Count count, MPI_Datatype type) {
   MPI_Count size = 0;

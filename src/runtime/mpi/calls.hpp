@@ -75,6 +75,7 @@ bool largest(MPI_Comm comm, std::span<std::int64_t> values);
 bool smallest(MPI_Comm comm, std::span<std::int64_t> values);
 // Sums over all processes, in rank 0. Collective; waits as `agree` does.
 void sum(MPI_Comm comm, std::span<std::int64_t> values);
+void sum(MPI_Comm comm, std::span<double> values);
 
 // Bytes of `count` elements of the type.
 std::int64_t bytes_of(MPI_Count count, MPI_Datatype type);

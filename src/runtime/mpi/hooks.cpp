@@ -14,6 +14,10 @@ void leave_access(Direction direction, const Begun& begun, const std::string& ta
   process.operation_ends({node_now(), io, begun.wait, reads ? bytes : 0, reads ? 0 : bytes, target});
 }
 
+// What rank 0 tells the others at a control point.
+constexpr int granted = 1;
+constexpr int counts_flop = 2;  // all add up their operations: the access is the first of an I/O phase
+
 const std::string& target_of(const File* file) {
   static const std::string unknown;
   return file ? file->target : unknown;
@@ -34,9 +38,13 @@ Begun begin_collective(const File* file, const char* routine, Time start, bool a
   Begun begun;
   begun.tracked = process.operation_begins(start, asks);
   if (!file->control) return begun;
+  const bool alone = file->agreement == mpi::no_comm();
+  int decision = asks && process.phase_wants_flop() ? counts_flop : 0;
   if (asks) begun.request = process.ask({{}, file->target, file->name, routine, 0});
-  if (agree && file->agreement != mpi::no_comm())
-    begun.granted = mpi::agree(file->agreement, begun.request ? 1 : 0) == 1;
+  if (begun.request) decision |= granted;
+  if (agree && !alone) decision = mpi::agree(file->agreement, decision);
+  begun.granted = agree && !alone && (decision & granted) != 0;
+  if ((agree || alone) && (decision & counts_flop) != 0) process.count_flop(file->agreement, file->root);
   begun.wait = node_now() - start;
   hot.counters.wait_time.add(begun.wait);
   return begun;

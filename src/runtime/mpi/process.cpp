@@ -20,6 +20,15 @@ std::string program_path() {
   return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : "";
 }
 
+std::vector<CountedEvent> events_of(FlopEvents events) {
+  switch (events) {
+    case FlopEvents::hardware: return flop_events(this_cpu(), this_linux());
+    case FlopEvents::none: return {};
+    case FlopEvents::task_clock: return {task_clock_event};
+  }
+  return {};
+}
+
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
@@ -43,8 +52,10 @@ void Process::initialised() noexcept {
   pthread_atfork(nullptr, nullptr, [] {
     Process& process = get();
     hot.active = false;
+    process.flop_.abandon();
     if (Reporter* reporter = process.reporter_) reporter->member.abandon();
   });
+  if (settings_.coordinates()) flop_.open(events_of(settings_.flop_events));
   hot.reports = settings_.reports();
   hot.active = true;
   if (rank_ != 0) return;
@@ -149,6 +160,24 @@ void Process::control_point(const Progress& progress, bool leads) noexcept {
   reporter->phases.control_point(progress);
 }
 
+bool Process::phase_wants_flop() noexcept {
+  Reporter* reporter = reporter_;
+  if (!reporter || !flop_.readable()) return false;
+  const std::lock_guard lock(reporter->mutex);
+  return reporter->phases.began();
+}
+
+void Process::count_flop(MPI_Comm comm, bool root) noexcept {
+  const std::optional<double> own = flop_.read();
+  std::array<double, 2> all = {own.value_or(0), own ? 1.0 : 0.0};  // operations, processes that could read
+  if (comm != mpi::no_comm()) mpi::sum(comm, all);
+  Reporter* reporter = reporter_;
+  if (!root || !reporter) return;
+  const std::lock_guard lock(reporter->mutex);
+  const std::int64_t computing = reporter->phases.progress().processes;
+  if (all[1] == static_cast<double>(computing > 0 ? computing : size_)) reporter->phases.counted(all[0]);
+}
+
 RequestId Process::ask(event::StartIo start) noexcept {
   const RequestId request = become_reporter().member.ask(std::move(start));
   if (!request) uncoordinated_.add(1);
@@ -195,6 +224,7 @@ void Process::finalising() noexcept {
     if (Reporter* reporter = reporter_) reporter->member.leave(bye);
   }
   hot.active = false;
+  flop_.close();
 }
 
 }  // namespace hocket::runtime

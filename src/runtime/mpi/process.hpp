@@ -14,6 +14,7 @@
 
 #include "base/clock.hpp"
 #include "runtime/counters.hpp"
+#include "runtime/flop_counter.hpp"
 #include "runtime/member.hpp"
 #include "runtime/phases.hpp"
 #include "runtime/settings.hpp"
@@ -68,6 +69,14 @@ class Process {
   // The last file of this process is closed: no operation of this phase follows.
   void files_closed() noexcept;
 
+  // Floating-point operations. Whether they are to be counted now: the operation that `operation_begins` was called for
+  // last is the first of its phase, and this process can read its counters.
+  bool phase_wants_flop() noexcept;
+  // Adds up what the processes of `comm` have counted, for the phase that has begun: collective over it, waits for the
+  // others. None: this process alone. Its `root` takes the sum, if they are all of those that compute and all could
+  // read.
+  void count_flop(MPI_Comm comm, bool root) noexcept;
+
   // START_IO and the wait for its grant; FINISH_IO. In rank 0 of the file's communicator. No id: uncoordinated.
   RequestId ask(event::StartIo start) noexcept;
   void finish(const event::FinishIo& finish) noexcept;
@@ -116,6 +125,7 @@ class Process {
   bool spawned_ = false;
   Time started_{};
   std::atomic<bool> warned_ = false;
+  FlopCounter flop_;
   Counter uncoordinated_;  // operations that should have been granted and were not
   std::mutex becoming_;
   std::unique_ptr<Reporter> owned_;
