@@ -90,6 +90,16 @@ def prefix() -> Path:
     return path
 
 
+@pytest.fixture(autouse=True)
+def scratch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Temporary files of a test's own: a launcher of Open MPI that is killed leaves a directory behind, which is named
+    by its process id, and a later launcher that is given the same id does not start. In /tmp: there are sockets in it.
+    """
+    with tempfile.TemporaryDirectory(prefix="hocket-test-", dir="/tmp", ignore_cleanup_errors=True) as directory:
+        monkeypatch.setenv("TMPDIR", directory)
+        yield
+
+
 @pytest.fixture
 def hocket_dir(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A private runtime directory, named by $HOCKET_DIR. In /tmp: a socket's path holds 107 characters at most."""

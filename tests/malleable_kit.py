@@ -202,7 +202,7 @@ def dies_while_data_move(
     raise AssertionError(f"each time it was resized before the {victim} was killed:\n{done.out}")
 
 
-def broken(job: Running, limit_s: float = 30) -> runtime_kit.Run:
+def broken(job: Running, limit_s: float = 45) -> runtime_kit.Run:
     """A job that ends with an error that is told, without wrong numbers, and leaves nobody behind."""
     done = job.ends(limit_s)
     assert done.code != 0, f"exit code 0\n{done.out}{done.err}"

@@ -187,7 +187,8 @@ def test_what_a_lost_hocketd_was_asked_for_is_not_done(resizable, cores, start_d
     code, line = told(app.resize(2))
     assert (code, line.startswith("a: 1 → 2 processes")) == (0, True), line
     done = app.goes_on(2)
-    assert "hocket: not resized: hocketd was lost, and who asked for it was told so" in done.err.splitlines()
+    # Nothing where it lost hocketd before it came to the control point at which it would have read of the resize.
+    assert done.err in ("", "hocket: not resized: hocketd was lost, and who asked for it was told so\n")
 
 
 def sent() -> list[str]:
