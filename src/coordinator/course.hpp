@@ -16,9 +16,6 @@
 
 namespace hocket::coordinator {
 
-// Longer I/O periods are taken for this where something is waited for: nothing is waited for without end.
-constexpr Duration longest_period = std::chrono::hours{24};
-
 enum class Stage { going, there, returning, awaited };
 
 struct Layer {

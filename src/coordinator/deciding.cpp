@@ -81,7 +81,7 @@ void Steering::carry_out(const Moment& moment, const policy::CorePolicy& policy,
   course.refusals = 0;
   course.start_after = change.start_after;
   course.phases = application->history.phases();
-  Time until = moment.now + patience(*application);
+  Time until = moment.now + resizing_.patience(*application);
   if (change.start_after > moment.now) {
     const Duration period = std::min(longest_period, application->history.period().mean);
     const Time latest = moment.now + longest_period;

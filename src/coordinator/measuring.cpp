@@ -100,7 +100,7 @@ bool Steering::ask_to_measure(const Moment& moment, model::Application& applicat
   course.goal = processes;
   course.decided = moment.now;
   course.phases = application.history.phases();
-  bound(application.id, course, moment.now + patience(application));
+  bound(application.id, course, moment.now + resizing_.patience(application));
   return true;
 }
 

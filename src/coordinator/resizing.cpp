@@ -15,6 +15,9 @@ namespace {
 using model::Application;
 using model::Malleability;
 
+// I/O periods within which an application must have done what it is asked for: it can only at control points.
+constexpr std::int64_t patient_periods = 4;
+
 // As many processes as the application uses while its resize is under way.
 std::int64_t cores_used(const Application& application) {
   return std::max(application.computing_processes(), application.malleability.resizing_to);
@@ -104,7 +107,7 @@ RequestId Resizing::send(const Moment& moment, Application& application, MemberI
                          std::int64_t at_iteration, const std::string& places) {
   const RequestId request{++requests_made_};
   application.malleability.resizing_to = processes;
-  under_way_[application.id] = {request, asked_by};
+  under_way_[application.id] = {request, asked_by, at_iteration, -1, {}};
   moment.commands.push_back(
       {application.malleability.commanding, event::Reconfigure{request, processes, at_iteration, places, moment.now}});
   return request;
@@ -201,6 +204,27 @@ void Resizing::begun(const Moment& moment, const model::Member& member, const ev
   const auto resize = under_way_.find(member.application->id);
   if (resize == under_way_.end() || resize->second.request != said.request) return;
   if (resize->second.asked_by) moment.commands.push_back({resize->second.asked_by, said});
+}
+
+Duration Resizing::patience(const Application& application) const {
+  return settings_.join_limit + patient_periods * std::min(longest_period, application.history.period().mean);
+}
+
+bool Resizing::answer_is_lost(const Moment& moment, Application& application, const event::IoPhase& phase) {
+  const auto found = under_way_.find(application.id);
+  if (found == under_way_.end() || !found->second.asked_by) return false;
+  UnderWay& resize = found->second;
+  if (phase.iteration < resize.at_iteration) return false;
+  if (resize.past < 0) resize.past = phase.iteration;
+  if (phase.iteration <= resize.past) return false;
+  if (resize.answer_by == Time{}) resize.answer_by = moment.now + patience(application);
+  if (moment.now <= resize.answer_by) return false;
+  Malleability& state = application.malleability;
+  if (phase.processes > 0) state.processes = std::min(phase.processes, model::most_processes);
+  give_up(moment, application,
+          "did not tell how its resize ended: it is past iteration " + number(phase.iteration) + " with " +
+              processes_text(state.processes));
+  return true;
 }
 
 // In a reconfiguration to new processes alone the commanding member leaves in order, and another tells how it ended.

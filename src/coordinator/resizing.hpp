@@ -7,7 +7,8 @@
 //                                                                               → WITHDRAW_RESIZE begun, to the tool
 //
 // One resize of an application is under way at a time, until it is told of or the application has gone; how long that
-// takes is the application's matter. A part of the coordinator; pure and not thread-safe as it is. RESIZE walks through
+// takes is the application's matter. Where its I/O phases show that it has long gone past the iteration without a word,
+// the tool is told so. A part of the coordinator; pure and not thread-safe as it is. RESIZE walks through
 // all applications; other events cost the same however many there are.
 #pragma once
 
@@ -19,6 +20,9 @@
 #include "model/cluster.hpp"
 
 namespace hocket::coordinator {
+
+// Longer I/O periods are taken for this where something is waited for: nothing is waited for without end.
+constexpr Duration longest_period = std::chrono::hours{24};
 
 class Resizing {
  public:
@@ -44,6 +48,10 @@ class Resizing {
   // The application has begun with what is to be taken back.
   void begun(const Moment& moment, const model::Member& member, const event::WithdrawResize& said);
   void ended(const Moment& moment, const model::Member& member, const event::Reconfiguration& record);
+  // How long an application that comes to its control points may take for a resize.
+  Duration patience(const model::Application& application) const;
+  // After an I/O phase: whether the answer to a tool's resize can come no more. The tool has been told.
+  bool answer_is_lost(const Moment& moment, model::Application& application, const event::IoPhase& phase);
   // The member is about to go, in order or not.
   void leave(const Moment& moment, const model::Member& member, bool in_order);
 
@@ -51,6 +59,9 @@ class Resizing {
   struct UnderWay {
     RequestId request;
     MemberId asked_by;  // none: a policy
+    std::int64_t at_iteration = 0;
+    std::int64_t past = -1;  // iterations, `at_iteration` or more, that were done when a phase first told; -1: none has
+    Time answer_by{};        // when a later phase showed that more are done: it has begun; 0: none has
   };
 
   bool is_for_tool(AppId app) const;

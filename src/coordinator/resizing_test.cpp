@@ -147,6 +147,32 @@ TEST_F(ResizingTest, WhatHasBegunGoesOn) {
   EXPECT_EQ(at(4, 1, record(1, true, 2, 4)), Lines{"100 RECONFIGURATION 1 done 2 to 4"});
 }
 
+TEST_F(ResizingTest, AnAnswerThatWasLostIsNotWaitedFor) {
+  malleable(2);
+  resize(4, 120);
+  const auto phase = [this](std::int64_t s, std::int64_t index, std::int64_t iteration) {
+    event::IoPhase said;
+    said.index = index;
+    said.start = said.end = Time{} + std::chrono::seconds{s};
+    said.iteration = iteration;
+    said.processes = 3;
+    return at(s * 1000, 1, said);
+  };
+  EXPECT_EQ(phase(1, 0, 110), Lines{});
+  EXPECT_EQ(phase(200, 1, 115), Lines{}) << "it is not there yet";
+  EXPECT_EQ(phase(201, 2, 120), Lines{}) << "it may not have heard of it";
+  EXPECT_EQ(phase(1000, 3, 150), Lines{}) << "it has begun, and may need 60 s and four I/O periods";
+  EXPECT_EQ(phase(1050, 4, 155), Lines{});
+  EXPECT_EQ(listed().resizing_to, 4);
+  EXPECT_EQ(phase(9000, 5, 160), Lines{"100 REFUSED 'app' did not tell how its resize ended: it is past iteration 160 "
+                                       "with 3 processes"});
+  EXPECT_EQ(listed().resizing_to, 0);
+  EXPECT_EQ(listed().processes, 3);
+  EXPECT_EQ(at(9'000'001, 1, record(1, true, 3, 4)), Lines{}) << "late";
+  EXPECT_EQ(listed().processes, 4);
+  EXPECT_EQ(at(9'000'002, tool, event::Resize{"app", 2, false, 0, ""}), Lines{"1 RECONFIGURE 2 to 2 at 0"});
+}
+
 TEST_F(ResizingTest, RefusesWhatCannotBe) {
   const auto refused = [](const std::string& why) { return Lines{"100 REFUSED cannot resize: " + why}; };
   EXPECT_EQ(resize(2), refused("no application runs"));

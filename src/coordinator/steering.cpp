@@ -14,8 +14,6 @@ using model::Application;
 constexpr std::string_view policy_for_measuring = "probe";
 // A return that is refused is asked for again at once so often; then after each I/O phase.
 constexpr std::int64_t most_refusals = 3;
-// I/O periods within which an application must have done what it is asked for: it can only at control points.
-constexpr std::int64_t patient_periods = 4;
 
 bool is_flop(double flop) { return std::isfinite(flop) && flop > 0; }
 
@@ -63,6 +61,7 @@ void Steering::malleable(const Moment& moment, Application& application, const e
 }
 
 void Steering::phase(const Moment& moment, Application& application, const event::IoPhase& phase) {
+  if (resizing_.answer_is_lost(moment, application, phase)) follow(application);
   outcomes_.phase(moment, application);
   const auto sample = settings_.probe && (interference_ || sharing_) ? measuring_.sample(application, phase)
                                                                      : std::optional<model::CurvePoint>{};
@@ -223,7 +222,7 @@ void Steering::follow(const Application& application) {
 void Steering::advance(const Moment& moment, Application& application, Course& course, bool done) {
   const bool reached = application.computing_processes() == course.goal;
   if (course.stage == Stage::going && !(done && reached)) {
-    refused_[application.id] = {application.history.phases(), moment.now + patience(application)};
+    refused_[application.id] = {application.history.phases(), moment.now + resizing_.patience(application)};
     return give_up(moment, application, course,
                    done ? "it has another size than it was asked for" : "it did not do it");
   }
@@ -236,7 +235,7 @@ void Steering::advance(const Moment& moment, Application& application, Course& c
       return end_unwanted(moment, application, course);
     }
     if (course.passing.policy == policy_for_measuring) {
-      return bound(application.id, course, moment.now + patience(application));
+      return bound(application.id, course, moment.now + resizing_.patience(application));
     }
     if (course.passing.return_at > application.malleability.iteration) {
       course.goal = course.passing.original;
@@ -295,7 +294,7 @@ void Steering::go_back(const Moment& moment, Application& application, Course& c
           ? request_size(moment, application, course.goal, at)
           : resizing_.ask(moment, application, course.goal, at, places_for(application, course.goal, {}));
   if (request) course.request = request.value();  // else what was asked for before is still to be answered
-  course.answer_by = moment.now + patience(application);
+  course.answer_by = moment.now + resizing_.patience(application);
   follow(application);
 }
 
@@ -425,10 +424,6 @@ void Steering::bound(AppId app, Course& course, Time until) {
   if (course.until != Time{}) due_.erase({course.until, app});
   course.until = until;
   if (until != Time{}) due_.emplace(until, app);
-}
-
-Duration Steering::patience(const Application& application) const {
-  return settings_.join_limit + patient_periods * std::min(longest_period, application.history.period().mean);
 }
 
 }  // namespace hocket::coordinator

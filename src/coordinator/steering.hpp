@@ -79,7 +79,6 @@ class Steering {
   void forget(AppId app);
   void show_expansion(model::Application& application, const Course& course) const;
   void bound(AppId app, Course& course, Time until);
-  Duration patience(const model::Application& application) const;
 
   // deciding.cpp: what is decided
   void ask_policies(const Moment& moment, AppId subject);

@@ -89,7 +89,6 @@ class World {
       const std::int64_t less = application.expansion.original - application.computing_processes();
       const bool no_room = less > coordinator_.cores().free();  // others were started with what it had given up
       EXPECT_TRUE(application.expansion.decision == 0 || no_room) << application.name << ": a change is not undone";
-      if (by_tool_.contains(application.name)) continue;  // its answer may be lost, and the tool waits
       EXPECT_EQ(application.malleability.resizing_to, 0) << application.name << ": an answer is waited for";
       EXPECT_EQ(coordinator_.cores().of(id), application.computing_processes()) << application.name;
     }
@@ -295,7 +294,6 @@ class World {
         if (one_in(8)) give(100, event::SetPolicy{one_in(2) ? "fcfs" : "nonsense"});
         return;
       case 1:
-        by_tool_.insert(known->application->name);
         return give(100, event::Resize{known->application->name, static_cast<std::int64_t>(pick(12)), false, 0, ""});
       case 2: return give(100, event::WithdrawResize{});
       default: return;
@@ -308,7 +306,6 @@ class World {
   Time now_ = Time{} + seconds{10};
   std::map<std::uint64_t, App> apps_;
   std::set<std::uint64_t> lied_;  // whose size the coordinator cannot know
-  std::set<std::string> by_tool_;
   std::uint64_t jobs_ = 0;
   std::int64_t decisions_ = 0;
   std::int64_t all_before_ = 0;
