@@ -1,6 +1,7 @@
 """`./dev bench framework`: what the policies for cores and access are worth, against the paper's figures.
 
-In the simulator: CLARISSE+FlexMPI's use cases A, C and D and its Table 2, then the machine of 500 applications. Every
+In the simulator: CLARISSE+FlexMPI's use cases A, C and D and its Table 2, what wrong predictions cost (scenarios
+stress*.toml), then the machine of 500 applications. Every
 figure is of several seeds; `value` and `reference` are medians over them of runs with the same seed, `interval` is a
 95 % interval of the mean of what the line compares (Student's t). What the scenarios are calibrated on stands in them.
 """
@@ -26,6 +27,7 @@ PAPER_SEEDS = range(1, 21)
 MACHINE_SEEDS = range(1, 31)
 SIZES = (36, 82, 135, 210)  # cores of Table 2's expansion
 SHARING = ("fair", "speedup", "io-aware", "predictive")
+STRESSED = ("phase-shift", "period-coupling", "phase-shift+predictive")
 UNCOORDINATED, BLOCKING = "none", "fcfs"
 
 
@@ -173,6 +175,43 @@ def progress(application: dict) -> float:
     return application["iterations"] / application["total_s"]
 
 
+def lengthened(with_: runs.Result, without: runs.Result) -> list[float]:
+    """Of each application: its seconds an iteration over those in the other run; it may be cut off in both, or die."""
+    return [
+        progress(before) / progress(after)
+        for after, before in zip(with_["applications"], without["applications"], strict=True)
+    ]
+
+
+def in_all(result: runs.Result) -> float:
+    """Seconds of all applications together."""
+    return sum(one["total_s"] for one in result["applications"])
+
+
+def stress() -> bool:
+    """Wrong predictions: no application of any run, and no run as a whole, is slower than with blocking by over 5 %."""
+    good = True
+    for scenario in ("stress", "stress-pairs"):
+        made = simulate(scenario, (BLOCKING, *STRESSED), PAPER_SEEDS)
+        for policy in STRESSED:
+            paired = list(zip(made[policy].runs, made[BLOCKING].runs, strict=True))
+            each = [lengthened(*pair) for pair in paired]
+            whole = [in_all(after) / in_all(before) for after, before in paired]
+            slowest = max(max(one) for one in each)
+            good &= report(
+                f"{scenario}, {policy} beside fcfs, the slowest application of {len(each)} runs",
+                slowest,
+                "",
+                1,
+                1.05,
+                max(slowest, *whole) <= 1.05,
+                slowest_at_median=max(median(one) for one in zip(*each, strict=True)),
+                whole_run=median(whole),
+                slowest_whole_run=max(whole),
+            )
+    return good
+
+
 def machine() -> bool:
     """500 applications on 100,000 cores: the combination beside first-come-first-served; none is much the worse."""
     combination = "phase-shift+predictive"
@@ -192,10 +231,7 @@ def machine() -> bool:
         seeds=len(gains),
     )
     slower = [
-        max(
-            progress(without_one) / progress(one)
-            for one, without_one in zip(with_["applications"], without["applications"], strict=True)
-        )
+        max(lengthened(with_, without))
         for with_, without in zip(made[combination].runs, made[UNCOORDINATED].runs, strict=True)
     ]
     bound = 1 + made[combination].runs[0]["most_slowdown"]
@@ -207,7 +243,7 @@ def machine() -> bool:
 def main() -> int:
     """Every part; those that are left are run although one before missed a bound."""
     try:
-        good = [use_case_a(), use_case_c(), use_case_d(), table_2(), machine()]
+        good = [use_case_a(), use_case_c(), use_case_d(), table_2(), stress(), machine()]
     except HocketError as error:
         raise SystemExit(f"bench: framework: {error}") from None
     return 0 if all([*good, framework_live.main([]) == 0]) else 1
