@@ -217,6 +217,19 @@ def test_an_application_that_does_not_answer_does_not_keep_the_tool(cores):
         assert resize.ended() == (130, "", why)
 
 
+def test_a_next_control_point_that_does_not_come_is_not_waited_for_without_end(cores, monkeypatch, capsys):
+    monkeypatch.setattr("hocket.verbs.resize.PATIENCE_S", 0.2)
+    monkeypatch.setattr("hocket.verbs.resize.WITHDRAW_S", 0.2)
+    with Application() as app:
+        assert main(["resize", "jacobi", "3"]) == 1
+        why = "hocket: 'jacobi' takes the resize back when it comes to its next control point\n"
+        assert capsys.readouterr().err == why
+        request = app.asked()["request"]
+        assert app.bus.answer(LIMIT_S).type == "WITHDRAW_RESIZE"
+        give_up(app, request)
+        assert app.bus.list().applications[0]["resizing_to"] == 0
+
+
 def test_nothing_to_withdraw(cores):
     with Bus.connect() as bus:
         bus.send("WITHDRAW_RESIZE")

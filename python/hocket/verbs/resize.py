@@ -25,10 +25,12 @@ examples:
 
 It waits until the application has been resized, and tells what it took: how long the application stood still, and in
 brackets how long of a part it went on computing. Exit code 1 and the reason where it cannot be done; nothing is changed
-then. Ctrl-C (or SIGTERM, or --timeout) withdraws it, where the application has not begun; once begun, it goes on.
+then. Ctrl-C (or SIGTERM, or --timeout) withdraws it, where the application has not begun; once begun, it goes on. An
+application that comes to no control point is waited for ten minutes; with --at, or --timeout, as long as is said there.
 'hocket ls' shows which applications are malleable, and how many processes they have.
 """
 MIB = 1 << 20
+PATIENCE_S = 600.0  # how long the next control point is waited for, where nothing else is said
 WITHDRAW_S = 5.0  # how long an application is waited for that is to take a resize back at its next control point
 
 
@@ -40,7 +42,8 @@ def add(parsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--at", type=int, default=0, metavar="ITERATION", help="when so many iterations are done")
     parser.add_argument("--on", default="", metavar="PLACES", help='a "NODE[:CORE] …" for each new process')
     parser.add_argument("--json", action="store_true", help="print the record of the reconfiguration as JSON")
-    parser.add_argument("--timeout", type=float, metavar="S", help="withdraw it where it has not begun in S seconds")
+    how_long = f"withdraw it where it has not begun in S seconds (default: {PATIENCE_S:g}; with --at: never)"
+    parser.add_argument("--timeout", type=float, metavar="S", help=how_long)
     parser.set_defaults(verb=run)
 
 
@@ -51,14 +54,15 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--at {arguments.at}: iterations are counted from 1")
     if arguments.timeout is not None and not arguments.timeout > 0:
         raise UsageError(f"--timeout {arguments.timeout:g}: give more than 0 seconds")
+    timeout = arguments.timeout or (None if arguments.at else PATIENCE_S)
     wish = {"processes": processes, "relative": relative, "at_iteration": arguments.at, "places": arguments.on}
     code, within = 1, ""
     with Bus.connect() as bus, Interrupts() as interrupts:
         bus.send("RESIZE", application_asked=name, **wish)
-        answer = interrupts.answer(bus, arguments.timeout)
+        answer = interrupts.answer(bus, timeout)
         if answer is None:
             code = interrupts.exit_code()
-            within = "" if interrupts.caught else f" within {arguments.timeout:g} s"
+            within = "" if interrupts.caught else f" within {timeout:g} s"
             answer = withdraw(bus, interrupts, f"'{printable(name)}'", code)
     if arguments.json:
         print_json({"application": name, **answer.fields})
