@@ -38,6 +38,7 @@ void copy_blocks(const std::byte* from, std::int64_t from_stride, std::byte* to,
 // buffer is not within it.
 template <class Byte>
 Byte* at(Byte* buffer, std::int64_t offset) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): see above
   return reinterpret_cast<Byte*>(reinterpret_cast<std::uintptr_t>(buffer) + static_cast<std::uintptr_t>(offset));
 }
 

@@ -166,8 +166,7 @@ void check_shape(const Both& both) {
   EXPECT_EQ(unrolled(layout, {0, layout.size()}), model.at);
   if (layout.size() == 0) return;
   EXPECT_EQ(layout.span(), (Interval{std::ranges::min(model.at), std::ranges::max(model.at) + 1}));
-  EXPECT_EQ(layout.contiguous(),
-            model.ordered() && layout.segments() == 1 && layout.data().node->size == layout.size());
+  EXPECT_EQ(layout.contiguous(), model.ordered() && layout.segments() == 1);
 }
 
 void check_questions(const Both& both, Random& random) {

@@ -8,8 +8,10 @@
 namespace hocket::layout {
 namespace {
 
-// A table this short inside another is written out in it, so that lists that are grouped otherwise become equal.
+// A table this short inside another is written out in it, so that lists that are grouped otherwise become equal; but
+// not where all would become more entries than that: a short table that is used a million times stays one.
 constexpr std::int64_t most_inlined = 16;
+constexpr std::int64_t most_written_out = 1024;
 
 Error too_large() {
   return Error{
@@ -176,18 +178,37 @@ void append(std::vector<Placed>& list, Placed entry) {
   }
 }
 
-void append_flat(std::vector<Placed>& list, const Placed& entry) {
+bool is_short_table(const Node& node) {
+  return (node.kind == Kind::blocks || node.kind == Kind::sequence) && node.count <= most_inlined;
+}
+
+std::int64_t entries_written_out(const Node& node) {
+  if (!is_short_table(node)) return 1;
+  std::int64_t entries = node.kind == Kind::blocks ? node.count : 0;
+  for (const NodePtr& child : node.children) entries += entries_written_out(*child);
+  return entries;
+}
+
+void append_written_out(std::vector<Placed>& list, const Placed& entry) {
   const Node& node = *entry.node;
-  const bool table = node.kind == Kind::blocks || node.kind == Kind::sequence;
-  if (!table || node.count > most_inlined) return append(list, entry);
+  if (!is_short_table(node)) return append(list, entry);
   for (std::int64_t i = 0; i < node.count; ++i) {
     const std::int64_t at = entry.at + node.address(i);
     if (node.kind == Kind::blocks) {
       append(list, {make_run(node.length(i)).node, at});
     } else {
-      append_flat(list, {node.children[static_cast<std::size_t>(i)], at});
+      append_written_out(list, {node.children[static_cast<std::size_t>(i)], at});
     }
   }
+}
+
+std::vector<Placed> written_out(const std::vector<Placed>& entries) {
+  std::int64_t count = 0;
+  for (const Placed& entry : entries) count += entries_written_out(*entry.node);
+  if (count > most_written_out) return entries;
+  std::vector<Placed> list;
+  for (const Placed& entry : entries) append_written_out(list, entry);
+  return list;
 }
 
 // Runs that follow each other become one entry.
@@ -322,16 +343,21 @@ Result<Placed> make_sequence(const std::vector<Placed>& entries) {
   for (const Placed& entry : entries) {
     if (entry.node) list.push_back(entry);
   }
-  if (list.empty()) return Placed{};
-  if (!in_bounds(list)) return too_large();
-  std::vector<Placed> flat;
-  for (const Placed& entry : list) append_flat(flat, entry);
-  Result<std::vector<Placed>> parts = grouped(flat);
+  return in_bounds(list) ? join(written_out(list)) : too_large();
+}
+
+Result<Placed> join(const std::vector<Placed>& entries) {
+  if (entries.empty()) return Placed{};
+  if (!in_bounds(entries)) return too_large();
+  std::vector<Placed> list;
+  for (const Placed& entry : entries) append(list, entry);
+  Result<std::vector<Placed>> parts = grouped(list);
   if (!parts) return parts.error();
   list = std::move(parts).value();
   if (list.size() == 1) return list.front();
   if (std::ranges::all_of(list, [&](const Placed& entry) { return same(entry.node, list.front().node); })) {
     std::vector<std::int64_t> at;
+    at.reserve(list.size());
     for (const Placed& entry : list) at.push_back(entry.at);
     const std::vector<Layer> layers = layers_of(std::move(at));
     if (!layers.empty()) return make_layers(layers, list.front());

@@ -107,7 +107,10 @@ Placed make_run(std::int64_t bytes);
 Result<Placed> make_vector(std::int64_t count, std::int64_t stride, const Placed& child);
 // Runs of `lengths` bytes. Precondition: as many addresses as lengths, lengths >= 0, addresses fit.
 Result<Placed> make_blocks(std::vector<std::int64_t> at, std::vector<std::int64_t> lengths);
-// One behind the other in the data.
+// One behind the other in the data; entries without a node are left out.
 Result<Placed> make_sequence(const std::vector<Placed>& entries);
+// The same of the entries of a node that was in normal form, all with nodes: takes memory in proportion to their
+// number.
+Result<Placed> join(const std::vector<Placed>& entries);
 
 }  // namespace hocket::layout

@@ -192,6 +192,8 @@ class NodeReader {
     const std::int64_t block = equal ? in_.positive() : 0;
     std::vector<std::int64_t> at;
     std::vector<std::int64_t> lengths;
+    at.reserve(count);
+    lengths.reserve(count);
     Wide end = 0;
     for (std::size_t i = 0; i < count && !in_.failed(); ++i) {
       if (!fits(end)) return not_a_view("an address out of bounds");
@@ -214,7 +216,7 @@ class NodeReader {
       end = Wide{at} + node->end;
       entries.push_back({std::move(node), at});
     }
-    return make_sequence(entries);
+    return join(entries);
   }
 
   Reader& in_;

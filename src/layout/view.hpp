@@ -76,7 +76,8 @@ Fragmentation fragmentation(const View& view, Interval data);
 // A formula takes some bytes, a table two or three a run.
 void append(const View& view, std::string& out);
 
-// What was appended. Bytes that are not a view give an error; memory is taken in proportion to their number.
+// What was appended. Bytes that are not a view give an error; memory is taken in proportion to their number, at most
+// some hundred bytes a byte.
 Result<View> read_view(std::string_view bytes);
 
 }  // namespace hocket::layout

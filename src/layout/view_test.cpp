@@ -310,5 +310,21 @@ TEST(SerialisedView, LargeCountsInFewBytesTakeNoMemory) {
   EXPECT_FALSE(read_view("").ok());
 }
 
+TEST(SerialisedView, AShortTableThatIsUsedOftenIsNotWrittenOut) {
+  // Three runs, and a hundred thousand references to them at irregular places: no three hundred thousand runs.
+  Random random(46);
+  Numbers at;
+  std::int64_t end = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    at.push_back(end + draw(random, 0, 1));
+    end = at.back() + 50;
+  }
+  const Layout three = valid(hindexed(Numbers{4, 8, 1}, Numbers{0, 20, 40}, bytes(1)));
+  const View view = valid_view(0, valid(hindexed_block(1, at, three)));
+  EXPECT_LT(serialised(view).size(), 200'050U);
+  EXPECT_EQ(view.count_segments({0, 1'300'000}), 300'000);
+  EXPECT_EQ(std::move(read_view(serialised(view))).value(), view);
+}
+
 }  // namespace
 }  // namespace hocket::layout

@@ -43,6 +43,11 @@ void Walk::advance(std::int64_t blocks) {
   while (depth_ > 0) {
     Frame& frame = frames_[static_cast<std::size_t>(depth_ - 1)];
     if (++frame.i < frame.node->count) {
+      if (frame.node->kind == Kind::vector && frame.node->child.get() == leaf_) {
+        leaf_at_ = frame.at + frame.i * frame.node->stride;
+        i_ = 0;
+        return;
+      }
       return descend(&frame.node->part(frame.i), frame.at + frame.node->address(frame.i), 0);
     }
     --depth_;
@@ -55,7 +60,11 @@ Strip Walk::next(std::int64_t most) {
   const bool vector = leaf_->kind == Kind::vector;
   const std::int64_t length = run ? leaf_->size : vector ? leaf_->child->size : leaf_->length(i_);
   Strip strip{data_, leaf_at_ + (run ? 0 : leaf_->address(i_)) + into_, length - into_, leaf_->stride, 1};
-  if (vector && into_ == 0 && most >= length) strip.count = std::min(leaf_->count - i_, most / length);
+  if (vector && into_ == 0 && most >= length) {
+    // The division takes as long as all the rest.
+    const std::int64_t blocks = leaf_->count - i_;
+    strip.count = most >= blocks * length ? blocks : most / length;
+  }
   if (strip.length > most) {
     strip.length = most;
     into_ += most;
@@ -64,28 +73,6 @@ Strip Walk::next(std::int64_t most) {
   }
   data_ += strip.bytes();
   return strip;
-}
-
-bool Segments::pull() {
-  if (strip_.count == 0) {
-    if (walk_.left() == 0) {
-      ahead_.length = 0;
-      return false;
-    }
-    strip_ = walk_.next();
-  }
-  ahead_ = {strip_.data, strip_.at, strip_.length};
-  strip_.data += strip_.length;
-  strip_.at += strip_.stride;
-  --strip_.count;
-  return true;
-}
-
-std::optional<Segment> Segments::next() {
-  if (ahead_.length == 0) return std::nullopt;
-  Segment segment = ahead_;
-  while (pull() && ahead_.at == segment.at + segment.length) segment.length += ahead_.length;
-  return segment;
 }
 
 }  // namespace hocket::layout

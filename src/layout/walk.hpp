@@ -70,10 +70,29 @@ class Segments {
  public:
   explicit Segments(Walk walk) : walk_(std::move(walk)) { pull(); }
   // The next one; nothing at the end.
-  std::optional<Segment> next();
+  std::optional<Segment> next() {
+    if (ahead_.length == 0) return std::nullopt;
+    Segment segment = ahead_;
+    while (pull() && ahead_.at == segment.at + segment.length) segment.length += ahead_.length;
+    return segment;
+  }
 
  private:
-  bool pull();  // the next run becomes ahead_
+  // The next run becomes ahead_; false and a length of 0 at the end.
+  bool pull() {
+    if (strip_.count == 0) {
+      if (walk_.left() == 0) {
+        ahead_.length = 0;
+        return false;
+      }
+      strip_ = walk_.next();
+    }
+    ahead_ = {strip_.data, strip_.at, strip_.length};
+    strip_.data += strip_.length;
+    strip_.at += strip_.stride;
+    --strip_.count;
+    return true;
+  }
 
   Walk walk_;
   Strip strip_;  // what is left of it
