@@ -213,6 +213,8 @@ event::Application describe(const model::Application& application, Time now) {
   row.sleeping = application.malleability.sleeping;
   row.resizing_to = application.malleability.resizing_to;
   row.reconfigurations = application.malleability.reconfigurations;
+  row.flop_per_iteration = application.flop_per_iteration;
+  row.flop_source = model::name_of(application.flop_source);
   return row;
 }
 

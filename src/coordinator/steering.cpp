@@ -15,8 +15,6 @@ constexpr std::string_view policy_for_measuring = "probe";
 // A return that is refused is asked for again at once so often; then after each I/O phase.
 constexpr std::int64_t most_refusals = 3;
 
-bool is_flop(double flop) { return std::isfinite(flop) && flop > 0; }
-
 }  // namespace
 
 Steering::Steering(const Settings& settings, model::Cluster& cluster, model::Cores& cores, Resizing& resizing)
@@ -40,12 +38,12 @@ void Steering::profile(const Moment& moment, const event::Profile& profile) {
   const Status added = application->curve.add({profile.processes, profile.iteration_s, profile.iteration_spread_s,
                                                profile.io_s, profile.io_spread_s, profile.samples});
   if (!added) return;
-  if (is_flop(profile.flop_per_iteration)) application->flop_per_iteration = profile.flop_per_iteration;
+  application->learn_flop(profile.flop_per_iteration, model::FlopSource::profile);
   after(moment, application->id);
 }
 
 void Steering::malleable(const Moment& moment, Application& application, const event::Malleable& said) {
-  if (is_flop(said.flop_per_iteration)) application.flop_per_iteration = said.flop_per_iteration;
+  application.learn_flop(said.flop_per_iteration, model::FlopSource::declared);
   follow(application);
   if (const auto found = courses_.find(application.id); found != courses_.end()) {
     Course& course = found->second;

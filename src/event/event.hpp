@@ -373,6 +373,8 @@ struct Application {
   std::int64_t sleeping = 0;          // processes that wait to be used again
   std::int64_t resizing_to = 0;       // processes; 0: no resize is under way
   std::int64_t reconfigurations = 0;  // done
+  double flop_per_iteration = 0;      // of all processes; 0: not known
+  std::string flop_source;            // how it is known: "counters", "declared", "profile"; "": it is not
 };
 
 // The daemon itself; also ends a list.

@@ -318,6 +318,8 @@ void fields(E& e, V&& visit) {
   visit("sleeping", e.sleeping);
   visit("resizing_to", e.resizing_to);
   visit("reconfigurations", e.reconfigurations);
+  visit("flop_per_iteration", e.flop_per_iteration);
+  visit("flop_source", e.flop_source);
 }
 
 template <Of<Daemon> E, class V>

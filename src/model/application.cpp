@@ -77,8 +77,13 @@ void Application::add_phase(const event::IoPhase& phase, Time now) {
 void Application::count_flop(double since_last_phase, std::int64_t iteration) {
   const PhaseRecord* before = history.last();
   if (before == nullptr || before->iteration < 0 || iteration <= before->iteration) return;
-  const double counted = since_last_phase / static_cast<double>(iteration - before->iteration);
-  if (std::isfinite(counted) && counted > 0) flop_per_iteration = counted;
+  learn_flop(since_last_phase / static_cast<double>(iteration - before->iteration), FlopSource::counters);
+}
+
+void Application::learn_flop(double per_iteration, FlopSource source) {
+  if (!replaces(flop_source, source, per_iteration)) return;
+  flop_per_iteration = per_iteration;
+  flop_source = source;
 }
 
 // What it showed at its present size becomes a point of its curve. A profile is left as it is: it may be of another

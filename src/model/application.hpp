@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "event/event.hpp"
+#include "model/flop.hpp"
 #include "model/io_history.hpp"
 #include "model/speedup_curve.hpp"
 #include "model/target.hpp"
@@ -89,6 +90,7 @@ struct Application {
   SpeedupCurve curve;             // of a profile; without one, what is seen of this run
   bool curve_is_seen = false;     // the latter
   double flop_per_iteration = 0;  // of all processes; 0: not known
+  FlopSource flop_source = FlopSource::unknown;
   Expansion expansion;
   std::int64_t reconfigurations_before = 0;  // done when the last phase was reported
 
@@ -98,6 +100,9 @@ struct Application {
 
   // Changes the numbers of requests, and with them the activity.
   void count_requests(std::int64_t waiting_change, std::int64_t granted_change, Time now);
+
+  // Takes in what `source` says of its operations, where nothing better is known.
+  void learn_flop(double per_iteration, FlopSource source);
 
   // Takes in a report. Numbers that cannot be (negative, longer than the phase, a phase that ends after `now`) are
   // brought to the nearest possible one: a client's mistake must not spoil sums or predictions for good.

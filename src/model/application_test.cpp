@@ -71,6 +71,37 @@ TEST(Application, LeavesAProfileAsItIs) {
   EXPECT_FALSE(application.curve_is_seen);
 }
 
+TEST(Application, BelievesTheBestSourceOfItsFlop) {
+  Application application = malleable(64);
+  EXPECT_EQ(name_of(application.flop_source), "");
+  application.learn_flop(1e7, FlopSource::profile);
+  EXPECT_EQ(application.flop_source, FlopSource::profile);
+  application.learn_flop(2e7, FlopSource::declared);
+  EXPECT_EQ(application.flop_per_iteration, 2e7);
+  application.learn_flop(1e7, FlopSource::profile);
+  EXPECT_EQ(application.flop_per_iteration, 2e7) << "what an earlier run did is older";
+  application.learn_flop(3e7, FlopSource::declared);
+  EXPECT_EQ(application.flop_per_iteration, 3e7) << "its latest word holds";
+
+  report(application, 0, 100, 64);
+  EXPECT_EQ(application.flop_source, FlopSource::declared) << "in how many iterations is not known yet";
+  report(application, 20, 200, 64);  // 5e9 in 100 iterations
+  EXPECT_EQ(application.flop_per_iteration, 5e7);
+  EXPECT_EQ(name_of(application.flop_source), "counters");
+  application.learn_flop(3e7, FlopSource::declared);
+  EXPECT_EQ(application.flop_per_iteration, 5e7) << "what was counted goes before what is said";
+}
+
+TEST(Application, TakesNothingForFlopThatIsNoNumberOfThem) {
+  for (const double no : {0.0, -1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
+    for (const FlopSource source : {FlopSource::profile, FlopSource::declared, FlopSource::counters}) {
+      Application application;
+      application.learn_flop(no, source);
+      EXPECT_EQ(application.flop_per_iteration, 0);
+      EXPECT_EQ(application.flop_source, FlopSource::unknown);
+    }
+}
+
 TEST(Application, BearsAnyReport) {
   Application application = malleable(4);
   constexpr std::int64_t extremes[] = {INT64_MIN, -1, 0, 1, 7, INT64_MAX};

@@ -223,8 +223,8 @@ std::vector<Sizes> starts(const Pool& pool) {
 
 std::string percent(double share) { return number(100 * share) + " %"; }
 
-// Takes the search, which stands at the present sizes, of which `present` comes, to the best that it finds; returns what
-// that comes to.
+// Takes the search, which stands at the present sizes, of which `present` comes, to the best that it finds; returns
+// what that comes to.
 double go_to_best(const Pool& pool, Search& search, double present) {
   std::pair<Sizes, double> best{search.sizes(), present};
   const auto consider = [&] {
@@ -259,7 +259,8 @@ CoreDecision decide(const CoreView& view, const event::Event& event, AppId subje
   const auto reason = [&](const Sharer& sharer, std::int64_t to) {
     return sharer.application->name + " goes from " + std::to_string(sharer.present) + " to " + std::to_string(to) +
            " processes: all changes together are predicted to bring " + percent(gain) + " more " +
-           (weights.flops() ? "FLOPS" : "progress") + ", waits for I/O included";
+           (weights.flops() ? "FLOPS" : "progress") +
+           ", waits for I/O included; its FLOP: " + std::string(model::in_words(sharer.application->flop_source));
   };
   return changes_to(view, *pool, search.sizes(), reason);
 }
