@@ -10,6 +10,7 @@ from cli_fake_agent import FakeAgent
 from hocket.bus import Event
 from hocket.cli import main
 from hocket.decisions import Accuracy, CoreDecision, Outcome, accuracies, collect
+from hocket.flop import sources_text
 
 pytestmark = pytest.mark.timeout(30)
 S = 1_000_000_000
@@ -71,6 +72,7 @@ def test_a_trace_is_told_in_sentences(tmp_path, capsys):
         "predictions held against what happened\n"
         "  start of the next I/O phase: 2 predictions, 1 within what was assumed; "
         "error 1.62 s at the median, 3.00 s at the worst\n"
+        "FLOP: not known (iterations) (A1)\n"
     )
 
 
@@ -79,6 +81,33 @@ def test_json_has_all_fields(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)
     assert [one["number"] for one in told["decisions"]] == [2]
     assert (told["decisions"][0]["from"], told["decisions"][0]["overlap_ns"], told["accuracy"]) == (8, S, [])
+
+
+def test_it_says_what_flop_rest_on(tmp_path, capsys):
+    path = write_trace(tmp_path / "run.jsonl")
+    header, *lines = path.read_text().splitlines(keepends=True)
+    one = {"time_ns": S, "member": 1}
+    hello = {"in": "HELLO", **one, "application": "", "job": "j", "processes": 64}
+    welcome = {"out": "WELCOME", **one, "application": "A1", "app": 7, "application_given": "A1"}
+    path.write_text("".join([header, json.dumps(hello) + "\n", json.dumps(welcome) + "\n", *lines]))
+    for kind, fields, of in (
+        ("PROFILE", {"app": 7, "processes": 64, "flop_per_iteration": 1e9}, "profile of an earlier run"),
+        ("MALLEABLE", {"processes": 64, "flop_per_iteration": 2e9}, "declared"),
+        ("IO_PHASE", {"processes": 64, "iteration": 4, "flop": 3e9}, "hardware counters"),
+    ):
+        line = {"in": kind, "time_ns": 2 * S, "application": "A1", "member": 1, **fields}
+        path.write_text(path.read_text() + json.dumps(line) + "\n")
+        assert main(["explain", "A1", "--trace", str(path)]) == 0
+        assert capsys.readouterr().out.splitlines()[-1] == f"FLOP: {of} (A1)"
+    assert main(["explain", "--json", "--trace", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out)["flop"] == {"A1": "counters"}
+
+
+def test_of_many_applications_only_some_are_named():
+    sources = {f"a{number}": "declared" for number in range(6)} | {"b": "", "c": "counters"}
+    told = "FLOP: hardware counters (c), declared (a0, a1, a2, a3 and 2 more), not known (iterations) (b)"
+    assert sources_text(sources) == told
+    assert sources_text({}) == ""
 
 
 def test_an_application_that_is_not_there_is_named(tmp_path, capsys):

@@ -68,6 +68,13 @@ def test_iterations_between_two_phases_divide_the_period():
     assert point == Point(2, 2.0, 0.0, 0.5, 0.0, 2, 10.0, 7.0)  # the first period of a size does not count
 
 
+def test_what_was_counted_goes_before_what_was_declared():
+    for flop, expected in ((40.0, 10.0), (0.0, 3.0)):
+        phases = [phase(at, compute_s=8.0, iteration=100 + 4 * at, processes=2, flop=flop) for at in range(4)]
+        (point,) = points_from([Application("a", phases=phases, flop_per_iteration=3.0)])
+        assert point.flop_per_iteration == expected
+
+
 def test_without_control_points_a_period_is_an_iteration():
     phases = [phase(at, compute_s=seconds) for at, seconds in enumerate((99, 99, 3.0, 5.0))]
     (point,) = points_from([Application("a", processes=4, phases=phases)])

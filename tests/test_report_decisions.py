@@ -36,6 +36,11 @@ def test_a_panel_has_a_mark_for_each_decision_and_outcome():
     assert [(round(bar.start_s, 2), round(bar.end_s, 2)) for bar in found.conflicts] == [(4.25, 4.89), (6.29, 6.74)]
 
 
+def test_the_page_says_what_flop_rest_on(tmp_path):
+    report = write_report([Run("steered", [STEERED])], tmp_path, "Two solvers")
+    assert "steered: FLOP: not known (iterations) (jacobi-b)" in report.html.read_text()
+
+
 def test_only_the_size_that_a_policy_chose_counts_as_expanded():
     lane = panel().lanes[1]
     assert [(step.processes, step.expanded) for step in lane.steps] == [(2, False), (4, True), (2, False)]

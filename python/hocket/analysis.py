@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from hocket.bus import Event
 from hocket.decisions import Decisions
+from hocket.flop import COUNTERS, DECLARED, PROFILE, UNKNOWN
 from hocket.lanes import IO, WAITING, Interval, overlaps, overlay
 from hocket.reconfigurations import Reconfiguration
 from hocket.trace import Trace, collector_at_rest
@@ -111,6 +112,14 @@ class Application:
     sizes: list[tuple[int, int]] = field(default_factory=list)  # since when how many processes; [] unless malleable
     reconfigurations: list[Reconfiguration] = field(default_factory=list)
     flop_per_iteration: float = 0.0  # as it declared it; 0: not known
+    flop_of_profile: float = 0.0  # of an iteration, as an earlier run told; 0: not known
+
+    @property
+    def flop_source(self) -> str:
+        """How its FLOP are known: a key of hocket.flop.WORDS. The coordinator's rule (src/model/flop.hpp)."""
+        if any(phase.flop > 0 for phase in self.phases):
+            return COUNTERS
+        return DECLARED if self.flop_per_iteration > 0 else PROFILE if self.flop_of_profile > 0 else UNKNOWN
 
     def intervals(self, now_ns: int, from_ns: int | None = None) -> list[Interval]:
         """What it did from `from_ns` (default: its start) to its end or `now_ns`, without gaps or overlaps."""
@@ -337,6 +346,11 @@ class Analysis:
                 key: event.get(key, default) for key, default in (("iteration", -1), ("processes", 0), ("flop", 0.0))
             }
             application.phases.append(Phase(member=event.member, target=event.get("target", ""), **figures, **told))
+
+    def _on_profile(self, event: Event) -> None:
+        for application in self.applications:
+            if application.app == event.get("app", 0) and application.end_ns is None:
+                application.flop_of_profile = event.get("flop_per_iteration", 0.0)
 
     def _on_malleable(self, event: Event) -> None:
         if application := self._application(event):

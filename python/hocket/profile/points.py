@@ -144,7 +144,7 @@ def _periods(application: Application, phases: Sequence[Phase]) -> Iterator[tupl
                 iterations = after.iteration - before.iteration if counted else 1
                 compute_s = (after.cpu_ns + after.comm_ns) / 1e9 / iterations
                 declared = application.flop_per_iteration
-                yield processes, compute_s, after.io_ns / 1e9, declared or after.flop / iterations
+                yield processes, compute_s, after.io_ns / 1e9, after.flop / iterations or declared
             settled = True
         else:
             settled = False

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from html import escape
 
 from hocket.comparison import Row, Run, cells
+from hocket.flop import sources_text
 from hocket.reconfigurations import PARTS
 from hocket.report.decisions import decisions_table
 from hocket.report.panels import MARK_WORDS, PART_WORDS, Mark, Panel, doing
@@ -140,6 +141,10 @@ def _footer(runs: Sequence[Run]) -> str:
         "Point at a block for its figures."
     ]
     for run in runs:
+        # Policies count the FLOP of those that they resize.
+        malleable = {a.name: a.flop_source for analysis in run.analyses for a in analysis.applications if a.sizes}
+        if words := sources_text(malleable):
+            lines.append(f"{escape(run.label)}: {escape(words)}")
         for trace in run.traces:
             when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(trace.start_unix_ns / 1e9))
             cut = "; its last line was cut short" if trace.cut_short else ""

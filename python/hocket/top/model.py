@@ -24,6 +24,7 @@ class Forecast:
     next_uncertainty_ns: int = 0
     wait_ns: int = 0  # in all, until `told_ns`
     told_ns: int = 0
+    flop_source: str = ""
 
 
 class TopModel:
@@ -47,7 +48,8 @@ class TopModel:
         if event.type == "APPLICATION":
             keys = ("period_ns", "period_spread_ns", "duration_ns", "next_start_ns", "next_uncertainty_ns", "wait_ns")
             figures = {key: int(event.get(key, 0)) for key in keys}
-            self._forecasts[str(event["application"])] = Forecast(**figures, told_ns=self.now_ns)
+            source = str(event.get("flop_source", ""))
+            self._forecasts[str(event["application"])] = Forecast(**figures, told_ns=self.now_ns, flop_source=source)
 
     def _take_resize(self, event: Event) -> None:
         name = event.application
@@ -104,6 +106,10 @@ class TopModel:
 
     def forecast(self, application: Application) -> Forecast:
         return self._forecasts.get(application.name, Forecast())
+
+    def flop_source(self, application: Application) -> str:
+        """How its FLOP are known (hocket.flop): what the daemon told, else what was seen."""
+        return self.forecast(application).flop_source or application.flop_source
 
     def waited_s(self, application: Application) -> float:
         """In all: what the daemon told, else what was seen."""

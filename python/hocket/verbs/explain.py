@@ -6,9 +6,11 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from hocket.analysis import analyse
 from hocket.bus import Bus, BusError
 from hocket.decisions import CoreDecision, Decisions, accuracies, collect
 from hocket.errors import HocketError, UsageError
+from hocket.flop import sources_text
 from hocket.tables import duration, printable
 from hocket.trace import last_events, read_trace
 from hocket.verbs import help_text, print_json
@@ -21,7 +23,8 @@ examples:
   hocket explain --json                   # all fields, times in nanoseconds
 
 For each decision: what was predicted, what was chosen, what it cost, and what came of it. At the end: how far the
-predictions were off. Times are seconds since the daemon, or the recorded run, began.
+predictions were off, and what the FLOP of each application rest on: hardware counters, what it declares, a profile,
+or nothing, so that policies count iterations. Times are seconds since the daemon, or the recorded run, began.
 """
 LAST = 10
 
@@ -42,34 +45,44 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.trace:
         trace = read_trace(arguments.trace)
         found, zero_ns, now_ns = collect(trace.events), trace.start_ns, trace.end_ns
+        flop = {one.name: one.flop_source for one in analyse(trace).applications if one.sizes}
         known = {name for one in found.all for name in (one.decided_for, one.because_of)}
         known |= {event.application for event in trace.events}
         if arguments.application and arguments.application not in known:
             raise HocketError(f"no application '{printable(arguments.application)}' in {trace.path}")
     else:
-        found, zero_ns, now_ns = _ask(arguments)
+        found, flop, zero_ns, now_ns = _ask(arguments)
     shown = found.of(arguments.application, arguments.last)
+    if arguments.application:
+        flop = {name: source for name, source in flop.items() if name == arguments.application}
     if arguments.json:
         told = [{**asdict(one), "from": one.sources, "to": one.targets} for one in shown]
         for one in told:
             del one["sources"], one["targets"]
-        print_json({"now_ns": now_ns, "decisions": told, "accuracy": [asdict(one) for one in accuracies(shown)]})
+        print_json(
+            {"now_ns": now_ns, "decisions": told, "accuracy": [asdict(one) for one in accuracies(shown)], "flop": flop}
+        )
     else:
         print(text_of(shown, zero_ns, now_ns))
+        if words := sources_text(flop):
+            print(printable(words))
     return 0
 
 
-def _ask(arguments: argparse.Namespace) -> tuple[Decisions, int, int]:
+def _ask(arguments: argparse.Namespace) -> tuple[Decisions, dict[str, str], int, int]:
     """From the daemon; what it cost from its trace, as far as that can be read."""
     found = Decisions()
     with Bus.connect() as bus:
+        flop = {
+            one["application"]: one.get("flop_source", "") for one in bus.list().applications if one.get("malleable")
+        }
         bus.send("EXPLAIN", count=arguments.last, application_asked=arguments.application)
         while (answer := bus.answer(5.0)) is not None and answer.type != "DAEMON":
             found.feed(answer)
     if answer is None:
         raise BusError("hocketd did not answer within 5 s; is it stopped? see 'hocket daemon status'")
     found.learn_from(collect(last_events(str(answer.get("trace", "")))))
-    return found, int(answer.get("started_ns", 0)), int(answer.get("now_ns", 0))
+    return found, flop, int(answer.get("started_ns", 0)), int(answer.get("now_ns", 0))
 
 
 def text_of(shown: Sequence[CoreDecision], zero_ns: int, now_ns: int) -> str:

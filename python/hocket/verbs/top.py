@@ -70,6 +70,7 @@ def as_json(model: TopModel) -> dict[str, object]:
             "resizing_to": model.resizing_to(application),
             "state": model.state(application),
             "waited_s": round(model.waited_s(application), 6),
+            "flop_source": model.flop_source(application),
             "period_ns": model.forecast(application).period_ns,
             "next_start_ns": model.forecast(application).next_start_ns,
             "lane": [[part.kind, part.start_ns, part.end_ns] for part in model.lane(application, 30.0)],
