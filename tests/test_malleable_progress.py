@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 import runtime_kit
-from apps_kit import runner
+from apps_kit import PREFIX, runner
+from mpi_launch import Mpi
 
 pytestmark = pytest.mark.timeout(60)
 LIMIT_S = 40
@@ -60,3 +63,56 @@ def test_cg_declares_its_flop_once_the_matrix_is_there(controller, spawn):
     )
     last = {one["processes"]: one["flop_per_iteration"] for one in controller.events("MALLEABLE")}
     assert last == dict.fromkeys((2, 3), 2 * nonzeros + 10 * points**3)
+
+
+def arguments(tmp_path, iterations: int) -> list:
+    """Of a jacobi with a checkpoint every EVERY iterations."""
+    system = ("--system", tmp_path / "s", "--generate", UNKNOWNS, "--iterations", iterations, "--tolerance", 0)
+    return [*system, "--checkpoint-every", EVERY, "--checkpoint-dir", tmp_path, "--iteration-time", 0.03]
+
+
+def counting(controller, events: str, **settings: str) -> dict[str, str]:
+    """The environment of a job whose processes count `events` as their floating-point operations."""
+    return SPAWNING | runtime_kit.settings(controller.socket, phase_gap_s=0.01, flop_counters=events, **settings)
+
+
+def jacobi_that_counts(controller, tmp_path, events: str, iterations: int = 14, **settings: str) -> list[dict]:
+    """Its I/O phases, in their order."""
+    run = runner("jacobi", "mpich", LIMIT_S)
+    run(2, *arguments(tmp_path, iterations), **counting(controller, events, **settings))
+    return sorted(controller.events("IO_PHASE"), key=lambda phase: phase["start_ns"])
+
+
+def test_phases_tell_what_all_processes_counted(controller, tmp_path):
+    """Of computing time, which every machine counts, in place of operations."""
+    _, first, second, third = jacobi_that_counts(controller, tmp_path, "task-clock")
+    for before, phase in ((first, second), (second, third)):
+        period_ns = phase["start_ns"] - before["start_ns"]
+        assert 0 < phase["flop"] <= 2.2 * period_ns, "of two processes"
+
+
+def test_phases_tell_no_count_where_a_process_has_none(controller, tmp_path):
+    """As on a machine where some nodes forbid to count."""
+    mpi = Mpi("mpich")
+    as_rank_1 = '[ "$PMI_RANK" = 1 ] && export HOCKET_FLOP_COUNTERS=none; exec "$@"'
+    done = subprocess.run(
+        mpi.command(2, "sh", "-c", as_rank_1, "sh", mpi.app("jacobi", PREFIX), *arguments(tmp_path, 14)),
+        env={**mpi.environment(), **counting(controller, "task-clock")},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    phases = controller.events("IO_PHASE")
+    assert len(phases) >= 3
+    assert all(phase["flop"] == 0 for phase in phases)
+
+
+def test_a_period_with_other_processes_tells_no_count(controller, tmp_path):
+    phases = jacobi_that_counts(controller, tmp_path, "task-clock", 18, spawn="merge", resize="6:3")
+    told = {phase["iteration"]: phase["flop"] > 0 for phase in phases}
+    assert told == {-1: False, 3: told[3], 7: False, 11: True, 15: True}
+
+
+def test_counters_can_be_left_to_others(controller, tmp_path):
+    assert all(phase["flop"] == 0 for phase in jacobi_that_counts(controller, tmp_path, "none", 6))

@@ -126,7 +126,7 @@ HOCKET_API int hocket_malleable_point(hocket_malleable* job, int64_t iteration);
 HOCKET_API int hocket_malleable_balance(hocket_malleable* job, double busy_s);
 
 /* Says how many floating-point operations an iteration of all processes together takes (0: not known), for policies
- * that share cores out by FLOP/s. They are what the program says: nothing is counted. Best before
+ * that share cores out by FLOP/s. Believed where the hardware does not count them. Best before
  * hocket_malleable_begin; may change later, and is told at the next control point. The value of rank 0 counts; call it
  * in every process, since any may become rank 0. Local. Errors: ARGUMENT (not finite, below 0). */
 HOCKET_API int hocket_malleable_declare_flop(hocket_malleable* job, double flop_per_iteration);
