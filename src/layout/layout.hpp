@@ -4,8 +4,8 @@
 // counts, lengths and displacements have MPI's meaning, but are 64 bits wide. A combiner of which there is no function
 // is one of these: DUP is a copy; NAMED is `contiguous_bytes` of the type's size, `resized` to its extent, but for pair
 // types with a hole (MPI_SHORT_INT), which are a `structure`. Lower bound and extent follow from the parts, without
-// padding for alignment and without sticky bounds: where MPI_Type_get_extent says other numbers, give them to
-// `resized`.
+// padding for alignment and without sticky bounds, in which MPIs differ: give what MPI_Type_get_extent says, at each
+// level, to `resized`.
 //
 // Values are cheap to copy, and do not change: several threads may use one. The functions are pure and fail, without
 // exceptions, where an argument is not valid or a size or an address would go beyond 2^62 bytes.
