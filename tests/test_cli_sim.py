@@ -136,6 +136,7 @@ def test_of_few_values_the_interval_is_their_range(values):
 def run(policy: str, total_s: float, io_s: float = 1.0) -> dict:
     one = {"application": "A", "io_s": io_s, "wait_s": 0.0, "total_s": total_s, "io_alone_s": 0.0, "alone_s": 1.0}
     one |= {"processes_first": 1, "processes_last": 2, "phases": 1, "iterations": 1, "bytes_written": 0}
+    one["reconfigurations"] = 0
     return {"policy": policy, "applications": [one], "flops": 0.0, "simulated_s": total_s, "decisions": 0, "events": 1}
 
 

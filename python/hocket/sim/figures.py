@@ -79,6 +79,16 @@ def length(run: Result) -> float:
     return float(run["simulated_s"])
 
 
+def decisions(run: Result) -> int:
+    """About cores; most of many are conflicts that were seen and left alone."""
+    return int(run["decisions"])
+
+
+def resizes(run: Result) -> int:
+    """Of all applications; one that was expanded for a while counts twice."""
+    return sum(one["reconfigurations"] for one in run["applications"])
+
+
 FIGURES: dict[str, Callable[[Result], float]] = {
     "io_with_delay_s": io_with_delay,
     "delay_s": delay,
@@ -158,7 +168,8 @@ def summary(series: Sequence[Series]) -> list[dict[str, object]]:
             change = changes(one, series[0], figure)
             entry[f"{name}_change"] = vars(change) if change and one is not series[0] else None
         entry["worst_slowdown"] = worst_slowdown(one, series[0]) if one is not series[0] else None
-        entry["decisions"] = median(one.of(lambda run: run["decisions"]))
+        entry["decisions"] = median(one.of(decisions))
+        entry["resizes"] = median(one.of(resizes))
         told.append(entry)
     return told
 
@@ -166,19 +177,20 @@ def summary(series: Sequence[Series]) -> list[dict[str, object]]:
 def summary_table(series: Sequence[Series]) -> str:
     """A line for each policy, below it how it differs from the first one."""
     several = len(series[0].runs) > 1
-    heading = ("all applications", "I/O + waited s", "waited s", "FLOP/s", "end s", "decisions", "worst slowdown")
+    named = ("I/O + waited s", "waited s", "FLOP/s", "end s", "decisions", "resizes", "worst slowdown")
+    heading = ("all applications", *named)
     lines: list[tuple[str, ...]] = []
     for one in series:
         figures = [estimate(one.of(figure)) for figure in FIGURES.values()]
-        decisions = f"{median(one.of(lambda run: run['decisions'])):g}"
+        counts = [f"{median(one.of(count)):g}" for count in (decisions, resizes)]
         worst = f"{worst_slowdown(one, series[0]):+.1%}" if one is not series[0] else ""
         texts = [_number(figure.median) for figure in figures]
-        lines.append((one.policy, *texts, decisions, worst))
+        lines.append((one.policy, *texts, *counts, worst))
         if several:
-            lines.append(("", *(_range(figure) for figure in figures), "", ""))
+            lines.append(("", *(_range(figure) for figure in figures), "", "", ""))
         if one is not series[0]:
             found = [changes(one, series[0], figure) for figure in FIGURES.values()]
-            lines.append(("", *(_change(change, several) for change in found), "", ""))
+            lines.append(("", *(_change(change, several) for change in found), "", "", ""))
     return columns(heading, lines, right=range(1, len(heading)))
 
 
