@@ -141,11 +141,15 @@ const IoHistory::Summary& IoHistory::summary() const {
   if (summary_) return *summary_;
   Summary& summary = summary_.emplace();
   if (kept_.empty()) return summary;
-  summary.present = at_size(last()->processes);
+  for (const PhaseRecord& phase : kept_) {
+    auto& sizes = summary.sizes;
+    if (std::find(sizes.begin(), sizes.end(), phase.processes) == sizes.end()) sizes.push_back(phase.processes);
+  }
+  summary.present = measured_at(last()->processes);
   for (std::size_t i = kept_.size() - 1; i-- > 0;) {
     const std::int64_t processes = at(i).processes;
     if (!whole(i, processes)) continue;
-    summary.latest = processes == summary.present.processes ? summary.present : at_size(processes);
+    summary.latest = processes == summary.present.processes ? summary.present : measured_at(processes);
     break;
   }
   return summary;
@@ -157,6 +161,14 @@ bool IoHistory::whole(std::size_t i, std::int64_t processes) const {
 }
 
 Rhythm IoHistory::at_size(std::int64_t processes) const {
+  const auto& sizes = summary().sizes;
+  if (std::find(sizes.begin(), sizes.end(), processes) != sizes.end()) return measured_at(processes);
+  Rhythm nothing;
+  nothing.processes = processes;
+  return nothing;
+}
+
+Rhythm IoHistory::measured_at(std::int64_t processes) const {
   Rhythm rhythm;
   rhythm.processes = processes;
   Values period;

@@ -98,6 +98,7 @@ class IoHistory {
   const Rhythm& present() const { return summary().present; }
   // At the size of the last whole period.
   const Rhythm& latest() const { return summary().latest; }
+  // Costs next to nothing at a size that no phase is kept of: policies ask about many.
   Rhythm at_size(std::int64_t processes) const;
 
   // At the size of the last phase: start to start.
@@ -119,8 +120,10 @@ class IoHistory {
   struct Summary {
     Rhythm present;
     Rhythm latest;
+    std::vector<std::int64_t> sizes;  // that a phase is kept of, each once
   };
   const Summary& summary() const;
+  Rhythm measured_at(std::int64_t processes) const;
 
   std::vector<PhaseRecord> kept_;  // a ring once it is full
   std::size_t oldest_ = 0;
