@@ -155,9 +155,8 @@ const std::array keys{
     Key{"coordinator", "nodes", Text{&Settings::nodes, some_nodes},
         "where the cores are, as \"NAME:CORES NAME:CORES …\"; empty: on this machine, as many as 'cores' says"},
     Key{"coordinator", "most_slowdown", Number{&Settings::most_slowdown, a_share},
-        "an application that has waited for grants for more than this share of its time is granted at once, beside "
-        "who\n"
-        "holds the target: none becomes slower than uncoordinated by more than this; 0: no bound"},
+        "an application that has waited for grants for more than this share of the rest of its time is granted at\n"
+        "once, beside who holds the target: none becomes slower than uncoordinated by more than this; 0: no bound"},
     Key{"coordinator", "uncertainty_s", Number{&Settings::uncertainty_s, a_time_or_observed},
         "seconds by which a predicted I/O phase may come earlier or later; -1: two standard deviations of what was\n"
         "observed"},

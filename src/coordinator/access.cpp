@@ -125,8 +125,8 @@ void Access::tick(const Moment& moment) {
 
 // ---- the bound on waiting ----------------------------------------------------------------------------------------
 
-// From then on the application will have waited for more than the bound allows: its time so far, and all of the time
-// from now on. The moment is exact while it only waits; work in between moves it away.
+// From then on the application will have waited for more than the bound allows, a share of its time without waits: what
+// it would have taken uncoordinated. The moment is exact while it only waits; work in between moves it away.
 void Access::bound_wait(const model::Member& member, Place request, Time now) {
   const double most = settings_.most_slowdown;
   if (most <= 0 || most >= 1) return;
@@ -136,7 +136,7 @@ void Access::bound_wait(const model::Member& member, Place request, Time now) {
   const double waited = to_s(application.waited) + (waits ? to_s(now - application.since) : 0);
   const double elapsed = to_s(now - application.arrived);
   constexpr double longest_s = 1e9;
-  request->too_slow = now + from_s(std::clamp((most * elapsed - waited) / (1 - most), 0.0, longest_s));
+  request->too_slow = now + from_s(std::clamp(most * (elapsed - waited) - waited, 0.0, longest_s));
   too_slow_.emplace(std::tuple{request->too_slow, request->member, request->id}, request);
 }
 

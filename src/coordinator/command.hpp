@@ -30,7 +30,7 @@ struct Settings {
   Duration join_limit = std::chrono::seconds{60};
   // Of policies for cores.
   policy::CoreSettings core{};
-  // An application whose time waited for grants exceeds this share of its elapsed time is granted at once, beside
+  // An application whose time waited for grants exceeds this share of the rest of its time is granted at once, beside
   // whoever holds the target: no application becomes slower than uncoordinated by more than this. 0: no bound.
   double most_slowdown = 0;
   // Applications of which no times are known beyond their size are measured where a policy for cores is in force.
