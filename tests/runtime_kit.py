@@ -61,6 +61,22 @@ class Mpi:
         subprocess.run([*compiler, "-O1", "-o", output, PROGRAMS / source, *flags], check=True, timeout=60)
         return output
 
+    def compile_with(self, sources: list[Path], output: Path) -> Path:
+        """A program of C++ sources with parts of libhocket in it that the library hides, compiled side by side."""
+        prefix = Path(self.mpiexec[0]).parent.parent
+        flags = ["-std=c++20", "-O1", "-pthread", f"-I{REPO / 'src'}", "-isystem", prefix / "include"]
+        objects = [output.with_name(f"{output.name}-{source.stem}.o") for source in sources]
+        compilers = [
+            subprocess.Popen(["g++", *flags, "-c", source, "-o", made])
+            for source, made in zip(sources, objects, strict=True)
+        ]
+        for compiler in compilers:
+            assert compiler.wait(120) == 0, f"{compiler.args} failed"
+        library = prefix / "lib"
+        link = ["g++", "-pthread", "-o", output, *objects, library / "libmpi.so", f"-Wl,-rpath,{library}", "-ldl"]
+        subprocess.run(link, check=True, timeout=120)
+        return output
+
     def command(self, ranks: int, program: list[Any], preload: str, settings: dict[str, str]) -> tuple[list[str], dict]:
         """Command and environment. `preload` "" starts the ranks without libhocket."""
         words = [str(word) for word in program]

@@ -39,30 +39,13 @@ NEEDED = {"OMPI_MCA_osc": "^ucx"}
 Move = Callable[..., subprocess.CompletedProcess]
 
 
-def compile_program(mpi: runtime_kit.Mpi, output: Path) -> Path:
-    """All sources side by side, then the program."""
-    include = Path(mpi.mpiexec[0]).parent.parent / "include"
-    flags = ["-std=c++20", "-O1", "-pthread", f"-I{REPO / 'src'}", "-isystem", include]
-    objects = [output.with_name(f"{output.name}-{source.stem}.o") for source in SOURCES]
-    compilers = [
-        subprocess.Popen(["g++", *flags, "-c", source, "-o", made])
-        for source, made in zip(SOURCES, objects, strict=True)
-    ]
-    for compiler in compilers:
-        assert compiler.wait(LIMIT_S) == 0, f"{compiler.args} failed"
-    library = include.parent / "lib"
-    link = ["g++", "-pthread", "-o", output, *objects, library / "libmpi.so", f"-Wl,-rpath,{library}", "-ldl"]
-    subprocess.run(link, check=True, timeout=LIMIT_S)
-    return output
-
-
 @pytest.fixture
 def move(mpi: runtime_kit.Mpi, built_programs: tuple[Path, dict]) -> Move:
     """Runs the program with this test's MPI; compiled once for each."""
     directory, done = built_programs
     key = (mpi.name, "move_arrays")
     if key not in done:
-        done[key] = compile_program(mpi, directory / f"move_arrays-{mpi.name}")
+        done[key] = mpi.compile_with(SOURCES, directory / f"move_arrays-{mpi.name}")
 
     def run(ranks: int, *arguments: str | int) -> subprocess.CompletedProcess:
         options = ["--oversubscribe"] if mpi.name == "openmpi" else []

@@ -42,6 +42,7 @@ HOCKET_NAMED_CONSTANT(no_type, MPI_Datatype, ompi_mpi_datatype_null, MPI_DATATYP
 HOCKET_NAMED_CONSTANT(byte_type, MPI_Datatype, ompi_mpi_byte, MPI_BYTE)
 HOCKET_NAMED_CONSTANT(int64_type, MPI_Datatype, ompi_mpi_int64_t, MPI_INT64_T)
 HOCKET_NAMED_CONSTANT(double_type, MPI_Datatype, ompi_mpi_double, MPI_DOUBLE)
+HOCKET_NAMED_CONSTANT(short_int_type, MPI_Datatype, ompi_mpi_short_int, MPI_SHORT_INT)
 HOCKET_NAMED_CONSTANT(sum_op, MPI_Op, ompi_mpi_op_sum, MPI_SUM)
 HOCKET_NAMED_CONSTANT(min_op, MPI_Op, ompi_mpi_op_min, MPI_MIN)
 HOCKET_NAMED_CONSTANT(max_op, MPI_Op, ompi_mpi_op_max, MPI_MAX)

@@ -1,0 +1,28 @@
+"""Datatypes of each MPI as layouts (src/runtime/io/datatypes.hpp): random ones, held against MPI_Pack and MPI_Unpack.
+
+The program tests/programs/decode_types.cpp makes and compares them. What libhocket hides is compiled into it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import runtime_kit
+
+REPO = Path(__file__).resolve().parent.parent
+TYPES = 3000
+SOURCES = [
+    *(REPO / "src" / "layout" / f"{name}.cpp" for name in ("arrays", "copy", "layout", "measure", "node", "walk")),
+    REPO / "src" / "runtime" / "io" / "datatypes.cpp",
+    REPO / "src" / "runtime" / "mpi" / "next.cpp",
+    REPO / "tests" / "programs" / "decode_types.cpp",
+]
+
+
+def test_layouts_are_the_mpi_librarys_datatypes(mpi: runtime_kit.Mpi, tmp_path: Path) -> None:
+    """Every combiner, nested up to four deep, pair types, absolute addresses, 2^40 bytes; the handles are freed."""
+    run = mpi.run([mpi.compile_with(SOURCES, tmp_path / "decode_types"), 2026, TYPES], ranks=1, preload="")
+    assert run.code == 0, f"{mpi.name}: exit {run.code}\n{run.out}{run.err}"
+    compared, word = run.out.split()
+    # Those that overlap or have no data are not compared with every MPI.
+    assert word == "types" and int(compared) > TYPES // 2, run.out
