@@ -181,7 +181,7 @@ bool growth() {
   const auto [ns_many, ns_few] = compare(many, few, 15);
   constexpr double bound = 1.3;
   return bench::print("coordinator", {"growth, 64 active, 10000 beside 1000", ns_many, "ns/event", ns_few, bound,
-                                       ns_many <= bound * ns_few});
+                                      ns_many <= bound * ns_few});
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014). Pure: the n-th number is
-// that of the state n * `splitmix_step`, so that numbers can be drawn by place as well as in order.
+// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014). Pure: the n-th number
+// is that of the state n * `splitmix_step`, so that numbers can be drawn by place as well as in order.
 #pragma once
 
 #include <cstdint>
