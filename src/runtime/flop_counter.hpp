@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hocket::runtime {
@@ -27,7 +28,7 @@ struct Cpu {
 struct LinuxVersion {
   int major = 0;
   int minor = 0;
-  auto operator<=>(const LinuxVersion&) const = default;
+  bool operator<(LinuxVersion other) const { return std::pair{major, minor} < std::pair{other.major, other.minor}; }
 };
 
 // An event of perf_event_open. `weight` operations for each count.
