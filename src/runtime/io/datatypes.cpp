@@ -75,16 +75,11 @@ bool read_contents(MPI_Datatype type, Contents& contents) {
 
 // Types that are there without having been made: they have no parts that matter, and are not freed.
 bool predefined(int combiner) {
-  switch (combiner) {
-    case MPI_COMBINER_NAMED:
-    case MPI_COMBINER_F90_REAL:
-    case MPI_COMBINER_F90_COMPLEX:
-    case MPI_COMBINER_F90_INTEGER: return true;
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
-    case MPI_COMBINER_VALUE_INDEX: return true;
+  if (combiner == MPI_COMBINER_VALUE_INDEX) return true;
 #endif
-    default: return false;
-  }
+  return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL || combiner == MPI_COMBINER_F90_COMPLEX ||
+         combiner == MPI_COMBINER_F90_INTEGER;
 }
 
 bool is_predefined(MPI_Datatype type) {
