@@ -201,8 +201,10 @@ def test_the_environment_of_a_job(fake_prefix, hocket_dir, tmp_path, stop_daemon
     assert env["HOCKET_SOCKET"] == str(hocket_dir / "hocketd.sock")
     assert (env["HOCKET_NAME"], env["HOCKET_COORDINATE"]) == ("jacobi-a", "0")
     assert "LD_PRELOAD" not in env  # of the launcher itself
-    again = json.loads(hocket("run", mpiexec, "app").stdout)
+    assert "HOCKET_IO" not in env
+    again = json.loads(hocket("run", "--io", "hocket", mpiexec, "app").stdout)
     assert again["env"]["HOCKET_JOB"] != env["HOCKET_JOB"]
+    assert again["env"]["HOCKET_IO"] == "hocket"
     assert again["env"]["HOCKET_NAME"] == "mpiexec"
     assert "HOCKET_COORDINATE" not in again["env"]
 

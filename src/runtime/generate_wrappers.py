@@ -65,23 +65,23 @@ def body(routine: Routine, kind: list[str], symbol: str) -> str:
     arguments = ", ".join(parameter.name for parameter in routine.parameters)
     plain = f"[&] {{ return next()({arguments}); }}"
     name = f'"{routine.name}"'
-    status = routine.of_type("MPI_Status*")
     # A data access gets a status of ours where the caller ignores his: its bytes are counted from it.
-    with_status = re.sub(r"\bstatus\b", "filled", plain).replace(
-        "[&]", "[&](MPI_Status* filled)" if status else "[&](auto)"
-    )
-    status_argument = "status" if status else "nullptr"
+    with_status = re.sub(r"\bstatus\b", "filled", plain).replace("[&]", "[&](MPI_Status* filled)")
     match kind:
         case ["init" | "finalize" | "abort" as what]:
             return f"watch_{what}({plain})"
         case ["file"]:
             return f"watch_file({plain})"
         case ["open"]:
-            return f"watch_open({plain}, comm, filename, info, fh)"
+            return f"watch_open({plain}, comm, filename, amode, info, fh)"
         case ["close"]:
             return f"watch_close({plain}, fh)"
         case ["hint"]:
             return f"watch_hint({plain}, fh, info)"
+        case ["view"]:
+            return f"watch_view({plain}, fh, disp, etype, filetype, datarep, info)"
+        case ["sync"]:
+            return f"watch_sync({name}, {plain}, fh)"
         case ["complete"]:
             requests = routine.of_type("MPI_Request*", "MPI_Request[]")[0]
             count = routine.parameters[0].name if routine.parameters[0].type == "int" else "1"
@@ -91,7 +91,11 @@ def body(routine: Routine, kind: list[str], symbol: str) -> str:
         case ["read" | "write" as direction]:
             return f"watch_independent(Direction::{direction}, {with_status}, fh, status)"
         case ["read" | "write" as direction, "collective"]:
-            return f"watch_collective(Direction::{direction}, {name}, {with_status}, fh, {status_argument})"
+            return f"watch_collective(Direction::{direction}, {name}, {with_status}, fh, status)"
+        case ["read" | "write" as direction, "served"]:
+            offset = "offset" if routine.of_type("MPI_Offset") else "std::nullopt"
+            access = f"{{Direction::{direction}, fh, {offset}, buf, count, datatype}}"
+            return f"watch_served({name}, {with_status}, {access}, status)"
         case ["read" | "write" as direction, "begin"]:
             return f"watch_begin(Direction::{direction}, {name}, {plain}, fh)"
         case ["read" | "write" as direction, "end"]:

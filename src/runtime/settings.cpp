@@ -45,6 +45,10 @@ Settings read_settings(const std::function<const char*(const char*)>& get,
     settings.flop_events = FlopEvents::task_clock;
   else if (!events.empty() && events != "hardware")
     complain("HOCKET_FLOP_COUNTERS='" + events + "' is not one of hardware, none, task-clock: using hardware");
+  const std::string io = text("HOCKET_IO");
+  if (!io.empty() && io != "mpi" && io != "hocket")
+    complain("HOCKET_IO='" + io + "' is neither mpi nor hocket: using mpi");
+  if (io == "hocket") settings.io = Io::hocket;
   const std::string coordinate = text("HOCKET_COORDINATE");
   if (!coordinate.empty() && coordinate != "0" && coordinate != "1")
     complain("HOCKET_COORDINATE='" + coordinate + "' is neither 0 nor 1: using 1");

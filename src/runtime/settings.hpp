@@ -16,6 +16,9 @@ enum class FlopEvents {
   task_clock,  // nanoseconds of computing time, which every Linux counts: a stand-in, for tests
 };
 
+// Who does collective accesses of files.
+enum class Io { mpi, hocket };
+
 struct Settings {
   std::string socket;  // path of hocketd's socket; "": there is nobody to ask
   std::string job;
@@ -25,6 +28,7 @@ struct Settings {
   Duration max_wait = from_s(600);
   Duration phase_gap = from_s(0.1);
   FlopEvents flop_events = FlopEvents::hardware;
+  Io io = Io::mpi;
 
   // Whether hocketd is told of the application; and whether there are control points at all. The same in all ranks of a
   // world: the environment is the launcher's.

@@ -44,6 +44,14 @@ TEST(Settings, OnlyWatchesWhereToldTo) {
   EXPECT_FALSE(environment.read().coordinates());
 }
 
+TEST(Settings, DoesCollectiveAccessesWhereToldTo) {
+  EXPECT_EQ((Environment{}.read().io), Io::mpi);
+  EXPECT_EQ((Environment{{{"HOCKET_IO", "hocket"}}, ""}.read().io), Io::hocket);
+  Environment wrong{{{"HOCKET_IO", "romio"}}, ""};
+  EXPECT_EQ(wrong.read().io, Io::mpi);
+  EXPECT_EQ(wrong.complaints, "HOCKET_IO='romio' is neither mpi nor hocket: using mpi\n");
+}
+
 TEST(Settings, CountsWhatItIsToldTo) {
   const std::pair<const char*, FlopEvents> known[] = {
       {"", FlopEvents::hardware},

@@ -39,6 +39,11 @@ def add(parsers: argparse._SubParsersAction) -> None:
         action=argparse.BooleanOptionalAction,
         help="ask before each collective access (the default), or be watched only: ask nobody, never wait",
     )
+    parser.add_argument(
+        "--io",
+        choices=("mpi", "hocket"),
+        help="who does blocking collective file accesses: the MPI library (the default), or hocket, where it can",
+    )
     parser.add_argument("--malleable", action="store_true", help="start a malleable program small, let it grow to -n N")
     parser.add_argument(
         "-n", type=int, dest="processes", metavar="N", help="with --malleable: processes to compute with"
@@ -96,6 +101,8 @@ def _job_environment(arguments: argparse.Namespace, job: mpi.Job) -> dict[str, s
     told = {"HOCKET_JOB": unique, "HOCKET_NAME": name, "HOCKET_SOCKET": str(paths.socket_path())}
     if arguments.coordinate is not None:
         told["HOCKET_COORDINATE"] = "1" if arguments.coordinate else "0"
+    if arguments.io is not None:
+        told["HOCKET_IO"] = arguments.io
     return told
 
 

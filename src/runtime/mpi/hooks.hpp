@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/io/collective.hpp"
 #include "runtime/malleable/watch.hpp"
 #include "runtime/mpi/calls.hpp"
 #include "runtime/mpi/files.hpp"
@@ -197,11 +198,33 @@ int watch_collective(Direction direction, const char* routine, Call call, MPI_Fi
   return pass_access(direction, routine, call, file, status);
 }
 
+// A collective access that hocket may do itself.
+template <class Call>
+int watch_served(const char* routine, Call call, const io::Access& access, MPI_Status* status) {
+  const Depth depth;
+  if (!depth.watched()) return call(status);
+  const auto serve = [&](MPI_Status* filled) {
+    const std::optional<int> rc = io::access(access, filled);
+    return rc ? *rc : call(filled);
+  };
+  if (!Process::reports()) return count_access(access.direction, serve, status);
+  return pass_access(access.direction, routine, serve, access.file, status);
+}
+
 // MPI_File_sync has no status, and moves no bytes that are not counted already: the empty status that is filled by
 // nobody says so.
 template <class Call>
-int watch_collective(Direction direction, const char* routine, Call call, MPI_File file, std::nullptr_t) {
-  return watch_collective(direction, routine, call, file, static_cast<MPI_Status*>(MPI_STATUS_IGNORE));
+int watch_sync(const char* routine, Call call, MPI_File file) {
+  const Depth depth;
+  if (!depth.watched()) return call();
+  const auto both = [&](MPI_Status*) {
+    const int ours = io::sync(file);
+    const int rc = call();
+    return rc == MPI_SUCCESS ? ours : rc;
+  };
+  MPI_Status* const none = MPI_STATUS_IGNORE;
+  if (!Process::reports()) return count_access(Direction::write, both, none);
+  return pass_access(Direction::write, routine, both, file, none);
 }
 
 template <class Call>
@@ -273,12 +296,13 @@ int watch_file(Call call) {
 }
 
 template <class Call>
-int watch_open(Call call, MPI_Comm comm, const char* name, MPI_Info info, const MPI_File* file) {
+int watch_open(Call call, MPI_Comm comm, const char* name, int mode, MPI_Info info, const MPI_File* file) {
   const Depth depth;
   if (!depth.watched()) return call();
   Opening opening(comm, name);
   const Time start = node_now();
   const int rc = call();
+  io::file_opened(comm, name, mode, info, rc == MPI_SUCCESS ? file : nullptr);
   const Time end = node_now();
   Process::get().file_touched(end, end - start);
   opening.done(rc == MPI_SUCCESS, *file, info);
@@ -291,6 +315,7 @@ int watch_close(Call call, const MPI_File* file) {
   if (!depth.watched()) return call();
   const std::shared_ptr<File> record = take_file(*file);
   const Time start = node_now();
+  io::file_closes(*file);
   const int rc = call();
   const Time end = node_now();
   Process::get().file_touched(end, end - start);
@@ -306,6 +331,18 @@ int watch_hint(Call call, MPI_File file, MPI_Info info) {
     if (record && rc == MPI_SUCCESS) take_hints(*record, info);
     return rc;
   });
+}
+
+template <class Call>
+int watch_view(Call call, MPI_File file, MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype,
+               const char* representation, MPI_Info info) {
+  return watch_hint(
+      [&] {
+        const int rc = call();
+        io::view_set(file, displacement, etype, filetype, representation, rc == MPI_SUCCESS);
+        return rc;
+      },
+      file, info);
 }
 
 }  // namespace hocket::runtime

@@ -50,6 +50,8 @@ class Process {
   static bool reports() { return hot.reports.load(std::memory_order_relaxed); }
   // Whether collective accesses are control points.
   bool coordinates() const { return settings_.coordinates(); }
+  // Whether hocket does collective accesses itself.
+  bool serves_io() const { return settings_.io == Io::hocket; }
   int world_size() const { return size_; }
   bool is_spawned() const { return spawned_; }
   bool is_member() const { return reporter_.load() != nullptr; }

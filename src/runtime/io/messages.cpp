@@ -1,0 +1,48 @@
+#include "runtime/io/messages.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/mpi/calls.hpp"
+
+namespace hocket::runtime::io {
+
+constexpr int tag = 1;
+
+void Messages::send(const std::byte* bytes, std::int64_t count, int rank, std::function<void()> done) {
+  MPI_Request request = mpi::no_request();
+  const int rc = HOCKET_PMPI(Issend)(bytes, static_cast<int>(count), mpi::byte_type(), rank, tag, comm_, &request);
+  add(request, rc, std::move(done));
+}
+
+void Messages::receive(std::byte* bytes, std::int64_t count, int rank, std::function<void()> done) {
+  MPI_Request request = mpi::no_request();
+  const int rc = HOCKET_PMPI(Irecv)(bytes, static_cast<int>(count), mpi::byte_type(), rank, tag, comm_, &request);
+  add(request, rc, std::move(done));
+}
+
+void Messages::add(MPI_Request request, int rc, std::function<void()> done) {
+  failed_ |= rc != MPI_SUCCESS;
+  requests_.push_back(request);
+  done_.push_back(std::move(done));
+}
+
+bool Messages::poll() {
+  if (requests_.empty()) return false;
+  int count = 0;
+  over_.resize(requests_.size());
+  if (HOCKET_PMPI(Testsome)(static_cast<int>(requests_.size()), requests_.data(), &count, over_.data(),
+                            MPI_STATUSES_IGNORE) != MPI_SUCCESS) {
+    failed_ = true;
+    return false;
+  }
+  if (count == 0 || count == MPI_UNDEFINED) return false;
+  std::vector<std::function<void()>> now;
+  for (int i = 0; i < count; ++i) now.push_back(std::move(done_[static_cast<std::size_t>(over_[i])]));
+  std::erase_if(done_, [](const auto& done) { return !done; });
+  std::erase(requests_, mpi::no_request());
+  for (const std::function<void()>& done : now) done();
+  return true;
+}
+
+}  // namespace hocket::runtime::io

@@ -1,0 +1,167 @@
+#include "runtime/io/storage.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <system_error>
+
+namespace hocket::runtime::io {
+namespace {
+
+constexpr long nfs_magic = 0x6969;  // its clients see each other's bytes late
+// Runs that are shorter on average are written by read-modify-write: the call for each would cost more.
+constexpr std::int64_t short_run = 16 << 10;
+
+}  // namespace
+
+Storage::~Storage() {
+  if (fd_ >= 0) close(fd_);
+}
+
+int Storage::open(const char* path, bool reads, bool writes) {
+  fd_ = ::open(path, (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+  readable_ = fd_ >= 0;
+  // Holes may want to be read although the program reads nothing; but it may not be allowed to.
+  if (fd_ < 0 && writes && !reads) fd_ = ::open(path, O_WRONLY | O_CLOEXEC);
+  if (fd_ < 0) return errno;
+  struct stat file {};
+  struct statfs system {};
+  if (fstat(fd_, &file) == 0 && S_ISREG(file.st_mode) && fstatfs(fd_, &system) == 0 && system.f_type != nfs_magic)
+    return 0;
+  close(fd_);
+  fd_ = -1;
+  return ENOTSUP;
+}
+
+int Storage::read_some(std::byte* bytes, std::int64_t count, std::int64_t offset, std::int64_t& got) const {
+  for (got = 0; got < count;) {
+    const ssize_t n = pread(fd_, bytes + got, static_cast<std::size_t>(count - got), offset + got);
+    if (n == 0) return 0;
+    if (n < 0 && errno != EINTR) return errno;
+    if (n > 0) got += n;
+  }
+  return 0;
+}
+
+int Storage::read(std::span<std::byte> bytes, std::int64_t offset) const {
+  const auto count = static_cast<std::int64_t>(bytes.size());
+  std::int64_t got = 0;
+  const int error = read_some(bytes.data(), count, offset, got);
+  return error == 0 && got < count ? EIO : error;
+}
+
+int Storage::write(std::span<const std::byte> bytes, std::int64_t offset) const {
+  while (!bytes.empty()) {
+    const ssize_t n = pwrite(fd_, bytes.data(), bytes.size(), offset);
+    if (n == 0) return EIO;
+    if (n < 0 && errno != EINTR) return errno;
+    if (n < 0) continue;
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+    offset += n;
+  }
+  return 0;
+}
+
+int Storage::write_covered(const std::byte* buffer, layout::Interval span, const Coverage& coverage,
+                           std::byte* scratch) const {
+  std::int64_t runs = 0, covered = 0;
+  coverage.for_each_run([&](layout::Interval run) {
+    ++runs;
+    covered += run.count();
+  });
+  if (runs > 1 && readable_ && covered / runs < short_run) return read_modify_write(buffer, span, coverage, scratch);
+  int error = 0;
+  coverage.for_each_run([&](layout::Interval run) {
+    if (error == 0)
+      error = write({buffer + (run.first - span.first), static_cast<std::size_t>(run.count())}, run.first);
+  });
+  return error;
+}
+
+int Storage::read_modify_write(const std::byte* buffer, layout::Interval span, const Coverage& coverage,
+                               std::byte* scratch) const {
+  if (const int error = lock(span, F_WRLCK)) return error;
+  std::int64_t got = 0;
+  int error = read_some(scratch, span.count(), span.first, got);
+  if (error == 0) {
+    std::fill(scratch + got, scratch + span.count(), std::byte{});
+    coverage.for_each_run([&](layout::Interval run) {
+      std::memcpy(scratch + (run.first - span.first), buffer + (run.first - span.first),
+                  static_cast<std::size_t>(run.count()));
+    });
+    error = write({scratch, static_cast<std::size_t>(span.count())}, span.first);
+  }
+  const int unlocked = lock(span, F_UNLCK);
+  return error != 0 ? error : unlocked;
+}
+
+// Of the open file, not of the process: another library that closes the same file does not take it away.
+int Storage::lock(layout::Interval span, short kind) const {
+  struct flock lock {};
+  lock.l_type = kind;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = span.first;
+  lock.l_len = span.count();
+  while (fcntl(fd_, F_OFD_SETLKW, &lock) != 0) {
+    if (errno == EINTR) continue;
+    return errno == EINVAL || errno == ENOLCK || errno == ENOTSUP ? 0 : errno;  // a file system without locks
+  }
+  return 0;
+}
+
+std::int64_t Storage::size() const {
+  struct stat file {};
+  return fstat(fd_, &file) == 0 ? file.st_size : 0;
+}
+
+int Storage::sync() const { return fsync(fd_) == 0 ? 0 : errno; }
+
+Worker::~Worker() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  wake_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Worker::submit(std::function<void()> job) {
+  if (!thread_.joinable()) {
+    // The program's signals are for its own threads.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+      thread_ = std::thread([this] { work(); });
+    } catch (const std::system_error&) {
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      return job();
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back(std::move(job));
+  }
+  wake_.notify_one();
+}
+
+void Worker::work() {
+  for (;;) {
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, [this] { return ends_ || !jobs_.empty(); });
+    if (jobs_.empty()) return;
+    const std::function<void()> job = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    job();
+  }
+}
+
+}  // namespace hocket::runtime::io

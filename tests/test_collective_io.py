@@ -1,0 +1,41 @@
+"""Collective accesses that hocket does itself (HOCKET_IO=hocket, src/runtime/io), on real MPIs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import runtime_kit as kit
+
+SERVED = {"HOCKET_IO": "hocket"}
+
+
+@pytest.mark.parametrize("ranks", [1, 3, 5])
+def test_random_accesses_leave_the_bytes_of_a_model(mpi: kit.Mpi, built, tmp_path: Path, ranks: int) -> None:
+    """Random views and etypes, by offset and by pointer, holes, ranks without data, behind 4 GiB, mixed with the MPI's
+    own independent and atomic accesses; status and pointer. `strict` has what MPI libraries do otherwise: who does
+    not serve the accesses fails."""
+    program = built("random_access.c")
+    run = mpi.run([program, tmp_path / "f", 2026 + ranks, 40, "strict"], SERVED, ranks=ranks)
+    assert (run.code, run.out, run.err) == (0, "40 cases\n", ""), f"{mpi.name}, {ranks} ranks: {run.out}{run.err}"
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_an_aggregators_error_reaches_all_ranks(mpi: kit.Mpi, built, tmp_path: Path, rank: int) -> None:
+    run = mpi.run([built("failing_access.c"), tmp_path / "f", rank], SERVED, ranks=4)
+    assert (run.code, run.out) == (0, "MPI_ERR_IO\n"), f"{mpi.name}: {run.out}{run.err}"
+
+
+def test_served_accesses_ask_and_are_counted_like_others(
+    mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path
+) -> None:
+    """Every I/O routine, as in test_runtime.py."""
+    run = mpi.run([built("io_routines.c"), tmp_path / "f"], kit.settings(controller.socket) | SERVED)
+    assert (run.code, run.warnings) == (0, []), run.err
+    calls, read, written = map(int, re.fullmatch(r"calls (\d+) read (\d+) written (\d+)\n", run.out).groups())
+    bye = controller.only("BYE")
+    assert (bye["io_calls"], bye["bytes_read"], bye["bytes_written"]) == (2 * calls, 2 * read, 2 * written)
+    started, finished = controller.events("START_IO"), controller.events("FINISH_IO")
+    assert {"MPI_File_write_at_all", "MPI_File_read_all", "MPI_File_sync"} <= {e["operation"] for e in started}
+    assert [e["request"] for e in finished] == [e["request"] for e in started]
