@@ -62,13 +62,19 @@ class Mpi:
         return output
 
     def compile_with(self, sources: list[Path], output: Path) -> Path:
-        """A program of C++ sources with parts of libhocket in it that the library hides, compiled side by side."""
+        """A program of C++ sources with parts of libhocket in it that the library hides, compiled side by side; those
+        that know no MPI once for all programs of the directory."""
         prefix = Path(self.mpiexec[0]).parent.parent
         flags = ["-std=c++20", "-O1", "-pthread", f"-I{REPO / 'src'}", "-isystem", prefix / "include"]
-        objects = [output.with_name(f"{output.name}-{source.stem}.o") for source in sources]
+        about_mpi = {"runtime", "tests"}
+        objects = [
+            output.with_name(f"{output.name if about_mpi & set(source.parts) else source.parent.name}-{source.stem}.o")
+            for source in sources
+        ]
         compilers = [
             subprocess.Popen(["g++", *flags, "-c", source, "-o", made])
             for source, made in zip(sources, objects, strict=True)
+            if not made.exists()
         ]
         for compiler in compilers:
             assert compiler.wait(120) == 0, f"{compiler.args} failed"

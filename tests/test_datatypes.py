@@ -19,9 +19,10 @@ SOURCES = [
 ]
 
 
-def test_layouts_are_the_mpi_librarys_datatypes(mpi: runtime_kit.Mpi, tmp_path: Path) -> None:
+def test_layouts_are_the_mpi_librarys_datatypes(mpi: runtime_kit.Mpi, built_programs: tuple[Path, dict]) -> None:
     """Every combiner, nested up to four deep, pair types, absolute addresses, 2^40 bytes; the handles are freed."""
-    run = mpi.run([mpi.compile_with(SOURCES, tmp_path / "decode_types"), 2026, TYPES], ranks=1, preload="")
+    program = mpi.compile_with(SOURCES, built_programs[0] / f"decode_types-{mpi.name}")
+    run = mpi.run([program, 2026, TYPES], ranks=1, preload="")
     assert run.code == 0, f"{mpi.name}: exit {run.code}\n{run.out}{run.err}"
     compared, word = run.out.split()
     # Those that overlap or have no data are not compared with every MPI.
