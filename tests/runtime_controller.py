@@ -1,7 +1,8 @@
 """A stand-in for hocketd in the tests of libhocket: `runtime_controller.py SOCKET LOG` grants everything at once.
 
 It writes each event that comes as one JSON line to LOG, with the number of the member that sent it, and LOST where a
-connection ends. `--mute` answers nothing but HELLO.
+connection ends. `--mute` answers nothing but HELLO. Who says SYNC is answered as soon as all that was sent before is in
+LOG, and is not written down.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Member:
         self.number = number
         self.client = client
         self.data = b""
+        self.syncs = False
 
     def events(self, chunk: bytes) -> list[dict[str, Any]]:
         """The events that are whole now."""
@@ -46,6 +48,8 @@ def answer(event: dict[str, Any], mute: bool) -> dict[str, Any] | None:
     match event["type"]:
         case "HELLO":
             return {"type": "WELCOME", "app": 1, "application_given": "a", "policy": "fake", "lease_ns": LEASE_NS}
+        case "SYNC":
+            return {"type": "SYNC"}
         case "START_IO" if not mute:
             return {"type": "GRANT_IO", "request": event["request"], "waited_ns": 0, "target": event["target"]}
     return None
@@ -61,6 +65,9 @@ def serve(path: Path, log: TextIO, mute: bool) -> None:
     members = 0
 
     def note(member: Member, event: dict[str, Any]) -> None:
+        member.syncs |= event["type"] == "SYNC"
+        if member.syncs:
+            return
         log.write(json.dumps({**event, "member": member.number, "at_ns": time.monotonic_ns()}) + "\n")
         log.flush()
 

@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -13,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgpack
 
 REPO = Path(__file__).resolve().parent.parent
 PROGRAMS = REPO / "tests" / "programs"
@@ -179,6 +183,14 @@ class Controller:
         self.process.wait(10)
 
     def events(self, *types: str) -> list[dict[str, Any]]:
+        """All that were sent so far."""
+        if self.process.poll() is None:
+            payload = msgpack.packb({"v": 1, "type": "SYNC"})
+            with socket.socket(socket.AF_UNIX) as asking:
+                asking.settimeout(20)
+                asking.connect(str(self.socket))
+                asking.sendall(struct.pack("<I", len(payload)) + payload)
+                assert asking.recv(1), "the stand-in for hocketd has closed the connection"
         lines = [json.loads(line) for line in self.log.read_text().splitlines()]
         return [line for line in lines if not types or line["type"] in types]
 
