@@ -28,6 +28,7 @@ struct Cpu {
 struct LinuxVersion {
   int major = 0;
   int minor = 0;
+  bool operator==(const LinuxVersion&) const = default;
   bool operator<(LinuxVersion other) const { return std::pair{major, minor} < std::pair{other.major, other.minor}; }
 };
 

@@ -134,7 +134,7 @@ Result<State> Job::begin_as_first() {
     return Error{here.empty() ? "a matrix is wrongly filled in another process" : here};
   }
   if (!arrays_.count_nonzeros(ours_, rank_, size_)) end_job("MPI failed when the nonzeros were counted", true);
-  gather_processes();
+  processes_ = gather_processes(ours_);
   weights_.assign(static_cast<std::size_t>(size_), 1.0);
   renew_programs_communicator();
   announce();

@@ -7,6 +7,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,14 +37,15 @@ struct Reconfiguration {
   std::int64_t woken = 0;
   std::int64_t started = 0;
   std::unique_ptr<Start> start;
-  std::vector<MPI_Comm> met;         // by batch: with the new processes, where this process speaks with them
-  std::int64_t processes_asked = 0;  // join, in rank 0: the number of the request
-  std::string port;                  // join, in rank 0
-  std::optional<Door> door;          // join, in rank 0
-  std::int64_t asked_on = 0;         // join, in rank 0: the connection to hocketd
-  std::int64_t wanted_on = 0;        // in rank 0: the connection to hocketd on which it was asked for
-  bool ready = false;                // join, in rank 0: they may be accepted
-  std::string failure;               // why processes could not be started here
+  std::vector<MPI_Comm> met;           // by batch: with the new processes, where this process speaks with them
+  std::vector<ProcessInfo> processes;  // of the union, while data move in the background
+  std::int64_t processes_asked = 0;    // join, in rank 0: the number of the request
+  std::string port;                    // join, in rank 0
+  std::optional<Door> door;            // join, in rank 0
+  std::int64_t asked_on = 0;           // join, in rank 0: the connection to hocketd
+  std::int64_t wanted_on = 0;          // in rank 0: the connection to hocketd on which it was asked for
+  bool ready = false;                  // join, in rank 0: they may be accepted
+  std::string failure;                 // why processes could not be started here
 
   MPI_Comm all;  // the union, or `ours_` where nobody comes
   int rank = 0;  // in it
@@ -155,9 +157,11 @@ class Job {
   void go_to_targets(MPI_Comm targets);
   void leave_sources();
   void renew_programs_communicator();
-  void gather_processes();
+  std::vector<ProcessInfo> gather_processes(MPI_Comm comm) const;
   void open_connections();
   void watch_others();
+  void watch_all();
+  void watch(const std::vector<ProcessInfo>& processes, const std::function<bool(std::size_t)>& matters);
   void finish_record();
 
   ResizeSettings settings_;

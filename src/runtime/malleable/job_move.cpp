@@ -155,6 +155,8 @@ State Job::move() {
     change.record.constant = change.record.constant_stopped;
     return complete(true);
   }
+  change.processes = gather_processes(change.all);
+  watch_all();
   start_moving();
   if (!is_source()) return complete(true);
   watch_.done();
@@ -183,6 +185,7 @@ State Job::part_again(const std::string& reason) {
   mpi::free(all);
   if (is_source()) {
     sleepers_ = change_->sleepers_before;
+    watch_others();
     give_up(reason);
     return State::go_on;
   }
@@ -237,11 +240,19 @@ State Job::follow_moving() {
     sched_yield();
     over[0] = change.moving->test();
   }
+  if (over[0]) {  // if it is for all, those that leave may have gone before this one has heard of it
+    watch_.need({});
+    watch_.expect(text_of_change(), settings_.limit);
+  }
+  const bool over_here = over[0];
   if (!mpi::smallest(ours_, over)) end_job("MPI failed at a control point", true);
   change.record.constant_stopped += change.lap();
-  if (!over[0]) return State::go_on;
-  watch_.expect(text_of_change(), settings_.limit);
-  return complete(true);
+  if (over[0]) return complete(true);
+  if (over_here) {
+    watch_.done();
+    watch_all();
+  }
+  return State::go_on;
 }
 
 void Job::finish_moving() {
@@ -263,6 +274,7 @@ void Job::finish_moving() {
 State Job::complete(bool commit) {
   Reconfiguration& change = *change_;
   finish_moving();
+  std::int64_t committed = 1;
   if (change.all != ours_) {
     Blob blob;
     blob.put(static_cast<std::int64_t>(commit));
@@ -270,15 +282,14 @@ State Job::complete(bool commit) {
     blob.put(scheduled_);
     blob.put(change.departure.sleepers);
     if (!blob.broadcast(change.all, 0)) end_job("MPI failed at the end of a reconfiguration", true);
-    std::int64_t committed = 0;
     blob.take(committed);
     blob.take(iteration_);
     blob.take(scheduled_);
     blob.take(change.departure.sleepers);
     settings_.schedule.erase(settings_.schedule.begin(), settings_.schedule.upper_bound(scheduled_));
-    if (!committed) return part_again("the application ended first");
   }
   watch_.need({});  // from here on processes may end as they should
+  if (!committed) return part_again("the application ended first");
   move_blocking(false);
   change.record.variable = change.lap();
   return resume();
@@ -342,7 +353,7 @@ void Job::go_to_targets(MPI_Comm targets) {
   weights_ = change.weights;
   sleepers_ = change.departure.sleepers;
   renew_programs_communicator();
-  gather_processes();
+  processes_ = gather_processes(ours_);
   open_connections();
   watch_others();
 }
@@ -380,22 +391,35 @@ void Job::renew_programs_communicator() {
   HOCKET_PMPI(Errhandler_free)(&handler);
 }
 
-void Job::gather_processes() {
-  processes_.assign(static_cast<std::size_t>(size_), {});
+std::vector<ProcessInfo> Job::gather_processes(MPI_Comm comm) const {
+  std::vector<ProcessInfo> all(static_cast<std::size_t>(mpi::size_of(comm)));
   MPI_Request request = mpi::no_request();
-  if (HOCKET_PMPI(Iallgather)(&info_, sizeof info_, mpi::byte_type(), processes_.data(), sizeof info_, mpi::byte_type(),
-                              ours_, &request) != MPI_SUCCESS ||
+  if (HOCKET_PMPI(Iallgather)(&info_, sizeof info_, mpi::byte_type(), all.data(), sizeof info_, mpi::byte_type(), comm,
+                              &request) != MPI_SUCCESS ||
       !mpi::wait_asleep(request))
     end_job("MPI failed when processes were listed", true);
+  return all;
 }
 
 // The launcher looks after those that it started; the others and rank 0 look after each other.
 void Job::watch_others() {
+  watch(processes_, [this](std::size_t rank) {
+    return rank_ == 0 ? processes_[rank].joined != 0 : info_.joined != 0 && rank == 0;
+  });
+}
+
+// While data move and the application computes, nothing else bounds the wait for a process that has died: a launcher of
+// Open MPI does not always end the others, where they were spawned. New processes look after rank 0, who tells them
+// when it is over.
+void Job::watch_all() {
+  watch(change_->processes, [this](std::size_t rank) { return is_source() || rank == 0; });
+}
+
+void Job::watch(const std::vector<ProcessInfo>& processes, const std::function<bool(std::size_t)>& matters) {
   std::vector<std::pair<int, std::string>> needed;
-  for (std::size_t rank = 0; rank < processes_.size(); ++rank) {
-    const ProcessInfo& other = processes_[rank];
-    const bool matters = rank_ == 0 ? other.joined != 0 : info_.joined != 0 && rank == 0;
-    if (matters && other.host == info_.host && static_cast<int>(rank) != rank_)
+  for (std::size_t rank = 0; rank < processes.size(); ++rank) {
+    const ProcessInfo& other = processes[rank];
+    if (other.host == info_.host && other.pid != info_.pid && matters(rank))
       needed.emplace_back(static_cast<int>(other.pid), "rank " + std::to_string(rank));
   }
   watch_.need(std::move(needed));
