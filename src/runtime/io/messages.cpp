@@ -38,6 +38,7 @@ bool Messages::poll() {
   }
   if (count == 0 || count == MPI_UNDEFINED) return false;
   std::vector<std::function<void()>> now;
+  now.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) now.push_back(std::move(done_[static_cast<std::size_t>(over_[i])]));
   std::erase_if(done_, [](const auto& done) { return !done; });
   std::erase(requests_, mpi::no_request());
