@@ -1,29 +1,14 @@
 #include "runtime/lease.hpp"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <system_error>
+
+#include "runtime/signals_blocked.hpp"
 
 namespace hocket::runtime {
 namespace {
 
 constexpr Duration shortest_interval = std::chrono::milliseconds{5};
-
-// A signal meant for the application must never run its handler here.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
 
 }  // namespace
 

@@ -44,21 +44,13 @@ int class_of(int error) {
   }
 }
 
-bool await(MPI_Request request) {
-  mpi::Patience patience = mpi::Patience::for_data();
-  for (int done = 0;; patience.pause()) {
-    if (HOCKET_PMPI(Test)(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
-    if (done) return true;
-  }
-}
-
 // The largest of all ranks' errors.
 int agree_on_error(MPI_Comm comm, int error) {
   std::int64_t own = error, all = error;
   MPI_Request request = mpi::no_request();
   const bool ok =
       HOCKET_PMPI(Iallreduce)(&own, &all, 1, mpi::int64_type(), mpi::max_op(), comm, &request) == MPI_SUCCESS;
-  return ok && await(request) ? static_cast<int>(all) : EIO;
+  return ok && mpi::wait_asleep(request, mpi::Patience::for_data()) ? static_cast<int>(all) : EIO;
 }
 
 class File {
@@ -149,7 +141,7 @@ std::optional<std::vector<Word>> File::tell_all(const Word& own) {
   MPI_Request request = mpi::no_request();
   if (HOCKET_PMPI(Iallgather)(&own, numbers, mpi::int64_type(), words.data(), numbers, mpi::int64_type(), team.comm,
                               &request) != MPI_SUCCESS ||
-      !await(request))
+      !mpi::wait_asleep(request, mpi::Patience::for_data()))
     return std::nullopt;
   return words;
 }

@@ -37,7 +37,7 @@ std::byte* run_of(layout::Walk walk, std::byte* buffer, std::int64_t origin) {
   const layout::Strip strip = walk.next();
   if (strip.bytes() != bytes || strip.count != 1) return nullptr;
   // Absolute addresses have no buffer (MPI_BOTTOM): they are numbers.
-  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): see above
   return reinterpret_cast<std::byte*>(reinterpret_cast<std::intptr_t>(buffer) + (strip.at - origin));
 }
 

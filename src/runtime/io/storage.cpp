@@ -7,9 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <system_error>
+
+#include "runtime/signals_blocked.hpp"
 
 namespace hocket::runtime::io {
 namespace {
@@ -133,17 +134,12 @@ Worker::~Worker() {
 
 void Worker::submit(std::function<void()> job) {
   if (!thread_.joinable()) {
-    // The program's signals are for its own threads.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
+      const SignalsBlocked blocked;
       thread_ = std::thread([this] { work(); });
     } catch (const std::system_error&) {
-      pthread_sigmask(SIG_SETMASK, &before, nullptr);
       return job();
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   {
     const std::lock_guard lock(mutex_);

@@ -23,7 +23,6 @@ class Storage {
 
   // A regular file that is there, of a file system that shows all processes of the job the same bytes at once.
   int open(const char* path, bool reads, bool writes);
-  bool is_open() const { return fd_ >= 0; }
 
   // All of the bytes. A file that ends before them is an EIO: what is asked for was there when it was asked.
   int read(std::span<std::byte> bytes, std::int64_t offset) const;

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "base/clock.hpp"
 #include "runtime/malleable/methods.hpp"
 #include "runtime/mpi/pmpi.hpp"
+#include "runtime/signals_blocked.hpp"
 
 namespace hocket::runtime {
 namespace {
@@ -59,12 +59,8 @@ void Watch::stop() {
 // The lock is held.
 void Watch::start() {
   if (thread_.joinable() || stopping_) return;
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, &before);
+  const SignalsBlocked blocked;
   thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 std::optional<std::string> Watch::trouble(Time now) const {

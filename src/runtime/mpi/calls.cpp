@@ -28,8 +28,7 @@ std::string error_text(int code) {
   return text.data();
 }
 
-bool wait_asleep(MPI_Request request) {
-  Patience patience;
+bool wait_asleep(MPI_Request request, Patience patience) {
   int done = 0;
   while (HOCKET_PMPI(Test)(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS) {
     if (done) return true;

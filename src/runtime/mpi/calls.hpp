@@ -41,8 +41,8 @@ class Patience {
 // The MPI's words for an error code.
 std::string error_text(int code);
 
-// Waits for the request, with Patience. False: the MPI says that it failed.
-bool wait_asleep(MPI_Request request);
+// Waits for the request. False: the MPI says that it failed.
+bool wait_asleep(MPI_Request request, Patience patience = {});
 
 int rank_in(MPI_Comm comm);
 int size_of(MPI_Comm comm);
