@@ -1,0 +1,49 @@
+"""Random collective accesses, each against a model of the file byte by byte (tests/programs/random_io.cpp).
+
+500 cases here; `./dev test --long [N]` sets $HOCKET_RANDOM_CASES. Of a libhocket with address or undefined-behaviour
+sanitizers (HOCKET_PREFIX names its prefix) the sanitizers' runtime is preloaded before it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import runtime_kit as kit
+
+PROGRAM = kit.PROGRAMS / "random_io.cpp"
+SEED = int(os.environ.get("HOCKET_RANDOM_SEED", "2026"))
+CASES = int(os.environ.get("HOCKET_RANDOM_CASES", "500"))
+BATCH = 250  # cases of one mpiexec
+LIMIT_S = 600  # of a batch; the program itself ends a case that hangs
+pytestmark = pytest.mark.timeout(LIMIT_S + 4 * CASES)
+# Of all cases: the MPI, its ranks.
+SHARES = [("mpich", 4, 0.4), ("mpich", 3, 0.2), ("mpich", 7, 0.1), ("openmpi", 4, 0.3)]
+
+
+def sanitizers_of(library: Path) -> list[str]:
+    """The runtimes that must be loaded before a library that was built with sanitizers."""
+    needed = subprocess.run(["ldd", library], capture_output=True, text=True, timeout=20).stdout
+    return re.findall(r"lib(?:asan|ubsan)\.so\.\d+ => (\S+)", needed)
+
+
+@pytest.mark.parametrize("name, ranks, share", SHARES, ids=[f"{mpi}-{ranks}" for mpi, ranks, _ in SHARES])
+def test_files_memory_and_statuses_are_those_of_a_model(
+    library: Path, built_programs: tuple[Path, dict], tmp_path: Path, name: str, ranks: int, share: float
+) -> None:
+    mpi = {"mpich": kit.mpich, "openmpi": kit.openmpi}[name](library)
+    runtimes = sanitizers_of(mpi.libhocket)
+    program = mpi.compile_with([PROGRAM], built_programs[0] / f"random_io-{name}")
+    preload = ":".join([*runtimes, str(mpi.libhocket)])
+    settings = {"HOCKET_IO": "hocket", "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
+    first, last = 0, round(CASES * share)
+    while first < last:
+        cases = min(BATCH, last - first)
+        arguments = [program, tmp_path / "f", SEED, cases, first]
+        run = mpi.run(arguments, settings, ranks=ranks, preload=preload, limit_s=LIMIT_S)
+        assert run.code == 0, f"{name}, {ranks} ranks, random_io FILE {SEED} {cases} {first}:\n{run.out}{run.err}"
+        assert run.out.startswith(f"{cases} cases, "), run.out
+        first += cases
