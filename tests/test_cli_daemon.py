@@ -161,22 +161,22 @@ def violations(value, schema: dict, where: str = "$") -> list[str]:
 
 def test_events_and_publish(daemon):
     follow = subprocess.Popen(
-        [*HOCKET, "events", "--follow", "--json", "--filter", "SLOW_IO_SERVER load>0.5"],
+        [*HOCKET, "events", "--follow", "--json", "--filter", "SERVER_BUSY load>0.5"],
         stdout=subprocess.PIPE,
         text=True,
     )
     with Bus.connect() as bus:
         ready = bus.subscribe("READY")
         while follow.poll() is None:  # its subscription has no other trace than that it gets events
-            assert hocket("publish", "SLOW_IO_SERVER", "server=s0", "load=0.1").returncode == 0
-            assert hocket("publish", "SLOW_IO_SERVER", "server=s1", "load=0.9", "full=true").returncode == 0
+            assert hocket("publish", "SERVER_BUSY", "server=s0", "load=0.1").returncode == 0
+            assert hocket("publish", "SERVER_BUSY", "server=s1", "load=0.9", "full=true").returncode == 0
             assert hocket("publish", "READY").returncode == 0
             assert ready.wait(10).type == "READY"
             if select.select([follow.stdout], [], [], 0)[0]:
                 break
     first = json.loads(follow.stdout.readline())
     assert {key: first[key] for key in ("type", "server", "load", "full")} == {
-        "type": "SLOW_IO_SERVER",
+        "type": "SERVER_BUSY",
         "server": "s1",
         "load": 0.9,
         "full": True,

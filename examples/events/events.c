@@ -18,7 +18,7 @@ static void tell(hocket_bus* monitor, const char* server, double load) {
   hocket_properties* properties = hocket_properties_new();
   check(hocket_properties_add_string(properties, "server", server));
   check(hocket_properties_add_double(properties, "load", load));
-  check(hocket_publish(monitor, "SLOW_IO_SERVER", properties));
+  check(hocket_publish(monitor, "SERVER_BUSY", properties));
   hocket_properties_free(properties);
 }
 
@@ -36,8 +36,8 @@ int main(void) {
   check(hocket_connect(&controller));
 
   int counted = 0, all, overloaded;
-  check(hocket_subscribe(controller, "SLOW_IO_SERVER", count, &counted, &all));
-  check(hocket_subscribe(controller, "SLOW_IO_SERVER load>0.8", NULL, NULL, &overloaded));
+  check(hocket_subscribe(controller, "SERVER_BUSY", count, &counted, &all));
+  check(hocket_subscribe(controller, "SERVER_BUSY load>0.8", NULL, NULL, &overloaded));
 
   tell(monitor, "s1", 0.4);
   tell(monitor, "s2", 0.9);
@@ -57,7 +57,7 @@ int main(void) {
          hocket_test(controller, overloaded, &event) == HOCKET_NOTHING ? "not there" : "there");
 
   int mistaken = 0;
-  const int status = hocket_subscribe(controller, "SLOW_IO_SERVER load>high", NULL, NULL, &mistaken);
+  const int status = hocket_subscribe(controller, "SERVER_BUSY load>high", NULL, NULL, &mistaken);
   printf("a mistake: %s\n", hocket_error_text(status));
 
   hocket_close(controller);

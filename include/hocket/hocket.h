@@ -6,7 +6,7 @@
  *
  *   hocket_bus *bus;
  *   int slow, status = hocket_connect(&bus);
- *   if (status == HOCKET_OK) status = hocket_subscribe(bus, "SLOW_IO_SERVER load>0.8", NULL, NULL, &slow);
+ *   if (status == HOCKET_OK) status = hocket_subscribe(bus, "SERVER_BUSY load>0.8", NULL, NULL, &slow);
  *   hocket_event *event = NULL;
  *   if (status == HOCKET_OK) status = hocket_wait(bus, slow, 5.0, &event);
  *   if (status < 0) fprintf(stderr, "%s\n", hocket_error_text(status));

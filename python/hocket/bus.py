@@ -3,7 +3,7 @@
     from hocket.bus import Bus
 
     with Bus.connect() as bus:
-        bus.publish("SLOW_IO_SERVER", server="s1", load=0.9)
+        bus.publish("SERVER_BUSY", server="s1", load=0.9)
         phases = bus.subscribe("IO_PHASE wait_ns>1000000")     # grammar: see subscribe()
         event = phases.wait(timeout=5)                          # None when nothing came
         for event in phases:                                    # until the daemon goes
@@ -78,10 +78,11 @@ class Event:
 
 @dataclass(frozen=True)
 class Listing:
-    """What runs now: one dictionary of APPLICATION's fields each, and those of DAEMON."""
+    """What runs now: one dictionary of APPLICATION's fields each, those of DAEMON, and those of each IO_SERVER."""
 
     applications: list[dict[str, Any]]
     daemon: dict[str, Any]
+    servers: list[dict[str, Any]] = field(default_factory=list)
 
 
 def encode(type_name: str, fields: Mapping[str, Any]) -> bytes:
@@ -215,15 +216,15 @@ class Bus:
         return self._subscribed(filter_text).test()
 
     def list(self, timeout: float = 5.0) -> Listing:
-        """The applications that run, and the daemon."""
+        """The applications that run, the daemon, and the I/O servers."""
         self._answers.clear()
         self._send(encode("LIST", {}))
-        applications: list[dict[str, Any]] = []
+        listed: dict[str, list[dict[str, Any]]] = {"APPLICATION": [], "IO_SERVER": []}
         while (answer := self.answer(timeout)) is not None:
-            if answer.type == "APPLICATION":
-                applications.append(dict(answer.fields))
+            if answer.type in listed:
+                listed[answer.type].append(dict(answer.fields))
             elif answer.type == "DAEMON":
-                return Listing(applications, dict(answer.fields))
+                return Listing(listed["APPLICATION"], dict(answer.fields), listed["IO_SERVER"])
         raise BusError(f"hocketd did not answer within {timeout:g} s; is it stopped? see 'hocket daemon status'")
 
     def answer(self, timeout: float | None = None) -> Event | None:

@@ -20,13 +20,17 @@ from hocket.verbs import (
     report,
     resize,
     run,
+    server,
+    servers,
     sim,
     tell,
     top,
     trace,
 )
 
-VERBS = (run, resize, policy, explain, profile, daemon, ls, top, events, publish, report, trace, sim, bench)
+VERBS = (
+    run, resize, policy, explain, profile, daemon, server, servers, ls, top, events, publish, report, trace, sim, bench
+)  # fmt: skip
 EPILOG = """
 start here:
   hocket run -- mpiexec -n 4 ./app      # the application takes turns with others at the file system

@@ -39,14 +39,14 @@ def start(options: Sequence[str]) -> None:
     if not program.exists():
         raise HocketError(f"no hocketd at {program}; is hocket built and installed? (HOCKET_PREFIX says where)")
     with tempfile.TemporaryFile() as messages:
-        first = _spawn([str(program), "--dir", str(directory), *options], messages.fileno())
+        first = spawn([str(program), "--dir", str(directory), *options], messages.fileno())
         deadline = time.monotonic() + START_LIMIT_S
         while time.monotonic() < deadline:
             try:
                 Bus.connect(directory / "hocketd.sock").close()
                 return
             except NoDaemonError:
-                ended = not _alive(first)
+                ended = not is_alive(first)
             if ended and not _lock_holder(directory):
                 messages.seek(0)
                 said = messages.read().decode(errors="replace").strip().splitlines()
@@ -65,7 +65,7 @@ def stop() -> int | None:
         return None
     os.kill(pid, 15)
     deadline = time.monotonic() + STOP_LIMIT_S
-    while _alive(pid):
+    while is_alive(pid):
         if time.monotonic() > deadline:
             raise HocketError(
                 f"hocketd {pid} has not ended {STOP_LIMIT_S:g} s after SIGTERM; see its log, or kill -9 it"
@@ -74,8 +74,8 @@ def stop() -> int | None:
     return pid
 
 
-def _spawn(command: list[str], stderr: int) -> int:
-    """Start a process that is nobody's child and in no terminal's session; its pid.
+def spawn(command: list[str], stderr: int) -> int:
+    """Start a process that is nobody's child and in no terminal's session, with `stderr` as its own; its pid.
 
     A launcher that we become later must not find a child that it has not started itself.
     """
@@ -104,7 +104,8 @@ def _spawn(command: list[str], stderr: int) -> int:
         return int(pipe.read())
 
 
-def _alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
+    """Whether there is such a process, and it has not ended."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -118,4 +119,4 @@ def _lock_holder(directory: Path) -> int:
         pid = int((directory / "hocketd.lock").read_text().strip() or 0)
     except (OSError, ValueError):
         return 0
-    return pid if pid and _alive(pid) else 0
+    return pid if pid and is_alive(pid) else 0

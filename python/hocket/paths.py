@@ -19,6 +19,10 @@ def hocketd() -> Path:
     return prefix() / "bin" / "hocketd"
 
 
+def hocket_server() -> Path:
+    return prefix() / "bin" / "hocket-server"
+
+
 def simulator() -> Path:
     return prefix() / "libexec" / "hocket" / "hocket-sim"
 

@@ -32,7 +32,8 @@ constexpr bool is_for_members =
     std::is_same_v<E, event::Bye> || std::is_same_v<E, event::SetPolicy> || std::is_same_v<E, event::Resize> ||
     std::is_same_v<E, event::WithdrawResize> || std::is_same_v<E, event::Subscribe> ||
     std::is_same_v<E, event::Unsubscribe> || std::is_same_v<E, event::List> || std::is_same_v<E, event::Explain> ||
-    std::is_same_v<E, event::User>;
+    std::is_same_v<E, event::MapAdopted> || std::is_same_v<E, event::Server> || std::is_same_v<E, event::ServerLoad> ||
+    std::is_same_v<E, event::SetServer> || std::is_same_v<E, event::SlowIoServer> || std::is_same_v<E, event::User>;
 
 // Of one text of a member's event, so that every answer and listing that repeats such texts fits into a frame.
 constexpr std::size_t longest_text_bytes = 8192;
@@ -213,11 +214,15 @@ void Agent::handle(Connection& connection, event::Event event) {
     connection.unsubscribe(unsubscribe->subscription);
     return update_subscribers(connection);
   }
-  if (auto* start = std::get_if<event::StartProcesses>(&event.body)) {
-    const auto peer = peer_of(connection.fd());
-    start->pid = peer ? peer.value().process : 0;
-  }
+  const auto pid_of = [](const Connection& asking) {
+    const auto peer = peer_of(asking.fd());
+    return peer ? peer.value().process : 0;
+  };
+  if (auto* start = std::get_if<event::StartProcesses>(&event.body)) start->pid = pid_of(connection);
+  if (auto* server = std::get_if<event::Server>(&event.body)) server->pid = pid_of(connection);
+  // Their end is told with LOST.
   if (std::holds_alternative<event::Hello>(event.body)) connection.is_application = true;
+  if (std::holds_alternative<event::Server>(event.body)) connection.is_application = true;
   if (std::holds_alternative<event::Bye>(event.body)) connection.is_application = false;
   if (std::holds_alternative<event::Resize>(event.body)) ++connection.resizes_asked;
   leader_(std::move(event));

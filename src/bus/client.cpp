@@ -180,7 +180,9 @@ Status Client::synchronise() {
       const auto* refusal = std::get_if<event::Refused>(&body);
       const bool ends = std::holds_alternative<event::Daemon>(body);
       if (refusal != nullptr) refused = refusal->text;
-      if (refusal != nullptr || ends || std::holds_alternative<event::Application>(body)) {
+      const bool listed =
+          std::holds_alternative<event::Application>(body) || std::holds_alternative<event::IoServer>(body);
+      if (refusal != nullptr || ends || listed) {
         answers_.erase(answers_.begin() + static_cast<std::ptrdiff_t>(seen));
       } else {
         ++seen;

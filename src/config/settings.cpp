@@ -89,6 +89,11 @@ std::string a_share(double share) {
   return fmt::format("{} is no share: give 0 to 1", share);
 }
 
+std::string a_margin(double margin) {
+  if (margin == 0 || (margin >= 1 && margin <= 1e6)) return {};
+  return fmt::format("{} is no margin: give 1 or more, or 0 for no detection", margin);
+}
+
 std::string a_core_count(std::int64_t count) {
   if (count >= 0 && count <= most_cores) return {};
   return fmt::format("{} is no number of cores: give 1 or more, or 0 for as many as the machine has", count);
@@ -173,6 +178,11 @@ const std::array keys{
     Key{"coordinator", "profiles", Text{&Settings::profiles, any_text},
         "file of the measured profiles (hocket profile). Empty: $XDG_DATA_HOME/hocket/profiles.db, else\n"
         "~/.local/share/hocket/profiles.db; \"none\": no profiles are used"},
+    Key{"coordinator", "slow_server", Number{&Settings::slow_server, a_margin},
+        "an I/O server comes out of the map when an operation takes it more than this times n/(n-1) as long as its\n"
+        "peers, with n servers in the map (where its removal begins to pay); 0: none is taken for slow"},
+    Key{"coordinator", "slow_server_hold_off_s", Number{&Settings::slow_server_hold_off_s, positive},
+        "seconds after which such a server is tried again; they double each time that it is slow again"},
 };
 
 const Key* find_key(std::string_view table, std::string_view name) {
@@ -360,7 +370,10 @@ coordinator::Settings for_coordinator(const Settings& settings) {
            flops ? policy::Objective::flops : policy::Objective::iterations, settings.least_gain},
           settings.most_slowdown,
           settings.probe,
-          parse_nodes(settings.nodes).value()};
+          parse_nodes(settings.nodes).value(),
+          {},
+          settings.slow_server,
+          from_s(settings.slow_server_hold_off_s)};
 }
 
 event::Properties for_trace(const Settings& settings) {

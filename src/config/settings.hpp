@@ -38,6 +38,8 @@ struct Settings {
   double least_gain = 0.01;
   bool probe = true;
   std::string profiles;  // "": profile_store.hpp has the path
+  double slow_server = 1.25;
+  double slow_server_hold_off_s = 10;
 };
 
 // Changes what the TOML file sets.

@@ -39,6 +39,10 @@ struct Settings {
   std::vector<model::Node> nodes{};
   // What SET_POLICY may name beside the policies that are built in.
   policy::Loaded loaded{};
+  // Of the detector of slow I/O servers (slow_servers.hpp): its margin, at least 1, or 0: no server is taken for slow.
+  // And for how long one that was slow is out of the map the first time.
+  double slow_server = 1.25;
+  Duration slow_server_hold_off = std::chrono::seconds{10};
 };
 
 inline std::vector<model::Node> nodes_of(const Settings& settings) {
@@ -47,7 +51,8 @@ inline std::vector<model::Node> nodes_of(const Settings& settings) {
 }
 
 struct Command {
-  // None: what the daemon itself is to do (START_PROCESSES, STOP_PROCESSES) or to tell (DECISION, OUTCOME).
+  // None: what the daemon itself is to do (START_PROCESSES, STOP_PROCESSES) or to tell (DECISION, OUTCOME,
+  // SLOW_IO_SERVER).
   MemberId to;
   event::Body body;
 };

@@ -38,6 +38,7 @@ void Coordinator::on(const Moment& moment, const event::Hello& hello) {
     welcome.application = member->application->name;
   }
   moment.commands.push_back({origin.member, std::move(welcome)});
+  if (member) servers_.welcome(moment, member->id);
   if (joins) steering_.joined(moment, *member->application);
 }
 
@@ -75,9 +76,14 @@ void Coordinator::on(const Moment& moment, const event::IoPhase& phase) {
   steering_.phase(moment, *member->application, phase);
 }
 
-void Coordinator::on(const Moment& moment, const event::Bye&) { remove(moment); }
+void Coordinator::on(const Moment& moment, const event::Bye&) {
+  remove(moment);
+  servers_.leave(moment);
+}
+
 void Coordinator::on(const Moment& moment, const event::Lost&) {
   remove(moment);
+  servers_.leave(moment);
   resizing_.withdraw(moment);
 }
 
@@ -85,11 +91,12 @@ void Coordinator::on(const Moment& moment, const event::Tick&) {
   access_.tick(moment);
   joining_.tick(moment);
   steering_.tick(moment);
+  servers_.tick(moment);
 }
 
 std::optional<Time> Coordinator::deadline() const {
   std::optional<Time> next = access_.deadline();
-  for (const std::optional<Time> other : {joining_.deadline(), steering_.deadline()}) {
+  for (const std::optional<Time> other : {joining_.deadline(), steering_.deadline(), servers_.deadline()}) {
     if (other) next = std::min(next.value_or(Time::max()), *other);
   }
   return next;
@@ -151,6 +158,10 @@ void Coordinator::on(const Moment& moment, const event::SetPolicy& set) {
   policies_ = parsed.value();
   access_.set_policy(moment, *policies_.access);
   steering_.set_policies(moment, policies_);
+}
+
+void Coordinator::on(const Moment& moment, const event::MapAdopted& said) {
+  if (model::Member* member = cluster_.find(moment.event.origin.member)) servers_.adopted(*member, said);
 }
 
 void Coordinator::remove(const Moment& moment) {
@@ -215,6 +226,7 @@ event::Application describe(const model::Application& application, Time now) {
   row.reconfigurations = application.malleability.reconfigurations;
   row.flop_per_iteration = application.flop_per_iteration;
   row.flop_source = model::name_of(application.flop_source);
+  row.map_epoch = application.map_epoch();
   return row;
 }
 

@@ -4,10 +4,12 @@
 // that earlier one. The same events give the same commands, always.
 //
 //   in:   HELLO START_IO FINISH_IO RENEW_IO IO_PHASE MALLEABLE RECONFIGURATION START_PROCESSES PROCESS_READY
-//         STOP_PROCESSES BYE (of members), LOST (of the agent), PROCESS_FAILED PROFILE (of the daemon), TICK (of a
-//         timer, when `deadline` has come), SET_POLICY RESIZE (of a tool); others change nothing
-//   out:  WELCOME QUEUED_IO GRANT_IO LEASE_EXPIRED RECONFIGURE PROCESSES_READY (to members), RECONFIGURATION (to a
-//         tool), START_PROCESSES STOP_PROCESSES DECISION OUTCOME (to the daemon itself: to no member), REFUSED
+//         STOP_PROCESSES MAP_ADOPTED BYE (of members), SERVER SERVER_LOAD (of I/O servers), LOST (of the agent),
+//         PROCESS_FAILED PROFILE (of the daemon), TICK (of a timer, when `deadline` has come), SET_POLICY RESIZE
+//         SET_SERVER SLOW_IO_SERVER (of a tool); others change nothing
+//   out:  WELCOME SERVER_MAP QUEUED_IO GRANT_IO LEASE_EXPIRED RECONFIGURE PROCESSES_READY (to members), RECONFIGURATION
+//         (to a tool), START_PROCESSES STOP_PROCESSES DECISION OUTCOME SLOW_IO_SERVER (to the daemon itself: to no
+//         member), REFUSED
 //   both: WITHDRAW_RESIZE (of a tool, to the member; of the member, to the tool)
 //
 // What is the same for all policies is done here: who is who, who holds what, how long a lease or a kept target lasts.
@@ -22,6 +24,7 @@
 #include "coordinator/command.hpp"
 #include "coordinator/joining.hpp"
 #include "coordinator/resizing.hpp"
+#include "coordinator/servers.hpp"
 #include "coordinator/steering.hpp"
 #include "event/event.hpp"
 #include "model/cluster.hpp"
@@ -38,7 +41,8 @@ class Coordinator {
         access_(settings_, cluster_),
         resizing_(settings_, cluster_, cores_),
         joining_(settings_),
-        steering_(settings_, cluster_, cores_, resizing_) {}
+        steering_(settings_, cluster_, cores_, resizing_),
+        servers_(settings_, cluster_) {}
   Coordinator(const Coordinator&) = delete;  // its parts point at each other
   Coordinator& operator=(const Coordinator&) = delete;
 
@@ -54,6 +58,7 @@ class Coordinator {
   const model::Cores& cores() const { return cores_; }
   // Whether the end of a process that was started for this request is to be told with PROCESS_FAILED.
   bool awaits(AppId app, RequestId request) const { return joining_.awaits(app, request); }
+  const Servers& servers() const { return servers_; }
   // Events handled.
   std::int64_t events() const { return events_; }
 
@@ -76,6 +81,11 @@ class Coordinator {
   void on(const Moment& moment, const event::Lost& lost);
   void on(const Moment& moment, const event::Tick& tick);
   void on(const Moment& moment, const event::SetPolicy& set);
+  void on(const Moment& moment, const event::Server& server) { servers_.arrive(moment, server); }
+  void on(const Moment& moment, const event::ServerLoad& load) { servers_.load(moment, load); }
+  void on(const Moment& moment, const event::SetServer& set) { servers_.set(moment, set); }
+  void on(const Moment& moment, const event::SlowIoServer& told) { servers_.told_slow(moment, told); }
+  void on(const Moment& moment, const event::MapAdopted& said);
   template <class Other>
   void on(const Moment&, const Other&) {}
 
@@ -90,6 +100,7 @@ class Coordinator {
   Resizing resizing_;
   Joining joining_;
   Steering steering_;
+  Servers servers_;
   Time now_{};
   std::int64_t events_ = 0;
   std::vector<Command> commands_;

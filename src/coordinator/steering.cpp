@@ -322,8 +322,9 @@ void Steering::back(const Moment& moment, Application& application, Course& cour
   const std::int64_t extra = layer.processes - course.goal;
   if (extra > 0) {
     Outcomes::cores_back(moment, application.name, layer.decision, extra, layer.processes - cores_.of(application.id),
-                         cores_text(extra) + " of " + quoted(application.name) + " are free again: it has " +
-                             processes_text(application.computing_processes()) + ", as before the decision");
+                         cores_text(extra) + " of " + quoted(application.name) + (extra == 1 ? " is" : " are") +
+                             " free again: it has " + processes_text(application.computing_processes()) +
+                             ", as before the decision");
   }
   if (waits_for_phase) return;
   if (course.is_passing()) return drop_passing(moment, application, course);

@@ -9,6 +9,7 @@
 
 #include "coordinator/command.hpp"
 #include "event/properties.hpp"
+#include "event/server_map.hpp"
 
 namespace hocket::coordinator::testing {
 
@@ -52,6 +53,16 @@ struct Words {
   void operator()(const event::Outcome& e) {
     out << " " << e.decision << " " << e.quantity << " " << std::fixed << std::setprecision(2) << e.predicted_s << " "
         << e.actual_s << (e.met ? " met" : " off");
+  }
+  void operator()(const event::NewServerMap& e) {
+    out << " " << e.epoch;
+    const auto map = event::parse_server_map(e.epoch, e.text);
+    if (!map) out << " broken: " << map.error().text;
+    for (std::size_t i = 0; map && i < map.value().servers.size(); ++i) out << " " << map.value().servers[i].name;
+  }
+  void operator()(const event::SlowIoServer& e) {
+    out << " " << e.server << " for " << e.hold_off.count() / 1'000'000;
+    if (e.reports > 0) out << ", " << e.service.count() / 1000 << " to " << e.peers.count() / 1000;
   }
   void operator()(const event::Refused& e) { out << " " << e.text; }
   template <class Other>

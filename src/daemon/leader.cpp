@@ -219,6 +219,8 @@ void Leader::carry_out(const event::Body& command) {
                    decision->decided_for, decision->text);
     } else if (const auto* outcome = std::get_if<event::Outcome>(&command)) {
       spdlog::info("outcome of decision {}: {}", outcome->decision, outcome->text);
+    } else if (const auto* slow = std::get_if<event::SlowIoServer>(&command)) {
+      spdlog::warn("{}", slow->text);
     }
   }
 }
@@ -258,6 +260,7 @@ void Leader::answer_list(MemberId to) {
   const Time now = node_now();
   const auto& applications = coordinator_.cluster().applications();
   for (const auto& [id, application] : applications) agent_->send(to, coordinator::describe(application, now));
+  for (const event::IoServer& server : coordinator_.servers().describe(now)) agent_->send(to, server);
   agent_->send(to, describe_daemon(now));
 }
 
@@ -279,6 +282,7 @@ event::Daemon Leader::describe_daemon(Time now) const {
   daemon.now = now;
   daemon.trace_error = trace_error_;
   daemon.cores = settings_.cores;
+  daemon.map_epoch = coordinator_.servers().epoch();
   return daemon;
 }
 

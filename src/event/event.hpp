@@ -163,6 +163,38 @@ struct Bye {
   std::int64_t bytes_written = 0;
 };
 
+// An application says the oldest epoch of the server map that its files still use (runtime/server_map.hpp); 0: none of
+// them uses servers any more.
+struct MapAdopted {
+  static constexpr std::string_view name = "MAP_ADOPTED";
+  std::int64_t epoch = 0;
+};
+
+// ---- I/O server → controller -------------------------------------------------------------------------------------
+
+// An I/O server is there, and may be put into the server map. Said once by its member, after HELLO.
+struct Server {
+  static constexpr std::string_view name = "SERVER";
+  std::string server;             // its name: letters, digits, '.', '_' and '-'
+  std::string addresses;          // "unix:/path tcp:host:port"
+  std::string directory;          // below which it opens files; absolute
+  std::int64_t buffer_bytes = 0;  // that it holds at most
+  bool write_behind = false;      // it answers before data are in the file
+  std::int64_t pid = 0;           // stamped by the agent, never believed from a client
+};
+
+// What a server has done since it said so last (src/server/load.hpp). Sent after work, at most every 50 ms, and not at
+// all while it is idle.
+struct ServerLoad {
+  static constexpr std::string_view name = "SERVER_LOAD";
+  std::int64_t operations = 0;  // of clients, carried out on the file
+  std::int64_t bytes = 0;
+  Duration service{};           // that those took, without the time in the queue
+  std::int64_t queue = 0;       // now
+  std::int64_t held_bytes = 0;  // now
+  Duration oldest{};            // since the access began that has been under way longest; 0: none is
+};
+
 // ---- node agent → controller -------------------------------------------------------------------------------------
 
 // The member's connection ended without BYE: its process died, or it was dropped for `reason`.
@@ -222,6 +254,13 @@ struct WithdrawResize {
   bool begun = false;
 };
 
+// A tool takes an I/O server out of the server map, or puts it in again. No answer but REFUSED: LIST tells.
+struct SetServer {
+  static constexpr std::string_view name = "SET_SERVER";
+  std::string server;
+  std::string action;  // "drain", "add"
+};
+
 // ---- controller → application ------------------------------------------------------------------------------------
 
 struct Welcome {
@@ -266,6 +305,14 @@ struct ProcessesReady {
   std::string failed;  // why they will not come; "" where they are ready
 };
 
+// The server map of a new epoch (event/server_map.hpp), to every member of every application: after WELCOME, where
+// there is a map, and at each change.
+struct NewServerMap {
+  static constexpr std::string_view name = "SERVER_MAP";
+  std::int64_t epoch = 0;
+  std::string text;
+};
+
 // The holder did not renew its lease in time; others may go on.
 struct LeaseExpired {
   static constexpr std::string_view name = "LEASE_EXPIRED";
@@ -305,6 +352,18 @@ struct Outcome {
   double actual_s = 0;
   bool met = false;  // within the uncertainty that was assumed
   std::string text;  // one sentence for people, with the numbers
+};
+
+// A server is slower than its peers and was taken out of the map (coordinator/slow_servers.hpp). Goes to no member, as
+// DECISION. A monitor of somebody else's may send it too (CLARISSE, section IV-A), with the server alone.
+struct SlowIoServer {
+  static constexpr std::string_view name = "SLOW_IO_SERVER";
+  std::string server;
+  Duration service{};        // of one of its operations, in its last report
+  Duration peers{};          // of one of its peers', of like size
+  std::int64_t reports = 0;  // that said so, running
+  Duration hold_off{};       // after which it is tried again
+  std::string text;          // one sentence for people, with the numbers
 };
 
 // A request was refused; `text` says why and what to do.
@@ -375,6 +434,31 @@ struct Application {
   std::int64_t reconfigurations = 0;  // done
   double flop_per_iteration = 0;      // of all processes; 0: not known
   std::string flop_source;            // how it is known: "counters", "declared", "profile"; "": it is not
+  std::int64_t map_epoch = 0;         // the oldest of the server map that it uses; 0: it uses no I/O servers
+};
+
+// One I/O server as the controller knows it; in lists, after the applications.
+struct IoServer {
+  static constexpr std::string_view name = "IO_SERVER";
+  std::string server;
+  std::string state;       // "up" (in the map), "drained", "slow", "lost"
+  Time since{};            // of that state
+  std::int64_t epoch = 0;  // of the map that it came into with it, or was left out of
+  std::string directory;
+  std::string addresses;
+  std::int64_t pid = 0;
+  std::int64_t buffer_bytes = 0;
+  bool write_behind = false;
+  std::int64_t operations = 0;  // since it came
+  std::int64_t bytes = 0;       // since it came
+  Duration service{};           // since it came
+  std::int64_t queue = 0;       // when it reported last
+  std::int64_t held_bytes = 0;  // when it reported last
+  double operations_per_s = 0;  // over the last second
+  double bytes_per_s = 0;       // over the last second
+  Duration busy{};              // servicing in the last second, of all its threads
+  Duration last_service{};      // of one operation, in its last report; 0: none yet
+  Time back{};                  // when a slow one is tried again; 0: it is not slow
 };
 
 // The daemon itself; also ends a list.
@@ -389,8 +473,9 @@ struct Daemon {
   std::int64_t events = 0;  // since the start
   Time started{};
   Time now{};
-  std::string trace_error;  // why the trace ends early; "" while it is whole
-  std::int64_t cores = 0;   // that applications may be resized to use
+  std::string trace_error;     // why the trace ends early; "" while it is whole
+  std::int64_t cores = 0;      // that applications may be resized to use
+  std::int64_t map_epoch = 0;  // of the server map; 0: no I/O server was ever there
 };
 
 // Events that matched a subscription of this member and were left out because it did not read fast enough.
@@ -408,9 +493,10 @@ struct User {
 
 using Body =
     std::variant<Hello, StartIo, FinishIo, RenewIo, IoPhase, Malleable, Reconfiguration, StartProcesses, ProcessReady,
-                 StopProcesses, Bye, Lost, ProcessFailed, Profile, Tick, SetPolicy, Resize, WithdrawResize, Welcome,
-                 QueuedIo, GrantIo, Reconfigure, ProcessesReady, LeaseExpired, Decision, Outcome, Refused, Subscribe,
-                 Unsubscribe, List, Explain, Application, Daemon, EventsLost, User>;
+                 StopProcesses, Bye, MapAdopted, Server, ServerLoad, Lost, ProcessFailed, Profile, Tick, SetPolicy,
+                 Resize, WithdrawResize, SetServer, Welcome, QueuedIo, GrantIo, Reconfigure, ProcessesReady,
+                 NewServerMap, LeaseExpired, Decision, Outcome, SlowIoServer, Refused, Subscribe, Unsubscribe, List,
+                 Explain, Application, IoServer, Daemon, EventsLost, User>;
 
 // Who published an event. Stamped by the node agent (the kernel tells it who is calling), never believed from a client.
 struct Origin {

@@ -176,6 +176,31 @@ void fields(E& e, V&& visit) {
   visit("bytes_written", e.bytes_written);
 }
 
+template <Of<MapAdopted> E, class V>
+void fields(E& e, V&& visit) {
+  visit("epoch", e.epoch);
+}
+
+template <Of<Server> E, class V>
+void fields(E& e, V&& visit) {
+  visit("server", e.server);
+  visit("addresses", e.addresses);
+  visit("directory", e.directory);
+  visit("buffer_bytes", e.buffer_bytes);
+  visit("write_behind", e.write_behind);
+  visit("pid", e.pid);
+}
+
+template <Of<ServerLoad> E, class V>
+void fields(E& e, V&& visit) {
+  visit("operations", e.operations);
+  visit("bytes", e.bytes);
+  visit("service_ns", e.service);
+  visit("queue", e.queue);
+  visit("held_bytes", e.held_bytes);
+  visit("oldest_ns", e.oldest);
+}
+
 template <Of<Lost> E, class V>
 void fields(E& e, V&& visit) {
   visit("reason", e.reason);
@@ -201,6 +226,12 @@ void fields(E& e, V&& visit) {
   visit("policy", e.policy);
 }
 
+template <Of<SetServer> E, class V>
+void fields(E& e, V&& visit) {
+  visit("server", e.server);
+  visit("action", e.action);
+}
+
 template <Of<Welcome> E, class V>
 void fields(E& e, V&& visit) {
   visit("app", e.app);
@@ -221,6 +252,12 @@ void fields(E& e, V&& visit) {
   visit("request", e.request);
   visit("waited_ns", e.waited);
   visit("target", e.target);
+}
+
+template <Of<NewServerMap> E, class V>
+void fields(E& e, V&& visit) {
+  visit("epoch", e.epoch);
+  visit("text", e.text);
 }
 
 template <Of<LeaseExpired> E, class V>
@@ -257,6 +294,16 @@ void fields(E& e, V&& visit) {
   visit("predicted_s", e.predicted_s);
   visit("actual_s", e.actual_s);
   visit("met", e.met);
+  visit("text", e.text);
+}
+
+template <Of<SlowIoServer> E, class V>
+void fields(E& e, V&& visit) {
+  visit("server", e.server);
+  visit("service_ns", e.service);
+  visit("peers_ns", e.peers);
+  visit("reports", e.reports);
+  visit("hold_off_ns", e.hold_off);
   visit("text", e.text);
 }
 
@@ -320,6 +367,30 @@ void fields(E& e, V&& visit) {
   visit("reconfigurations", e.reconfigurations);
   visit("flop_per_iteration", e.flop_per_iteration);
   visit("flop_source", e.flop_source);
+  visit("map_epoch", e.map_epoch);
+}
+
+template <Of<IoServer> E, class V>
+void fields(E& e, V&& visit) {
+  visit("server", e.server);
+  visit("state", e.state);
+  visit("since_ns", e.since);
+  visit("epoch", e.epoch);
+  visit("directory", e.directory);
+  visit("addresses", e.addresses);
+  visit("pid", e.pid);
+  visit("buffer_bytes", e.buffer_bytes);
+  visit("write_behind", e.write_behind);
+  visit("operations", e.operations);
+  visit("bytes", e.bytes);
+  visit("service_ns", e.service);
+  visit("queue", e.queue);
+  visit("held_bytes", e.held_bytes);
+  visit("operations_per_s", e.operations_per_s);
+  visit("bytes_per_s", e.bytes_per_s);
+  visit("busy_ns", e.busy);
+  visit("last_service_ns", e.last_service);
+  visit("back_ns", e.back);
 }
 
 template <Of<Daemon> E, class V>
@@ -335,6 +406,7 @@ void fields(E& e, V&& visit) {
   visit("now_ns", e.now);
   visit("trace_error", e.trace_error);
   visit("cores", e.cores);
+  visit("map_epoch", e.map_epoch);
 }
 
 template <Of<EventsLost> E, class V>

@@ -1,8 +1,8 @@
 // The server map: the I/O servers that collective I/O is declustered over, and its epoch, the time in which it does not
 // change (CLARISSE, section IV-A).
 //
-// As text (SERVER_MAP) it is one line a server, "NAME DIRECTORY ADDRESSES": what is no printable ASCII in the directory,
-// and '%', is written as %XX; the addresses may hold spaces.
+// As text (SERVER_MAP) it is one line a server, "NAME DIRECTORY ADDRESSES": what is no printable ASCII in the
+// directory, and '%', is written as %XX; the addresses may hold spaces.
 #pragma once
 
 #include <cstdint>

@@ -43,6 +43,14 @@ std::string_view name_of(Activity activity) {
   return "";
 }
 
+std::int64_t Application::map_epoch() const {
+  std::int64_t oldest = 0;
+  for (const Member* member : members) {
+    if (member->map_epoch > 0 && (oldest == 0 || member->map_epoch < oldest)) oldest = member->map_epoch;
+  }
+  return oldest;
+}
+
 void Application::count_requests(std::int64_t waiting_change, std::int64_t granted_change, Time now) {
   waiting += waiting_change;
   granted += granted_change;

@@ -23,6 +23,7 @@ struct Member {
   std::int64_t processes = 0;
   RequestId last_request;                    // the highest number that was asked with
   std::int64_t last_phase = -1;              // the highest index that was reported
+  std::int64_t map_epoch = 0;                // the oldest of the server map that it uses; 0: it uses no I/O servers
   std::vector<Requests::iterator> requests;  // queued and granted
 };
 
@@ -97,6 +98,9 @@ struct Application {
   // The processes that compute: what a malleable application says of itself (its members are many, and some sleep),
   // else the sum over members.
   std::int64_t computing_processes() const { return malleability.malleable ? malleability.processes : processes; }
+
+  // The oldest epoch of the server map that a member uses; 0: none uses I/O servers.
+  std::int64_t map_epoch() const;
 
   // Changes the numbers of requests, and with them the activity.
   void count_requests(std::int64_t waiting_change, std::int64_t granted_change, Time now);

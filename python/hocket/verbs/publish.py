@@ -10,7 +10,7 @@ from hocket.verbs import help_text
 
 EXAMPLES = """
 examples:
-  hocket publish SLOW_IO_SERVER server=s1 load=0.9
+  hocket publish SERVER_BUSY server=s1 load=0.9
   hocket publish MAINTENANCE begins=soon degraded=true
 
 A value is a whole number, a number, true or false, or else text.

@@ -1,0 +1,152 @@
+"""Starts and stops this user's I/O servers (hocket-server), and waits until applications have adopted another map."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import itertools
+import os
+import signal
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from hocket import paths
+from hocket.bus import Bus
+from hocket.daemon import is_alive, spawn
+from hocket.errors import HocketError, UsageError
+
+START_LIMIT_S = 15.0
+STOP_LIMIT_S = 60.0  # it writes out what it holds
+POLL_S = 0.05  # nothing tells when somebody else's child ends
+
+
+def log_of(name: str) -> Path:
+    return paths.runtime_dir() / "servers" / f"{name}.log"
+
+
+def running(bus: Bus) -> dict[str, dict[str, Any]]:
+    """IO_SERVER's fields by name, without those that are lost."""
+    return {one["server"]: one for one in bus.list().servers if one["state"] != "lost"}
+
+
+def start(bus: Bus, count: int, options: Sequence[str]) -> list[str]:
+    """Start so many servers with these options of hocket-server and wait until all are in the map; their names.
+
+    Where one does not come, all are ended again, and HocketError tells its last words.
+    """
+    program = paths.hocket_server()
+    if not program.exists():
+        raise HocketError(f"no hocket-server at {program}; is hocket built and installed? (HOCKET_PREFIX says where)")
+    with _one_at_a_time():
+        taken = running(bus)
+        free = (name for number in itertools.count(1) if (name := f"s{number}") not in taken)
+        names = list(itertools.islice(free, count))
+        come = bus.subscribe("SERVER")
+        pids = {name: _start_one(program, name, options) for name in names}
+        try:
+            _wait_until_come(bus, come, pids)
+        except BaseException:
+            for pid in pids.values():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
+            raise
+        finally:
+            come.close()
+    return names
+
+
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Two that start servers at once must not choose the same names."""
+    directory = paths.make_runtime_dir() / "servers"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    with (directory / "start.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _start_one(program: Path, name: str, options: Sequence[str]) -> int:
+    with log_of(name).open("w") as log:
+        command = [str(program), "--name", name, "--runtime-dir", str(paths.runtime_dir()), *options]
+        return spawn(command, log.fileno())
+
+
+def _wait_until_come(bus: Bus, come: Any, pids: dict[str, int]) -> None:
+    missing = set(pids)
+    deadline = time.monotonic() + START_LIMIT_S
+    while missing:
+        if come.wait(POLL_S) is not None:
+            missing -= set(running(bus))
+            continue
+        for name in missing:
+            if not is_alive(pids[name]):
+                raise HocketError(f"hocket-server {name} did not start: {_last_words(name)}")
+        if time.monotonic() > deadline:
+            late = ", ".join(sorted(missing))
+            raise HocketError(f"{late}: not in the map after {START_LIMIT_S:g} s; see {log_of(min(missing))}")
+
+
+def _last_words(name: str) -> str:
+    lines = log_of(name).read_text(errors="replace").strip().splitlines()
+    return lines[-1].removeprefix("hocket-server: ") if lines else f"it said nothing; see {log_of(name)}"
+
+
+def chosen(bus: Bus, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Those of these names that run; all, where none is named. Raises UsageError for a name that does not."""
+    known = running(bus)
+    for name in names:
+        if name not in known:
+            raise UsageError(f"no server is called '{name}'; 'hocket servers' lists them")
+    return {name: known[name] for name in dict.fromkeys(names)} or known
+
+
+def drain(bus: Bus, names: Iterable[str], timeout: float) -> None:
+    """Take servers out of the map and wait until every running application has adopted one without them.
+
+    Raises HocketError that names who has not after `timeout` seconds; the servers stay out.
+    """
+    names = list(names)
+    passing = bus.subscribe("")  # from before the change: nothing of it is missed
+    try:
+        for name in names:
+            bus.send("SET_SERVER", server=name, action="drain")
+        listing = bus.list()  # answered after a refusal
+        epoch = max(one["epoch"] for one in listing.servers if one["server"] in names)
+        deadline = time.monotonic() + timeout
+        while late := [one["application"] for one in bus.list().applications if 0 < one["map_epoch"] < epoch]:
+            if not _wait_for_change(passing, deadline):
+                they = f"'{late[0]}' has" if len(late) == 1 else ", ".join(f"'{one}'" for one in late) + " have"
+                raise HocketError(
+                    f"{', '.join(names)}: out of the map since epoch {epoch}, which {they} not adopted within "
+                    f"{timeout:g} s: an application does so at its next collective access"
+                )
+    finally:
+        passing.close()
+
+
+def _wait_for_change(passing: Any, deadline: float) -> bool:
+    """Until an application has adopted a map, or gone; False: the time is over."""
+    while (left := deadline - time.monotonic()) > 0:
+        event = passing.wait(left)
+        if event is not None and event.type in ("MAP_ADOPTED", "BYE", "LOST"):
+            return True
+    return False
+
+
+def stop(servers: dict[str, dict[str, Any]]) -> None:
+    """End servers in order and wait for their end: what they hold is in the files then."""
+    for name, one in servers.items():
+        if one["pid"] <= 0:
+            raise HocketError(f"{name} runs where its process cannot be seen; end it there")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(one["pid"], signal.SIGTERM)
+    deadline = time.monotonic() + STOP_LIMIT_S
+    while left := [name for name, one in servers.items() if is_alive(one["pid"])]:
+        if time.monotonic() > deadline:
+            raise HocketError(
+                f"{', '.join(left)}: not ended {STOP_LIMIT_S:g} s after SIGTERM; see {log_of(left[0])}, or kill -9 "
+                f"{servers[left[0]]['pid']}"
+            )
+        time.sleep(POLL_S)

@@ -1,0 +1,78 @@
+"""hocket server: start and stop I/O servers."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from hocket import daemon, io_servers
+from hocket.bus import Bus
+from hocket.errors import UsageError
+from hocket.verbs import help_text, tell
+from hocket.verbs.run import IDLE_S
+
+EXAMPLES = """
+examples:
+  hocket server start -n 3 --dir /scratch              # s1, s2, s3: files below /scratch go through them
+  hocket server start --dir /scratch --buffer 256m --write-behind
+  hocket server stop s2                                # applications use the others from their next access on
+  hocket server stop                                   # all
+
+Applications under 'hocket run --io hocket' write and read files below the directory through the servers. A hocketd is
+started if none runs. A server answers "written" when the data are in the file: they survive its end. With
+--write-behind it answers when it has the data, and sync and close tell whether they were written.
+
+'stop' takes servers out of the map, waits until no running application uses them, and lets them write out what they
+hold. Logs: servers/NAME.log in the runtime directory. 'hocket servers' shows what they do.
+"""
+DRAIN_LIMIT_S = 60.0
+MOST = 256
+
+
+def add(parsers: argparse._SubParsersAction) -> None:
+    parser = parsers.add_parser("server", **help_text("start or stop I/O servers", EXAMPLES))
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    starting = actions.add_parser("start", help="start servers on this node")
+    starting.add_argument("-n", type=int, default=1, metavar="N", help="how many (default: 1)")
+    starting.add_argument("--dir", required=True, metavar="DIR", help="they open files below it and no others")
+    starting.add_argument("--buffer", metavar="BYTES", help="that each holds at most, e.g. 256m")
+    starting.add_argument("--write-behind", action="store_true", help="answer before the data are in the file")
+    starting.add_argument("--inject", metavar="TEXT", help='for measurements and tests, e.g. "delay=512us after=3"')
+    starting.set_defaults(verb=_start)
+    stopping = actions.add_parser("stop", help="end servers; all, where none is named")
+    stopping.add_argument("names", nargs="*", metavar="NAME", help="as 'hocket servers' shows it")
+    stopping.add_argument("--now", action="store_true", help="do not wait for applications that use them")
+    how_long = f"how long applications are waited for (default: {DRAIN_LIMIT_S:g})"
+    stopping.add_argument("--timeout", type=float, default=DRAIN_LIMIT_S, metavar="S", help=how_long)
+    stopping.set_defaults(verb=_stop)
+
+
+def _start(arguments: argparse.Namespace) -> int:
+    directory = Path(arguments.dir).absolute()
+    if not 1 <= arguments.n <= MOST:
+        raise UsageError(f"-n {arguments.n}: give 1 to {MOST} servers")
+    if not directory.is_dir():
+        raise UsageError(f"--dir {arguments.dir}: there is no such directory")
+    if arguments.buffer is not None and not re.fullmatch(r"0*[1-9]\d*[kmg]?", arguments.buffer, re.ASCII):
+        raise UsageError(f"--buffer {arguments.buffer}: give more than 0 bytes, as a number with k, m, g or nothing")
+    options = ["--dir", str(directory)]
+    options += ["--buffer", arguments.buffer] if arguments.buffer is not None else []
+    options += ["--write-behind"] if arguments.write_behind else []
+    options += ["--inject", arguments.inject] if arguments.inject is not None else []
+    with daemon.connect_or_start(["--exit-when-idle", str(IDLE_S)])[0] as bus:
+        names = io_servers.start(bus, arguments.n, options)
+        epoch = bus.list().daemon["map_epoch"]
+    tell(f"{', '.join(names)} serve{'' if len(names) > 1 else 's'} {directory}; the map is of epoch {epoch}")
+    return 0
+
+
+def _stop(arguments: argparse.Namespace) -> int:
+    with Bus.connect() as bus:
+        servers = io_servers.chosen(bus, arguments.names)
+        if servers and not arguments.now:
+            io_servers.drain(bus, servers, arguments.timeout)
+    io_servers.stop(servers)
+    has = "has" if len(servers) == 1 else "have"
+    tell(f"{', '.join(servers)} {has} ended" if servers else "no server runs")
+    return 0

@@ -1,0 +1,107 @@
+"""hocket servers: the I/O servers, what they do, and which of them are used."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from hocket import io_servers
+from hocket.bus import Bus, Listing
+from hocket.errors import UsageError
+from hocket.tables import columns, duration, printable, quantity
+from hocket.verbs import help_text, print_json, tell
+
+EXAMPLES = """
+examples:
+  hocket servers                   # a line each
+  hocket servers --json
+  hocket servers drain s2          # applications use the others; returns when none uses s2 any more
+  hocket servers add s2            # use it again
+
+state: up (in the server map, so applications use it), drained (taken out by you), slow (taken out because it was slower
+than its peers; tried again after a while), lost (its process has ended). load: the share of the last second that it
+worked, all its threads together; service: what one operation took; bandwidth: of the last second; held: data in its
+buffers; epoch: since which it is in the map, or out of it. The map is changed at control points: below the table stands
+which epoch each application uses.
+"""
+HEADING = ("SERVER", "STATE", "DIRECTORY", "LOAD", "SERVICE", "BANDWIDTH", "QUEUE", "HELD", "EPOCH", "")
+LIMIT_S = 60.0
+
+
+def add(parsers: argparse._SubParsersAction) -> None:
+    parser = parsers.add_parser("servers", **help_text("list the I/O servers, take one out or put it in", EXAMPLES))
+    parser.add_argument(
+        "--json", action="store_true", help='as JSON: {"epoch": N, "servers": […], "applications": […]}'
+    )
+    parser.set_defaults(verb=_list)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
+    draining = actions.add_parser("drain", help="take a server out of the map of running applications")
+    draining.add_argument("name", metavar="NAME")
+    how_long = f"how long applications that use it are waited for (default: {LIMIT_S:g})"
+    draining.add_argument("--timeout", type=float, default=LIMIT_S, metavar="S", help=how_long)
+    draining.set_defaults(verb=_drain)
+    adding = actions.add_parser("add", help="put a server that was taken out into the map again")
+    adding.add_argument("name", metavar="NAME")
+    adding.set_defaults(verb=_add)
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    with Bus.connect() as bus:
+        listing = bus.list()
+    if arguments.json:
+        users = [{key: one[key] for key in ("application", "map_epoch")} for one in listing.applications]
+        print_json({"epoch": listing.daemon["map_epoch"], "servers": listing.servers, "applications": users})
+    elif listing.servers:
+        print(table(listing))
+    else:
+        print("no server runs; 'hocket server start --dir DIR' starts one")
+    return 0
+
+
+def table(listing: Listing) -> str:
+    """The servers, a line each, and who uses which epoch."""
+    now_ns = listing.daemon["now_ns"]
+    users = [f"{printable(one['application'])} {one['map_epoch']}" for one in listing.applications if one["map_epoch"]]
+    rows = [_row(one, now_ns) for one in listing.servers]
+    epochs = f"map: epoch {listing.daemon['map_epoch']}; used by: {', '.join(users) or 'no application'}"
+    return f"{columns(HEADING, rows, right=range(3, 9))}\n{epochs}"
+
+
+def _row(one: dict[str, Any], now_ns: int) -> tuple[str, ...]:
+    service = f"{one['last_service_ns'] / 1e6:.2f} ms" if one["last_service_ns"] else ""
+    note = "write-behind" if one["write_behind"] else ""
+    if one["state"] == "slow":
+        note = f"tried again in {duration(max(0, one['back_ns'] - now_ns))}"
+    elif one["state"] == "lost":
+        note = f"{duration(now_ns - one['since_ns'])} ago"
+    return (
+        one["server"],
+        one["state"],
+        one["directory"],
+        f"{one['busy_ns'] / 1e7:.0f} %",
+        service,
+        f"{quantity(one['bytes_per_s'])}/s",
+        str(one["queue"]),
+        quantity(one["held_bytes"]),
+        str(one["epoch"]),
+        note,
+    )
+
+
+def _drain(arguments: argparse.Namespace) -> int:
+    if not arguments.timeout >= 0:
+        raise UsageError(f"--timeout {arguments.timeout:g}: give 0 seconds or more")
+    with Bus.connect() as bus:
+        io_servers.chosen(bus, [arguments.name])
+        io_servers.drain(bus, [arguments.name], arguments.timeout)
+    tell(f"{arguments.name} is out of the map, and no application uses it")
+    return 0
+
+
+def _add(arguments: argparse.Namespace) -> int:
+    with Bus.connect() as bus:
+        io_servers.chosen(bus, [arguments.name])
+        bus.send("SET_SERVER", server=arguments.name, action="add")
+        epoch = bus.list().daemon["map_epoch"]
+    tell(f"{arguments.name} is in the map of epoch {epoch}; applications use it from their next collective access on")
+    return 0

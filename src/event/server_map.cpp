@@ -1,0 +1,75 @@
+#include "event/server_map.hpp"
+
+#include <algorithm>
+
+namespace hocket::event {
+namespace {
+
+constexpr std::string_view digits = "0123456789ABCDEF";
+
+void append_escaped(std::string_view text, std::string& out) {
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte > ' ' && byte < 0x7f && c != '%') {
+      out += c;
+    } else {
+      out += {'%', digits[byte >> 4U], digits[byte & 0xfU]};
+    }
+  }
+}
+
+// False: it is no such text.
+bool unescape(std::string_view text, std::string& out) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    const std::size_t high = i + 1 < text.size() ? digits.find(text[i + 1]) : std::string_view::npos;
+    const std::size_t low = i + 2 < text.size() ? digits.find(text[i + 2]) : std::string_view::npos;
+    if (high == std::string_view::npos || low == std::string_view::npos) return false;
+    out += static_cast<char>(high << 4U | low);
+    i += 2;
+  }
+  return true;
+}
+
+// What is before the next `end`, which is taken off too.
+std::string_view take(std::string_view& text, char end) {
+  const std::size_t at = std::min(text.find(end), text.size());
+  const std::string_view word = text.substr(0, at);
+  text.remove_prefix(std::min(at + 1, text.size()));
+  return word;
+}
+
+}  // namespace
+
+std::string text_of(const std::vector<ServerMap::Server>& servers) {
+  std::string text;
+  for (const ServerMap::Server& server : servers) {
+    text += server.name + " ";
+    append_escaped(server.directory, text);
+    text += " " + server.addresses + "\n";
+  }
+  return text;
+}
+
+Result<ServerMap> parse_server_map(std::int64_t epoch, std::string_view text) {
+  ServerMap map{epoch, {}};
+  while (!text.empty()) {
+    const std::string_view line = take(text, '\n');
+    std::string_view rest = line;
+    ServerMap::Server server;
+    server.name = take(rest, ' ');
+    const bool whole = unescape(take(rest, ' '), server.directory);
+    server.addresses = rest;
+    if (!whole || server.name.empty() || server.directory.empty() || server.addresses.empty()) {
+      return Error{"server map of epoch " + std::to_string(epoch) + ", line " + std::to_string(map.servers.size() + 1) +
+                   ": '" + std::string{line.substr(0, 80)} + "' is not NAME DIRECTORY ADDRESSES"};
+    }
+    map.servers.push_back(std::move(server));
+  }
+  return map;
+}
+
+}  // namespace hocket::event
