@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
-#include <system_error>
 
 namespace hocket::bus {
 namespace {
@@ -52,12 +51,6 @@ Result<Fd> new_socket(int flags) {
 
 }  // namespace
 
-Fd::~Fd() {
-  if (fd_ >= 0) close(fd_);
-}
-
-std::string error_text(int error) { return std::generic_category().message(error); }
-
 std::string runtime_directory() {
   if (const auto chosen = environment("HOCKET_DIR")) return *chosen;
   if (const auto session = environment("XDG_RUNTIME_DIR")) return *session + "/hocket";
@@ -69,17 +62,6 @@ std::string socket_in(const std::string& directory) { return directory + "/hocke
 std::string default_socket() {
   const auto chosen = environment("HOCKET_SOCKET");
   return chosen ? *chosen : socket_in(runtime_directory());
-}
-
-bool is_trusted(uid_t user) { return user == geteuid() || user == 0; }
-
-Result<Peer> peer_of(int socket) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-    return Error{"cannot tell who is at the other end of a socket: " + error_text(errno)};
-  }
-  return Peer{peer.uid, peer.pid};
 }
 
 Result<Fd> connect_to(const std::string& path, Duration timeout) {

@@ -3,34 +3,19 @@
 // Nothing throws. Thread-safe but for the environment, which is read.
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
-#include <utility>
 
+#include "base/descriptor.hpp"
 #include "base/result.hpp"
 #include "base/time.hpp"
 
 namespace hocket::bus {
 
-// A file descriptor that is closed with its owner.
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd();
-
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
+using hocket::error_text;
+using hocket::Fd;
+using hocket::is_trusted;
+using hocket::Peer;
+using hocket::peer_of;
 
 // $HOCKET_DIR, else $XDG_RUNTIME_DIR/hocket, else /tmp/hocket-<uid>.
 std::string runtime_directory();
@@ -45,17 +30,5 @@ Result<Fd> connect_to(const std::string& path, Duration timeout);
 
 // Listens at `path` with mode 0600, non-blocking. What was there is removed: the caller holds the directory's lock.
 Result<Fd> listen_at(const std::string& path);
-
-struct Peer {
-  uid_t user = 0;
-  pid_t process = 0;  // that connected; 0 where it is out of sight (another PID namespace)
-};
-// Who is at the other end, by SO_PEERCRED.
-Result<Peer> peer_of(int socket);
-// This user or root.
-bool is_trusted(uid_t user);
-
-// "No such file or directory" for ENOENT, and so on.
-std::string error_text(int error);
 
 }  // namespace hocket::bus

@@ -1,0 +1,179 @@
+// The control side against a node agent in the same process, which a thread of the test's runs.
+#include "server/control.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "bus/agent.hpp"
+
+namespace hocket::server {
+namespace {
+
+constexpr std::chrono::seconds limit{20};
+
+// Keeps what members said, and refuses SERVER where it is told to.
+class Node {
+ public:
+  explicit Node(const std::string& socket, bool refuses = false) {
+    auto agent = bus::Agent::listen(
+        socket, "node1", [this, refuses](event::Event&& said) { take(std::move(said), refuses); },
+        [](const std::string& text) { ADD_FAILURE() << text; });
+    if (!agent) ADD_FAILURE() << agent.error().text;
+    agent_ = std::move(agent).value();
+    thread_ = std::thread([this] {
+      while (!stopping_) agent_->run(std::chrono::milliseconds{5});
+    });
+  }
+  ~Node() {
+    stopping_ = true;
+    thread_.join();
+  }
+
+  // The events of that type, once there are so many.
+  template <class E>
+  std::vector<E> wait_for(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    const auto found = [&] {
+      std::vector<E> events;
+      for (const event::Body& body : said_) {
+        if (const auto* e = std::get_if<E>(&body)) events.push_back(*e);
+      }
+      return events;
+    };
+    EXPECT_TRUE(changed_.wait_for(lock, limit, [&] { return found().size() >= count; })) << E::name;
+    return found();
+  }
+  std::string last() {
+    const std::lock_guard lock(mutex_);
+    return said_.empty() ? "" : std::string{event::type_name(said_.back())};
+  }
+
+ private:
+  void take(event::Event&& said, bool refuses) {
+    if (refuses && std::holds_alternative<event::Server>(said.body)) {
+      agent_->send(said.origin.member, event::Refused{"the name is taken"});
+    }
+    const std::lock_guard lock(mutex_);
+    said_.push_back(std::move(said.body));
+    changed_.notify_all();
+  }
+
+  std::unique_ptr<bus::Agent> agent_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<event::Body> said_;
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+};
+
+class ControlTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = "/tmp/hocket-control-XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    socket_ = name + "/s";
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  void say(std::string_view line) {
+    const std::lock_guard lock(mutex_);
+    lines_.emplace_back(line);
+    changed_.notify_all();
+  }
+  // The lines that the control side had to say, once there are so many.
+  std::vector<std::string> wait_for_lines(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, limit, [&] { return lines_.size() >= count; }));
+    return lines_;
+  }
+
+  const event::Server about_{"s1", "unix:/run/s1", "/scratch", 1 << 20, true, 0};
+  std::filesystem::path directory_;
+  std::string socket_;
+  Load load_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> lines_;
+};
+
+TEST_F(ControlTest, SaysWhoTheServerIsAndWhatItDoes) {
+  Node node{socket_};
+  Control control{socket_, about_, load_, [this](std::string_view line) { say(line); }};
+  const event::Server told = node.wait_for<event::Server>(1).front();
+  EXPECT_EQ(told.server, "s1");
+  EXPECT_EQ(told.addresses, "unix:/run/s1");
+  EXPECT_EQ(told.directory, "/scratch");
+  EXPECT_TRUE(told.write_behind);
+  EXPECT_EQ(told.pid, getpid()) << "stamped by the agent";
+
+  load_.held_bytes = 300;
+  load_.queue = 2;
+  load_.bytes = 500;
+  load_.service_ns = 700;
+  load_.operations = 5;
+  node.wait_for<event::ServerLoad>(1);
+  load_.held_bytes = 0;
+  load_.queue = 0;
+  load_.bytes = 600;
+  load_.operations = 6;
+  control.leave();
+  node.wait_for<event::Bye>(1);
+  EXPECT_EQ(node.last(), "BYE");
+  event::ServerLoad sum;
+  for (const event::ServerLoad& load : node.wait_for<event::ServerLoad>(1)) {
+    sum.operations += load.operations;
+    sum.bytes += load.bytes;
+    sum.service += load.service;
+    sum.queue = load.queue;
+    sum.held_bytes = load.held_bytes;
+  }
+  EXPECT_EQ(sum.operations, 6) << "each is told once";
+  EXPECT_EQ(sum.bytes, 600);
+  EXPECT_EQ(sum.service, Duration{700});
+  EXPECT_EQ(sum.queue, 0);
+  EXPECT_EQ(sum.held_bytes, 0);
+  EXPECT_TRUE(lines_.empty());
+}
+
+TEST_F(ControlTest, TellsOfAnAccessThatDoesNotEnd) {
+  Node node{socket_};
+  load_.oldest_start_ns = to_ns(node_now() - std::chrono::seconds{5});
+  const Control control{socket_, about_, load_, [this](std::string_view line) { say(line); }};
+  const auto loads = node.wait_for<event::ServerLoad>(2);
+  EXPECT_EQ(loads[0].operations, 0);
+  EXPECT_GE(loads[0].oldest, std::chrono::seconds{5});
+  EXPECT_GT(loads[1].oldest, loads[0].oldest);
+}
+
+TEST_F(ControlTest, GoesOnWithoutHocketdAndComesBackToIt) {
+  Control control{socket_, about_, load_, [this](std::string_view line) { say(line); }};
+  EXPECT_EQ(wait_for_lines(1).front().find("without hocketd: "), 0U);
+  load_.operations = 1;
+  {
+    Node node{socket_};
+    node.wait_for<event::Server>(1);
+    EXPECT_EQ(node.wait_for<event::ServerLoad>(1).front().operations, 1);
+    EXPECT_NE(wait_for_lines(2).back().find("answers again"), std::string::npos);
+  }
+  EXPECT_EQ(wait_for_lines(3).back().find("without hocketd: "), 0U);
+  Node next{socket_};
+  next.wait_for<event::Server>(1);
+}
+
+TEST_F(ControlTest, TriesAgainWhereItIsRefused) {
+  Node node{socket_, true};
+  const Control control{socket_, about_, load_, [this](std::string_view line) { say(line); }};
+  EXPECT_EQ(wait_for_lines(1).front(), "without hocketd: hocketd refuses: the name is taken");
+  node.wait_for<event::Server>(2);
+}
+
+}  // namespace
+}  // namespace hocket::server

@@ -1,0 +1,270 @@
+#include "server/engine.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "base/clock.hpp"
+
+namespace hocket::server {
+namespace {
+
+std::size_t count_of(const Task& task) { return task.runs.size() + 1; }
+
+}  // namespace
+
+Engine::Engine(const Settings& settings, Files files, Load& load, std::function<void(Answer)> answer,
+               std::function<void(const std::string&)> log)
+    : settings_(settings),
+      load_(load),
+      answer_(std::move(answer)),
+      log_(std::move(log)),
+      pool_(settings.buffer_bytes),
+      files_(std::move(files)),
+      // A quarter of the memory is one operation's, so that others go on meanwhile.
+      holding_({.most_bytes = settings.buffer_bytes / 4}),
+      scheduler_({.merges = settings.merges, .most_bytes = settings.buffer_bytes / 4}),
+      workers_(settings.threads) {}
+
+Engine::~Engine() = default;
+
+// ---- memory --------------------------------------------------------------------------------------------------------
+
+Buffer Engine::take(std::int64_t bytes) {
+  Buffer buffer = pool_.take(bytes);
+  if (!buffer) release_all();
+  count_held();
+  return buffer;
+}
+
+Buffer Engine::take_for_read(std::int64_t bytes) {
+  if (reading_ > 0 && reading_ + bytes > pool_.limit() / 2) return {};
+  Buffer buffer = take(bytes);
+  if (buffer) reading_ += bytes;
+  return buffer;
+}
+
+// A read's data on their way to the client, counted until they are gone.
+std::shared_ptr<Buffer> Engine::reply_of(Buffer buffer) {
+  return {new Buffer{std::move(buffer)}, [this](Buffer* sent) {
+            reading_ -= static_cast<std::int64_t>(sent->bytes().size());
+            delete sent;
+            count_held();
+          }};
+}
+
+void Engine::count_held() { load_.held_bytes.store(pool_.in_use(), std::memory_order_relaxed); }
+
+// ---- requests ------------------------------------------------------------------------------------------------------
+
+// Counts the operations that there were, and says whether this one is to be disturbed.
+bool Engine::injects(const Task& task) {
+  File& file = *task.file;
+  const bool goes_on = task.operation != 0 && task.operation == file.last_operation;
+  if (!goes_on) ++operations_;
+  file.last_operation = task.operation;
+  return settings_.injection.is_due(operations_);
+}
+
+void Engine::submit(Task task, Time now) {
+  auto held = std::make_unique<Held>();
+  const std::uint64_t ticket = held->ticket = ++last_ticket_;
+  held->task = std::move(task);
+  Task& own = held->task;
+  const bool disturbed = injects(own);
+  held->delayed = disturbed && settings_.injection.delay > Duration::zero();
+  held->runs = count_of(own);
+  runs_ += held->runs;
+  own.file->outstanding.insert(ticket);
+  load_.queue.fetch_add(1, std::memory_order_relaxed);
+  if (own.writes && own.write_behind) {
+    held->acknowledged = true;
+    answer_({own.asker, 0, own.bytes, nullptr});
+  }
+  // What is held and comes later in the file's order than this one must not.
+  const Holding::Tickets before = holding_.release_file(own.file->number, own.operation);
+  const Holding::Key key{own.file->number, own.operation};
+  const Holding::Piece piece{own.asker.session, ticket, own.runs.front().at, own.runs.back().end(), own.bytes};
+  tasks_.emplace(ticket, std::move(held));
+  release(before);
+  if (disturbed && settings_.injection.error != 0) {
+    auto failing = std::move(tasks_.extract(ticket).mapped());
+    settle(std::move(failing), {settings_.injection.error, 0});
+  } else if (key.operation != 0) {
+    release(holding_.hold(key, piece, now));
+  } else {
+    schedule(ticket);
+  }
+}
+
+void Engine::end(const FilePtr& file, std::uint64_t operation, SessionId session, int participants, Time now) {
+  release(holding_.end({file->number, operation}, session, participants, now));
+}
+
+void Engine::release(const Holding::Tickets& tickets) {
+  for (const std::uint64_t ticket : tickets) schedule(ticket);
+}
+
+void Engine::release_all() {
+  release(holding_.release_all());
+  dispatch();
+}
+
+void Engine::schedule(std::uint64_t ticket) {
+  const auto found = tasks_.find(ticket);
+  if (found == tasks_.end()) return;  // dropped while it was held
+  Task& task = found->second->task;
+  scheduler_.add({ticket, task.file->number, task.writes, std::move(task.runs)});
+  task.runs.clear();
+}
+
+void Engine::gone(SessionId session) {
+  const auto is_lost = [&](std::uint64_t ticket) {
+    const auto found = tasks_.find(ticket);
+    return found != tasks_.end() && found->second->task.asker.session == session && !found->second->acknowledged;
+  };
+  std::vector<std::uint64_t> lost = scheduler_.drop_if(is_lost);
+  for (const auto& [ticket, held] : tasks_) {
+    if (!held->task.runs.empty() && is_lost(ticket)) lost.push_back(ticket);  // still held
+  }
+  for (const std::uint64_t ticket : lost) settle(std::move(tasks_.extract(ticket).mapped()), {ECONNRESET, 0});
+  release(holding_.gone(session));
+  dispatch();
+}
+
+// ---- carrying out --------------------------------------------------------------------------------------------------
+
+void Engine::advance(Time now) {
+  release(holding_.expire(now));
+  dispatch();
+}
+
+void Engine::dispatch() {
+  while (under_way_ < workers_.threads()) {
+    auto batch = scheduler_.next();
+    if (!batch) return;
+    start(std::move(*batch));
+  }
+}
+
+void Engine::start(Batch batch) {
+  struct Work {
+    Batch batch;
+    std::vector<std::byte*> data;
+    int file = -1;
+    Duration delay{};
+    Time started;
+  };
+  const auto work = std::make_shared<Work>();
+  for (const std::uint64_t ticket : batch.tickets) {
+    const Held& held = *tasks_.at(ticket);
+    work->data.push_back(held.task.data());
+    work->file = (batch.writes ? held.task.file->writable : held.task.file->readable).get();
+    if (held.delayed) work->delay += settings_.injection.delay;
+  }
+  work->batch = std::move(batch);
+  work->started = node_now();
+  ++under_way_;
+  ++batches_;
+  started_.insert(work->started);
+  load_.oldest_start_ns.store(to_ns(*started_.begin()), std::memory_order_relaxed);
+  workers_.submit([this, work](std::span<std::byte> scratch) -> Workers::After {
+    const Time begun = node_now();
+    if (work->delay > Duration::zero()) std::this_thread::sleep_for(work->delay);
+    auto outcomes = carry_out(work->batch, work->data, work->file, scratch);
+    const Duration took = node_now() - begun;
+    return [this, work, took, outcomes = std::move(outcomes)] { finish(work->batch, outcomes, took, work->started); };
+  });
+}
+
+void Engine::finish(const Batch& batch, const std::vector<Outcome>& outcomes, Duration took, Time started) {
+  --under_way_;
+  started_.erase(started_.find(started));
+  load_.oldest_start_ns.store(started_.empty() ? 0 : to_ns(*started_.begin()), std::memory_order_relaxed);
+  load_.service_ns.fetch_add(took.count(), std::memory_order_relaxed);
+  scheduler_.done(batch);
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    load_.operations.fetch_add(1, std::memory_order_relaxed);
+    load_.bytes.fetch_add(outcomes[i].bytes, std::memory_order_relaxed);
+    settle(std::move(tasks_.extract(batch.tickets[i]).mapped()), outcomes[i]);
+  }
+  dispatch();
+}
+
+// A request is over, one way or the other.
+void Engine::settle(std::unique_ptr<Held> held, Outcome outcome) {
+  Task& task = held->task;
+  const FilePtr file = task.file;
+  file->outstanding.erase(held->ticket);
+  runs_ -= held->runs;
+  load_.queue.fetch_sub(1, std::memory_order_relaxed);
+  // A read's buffer is its client's until he has the data; what nobody asks for any more goes back the same way.
+  std::shared_ptr<Buffer> data;
+  if (!task.writes && task.buffer) data = reply_of(std::move(task.buffer));
+  if (!held->acknowledged) {
+    if (outcome.error != 0) data.reset();
+    answer_({task.asker, outcome.error, outcome.error == 0 ? outcome.bytes : 0, std::move(data)});
+  } else if (outcome.error != 0) {
+    file->error = outcome.error;
+    file->error_ticket = std::max(file->error_ticket, held->ticket);
+    log_(fmt::format("lost {} bytes of {} that were written behind: {}", task.bytes, file->path,
+                     error_text(outcome.error)));
+  }
+  held.reset();
+  count_held();
+  pass_barriers(file);
+  files_.forget_if_unused(file);
+}
+
+// ---- sync and close ------------------------------------------------------------------------------------------------
+
+void Engine::sync(Asker asker, const FilePtr& file, std::uint64_t since) {
+  barriers_.push_back({asker, file, last_ticket_, since, true});
+  release(holding_.release_file(file->number, 0));
+  pass_barriers(file);
+}
+
+void Engine::close(Asker asker, const FilePtr& file, std::uint64_t since) {
+  barriers_.push_back({asker, file, last_ticket_, since, false});
+  release(holding_.release_file(file->number, 0));
+  pass_barriers(file);
+}
+
+void Engine::pass_barriers(const FilePtr& file) {
+  if (barriers_.empty()) return;
+  const auto waits = [&](const Barrier& barrier) {
+    return barrier.file != file || !file->settled_before(barrier.ticket);
+  };
+  const auto first = std::stable_partition(barriers_.begin(), barriers_.end(), waits);
+  const std::vector<Barrier> passing{first, barriers_.end()};
+  barriers_.erase(first, barriers_.end());
+  for (const Barrier& barrier : passing) pass(barrier);
+}
+
+void Engine::pass(const Barrier& barrier) {
+  if (!barrier.syncs) {
+    const int error = barrier.file->error_since(barrier.since);
+    files_.close(barrier.file);
+    return answer_({barrier.asker, error, 0, nullptr});
+  }
+  workers_.submit([this, barrier](std::span<std::byte>) -> Workers::After {
+    const File& file = *barrier.file;
+    const int failed = fdatasync((file.writable ? file.writable : file.readable).get()) == 0 ? 0 : errno;
+    return [this, barrier, failed] {
+      const int error = barrier.file->error_since(barrier.since);
+      answer_({barrier.asker, error != 0 ? error : failed, 0, nullptr});
+    };
+  });
+}
+
+std::string Engine::state() const {
+  const auto read = [](const std::atomic<std::int64_t>& number) { return number.load(std::memory_order_relaxed); };
+  return fmt::format(
+      "operations {}\nbytes {}\nservice_ns {}\nqueue {}\nheld_bytes {}\nbuffer_bytes {}\nbatches {}\nfiles {}\n",
+      read(load_.operations), read(load_.bytes), read(load_.service_ns), read(load_.queue), read(load_.held_bytes),
+      pool_.limit(), batches_, files_.count());
+}
+
+}  // namespace hocket::server

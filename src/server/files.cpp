@@ -1,0 +1,64 @@
+#include "server/files.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+
+#include "server/storage.hpp"
+
+namespace hocket::server {
+
+Result<Files> Files::in(const std::string& directory) {
+  const std::unique_ptr<char, void (*)(void*)> canonical{realpath(directory.c_str(), nullptr), std::free};
+  Fd root{canonical ? ::open(canonical.get(), O_PATH | O_DIRECTORY | O_CLOEXEC) : -1};
+  if (!root) {
+    return Error{"cannot serve the directory '" + directory + "': " + error_text(errno) + "; name another with --dir"};
+  }
+  return Files{canonical.get(), std::move(root)};
+}
+
+Files::Found Files::open(std::string_view path, bool reads, bool writes) {
+  if (!reads && !writes) return {nullptr, EINVAL};
+  if (path.find('\0') != std::string_view::npos) return {nullptr, EINVAL};
+  if (path.starts_with('/')) {
+    const std::string root = directory_ == "/" ? directory_ : directory_ + "/";
+    if (!path.starts_with(root)) return {nullptr, EXDEV};
+    path.remove_prefix(root.size());
+  }
+  const std::string below{path};
+  Opened readable;
+  Opened writable;
+  if (reads) readable = open_beneath(root_.get(), below.c_str(), O_RDONLY);
+  if (readable.error == 0 && writes) writable = open_beneath(root_.get(), below.c_str(), O_WRONLY);
+  const int error = readable.error != 0 ? readable.error : writable.error;
+  if (error != 0) return {nullptr, error};
+  struct stat status {};
+  struct stat other {};
+  if (fstat((reads ? readable : writable).file.get(), &status) != 0) return {nullptr, errno};
+  // Somebody may have put another file there in between.
+  if (reads && writes && (fstat(writable.file.get(), &other) != 0 || other.st_ino != status.st_ino))
+    return {nullptr, EAGAIN};
+  FilePtr& file = files_[{status.st_dev, status.st_ino}];
+  if (!file) {
+    file = std::make_shared<File>();
+    file->number = ++last_;
+    file->identity = {status.st_dev, status.st_ino};
+    file->path = below;
+  }
+  if (reads && !file->readable) file->readable = std::move(readable.file);
+  if (writes && !file->writable) file->writable = std::move(writable.file);
+  ++file->handles;
+  return {file, 0};
+}
+
+void Files::close(const FilePtr& file) {
+  --file->handles;
+  forget_if_unused(file);
+}
+
+void Files::forget_if_unused(const FilePtr& file) {
+  if (file->handles == 0 && file->outstanding.empty()) files_.erase(file->identity);
+}
+
+}  // namespace hocket::server

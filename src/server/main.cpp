@@ -1,0 +1,184 @@
+// hocket-server: an I/O server. Takes reads and writes of many clients, merges them, and carries them out on files of
+// one directory.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+
+#include "bus/local_socket.hpp"
+#include "server/control.hpp"
+#include "server/server.hpp"
+#include "transport/address.hpp"
+#include "transport/proof.hpp"
+
+namespace {
+
+using namespace hocket;
+
+constexpr int failed = 1;
+constexpr int misused = 2;
+
+int complain(const Error& error, int code) {
+  std::fprintf(stderr, "hocket-server: %s\n", error.text.c_str());
+  return code;
+}
+
+void log(std::string_view text) {
+  std::fprintf(stderr, "hocket-server: %.*s\n", static_cast<int>(text.size()), text.data());
+}
+
+struct Options {
+  std::string name = "s1";
+  std::string directory;
+  std::string runtime_directory;
+  std::string tcp = "127.0.0.1:0";
+  std::string injection;
+  std::uint64_t buffer_bytes = 64U << 20U;
+  int threads = 2;
+  bool write_behind = false;
+  bool merges_not = false;
+};
+
+void declare(CLI::App& app, Options& options) {
+  constexpr std::uint64_t least_buffer = 8U << 20U;
+  app.add_option("--name", options.name, "the server's name, unique on the cluster")
+      ->check([](const std::string& name) {
+        const bool good = !name.empty() && name.find_first_not_of(
+                                               "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                               "0123456789._-") == std::string::npos;
+        return good ? std::string{} : "'" + name + "' may only have letters, digits, '.', '_' and '-'";
+      });
+  app.add_option("--dir", options.directory, "the directory whose files it serves")->required();
+  app.add_option("--runtime-dir", options.runtime_directory, "where sockets and the secret are (else $HOCKET_DIR)");
+  app.add_option("--buffer", options.buffer_bytes, "memory for data, at most; 64m, 1g (at least 8m)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(least_buffer, std::uint64_t{1} << 44U));
+  app.add_flag("--write-behind", options.write_behind,
+               "answer writes before they are in the file; sync and close tell what failed");
+  app.add_option("--tcp", options.tcp, "HOST:PORT where clients of other nodes come; port 0: any; none: nowhere");
+  app.add_option("--threads", options.threads, "I/O threads")->check(CLI::Range(1, 64));
+  app.add_option("--inject", options.injection, "for tests: \"delay=512us after=3\", \"errno=ENOSPC after=2\"");
+  app.add_flag("--no-merge", options.merges_not, "for benchmarks: carry out each request by itself");
+}
+
+// The directory of all servers of the user, private to him.
+Status prepare(const std::string& runtime_directory) {
+  const std::string directory = runtime_directory + "/servers";
+  mkdir(runtime_directory.c_str(), 0700);
+  mkdir(directory.c_str(), 0700);
+  struct stat status {};
+  if (lstat(directory.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
+    return Error{"cannot make the directory " + directory + "; name another with --runtime-dir or HOCKET_DIR"};
+  }
+  if (status.st_uid == geteuid() && (status.st_mode & 077U) == 0) return success();
+  return Error{"the directory " + directory + " is another user's or open to others; chmod 700 it, or name another"};
+}
+
+// One server of a name; the lock ends with the process.
+Result<Fd> take_name(const std::string& base, const std::string& name) {
+  Fd lock{open((base + ".lock").c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)};
+  if (!lock) return Error{"cannot open " + base + ".lock: " + error_text(errno)};
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  return Error{"another server is called '" + name + "'; choose another --name"};
+}
+
+sigset_t prepare_process() {
+  umask(077);
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that becomes too long is an error of that write
+  rlimit files{};                 // each client, and each file, is a descriptor
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+  return signals;
+}
+
+// Where it listens; the text of its addresses.
+Result<std::string> listen(server::Server& server, const Options& options, const std::string& base) {
+  auto local = bus::listen_at(base + ".sock");
+  if (!local) return local.error();
+  server.listen(std::move(local).value(), "");
+  const std::string addresses = "unix:" + base + ".sock";
+  if (options.tcp == "none") return addresses;
+  const auto address = transport::read_address("tcp:" + options.tcp);
+  if (!address) return Error{"--tcp '" + options.tcp + "' is not HOST:PORT or none"};
+  auto secret = transport::read_or_make_secret(transport::secret_path(options.runtime_directory));
+  if (!secret) return secret.error();
+  auto listener = transport::listen_tcp(address.value());
+  if (!listener) return listener.error();
+  server.listen(std::move(listener.value().socket), secret.value());
+  return addresses + " " + listener.value().address;
+}
+
+server::Server::Settings settings_of(const Options& options, const server::Injection& injection) {
+  server::Server::Settings settings;
+  settings.name = options.name;
+  settings.write_behind = options.write_behind;
+  settings.engine.buffer_bytes = static_cast<std::int64_t>(options.buffer_bytes);
+  settings.engine.threads = options.threads;
+  settings.engine.merges = !options.merges_not;
+  settings.engine.injection = injection;
+  return settings;
+}
+
+int serve(const Options& options, const server::Injection& injection) {
+  const sigset_t signals = prepare_process();
+  const Fd stop{signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK)};
+  if (const Status ready = prepare(options.runtime_directory); !ready) return complain(ready.error(), failed);
+  const std::string base = options.runtime_directory + "/servers/" + options.name;
+  const auto lock = take_name(base, options.name);
+  if (!lock) return complain(lock.error(), failed);
+  server::Load load;
+  const auto server = server::Server::make(settings_of(options, injection), options.directory, load, log);
+  if (!server) return complain(server.error(), failed);
+  const auto addresses = listen(*server.value(), options, base);
+  if (!addresses) return complain(addresses.error(), failed);
+  event::Server about;
+  about.server = options.name;
+  about.addresses = addresses.value();
+  about.directory = server.value()->directory();
+  about.buffer_bytes = static_cast<std::int64_t>(options.buffer_bytes);
+  about.write_behind = options.write_behind;
+  server::Control control{bus::socket_in(options.runtime_directory), about, load, log};
+  // Whoever started us may wait for this line.
+  std::printf("hocket-server %s (%d) listens on %s\n", options.name.c_str(), getpid(), addresses.value().c_str());
+  std::fflush(stdout);
+  server.value()->run(stop.get());
+  control.leave();
+  unlink((base + ".sock").c_str());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Serves the files of a directory to the processes of MPI applications."};
+  Options options;
+  declare(app, options);
+  app.set_version_flag("--version", std::string{"hocket-server "} + HOCKET_VERSION);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& shown) {  // --help, --version
+    return app.exit(shown);
+  } catch (const CLI::ParseError& error) {
+    return complain(Error{std::string{error.what()} + "; see hocket-server --help"}, misused);
+  }
+  const auto injection = server::read_injection(options.injection);
+  if (!injection) return complain(injection.error(), misused);
+  if (options.runtime_directory.empty()) options.runtime_directory = bus::runtime_directory();
+  options.runtime_directory = std::filesystem::absolute(options.runtime_directory);  // clients run elsewhere
+  return serve(options, injection.value());
+}

@@ -1,0 +1,157 @@
+#include "server/scheduler.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace hocket::server {
+namespace {
+
+// Of one batch: so that the look for overlaps stays short.
+constexpr std::size_t most_requests = 1024;
+constexpr std::size_t most_runs = 64 << 10;
+
+std::int64_t bytes_of(const std::vector<FileRun>& runs) {
+  std::int64_t bytes = 0;
+  for (const FileRun& run : runs) bytes += run.length;
+  return bytes;
+}
+
+// A run of a request that waits, or of what is under way.
+struct Mark {
+  std::int64_t at;
+  std::int64_t end;
+  std::size_t order;  // 0: under way; i + 1: the i-th candidate
+  bool writes;
+};
+
+}  // namespace
+
+void Scheduler::add(Request request) {
+  files_[request.file].waiting.push_back(std::move(request));
+  ++waiting_;
+}
+
+// How many of the file's requests are looked at: as many as one batch may have.
+std::size_t Scheduler::candidates(const File& file) const {
+  std::int64_t bytes = 0;
+  std::size_t runs = 0;
+  std::size_t count = 0;
+  for (const Request& request : file.waiting) {
+    bytes += bytes_of(request.runs);
+    runs += request.runs.size();
+    if (count > 0 && (bytes > settings_.most_bytes || runs > most_runs || count == most_requests)) break;
+    ++count;
+  }
+  return count;
+}
+
+// Which of the candidates overlap what is under way, or a request before them, so that they have to wait.
+std::vector<bool> Scheduler::blocked(const File& file, std::size_t candidates) {
+  std::vector<Mark> marks;
+  for (const UnderWay& batch : file.under_way) {
+    for (const FileRun& run : batch.runs) marks.push_back({run.at, run.end(), 0, batch.writes});
+  }
+  for (std::size_t i = 0; i < candidates; ++i) {
+    for (const FileRun& run : file.waiting[i].runs) marks.push_back({run.at, run.end(), i + 1, file.waiting[i].writes});
+  }
+  std::sort(marks.begin(), marks.end(), [](const Mark& a, const Mark& b) { return a.at < b.at; });
+  std::vector<bool> blocked(candidates + 1);
+  std::vector<Mark> open;  // those that reach to where we are
+  for (const Mark& mark : marks) {
+    std::erase_if(open, [&](const Mark& other) { return other.end <= mark.at; });
+    for (const Mark& other : open) {
+      if ((other.writes || mark.writes) && other.order != mark.order) blocked[std::max(other.order, mark.order)] = true;
+    }
+    open.push_back(mark);
+  }
+  blocked.erase(blocked.begin());
+  return blocked;
+}
+
+// Sorts the fragments, and makes stretches of neighbours.
+void Scheduler::join(Batch& batch) const {
+  std::stable_sort(batch.fragments.begin(), batch.fragments.end(),
+                   [](const Fragment& a, const Fragment& b) { return a.at < b.at; });
+  const std::int64_t gap = batch.writes ? 0 : settings_.most_read_gap;
+  for (std::size_t i = 0; i < batch.fragments.size(); ++i) {
+    const Fragment& fragment = batch.fragments[i];
+    if (batch.stretches.empty() || fragment.at > batch.stretches.back().end + gap) {
+      batch.stretches.push_back({fragment.at, fragment.end(), i, 1, true});
+      continue;
+    }
+    Stretch& stretch = batch.stretches.back();
+    stretch.seamless = stretch.seamless && fragment.at == stretch.end;
+    stretch.end = std::max(stretch.end, fragment.end());
+    ++stretch.count;
+  }
+}
+
+std::optional<Batch> Scheduler::next_of(std::uint64_t number, File& file) {
+  const std::size_t count = candidates(file);
+  const std::vector<bool> waits = blocked(file, count);
+  Batch batch;
+  std::vector<Request> left;
+  for (std::size_t i = 0; i < count; ++i) {
+    Request request = std::move(file.waiting.front());
+    file.waiting.pop_front();
+    const bool is_first = batch.tickets.empty();
+    const bool goes_along = is_first || (settings_.merges && request.writes == batch.writes);
+    if (waits[i] || !goes_along) {
+      left.push_back(std::move(request));
+      continue;
+    }
+    batch.writes = request.writes;
+    std::int64_t data = 0;
+    for (const FileRun& run : request.runs) {
+      batch.fragments.push_back({run.at, run.length, static_cast<std::uint32_t>(batch.tickets.size()), data});
+      data += run.length;
+    }
+    batch.tickets.push_back(request.ticket);
+  }
+  std::move(left.rbegin(), left.rend(), std::front_inserter(file.waiting));
+  if (batch.tickets.empty()) return std::nullopt;
+  batch.number = ++last_batch_;
+  batch.file = number;
+  join(batch);
+  UnderWay& under_way = file.under_way.emplace_back(UnderWay{batch.number, batch.writes, {}});
+  for (const Stretch& stretch : batch.stretches) under_way.runs.push_back({stretch.at, stretch.end - stretch.at});
+  waiting_ -= batch.tickets.size();
+  return batch;
+}
+
+std::optional<Batch> Scheduler::next() {
+  auto file = files_.upper_bound(last_file_);
+  for (std::size_t i = 0; i < files_.size(); ++i, ++file) {
+    if (file == files_.end()) file = files_.begin();
+    if (file->second.waiting.empty()) continue;
+    if (auto batch = next_of(file->first, file->second)) {
+      last_file_ = file->first;
+      return batch;
+    }
+  }
+  return std::nullopt;
+}
+
+void Scheduler::done(const Batch& batch) {
+  const auto file = files_.find(batch.file);
+  if (file == files_.end()) return;
+  std::erase_if(file->second.under_way, [&](const UnderWay& other) { return other.batch == batch.number; });
+  if (file->second.under_way.empty() && file->second.waiting.empty()) files_.erase(file);
+}
+
+std::vector<std::uint64_t> Scheduler::drop_if(const std::function<bool(std::uint64_t)>& which) {
+  std::vector<std::uint64_t> dropped;
+  for (auto file = files_.begin(); file != files_.end();) {
+    std::erase_if(file->second.waiting, [&](const Request& request) {
+      const bool drop = which(request.ticket);
+      if (drop) dropped.push_back(request.ticket);
+      return drop;
+    });
+    const bool idle = file->second.waiting.empty() && file->second.under_way.empty();
+    file = idle ? files_.erase(file) : std::next(file);
+  }
+  waiting_ -= dropped.size();
+  return dropped;
+}
+
+}  // namespace hocket::server

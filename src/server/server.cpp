@@ -1,0 +1,459 @@
+#include "server/server.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "transport/address.hpp"
+
+namespace hocket::server {
+namespace {
+
+using transport::Header;
+using transport::Stream;
+using transport::Type;
+namespace flag = transport::flag;
+
+// Keys of epoll: sessions have their number, from first_session on.
+constexpr std::uint64_t workers_key = 1;
+constexpr std::uint64_t stop_key = 2;
+constexpr std::uint64_t first_listener = 16;
+constexpr SessionId first_session = 1024;
+
+constexpr std::size_t most_unanswered = 1024;  // requests of a session
+constexpr std::size_t most_unsent = 256;       // frames to a session
+constexpr int frames_a_turn = 256;             // of one session, before it is the others' turn
+constexpr std::size_t most_strangers = 256;    // connections that have not said who they are
+constexpr Duration greeting_limit = std::chrono::seconds{10};
+constexpr Duration accept_pause = std::chrono::milliseconds{100};
+constexpr Duration farewell_limit = std::chrono::seconds{2};
+constexpr std::size_t most_view_bytes = 8 << 20;  // of a session's views, serialised
+constexpr std::size_t most_handles = 4096;        // of a session
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::make(const Settings& settings, const std::string& directory, Load& load,
+                                             Log log) {
+  auto files = Files::in(directory);
+  if (!files) return files.error();
+  return std::unique_ptr<Server>{new Server{settings, std::move(files).value(), load, std::move(log)}};
+}
+
+Server::Server(const Settings& settings, Files files, Load& load, Log log)
+    : settings_(settings),
+      log_(std::move(log)),
+      engine_(
+          settings.engine, std::move(files), load, [this](Answer given) { answer(std::move(given)); }, log_),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      last_session_(first_session),
+      now_(node_now()) {
+  watch(engine_.workers().descriptor(), workers_key, EPOLLIN, true);
+}
+
+Server::~Server() = default;
+
+// ---- the loop ------------------------------------------------------------------------------------------------------
+
+void Server::watch(int descriptor, std::uint64_t key, std::uint32_t events, bool is_new) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = key;
+  epoll_ctl(epoll_.get(), is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, descriptor, &event);
+}
+
+void Server::listen(Fd socket, std::string secret) {
+  watch(socket.get(), first_listener + listeners_.size(), EPOLLIN, true);
+  listeners_.push_back({std::move(socket), std::move(secret)});
+}
+
+void Server::watch_listeners(std::uint32_t events) {
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    watch(listeners_[i].socket.get(), first_listener + i, events, false);
+  }
+}
+
+void Server::run(int stop) {
+  watch(stop, stop_key, EPOLLIN, true);
+  while (!stopping_) wait();
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stop, nullptr);
+  settle_down();
+}
+
+// Waits until something happens, and does what is to be done then.
+void Server::wait() {
+  std::array<epoll_event, 64> events;
+  std::optional<Time> deadline = engine_.next_deadline();
+  const auto at_latest = [&](Time time) { deadline = deadline ? std::min(*deadline, time) : time; };
+  if (accept_again_) at_latest(*accept_again_);
+  if (strangers_ > 0) at_latest(now_ + std::chrono::seconds{1});
+  const bool more = std::any_of(sessions_.begin(), sessions_.end(),
+                                [this](const auto& one) { return one.second->more && !is_paused(*one.second); });
+  int timeout_ms = -1;
+  if (more || std::exchange(freed_, false)) {
+    timeout_ms = 0;
+  } else if (deadline) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - node_now()).count();
+    timeout_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, 10'000));
+  }
+  const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
+  now_ = node_now();
+  for (const epoll_event& event : std::span{events}.first(static_cast<std::size_t>(std::max(count, 0)))) {
+    handle(event.data.u64, event.events);
+  }
+  for (auto& [number, session] : sessions_) {
+    if (session->more && !is_paused(*session)) take_in(*session);
+    if (session->greeting && now_ - session->came > greeting_limit) doom(*session, "did not say who it is in time");
+  }
+  if (accept_again_ && *accept_again_ <= now_) {
+    accept_again_.reset();
+    watch_listeners(EPOLLIN);
+  }
+  retry_stalled();
+  engine_.advance(now_);
+  for (auto& [number, session] : sessions_) {
+    // Data that were sent leave room for those who wait for it.
+    if (session->stream.has_unsent() && session->stream.flush() && !stalled_.empty()) freed_ = true;
+    if (session->stream.ended()) doom(*session, session->stream.reason());
+    update_interest(*session);
+  }
+  bury();
+}
+
+void Server::handle(std::uint64_t key, std::uint32_t events) {
+  if (key == workers_key) return engine_.workers().reap();
+  if (key == stop_key) {
+    stopping_ = true;
+    return;
+  }
+  if (key < first_session) return accept_from(listeners_[key - first_listener]);
+  const auto found = sessions_.find(key);
+  if (found == sessions_.end()) return;
+  if ((events & EPOLLIN) != 0) take_in(*found->second);
+  if ((events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) != 0) doom(*found->second, "closed by the other end");
+}
+
+// What was taken in is carried out and answered; nothing more is taken in.
+void Server::settle_down() {
+  listeners_.clear();
+  engine_.release_all();
+  engine_.advance(now_);
+  while (!engine_.idle()) {
+    pollfd done{engine_.workers().descriptor(), POLLIN, 0};
+    ::poll(&done, 1, -1);
+    engine_.workers().reap();
+    engine_.advance(node_now());
+    for (auto& [number, session] : sessions_) session->stream.flush();
+  }
+  const Time deadline = node_now() + farewell_limit;
+  for (auto& [number, session] : sessions_) {
+    while (session->stream.has_unsent() && !session->stream.ended()) {
+      session->stream.flush();
+      if (session->stream.has_unsent() && !transport::wait_for(session->stream.descriptor(), POLLOUT, deadline)) break;
+    }
+  }
+  sessions_.clear();
+}
+
+// ---- connections ---------------------------------------------------------------------------------------------------
+
+void Server::accept_from(Listener& listener) {
+  while (true) {
+    Fd socket{accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
+    if (!socket) {
+      if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
+      log_(fmt::format("cannot accept clients: {}; tries again", error_text(errno)));
+      accept_again_ = now_ + accept_pause;
+      return watch_listeners(0);
+    }
+    if (!may_connect(socket, listener)) continue;
+    transport::tune(socket.get(), listener.secret.empty());
+    const SessionId number = ++last_session_;
+    auto session = std::make_unique<Session>(number, std::move(socket), listener.secret, now_);
+    session->interest = EPOLLIN | EPOLLRDHUP;
+    watch(session->stream.descriptor(), number, session->interest, true);
+    ++strangers_;
+    sessions_.emplace(number, std::move(session));
+  }
+}
+
+bool Server::may_connect(const Fd& socket, const Listener& listener) {
+  if (strangers_ >= most_strangers) return false;
+  if (!listener.secret.empty()) return true;  // is to prove it
+  const auto peer = peer_of(socket.get());
+  if (peer && is_trusted(peer.value().user)) return true;
+  log_(peer ? fmt::format("refused a client of user {}", peer.value().user) : peer.error().text);
+  return false;
+}
+
+void Server::doom(Session& session, std::string reason) {
+  if (!session.doom.empty()) return;
+  session.doom = std::move(reason);
+  session.more = false;
+  doomed_.push_back(session.number);
+}
+
+void Server::bury() {
+  for (const SessionId number : std::exchange(doomed_, {})) {
+    const auto found = sessions_.find(number);
+    Session& session = *found->second;
+    if (session.doom != "closed by the other end") log_(fmt::format("cut off client {}: {}", number, session.doom));
+    if (session.greeting) --strangers_;
+    std::erase(stalled_, number);
+    engine_.gone(number);
+    for (const auto& [handle, opened] : session.handles) engine_.files().close(opened.file);
+    sessions_.erase(found);
+    freed_ = !stalled_.empty();
+  }
+}
+
+// ---- taking in -----------------------------------------------------------------------------------------------------
+
+bool Server::is_paused(const Session& session) const {
+  return session.stalled.has_value() || session.unanswered >= most_unanswered ||
+         session.stream.unsent_frames() >= most_unsent || !engine_.has_room();
+}
+
+void Server::update_interest(Session& session) {
+  if (!session.doom.empty()) return;
+  const bool paused = is_paused(session);
+  const std::uint32_t interest = (paused ? 0U : static_cast<std::uint32_t>(EPOLLIN)) | EPOLLRDHUP |
+                                 (session.stream.has_unsent() ? static_cast<std::uint32_t>(EPOLLOUT) : 0U);
+  if (interest == session.interest) return;
+  session.interest = interest;
+  watch(session.stream.descriptor(), session.number, interest, false);
+}
+
+void Server::take_in(Session& session) {
+  // Where it ends early, there may be more in our own buffer, of which epoll knows nothing.
+  session.more = true;
+  for (int frames = 0; frames < frames_a_turn && session.doom.empty() && !is_paused(session); ++frames) {
+    const Stream::Got got = session.stream.receive();
+    if (got == Stream::Got::nothing) {
+      session.more = false;
+      return;
+    }
+    if (got == Stream::Got::ended) return doom(session, session.stream.reason());
+    if (!take(session, got)) return;
+  }
+}
+
+// False: it cannot be taken before there is memory.
+bool Server::take(Session& session, Stream::Got got) {
+  if (got == Stream::Got::frame) return take_frame(session);
+  const Header& header = session.stream.header();
+  if (header.type != Type::write) {
+    doom(session, "sent data with what is no write");
+    return true;
+  }
+  if (!must_queue(false)) session.incoming = engine_.take(header.payload);
+  if (!session.incoming) return stall(session, got);
+  session.stream.take_payload(session.incoming.bytes());
+  return true;
+}
+
+bool Server::stall(Session& session, Stream::Got got) {
+  session.stalled = got;
+  stalled_.push_back(session.number);
+  return false;
+}
+
+// Whether others wait for memory of the same kind, who came before.
+bool Server::must_queue(bool reads) const {
+  return std::any_of(stalled_.begin(), stalled_.end(), [&](SessionId number) {
+    return (sessions_.at(number)->stream.header().type == Type::read) == reads;
+  });
+}
+
+// Those who have waited longest first. Who still finds no room stays before those who come later, but readers do not
+// keep writers waiting, for they wait for each other.
+void Server::retry_stalled() {
+  for (const SessionId number : std::exchange(stalled_, {})) {
+    Session& session = *sessions_.at(number);
+    const Stream::Got got = *session.stalled;
+    session.stalled.reset();
+    if (session.doom.empty()) take(session, got);
+  }
+}
+
+bool Server::take_frame(Session& session) {
+  if (session.greeting) {
+    const Status known = session.greeting->take(session.stream);
+    if (!known) {
+      doom(session, known.error().text);
+      return true;
+    }
+    session.greeting.reset();
+    --strangers_;
+    return true;
+  }
+  switch (session.stream.header().type) {
+    case Type::share: on_share(session); break;
+    case Type::open: on_open(session); break;
+    case Type::view: on_view(session); break;
+    case Type::write:
+    case Type::read: return on_transfer(session);
+    case Type::end: on_end(session); break;
+    case Type::sync:
+    case Type::close: on_barrier(session); break;
+    case Type::state: on_state(session); break;
+    default: doom(session, "sent what only a server sends");
+  }
+  return true;
+}
+
+// ---- requests ------------------------------------------------------------------------------------------------------
+
+void Server::reply(Session& session, std::uint64_t request, int error, std::int64_t bytes, std::uint64_t handle,
+                   std::string text) {
+  Header header;
+  header.type = Type::answer;
+  header.request = request;
+  header.error = error;
+  header.bytes = bytes;
+  header.handle = handle;
+  session.stream.send(header, std::move(text));
+}
+
+void Server::answer(Answer given) {
+  const auto found = sessions_.find(given.to.session);
+  if (found == sessions_.end()) return;
+  Session& session = *found->second;
+  --session.unanswered;
+  if (!given.data || given.bytes == 0) return reply(session, given.to.request, given.error, given.bytes);
+  Header header;
+  header.type = Type::answer;
+  header.request = given.to.request;
+  header.bytes = given.bytes;
+  const std::span<const std::byte> data = given.data->bytes();
+  session.stream.send(header, {}, data.first(static_cast<std::size_t>(given.bytes)), std::move(given.data));
+}
+
+void Server::on_share(Session& session) {
+  session.segment = transport::Segment::map(session.stream.take_descriptor(), session.stream.header().bytes);
+  if (!session.segment) doom(session, "shared no memory that can be used");
+}
+
+void Server::on_open(Session& session) {
+  const Header& header = session.stream.header();
+  if (session.handles.size() >= most_handles) return reply(session, header.request, EMFILE);
+  const bool reads = header.has(flag::reads);
+  const bool writes = header.has(flag::writes);
+  const Files::Found found = engine_.files().open(session.stream.meta(), reads, writes);
+  if (found.error != 0) return reply(session, header.request, found.error);
+  const bool behind = settings_.write_behind || header.has(flag::write_behind);
+  const std::uint64_t number = ++session.last_handle;
+  session.handles.emplace(number, Handle{found.file, reads, writes, behind, engine_.now_ticket(), {}});
+  reply(session, header.request, 0, 0, number);
+}
+
+// There is no answer: requests that use a view that was not taken fail.
+void Server::on_view(Session& session) {
+  const Header& header = session.stream.header();
+  const auto found = session.handles.find(header.handle);
+  if (found == session.handles.end() || header.number >= transport::most_views)
+    return doom(session, "sent a view of no file");
+  auto& views = found->second.views;
+  if (const auto old = views.find(header.number); old != views.end()) {
+    session.view_bytes -= old->second.bytes;
+    views.erase(old);
+  }
+  const std::size_t bytes = session.stream.meta().size();
+  auto view = layout::read_view(session.stream.meta());
+  if (!view || session.view_bytes + bytes > most_view_bytes) return;
+  session.view_bytes += bytes;
+  views.emplace(header.number, Handle::View{std::move(view).value(), bytes});
+}
+
+// Fills in what the frame says; an error of errno. `has_room`: there was memory for it.
+int Server::prepare(Session& session, Task& task, bool& has_room) {
+  const Header& header = session.stream.header();
+  const auto found = session.handles.find(header.handle);
+  if (found == session.handles.end()) return EBADF;
+  const Handle& handle = found->second;
+  if (!(task.writes ? handle.writes : handle.reads)) return EBADF;
+  const auto view = handle.views.find(header.number);
+  auto runs =
+      transport::runs_of(header, session.stream.meta(), view == handle.views.end() ? nullptr : &view->second.view);
+  if (!runs) return EINVAL;
+  task.file = handle.file;
+  task.write_behind = handle.write_behind;
+  task.operation = header.operation;
+  task.runs = std::move(runs).value();
+  task.bytes = header.bytes;
+  if (task.writes && !header.has(flag::shared)) {
+    if (static_cast<std::int64_t>(session.incoming.bytes().size()) != header.bytes) return EINVAL;
+    task.buffer = std::move(session.incoming);
+    return 0;
+  }
+  std::byte* shared = nullptr;
+  if (header.has(flag::shared)) {
+    const auto size = session.segment ? static_cast<std::int64_t>(session.segment->bytes().size()) : 0;
+    if (header.shared > size - header.bytes) return EFAULT;
+    shared = session.segment->bytes().data() + header.shared;
+  }
+  const bool is_copied = task.writes && task.write_behind;  // its memory is the client's again once it is answered
+  if (shared != nullptr && !is_copied) {
+    task.segment = session.segment;
+    task.shared = shared;
+    return 0;
+  }
+  if (!must_queue(!task.writes)) {
+    task.buffer = task.writes ? engine_.take(header.bytes) : engine_.take_for_read(header.bytes);
+  }
+  has_room = static_cast<bool>(task.buffer);
+  if (has_room && is_copied) std::memcpy(task.buffer.bytes().data(), shared, static_cast<std::size_t>(header.bytes));
+  return 0;
+}
+
+bool Server::on_transfer(Session& session) {
+  const Header& header = session.stream.header();
+  Task task;
+  task.asker = {session.number, header.request};
+  task.writes = header.type == Type::write;
+  bool has_room = true;
+  const int error = prepare(session, task, has_room);
+  if (!has_room) return stall(session, Stream::Got::frame);
+  session.incoming = Buffer{};
+  ++session.unanswered;
+  if (error != 0) {
+    answer({task.asker, error, 0, nullptr});
+  } else {
+    engine_.submit(std::move(task), now_);
+  }
+  return true;
+}
+
+void Server::on_end(Session& session) {
+  const Header& header = session.stream.header();
+  const auto found = session.handles.find(header.handle);
+  if (found == session.handles.end() || header.operation == 0) return doom(session, "ended an operation of no file");
+  constexpr std::uint32_t most = 1 << 30;
+  engine_.end(found->second.file, header.operation, session.number, static_cast<int>(std::min(header.number, most)),
+              now_);
+}
+
+void Server::on_barrier(Session& session) {
+  const Header& header = session.stream.header();
+  const auto found = session.handles.find(header.handle);
+  if (found == session.handles.end()) return reply(session, header.request, EBADF);
+  const FilePtr file = found->second.file;
+  const std::uint64_t since = found->second.since;
+  ++session.unanswered;
+  if (header.type == Type::sync) return engine_.sync({session.number, header.request}, file, since);
+  for (const auto& [number, view] : found->second.views) session.view_bytes -= view.bytes;
+  session.handles.erase(found);
+  engine_.close({session.number, header.request}, file, since);
+}
+
+void Server::on_state(Session& session) {
+  std::string text =
+      fmt::format("name {}\ndirectory {}\nclients {}\n", settings_.name, directory(), sessions_.size() - strangers_);
+  reply(session, session.stream.header().request, 0, 0, 0, text + engine_.state());
+}
+
+}  // namespace hocket::server

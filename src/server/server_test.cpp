@@ -1,0 +1,523 @@
+// A server and its clients in one process: the server's loop in a thread, over real sockets and files.
+#include "server/server.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "bus/local_socket.hpp"
+#include "transport/address.hpp"
+#include "transport/server_link.hpp"
+
+namespace hocket::server {
+namespace {
+
+using ::testing::HasSubstr;
+using transport::At;
+using transport::List;
+using transport::OpenMode;
+using transport::ServerLink;
+using transport::Viewed;
+using Link = std::unique_ptr<ServerLink>;
+using Handle = ServerLink::Handle;
+
+constexpr Duration limit = std::chrono::seconds{30};
+constexpr OpenMode both{.reads = true, .writes = true};
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+std::span<std::byte> bytes_of(std::string& text) { return {reinterpret_cast<std::byte*>(text.data()), text.size()}; }
+
+class Served : public ::testing::Test {
+ protected:
+  Served() {
+    std::string name = "/tmp/hocket-server-XXXXXX";
+    root_ = mkdtemp(name.data());
+    mkdir((root_ + "/data").c_str(), 0700);
+    file_ = Fd{open((root_ + "/data/file").c_str(), O_RDWR | O_CREAT, 0600)};
+  }
+  ~Served() override {
+    stop();
+    const int done = std::system(("rm -rf " + root_).c_str());
+    EXPECT_EQ(done, 0);
+  }
+
+  void start(Server::Settings settings = {}) {
+    auto made =
+        Server::make(settings, root_ + "/data", load_, [this](const std::string& line) { log_ += line + "\n"; });
+    ASSERT_TRUE(made.ok()) << made.error().text;
+    server_ = std::move(made).value();
+    auto local = bus::listen_at(root_ + "/sock");
+    ASSERT_TRUE(local.ok()) << local.error().text;
+    server_->listen(std::move(local).value(), "");
+    auto tcp = transport::listen_tcp({false, "127.0.0.1", "0"});
+    ASSERT_TRUE(tcp.ok()) << tcp.error().text;
+    server_->listen(std::move(tcp.value().socket), "the secret of this run");
+    tcp_ = tcp.value().address;
+    stop_ = Fd{eventfd(0, EFD_CLOEXEC)};
+    thread_ = std::thread([this] { server_->run(stop_.get()); });
+  }
+
+  void stop() {
+    if (!thread_.joinable()) return;
+    constexpr std::uint64_t one = 1;
+    ASSERT_EQ(write(stop_.get(), &one, sizeof one), static_cast<ssize_t>(sizeof one));
+    thread_.join();
+    server_.reset();
+  }
+
+  Link connect() {
+    auto link = ServerLink::connect("unix:" + root_ + "/sock", "", limit);
+    EXPECT_TRUE(link.ok()) << link.error().text;
+    return std::move(link).value();
+  }
+
+  static void drive(ServerLink& link, const std::function<bool()>& done) {
+    const Time deadline = node_now() + limit;
+    while (!done()) {
+      if (link.poll()) continue;
+      ASSERT_LT(node_now(), deadline) << "the server did not answer";
+      if (!link.failed())
+        transport::wait_for(link.descriptor(), link.events(), node_now() + std::chrono::milliseconds{50});
+    }
+  }
+  static void finish(ServerLink& link) {
+    drive(link, [&] { return link.pending() == 0; });
+  }
+
+  Handle open_file(ServerLink& link, OpenMode mode = both, const std::string& path = "file", int expected = 0) {
+    Handle handle = 0;
+    int error = -1;
+    link.open(path, mode, [&](int its_error, Handle its_handle) {
+      error = its_error;
+      handle = its_handle;
+    });
+    finish(link);
+    EXPECT_EQ(error, expected) << path;
+    return handle;
+  }
+
+  // Asks and waits; the error, and the bytes in `got`.
+  static int write_now(ServerLink& link, Handle handle, const transport::Place& place, std::span<const std::byte> data,
+                       std::int64_t* got = nullptr) {
+    int result = -1;
+    link.write(handle, place, 0, data, [&](int error, std::int64_t bytes) {
+      result = error;
+      if (got != nullptr) *got = bytes;
+    });
+    finish(link);
+    return result;
+  }
+  static int read_now(ServerLink& link, Handle handle, const transport::Place& place, std::span<std::byte> into,
+                      std::int64_t* got = nullptr) {
+    int result = -1;
+    link.read(handle, place, 0, into, [&](int error, std::int64_t bytes) {
+      result = error;
+      if (got != nullptr) *got = bytes;
+    });
+    finish(link);
+    return result;
+  }
+  static int sync_now(ServerLink& link, Handle handle) {
+    int result = -1;
+    link.sync(handle, [&](int error, std::int64_t) { result = error; });
+    finish(link);
+    return result;
+  }
+  static int close_now(ServerLink& link, Handle handle) {
+    int result = -1;
+    link.close(handle, [&](int error, std::int64_t) { result = error; });
+    finish(link);
+    return result;
+  }
+  static std::int64_t told(ServerLink& link, const std::string& key) {
+    std::string state;
+    link.state([&](int, std::string_view text) { state = text; });
+    finish(link);
+    const std::size_t at = state.find(key + " ");
+    EXPECT_NE(at, std::string::npos) << state;
+    return at == std::string::npos ? -1 : std::atoll(state.c_str() + at + key.size() + 1);
+  }
+
+  std::string contents() const {
+    struct stat status {};
+    fstat(file_.get(), &status);
+    std::string text(static_cast<std::size_t>(status.st_size), '\0');
+    EXPECT_EQ(pread(file_.get(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+    return text;
+  }
+
+  std::string root_;
+  std::string tcp_;
+  Fd file_;
+  Load load_;
+  std::string log_;
+  std::unique_ptr<Server> server_;
+  Fd stop_;
+  std::thread thread_;
+};
+
+layout::View strided(std::int64_t displacement, std::int64_t block, std::int64_t stride) {
+  const auto run = layout::contiguous_bytes(block);
+  const auto type = layout::resized(0, stride, run.value());
+  return layout::View::make(displacement, type.value()).value();
+}
+
+std::string serialised(const layout::View& view) {
+  std::string text;
+  layout::append(view, text);
+  return text;
+}
+
+// ---- one client ----------------------------------------------------------------------------------------------------
+
+TEST_F(Served, DataAreWhereTheyWerePutInEachWayOfSayingIt) {
+  start();
+  const Link link = connect();
+  const Handle handle = open_file(*link);
+  std::int64_t got = 0;
+  EXPECT_EQ(write_now(*link, handle, At{2}, bytes_of(std::string("abcd")), &got), 0);
+  EXPECT_EQ(got, 4);
+  const std::vector<layout::Segment> segments{{0, 8, 2}, {2, 12, 1}};
+  EXPECT_EQ(write_now(*link, handle, List{segments}, bytes_of(std::string("xyz"))), 0);
+  link->view(handle, 3, serialised(strided(1, 1, 3)));
+  EXPECT_EQ(write_now(*link, handle, Viewed{3, {1, 4}}, bytes_of(std::string("123"))), 0);
+  EXPECT_EQ(contents(), std::string("\0\0ab1d\0"
+                                    "2xy3\0z",
+                                    13));
+  std::string read(3, '.');
+  EXPECT_EQ(read_now(*link, handle, Viewed{3, {1, 4}}, bytes_of(read)), 0);
+  EXPECT_EQ(read, "123");
+  EXPECT_EQ(read_now(*link, handle, List{segments}, bytes_of(read)), 0);
+  EXPECT_EQ(read, "xyz");
+  EXPECT_EQ(close_now(*link, handle), 0);
+  EXPECT_EQ(write_now(*link, handle, At{0}, bytes_of(std::string("no"))), EBADF);
+}
+
+TEST_F(Served, AReadEndsWithTheFile) {
+  start();
+  ASSERT_EQ(pwrite(file_.get(), "0123456789", 10, 0), 10);
+  const Link link = connect();
+  const Handle handle = open_file(*link);
+  std::string into(8, '.');
+  std::int64_t got = 0;
+  EXPECT_EQ(read_now(*link, handle, At{6}, bytes_of(into), &got), 0);
+  EXPECT_EQ(got, 4);
+  EXPECT_EQ(into, "6789....");
+  EXPECT_EQ(read_now(*link, handle, At{100}, bytes_of(into), &got), 0);
+  EXPECT_EQ(got, 0);
+}
+
+TEST_F(Served, WhatIsNotAllowedIsToldAndHarmsNobody) {
+  start();
+  const Link link = connect();
+  open_file(*link, both, "none", ENOENT);
+  open_file(*link, both, "../sock", EXDEV);
+  open_file(*link, both, "/etc/passwd", EXDEV);
+  open_file(*link, both, ".", EINVAL);
+  open_file(*link, {}, "file", EINVAL);
+  const Handle reading = open_file(*link, {.reads = true}, root_ + "/data/file");
+  const Handle writing = open_file(*link, {.writes = true});
+  std::string text = "text";
+  EXPECT_EQ(write_now(*link, reading, At{0}, bytes_of(text)), EBADF);
+  EXPECT_EQ(read_now(*link, writing, At{0}, bytes_of(text)), EBADF);
+  EXPECT_EQ(write_now(*link, writing, Viewed{1, {0, 4}}, bytes_of(text)), EINVAL);
+  EXPECT_EQ(write_now(*link, 99, At{0}, bytes_of(text)), EBADF);
+  EXPECT_EQ(sync_now(*link, 99), EBADF);
+  EXPECT_FALSE(link->failed());
+  EXPECT_EQ(contents(), "");
+  EXPECT_EQ(write_now(*link, writing, At{0}, bytes_of(text)), 0);
+  EXPECT_EQ(told(*link, "queue"), 0);
+  EXPECT_EQ(told(*link, "held_bytes"), 0);
+}
+
+TEST_F(Served, LargeRequestsAndManyRunsAreDivided) {
+  start();
+  const Link link = connect();
+  const Handle handle = open_file(*link);
+  std::string data(5 << 20, '\0');
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<char>(i * 7 + i / 4096);
+  std::int64_t got = 0;
+  EXPECT_EQ(write_now(*link, handle, At{1}, bytes_of(data), &got), 0);
+  EXPECT_EQ(got, static_cast<std::int64_t>(data.size()));
+  EXPECT_EQ(contents().substr(1), data);
+  // Single bytes: many more runs than one frame may have.
+  link->view(handle, 0, serialised(strided(0, 1, 2)));
+  const std::string ones(100'000, '1');
+  EXPECT_EQ(write_now(*link, handle, Viewed{0, {0, 100'000}}, bytes_of(ones), &got), 0);
+  EXPECT_EQ(got, 100'000);
+  std::vector<layout::Segment> segments;
+  for (std::int64_t i = 0; i < 50'000; ++i) segments.push_back({i, 2 * i, 1});
+  std::string into(50'000, '.');
+  EXPECT_EQ(read_now(*link, handle, List{segments}, bytes_of(into), &got), 0);
+  EXPECT_EQ(into, ones.substr(0, 50'000));
+  EXPECT_EQ(contents()[3], data[2]);
+}
+
+TEST_F(Served, StagedMemoryIsSharedOnOneNode) {
+  start();
+  const Link link = connect();
+  const Handle handle = open_file(*link);
+  transport::Staged staged = link->stage(3 << 20);
+  ASSERT_TRUE(staged.is_shared());
+  std::memset(staged.bytes().data(), 's', staged.bytes().size());
+  EXPECT_EQ(write_now(*link, handle, At{0}, staged.bytes()), 0);
+  EXPECT_EQ(contents(), std::string(3 << 20, 's'));
+  std::memset(staged.bytes().data(), '.', staged.bytes().size());
+  std::int64_t got = 0;
+  EXPECT_EQ(read_now(*link, handle, At{1}, staged.bytes(), &got), 0);
+  EXPECT_EQ(got, (3 << 20) - 1);
+  EXPECT_EQ(static_cast<char>(staged.bytes()[12345]), 's');
+  EXPECT_EQ(told(*link, "held_bytes"), 0);
+}
+
+// One client's requests, many under way, overlapping as they like: as if each were carried out when it was asked.
+TEST_F(Served, RequestsOfOneClientTakeEffectInTheirOrder) {
+  start({.engine = {.buffer_bytes = 8 << 20, .threads = 3}});
+  const Link link = connect();
+  const Handle handle = open_file(*link);
+  std::mt19937_64 random{21};
+  constexpr std::size_t file_bytes = 3000;
+  std::string model(file_bytes, '\0');
+  ASSERT_EQ(ftruncate(file_.get(), file_bytes), 0);
+  link->view(handle, 0, serialised(strided(3, 5, 11)));
+  struct Asked {
+    std::string data, expected;
+    std::vector<layout::Segment> segments;
+  };
+  std::deque<Asked> asked;
+  for (int i = 0; i < 1'000; ++i) {
+    Asked& one = asked.emplace_back();
+    transport::Place place;
+    if (random() % 2 == 0) {
+      const auto first = static_cast<std::int64_t>(random() % 1000);
+      const layout::Interval data{first, first + 1 + static_cast<std::int64_t>(random() % 60)};
+      place = Viewed{0, data};
+      layout::Segments walk = strided(3, 5, 11).segments(data);
+      while (const auto segment = walk.next()) one.segments.push_back(*segment);
+    } else {
+      std::int64_t at = static_cast<std::int64_t>(random() % 2000);
+      for (std::uint64_t runs = 1 + random() % 4; runs > 0; --runs) {
+        one.segments.push_back({0, at, 1 + static_cast<std::int64_t>(random() % 90)});
+        at = one.segments.back().at + one.segments.back().length + static_cast<std::int64_t>(random() % 30);
+      }
+      place = List{one.segments};
+    }
+    const bool writes = random() % 2 == 0;
+    for (const layout::Segment& segment : one.segments) {
+      for (std::int64_t k = segment.at; k < segment.at + segment.length; ++k) {
+        const auto byte = static_cast<std::size_t>(k);
+        if (writes) model[byte] = static_cast<char>('a' + random() % 26);
+        one.expected.push_back(model[byte]);
+      }
+    }
+    one.data = writes ? one.expected : std::string(one.expected.size(), '.');
+    const auto done = [](int error, std::int64_t) { EXPECT_EQ(error, 0); };
+    const std::uint64_t operation = random() % 3;
+    if (writes) {
+      link->write(handle, place, operation, bytes_of(one.data), done);
+    } else {
+      link->read(handle, place, operation, bytes_of(one.data), done);
+    }
+    if (random() % 50 == 0) link->end(handle, operation + 1, 1);
+    link->poll();
+  }
+  finish(*link);
+  for (std::size_t i = 0; i < asked.size(); ++i) ASSERT_EQ(asked[i].data, asked[i].expected) << "request " << i;
+  EXPECT_EQ(contents(), model);
+}
+
+// ---- several clients -----------------------------------------------------------------------------------------------
+
+TEST_F(Served, ACollectiveOperationIsWrittenAsOne) {
+  start();
+  constexpr int clients = 4;
+  constexpr std::int64_t block = 4096;
+  constexpr std::int64_t blocks = 16;
+  std::vector<Link> links;
+  std::vector<Handle> handles;
+  std::vector<std::string> data;
+  for (int i = 0; i < clients; ++i) {
+    links.push_back(connect());
+    handles.push_back(open_file(*links.back()));
+    links.back()->view(handles.back(), 0, serialised(strided(i * block, block, clients * block)));
+    data.emplace_back(blocks * block, static_cast<char>('A' + i));
+  }
+  const std::int64_t before = told(*links[0], "batches");
+  for (int i = 0; i < clients; ++i) {
+    const auto place = static_cast<std::size_t>(i);
+    links[place]->write(handles[place], Viewed{0, {0, blocks * block}}, 7, bytes_of(data[place]),
+                        [](int error, std::int64_t bytes) {
+                          EXPECT_EQ(error, 0);
+                          EXPECT_EQ(bytes, blocks * block);
+                        });
+    links[place]->end(handles[place], 7, clients);
+    links[place]->poll();
+  }
+  for (const Link& link : links) finish(*link);
+  std::string expected;
+  for (std::int64_t i = 0; i < blocks * clients; ++i)
+    expected += std::string(block, static_cast<char>('A' + i % clients));
+  EXPECT_EQ(contents(), expected);
+  // A machine that stops a client for longer than it is waited for makes it two.
+  EXPECT_LE(told(*links[0], "batches") - before, clients);
+  EXPECT_EQ(told(*links[0], "operations"), clients);
+}
+
+TEST_F(Served, WhoDiesInAnOperationIsNotWaitedFor) {
+  start();
+  const Link living = connect();
+  const Handle handle = open_file(*living);
+  const std::string dead = "dead";
+  const std::string live = "live";
+  {
+    const Link dying = connect();
+    const Handle its = open_file(*dying);
+    dying->write(its, At{100}, 5, bytes_of(dead), [](int, std::int64_t) {});
+    dying->poll();
+  }
+  int error = -1;
+  living->write(handle, At{0}, 5, bytes_of(live), [&](int its_error, std::int64_t) { error = its_error; });
+  living->end(handle, 5, 2);
+  finish(*living);
+  EXPECT_EQ(error, 0);
+  EXPECT_EQ(contents().substr(0, 4), "live");
+  drive(*living, [&] { return told(*living, "clients") == 1; });
+  EXPECT_EQ(told(*living, "queue"), 0);
+  EXPECT_EQ(told(*living, "files"), 1);
+}
+
+TEST_F(Served, MoreDataThanThereIsMemoryAreTakenInTurn) {
+  start({.engine = {.buffer_bytes = 8 << 20}});
+  constexpr int clients = 3;
+  constexpr std::size_t each = 24 << 20;
+  std::vector<Link> links;
+  std::string data(each, '\0');
+  for (std::size_t i = 0; i < each; ++i) data[i] = static_cast<char>(i * 31 + i / 1000);
+  for (int i = 0; i < clients; ++i) {
+    links.push_back(connect());
+    const Handle handle = open_file(*links.back());
+    // Held until its end, which never comes: memory is needed before.
+    links.back()->write(handle, At{static_cast<std::int64_t>(each) * i}, 3, bytes_of(data),
+                        [](int error, std::int64_t) { EXPECT_EQ(error, 0); });
+  }
+  bool done = false;
+  while (!done) {
+    done = true;
+    for (const Link& link : links) {
+      link->poll();
+      ASSERT_FALSE(link->failed()) << link->failure_text();
+      done = done && link->pending() == 0;
+    }
+    EXPECT_LE(load_.held_bytes.load(), 8 << 20);
+  }
+  EXPECT_TRUE(contents() == data + data + data);
+  // And read back by all at once.
+  std::vector<std::string> read(clients, std::string(each, '.'));
+  for (int i = 0; i < clients; ++i) {
+    const auto place = static_cast<std::size_t>(i);
+    const Handle handle = open_file(*links[place]);
+    links[place]->read(handle, At{static_cast<std::int64_t>(each) * i}, 0, bytes_of(read[place]),
+                       [](int error, std::int64_t) { EXPECT_EQ(error, 0); });
+  }
+  for (done = false; !done;) {
+    done = true;
+    for (const Link& link : links) {
+      link->poll();
+      done = done && link->pending() == 0;
+    }
+  }
+  for (const std::string& one : read) EXPECT_TRUE(one == data);
+  EXPECT_EQ(told(*links[0], "held_bytes"), 0);
+}
+
+// ---- what goes wrong -----------------------------------------------------------------------------------------------
+
+TEST_F(Served, AnErrorGoesToItsRequestsAndNoOthers) {
+  start({.engine = {.injection = {.error = ENOSPC, .after = 2}}});
+  const Link link = connect();
+  const Handle handle = open_file(*link);
+  EXPECT_EQ(write_now(*link, handle, At{0}, bytes_of(std::string("good"))), 0);
+  std::int64_t got = -1;
+  EXPECT_EQ(write_now(*link, handle, At{4}, bytes_of(std::string("lost")), &got), ENOSPC);
+  EXPECT_EQ(got, 0);
+  EXPECT_EQ(sync_now(*link, handle), 0);  // who was told needs not be told again
+  EXPECT_EQ(close_now(*link, handle), 0);
+  EXPECT_EQ(contents(), "good");
+}
+
+TEST_F(Served, WhatWasWrittenBehindAndLostIsToldBySyncAndClose) {
+  start({.engine = {.injection = {.error = EIO, .after = 2}}});
+  const Link link = connect();
+  const Handle handle = open_file(*link, {.writes = true, .write_behind = true});
+  EXPECT_EQ(write_now(*link, handle, At{0}, bytes_of(std::string("good"))), 0);
+  EXPECT_EQ(sync_now(*link, handle), 0);
+  EXPECT_EQ(write_now(*link, handle, At{4}, bytes_of(std::string("lost"))), 0);
+  EXPECT_EQ(sync_now(*link, handle), EIO);
+  EXPECT_EQ(close_now(*link, handle), EIO);
+  const Handle later = open_file(*link);
+  EXPECT_EQ(close_now(*link, later), 0);  // it is not what this one has written
+}
+
+TEST_F(Served, WhatIsWrittenBehindIsTheServersOwnAtOnce) {
+  start({.write_behind = true});
+  const Link link = connect();
+  const Handle handle = open_file(*link);
+  transport::Staged staged = link->stage(4096);
+  std::memset(staged.bytes().data(), 'a', 4096);
+  int error = -1;
+  link->write(handle, At{0}, 9, staged.bytes(), [&](int its_error, std::int64_t) { error = its_error; });
+  drive(*link, [&] { return error == 0; });
+  std::memset(staged.bytes().data(), 'b', 4096);  // it may be used again
+  EXPECT_EQ(sync_now(*link, handle), 0);
+  EXPECT_EQ(contents(), std::string(4096, 'a'));
+}
+
+TEST_F(Served, AServerThatStopsHasWrittenWhatItAnswered) {
+  start({.write_behind = true});
+  const Link link = connect();
+  const Handle handle = open_file(*link);
+  int done = 0;
+  const std::string data = "data";
+  for (int i = 0; i < 50; ++i) {
+    link->write(handle, At{i * 4}, 4, bytes_of(data), [&](int error, std::int64_t) { done += error == 0; });
+  }
+  drive(*link, [&] { return done == 50; });
+  stop();
+  EXPECT_EQ(contents().size(), 200U);
+  finish(*link);
+  drive(*link, [&] { return link->failed(); });
+  int error = 0;
+  link->write(handle, At{0}, 0, bytes_of(data), [&](int its_error, std::int64_t) { error = its_error; });
+  finish(*link);
+  EXPECT_NE(error, 0);
+}
+
+TEST_F(Served, OverTcpTheSecretIsNeeded) {
+  start();
+  const auto good = ServerLink::connect("unix:/nowhere.sock " + tcp_, "the secret of this run", limit);
+  ASSERT_TRUE(good.ok()) << good.error().text;
+  const Handle handle = open_file(*good.value());
+  EXPECT_FALSE(good.value()->stage(4096).is_shared());
+  EXPECT_EQ(write_now(*good.value(), handle, At{0}, bytes_of(std::string("over the network"))), 0);
+  EXPECT_EQ(contents(), "over the network");
+  const auto bad = ServerLink::connect(tcp_, "another secret of another run", limit);
+  ASSERT_FALSE(bad.ok());
+  EXPECT_THAT(bad.error().text, HasSubstr("is the secret the servers' own?"));
+  EXPECT_FALSE(ServerLink::connect(tcp_, "", limit).ok());
+  EXPECT_EQ(told(*good.value(), "clients"), 1);
+}
+
+}  // namespace
+}  // namespace hocket::server

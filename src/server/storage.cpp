@@ -1,0 +1,156 @@
+#include "server/storage.hpp"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstring>
+
+namespace hocket::server {
+namespace {
+
+// Fragments that are shorter on average are copied together first: a part of a vector costs the kernel more than that.
+constexpr std::int64_t short_fragment = 2048;
+
+struct Accessed {
+  std::int64_t end = 0;  // of what was accessed, in the file
+  int error = 0;
+};
+
+// Drops what has been done from the front of the parts.
+std::span<iovec> rest_of(std::span<iovec> parts, std::size_t done) {
+  while (!parts.empty() && done >= parts.front().iov_len) {
+    done -= parts.front().iov_len;
+    parts = parts.subspan(1);
+  }
+  if (!parts.empty()) {
+    parts.front().iov_base = static_cast<char*>(parts.front().iov_base) + done;
+    parts.front().iov_len -= done;
+  }
+  return parts;
+}
+
+// Reads or writes the parts from `at` on: all of them, or up to an error or the end of the file.
+Accessed access_parts(int file, bool writes, std::span<iovec> parts, std::int64_t at) {
+  while (!parts.empty()) {
+    const int count = static_cast<int>(std::min<std::size_t>(parts.size(), IOV_MAX));
+    const ssize_t n = writes ? pwritev(file, parts.data(), count, at) : preadv(file, parts.data(), count, at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return {at, errno};
+    if (n == 0) return {at, writes ? EIO : 0};
+    at += n;
+    parts = rest_of(parts, static_cast<std::size_t>(n));
+  }
+  return {at, 0};
+}
+
+class Access {
+ public:
+  Access(const Batch& batch, std::span<std::byte* const> data, int file, std::span<std::byte> scratch)
+      : batch_(batch), data_(data), file_(file), scratch_(scratch), outcomes_(batch.tickets.size()) {}
+
+  std::vector<Outcome> run() {
+    for (const Stretch& stretch : batch_.stretches) {
+      const auto fragments = std::span{batch_.fragments}.subspan(stretch.first, stretch.count);
+      const bool is_fine = (stretch.end - stretch.at) / static_cast<std::int64_t>(stretch.count) < short_fragment;
+      if (stretch.count == 1 || (stretch.seamless && !is_fine)) {
+        directly(fragments);
+      } else {
+        by_windows(stretch, fragments);
+      }
+    }
+    return std::move(outcomes_);
+  }
+
+ private:
+  std::byte* memory_of(const Fragment& fragment) const { return data_[fragment.request] + fragment.data; }
+
+  // What of the fragment lies in first … end, of which all before `accessed.end` was accessed.
+  void tell(const Fragment& fragment, std::int64_t first, std::int64_t end, const Accessed& accessed) {
+    first = std::max(first, fragment.at);
+    end = std::min(end, fragment.end());
+    Outcome& outcome = outcomes_[fragment.request];
+    outcome.bytes += std::clamp<std::int64_t>(accessed.end - first, 0, end - first);
+    if (accessed.end < end && outcome.error == 0) outcome.error = accessed.error;
+  }
+
+  // Neighbours, out of or into their own memory.
+  void directly(std::span<const Fragment> fragments) {
+    while (!fragments.empty()) {
+      const std::size_t count = std::min<std::size_t>(fragments.size(), parts_.size());
+      const auto now = fragments.first(count);
+      std::int64_t end = now.front().at;
+      for (std::size_t i = 0; i < count; ++i) {
+        parts_[i] = {memory_of(now[i]), static_cast<std::size_t>(now[i].length)};
+        end = now[i].end();
+      }
+      const Accessed accessed = access_parts(file_, batch_.writes, std::span{parts_}.first(count), now.front().at);
+      for (const Fragment& fragment : now) tell(fragment, now.front().at, end, accessed);
+      fragments = fragments.subspan(count);
+    }
+  }
+
+  // Through the scratch memory, a window of it at a time.
+  void by_windows(const Stretch& stretch, std::span<const Fragment> fragments) {
+    for (std::int64_t first = stretch.at; first < stretch.end;) {
+      const std::int64_t end = std::min(stretch.end, first + static_cast<std::int64_t>(scratch_.size()));
+      while (!fragments.empty() && fragments.front().end() <= first) fragments = fragments.subspan(1);
+      if (batch_.writes) copy(fragments, first, end);
+      iovec part{scratch_.data(), static_cast<std::size_t>(end - first)};
+      const Accessed accessed = access_parts(file_, batch_.writes, {&part, 1}, first);
+      if (!batch_.writes) copy(fragments, first, std::min(end, accessed.end));
+      for (const Fragment& fragment : fragments) {
+        if (fragment.at >= end) break;
+        if (fragment.end() > first) tell(fragment, first, end, accessed);
+      }
+      first = end;
+    }
+  }
+
+  // Between the fragments' memory and the scratch memory, which begins at offset `first`.
+  void copy(std::span<const Fragment> fragments, std::int64_t first, std::int64_t end) {
+    for (const Fragment& fragment : fragments) {
+      if (fragment.at >= end) break;
+      const std::int64_t from = std::max(first, fragment.at);
+      const std::int64_t to = std::min(end, fragment.end());
+      if (from >= to) continue;
+      std::byte* own = memory_of(fragment) + (from - fragment.at);
+      std::byte* window = scratch_.data() + (from - first);
+      const auto bytes = static_cast<std::size_t>(to - from);
+      std::memcpy(batch_.writes ? window : own, batch_.writes ? own : window, bytes);
+    }
+  }
+
+  const Batch& batch_;
+  std::span<std::byte* const> data_;
+  int file_;
+  std::span<std::byte> scratch_;
+  std::vector<Outcome> outcomes_;
+  std::array<iovec, IOV_MAX> parts_{};
+};
+
+}  // namespace
+
+Opened open_beneath(int directory, const char* path, int flags) {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  Fd file{static_cast<int>(syscall(SYS_openat2, directory, path, &how, sizeof how))};
+  if (!file) return {Fd{}, errno};
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0) return {Fd{}, errno};
+  if (!S_ISREG(status.st_mode)) return {Fd{}, EINVAL};
+  return {std::move(file), 0};
+}
+
+std::vector<Outcome> carry_out(const Batch& batch, std::span<std::byte* const> data, int file,
+                               std::span<std::byte> scratch) {
+  return Access{batch, data, file, scratch}.run();
+}
+
+}  // namespace hocket::server

@@ -1,0 +1,168 @@
+#include "transport/address.hpp"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+
+#include "base/clock.hpp"
+
+namespace hocket::transport {
+namespace {
+
+constexpr int socket_buffer_bytes = 1 << 20;
+
+struct Freed {
+  void operator()(addrinfo* list) const { freeaddrinfo(list); }
+};
+using Resolved = std::unique_ptr<addrinfo, Freed>;
+
+Result<Resolved> resolve(const Address& address, int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  const int failed = getaddrinfo(address.host.c_str(), address.port.c_str(), &hints, &list);
+  if (failed != 0) return Error{"cannot resolve " + address.host + ": " + gai_strerror(failed)};
+  return Resolved{list};
+}
+
+// Connects without blocking beyond the deadline; an error of errno.
+int connect_within(int socket, const sockaddr* address, socklen_t size, Time deadline) {
+  while (connect(socket, address, size) != 0) {
+    if (errno == EAGAIN) {  // a Unix listener whose queue is full tells nobody when it is not any more
+      if (node_now() >= deadline) return ETIMEDOUT;
+      constexpr int step_ms = 1;
+      ::poll(nullptr, 0, step_ms);
+      continue;
+    }
+    if (errno != EINPROGRESS && errno != EINTR) return errno;
+    if (!wait_for(socket, POLLOUT, deadline)) return ETIMEDOUT;
+    int error = 0;
+    socklen_t length = sizeof error;
+    getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length);
+    return error;
+  }
+  return 0;
+}
+
+Result<Fd> connect_local(const Address& address, Time deadline) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  if (address.host.size() >= sizeof name.sun_path) return Error{"the socket's path " + address.host + " is too long"};
+  std::memcpy(name.sun_path, address.host.c_str(), address.host.size() + 1);
+  Fd fd{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  if (!fd) return Error{"cannot make a socket: " + error_text(errno)};
+  if (const int error = connect_within(fd.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name, deadline)) {
+    return Error{"no hocket-server listens at " + address.host + ": " + error_text(error)};
+  }
+  const auto peer = peer_of(fd.get());
+  if (!peer) return peer.error();
+  if (is_trusted(peer.value().user)) return fd;
+  return Error{"the process that listens at " + address.host + " belongs to user " + std::to_string(peer.value().user) +
+               ", neither to user " + std::to_string(geteuid()) + " nor to root; it is not used"};
+}
+
+Result<Fd> connect_tcp(const Address& address, Time deadline) {
+  auto resolved = resolve(address, 0);
+  if (!resolved) return resolved.error();
+  int error = EHOSTUNREACH;
+  for (const addrinfo* one = resolved.value().get(); one != nullptr; one = one->ai_next) {
+    Fd fd{socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+    if (!fd) continue;
+    error = connect_within(fd.get(), one->ai_addr, one->ai_addrlen, deadline);
+    if (error == 0) return fd;
+  }
+  return Error{"no hocket-server listens at " + address.host + ":" + address.port + ": " + error_text(error)};
+}
+
+std::string port_of(int socket) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  std::array<char, 16> port{};
+  getsockname(socket, reinterpret_cast<sockaddr*>(&name), &size);
+  getnameinfo(reinterpret_cast<sockaddr*>(&name), size, nullptr, 0, port.data(), port.size(), NI_NUMERICSERV);
+  return port.data();
+}
+
+}  // namespace
+
+Result<Address> read_address(std::string_view word) {
+  const Error fault{"'" + std::string{word} + "' is no address of a server; write unix:/path or tcp:host:port"};
+  if (word.starts_with("unix:/")) return Address{true, std::string{word.substr(5)}, ""};
+  if (!word.starts_with("tcp:")) return fault;
+  const std::string_view rest = word.substr(4);
+  const std::size_t colon = rest.rfind(':');
+  if (colon == 0 || colon == std::string_view::npos || colon + 1 == rest.size()) return fault;
+  std::string_view host = rest.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  const std::string_view port = rest.substr(colon + 1);
+  if (port.find_first_not_of("0123456789") != std::string_view::npos) return fault;
+  return Address{false, std::string{host}, std::string{port}};
+}
+
+Result<std::vector<Address>> read_addresses(std::string_view text) {
+  std::vector<Address> addresses;
+  for (std::size_t at = 0; (at = text.find_first_not_of(' ', at)) != std::string_view::npos;) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    auto address = read_address(text.substr(at, end - at));
+    if (!address) return address.error();
+    addresses.push_back(std::move(address).value());
+    at = end;
+  }
+  if (addresses.empty()) return Error{"a server without an address"};
+  return addresses;
+}
+
+Result<Fd> connect_to(const Address& address, Time deadline) {
+  auto fd = address.local ? connect_local(address, deadline) : connect_tcp(address, deadline);
+  if (fd) tune(fd.value().get(), address.local);
+  return fd;
+}
+
+void tune(int socket, bool local) {
+  // TCP grows its buffers by itself, as far as the way needs it.
+  constexpr int on = 1;
+  if (local) {
+    setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &socket_buffer_bytes, sizeof socket_buffer_bytes);
+  } else {
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  }
+}
+
+Result<Listener> listen_tcp(const Address& address) {
+  const std::string name = address.host + ":" + address.port;
+  auto resolved = resolve(address, AI_PASSIVE);
+  if (!resolved) return resolved.error();
+  const addrinfo& first = *resolved.value();
+  Fd fd{socket(first.ai_family, first.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  constexpr int on = 1;
+  constexpr int backlog = 1024;
+  if (fd) setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (!fd || bind(fd.get(), first.ai_addr, first.ai_addrlen) != 0 || listen(fd.get(), backlog) != 0) {
+    return Error{"cannot listen at " + name + ": " + error_text(errno) + "; name another with --tcp"};
+  }
+  const bool brackets = address.host.find(':') != std::string::npos;
+  const std::string host = brackets ? "[" + address.host + "]" : address.host;
+  std::string listens = "tcp:" + host + ":" + port_of(fd.get());
+  return Listener{std::move(fd), std::move(listens)};
+}
+
+bool wait_for(int descriptor, short events, Time deadline) {
+  while (true) {
+    const Duration left = deadline - node_now();
+    if (left <= Duration::zero()) return false;
+    const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
+    pollfd waited{descriptor, events, 0};
+    if (ppoll(&waited, 1, &timeout, nullptr) > 0) return true;
+  }
+}
+
+}  // namespace hocket::transport

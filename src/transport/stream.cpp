@@ -1,0 +1,211 @@
+#include "transport/stream.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace hocket::transport {
+namespace {
+
+constexpr std::size_t buffer_bytes = 64 << 10;
+constexpr std::size_t most_parts = 96;  // of one system call
+
+iovec part_of(const void* at, std::size_t bytes) { return {const_cast<void*>(at), bytes}; }
+
+}  // namespace
+
+Stream::Stream(Fd socket) : socket_(std::move(socket)), buffer_(buffer_bytes) {
+  fcntl(socket_.get(), F_SETFL, fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
+}
+
+void Stream::end(int error, std::string reason) {
+  if (ended_) return;
+  ended_ = true;
+  error_ = error;
+  reason_ = std::move(reason);
+  unsent_.clear();
+  socket_ = Fd{};
+}
+
+// ---- receiving -----------------------------------------------------------------------------------------------------
+
+std::size_t Stream::take_buffered(std::byte* to, std::size_t most) {
+  const std::size_t count = std::min(most, last_ - first_);
+  std::memcpy(to, buffer_.data() + first_, count);
+  first_ += count;
+  return count;
+}
+
+// Reads from the socket into what is left of the payload, and what comes behind it into the buffer. False: there is
+// nothing, or it has ended.
+bool Stream::fill() {
+  if (std::exchange(drained_, false)) return false;
+  std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(first_), buffer_.begin() + static_cast<std::ptrdiff_t>(last_),
+            buffer_.begin());
+  last_ -= std::exchange(first_, 0);
+  std::array<iovec, 2> parts{part_of(payload_.data(), payload_.size()),
+                             part_of(buffer_.data() + last_, buffer_.size() - last_)};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(4 * sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = payload_.empty() ? &parts[1] : parts.data();
+  message.msg_iovlen = payload_.empty() ? 1 : 2;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t n = recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (n <= 0) {
+    end(n < 0 ? errno : 0, n < 0 ? error_text(errno) : "closed by the other end");
+    return false;
+  }
+  keep_descriptors(message);
+  const auto count = static_cast<std::size_t>(n);
+  drained_ = count < payload_.size() + parts[1].iov_len;
+  const std::size_t direct = std::min(count, payload_.size());
+  payload_ = payload_.subspan(direct);
+  last_ += count - direct;
+  return true;
+}
+
+void Stream::keep_descriptors(const msghdr& message) {
+  auto* head = const_cast<msghdr*>(&message);
+  for (cmsghdr* part = CMSG_FIRSTHDR(head); part != nullptr; part = CMSG_NXTHDR(head, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= part->cmsg_len; at += sizeof(int)) {
+      int descriptor = -1;
+      std::memcpy(&descriptor, reinterpret_cast<const char*>(part) + at, sizeof descriptor);
+      passed_ = Fd{descriptor};  // one is enough; those before are closed
+    }
+  }
+}
+
+// True: the header that is in the buffer is one.
+bool Stream::take_header() {
+  HeaderBytes bytes;
+  take_buffered(reinterpret_cast<std::byte*>(bytes.data()), bytes.size());
+  const auto header = decode({bytes.data(), bytes.size()});
+  if (!header) {
+    end(0, "sent " + header.error().text);
+    return false;
+  }
+  header_ = header.value();
+  if (header_.sequence != received_ + 1) {
+    end(0, "sent frame " + std::to_string(header_.sequence) + " after frame " + std::to_string(received_));
+    return false;
+  }
+  ++received_;
+  if (header_.meta > most_meta_ || (most_meta_ < most_meta && header_.payload > 0)) {
+    end(0, "sent more than who has not said who he is may");
+    return false;
+  }
+  meta_.clear();
+  return true;
+}
+
+Stream::Got Stream::receive() {
+  while (!ended_) {
+    if (stage_ == Stage::header) {
+      if (last_ - first_ < header_bytes) {
+        if (!fill()) break;
+        continue;
+      }
+      if (!take_header()) break;
+      stage_ = Stage::meta;
+    }
+    if (stage_ == Stage::meta) {
+      const std::size_t had = meta_.size();
+      meta_.resize(header_.meta);
+      meta_.resize(had + take_buffered(reinterpret_cast<std::byte*>(meta_.data()) + had, header_.meta - had));
+      if (meta_.size() < header_.meta) {
+        if (!fill()) break;
+        continue;
+      }
+      stage_ = header_.payload > 0 ? Stage::announced : Stage::header;
+      if (stage_ == Stage::header) return Got::frame;
+    }
+    if (stage_ == Stage::announced) return Got::announced;
+    payload_ = payload_.subspan(take_buffered(payload_.data(), payload_.size()));
+    if (payload_.empty()) {
+      stage_ = Stage::header;
+      return Got::frame;
+    }
+    if (!fill()) break;
+  }
+  return ended_ ? Got::ended : Got::nothing;
+}
+
+void Stream::take_payload(std::span<std::byte> memory) {
+  payload_ = memory;
+  stage_ = Stage::payload;
+}
+
+// ---- sending -------------------------------------------------------------------------------------------------------
+
+void Stream::send(Header header, std::string meta, std::span<const std::byte> payload,
+                  std::shared_ptr<const void> owner) {
+  if (ended_) return;
+  header.sequence = ++queued_;
+  header.meta = static_cast<std::uint32_t>(meta.size());
+  header.payload = static_cast<std::uint32_t>(payload.size());
+  unsent_.push_back({encode(header), std::move(meta), payload, std::move(owner)});
+}
+
+void Stream::drop_sent(std::size_t bytes) {
+  sent_ += bytes;
+  while (!unsent_.empty() && sent_ >= unsent_.front().bytes()) {
+    sent_ -= unsent_.front().bytes();
+    unsent_.pop_front();
+  }
+}
+
+// The parts of the frames that come next, as many as one system call takes.
+std::size_t Stream::gather(std::span<iovec> parts, std::size_t& bytes) const {
+  std::size_t count = 0;
+  std::size_t skip = sent_;
+  for (auto frame = unsent_.begin(); frame != unsent_.end() && count + 3 <= parts.size(); ++frame) {
+    for (const iovec part :
+         {part_of(frame->header.data(), frame->header.size()), part_of(frame->meta.data(), frame->meta.size()),
+          part_of(frame->payload.data(), frame->payload.size())}) {
+      const std::size_t before = std::min(skip, part.iov_len);
+      skip -= before;
+      if (before == part.iov_len) continue;
+      parts[count++] = part_of(static_cast<const char*>(part.iov_base) + before, part.iov_len - before);
+      bytes += part.iov_len - before;
+    }
+  }
+  return count;
+}
+
+bool Stream::flush() {
+  bool moved = false;
+  while (!ended_ && !unsent_.empty()) {
+    std::array<iovec, most_parts> parts;
+    std::size_t wanted = 0;
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = gather(parts, wanted);
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    if (passing_ >= 0) {
+      message.msg_control = control.data();
+      message.msg_controllen = control.size();
+      cmsghdr* head = CMSG_FIRSTHDR(&message);
+      head->cmsg_level = SOL_SOCKET;
+      head->cmsg_type = SCM_RIGHTS;
+      head->cmsg_len = CMSG_LEN(sizeof passing_);
+      std::memcpy(CMSG_DATA(head), &passing_, sizeof passing_);
+    }
+    const ssize_t n = sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) break;
+    if (n < 0) {
+      end(errno, error_text(errno));
+      break;
+    }
+    passing_ = -1;
+    moved = true;
+    drop_sent(static_cast<std::size_t>(n));
+    if (static_cast<std::size_t>(n) < wanted) break;
+  }
+  return moved;
+}
+
+}  // namespace hocket::transport
