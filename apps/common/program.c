@@ -2,7 +2,6 @@
 #include "program.h"
 
 #include <errno.h>
-#include <hocket/hocket.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -17,8 +16,14 @@ int any_failed(MPI_Comm comm, const char* text) {
   return lowest < ranks;
 }
 
-void malleable_failure(char* text, int status, const char* what) {
-  if (status < 0) snprintf(text, TEXT, "cannot %s: %s", what, hocket_error_text(status));
+void mpi_failure(char* text, int code, const char* what, const char* path) {
+  char why[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  if (code == MPI_SUCCESS) return;
+  MPI_Error_string(code, why, &length);
+  for (char* c = why; *c; c++)
+    if (*c == '\n') *c = ' ';
+  snprintf(text, TEXT, "cannot %s %s: %s", what, path, why);
 }
 
 uint64_t whole_number(char* bad, const char* name, const char* text, uint64_t low, uint64_t high) {

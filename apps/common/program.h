@@ -13,7 +13,11 @@ extern const char kProgram[];  // defined by each program: its name in messages
 // all of them get 1. Collective.
 int any_failed(MPI_Comm comm, const char* text);
 
-// Puts "cannot DO: why" into `text`, of TEXT bytes, if `status` is an error of hocket_malleable_….
+// Puts "cannot DO PATH: why" into `text`, of TEXT bytes, if `code` is an error of MPI.
+void mpi_failure(char* text, int code, const char* what, const char* path);
+
+// Puts "cannot DO: why" into `text`, of TEXT bytes, if `status` is an error of hocket_malleable_…. Programs that are
+// malleable link with libhocket; it is in a file of its own for the others.
 void malleable_failure(char* text, int status, const char* what);
 
 // The value of option --name, given as `text`; what is wrong with it goes into `bad`, of TEXT bytes.

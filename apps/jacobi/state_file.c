@@ -22,17 +22,6 @@ static uint64_t offset_of(const struct state* s, uint64_t row) {
   return (uint64_t)kOff + (s->first_row + row) * record_bytes(s->header->n);
 }
 
-// Puts "cannot DO PATH: why" into text if `code` is an error.
-static void mpi_failure(char* text, int code, const char* what, const char* path) {
-  char why[MPI_MAX_ERROR_STRING];
-  int length = 0;
-  if (code == MPI_SUCCESS) return;
-  MPI_Error_string(code, why, &length);
-  for (char* c = why; *c; c++)
-    if (*c == '\n') *c = ' ';
-  snprintf(text, TEXT, "cannot %s %s: %s", what, path, why);
-}
-
 // ---- a system to solve ---------------------------------------------------------------------------------------------
 
 // Uniform in [0, 1), from a hash (splitmix64) of its place, so that no rank needs the numbers before its own.

@@ -1,0 +1,244 @@
+// S-IOR: the access patterns of IOR by collective MPI-IO, in phases with computing between them (CLARISSE, section
+// V-A).
+//
+// A phase has S segments; a segment has one block of each rank, in the order of ranks, or in any order (--random). A
+// rank's blocks are one stream to it, of which each collective call moves the next T bytes. Few large blocks give IOR's
+// segmented pattern, many small ones the strided one. `s_ior --help` lists the options.
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "phases.h"
+#include "program.h"
+
+const char kProgram[] = "s_ior";
+
+static const char kHelp[] =
+    "s_ior: write and read a shared file in the patterns of IOR, by collective MPI-IO\n"
+    "  mpiexec -n RANKS s_ior --file FILE [options]\n"
+    "  mpiexec -n 4 s_ior -o f -b 16m -t 1m -s 1 -c      each rank's 16 MiB in one run, 1 MiB a call\n"
+    "  mpiexec -n 4 s_ior -o f -b 4k -t 1m -s 4096 -c    blocks of 4 KiB in turn, 1 MiB a call\n"
+    "\n"
+    "  -b, --block B           bytes of a rank in a segment, a multiple of 4 (1m); k, m, g: KiB, MiB, GiB\n"
+    "  -t, --transfer T        bytes of a rank in one collective call (1m)\n"
+    "  -s, --segments S        segments of a phase (1)\n"
+    "  -R, --random SEED       which block of a phase belongs to whom is drawn\n" PHASE_HELP;
+
+static const struct option kOptions[] = {{"block", required_argument, 0, 'b'},
+                                         {"transfer", required_argument, 0, 't'},
+                                         {"segments", required_argument, 0, 's'},
+                                         {"random", required_argument, 0, 'R'},
+                                         PHASE_OPTIONS};
+
+struct ior {
+  struct phases phases;
+  uint64_t block, transfer, segments, seed;
+  int random;
+  int rank, ranks;
+  int* blocks;         // with --random: which blocks of a phase are ours, rising
+  MPI_Datatype tiles;  // of the view; null: calls lie in one block, and go without a view
+  char* data;          // of one phase
+  MPI_File file;
+};
+
+static char bad[TEXT];  // what is wrong with the arguments; "": nothing
+
+// ---- options -------------------------------------------------------------------------------------------------------
+
+// A number of bytes with an optional k, m or g.
+static uint64_t bytes_of(const char* name, const char* text) {
+  char digits[32] = "";
+  const size_t length = strspn(text, "0123456789");
+  const char* unit = text + length;
+  const int shift = !strcmp(unit, "k") ? 10 : !strcmp(unit, "m") ? 20 : !strcmp(unit, "g") ? 30 : *unit ? -1 : 0;
+  if (shift < 0 || length == 0 || length > 15) {
+    snprintf(bad, sizeof bad, "--%s %.3000s: give a number of bytes, with k, m or g for KiB, MiB or GiB", name, text);
+    return 0;
+  }
+  memcpy(digits, text, length);
+  return whole_number(bad, name, digits, 1, UINT64_C(1) << 50) << shift;
+}
+
+static void set_option(void* own, int key, const char* name) {
+  struct ior* ior = own;
+  switch (key) {
+    case 'b': ior->block = bytes_of(name, optarg); break;
+    case 't': ior->transfer = bytes_of(name, optarg); break;
+    case 's': ior->segments = whole_number(bad, name, optarg, 1, INT32_MAX); break;
+    case 'R': ior->random = 1, ior->seed = whole_number(bad, name, optarg, 0, UINT64_MAX); break;
+    default: break;
+  }
+}
+
+static void check_together(const struct ior* ior) {
+  if (bad[0]) return;
+  if (ior->block % 4 || ior->transfer % 4)
+    snprintf(bad, sizeof bad, "--block and --transfer: give multiples of 4 bytes");
+  else if (ior->block * ior->segments % ior->transfer)
+    snprintf(bad, sizeof bad, "--transfer %llu: a rank's %llu bytes of a phase are no multiple of it",
+             (unsigned long long)ior->transfer, (unsigned long long)(ior->block * ior->segments));
+  else if (ior->transfer > INT32_MAX)
+    snprintf(bad, sizeof bad, "--transfer: give less than 2 GiB");
+  else if (ior->segments * (uint64_t)ior->ranks > INT32_MAX)
+    snprintf(bad, sizeof bad, "--segments: give less than 2^31 for all ranks together");
+}
+
+// ---- where the bytes of the stream are -----------------------------------------------------------------------------
+
+static int is_in_blocks(const struct ior* ior) { return !ior->random && ior->block % ior->transfer == 0; }
+
+// The offset in the file of the rank's block `j` of the phase.
+static uint64_t offset_of(const struct ior* ior, uint64_t phase, uint64_t j) {
+  const uint64_t ranks = (uint64_t)ior->ranks;
+  const uint64_t in_phase = ior->random ? (uint64_t)ior->blocks[j] : j * ranks + (uint64_t)ior->rank;
+  return (phase * ior->segments * ranks + in_phase) * ior->block;
+}
+
+static int ascending(const void* a, const void* b) {
+  const int left = *(const int*)a, right = *(const int*)b;
+  return (left > right) - (left < right);
+}
+
+// Deals the blocks of a phase to the ranks: all shuffle alike, and each takes its part.
+static int draw_blocks(struct ior* ior) {
+  const uint64_t all = ior->segments * (uint64_t)ior->ranks;
+  int* shuffled = malloc(all * sizeof *shuffled);
+  ior->blocks = malloc(ior->segments * sizeof *ior->blocks);
+  if (!shuffled || !ior->blocks) {
+    free(shuffled);
+    return 0;
+  }
+  uint64_t state = ior->seed * 2 + 1;
+  for (uint64_t i = 0; i < all; i++) {
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    const uint64_t other = (state >> 33) % (i + 1);
+    shuffled[i] = shuffled[other];
+    shuffled[other] = (int)i;
+  }
+  memcpy(ior->blocks, shuffled + (uint64_t)ior->rank * ior->segments, ior->segments * sizeof *ior->blocks);
+  qsort(ior->blocks, ior->segments, sizeof *ior->blocks, ascending);
+  free(shuffled);
+  return 1;
+}
+
+// A tile of the view: a segment, or with --random a phase.
+static void make_tiles(struct ior* ior) {
+  MPI_Datatype block, blocks;
+  const MPI_Aint segment = (MPI_Aint)ior->block * ior->ranks;
+  MPI_Type_contiguous((int)ior->block, MPI_BYTE, &block);
+  if (ior->random)
+    MPI_Type_create_indexed_block((int)ior->segments, 1, ior->blocks, block, &blocks);
+  else
+    MPI_Type_dup(block, &blocks);
+  MPI_Type_create_resized(blocks, 0, ior->random ? segment * (MPI_Aint)ior->segments : segment, &ior->tiles);
+  MPI_Type_commit(&ior->tiles);
+  MPI_Type_free(&block);
+  MPI_Type_free(&blocks);
+}
+
+static int prepare(struct ior* ior) {
+  char text[TEXT] = "";
+  const uint64_t bytes = ior->block * ior->segments;
+  ior->data = malloc(bytes);
+  if (!ior->data || (ior->random && !draw_blocks(ior)))
+    snprintf(text, sizeof text, "no memory for the %llu bytes of a phase", (unsigned long long)bytes);
+  if (any_failed(MPI_COMM_WORLD, text)) return PROGRAM_FAILED;
+  memset(ior->data, 0, bytes);
+  if (!is_in_blocks(ior)) make_tiles(ior);
+  ior->phases.bytes = bytes * (uint64_t)ior->ranks;
+  return PROGRAM_OK;
+}
+
+// ---- accesses ------------------------------------------------------------------------------------------------------
+
+static int open_file(void* own, int writes) {
+  struct ior* ior = own;
+  char text[TEXT] = "";
+  const int failure = open_mpi_file(&ior->phases, writes, &ior->file);
+  if (failure || ior->tiles == MPI_DATATYPE_NULL) return failure;
+  const MPI_Offset first = ior->random ? 0 : (MPI_Offset)ior->block * ior->rank;
+  mpi_failure(text, MPI_File_set_view(ior->file, first, MPI_BYTE, ior->tiles, "native", ior->phases.info),
+              "set a view of", ior->phases.path);
+  if (!any_failed(MPI_COMM_WORLD, text)) return PROGRAM_OK;
+  close_mpi_file(&ior->phases, &ior->file);
+  return PROGRAM_FAILED;
+}
+
+static int close_file(void* own) {
+  struct ior* ior = own;
+  return close_mpi_file(&ior->phases, &ior->file);
+}
+
+// The call that moves the data from `done` on; what is wrong with it goes into text.
+static void move(struct ior* ior, uint64_t phase, uint64_t done, int writes, char* text) {
+  const char* path = ior->phases.path;
+  const MPI_Offset at =
+      (MPI_Offset)(ior->tiles != MPI_DATATYPE_NULL ? phase * ior->block * ior->segments + done
+                                                   : offset_of(ior, phase, done / ior->block) + done % ior->block);
+  const int count = (int)ior->transfer;
+  int moved = 0;
+  MPI_Status status;
+  const int code = writes ? MPI_File_write_at_all(ior->file, at, ior->data + done, count, MPI_BYTE, &status)
+                          : MPI_File_read_at_all(ior->file, at, ior->data + done, count, MPI_BYTE, &status);
+  mpi_failure(text, code, writes ? "write" : "read", path);
+  if (code == MPI_SUCCESS) MPI_Get_count(&status, MPI_BYTE, &moved);
+  if (!text[0] && moved != count)
+    snprintf(text, TEXT, "%s: rank %d moved %d of %d bytes", path, ior->rank, moved, count);
+}
+
+static int move_phase(void* own, uint64_t phase, int writes) {
+  struct ior* ior = own;
+  char text[TEXT] = "", later[TEXT] = "";
+  for (uint64_t done = 0; done < ior->block * ior->segments; done += ior->transfer)
+    move(ior, phase, done, writes, text[0] ? later : text);  // others may not have failed, and wait for us
+  return end_mpi_accesses(&ior->phases, ior->file, writes, text);
+}
+
+static uint32_t* block_of(const struct ior* ior, uint64_t j) { return (uint32_t*)(void*)(ior->data + j * ior->block); }
+
+static void fill(void* own, uint64_t phase, int writes) {
+  struct ior* ior = own;
+  if (!writes) memset(ior->data, 0, ior->block * ior->segments);
+  for (uint64_t j = 0; writes && j < ior->segments; j++)
+    fill_words(block_of(ior, j), ior->block / 4, offset_of(ior, phase, j) / 4, 0);
+}
+
+static void compare(void* own, uint64_t phase) {
+  struct ior* ior = own;
+  for (uint64_t j = 0; j < ior->segments; j++)
+    compare_words(&ior->phases, block_of(ior, j), ior->block / 4, offset_of(ior, phase, j) / 4, 0);
+}
+
+static int run(struct ior* ior) {
+  static const struct kernel kernel = {open_file, fill, move_phase, compare, close_file};
+  char more[512];
+  int failure = prepare(ior);
+  if (!failure) failure = run_phases(&ior->phases, &kernel, ior);
+  snprintf(more, sizeof more, "\"block\": %llu, \"transfer\": %llu, \"segments\": %llu, \"random\": %s",
+           (unsigned long long)ior->block, (unsigned long long)ior->transfer, (unsigned long long)ior->segments,
+           ior->random ? "true" : "false");
+  failure = end_phases(&ior->phases, failure, more);
+  if (ior->tiles != MPI_DATATYPE_NULL) MPI_Type_free(&ior->tiles);
+  free(ior->blocks);
+  free(ior->data);
+  return failure;
+}
+
+int main(int argc, char** argv) {
+  struct ior ior = {.block = 1 << 20, .transfer = 1 << 20, .segments = 1, .tiles = MPI_DATATYPE_NULL};
+  int code = PROGRAM_OK;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &ior.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ior.ranks);
+  const int help = parse_phases(&ior.phases, bad, argc, argv, ":b:t:s:R:" PHASE_LETTERS, kOptions, set_option, &ior);
+  if (!help) check_together(&ior);
+  if (any_failed(MPI_COMM_WORLD, bad))
+    code = PROGRAM_BAD_INPUT;
+  else if (!help)
+    code = run(&ior);
+  else if (ior.rank == 0)
+    fputs(kHelp, stdout);
+  MPI_Finalize();
+  return code;
+}
