@@ -1,0 +1,115 @@
+// Collective accesses of a file whose storage fails (faulty_storage.c, or a file system that is full): what do all
+// ranks get, and what is in the file after it?
+//
+//   faulty_access FILE write|read interleaved|separate [blocks of a rank]
+//
+// Blocks of 4 KiB: of all ranks side by side, or each rank's in one run. Prints the error class that all ranks got from
+// the access and, where it was to write and did not fail, "right" if the file has every byte. Then, where it failed,
+// the access is made again ("again:" and what came of it).
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 4096 };
+
+static int rank, ranks, blocks = 512;
+
+static void require(int holds, const char* what) {
+  if (holds) return;
+  fprintf(stderr, "rank %d: %s\n", rank, what);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static unsigned char content(int of, size_t byte) { return (unsigned char)(of * 31 + (int)(byte / 7 % 251) + 1); }
+
+static void set_view(MPI_File file, int interleaved) {
+  MPI_Datatype block, tile;
+  MPI_Type_contiguous(BLOCK, MPI_BYTE, &block);
+  MPI_Type_create_resized(block, 0, (MPI_Aint)BLOCK * (interleaved ? ranks : 1), &tile);
+  MPI_Type_commit(&tile);
+  const MPI_Offset first = (MPI_Offset)BLOCK * rank * (interleaved ? 1 : blocks);
+  require(MPI_File_set_view(file, first, MPI_BYTE, tile, "native", MPI_INFO_NULL) == MPI_SUCCESS, "MPI_File_set_view");
+  MPI_Type_free(&block);
+  MPI_Type_free(&tile);
+}
+
+static const char* name_of(int class) {
+  if (class == MPI_SUCCESS) return "MPI_SUCCESS";
+  if (class == MPI_ERR_IO) return "MPI_ERR_IO";
+  if (class == MPI_ERR_NO_SPACE) return "MPI_ERR_NO_SPACE";
+  if (class == MPI_ERR_QUOTA) return "MPI_ERR_QUOTA";
+  if (class == MPI_ERR_ACCESS) return "MPI_ERR_ACCESS";
+  if (class == MPI_ERR_READ_ONLY) return "MPI_ERR_READ_ONLY";
+  return "another";
+}
+
+// The class that all ranks got.
+static int agreed(int code) {
+  int class = MPI_SUCCESS, least = 0, most = 0;
+  if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
+  MPI_Allreduce(&class, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  MPI_Allreduce(&class, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  if (least != most) fprintf(stderr, "rank %d got %s\n", rank, name_of(class));
+  require(least == most, "ranks got different errors");
+  return class;
+}
+
+static int access_once(MPI_File file, int writes, unsigned char* data, size_t bytes) {
+  MPI_Status status;
+  for (size_t i = 0; i < bytes; ++i) data[i] = writes ? content(rank, i) : 0;
+  const int code = writes ? MPI_File_write_at_all(file, 0, data, (int)bytes, MPI_BYTE, &status)
+                          : MPI_File_read_at_all(file, 0, data, (int)bytes, MPI_BYTE, &status);
+  const int class = agreed(code);
+  if (class != MPI_SUCCESS) return class;
+  int count = 0;
+  MPI_Get_count(&status, MPI_BYTE, &count);
+  require(count == (int)bytes, "the status has another count");
+  for (size_t i = 0; i < bytes; ++i) require(data[i] == content(rank, i), "another byte in memory");
+  return class;
+}
+
+// Past MPI-IO, by rank 0.
+static void check_file(const char* path, int interleaved) {
+  FILE* file = fopen(path, "rb");
+  unsigned char block[BLOCK];
+  require(file != NULL, "the file cannot be opened");
+  for (long at = 0; at < (long)ranks * blocks; ++at) {
+    const int of = (int)(interleaved ? at % ranks : at / blocks);
+    const long which = interleaved ? at / ranks : at % blocks;
+    require(fread(block, 1, BLOCK, file) == BLOCK, "the file is too short");
+    for (int i = 0; i < BLOCK; ++i)
+      require(block[i] == content(of, (size_t)which * BLOCK + (size_t)i), "another byte in the file");
+  }
+  fclose(file);
+  printf("right\n");
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  require(argc > 3, "give FILE write|read interleaved|separate [blocks]");
+  const int writes = !strcmp(argv[2], "write"), interleaved = !strcmp(argv[3], "interleaved");
+  if (argc > 4) blocks = atoi(argv[4]);
+  const size_t bytes = (size_t)BLOCK * (size_t)blocks;
+  unsigned char* data = malloc(bytes);
+  require(data != NULL, "no memory");
+  MPI_File file;
+  require(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file) == MPI_SUCCESS,
+          "MPI_File_open");
+  set_view(file, interleaved);
+  if (!writes) require(access_once(file, 1, data, bytes) == MPI_SUCCESS, "the write before the read");
+  const int class = access_once(file, writes, data, bytes);
+  if (rank == 0) printf("%s\n", name_of(class));
+  if (class == MPI_SUCCESS && writes && rank == 0) check_file(argv[1], interleaved);
+  if (class != MPI_SUCCESS) {
+    const int again = access_once(file, writes, data, bytes);
+    if (rank == 0) printf("again: %s\n", name_of(again));
+    if (again == MPI_SUCCESS && rank == 0) check_file(argv[1], interleaved);
+  }
+  MPI_File_close(&file);
+  free(data);
+  MPI_Finalize();
+  return 0;
+}

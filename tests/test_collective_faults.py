@@ -1,0 +1,115 @@
+"""Storage that fails under a collective access by hocket: every rank learns it, nobody hangs, no hole is left."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import runtime_kit as kit
+
+RANKS = 4
+FULL_BYTES = 3 << 20  # of the file system that is too small; 4 ranks write 2 MiB each
+LIMIT_S = 60
+PATTERNS = ["interleaved", "separate"]
+CLASSES = {errno.ENOSPC: "MPI_ERR_NO_SPACE", errno.EDQUOT: "MPI_ERR_QUOTA", errno.EIO: "MPI_ERR_IO"}
+
+
+@pytest.fixture(scope="session")
+def faulty_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    library = tmp_path_factory.mktemp("faulty-storage") / "storage.so"
+    source = kit.PROGRAMS / "faulty_storage.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source], check=True, timeout=60)
+    return library
+
+
+@pytest.fixture
+def access(mpi: kit.Mpi, built, tmp_path: Path, faulty_storage: Path):
+    """Runs faulty_access under hocket; gives the lines it printed, once the fault has struck."""
+
+    def run(way: str, pattern: str, fault: str) -> list[str]:
+        done = mpi.run(
+            [built("faulty_access.c"), tmp_path / "faulty", way, pattern],
+            {"HOCKET_IO": "hocket", "HOCKET_FAULT": fault},
+            ranks=RANKS,
+            preload=f"{mpi.libhocket}:{faulty_storage}",
+            limit_s=LIMIT_S,
+        )
+        assert done.code == 0, f"{mpi.name}, {fault}: {done.out}{done.err}"
+        assert "faulty_storage: strikes" in done.err, f"{mpi.name}, {fault}: the rank made no such access"
+        return done.out.splitlines()
+
+    return run
+
+
+@pytest.mark.parametrize("number", CLASSES, ids=errno.errorcode.get)
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_every_rank_gets_the_class_of_a_failed_write(access, pattern: str, number: int) -> None:
+    """The second write of rank 0; the access can be made again after it, and then every byte is there."""
+    after = 1 if pattern == "interleaved" else 0
+    lines = access("write", pattern, f"rank=0 call=write after={after} errno={number}")
+    assert lines == [CLASSES[number], "again: MPI_SUCCESS", "right"]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_every_rank_gets_the_class_of_a_failed_read(access, pattern: str) -> None:
+    lines = access("read", pattern, f"rank=0 call=read errno={errno.EIO}")
+    assert lines == ["MPI_ERR_IO", "again: MPI_SUCCESS", "right"]
+
+
+def test_a_rank_that_only_one_access_needs_fails(access) -> None:
+    """The last rank has no part in the others' data where each writes by itself."""
+    lines = access("write", "separate", f"rank={RANKS - 1} call=write errno={errno.ENOSPC}")
+    assert lines == ["MPI_ERR_NO_SPACE", "again: MPI_SUCCESS", "right"]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("way", ["write", "read"])
+def test_short_accesses_are_continued(access, way: str, pattern: str) -> None:
+    """Storage that moves 1000 bytes of each access leaves no hole and no error."""
+    lines = access(way, pattern, f"rank=0 call={way} short=1000")
+    assert lines == (["MPI_SUCCESS", "right"] if way == "write" else ["MPI_SUCCESS"])
+
+
+@pytest.mark.parametrize("rule, told", [("read-only", "refused"), ("atomic", "one")])
+@pytest.mark.parametrize("mpi", ["mpich"], indirect=True)
+def test_refused_and_overlapping_accesses_are_as_the_standard_says(
+    mpi: kit.Mpi, built, tmp_path: Path, rule: str, told: str
+) -> None:
+    """hocket leaves these to the MPI library. Open MPI tells no error of the first, and mixes bytes in the second."""
+    done = mpi.run([built("access_rules.c"), tmp_path / "f", rule], {"HOCKET_IO": "hocket"}, ranks=RANKS)
+    assert (done.code, done.out) == (0, f"{told}\n"), f"{mpi.name}: {done.out}{done.err}"
+
+
+# ---- a file system that is full --------------------------------------------------------------------------------------
+
+IN_A_MOUNT_NAMESPACE = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
+MOUNT = 'mount -t tmpfs -o size="$1" none "$2" && shift 2 && exec "$@"'
+
+
+def in_small_file_system(directory: Path, command: list[str]) -> list[str]:
+    return [*IN_A_MOUNT_NAMESPACE, "sh", "-c", MOUNT, "sh", str(FULL_BYTES), str(directory), *command]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_full_file_system_is_told_to_every_rank(mpi: kit.Mpi, built, tmp_path: Path, pattern: str) -> None:
+    directory = tmp_path / "small"
+    directory.mkdir()
+    if subprocess.run(in_small_file_system(directory, ["true"]), capture_output=True, timeout=20).returncode != 0:
+        pytest.skip("no file system may be mounted here, not even in a mount namespace of its own")
+    program = [built("faulty_access.c"), directory / "f", "write", pattern]
+    command, environment = mpi.command(RANKS, program, str(mpi.libhocket), {"HOCKET_IO": "hocket"})
+    started = subprocess.Popen(
+        in_small_file_system(directory, command),
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    done = kit.finish(started, LIMIT_S)
+    assert done.code == 0, f"{mpi.name}: {done.out}{done.err}"
+    assert done.out.splitlines() == ["MPI_ERR_NO_SPACE", "again: MPI_ERR_NO_SPACE"]
