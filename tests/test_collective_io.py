@@ -39,3 +39,17 @@ def test_served_accesses_ask_and_are_counted_like_others(
     started, finished = controller.events("START_IO"), controller.events("FINISH_IO")
     assert {"MPI_File_write_at_all", "MPI_File_read_all", "MPI_File_sync"} <= {e["operation"] for e in started}
     assert [e["request"] for e in finished] == [e["request"] for e in started]
+
+
+def test_a_hint_that_is_set_later_steers_what_comes_after(mpi: kit.Mpi, built, tmp_path: Path) -> None:
+    """Who stands behind libhocket sees the accesses that the MPI library does."""
+    tool = mpi.compile("tool.c", tmp_path / "tool.so", "-shared", "-fPIC", "-DTOOL_NEXT")
+    script = ["write=10", "collective=off", "write=10", "write=10", "collective=list", "write=10", "close"]
+    run = mpi.run(
+        [built("script.c"), f"open={tmp_path / 'f'}", *script],
+        SERVED | {"TOOL_LOG": str(tmp_path / "log")},
+        preload=f"{mpi.libhocket}:{tool}",
+    )
+    assert (run.code, run.err) == (0, "")
+    assert [log.read_text() for log in tmp_path.glob("log.*")] == ["tool init 1 allreduce 0 write 2\n"] * 2
+    assert (tmp_path / "f").read_bytes() == (b"A" * 10 + b"B" * 10) * 4

@@ -153,16 +153,38 @@ void Member::take(const event::Body& body) {
   if (std::holds_alternative<event::Reconfigure>(body) || std::holds_alternative<event::WithdrawResize>(body) ||
       std::holds_alternative<event::ProcessesReady>(body))
     commands_.push_back(body);
+  if (const auto* told = std::get_if<event::NewServerMap>(&body)) {
+    auto map = event::parse_server_map(told->epoch, told->text);
+    if (!map) return lost_("hocketd sent no server map: " + map.error().text);
+    auto shared = std::make_shared<const event::ServerMap>(std::move(map).value());
+    const std::lock_guard lock(map_mutex_);
+    map_ = std::move(shared);
+  }
+}
+
+// `asking_` is held.
+void Member::take_what_came() {
+  while (fd_ >= 0) {
+    const auto event = next_event(node_now());
+    if (!event) break;
+    take(event->body);
+    silent_ = false;
+  }
+}
+
+std::shared_ptr<const event::ServerMap> Member::server_map() {
+  {
+    const std::unique_lock asking(asking_, std::try_to_lock);
+    if (asking) take_what_came();
+  }
+  const std::lock_guard lock(map_mutex_);
+  return map_;
 }
 
 std::optional<event::Body> Member::next_command() {
   const std::unique_lock asking(asking_, std::try_to_lock);
   if (!asking) return std::nullopt;
-  while (fd_ >= 0) {
-    const auto event = next_event(node_now());
-    if (!event) break;
-    take(event->body);
-  }
+  take_what_came();
   if (commands_.empty()) return std::nullopt;
   std::optional<event::Body> first = std::move(commands_.front());
   commands_.pop_front();

@@ -9,11 +9,13 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 
 #include "bus/client.hpp"
 #include "event/event.hpp"
+#include "event/server_map.hpp"
 #include "runtime/lease.hpp"
 #include "runtime/settings.hpp"
 
@@ -43,6 +45,9 @@ class Member {
   bool tell(const event::Body& body) { return send(body); }
   // The next RECONFIGURE or PROCESSES_READY that has come; nothing where none has, or another thread waits for a grant.
   std::optional<event::Body> next_command();
+  // The server map that came last, of epoch 0 where none has; never null, another pointer for each that came. Looks
+  // whether one has come, unless another thread waits for a grant.
+  std::shared_ptr<const event::ServerMap> server_map();
   bool connected() const { return fd_ >= 0; }
   // How often it has connected: what hocketd was told before, a new one does not know.
   std::int64_t connections() const { return connections_; }
@@ -64,6 +69,7 @@ class Member {
   Outcome wait_for_grant(RequestId request);
   std::optional<event::Event> next_event(Time deadline);
   void take(const event::Body& body);
+  void take_what_came();
   void give_up(std::string_view why);
   void disconnect();
 
@@ -80,6 +86,8 @@ class Member {
   std::uint64_t last_request_ = 0;
   std::deque<event::Body> commands_;          // under asking_: that have come, and nobody has taken
   Duration lease_ = std::chrono::seconds{5};  // until WELCOME says
+  std::mutex map_mutex_;
+  std::shared_ptr<const event::ServerMap> map_ = std::make_shared<event::ServerMap>();  // under map_mutex_
   std::atomic<int> fd_ = -1;
   std::atomic<std::int64_t> connections_ = 0;
   LeaseKeeper leases_;

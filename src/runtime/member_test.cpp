@@ -81,8 +81,12 @@ class Controller {
     Status encoded = success();
     if (std::holds_alternative<event::Hello>(body))
       encoded = wire::encode(event::Welcome{AppId{1}, "a", "test", from_s(0.015)}, out);
-    if (const auto* start = std::get_if<event::StartIo>(&body); start && !mute_)
-      encoded = wire::encode(event::GrantIo{start->request, {}, start->target}, out);
+    if (const auto* start = std::get_if<event::StartIo>(&body); start && !mute_) {
+      // A new map before each grant.
+      const std::string map = start->file == "no map" ? "s1" : "s1 /scratch unix:/s1\n";
+      encoded = wire::encode(event::NewServerMap{static_cast<std::int64_t>(start->request.value), map}, out);
+      if (encoded) encoded = wire::encode(event::GrantIo{start->request, {}, start->target}, out);
+    }
     EXPECT_TRUE(encoded);
     if (out.empty()) return;
     EXPECT_EQ(send(client.get(), out.data(), out.size(), MSG_NOSIGNAL), static_cast<ssize_t>(out.size()));
@@ -158,6 +162,30 @@ TEST_F(MemberTest, ThreadsAskAtOnce) {
   controller.stop();
   EXPECT_EQ(granted, 200);
   EXPECT_EQ(controller.count<event::FinishIo>(), 200U);
+}
+
+TEST_F(MemberTest, KeepsTheServerMapThatCameLast) {
+  Controller controller(settings_.socket);
+  Member member = make();
+  const auto none = member.server_map();
+  ASSERT_TRUE(none);
+  EXPECT_EQ(*none, event::ServerMap{});
+  member.finish({member.ask({}), {}, 0, false});
+  const auto first = member.server_map();
+  EXPECT_EQ(*first, (event::ServerMap{1, {{"s1", "/scratch", "unix:/s1"}}}));
+  EXPECT_EQ(member.server_map(), first) << "the same pointer while no other has come";
+  member.finish({member.ask({}), {}, 0, false});
+  const auto second = member.server_map();
+  EXPECT_NE(second, first) << "another map, though the servers are the same";
+  EXPECT_EQ(second->epoch, 2);
+  EXPECT_TRUE(lost_.empty());
+  member.finish({member.ask({{}, "t", "no map", "MPI_File_write_all", 0}), {}, 0, false});
+  EXPECT_EQ(member.server_map(), second) << "what is no map changes nothing";
+  EXPECT_EQ(lost_.size(), 1U);
+  EXPECT_TRUE(member.tell(event::MapAdopted{2}));
+  member.leave({});
+  controller.stop();
+  EXPECT_EQ(controller.count<event::MapAdopted>(), 1U);
 }
 
 TEST_F(MemberTest, WaitsOnceForAControllerThatIsSilent) {

@@ -199,6 +199,7 @@ static void run_case(const char* name) {
   snprintf(number, sizeof number, "%d", (int)draw(1, 5));
   MPI_Info_set(info, "hocket_aggregators", number);
   MPI_Info_set(info, "hocket_buffer_size", "4096");
+  MPI_Info_set(info, "hocket_shared_memory", draw(0, 1) ? "on" : "off");
   if (filled) size = MODEL;
   for (int64_t i = 0; i < size; ++i) model[i] = content(current, 0, i);
   if (rank == 0) start_file(name);
@@ -211,7 +212,10 @@ static void run_case(const char* name) {
     int64_t pointers[RANKS] = {0};
     const int interleaved = draw(0, 1) ? (int)draw(1, 9) : 0;
     for (int r = 0; r < ranks; ++r) draw_view(&views[r], interleaved, r);
-    MPI_File_set_view(file, views[rank].displacement, views[rank].etype, views[rank].filetype, "native", MPI_INFO_NULL);
+    const char* methods[] = {"view", "list", "auto"};
+    MPI_Info_set(info, "hocket_collective", methods[draw(0, 2)]);
+    if (draw(0, 2) == 0) MPI_Info_set(info, "hocket_aggregators", draw(0, 1) ? "2" : "3");
+    MPI_File_set_view(file, views[rank].displacement, views[rank].etype, views[rank].filetype, "native", info);
     const int atomic = draw(0, 9) == 0 && filled;
     if (atomic) MPI_File_set_atomicity(file, 1);
     for (int access = (int)draw(1, 4); access > 0; --access) {

@@ -5,6 +5,7 @@
 //   all                 every rank takes part again
 //   open=PATH           collective, write-only, created; with `self` each rank adds its rank to the name
 //   target=NAME         the next open names its target by hint
+//   collective=METHOD   MPI_File_set_info: who does the file's collective accesses from here on, and how
 //   write=BYTES  split=BYTES  start=BYTES  alone=BYTES
 //                       each rank writes its block behind what was written before: collective, split collective,
 //                       nonblocking collective, independent
@@ -68,6 +69,14 @@ static void open_file(const char* path) {
   }
   if (info != MPI_INFO_NULL) MPI_Info_free(&info);
   written = 0;
+}
+
+static void set_method(const char* method) {
+  MPI_Info info;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "hocket_collective", method);
+  check(MPI_File_set_info(file, info));
+  MPI_Info_free(&info);
 }
 
 static void write_block(const char* how, int bytes) {
@@ -169,6 +178,7 @@ int main(int argc, char** argv) {
     if (!strcmp(action, "open")) open_file(value);
     if (!strcmp(action, "write") || !strcmp(action, "split") || !strcmp(action, "start") || !strcmp(action, "alone"))
       write_block(action, atoi(value));
+    if (!strcmp(action, "collective")) set_method(value);
     if (!strcmp(action, "begin")) begin_block(atoi(value));
     if (!strcmp(action, "toolarge")) write_too_large(atoi(value));
     if (!strcmp(action, "finish")) finish_block();

@@ -28,6 +28,8 @@ struct Access {
 void file_opened(MPI_Comm comm, const char* name, int mode, MPI_Info info, const MPI_File* file) noexcept;
 // Before MPI_File_close. Collective.
 void file_closes(MPI_File file) noexcept;
+// After MPI_File_set_info or MPI_File_set_view, for its hints. Local: all agree on them with the next access.
+void hints_set(MPI_File file, MPI_Info info) noexcept;
 // After MPI_File_set_view, `ok` or not. Local: the view travels with the first access that needs it.
 void view_set(MPI_File file, MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype,
               const char* representation, bool ok) noexcept;

@@ -1,15 +1,12 @@
 #include "runtime/io/coverage.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 
 namespace hocket::runtime::io {
 
-void Coverage::reset(layout::Interval span) {
-  origin_ = span.first;
-  count_ = span.count();
-  bits_.assign(static_cast<std::size_t>((count_ + 63) / 64), 0);
-}
+void Coverage::clear() { std::fill_n(words_, words_for(count_), 0); }
 
 void Coverage::mark(layout::Walk walk) {
   while (walk.left() > 0) {
@@ -19,19 +16,29 @@ void Coverage::mark(layout::Walk walk) {
   }
 }
 
+// A whole word is this run's alone; in the others there may be bits of runs that others are marking.
 void Coverage::mark(std::int64_t first, std::int64_t count) {
   while (count > 0) {
     const std::int64_t bit = first % 64, here = std::min<std::int64_t>(count, 64 - bit);
-    const std::uint64_t mask = here == 64 ? ~std::uint64_t{0} : ((std::uint64_t{1} << here) - 1) << bit;
-    bits_[static_cast<std::size_t>(first / 64)] |= mask;
+    std::uint64_t& word = words_[first / 64];
+    if (here == 64)
+      word = ~std::uint64_t{0};
+    else
+      std::atomic_ref(word).fetch_or(((std::uint64_t{1} << here) - 1) << bit, std::memory_order_relaxed);
     first += here;
     count -= here;
   }
 }
 
+bool Coverage::full() const {
+  std::uint64_t all = ~std::uint64_t{0};
+  for (std::int64_t i = 0; i < count_ / 64; ++i) all &= words_[i];
+  return all == ~std::uint64_t{0} && find(count_ / 64 * 64, false) == count_;
+}
+
 std::int64_t Coverage::find(std::int64_t from, bool marked) const {
   while (from < count_) {
-    const std::uint64_t word = bits_[static_cast<std::size_t>(from / 64)];
+    const std::uint64_t word = words_[from / 64];
     const std::uint64_t left = (marked ? word : ~word) >> (from % 64);
     if (left != 0) return std::min(from + std::countr_zero(left), count_);
     from += 64 - from % 64;

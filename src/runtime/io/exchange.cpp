@@ -8,10 +8,7 @@
 namespace hocket::runtime::io {
 namespace {
 
-constexpr std::size_t slots = 2;  // windows under way
-constexpr std::int64_t local_chunk = 64 << 10;
-
-std::span<std::byte> bytes_at(std::byte* at, std::int64_t count) { return {at, static_cast<std::size_t>(count)}; }
+constexpr std::size_t slots = NodeMemory::slots;
 
 // Memory for pieces under way, up to a bound, but for one always.
 class Staging {
@@ -31,58 +28,59 @@ class Staging {
   std::int64_t used_ = 0;
 };
 
-// Where the bytes of a walk are, if they are one run.
-std::byte* run_of(layout::Walk walk, std::byte* buffer, std::int64_t origin) {
-  const std::int64_t bytes = walk.left();
-  const layout::Strip strip = walk.next();
-  if (strip.bytes() != bytes || strip.count != 1) return nullptr;
-  // Absolute addresses have no buffer (MPI_BOTTOM): they are numbers.
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): see above
-  return reinterpret_cast<std::byte*>(reinterpret_cast<std::intptr_t>(buffer) + (strip.at - origin));
-}
-
-layout::Walk memory_walk(const Local& local, Interval data) {
-  return local.memory.walk({data.first - local.data.first, data.end - local.data.first});
-}
-
 // A window of an aggregator.
 struct Slot {
   enum class State { free, moving, storing } state = State::free;
-  Round round;
+  Round round;                  // its sources: those whose data come as messages, and this rank
   std::byte* buffer = nullptr;  // its first byte is that of the round's span
+  std::uint64_t* covered = nullptr;
   Coverage coverage;
-  std::size_t begun = 0;  // sources whose data have begun to move
-  std::size_t left = 0;   // sources whose data have not come, or gone
+  NodeMemory::Gate* gate = nullptr;  // none: nobody shares the window
+  std::vector<int> visitors;         // ranks that move their data themselves
+  std::size_t begun = 0;             // sources whose data have begun to move
+  std::size_t left = 0;              // sources whose data have not come, or gone
   std::atomic<bool> stored = false;
 };
 
 class Exchange {
+  using Way = Messages::Way;
+
  public:
-  Exchange(Team& team, const Local& local, const Grid& grid, const std::vector<Participant>& participants);
+  Exchange(Team& team, const Local& local, Course course);
   int run();
 
  private:
-  void post_own();
+  void find_windows();
+  bool post_own();
   bool post_own(const Piece& piece);
+  bool post_data(const Piece& piece, int rank);
+  bool post_list(const Piece& piece, int rank);
+  bool visit();
+  bool visit(const Piece& piece);
   bool advance();
   bool advance(Slot& slot);
   bool begin_round(Slot& slot);
   bool move_sources(Slot& slot);
   bool move(Slot& slot, const Source& source);
-  void moved(Slot& slot, const Source& source);
-  void copy_own(Slot& slot, Interval data);
+  bool move_listed(Slot& slot, const Source& source);
+  void moved(Slot& slot, layout::Walk walk);
+  std::optional<Round> next_round() { return rounds_ ? rounds_->next() : course_.agenda->next(); }
+  void open_gate(Slot& slot);
+  bool all_visited(Slot& slot);
   void store(Slot& slot);
   void submit(Slot& slot, std::function<int()> access);
   int give_up();
   bool done() const;
+  int rank_of(const Piece& piece) const { return team_.aggregators[static_cast<std::size_t>(piece.aggregator)]; }
 
   Team& team_;
   const Local& local_;
-  const std::vector<Participant>& participants_;
+  Course course_;
   Messages messages_;
   // Of this rank as one of those who have data.
   Pieces pieces_;
   std::optional<Piece> piece_;  // the next one
+  std::vector<Piece> visits_;   // under way, to windows that we share
   std::size_t under_way_ = 0;
   Staging own_staging_;
   // Of this rank as an aggregator.
@@ -95,35 +93,57 @@ class Exchange {
   std::atomic<int> error_ = 0;
 };
 
-Exchange::Exchange(Team& team, const Local& local, const Grid& grid, const std::vector<Participant>& participants)
+Exchange::Exchange(Team& team, const Local& local, Course course)
     : team_(team),
       local_(local),
-      participants_(participants),
+      course_(std::move(course)),
       messages_(team.comm),
-      pieces_(local.view, local.data, grid),
+      pieces_(local.view, local.data, course_.grid),
       piece_(pieces_.next()),
       own_staging_(2 * team.window),
       staging_(2 * team.window) {
   const auto found = std::find(team.aggregators.begin(), team.aggregators.end(), team.rank);
   if (found == team.aggregators.end()) return;
   aggregator_ = static_cast<int>(found - team.aggregators.begin());
-  if (aggregator_ >= grid.aggregators() || grid.domain(aggregator_).count() == 0) return;
-  rounds_.emplace(grid, aggregator_, participants);
+  if (aggregator_ >= course_.grid.aggregators() || course_.grid.domain(aggregator_).count() == 0) return;
+  if (!course_.lists) rounds_.emplace(course_.grid, aggregator_, course_.participants);
   no_more_rounds_ = false;
-  for (auto& buffer : team.buffers)
-    if (!buffer) buffer.reset(new std::byte[static_cast<std::size_t>(team.window)]);
-  for (std::size_t i = 0; i < slots; ++i) slots_[i].buffer = team.buffers[i].get();
+  find_windows();
+}
+
+void Exchange::find_windows() {
+  const auto bytes = static_cast<std::size_t>(team_.window);
+  for (std::size_t i = 0; i < slots; ++i) {
+    Slot& slot = slots_[i];
+    if (team_.node) {
+      slot.buffer = team_.node->window(team_.rank, static_cast<int>(i));
+      slot.covered = team_.node->coverage(team_.rank, static_cast<int>(i));
+      slot.gate = &team_.node->gate(team_.rank, static_cast<int>(i));
+      continue;
+    }
+    if (!team_.windows[i]) {
+      team_.windows[i].reset(new std::byte[bytes]);
+      team_.coverage[i].reset(new std::uint64_t[static_cast<std::size_t>(Coverage::words_for(team_.window))]);
+    }
+    slot.buffer = team_.windows[i].get();
+    slot.covered = team_.coverage[i].get();
+  }
+  if (!team_.scratch) team_.scratch.reset(new std::byte[bytes]);
 }
 
 int Exchange::run() {
   mpi::Patience patience = mpi::Patience::for_data();
   while (!done()) {
-    post_own();
-    bool progress = advance();
+    const std::uint32_t heard = team_.node ? team_.node->heard() : 0;
+    bool progress = post_own();
+    progress |= visit();
+    progress |= advance();
     progress |= messages_.poll();
     if (messages_.failed()) return give_up();
     if (progress)
       patience = mpi::Patience::for_data();
+    else if (team_.node && messages_.empty())
+      team_.node->sleep(heard);
     else
       patience.pause();
   }
@@ -139,24 +159,36 @@ int Exchange::give_up() {
 }
 
 bool Exchange::done() const {
-  return !piece_ && no_more_rounds_ && messages_.empty() &&
+  return !piece_ && visits_.empty() && no_more_rounds_ && messages_.empty() &&
          std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.state == Slot::State::free; });
 }
 
 // ---- this rank's data --------------------------------------------------------------------------------------------
 
 // In the order of all ranks: what an aggregator waits for first is never behind what it takes later.
-void Exchange::post_own() {
+bool Exchange::post_own() {
+  bool progress = false;
   while (piece_ && under_way_ < 2 * team_.aggregators.size()) {
-    const bool for_us = team_.aggregators[static_cast<std::size_t>(piece_->aggregator)] == team_.rank;
-    if (!for_us && !post_own(*piece_)) return;  // our own we copy as aggregators
+    const bool for_us = rank_of(*piece_) == team_.rank;
+    if (!for_us && !post_own(*piece_)) break;  // our own we copy as aggregators
     piece_ = pieces_.next();
+    progress = true;
   }
+  return progress;
 }
 
 // False: there is no room yet.
 bool Exchange::post_own(const Piece& piece) {
-  const int rank = team_.aggregators[static_cast<std::size_t>(piece.aggregator)];
+  const int rank = rank_of(piece);
+  if (team_.node && team_.node->shares(rank)) {
+    ++under_way_;
+    visits_.push_back(piece);
+    return true;
+  }
+  return course_.lists ? post_list(piece, rank) : post_data(piece, rank);
+}
+
+bool Exchange::post_data(const Piece& piece, int rank) {
   const std::int64_t bytes = piece.data.count();
   layout::Walk walk = memory_walk(local_, piece.data);
   std::byte* run = run_of(walk, local_.buffer, 0);
@@ -168,14 +200,60 @@ bool Exchange::post_own(const Piece& piece) {
   }
   ++under_way_;
   if (local_.writes) {
-    messages_.send(run ? run : staged.get(), bytes, rank, [this, staged] { --under_way_; });
+    messages_.send(Way::to_aggregator, run ? run : staged.get(), bytes, rank, [this, staged] { --under_way_; });
   } else {
-    messages_.receive(run ? run : staged.get(), bytes, rank, [this, staged, walk, bytes]() mutable {
-      --under_way_;
-      if (staged) layout::scatter(walk, local_.buffer, 0, bytes_at(staged.get(), bytes));
-    });
+    messages_.receive(Way::from_aggregator, run ? run : staged.get(), bytes, rank,
+                      [this, staged, walk, bytes]() mutable {
+                        --under_way_;
+                        if (staged) layout::scatter(walk, local_.buffer, 0, bytes_at(staged.get(), bytes));
+                      });
   }
   return true;
+}
+
+// The list and, where we write, the data behind it.
+bool Exchange::post_list(const Piece& piece, int rank) {
+  const std::int64_t bytes = piece.data.count();
+  const std::int64_t list = local_.view.count_segments(piece.data) * list_bytes_per_segment;
+  if (!own_staging_.has_room(list + bytes)) return false;
+  const std::shared_ptr<std::byte[]> staged = own_staging_.take(list + bytes);
+  const std::int64_t origin = course_.grid.window(piece.aggregator, piece.round).first;
+  write_list(local_.view, piece.data, origin, bytes_at(staged.get(), list));
+  layout::Walk walk = memory_walk(local_, piece.data);
+  ++under_way_;
+  if (local_.writes) {
+    layout::gather(walk, local_.buffer, 0, bytes_at(staged.get() + list, bytes));
+    messages_.send(Way::to_aggregator, staged.get(), list + bytes, rank, [this, staged] { --under_way_; });
+    return true;
+  }
+  messages_.send(Way::to_aggregator, staged.get(), list, rank, [staged] {});
+  messages_.receive(Way::from_aggregator, staged.get() + list, bytes, rank,
+                    [this, staged, walk, list, bytes]() mutable {
+                      --under_way_;
+                      layout::scatter(walk, local_.buffer, 0, bytes_at(staged.get() + list, bytes));
+                    });
+  return true;
+}
+
+// To the windows that are open by now.
+bool Exchange::visit() {
+  return std::erase_if(visits_, [this](const Piece& piece) { return visit(piece); }) > 0;
+}
+
+bool Exchange::visit(const Piece& piece) {
+  const int rank = rank_of(piece);
+  for (int slot = 0; slot < NodeMemory::slots; ++slot) {
+    NodeMemory::Gate& gate = team_.node->gate(rank, slot);
+    if (gate.open.load(std::memory_order_acquire) != piece.round) continue;
+    copy(local_, piece.data, team_.node->window(rank, slot), gate.origin);
+    if (local_.writes)
+      Coverage(team_.node->coverage(rank, slot), {gate.origin, gate.end}).mark(local_.view.walk(piece.data));
+    gate.arrived.fetch_add(1, std::memory_order_release);
+    team_.node->ring(rank);
+    --under_way_;
+    return true;
+  }
+  return false;
 }
 
 // ---- as an aggregator --------------------------------------------------------------------------------------------
@@ -194,11 +272,12 @@ bool Exchange::advance(Slot& slot) {
     case State::storing:
       if (!slot.stored) return false;
       slot.state = local_.writes ? State::free : State::moving;
+      if (!local_.writes) open_gate(slot);
       return true;
     case State::moving: break;
   }
   const bool progress = move_sources(slot);
-  if (slot.left > 0) return progress;
+  if (slot.left > 0 || !all_visited(slot)) return progress;
   if (local_.writes)
     store(slot);
   else
@@ -207,21 +286,46 @@ bool Exchange::advance(Slot& slot) {
 }
 
 bool Exchange::begin_round(Slot& slot) {
-  std::optional<Round> round = rounds_->next();
+  std::optional<Round> round = next_round();
   if (!round) {
     no_more_rounds_ = true;
     return true;
   }
   slot.round = std::move(*round);
+  slot.visitors.clear();
+  std::erase_if(slot.round.sources, [&](const Source& source) {
+    const bool visits = source.rank != team_.rank && team_.node && team_.node->shares(source.rank);
+    if (visits) slot.visitors.push_back(source.rank);
+    return visits;
+  });
   slot.begun = 0;
   slot.left = slot.round.sources.size();
   if (local_.writes) {
-    slot.coverage.reset(slot.round.span);
+    slot.coverage = Coverage(slot.covered, slot.round.span);
+    slot.coverage.clear();
     slot.state = Slot::State::moving;
+    open_gate(slot);
   } else {
     store(slot);
   }
   filling_ = (filling_ + 1) % slots;
+  return true;
+}
+
+void Exchange::open_gate(Slot& slot) {
+  if (slot.visitors.empty()) return;
+  slot.gate->origin = slot.round.span.first;
+  slot.gate->end = slot.round.span.end;
+  slot.gate->arrived.store(0, std::memory_order_relaxed);
+  slot.gate->open.store(slot.round.round, std::memory_order_release);
+  for (const int rank : slot.visitors) team_.node->ring(rank);
+}
+
+bool Exchange::all_visited(Slot& slot) {
+  if (slot.visitors.empty()) return true;
+  if (slot.gate->arrived.load(std::memory_order_acquire) < static_cast<std::int64_t>(slot.visitors.size()))
+    return false;
+  slot.gate->open.store(NodeMemory::Gate::closed, std::memory_order_relaxed);
   return true;
 }
 
@@ -242,12 +346,13 @@ bool Exchange::move_sources(Slot& slot) {
 // False: there is no room yet.
 bool Exchange::move(Slot& slot, const Source& source) {
   if (source.rank == team_.rank) {
-    copy_own(slot, source.data);
-    moved(slot, source);
+    copy(local_, source.data, slot.buffer, slot.round.span.first);
+    moved(slot, local_.view.walk(source.data));
     return true;
   }
+  if (course_.lists) return move_listed(slot, source);
   const std::int64_t bytes = source.data.count(), origin = slot.round.span.first;
-  layout::Walk walk = participants_[static_cast<std::size_t>(source.rank)].view->walk(source.data);
+  layout::Walk walk = course_.participants[static_cast<std::size_t>(source.rank)].view->walk(source.data);
   std::byte* run = run_of(walk, slot.buffer, origin);
   std::shared_ptr<std::byte[]> staged;
   if (!run) {
@@ -256,49 +361,54 @@ bool Exchange::move(Slot& slot, const Source& source) {
     if (!local_.writes) layout::gather(walk, slot.buffer, origin, bytes_at(staged.get(), bytes));
   }
   if (local_.writes) {
-    messages_.receive(run ? run : staged.get(), bytes, source.rank,
-                      [this, &slot, source, staged, walk, origin, bytes]() mutable {
+    messages_.receive(Way::to_aggregator, run ? run : staged.get(), bytes, source.rank,
+                      [this, &slot, staged, walk, origin, bytes]() mutable {
+                        const layout::Walk all = walk;
                         if (staged) layout::scatter(walk, slot.buffer, origin, bytes_at(staged.get(), bytes));
-                        moved(slot, source);
+                        moved(slot, all);
                       });
   } else {
-    messages_.send(run ? run : staged.get(), bytes, source.rank,
-                   [this, &slot, source, staged] { moved(slot, source); });
+    messages_.send(Way::from_aggregator, run ? run : staged.get(), bytes, source.rank,
+                   [this, &slot, staged, walk] { moved(slot, walk); });
   }
   return true;
 }
 
-void Exchange::moved(Slot& slot, const Source& source) {
-  --slot.left;
-  if (local_.writes) slot.coverage.mark(participants_[static_cast<std::size_t>(source.rank)].view->walk(source.data));
+// The list comes first, and with it what is written; what is read goes when it has come.
+bool Exchange::move_listed(Slot& slot, const Source& source) {
+  const std::int64_t bytes = source.data.count(), list = source.segments * list_bytes_per_segment;
+  if (!staging_.has_room(list + bytes)) return false;
+  const std::shared_ptr<std::byte[]> staged = staging_.take(list + bytes);
+  const int rank = source.rank;
+  const std::int64_t origin = course_.grid.window(aggregator_, slot.round.round).first;
+  messages_.receive(
+      Way::to_aggregator, staged.get(), local_.writes ? list + bytes : list, source.rank, [=, this, &slot] {
+        const Interval span = slot.round.span;
+        const std::optional<layout::Layout> runs = read_list(bytes_at(staged.get(), list), bytes, origin, span);
+        if (!runs) error_ = EPROTO;  // never from a hocket; its data are not used
+        layout::Walk walk = runs ? runs->walk() : layout::Walk();
+        const std::span<std::byte> data = bytes_at(staged.get() + list, runs ? bytes : 0);
+        if (local_.writes) {
+          layout::scatter(walk, slot.buffer, span.first, data);
+          return moved(slot, runs ? runs->walk() : layout::Walk());
+        }
+        layout::gather(walk, slot.buffer, span.first, data);
+        messages_.send(Way::from_aggregator, staged.get() + list, bytes, rank,
+                       [this, &slot, staged] { moved(slot, {}); });
+      });
+  return true;
 }
 
-// Between our memory and the window.
-void Exchange::copy_own(Slot& slot, Interval data) {
-  const std::int64_t origin = slot.round.span.first;
-  layout::Walk memory = memory_walk(local_, data);
-  layout::Walk file = local_.view.walk(data);
-  if (std::byte* run = run_of(memory, local_.buffer, 0)) {
-    if (local_.writes) return layout::scatter(file, slot.buffer, origin, bytes_at(run, data.count()));
-    return layout::gather(file, slot.buffer, origin, bytes_at(run, data.count()));
-  }
-  std::array<std::byte, local_chunk> chunk;
-  while (memory.left() > 0) {
-    const std::span<std::byte> part = bytes_at(chunk.data(), std::min(memory.left(), local_chunk));
-    if (local_.writes) {
-      layout::gather(memory, local_.buffer, 0, part);
-      layout::scatter(file, slot.buffer, origin, part);
-    } else {
-      layout::gather(file, slot.buffer, origin, part);
-      layout::scatter(memory, local_.buffer, 0, part);
-    }
-  }
+// `walk`: over the window's bytes that have come.
+void Exchange::moved(Slot& slot, layout::Walk walk) {
+  --slot.left;
+  if (local_.writes) slot.coverage.mark(std::move(walk));
 }
 
 void Exchange::store(Slot& slot) {
   if (local_.writes) {
     return submit(slot, [this, &slot] {
-      return team_.storage.write_covered(slot.buffer, slot.round.span, slot.coverage, team_.buffers[slots].get());
+      return team_.storage.write_covered(slot.buffer, slot.round.span, slot.coverage, team_.scratch.get());
     });
   }
   submit(slot, [this, &slot] {
@@ -309,17 +419,22 @@ void Exchange::store(Slot& slot) {
 void Exchange::submit(Slot& slot, std::function<int()> access) {
   slot.state = Slot::State::storing;
   slot.stored = false;
-  team_.worker.submit([this, &slot, access = std::move(access)] {
+  team_.worker.submit([this, &slot, access = std::move(access), node = team_.node.get(), rank = team_.rank] {
     if (error_ == 0) error_ = access();
-    slot.stored = true;
+    slot.stored = true;  // from here on, this exchange may be over
+    if (node) node->ring(rank);
   });
 }
 
 }  // namespace
 
-int exchange(Team& team, const Local& local, const Grid& grid, const std::vector<Participant>& participants) {
-  return Exchange(team, local, grid, participants).run();
+void Team::forget_windows() {
+  for (auto& memory : windows) memory.reset();
+  for (auto& words : coverage) words.reset();
+  scratch.reset();
 }
+
+int exchange(Team& team, const Local& local, Course course) { return Exchange(team, local, std::move(course)).run(); }
 
 int access_alone(Team& team, const Local& local) {
   if (local.data.count() == 0) return 0;

@@ -1,16 +1,19 @@
-// One collective access by the exchange of data between ranks and aggregators: view-based, so that data travel without
-// offsets, for aggregators know the views.
+// One collective access by the exchange of data between ranks and aggregators. View-based: data travel without offsets,
+// for aggregators know the views. List-based: with an offset list in front of each window's data.
 //
-// An aggregator has two windows under way: while a thread writes or reads one, the data of the other travel. Memory is
-// bounded: two windows, one more to change what is broken up, and pieces under way of four windows in all.
+// An aggregator has two windows under way: while a thread writes or reads one, the data of the other travel. Ranks of
+// its node put their data into its window, or take them out of it, where they share memory: one copy. Memory is
+// bounded: two windows, one more to change what is broken up, and messages under way of four windows in all.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <memory>
 
-#include "layout/copy.hpp"
+#include "runtime/io/lists.hpp"
+#include "runtime/io/local.hpp"
 #include "runtime/io/messages.hpp"
+#include "runtime/io/node_memory.hpp"
 #include "runtime/io/plan.hpp"
 #include "runtime/io/storage.hpp"
 
@@ -18,29 +21,33 @@ namespace hocket::runtime::io {
 
 // What does not change from one access of a file to the next.
 struct Team {
+  void forget_windows();  // they are to have another size
+
   MPI_Comm comm;
   int rank = 0;
-  std::vector<int> aggregators;  // their ranks
-  std::int64_t window = 0;       // bytes
-  // Of an aggregator: two windows and a scratch window, when they have been needed.
-  std::array<std::unique_ptr<std::byte[]>, 3> buffers;
+  int ranks = 1;
+  std::vector<int> aggregators;      // their ranks
+  std::int64_t window = 0;           // bytes
+  std::unique_ptr<NodeMemory> node;  // none: this rank shares no memory with others
+  // Of an aggregator that shares none, when they have been needed: its windows, and what they cover.
+  std::array<std::unique_ptr<std::byte[]>, NodeMemory::slots> windows;
+  std::array<std::unique_ptr<std::uint64_t[]>, NodeMemory::slots> coverage;
+  std::unique_ptr<std::byte[]> scratch;  // a window, when it has been needed
   Storage storage;
   Worker worker;
 };
 
-// This rank's part of the access. Data of the memory correspond to those of the view from `data.first` on.
-struct Local {
-  bool writes = false;
-  layout::View view;
-  Interval data;
-  layout::Layout memory;
-  std::byte* buffer = nullptr;
+// What is known of the ranks' parts: of all of them in an aggregator, nothing in others.
+struct Course {
+  Grid grid;                              // the same in all ranks
+  bool lists = false;                     // the same in all ranks
+  std::vector<Participant> participants;  // view-based
+  std::optional<Agenda> agenda;           // list-based
 };
 
-// Does the access, of which all ranks know the same grid. `participants`: of all ranks, in an aggregator. Collective.
-// The first error of this process's own file accesses (errno); 0: none. What comes after one is still exchanged, so
-// that nobody waits in vain, but no longer written.
-int exchange(Team& team, const Local& local, const Grid& grid, const std::vector<Participant>& participants);
+// Does the access. Collective. The first error of this process's own file accesses (errno); 0: none. What comes after
+// one is still exchanged, so that nobody waits in vain, but no longer written.
+int exchange(Team& team, const Local& local, Course course);
 
 // The access of a rank whose data are one run in the file, by itself.
 int access_alone(Team& team, const Local& local);

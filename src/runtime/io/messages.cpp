@@ -7,17 +7,17 @@
 
 namespace hocket::runtime::io {
 
-constexpr int tag = 1;
-
-void Messages::send(const std::byte* bytes, std::int64_t count, int rank, std::function<void()> done) {
+void Messages::send(Way way, const std::byte* bytes, std::int64_t count, int rank, std::function<void()> done) {
   MPI_Request request = mpi::no_request();
-  const int rc = HOCKET_PMPI(Issend)(bytes, static_cast<int>(count), mpi::byte_type(), rank, tag, comm_, &request);
+  const int rc = HOCKET_PMPI(Issend)(bytes, static_cast<int>(count), mpi::byte_type(), rank, static_cast<int>(way),
+                                     comm_, &request);
   add(request, rc, std::move(done));
 }
 
-void Messages::receive(std::byte* bytes, std::int64_t count, int rank, std::function<void()> done) {
+void Messages::receive(Way way, std::byte* bytes, std::int64_t count, int rank, std::function<void()> done) {
   MPI_Request request = mpi::no_request();
-  const int rc = HOCKET_PMPI(Irecv)(bytes, static_cast<int>(count), mpi::byte_type(), rank, tag, comm_, &request);
+  const int rc = HOCKET_PMPI(Irecv)(bytes, static_cast<int>(count), mpi::byte_type(), rank, static_cast<int>(way),
+                                    comm_, &request);
   add(request, rc, std::move(done));
 }
 
@@ -37,6 +37,7 @@ bool Messages::poll() {
     return false;
   }
   if (count == 0 || count == MPI_UNDEFINED) return false;
+  std::sort(over_.begin(), over_.begin() + count);  // `done` in the order of the calls
   std::vector<std::function<void()>> now;
   now.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) now.push_back(std::move(done_[static_cast<std::size_t>(over_[i])]));
@@ -44,6 +45,12 @@ bool Messages::poll() {
   std::erase(requests_, mpi::no_request());
   for (const std::function<void()>& done : now) done();
   return true;
+}
+
+bool Messages::finish() {
+  for (mpi::Patience patience = mpi::Patience::for_data(); !empty() && !failed();)
+    if (!poll()) patience.pause();
+  return !failed();
 }
 
 }  // namespace hocket::runtime::io

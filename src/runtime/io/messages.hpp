@@ -11,17 +11,23 @@ namespace hocket::runtime::io {
 
 class Messages {
  public:
+  // A rank may be an aggregator of another that is one of its own: what goes to an aggregator is not what comes from
+  // one.
+  enum class Way : std::uint8_t { to_aggregator = 1, from_aggregator };
+
   explicit Messages(MPI_Comm comm) : comm_(comm) {}
 
   // At most 2^31 - 1 bytes. A send is not done before its receive has begun: so nobody is sent more than he asked for.
-  // Messages between two processes arrive in their order. `done` is called by `poll`.
-  void send(const std::byte* bytes, std::int64_t count, int rank, std::function<void()> done);
-  void receive(std::byte* bytes, std::int64_t count, int rank, std::function<void()> done);
+  // Messages of one way between two processes arrive in their order. `done` is called by `poll`.
+  void send(Way way, const std::byte* bytes, std::int64_t count, int rank, std::function<void()> done);
+  void receive(Way way, std::byte* bytes, std::int64_t count, int rank, std::function<void()> done);
 
   bool empty() const { return requests_.empty(); }
   bool failed() const { return failed_; }
   // Calls what is to be done for those that are over; true: there were some.
   bool poll();
+  // Until none is under way. False: MPI failed.
+  bool finish();
 
  private:
   void add(MPI_Request request, int rc, std::function<void()> done);

@@ -58,7 +58,7 @@ std::optional<Round> Rounds::next() {
     if (data.count() == 0) continue;
     const Interval span = participant.view->span(data);
     round.span = {std::min(round.span.first, span.first), std::max(round.span.end, span.end)};
-    round.sources.push_back({static_cast<int>(rank), data});
+    round.sources.push_back({static_cast<int>(rank), data, 0});
     participant.data.first = data.end;
   }
   return round;

@@ -66,6 +66,7 @@ class Pieces {
 struct Source {
   int rank = 0;
   Interval data;
+  std::int64_t segments = 0;  // runs in the file, where they come as an offset list (lists.hpp); else 0
 };
 
 // What an aggregator does in one round.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "layout/model_testing.hpp"
@@ -132,8 +133,9 @@ TEST(Coverage, HasTheRunsThatWereMarked) {
     const Interval one = views[0].span(data), other = views[1].span(data);
     const Interval span{std::min(one.first, other.first), std::max(one.end, other.end)};
     std::vector<bool> marked(static_cast<std::size_t>(span.count()));
-    Coverage coverage;
-    coverage.reset(span);
+    std::vector<std::uint64_t> words(static_cast<std::size_t>(Coverage::words_for(span.count())), ~std::uint64_t{0});
+    Coverage coverage(words.data(), span);
+    coverage.clear();
     for (const View& view : views) {
       coverage.mark(view.walk(data));
       for (std::int64_t byte = data.first; byte < data.end; ++byte)
@@ -148,6 +150,7 @@ TEST(Coverage, HasTheRunsThatWereMarked) {
       for (std::int64_t at = run.first; at < run.end; ++at) found[static_cast<std::size_t>(at - span.first)] = true;
     });
     EXPECT_EQ(found, marked) << "seed " << seed;
+    EXPECT_EQ(coverage.full(), std::find(marked.begin(), marked.end(), false) == marked.end()) << "seed " << seed;
   }
 }
 

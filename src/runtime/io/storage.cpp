@@ -71,6 +71,7 @@ int Storage::write(std::span<const std::byte> bytes, std::int64_t offset) const 
 
 int Storage::write_covered(const std::byte* buffer, layout::Interval span, const Coverage& coverage,
                            std::byte* scratch) const {
+  if (coverage.full()) return write({buffer, static_cast<std::size_t>(span.count())}, span.first);
   std::int64_t runs = 0, covered = 0;
   coverage.for_each_run([&](layout::Interval run) {
     ++runs;

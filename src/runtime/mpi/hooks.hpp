@@ -329,6 +329,7 @@ int watch_hint(Call call, MPI_File file, MPI_Info info) {
     const int rc = call();
     const std::shared_ptr<File> record = find_file(file);
     if (record && rc == MPI_SUCCESS) take_hints(*record, info);
+    if (rc == MPI_SUCCESS) io::hints_set(file, info);
     return rc;
   });
 }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "runtime/mpi/calls.hpp"
+#include "runtime/server_map.hpp"
 
 namespace hocket::runtime {
 namespace {
@@ -197,6 +198,19 @@ bool Process::connected() { return !reports() || get().become_reporter().member.
 bool Process::reconnect() { return reports() && get().become_reporter().member.reconnect(); }
 
 std::int64_t Process::connections() { return reports() ? get().become_reporter().member.connections() : 0; }
+
+std::shared_ptr<const event::ServerMap> Process::server_map() {
+  if (Reporter* reporter = get().reporter_) return reporter->member.server_map();
+  static const auto none = std::make_shared<const event::ServerMap>();
+  return none;
+}
+
+void Process::map_adopted(std::int64_t epoch) {
+  if (Reporter* reporter = get().reporter_) reporter->member.tell(event::MapAdopted{epoch});
+}
+
+std::shared_ptr<const event::ServerMap> server_map() noexcept { return Process::server_map(); }
+void map_adopted(std::int64_t epoch) noexcept { Process::map_adopted(epoch); }
 
 void Process::finalising() noexcept {
   if (!active()) return;

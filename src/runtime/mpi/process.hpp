@@ -94,6 +94,9 @@ class Process {
   static bool connected();
   static bool reconnect();
   static std::int64_t connections();
+  // What server_map.hpp says.
+  static std::shared_ptr<const event::ServerMap> server_map();
+  static void map_adopted(std::int64_t epoch);
   static const std::string& hocketd_socket() { return get().settings_.socket; }
   // Time in MPI communication so far; 0 in a process that is not watched.
   static Duration communication() { return sums().comm; }

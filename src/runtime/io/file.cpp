@@ -1,0 +1,329 @@
+#include "runtime/io/file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "runtime/io/agreement.hpp"
+#include "runtime/io/datatypes.hpp"
+#include "runtime/mpi/calls.hpp"
+#include "runtime/mpi/process.hpp"
+
+namespace hocket::runtime::io {
+namespace {
+
+constexpr std::int64_t default_window = 1 << 20;
+constexpr std::int64_t smallest_window = 4 << 10, largest_window = 1 << 30;
+constexpr int most_aggregators_unasked = 4;
+constexpr std::int64_t domain_block = 64 << 10;
+constexpr std::int64_t all_servers = 1 << 20;
+
+int class_of(int error) {
+  switch (error) {
+    case ENOSPC: return MPI_ERR_NO_SPACE;
+    case EDQUOT: return MPI_ERR_QUOTA;
+    case EACCES:
+    case EPERM: return MPI_ERR_ACCESS;
+    case EROFS: return MPI_ERR_READ_ONLY;
+    default: return MPI_ERR_IO;
+  }
+}
+
+// The number that a hint gives, within its bounds; the second name is the one that ROMIO knows.
+std::int64_t number_of(MPI_Info info, const char* key, const char* romio_key, std::int64_t otherwise,
+                       std::int64_t least, std::int64_t most) {
+  std::string text = mpi::hint(info, key);
+  if (text.empty() && romio_key) text = mpi::hint(info, romio_key);
+  char* end = nullptr;
+  const long long number = std::strtoll(text.c_str(), &end, 10);
+  return text.empty() || *end != '\0' || number < least ? otherwise : std::min<std::int64_t>(number, most);
+}
+
+// "ufs:name" and the like choose a driver of the MPI library.
+bool names_driver(const std::string& name) { return name.substr(0, name.find('/')).find(':') != std::string::npos; }
+
+std::vector<Description> descriptions(const std::vector<Word>& words) {
+  std::vector<Description> all;
+  for (const Word& word : words) all.push_back({word.view_bytes, word.view_is_new != 0, word.segments});
+  return all;
+}
+
+}  // namespace
+
+File::File(MPI_Comm comm, std::string path, int mode)
+    : path_(std::move(path)), mode_(mode), window_(default_window), most_servers_(all_servers) {
+  team_.comm = comm;
+  team_.rank = mpi::rank_in(comm);
+  team_.ranks = mpi::size_of(comm);
+  aggregators_ = std::min(team_.ranks, most_aggregators_unasked);
+}
+
+File::~File() { mpi::free(team_.comm); }
+
+bool File::open_storage() {
+  const bool writes = (mode_ & (MPI_MODE_WRONLY | MPI_MODE_RDWR)) != 0;
+  return (mode_ & MPI_MODE_SEQUENTIAL) == 0 && !names_driver(path_) &&
+         team_.storage.open(path_.c_str(), (mode_ & MPI_MODE_WRONLY) == 0, writes) == 0;
+}
+
+void File::take_hints(MPI_Info info) {
+  if (const std::string method = mpi::hint(info, "hocket_collective"); !method.empty()) {
+    off_ = method == "off";
+    method_ = method == "view" ? Method::view : method == "list" ? Method::list : Method::automatic;
+  }
+  aggregators_ = number_of(info, "hocket_aggregators", "cb_nodes", aggregators_, 1, team_.ranks);
+  window_ =
+      std::max(number_of(info, "hocket_buffer_size", "cb_buffer_size", window_, 1, largest_window), smallest_window);
+  most_servers_ = number_of(info, "hocket_servers", nullptr, most_servers_, 0, all_servers);
+  if (const std::string shared = mpi::hint(info, "hocket_shared_memory"); !shared.empty()) shares_ = shared != "off";
+}
+
+void File::set_view(MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype, const char* representation) {
+  view_.reset();
+  MPI_Count etype_bytes = 0;
+  const Result<layout::Layout> decoded = decode(filetype);
+  if (!decoded || std::strcmp(representation, "native") != 0 || displacement < 0 || displacement > layout::limit ||
+      HOCKET_PMPI(Type_size_x)(etype, &etype_bytes) != MPI_SUCCESS || etype_bytes <= 0)
+    return;
+  Result<layout::View> view = layout::View::make(displacement, decoded.value());
+  if (!view) return;
+  view_ = std::move(view).value();
+  etype_bytes_ = static_cast<std::int64_t>(etype_bytes);
+}
+
+bool File::is_aggregator() const {
+  return std::find(team_.aggregators.begin(), team_.aggregators.end(), team_.rank) != team_.aggregators.end();
+}
+
+// ---- before an access --------------------------------------------------------------------------------------------
+
+// The access in bytes of data; nothing where hocket cannot do it, or its arguments are the MPI library's to refuse.
+// `position`: of the individual file pointer behind the access, in etypes.
+std::optional<Local> File::prepare(const Access& access, std::int64_t& position) const {
+  const bool writes = access.direction == Direction::write;
+  const int needed = MPI_MODE_RDWR | (writes ? MPI_MODE_WRONLY : MPI_MODE_RDONLY);
+  if (off_ || !view_ || access.count < 0 || access.type == mpi::no_type() || (mode_ & needed) == 0) return std::nullopt;
+  MPI_Offset offset = access.offset.value_or(0);
+  if (!access.offset && HOCKET_PMPI(File_get_position)(access.file, &offset) != MPI_SUCCESS) return std::nullopt;
+  const Result<layout::Layout> type = decode(access.type);
+  if (!type || offset < 0) return std::nullopt;
+  Result<layout::Layout> memory = layout::contiguous(static_cast<std::int64_t>(access.count), type.value());
+  if (!memory || memory.value().size() % etype_bytes_ != 0) return std::nullopt;
+  const std::int64_t bytes = memory.value().size();
+  const layout::Wide first = layout::Wide{offset} * etype_bytes_;
+  if (first + bytes > view_->bytes()) return std::nullopt;
+  Local local{writes,
+              *view_,
+              {static_cast<std::int64_t>(first), static_cast<std::int64_t>(first) + bytes},
+              std::move(memory).value(),
+              static_cast<std::byte*>(const_cast<void*>(access.buffer))};
+  position = offset + bytes / etype_bytes_;
+  if (!writes && bytes > 0)  // what lies behind the end of the file is not read
+    local.data.end = std::clamp(view_->data_below(team_.storage.size()), local.data.first, local.data.end);
+  return local;
+}
+
+Word File::word_of(const Local& local) {
+  const Interval span = local.view.span(local.data);
+  if (serialised_.empty() || !(serialised_view_ == view_)) {
+    serialised_.clear();
+    append(*view_, serialised_);
+    serialised_view_ = view_;
+  }
+  return {.can = 1,
+          .first = local.data.first,
+          .bytes = local.data.count(),
+          .low = span.first,
+          .high = span.end,
+          .segments = local.data.count() > 0 ? local.view.count_segments(local.data) : 0,
+          .view_bytes = static_cast<std::int64_t>(serialised_.size()),
+          .view_is_new = sent_ == view_ ? 0 : 1,
+          .method = static_cast<std::int64_t>(method_),
+          .aggregators = aggregators_,
+          .window = window_,
+          .servers = most_servers_,
+          .shares = shares_ ? 1 : 0,
+          .map_bytes = team_.rank == 0 ? servers_.news() : -1};
+}
+
+// As many aggregators as all agree on, evenly among the ranks, and memory that they share with the others; and the
+// server map that rank 0 knows. Collective.
+void File::settle(std::vector<Word>& words) {
+  std::int64_t count = team_.ranks, window = largest_window, most = all_servers;
+  bool shares = true;
+  for (const Word& word : words) {
+    shares &= word.shares != 0;
+    count = std::min(count, word.aggregators);
+    window = std::min(window, word.window);
+    most = std::min(most, word.servers);
+  }
+  if (words.front().map_bytes >= 0 || servers_.is_limited_otherwise(most))
+    servers_.adopt(team_, path_, mode_, words.front().map_bytes, most);
+  const bool same = count == static_cast<std::int64_t>(team_.aggregators.size()) && window == team_.window;
+  if (same && shares == sharing_) return;
+  sharing_ = shares;
+  team_.aggregators.clear();
+  for (std::int64_t i = 0; i < count; ++i) team_.aggregators.push_back(static_cast<int>(i * team_.ranks / count));
+  team_.forget_windows();
+  team_.window = window;
+  team_.node = shares ? NodeMemory::make(team_.comm, team_.aggregators, window) : nullptr;
+  sent_.reset();  // others aggregate now
+  for (Word& word : words) word.view_is_new = 1;
+}
+
+bool File::chooses_lists(const std::vector<Word>& words) const {
+  std::int64_t method = 0;
+  for (const Word& word : words) method = std::max(method, word.method);
+  const std::vector<Description> ranks = descriptions(words);
+  if (method == static_cast<std::int64_t>(Method::list) || !views_can_be_kept(ranks)) return true;
+  return method == static_cast<std::int64_t>(Method::automatic) &&
+         lists_are_shorter(ranks, static_cast<int>(team_.aggregators.size()));
+}
+
+// ---- views and entries -------------------------------------------------------------------------------------------
+
+// The views that the aggregators do not have. False: MPI failed, or spoilt one.
+bool File::send_views(const std::vector<Word>& words) {
+  Messages messages(team_.comm);
+  std::vector<std::string> forms(words.size());
+  const bool receives = is_aggregator();
+  if (receives) views_.resize(words.size());
+  for (std::size_t rank = 0; receives && rank < words.size(); ++rank) {
+    if (words[rank].view_is_new == 0 || static_cast<int>(rank) == team_.rank) continue;
+    forms[rank].resize(static_cast<std::size_t>(words[rank].view_bytes));
+    messages.receive(Messages::Way::to_aggregator, reinterpret_cast<std::byte*>(forms[rank].data()),
+                     words[rank].view_bytes, static_cast<int>(rank), [] {});
+  }
+  const bool is_new = words[static_cast<std::size_t>(team_.rank)].view_is_new != 0;
+  if (is_new && receives) views_[static_cast<std::size_t>(team_.rank)] = *view_;
+  for (const int aggregator : team_.aggregators)
+    if (is_new && aggregator != team_.rank)
+      messages.send(Messages::Way::to_aggregator, reinterpret_cast<const std::byte*>(serialised_.data()),
+                    static_cast<std::int64_t>(serialised_.size()), aggregator, [] {});
+  if (!messages.finish()) return false;
+  if (is_new) sent_ = view_;
+  bool all = true;
+  for (std::size_t rank = 0; rank < forms.size(); ++rank) {
+    if (forms[rank].empty()) continue;
+    Result<layout::View> view = layout::read_view(forms[rank]);
+    all &= view.ok();
+    if (view) views_[rank] = std::move(view).value();
+  }
+  return all;
+}
+
+// How many windows of each aggregator a rank has data in, and then which. False: MPI failed, or spoilt one.
+bool File::send_entries(const Local& local, Course& course) {
+  const auto ranks = static_cast<std::size_t>(team_.ranks);
+  const std::vector<std::vector<Entry>> own = entries(local.view, local.data, course.grid);
+  std::vector<std::int64_t> sent(ranks), coming(ranks);
+  for (std::size_t i = 0; i < own.size(); ++i)
+    sent[static_cast<std::size_t>(team_.aggregators[i])] = static_cast<std::int64_t>(own[i].size());
+  MPI_Request request = mpi::no_request();
+  if (HOCKET_PMPI(Ialltoall)(sent.data(), 1, mpi::int64_type(), coming.data(), 1, mpi::int64_type(), team_.comm,
+                             &request) != MPI_SUCCESS ||
+      !mpi::wait_asleep(request, mpi::Patience::for_data()))
+    return false;
+  Messages messages(team_.comm);
+  std::vector<std::vector<Entry>> theirs(ranks);
+  const auto bytes_of = [](std::size_t count) { return static_cast<std::int64_t>(count * sizeof(Entry)); };
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    theirs[rank].resize(static_cast<std::size_t>(coming[rank]));
+    if (coming[rank] > 0 && static_cast<int>(rank) != team_.rank)
+      messages.receive(Messages::Way::to_aggregator, reinterpret_cast<std::byte*>(theirs[rank].data()),
+                       bytes_of(theirs[rank].size()), static_cast<int>(rank), [] {});
+  }
+  int own_aggregator = -1;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const int aggregator = team_.aggregators[i];
+    if (aggregator == team_.rank) {
+      own_aggregator = static_cast<int>(i);
+      theirs[static_cast<std::size_t>(team_.rank)] = own[i];
+    } else if (!own[i].empty()) {
+      messages.send(Messages::Way::to_aggregator, reinterpret_cast<const std::byte*>(own[i].data()),
+                    bytes_of(own[i].size()), aggregator, [] {});
+    }
+  }
+  if (!messages.finish()) return false;
+  if (own_aggregator < 0) return true;
+  course.agenda = Agenda::make(course.grid, own_aggregator, std::move(theirs));
+  return course.agenda.has_value();
+}
+
+// ---- an access ---------------------------------------------------------------------------------------------------
+
+// An error of this rank, or 0.
+int File::access_through_ranks(const Local& local, const std::vector<Word>& words, Interval file) {
+  std::vector<Extent> extents;
+  for (const Word& word : words) extents.push_back({{word.low, word.high}, word.bytes});
+  if (separate(extents)) return access_alone(team_, local);
+  const Result<layout::Domains> domains =
+      layout::Domains::make(file, static_cast<int>(team_.aggregators.size()), domain_block);
+  if (!domains) return EIO;
+  Course course{Grid(domains.value(), team_.window), chooses_lists(words), {}, {}};
+  const bool any_new = std::any_of(words.begin(), words.end(), [](const Word& word) { return word.view_is_new != 0; });
+  const bool sent = course.lists ? send_entries(local, course) : !any_new || send_views(words);
+  // What does not arrive leaves others waiting for data: there is nothing left that could be agreed on.
+  if (!sent) {
+    Process::warn("a file view did not reach an aggregator of the collective access: MPI is broken, ending the job");
+    HOCKET_PMPI(Abort)(team_.comm, 1);
+  }
+  for (std::size_t rank = 0; !course.lists && rank < views_.size(); ++rank)
+    course.participants.push_back({&views_[rank], {words[rank].first, words[rank].first + words[rank].bytes}});
+  return exchange(team_, local, std::move(course));
+}
+
+// The error of all ranks, or 0.
+int File::access_all(const Local& local, std::vector<Word>& words) {
+  Interval file{layout::limit, 0};
+  for (const Word& word : words)
+    if (word.bytes > 0) file = {std::min(file.first, word.low), std::max(file.end, word.high)};
+  settle(words);
+  if (file.end == 0) return 0;
+  while (servers_.used()) {
+    const Result<layout::Domains> domains = layout::Domains::make(file, servers_.count(), domain_block);
+    if (!domains) return EIO;
+    // Servers that were lost on the way are left out, and all is done again: the data are still in the ranks.
+    if (const std::optional<int> error =
+            servers_.access(team_, local, Grid(domains.value(), team_.window), serialised_))
+      return *error;
+  }
+  return agree_on_error(team_, access_through_ranks(local, words, file));
+}
+
+std::optional<int> File::access(const Access& access, MPI_Status* status) {
+  int atomic = 0;
+  if (HOCKET_PMPI(File_get_atomicity)(access.file, &atomic) != MPI_SUCCESS || atomic) return std::nullopt;
+  std::int64_t position = 0;
+  const std::optional<Local> local = prepare(access, position);
+  Word own;
+  if (local) own = word_of(*local);
+  std::optional<std::vector<Word>> words = tell_all(team_, own);
+  if (!words) return class_of(EIO);
+  if (std::any_of(words->begin(), words->end(), [](const Word& word) { return word.can == 0; })) return std::nullopt;
+  written_ |= local->writes;
+  const int error = access_all(*local, *words);
+  if (!access.offset) HOCKET_PMPI(File_seek)(access.file, position, MPI_SEEK_SET);
+  if (status != MPI_STATUS_IGNORE) {
+    HOCKET_PMPI(Status_set_elements_x)(status, mpi::byte_type(), error == 0 ? local->data.count() : 0);
+    HOCKET_PMPI(Status_set_cancelled)(status, 0);
+  }
+  if (error == 0) return MPI_SUCCESS;
+  HOCKET_PMPI(File_call_errhandler)(access.file, class_of(error));
+  return class_of(error);
+}
+
+int File::sync(MPI_File file) {
+  if (!written_) return MPI_SUCCESS;
+  written_ = false;
+  const int behind = servers_.sync(team_);
+  const int error = agree_on_error(team_, behind != 0 ? behind : team_.storage.sync());
+  if (error == 0) return MPI_SUCCESS;
+  HOCKET_PMPI(File_call_errhandler)(file, class_of(error));
+  return class_of(error);
+}
+
+}  // namespace hocket::runtime::io

@@ -1,0 +1,90 @@
+// A file whose collective accesses hocket does itself, as this rank has it open: its view, its hints, and how the ranks
+// come to the same decision before each access.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/io/collective.hpp"
+#include "runtime/io/exchange.hpp"
+#include "runtime/io/servers.hpp"
+
+namespace hocket::runtime::io {
+
+enum class Method : std::int64_t { automatic, view, list };
+
+// What a rank tells the others before an access. Numbers alone: it travels as it is.
+struct Word {
+  std::int64_t can = 0;    // 1: this rank can leave the access to hocket
+  std::int64_t first = 0;  // of its data, in bytes of its view
+  std::int64_t bytes = 0;
+  std::int64_t low = 0;  // what they span in the file
+  std::int64_t high = 0;
+  std::int64_t segments = 0;  // runs in the file
+  std::int64_t view_bytes = 0;
+  std::int64_t view_is_new = 0;  // 1: the aggregators do not have it yet
+  std::int64_t method = 0;       // that the hints ask for: the largest of all ranks is used
+  std::int64_t aggregators = 0;  // the same: all use the smallest
+  std::int64_t window = 0;       // the same
+  std::int64_t servers = 0;      // the same: the most servers
+  std::int64_t shares = 0;       // the same: 1: memory may be shared on a node
+  std::int64_t map_bytes = 0;    // of rank 0: a server map that this file does not use yet; -1: none
+};
+
+class File {
+ public:
+  // `comm` becomes the file's own.
+  File(MPI_Comm comm, std::string path, int mode);
+  ~File();
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  // Whether this process can access the storage itself.
+  bool open_storage();
+  // Local: what they change is agreed on with the next access.
+  void take_hints(MPI_Info info);
+  void set_view(MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype, const char* representation);
+  void lose_view() { view_.reset(); }
+
+  // As io::access and io::sync.
+  std::optional<int> access(const Access& access, MPI_Status* status);
+  int sync(MPI_File file);
+
+  // Of the server map in use, in rank 0; 0 where the file uses none, and in the others.
+  std::int64_t epoch() const { return team_.rank == 0 && servers_.used() ? servers_.epoch() : 0; }
+
+ private:
+  std::optional<Local> prepare(const Access& access, std::int64_t& position) const;
+  Word word_of(const Local& local);
+  void settle(std::vector<Word>& words);
+  int access_all(const Local& local, std::vector<Word>& words);
+  int access_through_ranks(const Local& local, const std::vector<Word>& words, Interval file);
+  bool send_views(const std::vector<Word>& words);
+  bool send_entries(const Local& local, Course& course);
+  bool chooses_lists(const std::vector<Word>& words) const;
+  bool is_aggregator() const;
+
+  Team team_;
+  std::string path_;
+  int mode_;
+  Servers servers_;
+  // Hints.
+  bool off_ = false;  // the file is left to the MPI library
+  Method method_ = Method::automatic;
+  std::int64_t aggregators_;
+  std::int64_t window_;
+  std::int64_t most_servers_;
+  bool shares_ = true;
+
+  bool written_ = false;  // by an access of all, since the last sync
+  std::optional<layout::View> view_ = layout::View();
+  std::int64_t etype_bytes_ = 1;
+  std::string serialised_;
+  std::optional<layout::View> serialised_view_;  // whose form that is
+  std::optional<layout::View> sent_;             // what the aggregators have
+  std::vector<layout::View> views_;              // of all ranks, in an aggregator
+  bool sharing_ = true;                          // as all agreed on last
+};
+
+}  // namespace hocket::runtime::io

@@ -1,0 +1,253 @@
+#include "runtime/io/node_memory.hpp"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <ctime>
+#include <functional>
+#include <new>
+#include <string>
+
+#include "runtime/io/coverage.hpp"
+#include "runtime/mpi/calls.hpp"
+
+namespace hocket::runtime::io {
+namespace {
+
+constexpr std::size_t line = 64;
+constexpr std::size_t page = 4096;
+constexpr long progress_ns = 1'000'000;  // of a sleep between two looks at MPI
+
+std::size_t rounded(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
+
+// Those for which it is the same see each other's processes: one kernel, one namespace of process numbers, one user.
+std::int64_t identity() {
+  std::array<char, 256> text{};
+  std::string all = std::to_string(geteuid());
+  if (const ssize_t n = readlink("/proc/self/ns/pid", text.data(), text.size()); n > 0)
+    all.append(text.data(), static_cast<std::size_t>(n));
+  const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) {
+    if (const ssize_t n = read(fd, text.data(), text.size()); n > 0)
+      all.append(text.data(), static_cast<std::size_t>(n));
+    close(fd);
+  }
+  return static_cast<std::int64_t>(std::hash<std::string>{}(all));
+}
+
+// What the one who has the memory tells the others: the file, and what stands in its first bytes.
+struct Place {
+  std::int64_t pid = 0;
+  std::int64_t fd = -1;
+  std::int64_t token = 0;
+};
+
+template <class T>
+bool gather_all(MPI_Comm comm, const T& own, std::vector<T>& all) {
+  constexpr int numbers = sizeof(T) / sizeof(std::int64_t);
+  all.resize(static_cast<std::size_t>(mpi::size_of(comm)));
+  MPI_Request request = mpi::no_request();
+  return HOCKET_PMPI(Iallgather)(&own, numbers, mpi::int64_type(), all.data(), numbers, mpi::int64_type(), comm,
+                                 &request) == MPI_SUCCESS &&
+         mpi::wait_asleep(request, mpi::Patience::for_data());
+}
+
+std::byte* map(int fd, std::size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
+}
+
+// Whether it is so large that no byte of it is missing.
+bool holds(int fd, std::size_t bytes) {
+  struct stat file {};
+  return fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_size == static_cast<off_t>(bytes);
+}
+
+long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* time) {
+  static_assert(sizeof(word) == sizeof(std::uint32_t) && std::atomic<std::uint32_t>::is_always_lock_free);
+  return syscall(SYS_futex, &word, operation, value, time, nullptr, 0);
+}
+
+}  // namespace
+
+struct NodeMemory::Header {
+  std::int64_t token;
+  struct alignas(line) Board {
+    std::atomic<std::uint32_t> told;   // by how many, since the start
+    std::atomic<std::uint32_t> round;  // the last that all have told
+  };
+  std::array<Board, 2> boards;
+};
+
+struct alignas(line) NodeMemory::Bell {
+  std::atomic<std::uint32_t> rung;
+  std::atomic<std::uint32_t> asleep;
+};
+
+// ---- where things are --------------------------------------------------------------------------------------------
+
+NodeMemory::Header& NodeMemory::header() const { return *reinterpret_cast<Header*>(memory_); }
+
+NodeMemory::Bell& NodeMemory::bell(int position) const {
+  return reinterpret_cast<Bell*>(memory_ + rounded(sizeof(Header), line))[position];
+}
+
+std::byte* NodeMemory::word(std::uint32_t board, int position) const {
+  const std::size_t first = rounded(sizeof(Header), line) + static_cast<std::size_t>(members_) * sizeof(Bell);
+  return memory_ + first +
+         (static_cast<std::size_t>(board) * static_cast<std::size_t>(members_) + static_cast<std::size_t>(position)) *
+             word_bytes;
+}
+
+std::size_t NodeMemory::gates_at() const {
+  return rounded(sizeof(Header), line) + static_cast<std::size_t>(members_) * (sizeof(Bell) + 2 * word_bytes);
+}
+
+std::size_t NodeMemory::windows_at() const {
+  return rounded(gates_at() + static_cast<std::size_t>(aggregators_ * slots) * line, page);
+}
+
+// A window and its coverage.
+std::size_t NodeMemory::window_stride() const {
+  const auto words = static_cast<std::size_t>(Coverage::words_for(window_));
+  return rounded(static_cast<std::size_t>(window_), page) + rounded(words * sizeof(std::uint64_t), page);
+}
+
+std::size_t NodeMemory::bytes() const {
+  return windows_at() + static_cast<std::size_t>(aggregators_ * slots) * window_stride();
+}
+
+NodeMemory::Gate& NodeMemory::gate(int rank, int slot) const {
+  static_assert(sizeof(Gate) <= line);
+  const auto index = static_cast<std::size_t>(aggregator_[static_cast<std::size_t>(rank)] * slots + slot);
+  return *reinterpret_cast<Gate*>(memory_ + gates_at() + index * line);
+}
+
+std::byte* NodeMemory::window(int rank, int slot) const {
+  const auto index = static_cast<std::size_t>(aggregator_[static_cast<std::size_t>(rank)] * slots + slot);
+  return memory_ + windows_at() + index * window_stride();
+}
+
+std::uint64_t* NodeMemory::coverage(int rank, int slot) const {
+  return reinterpret_cast<std::uint64_t*>(window(rank, slot) + rounded(static_cast<std::size_t>(window_), page));
+}
+
+// ---- beginning and end -------------------------------------------------------------------------------------------
+
+std::unique_ptr<NodeMemory> NodeMemory::make(MPI_Comm comm, const std::vector<int>& aggregators, std::int64_t window) {
+  std::unique_ptr<NodeMemory> made(new NodeMemory(comm, window));
+  std::vector<std::int64_t> identities;
+  const std::int64_t own = identity();
+  if (mpi::size_of(comm) == 1 || !gather_all(comm, own, identities)) return nullptr;
+  std::vector<int> members;
+  for (std::size_t rank = 0; rank < identities.size(); ++rank)
+    if (identities[rank] == own) members.push_back(static_cast<int>(rank));
+  std::vector<std::int64_t> shared;
+  const std::int64_t ok = made->share(members, aggregators) ? 1 : 0;
+  if (!gather_all(comm, ok, shared)) return nullptr;
+  const bool all_share =
+      std::all_of(members.begin(), members.end(), [&](int r) { return shared[static_cast<std::size_t>(r)] == 1; });
+  return all_share && members.size() > 1 ? std::move(made) : nullptr;
+}
+
+// Collective: whatever fails in this rank, it goes through all steps.
+bool NodeMemory::share(std::vector<int> members, const std::vector<int>& aggregators) {
+  const int rank = mpi::rank_in(comm_);
+  const auto ranks = static_cast<std::size_t>(mpi::size_of(comm_));
+  position_.assign(ranks, -1);
+  aggregator_.assign(ranks, -1);
+  for (const int member : members) position_[static_cast<std::size_t>(member)] = members_++;
+  for (const int aggregator : aggregators)
+    if (shares(aggregator)) aggregator_[static_cast<std::size_t>(aggregator)] = aggregators_++;
+  own_ = position_[static_cast<std::size_t>(rank)];
+  has_all_ = members.size() == ranks;
+  Place place;
+  int fd = -1;
+  const std::size_t all = bytes();
+  if (own_ == 0 && members_ > 1) {
+    fd = memfd_create("hocket", MFD_CLOEXEC);
+    if (fd >= 0 && ftruncate(fd, static_cast<off_t>(all)) == 0) memory_ = map(fd, all);
+    if (memory_ && getrandom(&place.token, sizeof place.token, 0) == sizeof place.token) {
+      new (memory_) Header{};
+      header().token = place.token;
+      for (const int aggregator : aggregators)
+        for (int slot = 0; shares(aggregator) && slot < slots; ++slot) gate(aggregator, slot).open = Gate::closed;
+      place.pid = getpid();
+      place.fd = fd;
+    }
+  }
+  std::vector<Place> places;
+  const bool told = gather_all(comm_, place, places);
+  if (told && own_ != 0) {
+    const Place& at = places[static_cast<std::size_t>(members.front())];
+    const std::string path = "/proc/" + std::to_string(at.pid) + "/fd/" + std::to_string(at.fd);
+    fd = at.fd < 0 ? -1 : open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (fd >= 0 && holds(fd, all)) memory_ = map(fd, all);
+    if (memory_ && header().token != at.token) {
+      munmap(memory_, all);
+      memory_ = nullptr;
+    }
+  }
+  // The others open it by this descriptor: it is closed when all have.
+  std::vector<std::int64_t> opened;
+  const std::int64_t done = 1;
+  const bool together = gather_all(comm_, done, opened);
+  if (fd >= 0) close(fd);
+  mapped_ = all;
+  return told && together && memory_;
+}
+
+NodeMemory::~NodeMemory() {
+  if (memory_) munmap(memory_, mapped_);
+}
+
+// ---- waking and words --------------------------------------------------------------------------------------------
+
+void NodeMemory::ring(int rank) {
+  Bell& bell = this->bell(position_[static_cast<std::size_t>(rank)]);
+  bell.rung.fetch_add(1);
+  if (bell.asleep.load() != 0) futex(bell.rung, FUTEX_WAKE, 1, nullptr);
+}
+
+std::uint32_t NodeMemory::heard() const { return bell(own_).rung.load(); }
+
+// A ring between the look and the sleep is seen by the kernel, which looks again.
+void NodeMemory::sleep(std::uint32_t heard) {
+  Bell& bell = this->bell(own_);
+  bell.asleep.store(1);
+  constexpr timespec a_while{0, progress_ns};
+  const bool late =
+      bell.rung.load() == heard && futex(bell.rung, FUTEX_WAIT, heard, &a_while) != 0 && errno == ETIMEDOUT;
+  bell.asleep.store(0);
+  if (late) mpi::push(comm_);
+}
+
+// Two boards in turn: who writes on one again has heard from all since, so all have read it.
+void NodeMemory::tell_all(std::span<const std::byte> own, std::span<std::byte> all) {
+  const std::uint32_t round = ++told_;
+  Header::Board& board = header().boards[round % 2];
+  std::memcpy(word(round % 2, own_), own.data(), own.size());
+  if (board.told.fetch_add(1) + 1 == static_cast<std::uint32_t>(members_)) {
+    board.told.store(0);
+    board.round.store(round);
+    futex(board.round, FUTEX_WAKE, INT_MAX, nullptr);
+  }
+  // Others may be on their way here through a receive from us, which our MPI moves only while it is called.
+  constexpr timespec a_while{0, progress_ns};
+  for (std::uint32_t seen = board.round.load(); seen != round; seen = board.round.load())
+    if (futex(board.round, FUTEX_WAIT, seen, &a_while) != 0 && errno == ETIMEDOUT) mpi::push(comm_);
+  for (int i = 0; i < members_; ++i)
+    std::memcpy(all.data() + static_cast<std::size_t>(i) * own.size(), word(round % 2, i), own.size());
+}
+
+}  // namespace hocket::runtime::io

@@ -1,0 +1,302 @@
+#include "runtime/io/servers.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+
+#include "runtime/io/agreement.hpp"
+#include "runtime/mpi/process.hpp"
+#include "runtime/server_map.hpp"
+#include "transport/proof.hpp"
+
+namespace hocket::runtime::io {
+namespace {
+
+constexpr std::int64_t most_servers = 64;  // of a file: one bit each
+constexpr Duration connect_bound = from_s(2);
+// A server of which nothing at all comes for so long is lost: longer than a storage that is only slow.
+constexpr Duration silence_bound = from_s(30);
+constexpr int look_ms = 1;  // between two looks at MPI
+constexpr std::uint32_t view_number = 0;
+
+bool lies_below(const std::string& path, const std::string& directory) {
+  return path.size() > directory.size() && path.compare(0, directory.size(), directory) == 0 &&
+         (directory.back() == '/' || path[directory.size()] == '/');
+}
+
+std::string absolute(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr), &std::free);
+  return real ? real.get() : path;
+}
+
+// Of the run, for servers on other nodes; "" where there is none.
+std::string secret() {
+  const std::string& socket = Process::hocketd_socket();
+  const std::size_t end = socket.rfind('/');
+  if (end == std::string::npos) return {};
+  const Result<std::string> read = transport::read_secret(transport::secret_path(socket.substr(0, end)));
+  return read ? read.value() : std::string();
+}
+
+std::size_t pending(const std::vector<Served>& served) {
+  std::size_t sum = 0;
+  for (const Served& one : served) sum += one.pending();
+  return sum;
+}
+
+// Until `done`, or nothing comes any more from those that have something to say, who are lost then. Others' messages
+// go on meanwhile: they may be on their way here through a receive from us.
+template <class Done>
+void wait(std::vector<Served>& served, MPI_Comm comm, Done done) {
+  Time last = node_now();
+  while (!done()) {
+    bool moved = false;
+    for (Served& one : served) moved |= one.poll();
+    if (moved) {
+      last = node_now();
+      continue;
+    }
+    const bool silent = node_now() - last > silence_bound;
+    std::vector<pollfd> polled;
+    for (Served& one : served) {
+      if (silent && one.pending() > 0) one.lose();
+      if (!one.lost()) polled.push_back({one.link().descriptor(), one.link().events(), 0});
+    }
+    ::poll(polled.data(), polled.size(), look_ms);
+    if (comm != mpi::no_comm()) mpi::push(comm);
+  }
+}
+
+}  // namespace
+
+// ---- one server --------------------------------------------------------------------------------------------------
+
+Served::Served(const event::ServerMap::Server& server, const std::string& path, int mode) : name_(server.name) {
+  auto connected = transport::ServerLink::connect(server.addresses, secret(), connect_bound);
+  lost_ = !connected;
+  if (lost_) return;
+  link_ = std::move(connected).value();
+  const transport::OpenMode how{.reads = (mode & MPI_MODE_WRONLY) == 0,
+                                .writes = (mode & (MPI_MODE_WRONLY | MPI_MODE_RDWR)) != 0};
+  link_->open(path, how, [opened = opened_](int error, transport::ServerLink::Handle handle) {
+    *opened = {error, handle};
+  });
+}
+
+bool Served::poll() {
+  if (lost_) return false;
+  const bool moved = link_->poll();
+  lost_ = link_->failed();
+  return moved;
+}
+
+void Served::show(const std::string& serialised) {
+  if (lost_ || view_ == serialised) return;
+  link_->view(handle(), view_number, serialised);
+  view_ = serialised;
+}
+
+void Served::close() {
+  if (!lost_ && opened_->error == 0) link_->close(handle(), [](int, std::int64_t) {});
+}
+
+void Servers::close(std::vector<Served>& served) {
+  for (Served& one : served) one.close();
+  wait(served, mpi::no_comm(), [&] { return pending(served) == 0; });
+  served.clear();
+}
+
+// ---- the map -----------------------------------------------------------------------------------------------------
+
+std::int64_t Servers::news() {
+  offered_ = server_map();
+  if (offered_ == seen_ || (!map_ && offered_->servers.empty())) return -1;
+  return static_cast<std::int64_t>(event::text_of(offered_->servers).size());
+}
+
+// Rank 0's map in all ranks, and a number for its operations that no other application has. False: MPI failed, or
+// spoilt it.
+bool Servers::receive(const Team& team, std::int64_t map_bytes) {
+  std::string text(static_cast<std::size_t>(map_bytes), '\0');
+  std::array<std::int64_t, 2> numbers{};
+  if (team.rank == 0) {
+    seen_ = offered_;
+    text = event::text_of(seen_->servers);
+    numbers = {seen_->epoch, to_ns(node_now()) << 16};
+  }
+  if (!mpi::broadcast(team.comm, 0, numbers.data(), sizeof numbers) ||
+      (map_bytes > 0 && !mpi::broadcast(team.comm, 0, text.data(), map_bytes)))
+    return false;
+  Result<event::ServerMap> map = event::parse_server_map(numbers[0], text);
+  if (!map) return false;
+  map_ = std::move(map).value();
+  operation_ = static_cast<std::uint64_t>(numbers[1]);
+  return true;
+}
+
+void Servers::reach(const std::string& path, int mode) {
+  std::vector<Served> before = std::move(served_);
+  served_.clear();
+  for (const event::ServerMap::Server& server : map_->servers) {
+    if (!lies_below(path, server.directory) || count() >= std::min(most_, most_servers)) continue;
+    const auto had =
+        std::find_if(before.begin(), before.end(), [&](const Served& s) { return s.name() == server.name; });
+    if (had == before.end()) {
+      served_.emplace_back(server, path, mode);
+    } else {
+      served_.push_back(std::move(*had));
+      before.erase(had);
+    }
+  }
+  close(before);
+}
+
+void Servers::adopt(const Team& team, const std::string& path, int mode, std::int64_t map_bytes, std::int64_t most) {
+  most_ = most;
+  if (map_bytes >= 0 && !receive(team, map_bytes)) map_ = event::ServerMap();
+  reach(absolute(path), mode);
+  wait(served_, team.comm, [this] { return pending(served_) == 0; });
+  int error = 0;
+  leave_out(
+      team, [](const Served& one) { return one.failed(); }, error);
+}
+
+bool Servers::leave_out(const Team& team, const std::function<bool(const Served&)>& lost, int& error) {
+  struct Verdict {
+    std::int64_t lost = 0;
+    std::int64_t error = 0;
+  } own{0, error};
+  for (std::size_t i = 0; i < served_.size(); ++i)
+    if (lost(served_[i])) own.lost |= std::int64_t{1} << i;
+  const std::optional<std::vector<Verdict>> all = tell_all(team, own);
+  std::int64_t left = all ? 0 : -1;
+  for (std::size_t i = 0; all && i < all->size(); ++i) {
+    left |= (*all)[i].lost;
+    error = std::max(error, static_cast<int>((*all)[i].error));
+  }
+  std::vector<Served> kept, closed;
+  for (std::size_t i = 0; i < served_.size(); ++i) (left >> i & 1 ? closed : kept).push_back(std::move(served_[i]));
+  close(closed);
+  served_ = std::move(kept);
+  return left != 0;
+}
+
+// ---- an access ---------------------------------------------------------------------------------------------------
+
+namespace {
+
+// One access of this rank.
+class Passage {
+ public:
+  Passage(std::vector<Served>& served, const Local& local, const Grid& grid, std::uint64_t operation, bool lists)
+      : served_(served),
+        local_(local),
+        pieces_(local.view, local.data, grid),
+        piece_(pieces_.next()),
+        operation_(operation),
+        lists_(lists),
+        most_under_way_(2 * served.size()) {}
+
+  // Asks for what there is room for; true: nothing is left to be asked or awaited.
+  bool go_on(int participants) {
+    while (piece_ && *under_way_ < most_under_way_) {
+      ask(*piece_);
+      piece_ = pieces_.next();
+    }
+    if (!piece_ && !ended_) {
+      for (Served& one : served_)
+        if (!one.lost()) one.link().end(one.handle(), operation_, participants);
+      ended_ = true;
+    }
+    return ended_ && pending(served_) == 0;
+  }
+  int error() const { return *error_; }
+
+ private:
+  void ask(const Piece& piece);
+
+  std::vector<Served>& served_;
+  const Local& local_;
+  Pieces pieces_;
+  std::optional<Piece> piece_;
+  std::uint64_t operation_;
+  bool lists_;
+  std::size_t most_under_way_;
+  // Of callbacks that may come after this.
+  std::shared_ptr<std::size_t> under_way_ = std::make_shared<std::size_t>(0);
+  std::shared_ptr<int> error_ = std::make_shared<int>(0);
+  bool ended_ = false;
+};
+
+void Passage::ask(const Piece& piece) {
+  Served& to = served_[static_cast<std::size_t>(piece.aggregator)];
+  if (to.lost()) return;
+  const std::int64_t bytes = piece.data.count();
+  layout::Walk walk = memory_walk(local_, piece.data);
+  std::byte* run = to.link().shares_memory() ? nullptr : run_of(walk, local_.buffer, 0);
+  auto staged = std::make_shared<transport::Staged>(run ? transport::Staged() : to.link().stage(bytes));
+  const std::span<std::byte> memory = run ? bytes_at(run, bytes) : staged->bytes();
+  if (memory.empty()) {
+    *error_ = ENOMEM;
+    return;
+  }
+  std::vector<layout::Segment> list;
+  if (lists_) {
+    layout::Segments segments = local_.view.segments(piece.data);
+    while (const std::optional<layout::Segment> segment = segments.next()) list.push_back(*segment);
+  }
+  const transport::Place place =
+      lists_ ? transport::Place(transport::List{list}) : transport::Place(transport::Viewed{view_number, piece.data});
+  ++*under_way_;
+  if (local_.writes) {
+    if (!run) layout::gather(walk, local_.buffer, 0, memory);
+    to.link().write(to.handle(), place, operation_, memory,
+                    [staged, under_way = under_way_, all = error_](int error, std::int64_t) {
+                      --*under_way;
+                      if (error != 0) *all = error;
+                    });
+    return;
+  }
+  to.link().read(to.handle(), place, operation_, memory,
+                 [staged, under_way = under_way_, all = error_, run, walk, memory, buffer = local_.buffer](
+                     int error, std::int64_t got) mutable {
+                   --*under_way;
+                   // What is asked for was there when it was asked.
+                   if (error != 0 || got < static_cast<std::int64_t>(memory.size()))
+                     *all = error != 0 ? error : EIO;
+                   else if (!run)
+                     layout::scatter(walk, buffer, 0, memory);
+                 });
+}
+
+}  // namespace
+
+std::optional<int> Servers::access(const Team& team, const Local& local, const Grid& grid,
+                                   const std::string& serialised) {
+  const bool lists = serialised.size() > transport::ServerLink::most_view_bytes;
+  for (Served& one : served_)
+    if (!lists) one.show(serialised);
+  Passage passage(served_, local, grid, ++operation_, lists);
+  wait(served_, team.comm, [&] { return passage.go_on(team.ranks); });
+  // The error of a lost server's requests is no error of the storage.
+  const bool lost = std::any_of(served_.begin(), served_.end(), [](const Served& one) { return one.lost(); });
+  int error = lost ? 0 : passage.error();
+  if (leave_out(
+          team, [](const Served& one) { return one.lost(); }, error))
+    return std::nullopt;
+  return error;
+}
+
+int Servers::sync(const Team& team) {
+  auto first = std::make_shared<int>(0);
+  for (Served& one : served_)
+    if (!one.lost())
+      one.link().sync(one.handle(), [first](int error, std::int64_t) { *first = *first == 0 ? error : *first; });
+  wait(served_, team.comm, [this] { return pending(served_) == 0; });
+  return *first;
+}
+
+}  // namespace hocket::runtime::io

@@ -1,0 +1,94 @@
+// The I/O servers of a file (CLARISSE, section IV-A): which, by a server map that all ranks of the file use from the
+// same access on, and accesses through them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "event/server_map.hpp"
+#include "runtime/io/exchange.hpp"
+#include "transport/server_link.hpp"
+
+namespace hocket::runtime::io {
+
+// The file as one server has it open for this rank.
+class Served {
+ public:
+  // Connects, for a bounded time, and asks for the file to be opened; `lost()` where there is no server.
+  Served(const event::ServerMap::Server& server, const std::string& path, int mode);
+
+  const std::string& name() const { return name_; }
+  // Nothing more comes of it.
+  bool lost() const { return lost_; }
+  void lose() { lost_ = true; }
+  // Whether it cannot be used; known when nothing is pending.
+  bool failed() const { return lost_ || opened_->error != 0; }
+  std::size_t pending() const { return lost_ ? 0 : link_->pending(); }
+  // True: something moved.
+  bool poll();
+  transport::ServerLink& link() { return *link_; }
+  transport::ServerLink::Handle handle() const { return opened_->handle; }
+  // Tells it the view, if it has another.
+  void show(const std::string& serialised);
+  void close();
+
+ private:
+  struct Opened {
+    int error = 0;
+    transport::ServerLink::Handle handle = 0;
+  };
+
+  std::string name_;
+  std::unique_ptr<transport::ServerLink> link_;
+  std::shared_ptr<Opened> opened_ = std::make_shared<Opened>();
+  std::string view_;
+  bool lost_ = false;
+};
+
+class Servers {
+ public:
+  Servers() = default;
+  ~Servers() { close(served_); }
+  Servers(const Servers&) = delete;
+  Servers& operator=(const Servers&) = delete;
+
+  bool used() const { return !served_.empty(); }
+  int count() const { return static_cast<int>(served_.size()); }
+  // Of the map in use; 0: none is.
+  std::int64_t epoch() const { return map_ ? map_->epoch : 0; }
+
+  // In rank 0: bytes of the text of a map that has come since the last; -1: none has.
+  std::int64_t news();
+  // Whether a map is in use, under another limit than this.
+  bool is_limited_otherwise(std::int64_t most) const { return map_ && most != most_; }
+
+  // Uses rank 0's map from here on: opens the file at the servers of its directory, at most `most` of them. Those that
+  // not all ranks can use are left out. `map_bytes`: rank 0's news(), in all ranks; -1: the same map as before.
+  // Collective.
+  void adopt(const Team& team, const std::string& path, int mode, std::int64_t map_bytes, std::int64_t most);
+
+  // Does the access through all servers; `serialised`: the view. Collective. The error of all ranks, or 0; nothing
+  // where servers were lost on the way: they are left out from here on, and nothing can be said of the access.
+  std::optional<int> access(const Team& team, const Local& local, const Grid& grid, const std::string& serialised);
+
+  // What the servers hold is on the storage, or is not (errno). Local.
+  int sync(const Team& team);
+
+ private:
+  static void close(std::vector<Served>& served);
+  bool receive(const Team& team, std::int64_t map_bytes);
+  void reach(const std::string& path, int mode);
+  // Leaves out what any rank says is lost; the largest error. False: nothing was lost.
+  bool leave_out(const Team& team, const std::function<bool(const Served&)>& lost, int& error);
+
+  std::shared_ptr<const event::ServerMap> offered_, seen_;  // in rank 0: by news(); and that in use
+  std::optional<event::ServerMap> map_;                     // in use
+  std::int64_t most_ = 0;
+  std::vector<Served> served_;
+  std::uint64_t operation_ = 0;
+};
+
+}  // namespace hocket::runtime::io
