@@ -26,6 +26,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "simulator": [str(BUILD / "bench_simulator")],
     "reconfigure": [sys.executable, str(REPO / "bench" / "reconfigure.py")],
     "redistribute": [sys.executable, str(REPO / "bench" / "redistribute.py")],
+    "collective-io": [sys.executable, str(REPO / "bench" / "collective_io.py")],
     "framework": [sys.executable, str(REPO / "bench" / "framework.py")],
 }
 
