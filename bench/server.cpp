@@ -1,0 +1,394 @@
+// hocket-server: how fast one client writes through it, beside the transport's own bandwidth test; and small writes of
+// several clients, with merging of neighbouring requests off and on.
+//
+// Files are on the file system of $HOCKET_BENCH_DIR (else of the working directory), there before and written over, so
+// that what is measured is the way of the data and not the growth of a file.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "base/clock.hpp"
+#include "figures.hpp"
+#include "transport/address.hpp"
+#include "transport/proof.hpp"
+#include "transport/server_link.hpp"
+
+namespace {
+
+using namespace hocket;
+using transport::Header;
+using transport::ServerLink;
+using transport::Stream;
+using transport::Type;
+
+constexpr std::int64_t mib = 1 << 20;
+constexpr std::int64_t sample_bytes = 256 * mib;
+constexpr int samples = 9;
+constexpr int under_way = 4;  // large writes, at a time
+constexpr double bound = 0.7;
+
+[[noreturn]] void die(const std::string& text) {
+  std::fprintf(stderr, "bench_server: %s\n", text.c_str());
+  std::exit(1);
+}
+
+template <class T>
+T good(Result<T> result) {
+  if (!result) die(result.error().text);
+  return std::move(result).value();
+}
+
+void wait_for(int descriptor, short events) {
+  pollfd waited{descriptor, events, 0};
+  ::poll(&waited, 1, 10'000);
+}
+
+double seconds_since(Time start) { return to_s(node_now() - start); }
+
+// ---- the transport alone -------------------------------------------------------------------------------------------
+
+// Takes frames in and acknowledges each, until the other end goes: a server that writes nothing.
+[[noreturn]] void sink(Fd socket) {
+  Stream stream{std::move(socket)};
+  std::vector<std::byte> memory(mib);
+  while (true) {
+    switch (stream.receive()) {
+      case Stream::Got::announced: stream.take_payload({memory.data(), stream.header().payload}); break;
+      case Stream::Got::frame: {
+        Header answer;
+        answer.request = stream.header().request;
+        stream.send(answer);
+        stream.flush();
+        break;
+      }
+      case Stream::Got::nothing: wait_for(stream.descriptor(), POLLIN); break;
+      case Stream::Got::ended: std::_Exit(0);
+    }
+  }
+}
+
+class Bandwidth {
+ public:
+  explicit Bandwidth(std::pair<Fd, Fd> ends) : data_(mib) {
+    child_ = fork();
+    if (child_ == 0) {
+      ends.first = Fd{};
+      sink(std::move(ends.second));
+    }
+    ends.second = Fd{};
+    stream_ = std::make_unique<Stream>(std::move(ends.first));
+  }
+  ~Bandwidth() {
+    stream_.reset();
+    waitpid(child_, nullptr, 0);
+  }
+
+  double bytes_per_s() {
+    const Time start = node_now();
+    std::int64_t sent = 0;
+    std::int64_t acknowledged = 0;
+    while (acknowledged < sample_bytes / mib) {
+      for (; sent < sample_bytes / mib && sent - acknowledged < under_way; ++sent) {
+        Header header;
+        header.type = Type::write;
+        header.bytes = mib;
+        stream_->send(header, {}, data_);
+      }
+      stream_->flush();
+      const Stream::Got got = stream_->receive();
+      if (got == Stream::Got::ended) die("the bandwidth test broke off: " + stream_->reason());
+      if (got == Stream::Got::frame) ++acknowledged;
+      if (got == Stream::Got::nothing) {
+        wait_for(stream_->descriptor(), static_cast<short>(POLLIN | (stream_->has_unsent() ? POLLOUT : 0)));
+      }
+    }
+    return static_cast<double>(sample_bytes) / seconds_since(start);
+  }
+
+ private:
+  pid_t child_;
+  std::unique_ptr<Stream> stream_;
+  std::vector<std::byte> data_;
+};
+
+std::pair<Fd, Fd> local_ends() {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) die("socketpair failed");
+  for (const int end : ends) transport::tune(end, true);
+  return {Fd{ends[0]}, Fd{ends[1]}};
+}
+
+std::pair<Fd, Fd> tcp_ends() {
+  const auto listener = good(transport::listen_tcp({false, "127.0.0.1", "0"}));
+  Fd client = good(transport::connect_to(good(transport::read_address(listener.address)), node_now() + from_s(10)));
+  wait_for(listener.socket.get(), POLLIN);
+  Fd server{accept(listener.socket.get(), nullptr, nullptr)};
+  transport::tune(server.get(), false);
+  return {std::move(client), std::move(server)};
+}
+
+// ---- a server ------------------------------------------------------------------------------------------------------
+
+class Server {
+ public:
+  Server(const std::string& directory, const std::string& name, const std::vector<std::string>& more)
+      : directory_(directory) {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) die("pipe failed");
+    std::vector<std::string> words{HOCKET_SERVER, "--name", name, "--dir", directory, "--runtime-dir", directory};
+    words.insert(words.end(), more.begin(), more.end());
+    child_ = fork();
+    if (child_ == 0) {
+      std::vector<char*> arguments;
+      for (std::string& word : words) arguments.push_back(word.data());
+      arguments.push_back(nullptr);
+      dup2(ends[1], STDOUT_FILENO);
+      execv(HOCKET_SERVER, arguments.data());
+      std::_Exit(127);
+    }
+    close(ends[1]);
+    std::array<char, 1024> line{};
+    const ssize_t n = read(ends[0], line.data(), line.size() - 1);
+    close(ends[0]);
+    const std::string text{line.data(), n > 0 ? static_cast<std::size_t>(n) : 0};
+    const std::size_t at = text.find("listens on ");
+    if (at == std::string::npos) die("hocket-server did not start");
+    addresses_ = text.substr(at + 11, text.size() - at - 12);
+  }
+  ~Server() {
+    kill(child_, SIGTERM);
+    waitpid(child_, nullptr, 0);
+  }
+
+  std::unique_ptr<ServerLink> connect(bool local) const {
+    const std::size_t blank = addresses_.find(' ');
+    const std::string address = local ? addresses_.substr(0, blank) : addresses_.substr(blank + 1);
+    return good(
+        ServerLink::connect(address, good(transport::read_secret(transport::secret_path(directory_))), from_s(10)));
+  }
+
+ private:
+  std::string directory_;
+  std::string addresses_;
+  pid_t child_;
+};
+
+void drive(ServerLink& link) {
+  if (!link.poll() && !link.failed()) wait_for(link.descriptor(), link.events());
+  if (link.failed()) die("the server has gone: " + link.failure_text());
+}
+
+std::uint64_t open_file(ServerLink& link, const std::string& path) {
+  std::uint64_t handle = 0;
+  link.open(path, {.reads = true, .writes = true}, [&](int error, std::uint64_t opened) {
+    if (error != 0) die("cannot open " + path + ": " + error_text(error));
+    handle = opened;
+  });
+  while (link.pending() > 0) drive(link);
+  return handle;
+}
+
+void check(int error) {
+  if (error != 0) die("a write failed: " + error_text(error));
+}
+
+// ---- one client, large writes --------------------------------------------------------------------------------------
+
+class LargeWrites {
+ public:
+  // `staged`: the data go through memory of the link's, into which they are copied.
+  LargeWrites(const Server& server, bool local, bool staged)
+      : link_(server.connect(local)), handle_(open_file(*link_, "file")), data_(mib, std::byte{1}), staged_(staged) {
+    for (auto& slot : slots_) slot = link_->stage(mib);
+  }
+
+  double bytes_per_s() {
+    const Time start = node_now();
+    std::int64_t next = 0;
+    std::vector<std::size_t> free;
+    for (std::size_t i = 0; i < slots_.size(); ++i) free.push_back(i);
+    while (next < sample_bytes || link_->pending() > 0) {
+      for (; next < sample_bytes && !free.empty(); next += mib) {
+        const std::size_t slot = free.back();
+        free.pop_back();
+        std::span<const std::byte> from = data_;
+        if (staged_) {
+          std::memcpy(slots_[slot].bytes().data(), data_.data(), mib);
+          from = slots_[slot].bytes();
+        }
+        link_->write(handle_, transport::At{next}, 0, from, [&free, slot](int error, std::int64_t) {
+          check(error);
+          free.push_back(slot);
+        });
+        link_->poll();
+      }
+      drive(*link_);
+    }
+    return static_cast<double>(sample_bytes) / seconds_since(start);
+  }
+
+ private:
+  std::unique_ptr<ServerLink> link_;
+  std::uint64_t handle_;
+  std::vector<std::byte> data_;
+  bool staged_;
+  std::array<transport::Staged, under_way> slots_;
+};
+
+// What this process writes by itself, to tell what the file system is capable of.
+double alone_bytes_per_s(const std::string& path) {
+  const Fd file{open(path.c_str(), O_WRONLY)};
+  const std::vector<std::byte> data(mib, std::byte{1});
+  const Time start = node_now();
+  for (std::int64_t at = 0; at < sample_bytes; at += mib) {
+    if (pwrite(file.get(), data.data(), mib, at) != mib) die("cannot write to " + path);
+  }
+  return static_cast<double>(sample_bytes) / seconds_since(start);
+}
+
+bool measure_large(const std::string& directory) {
+  Bandwidth local{local_ends()};
+  Bandwidth tcp{tcp_ends()};
+  const Server server{directory, "large", {}};
+  LargeWrites shared{server, true, true};
+  LargeWrites plain{server, true, false};
+  LargeWrites remote{server, false, false};
+  std::vector<double> local_s, tcp_s, shared_s, plain_s, remote_s, alone_s;
+  for (int i = -1; i < samples; ++i) {  // one to get warm
+    std::vector<std::pair<std::vector<double>*, double>> now{
+        {&local_s, local.bytes_per_s()},   {&shared_s, shared.bytes_per_s()},
+        {&plain_s, plain.bytes_per_s()},   {&tcp_s, tcp.bytes_per_s()},
+        {&remote_s, remote.bytes_per_s()}, {&alone_s, alone_bytes_per_s(directory + "/file")}};
+    for (auto& [values, value] : now) {
+      if (i >= 0) values->push_back(value * 1e-9);
+    }
+  }
+  const std::string more = ", \"pwrite_alone\": " + std::to_string(bench::median(alone_s));
+  const auto tell = [&](const char* name, const std::vector<double>& value, const std::vector<double>& reference,
+                        double least) {
+    const double ratio = bench::median(value) / bench::median(reference);
+    return bench::print("server", {name, bench::median(value), "GB/s", bench::median(reference), least, ratio >= least,
+                                   more + ", \"quartiles\": [" + std::to_string(bench::quantile(value, 0.25)) + ", " +
+                                       std::to_string(bench::quantile(value, 0.75)) + "]"});
+  };
+  bool ok = tell("1MiB-writes unix, memory shared", shared_s, local_s, bound);
+  ok &= tell("1MiB-writes tcp", remote_s, tcp_s, bound);
+  tell("1MiB-writes unix, memory not shared", plain_s, local_s, 0);
+  return ok;
+}
+
+// ---- several clients, small writes ---------------------------------------------------------------------------------
+
+constexpr std::int64_t block = 4096;
+constexpr int clients = 8;
+constexpr std::int64_t blocks_each = 4096;  // of a sample
+constexpr int small_under_way = 16;         // of each client
+
+class SmallWrites {
+ public:
+  SmallWrites(const std::string& directory, const char* name, const std::vector<std::string>& more, bool collective)
+      : server_(directory, name, more), data_(block, std::byte{2}), collective_(collective) {
+    for (int i = 0; i < clients; ++i) {
+      links_.push_back(server_.connect(true));
+      handles_.push_back(open_file(*links_.back(), "file"));
+    }
+  }
+
+  // Client i has every eighth block. Writes a second, of all.
+  double writes_per_s() {
+    std::array<std::int64_t, clients> next{};
+    const Time start = node_now();
+    const auto is_over = [&](std::size_t i) { return next[i] == blocks_each && links_[i]->pending() == 0; };
+    for (bool over = false; !over;) {
+      over = true;
+      bool moved = false;
+      for (std::size_t i = 0; i < clients; ++i) {
+        ask(i, next[i]);
+        moved |= links_[i]->poll();
+        over = over && is_over(i);
+      }
+      if (!moved && !over) wait();
+    }
+    return static_cast<double>(clients * blocks_each) / seconds_since(start);
+  }
+
+ private:
+  void ask(std::size_t i, std::int64_t& next) {
+    while (next < blocks_each && links_[i]->pending() < small_under_way) {
+      const std::uint64_t operation =
+          collective_ ? first_operation_ + static_cast<std::uint64_t>(next / small_under_way) : 0;
+      const std::int64_t at = (next * clients + static_cast<std::int64_t>(i)) * block;
+      links_[i]->write(handles_[i], transport::At{at}, operation, data_, [](int error, std::int64_t) { check(error); });
+      if (collective_ && ++next % small_under_way == 0) return links_[i]->end(handles_[i], operation, clients);
+      if (!collective_) ++next;
+    }
+  }
+
+  void wait() {
+    std::array<pollfd, clients> waited{};
+    for (std::size_t i = 0; i < clients; ++i) waited[i] = {links_[i]->descriptor(), links_[i]->events(), 0};
+    ::poll(waited.data(), waited.size(), 10'000);
+  }
+
+  Server server_;
+  std::vector<std::unique_ptr<ServerLink>> links_;
+  std::vector<std::uint64_t> handles_;
+  std::vector<std::byte> data_;
+  bool collective_;
+  static constexpr std::uint64_t first_operation_ = 1;
+};
+
+void measure_small(const std::string& directory) {
+  SmallWrites off{directory, "off", {"--no-merge"}, false};
+  SmallWrites on{directory, "on", {}, false};
+  SmallWrites collective{directory, "collective", {}, true};
+  std::vector<double> off_s, on_s, collective_s;
+  for (int i = -1; i < samples; ++i) {
+    const double without = off.writes_per_s();
+    const double with = on.writes_per_s();
+    const double together = collective.writes_per_s();
+    if (i < 0) continue;
+    off_s.push_back(without);
+    on_s.push_back(with);
+    collective_s.push_back(together);
+  }
+  const auto tell = [&](const char* name, const std::vector<double>& value) {
+    bench::print("server", {name, bench::median(value), "writes/s", bench::median(off_s), 0, true,
+                            ", \"quartiles\": [" + std::to_string(bench::quantile(value, 0.25)) + ", " +
+                                std::to_string(bench::quantile(value, 0.75)) + "]"});
+  };
+  tell("4KiB-writes 8 clients, merging off", off_s);
+  tell("4KiB-writes 8 clients, merging on", on_s);
+  tell("4KiB-writes 8 clients, collective", collective_s);
+}
+
+}  // namespace
+
+int main() {
+  std::signal(SIGPIPE, SIG_IGN);
+  const char* chosen = std::getenv("HOCKET_BENCH_DIR");
+  std::string directory = std::string{chosen != nullptr ? chosen : "."} + "/hocket-bench-XXXXXX";
+  if (mkdtemp(directory.data()) == nullptr) die("cannot make " + directory);
+  directory = std::unique_ptr<char, void (*)(void*)>{realpath(directory.c_str(), nullptr), std::free}.get();
+  {
+    const Fd file{open((directory + "/file").c_str(), O_WRONLY | O_CREAT, 0600)};
+    if (ftruncate(file.get(), 0) != 0) die("cannot make a file in " + directory);
+    const std::vector<char> zeros(mib);
+    for (std::int64_t at = 0; at < sample_bytes; at += mib) {
+      if (pwrite(file.get(), zeros.data(), mib, at) != mib) die("cannot write to " + directory);
+    }
+  }
+  const bool ok = measure_large(directory);
+  measure_small(directory);
+  const int removed = std::system(("rm -rf '" + directory + "'").c_str());
+  return ok && removed == 0 ? 0 : 1;
+}
