@@ -27,6 +27,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "reconfigure": [sys.executable, str(REPO / "bench" / "reconfigure.py")],
     "redistribute": [sys.executable, str(REPO / "bench" / "redistribute.py")],
     "collective-io": [sys.executable, str(REPO / "bench" / "collective_io.py")],
+    "elastic": [sys.executable, str(REPO / "bench" / "elastic.py")],
     "server": [str(BUILD / "bench_server")],
     "framework": [sys.executable, str(REPO / "bench" / "framework.py")],
 }
