@@ -182,8 +182,7 @@ void Server::accept_from(Listener& listener) {
 }
 
 bool Server::may_connect(const Fd& socket, const Listener& listener) {
-  if (strangers_ >= most_strangers) return false;
-  if (!listener.secret.empty()) return true;  // is to prove it
+  if (!listener.secret.empty()) return strangers_ < most_strangers;  // is to prove who it is
   const auto peer = peer_of(socket.get());
   if (peer && is_trusted(peer.value().user)) return true;
   log_(peer ? fmt::format("refused a client of user {}", peer.value().user) : peer.error().text);
