@@ -1,6 +1,6 @@
 """Two Jacobi solvers write checkpoints to the same storage: each alone, together, and together taking turns.
 
-    .venv/bin/python demo/demo.py [--quick] [--mpi openmpi] [--storage real]
+    .venv/bin/python demo/demo.py [--quick] [--mpi openmpi] [--storage real] [--io hocket]
 
 demo/README.md says what it shows. Exit code 0 only if every checkpoint was right, every solver came to the same result
 in every run, and every trace replays.
@@ -40,6 +40,7 @@ TITLE = "Two Jacobi solvers write checkpoints to the same storage"
 class Demo:
     def __init__(self, arguments: argparse.Namespace):
         self.mpi = Mpi(arguments.mpi)
+        self.io: str = arguments.io
         self.run_dir: Path = arguments.run_dir.resolve()
         self.program = self.mpi.app("jacobi", prefix())
         self.hocket = Path(sys.executable).parent / "hocket"
@@ -145,7 +146,7 @@ class Demo:
         )
         return RunningSolver(
             solver,
-            [str(self.hocket), "run", "--name", solver.name, "--", *application],
+            [str(self.hocket), "run", "--name", solver.name, "--io", self.io, "--", *application],
             {**environment, **self.storage.environment},
             self.run_dir / f"{plan.name}-{solver.name}.stderr",
         )
@@ -164,7 +165,8 @@ class Demo:
         return [
             self.storage.statement,
             *map(str, self.solvers),
-            f"MPI: {self.mpi.name}; in every run, alone too, each application's ranks share one core of "
+            f"MPI: {self.mpi.name}; collective accesses by {'hocket' if self.io == 'hocket' else 'the MPI library'}",
+            f"in every run, alone too, each application's ranks share one core of "
             f"{len(os.sched_getaffinity(0))}; iterations are padded to the stated time by sleeping",
         ]
 
@@ -192,6 +194,7 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
         default="auto",
         help="auto measures, and limits the bandwidth where two writers do not disturb each other for long enough",
     )
+    parser.add_argument("--io", choices=("mpi", "hocket"), default="mpi", help="who does the collective accesses")
     parser.add_argument("--directory", type=Path, help="where the checkpoints go (default: demo-run/storage)")
     parser.add_argument("--quick", action="store_true", help="the same, with smaller systems and fewer checkpoints")
     parser.add_argument("--run-dir", type=Path, default=REPO / "demo-run", help="traces and systems; emptied first")

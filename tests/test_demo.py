@@ -231,3 +231,9 @@ def test_a_missing_daemon_fails_the_demo(tmp_path):
 
 def test_a_storage_that_cannot_be_written_fails_the_demo(prefix, tmp_path):
     one_line(run_demo(tmp_path, "--directory", "/proc"), "cannot measure the storage in /proc")
+
+
+def test_collective_accesses_can_be_hockets(prefix: Path, tmp_path: Path) -> None:
+    ended = run_demo(tmp_path, "--io", "hocket", "--storage", "limited")
+    assert ended.code == 0, f"{ended.err}\n{ended.out}"
+    assert "collective accesses by hocket" in (ended.report_dir / "report.html").read_text()
