@@ -428,6 +428,8 @@ MPI_Info random_hints() {
   if (!method.empty()) set("hocket_collective", method);
   if (!one_in(4)) set(one_in(2) ? "hocket_aggregators" : "cb_nodes", std::to_string(draw(1, ranks)));
   if (!one_in(4)) set("hocket_buffer_size", std::to_string(std::int64_t{1} << draw(12, 17)));
+  if (one_in(2)) set("hocket_shared_memory", one_in(2) ? "off" : "on");
+  if (one_in(3)) set("hocket_servers", std::to_string(draw(0, 3)));
   return info;
 }
 
@@ -448,6 +450,11 @@ void round(MPI_File file, bool may_mix) {
   std::snprintf(description, sizeof description, "view: %.3000s", own.filetype.words.c_str());
   const int code = MPI_File_set_view(file, model.base + own.displacement, etype, filetype, "native", MPI_INFO_NULL);
   require(code == MPI_SUCCESS, "MPI_File_set_view", code);
+  if (one_in(4)) {
+    MPI_Info info = random_hints();
+    MPI_File_set_info(file, info);
+    MPI_Info_free(&info);
+  }
   const bool atomic = may_mix && one_in(8);
   if (atomic) MPI_File_set_atomicity(file, 1);
   Places pointers(views.size());
