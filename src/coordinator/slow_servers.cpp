@@ -1,7 +1,6 @@
 #include "coordinator/slow_servers.hpp"
 
 #include <algorithm>
-#include <vector>
 
 namespace hocket::coordinator {
 namespace {
@@ -15,30 +14,32 @@ Duration median(std::vector<Duration> durations) {
 
 }  // namespace
 
-// What one operation takes at a peer, as far as it can be held against `report`.
-std::optional<Duration> SlowServers::of_like_size(const Reports& peer, const Report& report) {
-  const bool any_size = report.size < 0;
-  if (!peer.last.empty() && peer.last.back().stuck && report.at - peer.last.back().at <= recent) {
-    return peer.last.back().service;
-  }
+// What one operation took at a peer, as far as it can be held against `report`. Of one that is stuck itself, that
+// alone.
+std::vector<Duration> SlowServers::of_like_size(const Reports& peer, const Report& report) {
   std::vector<Duration> times;
+  const auto is_recent = [&report](const Report& other) { return report.at - other.at <= recent; };
+  if (!peer.last.empty() && peer.last.back().stuck && is_recent(peer.last.back())) return {peer.last.back().service};
   for (const Report& other : peer.last) {
-    if (report.at - other.at > recent || other.size < 0) continue;
-    if (any_size || (other.size * 1.25 >= report.size && other.size <= report.size * 1.25))
-      times.push_back(other.service);
+    if (!is_recent(other) || other.size < 0) continue;
+    const bool any_size = report.size < 0;
+    const bool like = other.size * 1.25 >= report.size && other.size <= report.size * 1.25;
+    if (any_size || like) times.push_back(other.service);
   }
-  if (times.empty()) return std::nullopt;
-  return median(std::move(times));
+  return times;
 }
 
-std::optional<Duration> SlowServers::of_peers(MemberId server, const Report& report) const {
-  std::vector<Duration> peers;
+std::optional<SlowServers::Peers> SlowServers::of_peers(MemberId server, const Report& report) const {
+  std::vector<Duration> medians;
+  Duration longest{};
   for (const auto& [id, reports] : reports_) {
-    if (id == server) continue;
-    if (const auto time = of_like_size(reports, report)) peers.push_back(*time);
+    std::vector<Duration> times = id == server ? std::vector<Duration>{} : of_like_size(reports, report);
+    if (times.empty()) continue;
+    longest = std::max(longest, *std::max_element(times.begin(), times.end()));
+    medians.push_back(median(std::move(times)));
   }
-  if (peers.size() < least_peers) return std::nullopt;
-  return median(std::move(peers));
+  if (medians.size() < least_peers) return std::nullopt;
+  return Peers{median(std::move(medians)), longest};
 }
 
 std::optional<SlowServers::Finding> SlowServers::report(MemberId server, const event::ServerLoad& load, Time now) {
@@ -60,12 +61,12 @@ std::optional<SlowServers::Finding> SlowServers::report(MemberId server, const e
   if (!peers) return std::nullopt;
 
   const auto n = static_cast<double>(reports_.size());
-  const bool times_longer =
-      static_cast<double>(report.service.count()) > margin_ * n / (n - 1) * static_cast<double>(peers->count());
-  const bool is_slow = times_longer && report.service - *peers >= least_longer;
+  const bool pays =
+      static_cast<double>(report.service.count()) > margin_ * n / (n - 1) * static_cast<double>(peers->middle.count());
+  const bool is_slow = pays && report.service - peers->middle >= least_longer && report.service > peers->longest;
   own.slow = is_slow ? own.slow + 1 : 0;
   if (own.slow < running) return std::nullopt;
-  return Finding{report.service, *peers};
+  return Finding{report.service, peers->middle};
 }
 
 }  // namespace hocket::coordinator

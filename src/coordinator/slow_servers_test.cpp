@@ -119,6 +119,21 @@ TEST_F(SlowServersTest, AServerIsSlowOnlyIfItIsSlowerThanMost) {
   }
 }
 
+TEST_F(SlowServersTest, WhatIsWithinTheNoiseOfThePeersIsNotSlow) {
+  enter(4);
+  EXPECT_FALSE(report(2, 0, 900)) << "one of the peers' reports";
+  for (int i = 1; i < 6; ++i) {
+    peers_report(4, 50 * i);
+    EXPECT_FALSE(report(1, 50 * i, 800));
+  }
+  for (int i = 6; i < 8; ++i) {
+    peers_report(4, 50 * i);
+    EXPECT_FALSE(report(1, 50 * i, 800)) << "it is forgotten, and they are the first";
+  }
+  peers_report(4, 400);
+  EXPECT_TRUE(report(1, 400, 800));
+}
+
 TEST_F(SlowServersTest, AnAccessThatDoesNotEndMakesAServerSlow) {
   enter(4);
   for (int i = 0; i < 8; ++i) peers_report(4, i);
