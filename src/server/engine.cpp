@@ -35,7 +35,6 @@ Engine::~Engine() = default;
 Buffer Engine::take(std::int64_t bytes) {
   Buffer buffer = pool_.take(bytes);
   if (!buffer) release_all();
-  count_held();
   return buffer;
 }
 
@@ -51,7 +50,6 @@ std::shared_ptr<Buffer> Engine::reply_of(Buffer buffer) {
   return {new Buffer{std::move(buffer)}, [this](Buffer* sent) {
             reading_ -= static_cast<std::int64_t>(sent->bytes().size());
             delete sent;
-            count_held();
           }};
 }
 
@@ -213,7 +211,6 @@ void Engine::settle(std::unique_ptr<Held> held, Outcome outcome) {
                      error_text(outcome.error)));
   }
   held.reset();
-  count_held();
   pass_barriers(file);
   files_.forget_if_unused(file);
 }
@@ -263,7 +260,7 @@ std::string Engine::state() const {
   const auto read = [](const std::atomic<std::int64_t>& number) { return number.load(std::memory_order_relaxed); };
   return fmt::format(
       "operations {}\nbytes {}\nservice_ns {}\nqueue {}\nheld_bytes {}\nbuffer_bytes {}\nbatches {}\nfiles {}\n",
-      read(load_.operations), read(load_.bytes), read(load_.service_ns), read(load_.queue), read(load_.held_bytes),
+      read(load_.operations), read(load_.bytes), read(load_.service_ns), read(load_.queue), pool_.in_use(),
       pool_.limit(), batches_, files_.count());
 }
 

@@ -98,6 +98,8 @@ class Engine {
   Workers& workers() { return workers_; }
   bool idle() const { return tasks_.empty() && barriers_.empty() && workers_.busy() == 0; }
 
+  // Brings the load up to date with the memory in use, which buffers give back by themselves.
+  void count_held();
   // "key value" lines.
   std::string state() const;
 
@@ -130,7 +132,6 @@ class Engine {
   void pass_barriers(const FilePtr& file);
   void pass(const Barrier& barrier);
   std::shared_ptr<Buffer> reply_of(Buffer buffer);
-  void count_held();
 
   Settings settings_;
   Load& load_;

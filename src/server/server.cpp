@@ -122,6 +122,7 @@ void Server::wait() {
     update_interest(*session);
   }
   bury();
+  engine_.count_held();
 }
 
 void Server::handle(std::uint64_t key, std::uint32_t events) {
@@ -347,7 +348,7 @@ void Server::on_open(Session& session) {
   const bool behind = settings_.write_behind || header.has(flag::write_behind);
   const std::uint64_t number = ++session.last_handle;
   session.handles.emplace(number, Handle{found.file, reads, writes, behind, engine_.now_ticket(), {}});
-  reply(session, header.request, 0, 0, number);
+  reply(session, header.request, 0, behind ? 1 : 0, number);
 }
 
 // There is no answer: requests that use a view that was not taken fail.
