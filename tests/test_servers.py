@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from hocket import daemon as daemon_module
 from hocket.bus import Bus, BusError, Event
+from server_kit import Client
 from stand_in_server import report, say_hello
 
 pytestmark = pytest.mark.timeout(60)
@@ -232,6 +233,36 @@ def test_start_and_stop(hocket_dir, tmp_path):
         assert hocket("server", "stop").stderr == "hocket: s1, s4, s2 have ended\n"
         assert states() == {}
         assert hocket("server", "stop").stderr == "hocket: no server runs\n"
+    finally:
+        daemon_module.stop()
+
+
+def test_a_hocket_server_that_is_slow_is_found(hocket_dir, tmp_path, prefix, monkeypatch):
+    """The real ones: three that are well and one that takes 100 ms longer, with a client of each."""
+    monkeypatch.setenv("HOCKET_PREFIX", str(prefix))
+    (tmp_path / "f").write_bytes(b"")
+    try:
+        assert hocket("server", "start", "-n", "3", "--dir", str(tmp_path)).returncode == 0
+        slow = hocket("server", "start", "--dir", str(tmp_path), "--inject", "delay=100ms after=1")
+        assert slow.stderr == f"hocket: s4 serves {tmp_path}; the map is of epoch 4\n"
+        with Bus.connect() as bus, ExitStack() as stack:
+            found = bus.subscribe("SLOW_IO_SERVER")
+            links = []
+            for one in bus.list().servers:
+                links.append(Client(one["addresses"].split()[0]))
+                stack.callback(links[-1].close)
+            handles = [link.open("f") for link in links]
+            event = None
+            for turn in range(100):
+                for number, (link, handle) in enumerate(zip(links, handles, strict=True)):
+                    for at in range(4):
+                        assert link.write(handle, ((turn * 4 + number) * 4 + at) << 16, bytes(1 << 16)) == 0
+                if (event := found.wait(0.05)) is not None:
+                    break
+        assert event is not None and event["server"] == "s4", event
+        assert event["service_ns"] >= 100 * MS > event["peers_ns"]
+        assert states() == {"s1": "up", "s2": "up", "s3": "up", "s4": "slow"}
+        assert hocket("server", "stop").stderr == "hocket: s1, s2, s3, s4 have ended\n"
     finally:
         daemon_module.stop()
 

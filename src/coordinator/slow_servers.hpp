@@ -10,7 +10,7 @@
 //   - and at least 100 µs longer than the peers': less is not worth a new epoch;
 //   - and longer than in every single report of the peers that it is held against: outside of the noise of the moment.
 //     On a machine with four times as many threads at work as cores, the time of a write of 1 MiB was seen to vary by a
-//     factor of twenty; without this clause the other two found 51 of 2,400 reports of servers that were well, with it
+//     factor of twenty; without this clause the other two found 51 of 2,100 reports of servers that were well, with it
 //     two, and the injected delay of 0.5 ms a third as often, as soon as before.
 //
 // The peers' time is the median over the peers (of the two in the middle the longer: a server is slow only if it is
