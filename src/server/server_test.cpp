@@ -269,8 +269,10 @@ TEST_F(Served, StagedMemoryIsSharedOnOneNode) {
   start();
   const Link link = connect();
   const Handle handle = open_file(*link);
+  EXPECT_TRUE(link->shares_memory());
   transport::Staged staged = link->stage(3 << 20);
   ASSERT_TRUE(staged.is_shared());
+  EXPECT_FALSE(link->stage(65 << 20).is_shared());  // more than there is
   std::memset(staged.bytes().data(), 's', staged.bytes().size());
   EXPECT_EQ(write_now(*link, handle, At{0}, staged.bytes()), 0);
   EXPECT_EQ(contents(), std::string(3 << 20, 's'));
@@ -509,6 +511,7 @@ TEST_F(Served, OverTcpTheSecretIsNeeded) {
   const auto good = ServerLink::connect("unix:/nowhere.sock " + tcp_, "the secret of this run", limit);
   ASSERT_TRUE(good.ok()) << good.error().text;
   const Handle handle = open_file(*good.value());
+  EXPECT_FALSE(good.value()->shares_memory());
   EXPECT_FALSE(good.value()->stage(4096).is_shared());
   EXPECT_EQ(write_now(*good.value(), handle, At{0}, bytes_of(std::string("over the network"))), 0);
   EXPECT_EQ(contents(), "over the network");

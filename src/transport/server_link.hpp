@@ -30,6 +30,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -123,8 +124,10 @@ class ServerLink {
   bool failed() const { return failure_ != 0; }
   // Why it failed, for people; "" where it has not.
   const std::string& failure_text() const { return failure_text_; }
-  // Whether memory of `stage` is shared with the server.
-  bool shares_memory() const { return arena_ != nullptr; }
+  // Whether memory of `stage` is, or will be, shared with the server.
+  bool shares_memory() const { return arena_ != nullptr || (local_ && !tried_sharing_); }
+  // Whether the server says that a write is done when it has it: by the mode of `open`, or for all its files.
+  bool writes_behind(Handle handle) const { return behind_.count(handle) != 0; }
 
  private:
   // One call, of one or several frames.
@@ -169,6 +172,7 @@ class ServerLink {
   std::deque<AskedPtr> overdue_;  // answered, but not called yet
   // By handle and number: where to divide what is asked for.
   std::unordered_map<std::uint64_t, layout::View> views_;
+  std::unordered_set<Handle> behind_;  // that write behind
 };
 
 }  // namespace hocket::transport
