@@ -463,12 +463,14 @@ TEST_F(Served, WhatWasWrittenBehindAndLostIsToldBySyncAndClose) {
   start({.engine = {.injection = {.error = EIO, .after = 2}}});
   const Link link = connect();
   const Handle handle = open_file(*link, {.writes = true, .write_behind = true});
+  EXPECT_TRUE(link->writes_behind(handle));
   EXPECT_EQ(write_now(*link, handle, At{0}, bytes_of(std::string("good"))), 0);
   EXPECT_EQ(sync_now(*link, handle), 0);
   EXPECT_EQ(write_now(*link, handle, At{4}, bytes_of(std::string("lost"))), 0);
   EXPECT_EQ(sync_now(*link, handle), EIO);
   EXPECT_EQ(close_now(*link, handle), EIO);
   const Handle later = open_file(*link);
+  EXPECT_FALSE(link->writes_behind(later));
   EXPECT_EQ(close_now(*link, later), 0);  // it is not what this one has written
 }
 

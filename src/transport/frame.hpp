@@ -44,7 +44,7 @@ enum class Type : std::uint8_t {
   state,
   challenge = 64,
   welcome,
-  answer,  // request, error, bytes; to open: handle; to state: meta text
+  answer,  // request, error, bytes; to open: handle, and bytes: 1 where it writes behind; to state: meta text
 };
 
 namespace flag {

@@ -79,7 +79,10 @@ void ServerLink::open(std::string_view path, OpenMode mode, Opened opened) {
   header.type = Type::open;
   header.flags = static_cast<std::uint16_t>((mode.reads ? flag::reads : 0) | (mode.writes ? flag::writes : 0) |
                                             (mode.write_behind ? flag::write_behind : 0));
-  ask_once(header, std::string{path}, [opened = std::move(opened)](const Asked& by) { opened(by.error, by.handle); });
+  ask_once(header, std::string{path}, [this, opened = std::move(opened)](const Asked& by) {
+    if (by.bytes != 0) behind_.insert(by.handle);
+    opened(by.error, by.handle);
+  });
 }
 
 void ServerLink::view(Handle handle, std::uint32_t number, std::string_view serialised) {
@@ -222,6 +225,7 @@ void ServerLink::sync(Handle handle, Done done) {
 
 void ServerLink::close(Handle handle, Done done) {
   for (std::uint32_t number = 0; number < most_views; ++number) views_.erase(key_of(handle, number));
+  behind_.erase(handle);
   Header header;
   header.type = Type::close;
   header.handle = handle;
