@@ -343,7 +343,8 @@ inline Type composed(std::int64_t elements, const Type& element, int depth, cons
       const std::int64_t count = divisor_of(blocks), block = blocks / count;
       if (one_in(2)) return vector(count, block, (block + draw(0, 2)) * child.extent(), child);
       const std::int64_t stride = block * child.extent() + draw(0, 5) * rules.unit;
-      return vector(count, block, !rules.file && one_in(3) ? -stride : stride, child);
+      const bool back = !rules.file && one_in(3) && stride > 1;  // Open MPI takes -1 for no stride
+      return vector(count, block, back ? -stride : stride, child);
     }
     case 2: return random_indexed(blocks, child, rules);
     case 4:
