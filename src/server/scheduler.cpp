@@ -8,6 +8,8 @@ namespace {
 
 // Of one batch: so that the look for overlaps stays short.
 constexpr std::size_t most_requests = 1024;
+// To find one request, where they are not merged.
+constexpr std::size_t most_looked_at = 16;
 constexpr std::size_t most_runs = 64 << 10;
 
 std::int64_t bytes_of(const std::vector<FileRun>& runs) {
@@ -36,10 +38,11 @@ std::size_t Scheduler::candidates(const File& file) const {
   std::int64_t bytes = 0;
   std::size_t runs = 0;
   std::size_t count = 0;
+  const std::size_t most = settings_.merges ? most_requests : most_looked_at;
   for (const Request& request : file.waiting) {
     bytes += bytes_of(request.runs);
     runs += request.runs.size();
-    if (count > 0 && (bytes > settings_.most_bytes || runs > most_runs || count == most_requests)) break;
+    if (count > 0 && (bytes > settings_.most_bytes || runs > most_runs || count == most)) break;
     ++count;
   }
   return count;

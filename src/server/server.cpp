@@ -90,7 +90,8 @@ void Server::wait() {
   std::optional<Time> deadline = engine_.next_deadline();
   const auto at_latest = [&](Time time) { deadline = deadline ? std::min(*deadline, time) : time; };
   if (accept_again_) at_latest(*accept_again_);
-  if (strangers_ > 0) at_latest(now_ + std::chrono::seconds{1});
+  if (strangers_ > 0 || !stalled_.empty())
+    at_latest(now_ + std::min<Duration>(settings_.patience, std::chrono::seconds{1}));
   const bool more = std::any_of(sessions_.begin(), sessions_.end(),
                                 [this](const auto& one) { return one.second->more && !is_paused(*one.second); });
   int timeout_ms = -1;
@@ -114,10 +115,14 @@ void Server::wait() {
     watch_listeners(EPOLLIN);
   }
   retry_stalled();
+  cut_off_the_stuck();
   engine_.advance(now_);
   for (auto& [number, session] : sessions_) {
     // Data that were sent leave room for those who wait for it.
-    if (session->stream.has_unsent() && session->stream.flush() && !stalled_.empty()) freed_ = true;
+    if (session->stream.has_unsent() && session->stream.flush()) {
+      session->moved = now_;
+      freed_ = !stalled_.empty();
+    }
     if (session->stream.ended()) doom(*session, session->stream.reason());
     update_interest(*session);
   }
@@ -134,7 +139,10 @@ void Server::handle(std::uint64_t key, std::uint32_t events) {
   if (key < first_session) return accept_from(listeners_[key - first_listener]);
   const auto found = sessions_.find(key);
   if (found == sessions_.end()) return;
-  if ((events & EPOLLIN) != 0) take_in(*found->second);
+  if ((events & EPOLLIN) != 0) {
+    found->second->moved = now_;
+    take_in(*found->second);
+  }
   if ((events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) != 0) doom(*found->second, "closed by the other end");
 }
 
@@ -252,6 +260,7 @@ bool Server::take(Session& session, Stream::Got got) {
   }
   if (!must_queue(false)) session.incoming = engine_.take(header.payload);
   if (!session.incoming) return stall(session, got);
+  session.moved = now_;
   session.stream.take_payload(session.incoming.bytes());
   return true;
 }
@@ -277,6 +286,17 @@ void Server::retry_stalled() {
     const Stream::Got got = *session.stalled;
     session.stalled.reset();
     if (session.doom.empty()) take(session, got);
+  }
+}
+
+void Server::cut_off_the_stuck() {
+  if (stalled_.empty()) return;
+  for (auto& [number, session] : sessions_) {
+    const bool has_memory = session->incoming || session->stream.has_unsent();
+    const bool others_wait = stalled_.size() > 1 || stalled_.front() != number;
+    if (has_memory && others_wait && now_ - session->moved > settings_.patience) {
+      doom(*session, "stands still with memory that others wait for");
+    }
   }
 }
 
@@ -324,6 +344,7 @@ void Server::answer(Answer given) {
   if (found == sessions_.end()) return;
   Session& session = *found->second;
   --session.unanswered;
+  if (!session.stream.has_unsent()) session.moved = now_;  // from now on it is his turn
   if (!given.data || given.bytes == 0) return reply(session, given.to.request, given.error, given.bytes);
   Header header;
   header.type = Type::answer;

@@ -22,6 +22,8 @@ class Server {
     Engine::Settings engine{};
     std::string name{};
     bool write_behind = false;  // for whoever opens a file
+    // How long a client may keep others from memory by neither sending the rest of his data nor taking his answers.
+    Duration patience = std::chrono::seconds{10};
   };
   using Log = std::function<void(const std::string&)>;
 
@@ -64,6 +66,7 @@ class Server {
   bool stall(Session& session, transport::Stream::Got got);
   bool must_queue(bool reads) const;
   void retry_stalled();
+  void cut_off_the_stuck();
   bool is_paused(const Session& session) const;
   void update_interest(Session& session);
   void doom(Session& session, std::string reason);

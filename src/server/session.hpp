@@ -29,12 +29,17 @@ struct Handle {
 
 struct Session {
   Session(SessionId its_number, Fd socket, std::string secret, Time now)
-      : number(its_number), stream(std::move(socket)), greeting(std::in_place, stream, std::move(secret)), came(now) {}
+      : number(its_number),
+        stream(std::move(socket)),
+        greeting(std::in_place, stream, std::move(secret)),
+        came(now),
+        moved(now) {}
 
   SessionId number;
   transport::Stream stream;
   std::optional<transport::Greeting> greeting;  // until the client has said who it is
   Time came;
+  Time moved;  // when it sent or took something last
   std::shared_ptr<transport::Segment> segment;
   std::map<std::uint64_t, Handle> handles;
   std::uint64_t last_handle = 0;
