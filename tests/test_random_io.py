@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 import runtime_kit as kit
+from conftest import Daemon
+from server_kit import Server
 
 PROGRAM = kit.PROGRAMS / "random_io.cpp"
 SEED = int(os.environ.get("HOCKET_RANDOM_SEED", "2026"))
@@ -30,20 +32,47 @@ def sanitizers_of(library: Path) -> list[str]:
     return re.findall(r"lib(?:asan|ubsan)\.so\.\d+ => (\S+)", needed)
 
 
+def run_cases(mpi: kit.Mpi, programs: Path, file: Path, settings: dict, ranks: int, first: int, last: int) -> None:
+    runtimes = sanitizers_of(mpi.libhocket)
+    program = mpi.compile_with([PROGRAM], programs / f"random_io-{mpi.name}")
+    preload = ":".join([*runtimes, str(mpi.libhocket)])
+    settings |= {"HOCKET_IO": "hocket", "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
+    while first < last:
+        cases = min(BATCH, last - first)
+        arguments = [program, file, SEED, cases, first]
+        run = mpi.run(arguments, settings, ranks=ranks, preload=preload, limit_s=LIMIT_S)
+        assert run.code == 0, f"{mpi.name}, {ranks} ranks, random_io FILE {SEED} {cases} {first}:\n{run.out}{run.err}"
+        assert run.out.startswith(f"{cases} cases, "), run.out
+        first += cases
+
+
 @pytest.mark.parametrize("name, ranks, share", SHARES, ids=[f"{mpi}-{ranks}" for mpi, ranks, _ in SHARES])
 def test_files_memory_and_statuses_are_those_of_a_model(
     library: Path, built_programs: tuple[Path, dict], tmp_path: Path, name: str, ranks: int, share: float
 ) -> None:
     mpi = {"mpich": kit.mpich, "openmpi": kit.openmpi}[name](library)
-    runtimes = sanitizers_of(mpi.libhocket)
-    program = mpi.compile_with([PROGRAM], built_programs[0] / f"random_io-{name}")
-    preload = ":".join([*runtimes, str(mpi.libhocket)])
-    settings = {"HOCKET_IO": "hocket", "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
-    first, last = 0, round(CASES * share)
-    while first < last:
-        cases = min(BATCH, last - first)
-        arguments = [program, tmp_path / "f", SEED, cases, first]
-        run = mpi.run(arguments, settings, ranks=ranks, preload=preload, limit_s=LIMIT_S)
-        assert run.code == 0, f"{name}, {ranks} ranks, random_io FILE {SEED} {cases} {first}:\n{run.out}{run.err}"
-        assert run.out.startswith(f"{cases} cases, "), run.out
-        first += cases
+    run_cases(mpi, built_programs[0], tmp_path / "f", {}, ranks, 0, round(CASES * share))
+
+
+def test_so_they_are_through_io_servers(
+    prefix: Path, library: Path, hocket_dir: Path, daemon: Daemon, built_programs: tuple[Path, dict], tmp_path: Path
+) -> None:
+    """Some files with one, two or none of them, by hints."""
+    directory = tmp_path / "served"
+    directory.mkdir()
+    servers = [Server(prefix, hocket_dir, directory, name=name) for name in ("s1", "s2")]
+    try:
+        kit.wait_until(lambda: daemon.trace.read_text().count('"in": "SERVER",') == 2, 30, "both servers are known")
+        run_cases(
+            kit.mpich(library),
+            built_programs[0],
+            directory / "f",
+            kit.settings(daemon.socket),
+            3,
+            0,
+            round(CASES * 0.2),
+        )
+        assert '"out": "SERVER_MAP"' in daemon.trace.read_text()
+    finally:
+        for server in servers:
+            server.kill()
