@@ -27,7 +27,7 @@ struct ServerMap {
 };
 
 // A text that fits a frame. Longer maps do not come up: the controller takes no server that would make it longer.
-constexpr std::size_t longest_server_map = 32 * 1024;
+constexpr std::size_t longest_server_map = 32'768;
 
 std::string text_of(const std::vector<ServerMap::Server>& servers);
 // The error says which line is wrong.
