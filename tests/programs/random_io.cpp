@@ -422,7 +422,10 @@ void check_file() {
 MPI_Info random_hints() {
   MPI_Info info;
   MPI_Info_create(&info);
-  const auto set = [&](const char* key, const std::string& value) { MPI_Info_set(info, key, value.c_str()); };
+  const auto set = [&](const char* key, const std::string& value) {
+    MPI_Info_set(info, key, value.c_str());
+    if (rank == 0 && std::getenv("RANDOM_IO_TELL")) std::fprintf(stderr, "hint %s = %s\n", key, value.c_str());
+  };
   const std::array<const char*, 4> methods = {"view", "list", "auto", ""};
   const std::string method = methods[static_cast<std::size_t>(draw(0, 3))];
   if (!method.empty()) set("hocket_collective", method);
