@@ -11,7 +11,6 @@
 // So holding is a chance to merge, and never what anybody waits for.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -32,7 +31,9 @@ class Holding {
   struct Key {
     std::uint64_t file = 0;
     std::uint64_t operation = 0;
-    auto operator<=>(const Key&) const = default;
+    bool operator<(const Key& other) const {
+      return file != other.file ? file < other.file : operation < other.operation;
+    }
   };
   using Session = std::uint64_t;
   struct Piece {
