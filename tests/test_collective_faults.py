@@ -74,11 +74,10 @@ def test_short_accesses_are_continued(access, way: str, pattern: str) -> None:
 
 
 @pytest.mark.parametrize("rule, told", [("read-only", "refused"), ("atomic", "one")])
-@pytest.mark.parametrize("mpi", ["mpich"], indirect=True)
 def test_refused_and_overlapping_accesses_are_as_the_standard_says(
     mpi: kit.Mpi, built, tmp_path: Path, rule: str, told: str
 ) -> None:
-    """hocket leaves these to the MPI library. Open MPI tells no error of the first, and mixes bytes in the second."""
+    """By hocket itself: Open MPI tells no error of the first, and mixes bytes in the second."""
     done = mpi.run([built("access_rules.c"), tmp_path / "f", rule], {"HOCKET_IO": "hocket"}, ranks=RANKS)
     assert (done.code, done.out) == (0, f"{told}\n"), f"{mpi.name}: {done.out}{done.err}"
 

@@ -115,3 +115,24 @@ def test_a_servers_error_reaches_all_ranks(
     start("s1"), start("s2", "--inject", f"errno={error}")
     run = mpi.run([built("faulty_access.c"), directory / "f", "write", "interleaved"], settings, ranks=4)
     assert (run.code, run.out) == (0, f"{kind}\nagain: {kind}\n"), f"{mpi.name}: {run.out}{run.err}"
+
+
+@pytest.mark.parametrize("behind", [True, False])
+def test_sync_tells_of_what_a_dead_server_had_answered(
+    mpi: kit.Mpi, built, daemon: Daemon, start, settings, directory: Path, tmp_path: Path, behind: bool
+) -> None:
+    """With write-behind that may be lost; without, it is in the file."""
+    server = start("s1", *(["--write-behind"] if behind else []))
+    first, go = tmp_path / "first", tmp_path / "go"
+    script = [f"open={directory / 'f'}", "write=1000", f"mark={first}", f"await={go}", "write=1000", "sync", "close"]
+    process = mpi.start([built("script.c"), *script], settings)
+    kit.wait_until(first.exists, 30, "the first write")
+    server.kill()
+    go.touch()
+    run = kit.finish(process)
+    if behind:
+        assert run.code != 0, run.out
+        assert "the I/O server s1 was lost, which answers writes before they are in the file" in run.err
+    else:
+        assert (run.code, run.err) == (0, "")
+        assert (directory / "f").read_bytes() == (b"A" * 1000 + b"B" * 1000) * 2

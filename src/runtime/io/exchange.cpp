@@ -77,6 +77,8 @@ class Exchange {
   const Local& local_;
   Course course_;
   Messages messages_;
+  // Lists by rank that were told it, and that came from it: two are under way at most, and each is answered.
+  std::vector<std::size_t> asked_, answered_;
   // Of this rank as one of those who have data.
   Pieces pieces_;
   std::optional<Piece> piece_;  // the next one
@@ -98,6 +100,8 @@ Exchange::Exchange(Team& team, const Local& local, Course course)
       local_(local),
       course_(std::move(course)),
       messages_(team.comm),
+      asked_(static_cast<std::size_t>(team.ranks)),
+      answered_(static_cast<std::size_t>(team.ranks)),
       pieces_(local.view, local.data, course_.grid),
       piece_(pieces_.next()),
       own_staging_(2 * team.window),
@@ -227,11 +231,11 @@ bool Exchange::post_list(const Piece& piece, int rank) {
     return true;
   }
   messages_.send(Way::to_aggregator, staged.get(), list, rank, [staged] {});
-  messages_.receive(Way::from_aggregator, staged.get() + list, bytes, rank,
-                    [this, staged, walk, list, bytes]() mutable {
-                      --under_way_;
-                      layout::scatter(walk, local_.buffer, 0, bytes_at(staged.get() + list, bytes));
-                    });
+  const Way answer = Messages::answer(asked_[static_cast<std::size_t>(rank)]++);
+  messages_.receive(answer, staged.get() + list, bytes, rank, [this, staged, walk, list, bytes]() mutable {
+    --under_way_;
+    layout::scatter(walk, local_.buffer, 0, bytes_at(staged.get() + list, bytes));
+  });
   return true;
 }
 
@@ -381,6 +385,7 @@ bool Exchange::move_listed(Slot& slot, const Source& source) {
   const std::shared_ptr<std::byte[]> staged = staging_.take(list + bytes);
   const int rank = source.rank;
   const std::int64_t origin = course_.grid.window(aggregator_, slot.round.round).first;
+  const Way answer = Messages::answer(answered_[static_cast<std::size_t>(rank)]++);
   messages_.receive(
       Way::to_aggregator, staged.get(), local_.writes ? list + bytes : list, source.rank, [=, this, &slot] {
         const Interval span = slot.round.span;
@@ -393,8 +398,7 @@ bool Exchange::move_listed(Slot& slot, const Source& source) {
           return moved(slot, runs ? runs->walk() : layout::Walk());
         }
         layout::gather(walk, slot.buffer, span.first, data);
-        messages_.send(Way::from_aggregator, staged.get() + list, bytes, rank,
-                       [this, &slot, staged] { moved(slot, {}); });
+        messages_.send(answer, staged.get() + list, bytes, rank, [this, &slot, staged] { moved(slot, {}); });
       });
   return true;
 }
@@ -436,6 +440,29 @@ void Team::forget_windows() {
 
 int exchange(Team& team, const Local& local, Course course) { return Exchange(team, local, std::move(course)).run(); }
 
+namespace {
+
+// The next bytes of the memory and one run of the file, through a window.
+int pass_run(const Team& team, const Local& local, layout::Walk& memory, Interval file) {
+  const std::unique_ptr<std::byte[]> window(
+      new std::byte[static_cast<std::size_t>(std::min(team.window, file.count()))]);
+  int error = 0;
+  while (file.count() > 0 && error == 0) {
+    const std::span<std::byte> part = bytes_at(window.get(), std::min(file.count(), team.window));
+    if (local.writes) {
+      layout::gather(memory, local.buffer, 0, part);
+      error = team.storage.write(part, file.first);
+    } else {
+      error = team.storage.read(part, file.first);
+      if (error == 0) layout::scatter(memory, local.buffer, 0, part);
+    }
+    file.first += static_cast<std::int64_t>(part.size());
+  }
+  return error;
+}
+
+}  // namespace
+
 int access_alone(Team& team, const Local& local) {
   if (local.data.count() == 0) return 0;
   layout::Walk walk = memory_walk(local, local.data);
@@ -444,21 +471,20 @@ int access_alone(Team& team, const Local& local) {
     const std::span<std::byte> all = bytes_at(run, local.data.count());
     return local.writes ? team.storage.write(all, offset) : team.storage.read(all, offset);
   }
-  const std::unique_ptr<std::byte[]> window(
-      new std::byte[static_cast<std::size_t>(std::min(team.window, local.data.count()))]);
+  return pass_run(team, local, walk, {offset, offset + local.data.count()});
+}
+
+int access_locked(Team& team, const Local& local) {
+  if (local.data.count() == 0) return 0;
+  const Interval span = local.view.span(local.data);
+  if (const int error = team.storage.lock(span, local.writes)) return error;
+  layout::Walk memory = memory_walk(local, local.data);
+  layout::Segments segments = local.view.segments(local.data);
   int error = 0;
-  while (walk.left() > 0 && error == 0) {
-    const std::span<std::byte> part = bytes_at(window.get(), std::min(walk.left(), team.window));
-    if (local.writes) {
-      layout::gather(walk, local.buffer, 0, part);
-      error = team.storage.write(part, offset);
-    } else {
-      error = team.storage.read(part, offset);
-      if (error == 0) layout::scatter(walk, local.buffer, 0, part);
-    }
-    offset += static_cast<std::int64_t>(part.size());
-  }
-  return error;
+  for (auto segment = segments.next(); segment && error == 0; segment = segments.next())
+    error = pass_run(team, local, memory, {segment->at, segment->at + segment->length});
+  const int unlocked = team.storage.unlock(span);
+  return error != 0 ? error : unlocked;
 }
 
 }  // namespace hocket::runtime::io

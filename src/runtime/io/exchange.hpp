@@ -52,4 +52,8 @@ int exchange(Team& team, const Local& local, Course course);
 // The access of a rank whose data are one run in the file, by itself.
 int access_alone(Team& team, const Local& local);
 
+// The access of a rank in atomic mode, by itself: under a lock on all that it spans, so that it is as if the accesses
+// of all ranks, and those of the MPI library, were made one after the other. Waits for the others' locks.
+int access_locked(Team& team, const Local& local);
+
 }  // namespace hocket::runtime::io

@@ -100,12 +100,17 @@ bool File::is_aggregator() const {
 
 // ---- before an access --------------------------------------------------------------------------------------------
 
+// Of an access that the file was not opened for, in all ranks alike: OMPIO says that all is well.
+int File::refusal(Direction direction) const {
+  if (direction == Direction::write) return (mode_ & MPI_MODE_RDONLY) != 0 ? MPI_ERR_READ_ONLY : MPI_SUCCESS;
+  return (mode_ & MPI_MODE_WRONLY) != 0 ? MPI_ERR_ACCESS : MPI_SUCCESS;
+}
+
 // The access in bytes of data; nothing where hocket cannot do it, or its arguments are the MPI library's to refuse.
 // `position`: of the individual file pointer behind the access, in etypes.
 std::optional<Local> File::prepare(const Access& access, std::int64_t& position) const {
   const bool writes = access.direction == Direction::write;
-  const int needed = MPI_MODE_RDWR | (writes ? MPI_MODE_WRONLY : MPI_MODE_RDONLY);
-  if (off_ || !view_ || access.count < 0 || access.type == mpi::no_type() || (mode_ & needed) == 0) return std::nullopt;
+  if (off_ || !view_ || access.count < 0 || access.type == mpi::no_type()) return std::nullopt;
   MPI_Offset offset = access.offset.value_or(0);
   if (!access.offset && HOCKET_PMPI(File_get_position)(access.file, &offset) != MPI_SUCCESS) return std::nullopt;
   const Result<layout::Layout> type = decode(access.type);
@@ -277,12 +282,13 @@ int File::access_through_ranks(const Local& local, const std::vector<Word>& word
 }
 
 // The error of all ranks, or 0.
-int File::access_all(const Local& local, std::vector<Word>& words) {
+int File::access_all(const Local& local, std::vector<Word>& words, bool atomic) {
   Interval file{layout::limit, 0};
   for (const Word& word : words)
     if (word.bytes > 0) file = {std::min(file.first, word.low), std::max(file.end, word.high)};
   settle(words);
   if (file.end == 0) return 0;
+  if (atomic) return agree_on_error(team_, access_locked(team_, local));
   while (servers_.used()) {
     const Result<layout::Domains> domains = layout::Domains::make(file, servers_.count(), domain_block);
     if (!domains) return EIO;
@@ -296,7 +302,11 @@ int File::access_all(const Local& local, std::vector<Word>& words) {
 
 std::optional<int> File::access(const Access& access, MPI_Status* status) {
   int atomic = 0;
-  if (HOCKET_PMPI(File_get_atomicity)(access.file, &atomic) != MPI_SUCCESS || atomic) return std::nullopt;
+  if (HOCKET_PMPI(File_get_atomicity)(access.file, &atomic) != MPI_SUCCESS) return std::nullopt;
+  if (const int refused = refusal(access.direction); refused != MPI_SUCCESS && !off_) {
+    HOCKET_PMPI(File_call_errhandler)(access.file, refused);
+    return refused;
+  }
   std::int64_t position = 0;
   const std::optional<Local> local = prepare(access, position);
   Word own;
@@ -305,7 +315,7 @@ std::optional<int> File::access(const Access& access, MPI_Status* status) {
   if (!words) return class_of(EIO);
   if (std::any_of(words->begin(), words->end(), [](const Word& word) { return word.can == 0; })) return std::nullopt;
   written_ |= local->writes;
-  const int error = access_all(*local, *words);
+  const int error = access_all(*local, *words, atomic != 0);
   if (!access.offset) HOCKET_PMPI(File_seek)(access.file, position, MPI_SEEK_SET);
   if (status != MPI_STATUS_IGNORE) {
     HOCKET_PMPI(Status_set_elements_x)(status, mpi::byte_type(), error == 0 ? local->data.count() : 0);

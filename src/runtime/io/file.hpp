@@ -58,7 +58,8 @@ class File {
   std::optional<Local> prepare(const Access& access, std::int64_t& position) const;
   Word word_of(const Local& local);
   void settle(std::vector<Word>& words);
-  int access_all(const Local& local, std::vector<Word>& words);
+  int refusal(Direction direction) const;
+  int access_all(const Local& local, std::vector<Word>& words, bool atomic);
   int access_through_ranks(const Local& local, const std::vector<Word>& words, Interval file);
   bool send_views(const std::vector<Word>& words);
   bool send_entries(const Local& local, Course& course);

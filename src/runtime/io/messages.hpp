@@ -13,7 +13,9 @@ class Messages {
  public:
   // A rank may be an aggregator of another that is one of its own: what goes to an aggregator is not what comes from
   // one.
-  enum class Way : std::uint8_t { to_aggregator = 1, from_aggregator };
+  enum class Way : std::uint8_t { to_aggregator = 1, from_aggregator, answer_even, answer_odd };
+  // Of the n-th answer of an aggregator to a rank: the next may be ready before it, but the one after the next may not.
+  static Way answer(std::size_t n) { return n % 2 == 0 ? Way::answer_even : Way::answer_odd; }
 
   explicit Messages(MPI_Comm comm) : comm_(comm) {}
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <utility>
 
 #include "runtime/io/agreement.hpp"
 #include "runtime/mpi/process.hpp"
@@ -74,7 +75,7 @@ void wait(std::vector<Served>& served, MPI_Comm comm, Done done) {
 
 // ---- one server --------------------------------------------------------------------------------------------------
 
-Served::Served(const event::ServerMap::Server& server, const std::string& path, int mode) : name_(server.name) {
+Served::Served(const event::ServerMap::Server& server, const std::string& path, int mode) : server_(server) {
   auto connected = transport::ServerLink::connect(server.addresses, secret(), connect_bound);
   lost_ = !connected;
   if (lost_) return;
@@ -100,12 +101,26 @@ void Served::show(const std::string& serialised) {
 }
 
 void Served::close() {
-  if (!lost_ && opened_->error == 0) link_->close(handle(), [](int, std::int64_t) {});
+  if (failed()) return;
+  // What was written behind is in the file when this has been answered, or the error says that it is not.
+  link_->close(handle(), [opened = opened_](int error, std::int64_t) { opened->error = error; });
 }
 
+// Those that are not used any more.
 void Servers::close(std::vector<Served>& served) {
-  for (Served& one : served) one.close();
+  std::vector<bool> behind;
+  for (Served& one : served) {
+    behind.push_back(written_ && one.writes_behind());
+    one.close();
+  }
   wait(served, mpi::no_comm(), [&] { return pending(served) == 0; });
+  for (std::size_t i = 0; i < served.size(); ++i) {
+    if (!behind[i] || !served[i].failed()) continue;
+    behind_lost_ = true;
+    Process::warn("the I/O server " + served[i].server().name +
+                  " was lost, which answers writes before they are in the file: what was written through it since the "
+                  "last MPI_File_sync may be missing");
+  }
   served.clear();
 }
 
@@ -142,8 +157,9 @@ void Servers::reach(const std::string& path, int mode) {
   served_.clear();
   for (const event::ServerMap::Server& server : map_->servers) {
     if (!lies_below(path, server.directory) || count() >= std::min(most_, most_servers)) continue;
-    const auto had =
-        std::find_if(before.begin(), before.end(), [&](const Served& s) { return s.name() == server.name; });
+    // Not one that was started anew under its name.
+    const auto had = std::find_if(before.begin(), before.end(),
+                                  [&](Served& one) { return one.server() == server && (one.poll(), !one.lost()); });
     if (had == before.end()) {
       served_.emplace_back(server, path, mode);
     } else {
@@ -276,6 +292,7 @@ void Passage::ask(const Piece& piece) {
 
 std::optional<int> Servers::access(const Team& team, const Local& local, const Grid& grid,
                                    const std::string& serialised) {
+  written_ |= local.writes;
   const bool lists = serialised.size() > transport::ServerLink::most_view_bytes;
   for (Served& one : served_)
     if (!lists) one.show(serialised);
@@ -291,11 +308,14 @@ std::optional<int> Servers::access(const Team& team, const Local& local, const G
 }
 
 int Servers::sync(const Team& team) {
-  auto first = std::make_shared<int>(0);
+  auto first = std::make_shared<int>(std::exchange(behind_lost_, false) ? EIO : 0);
+  written_ = false;
   for (Served& one : served_)
     if (!one.lost())
       one.link().sync(one.handle(), [first](int error, std::int64_t) { *first = *first == 0 ? error : *first; });
   wait(served_, team.comm, [this] { return pending(served_) == 0; });
+  for (const Served& one : served_)
+    if (one.lost() && one.writes_behind()) *first = EIO;
   return *first;
 }
 

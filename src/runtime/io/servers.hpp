@@ -20,10 +20,12 @@ class Served {
   // Connects, for a bounded time, and asks for the file to be opened; `lost()` where there is no server.
   Served(const event::ServerMap::Server& server, const std::string& path, int mode);
 
-  const std::string& name() const { return name_; }
+  const event::ServerMap::Server& server() const { return server_; }
   // Nothing more comes of it.
   bool lost() const { return lost_; }
   void lose() { lost_ = true; }
+  // It answers writes before they are in the file.
+  bool writes_behind() const { return link_ && link_->writes_behind(opened_->handle); }
   // Whether it cannot be used; known when nothing is pending.
   bool failed() const { return lost_ || opened_->error != 0; }
   std::size_t pending() const { return lost_ ? 0 : link_->pending(); }
@@ -41,7 +43,7 @@ class Served {
     transport::ServerLink::Handle handle = 0;
   };
 
-  std::string name_;
+  event::ServerMap::Server server_;
   std::unique_ptr<transport::ServerLink> link_;
   std::shared_ptr<Opened> opened_ = std::make_shared<Opened>();
   std::string view_;
@@ -78,7 +80,7 @@ class Servers {
   int sync(const Team& team);
 
  private:
-  static void close(std::vector<Served>& served);
+  void close(std::vector<Served>& served);
   bool receive(const Team& team, std::int64_t map_bytes);
   void reach(const std::string& path, int mode);
   // Leaves out what any rank says is lost; the largest error. False: nothing was lost.
@@ -89,6 +91,8 @@ class Servers {
   std::int64_t most_ = 0;
   std::vector<Served> served_;
   std::uint64_t operation_ = 0;
+  bool written_ = false;      // since the last sync
+  bool behind_lost_ = false;  // a server was lost that may have held what it had answered
 };
 
 }  // namespace hocket::runtime::io

@@ -88,7 +88,7 @@ int Storage::write_covered(const std::byte* buffer, layout::Interval span, const
 
 int Storage::read_modify_write(const std::byte* buffer, layout::Interval span, const Coverage& coverage,
                                std::byte* scratch) const {
-  if (const int error = lock(span, F_WRLCK)) return error;
+  if (const int error = lock(span, true)) return error;
   std::int64_t got = 0;
   int error = read_some(scratch, span.count(), span.first, got);
   if (error == 0) {
@@ -99,12 +99,12 @@ int Storage::read_modify_write(const std::byte* buffer, layout::Interval span, c
     });
     error = write({scratch, static_cast<std::size_t>(span.count())}, span.first);
   }
-  const int unlocked = lock(span, F_UNLCK);
+  const int unlocked = unlock(span);
   return error != 0 ? error : unlocked;
 }
 
 // Of the open file, not of the process: another library that closes the same file does not take it away.
-int Storage::lock(layout::Interval span, short kind) const {
+int Storage::set_lock(layout::Interval span, short kind) const {
   struct flock lock {};
   lock.l_type = kind;
   lock.l_whence = SEEK_SET;
@@ -116,6 +116,9 @@ int Storage::lock(layout::Interval span, short kind) const {
   }
   return 0;
 }
+
+int Storage::lock(layout::Interval span, bool writes) const { return set_lock(span, writes ? F_WRLCK : F_RDLCK); }
+int Storage::unlock(layout::Interval span) const { return set_lock(span, F_UNLCK); }
 
 std::int64_t Storage::size() const {
   struct stat file {};

@@ -32,6 +32,11 @@ class Storage {
   // that do the same; who writes into the holes meanwhile without a lock may lose it. `scratch`: as long as the buffer.
   int write_covered(const std::byte* buffer, layout::Interval span, const Coverage& coverage, std::byte* scratch) const;
 
+  // A lock of the open file on the interval, shared or to write: hocket and ROMIO respect it, who do the same. 0 too
+  // where the file system has none. Waits.
+  int lock(layout::Interval span, bool writes) const;
+  int unlock(layout::Interval span) const;
+
   std::int64_t size() const;  // 0 where it cannot be told
   int sync() const;
 
@@ -40,7 +45,7 @@ class Storage {
   int read_some(std::byte* bytes, std::int64_t count, std::int64_t offset, std::int64_t& got) const;
   int read_modify_write(const std::byte* buffer, layout::Interval span, const Coverage& coverage,
                         std::byte* scratch) const;
-  int lock(layout::Interval span, short kind) const;
+  int set_lock(layout::Interval span, short kind) const;
 
   int fd_ = -1;
   bool readable_ = false;
