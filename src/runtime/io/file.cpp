@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "runtime/io/agreement.hpp"
@@ -17,9 +18,11 @@ namespace {
 
 constexpr std::int64_t default_window = 1 << 20;
 constexpr std::int64_t smallest_window = 4 << 10, largest_window = 1 << 30;
-constexpr int most_aggregators_unasked = 4;
 constexpr std::int64_t domain_block = 64 << 10;
+constexpr int aggregators_of_a_node =
+    2;  // unasked; more wait for each other in the kernel: one at a time writes a file
 constexpr std::int64_t all_servers = 1 << 20;
+constexpr std::int64_t unasked = std::numeric_limits<std::int64_t>::max();
 
 int class_of(int error) {
   switch (error) {
@@ -58,7 +61,6 @@ File::File(MPI_Comm comm, std::string path, int mode)
   team_.comm = comm;
   team_.rank = mpi::rank_in(comm);
   team_.ranks = mpi::size_of(comm);
-  aggregators_ = std::min(team_.ranks, most_aggregators_unasked);
 }
 
 File::~File() { mpi::free(team_.comm); }
@@ -154,19 +156,21 @@ Word File::word_of(const Local& local) {
           .map_bytes = team_.rank == 0 ? servers_.news() : -1};
 }
 
-// As many aggregators as all agree on, evenly among the ranks, and memory that they share with the others; and the
-// server map that rank 0 knows. Collective.
+// As many aggregators as all agree on, else some for each node, evenly among the ranks; memory that they share with the
+// others; and the server map that rank 0 knows. Collective.
 void File::settle(std::vector<Word>& words) {
-  std::int64_t count = team_.ranks, window = largest_window, most = all_servers;
+  std::int64_t count = unasked, window = largest_window, most = all_servers;
   bool shares = true;
   for (const Word& word : words) {
     shares &= word.shares != 0;
-    count = std::min(count, word.aggregators);
+    if (word.aggregators > 0) count = std::min(count, word.aggregators);
     window = std::min(window, word.window);
     most = std::min(most, word.servers);
   }
   if (words.front().map_bytes >= 0 || servers_.is_limited_otherwise(most))
     servers_.adopt(team_, path_, mode_, words.front().map_bytes, most);
+  if (count == unasked && nodes_ == 0) nodes_ = count_nodes(team_.comm);
+  if (count == unasked) count = std::min(team_.ranks, aggregators_of_a_node * nodes_);
   const bool same = count == static_cast<std::int64_t>(team_.aggregators.size()) && window == team_.window;
   if (same && shares == sharing_) return;
   sharing_ = shares;

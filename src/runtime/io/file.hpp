@@ -25,7 +25,7 @@ struct Word {
   std::int64_t view_bytes = 0;
   std::int64_t view_is_new = 0;  // 1: the aggregators do not have it yet
   std::int64_t method = 0;       // that the hints ask for: the largest of all ranks is used
-  std::int64_t aggregators = 0;  // the same: all use the smallest
+  std::int64_t aggregators = 0;  // the same: all use the smallest; 0: they ask for none
   std::int64_t window = 0;       // the same
   std::int64_t servers = 0;      // the same: the most servers
   std::int64_t shares = 0;       // the same: 1: memory may be shared on a node
@@ -73,7 +73,7 @@ class File {
   // Hints.
   bool off_ = false;  // the file is left to the MPI library
   Method method_ = Method::automatic;
-  std::int64_t aggregators_;
+  std::int64_t aggregators_ = 0;  // 0: some for each node
   std::int64_t window_;
   std::int64_t most_servers_;
   bool shares_ = true;
@@ -85,6 +85,7 @@ class File {
   std::optional<layout::View> serialised_view_;  // whose form that is
   std::optional<layout::View> sent_;             // what the aggregators have
   std::vector<layout::View> views_;              // of all ranks, in an aggregator
+  int nodes_ = 0;                                // of the ranks; 0: not counted yet
   bool sharing_ = true;                          // as all agreed on last
 };
 

@@ -80,6 +80,13 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 
 }  // namespace
 
+int count_nodes(MPI_Comm comm) {
+  std::vector<std::int64_t> identities;
+  if (!gather_all(comm, identity(), identities)) return 1;
+  std::sort(identities.begin(), identities.end());
+  return static_cast<int>(std::unique(identities.begin(), identities.end()) - identities.begin());
+}
+
 struct NodeMemory::Header {
   std::int64_t token;
   struct alignas(line) Board {

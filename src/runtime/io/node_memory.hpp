@@ -17,6 +17,9 @@
 
 namespace hocket::runtime::io {
 
+// On how many nodes the processes are: as many as cannot see each other's processes. Collective; 1 where MPI fails.
+int count_nodes(MPI_Comm comm);
+
 class NodeMemory {
  public:
   static constexpr int slots = 2;                 // windows of an aggregator
