@@ -19,8 +19,8 @@ namespace {
 constexpr std::int64_t default_window = 1 << 20;
 constexpr std::int64_t smallest_window = 4 << 10, largest_window = 1 << 30;
 constexpr std::int64_t domain_block = 64 << 10;
-constexpr int aggregators_of_a_node =
-    2;  // unasked; more wait for each other in the kernel: one at a time writes a file
+// Unasked. More wait for each other in the kernel, which lets one at a time write a file.
+constexpr int aggregators_of_a_node = 2;
 constexpr std::int64_t all_servers = 1 << 20;
 constexpr std::int64_t unasked = std::numeric_limits<std::int64_t>::max();
 
