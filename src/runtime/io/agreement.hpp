@@ -16,18 +16,15 @@ namespace hocket::runtime::io {
 // on one, else by MPI. Collective; who waits sleeps. Nothing: MPI failed.
 template <class T>
 std::optional<std::vector<T>> tell_all(const Team& team, const T& own) {
-  constexpr int numbers = sizeof(T) / sizeof(std::int64_t);
-  static_assert(sizeof(T) % sizeof(std::int64_t) == 0 && sizeof(T) <= NodeMemory::word_bytes);
+  static_assert(alignof(T) == alignof(std::int64_t) && sizeof(T) <= NodeMemory::word_bytes);
   std::vector<T> all(static_cast<std::size_t>(team.ranks));
   if (team.node && team.node->has_all()) {
     team.node->tell_all(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
     return all;
   }
-  MPI_Request request = mpi::no_request();
-  if (HOCKET_PMPI(Iallgather)(&own, numbers, mpi::int64_type(), all.data(), numbers, mpi::int64_type(), team.comm,
-                              &request) != MPI_SUCCESS ||
-      !mpi::wait_asleep(request, mpi::Patience::for_data()))
-    return std::nullopt;
+  constexpr std::size_t number_bytes = sizeof(std::int64_t);
+  const std::span<const std::int64_t> numbers(reinterpret_cast<const std::int64_t*>(&own), sizeof own / number_bytes);
+  if (!mpi::gather_all(team.comm, numbers, reinterpret_cast<std::int64_t*>(all.data()))) return std::nullopt;
   return all;
 }
 

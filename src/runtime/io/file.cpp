@@ -50,6 +50,7 @@ bool names_driver(const std::string& name) { return name.substr(0, name.find('/'
 
 std::vector<Description> descriptions(const std::vector<Word>& words) {
   std::vector<Description> all;
+  all.reserve(words.size());
   for (const Word& word : words) all.push_back({word.view_bytes, word.view_is_new != 0, word.segments});
   return all;
 }
@@ -267,6 +268,7 @@ bool File::send_entries(const Local& local, Course& course) {
 // An error of this rank, or 0.
 int File::access_through_ranks(const Local& local, const std::vector<Word>& words, Interval file) {
   std::vector<Extent> extents;
+  extents.reserve(words.size());
   for (const Word& word : words) extents.push_back({{word.low, word.high}, word.bytes});
   if (separate(extents)) return access_alone(team_, local);
   const Result<layout::Domains> domains =
@@ -280,6 +282,7 @@ int File::access_through_ranks(const Local& local, const std::vector<Word>& word
     Process::warn("a file view did not reach an aggregator of the collective access: MPI is broken, ending the job");
     HOCKET_PMPI(Abort)(team_.comm, 1);
   }
+  course.participants.reserve(views_.size());
   for (std::size_t rank = 0; !course.lists && rank < views_.size(); ++rank)
     course.participants.push_back({&views_[rank], {words[rank].first, words[rank].first + words[rank].bytes}});
   return exchange(team_, local, std::move(course));

@@ -45,22 +45,13 @@ std::int64_t identity() {
   return static_cast<std::int64_t>(std::hash<std::string>{}(all));
 }
 
-// What the one who has the memory tells the others: the file, and what stands in its first bytes.
-struct Place {
-  std::int64_t pid = 0;
-  std::int64_t fd = -1;
-  std::int64_t token = 0;
-};
-
-template <class T>
-bool gather_all(MPI_Comm comm, const T& own, std::vector<T>& all) {
-  constexpr int numbers = sizeof(T) / sizeof(std::int64_t);
-  all.resize(static_cast<std::size_t>(mpi::size_of(comm)));
-  MPI_Request request = mpi::no_request();
-  return HOCKET_PMPI(Iallgather)(&own, numbers, mpi::int64_type(), all.data(), numbers, mpi::int64_type(), comm,
-                                 &request) == MPI_SUCCESS &&
-         mpi::wait_asleep(request, mpi::Patience::for_data());
+// In the order of ranks. Empty: MPI failed.
+std::vector<std::int64_t> gather(MPI_Comm comm, std::span<const std::int64_t> own) {
+  std::vector<std::int64_t> all(own.size() * static_cast<std::size_t>(mpi::size_of(comm)));
+  if (!mpi::gather_all(comm, own, all.data())) all.clear();
+  return all;
 }
+std::vector<std::int64_t> gather(MPI_Comm comm, std::int64_t own) { return gather(comm, std::span(&own, 1)); }
 
 std::byte* map(int fd, std::size_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -81,8 +72,8 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 }  // namespace
 
 int count_nodes(MPI_Comm comm) {
-  std::vector<std::int64_t> identities;
-  if (!gather_all(comm, identity(), identities)) return 1;
+  std::vector<std::int64_t> identities = gather(comm, identity());
+  if (identities.empty()) return 1;
   std::sort(identities.begin(), identities.end());
   return static_cast<int>(std::unique(identities.begin(), identities.end()) - identities.begin());
 }
@@ -121,7 +112,7 @@ std::size_t NodeMemory::gates_at() const {
 }
 
 std::size_t NodeMemory::windows_at() const {
-  return rounded(gates_at() + static_cast<std::size_t>(aggregators_ * slots) * line, page);
+  return rounded(gates_at() + static_cast<std::size_t>(aggregators_) * slots * line, page);
 }
 
 // A window and its coverage.
@@ -131,18 +122,20 @@ std::size_t NodeMemory::window_stride() const {
 }
 
 std::size_t NodeMemory::bytes() const {
-  return windows_at() + static_cast<std::size_t>(aggregators_ * slots) * window_stride();
+  return windows_at() + static_cast<std::size_t>(aggregators_) * slots * window_stride();
+}
+
+std::size_t NodeMemory::index_of(int rank, int slot) const {
+  return static_cast<std::size_t>(aggregator_[static_cast<std::size_t>(rank)]) * slots + static_cast<std::size_t>(slot);
 }
 
 NodeMemory::Gate& NodeMemory::gate(int rank, int slot) const {
   static_assert(sizeof(Gate) <= line);
-  const auto index = static_cast<std::size_t>(aggregator_[static_cast<std::size_t>(rank)] * slots + slot);
-  return *reinterpret_cast<Gate*>(memory_ + gates_at() + index * line);
+  return *reinterpret_cast<Gate*>(memory_ + gates_at() + index_of(rank, slot) * line);
 }
 
 std::byte* NodeMemory::window(int rank, int slot) const {
-  const auto index = static_cast<std::size_t>(aggregator_[static_cast<std::size_t>(rank)] * slots + slot);
-  return memory_ + windows_at() + index * window_stride();
+  return memory_ + windows_at() + index_of(rank, slot) * window_stride();
 }
 
 std::uint64_t* NodeMemory::coverage(int rank, int slot) const {
@@ -153,15 +146,15 @@ std::uint64_t* NodeMemory::coverage(int rank, int slot) const {
 
 std::unique_ptr<NodeMemory> NodeMemory::make(MPI_Comm comm, const std::vector<int>& aggregators, std::int64_t window) {
   std::unique_ptr<NodeMemory> made(new NodeMemory(comm, window));
-  std::vector<std::int64_t> identities;
+  if (mpi::size_of(comm) == 1) return nullptr;
   const std::int64_t own = identity();
-  if (mpi::size_of(comm) == 1 || !gather_all(comm, own, identities)) return nullptr;
+  const std::vector<std::int64_t> identities = gather(comm, own);
+  if (identities.empty()) return nullptr;
   std::vector<int> members;
   for (std::size_t rank = 0; rank < identities.size(); ++rank)
     if (identities[rank] == own) members.push_back(static_cast<int>(rank));
-  std::vector<std::int64_t> shared;
-  const std::int64_t ok = made->share(members, aggregators) ? 1 : 0;
-  if (!gather_all(comm, ok, shared)) return nullptr;
+  const std::vector<std::int64_t> shared = gather(comm, made->share(members, aggregators) ? 1 : 0);
+  if (shared.empty()) return nullptr;
   const bool all_share =
       std::all_of(members.begin(), members.end(), [&](int r) { return shared[static_cast<std::size_t>(r)] == 1; });
   return all_share && members.size() > 1 ? std::move(made) : nullptr;
@@ -178,37 +171,37 @@ bool NodeMemory::share(std::vector<int> members, const std::vector<int>& aggrega
     if (shares(aggregator)) aggregator_[static_cast<std::size_t>(aggregator)] = aggregators_++;
   own_ = position_[static_cast<std::size_t>(rank)];
   has_all_ = members.size() == ranks;
-  Place place;
+  // What the one who has the memory tells the others: where the file is, and what stands in its first bytes.
+  enum { pid, descriptor, token, numbers };
+  std::array<std::int64_t, numbers> place = {0, -1, 0};
   int fd = -1;
   const std::size_t all = bytes();
   if (own_ == 0 && members_ > 1) {
     fd = memfd_create("hocket", MFD_CLOEXEC);
     if (fd >= 0 && ftruncate(fd, static_cast<off_t>(all)) == 0) memory_ = map(fd, all);
-    if (memory_ && getrandom(&place.token, sizeof place.token, 0) == sizeof place.token) {
+    if (memory_ && getrandom(&place[token], sizeof(std::int64_t), 0) == sizeof(std::int64_t)) {
       new (memory_) Header{};
-      header().token = place.token;
+      header().token = place[token];
       for (const int aggregator : aggregators)
         for (int slot = 0; shares(aggregator) && slot < slots; ++slot) gate(aggregator, slot).open = Gate::closed;
-      place.pid = getpid();
-      place.fd = fd;
+      place[pid] = getpid();
+      place[descriptor] = fd;
     }
   }
-  std::vector<Place> places;
-  const bool told = gather_all(comm_, place, places);
+  const std::vector<std::int64_t> places = gather(comm_, place);
+  const bool told = !places.empty();
   if (told && own_ != 0) {
-    const Place& at = places[static_cast<std::size_t>(members.front())];
-    const std::string path = "/proc/" + std::to_string(at.pid) + "/fd/" + std::to_string(at.fd);
-    fd = at.fd < 0 ? -1 : open(path.c_str(), O_RDWR | O_CLOEXEC);
+    const std::int64_t* at = &places[static_cast<std::size_t>(members.front()) * numbers];
+    const std::string path = "/proc/" + std::to_string(at[pid]) + "/fd/" + std::to_string(at[descriptor]);
+    fd = at[descriptor] < 0 ? -1 : open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (fd >= 0 && holds(fd, all)) memory_ = map(fd, all);
-    if (memory_ && header().token != at.token) {
+    if (memory_ && header().token != at[token]) {
       munmap(memory_, all);
       memory_ = nullptr;
     }
   }
   // The others open it by this descriptor: it is closed when all have.
-  std::vector<std::int64_t> opened;
-  const std::int64_t done = 1;
-  const bool together = gather_all(comm_, done, opened);
+  const bool together = !gather(comm_, 1).empty();
   if (fd >= 0) close(fd);
   mapped_ = all;
   return told && together && memory_;

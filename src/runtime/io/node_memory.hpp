@@ -73,7 +73,7 @@ class NodeMemory {
   std::size_t gates_at() const;
   std::size_t windows_at() const;
   std::size_t window_stride() const;
-  int aggregator_position(int rank) const;
+  std::size_t index_of(int rank, int slot) const;  // of a window
 
   MPI_Comm comm_;
   std::int64_t window_;

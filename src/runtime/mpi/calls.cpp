@@ -128,6 +128,14 @@ bool reduce_all(MPI_Comm comm, std::span<std::int64_t> values, MPI_Op op) {
 bool largest(MPI_Comm comm, std::span<std::int64_t> values) { return reduce_all(comm, values, max_op()); }
 bool smallest(MPI_Comm comm, std::span<std::int64_t> values) { return reduce_all(comm, values, min_op()); }
 
+bool gather_all(MPI_Comm comm, std::span<const std::int64_t> own, std::int64_t* all) {
+  const int count = static_cast<int>(own.size());
+  MPI_Request request = no_request();
+  return HOCKET_PMPI(Iallgather)(own.data(), count, int64_type(), all, count, int64_type(), comm, &request) ==
+             MPI_SUCCESS &&
+         wait_asleep(request, Patience::for_data());
+}
+
 namespace {
 
 template <class Number>

@@ -73,6 +73,9 @@ bool broadcast(MPI_Comm comm, int root, void* data, std::int64_t bytes);
 // All of them get the largest (smallest) of each value. Collective; who waits sleeps. False: the MPI failed.
 bool largest(MPI_Comm comm, std::span<std::int64_t> values);
 bool smallest(MPI_Comm comm, std::span<std::int64_t> values);
+// All of them get the values of each, as many, in the order of ranks. Collective; who waits, for data, sleeps. False:
+// the MPI failed.
+bool gather_all(MPI_Comm comm, std::span<const std::int64_t> own, std::int64_t* all);
 // Sums over all processes, in rank 0. Collective; waits as `agree` does.
 void sum(MPI_Comm comm, std::span<std::int64_t> values);
 void sum(MPI_Comm comm, std::span<double> values);
