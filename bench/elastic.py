@@ -31,9 +31,6 @@ SERVERS = 4
 MIB = 16  # of a rank in an operation
 OPERATIONS = 60
 BEFORE = 15  # operations before the server becomes slow
-WINDOW_MIB = 1
-# Each rank asks a server once for each window of its domain: as many bytes as one rank's of an operation.
-REQUESTS = RANKS * MIB * RANKS // SERVERS // WINDOW_MIB
 LIMIT_S = 120
 PREFIX = Path(os.environ.get("HOCKET_PREFIX", sys.prefix))
 PROBE = REPO / "build" / "release" / "bench" / "elastic_probe-mpich"
@@ -92,7 +89,7 @@ def one_run() -> Run | None:
         daemon = stack.enter_context(started(PREFIX / "bin" / "hocketd", "--dir", runtime))
         environment = os.environ | {"HOCKET_DIR": str(runtime)}
         for number in range(1, SERVERS + 1):
-            slow = ["--inject", f"delay=512us after={BEFORE * REQUESTS + 1}"] if number == SERVERS else []
+            slow = ["--inject", f"delay=512us after={BEFORE + 1}"] if number == SERVERS else []
             server = [PREFIX / "bin" / "hocket-server", "--dir", served, "--name", f"s{number}", *slow]
             stack.enter_context(started(*server, env=environment))
         await_servers(runtime)
