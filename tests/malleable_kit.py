@@ -140,7 +140,7 @@ class Running:
 
     def pids(self) -> list[int]:
         """The program's processes below the launcher, oldest first."""
-        return sorted(pid for pid in descendants(self.process.pid) if runs(pid, self.program))
+        return sorted((pid for pid in descendants(self.process.pid) if runs(pid, self.program)), key=started)
 
     def await_pids(self, condition: Callable[[list[int]], bool], what: str, limit_s: float = 30) -> list[int]:
         found: list[int] = []
@@ -175,9 +175,23 @@ def runs(pid: int, program: Path) -> bool:
     return executable.removesuffix(" (deleted)") == str(program)
 
 
+def stat_fields(pid: int) -> list[str]:
+    """What /proc/PID/stat says after the program's name; empty where the process is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def started(pid: int) -> tuple[int, int]:
+    """By which processes are put in the order of their starts: the kernel begins again at low numbers at times."""
+    fields = stat_fields(pid)
+    return (int(fields[19]) if fields else 0, pid)
+
+
 def cpu_s(pid: int) -> float:
     """Seconds of CPU that the process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    fields = stat_fields(pid)
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
