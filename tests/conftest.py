@@ -6,6 +6,7 @@ that started in turn, is killed when it ends. Every wait has a limit, and what r
 
 import contextlib
 import ctypes
+import functools
 import os
 import select
 import shutil
@@ -18,6 +19,8 @@ from pathlib import Path
 
 import pytest
 import runtime_kit
+from server_kit import Server
+from story import Story
 
 REPO = Path(__file__).resolve().parent.parent
 START_LIMIT_S = 20  # sanitizer builds on a loaded machine start slowly
@@ -130,6 +133,35 @@ def daemon(start_daemon: Callable[..., Daemon]) -> Daemon:
     return start_daemon()
 
 
+@pytest.fixture
+def story(daemon: Daemon) -> Story:
+    return Story(daemon)
+
+
+@pytest.fixture
+def served_directory(tmp_path: Path) -> Path:
+    directory = tmp_path / "served"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+def start_server(
+    prefix: Path, hocket_dir: Path, served_directory: Path, story: Story
+) -> Iterator[Callable[..., Server]]:
+    """Starts `hocket-server --name NAME ARGUMENTS…` for `served_directory`, and waits until hocketd knows it."""
+    servers: list[Server] = []
+
+    def start(name: str, *arguments: object) -> Server:
+        servers.append(Server(prefix, hocket_dir, served_directory, *arguments, name=name))
+        story.awaits("SERVER", server=name)
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.kill()
+
+
 @pytest.fixture(scope="session")
 def spoiling_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A library to preload: storage that spoils one byte of each checkpoint."""
@@ -214,17 +246,23 @@ def built_programs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict
 
 
 @pytest.fixture
-def built(mpi: runtime_kit.Mpi, built_programs: tuple[Path, dict]) -> Callable[..., Path]:
-    """A program of tests/programs for this test's MPI, compiled once, with the compiler's flags if there are more."""
+def built_for(built_programs: tuple[Path, dict]) -> Callable[..., Path]:
+    """A program of tests/programs for an MPI, compiled once, with the compiler's flags if there are more."""
     directory, done = built_programs
 
-    def build(source: str, *flags: str) -> Path:
+    def build(mpi: runtime_kit.Mpi, source: str, *flags: str) -> Path:
         key = (mpi.name, source, flags)
         if key not in done:
             done[key] = mpi.compile(source, directory / f"{Path(source).stem}-{mpi.name}", "-pthread", *flags)
         return done[key]
 
     return build
+
+
+@pytest.fixture
+def built(mpi: runtime_kit.Mpi, built_for: Callable[..., Path]) -> Callable[..., Path]:
+    """The same for this test's MPI."""
+    return functools.partial(built_for, mpi)
 
 
 @pytest.fixture

@@ -110,19 +110,23 @@ class Mpi:
         self, program: list[Any], settings: dict[str, str] | None = None, *, ranks: int = 2, preload: str | None = None
     ) -> subprocess.Popen:
         preload = str(self.libhocket) if preload is None else preload
-        command, environment = self.command(ranks, program, preload, settings or {})
-        return subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        return launch(*self.command(ranks, program, preload, settings or {}))
 
     def run(self, program: list[Any], settings: dict[str, str] | None = None, *, limit_s: float = 60, **how) -> Run:
         return finish(self.start(program, settings, **how), limit_s)
+
+
+def launch(command: list[str], environment: dict[str, str]) -> subprocess.Popen:
+    """A job for `finish`, in a session of its own."""
+    return subprocess.Popen(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
 
 
 def finish(process: subprocess.Popen, limit_s: float = 60) -> Run:

@@ -100,15 +100,6 @@ def test_a_full_file_system_is_told_to_every_rank(mpi: kit.Mpi, built, tmp_path:
         pytest.skip("no file system may be mounted here, not even in a mount namespace of its own")
     program = [built("faulty_access.c"), directory / "f", "write", pattern]
     command, environment = mpi.command(RANKS, program, str(mpi.libhocket), {"HOCKET_IO": "hocket"})
-    started = subprocess.Popen(
-        in_small_file_system(directory, command),
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    done = kit.finish(started, LIMIT_S)
+    done = kit.finish(kit.launch(in_small_file_system(directory, command), environment), LIMIT_S)
     assert done.code == 0, f"{mpi.name}: {done.out}{done.err}"
     assert done.out.splitlines() == ["MPI_ERR_NO_SPACE", "again: MPI_ERR_NO_SPACE"]

@@ -21,12 +21,6 @@ def test_random_accesses_leave_the_bytes_of_a_model(mpi: kit.Mpi, built, tmp_pat
     assert (run.code, run.out, run.err) == (0, "40 cases\n", ""), f"{mpi.name}, {ranks} ranks: {run.out}{run.err}"
 
 
-@pytest.mark.parametrize("rank", [0, 2])
-def test_an_aggregators_error_reaches_all_ranks(mpi: kit.Mpi, built, tmp_path: Path, rank: int) -> None:
-    run = mpi.run([built("failing_access.c"), tmp_path / "f", rank], SERVED, ranks=4)
-    assert (run.code, run.out) == (0, "MPI_ERR_IO\n"), f"{mpi.name}: {run.out}{run.err}"
-
-
 def test_served_accesses_ask_and_are_counted_like_others(
     mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path
 ) -> None:

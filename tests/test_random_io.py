@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import runtime_kit as kit
 from conftest import Daemon
-from server_kit import Server
+from story import Story
 
 PROGRAM = kit.PROGRAMS / "random_io.cpp"
 SEED = int(os.environ.get("HOCKET_RANDOM_SEED", "2026"))
@@ -56,24 +56,17 @@ def test_files_memory_and_statuses_are_those_of_a_model(
 
 
 def test_so_they_are_through_io_servers(
-    prefix: Path, library: Path, hocket_dir: Path, daemon: Daemon, built_programs: tuple[Path, dict], tmp_path: Path
+    library: Path, daemon: Daemon, start_server, story: Story, built_programs: tuple[Path, dict], served_directory: Path
 ) -> None:
     """Some files with one, two or none of them, by hints."""
-    directory = tmp_path / "served"
-    directory.mkdir()
-    servers = [Server(prefix, hocket_dir, directory, name=name) for name in ("s1", "s2")]
-    try:
-        kit.wait_until(lambda: daemon.trace.read_text().count('"in": "SERVER",') == 2, 30, "both servers are known")
-        run_cases(
-            kit.mpich(library),
-            built_programs[0],
-            directory / "f",
-            kit.settings(daemon.socket),
-            3,
-            0,
-            round(CASES * 0.2),
-        )
-        assert '"out": "SERVER_MAP"' in daemon.trace.read_text()
-    finally:
-        for server in servers:
-            server.kill()
+    start_server("s1"), start_server("s2")
+    run_cases(
+        kit.mpich(library),
+        built_programs[0],
+        served_directory / "f",
+        kit.settings(daemon.socket),
+        3,
+        0,
+        round(CASES * 0.2),
+    )
+    assert story.all("SERVER_MAP")

@@ -27,6 +27,7 @@ from hocket.bus import Bus
 from hocket.cli import main
 from hocket.profile.points import Point
 from hocket.profile.store import Profile, Store, fingerprint_of
+from story import Story
 from test_policy_file import block
 
 pytestmark = pytest.mark.timeout(100)
@@ -41,49 +42,6 @@ FOREVER = 10**6
 
 def curve(slower: float = 1.0) -> str:
     return ",".join(f"{size}:{ITERATION_S * slower / size:.5f}" for size in SIZES)
-
-
-class Story:
-    """The trace of a daemon, while it is written."""
-
-    def __init__(self, daemon: Daemon):
-        self._file = daemon.trace.open()
-        self._part = ""
-        self.lines: list[dict[str, Any]] = []
-
-    def read(self) -> list[dict[str, Any]]:
-        *whole, self._part = (self._part + self._file.read()).split("\n")
-        self.lines += map(json.loads, whole)
-        return self.lines
-
-    def all(self, kind: str, since: int = 0, **fields: Any) -> list[dict[str, Any]]:
-        """The events and commands of that kind with these values, from line `since` on."""
-        fits = [line for line in self.read()[since:] if kind in (line.get("in"), line.get("out"))]
-        return [line for line in fits if all(line.get(key) == value for key, value in fields.items())]
-
-    def awaits(self, kind: str, since: int = 0, **fields: Any) -> dict[str, Any]:
-        """The first of them, with its line in `at`."""
-        found: list[dict[str, Any]] = []
-
-        def look() -> bool:
-            found[:] = self.all(kind, since, **fields)
-            return bool(found)
-
-        self.until(look, f"{kind} {fields}")
-        return {**found[0], "at": self.lines.index(found[0])}
-
-    def until(self, condition: Callable[[], Any], what: str) -> None:
-        """As runtime_kit.wait_until, and tells what happened instead."""
-        try:
-            runtime_kit.wait_until(condition, LIMIT_S, what)
-        except AssertionError as error:
-            raise AssertionError(f"{error}; there was\n{self}") from None
-
-    def __str__(self) -> str:
-        self.read()
-        kinds = ("DECISION", "OUTCOME", "RECONFIGURE", "RECONFIGURATION", "REFUSED", "HELLO", "LOST", "BYE")
-        shown = [line for line in self.lines if {line.get("in"), line.get("out")} & set(kinds)]
-        return "\n".join(map(json.dumps, shown))
 
 
 class Machine:

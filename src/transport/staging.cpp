@@ -23,7 +23,7 @@ std::span<std::byte> map_shared(int descriptor, std::int64_t bytes) {
 }  // namespace
 
 std::shared_ptr<Segment> Segment::make(std::int64_t bytes) {
-  Fd file{memfd_create("hocket-staging", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+  Fd file{memfd_create("hocket", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
   if (!file || ftruncate(file.get(), bytes) != 0) return nullptr;
   if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return nullptr;
   const auto mapped = map_shared(file.get(), bytes);

@@ -1,8 +1,8 @@
-// Memory that client and server share on one node: the client places data there, the server writes them to the file
-// from there (or reads into there), and nothing is copied on the way.
+// Memory that processes of one node share. A client of a server places data there, the server writes them to the file
+// from there (or reads into there), and nothing is copied on the way; ranks of a job exchange theirs through it.
 //
-// The client makes the segment (a memfd that cannot shrink, so that the server never touches what is gone) and sends
-// its descriptor over the Unix socket. Not thread-safe; nothing throws.
+// One makes the segment (a memfd that cannot shrink, so that others never touch what is gone) and gives them its
+// descriptor. Not thread-safe; nothing throws.
 #pragma once
 
 #include <cstddef>

@@ -143,6 +143,14 @@ std::vector<View> without_data(std::vector<View> views, std::size_t r, const Vie
   return views;
 }
 
+// What the views of an array have in common.
+View random_frame() {
+  View frame;
+  frame.etype = random_etype();
+  frame.displacement = draw(0, 90);
+  return frame;
+}
+
 // An array that is distributed over all ranks, by blocks or in turns.
 std::vector<View> darray_views() {
   std::vector<Dimension> dimensions;
@@ -157,9 +165,7 @@ std::vector<View> darray_views() {
     dimensions.push_back(one);
   }
   const bool fortran = one_in(2);
-  View like;
-  like.etype = random_etype();
-  like.displacement = draw(0, 90);
+  const View like = random_frame();
   std::vector<View> views(static_cast<std::size_t>(ranks), like);
   for (int r = 0; r < ranks; ++r) {
     int process = r;
@@ -191,9 +197,7 @@ std::vector<View> block_views() {
     cuts.push_back(cut);
   }
   const bool fortran = one_in(2);
-  View like;
-  like.etype = random_etype();
-  like.displacement = draw(0, 90);
+  const View like = random_frame();
   std::vector<View> views(static_cast<std::size_t>(ranks), like);
   for (int r = 0; r < ranks; ++r) {
     std::vector<int> sizes, parts, starts;

@@ -2,21 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include "layout/model_testing.hpp"
+#include "runtime/io/testing.hpp"
 
 namespace hocket::runtime::io {
 namespace {
 
 using layout::View;
 using layout::testing::draw;
-
-View random_view(layout::testing::Types& types) {
-  for (;;) {
-    const layout::testing::Both type = types.next();
-    auto view = View::make(draw(types.random(), 0, 50), type.layout);
-    if (view && view.value().bytes() > 0) return std::move(view).value();
-  }
-}
 
 // Both ways to the rounds of an aggregator are the same, but for the numbers of segments.
 TEST(Agenda, HasTheRoundsThatViewsHave) {

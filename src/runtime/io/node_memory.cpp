@@ -2,9 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -36,12 +34,9 @@ std::int64_t identity() {
   std::string all = std::to_string(geteuid());
   if (const ssize_t n = readlink("/proc/self/ns/pid", text.data(), text.size()); n > 0)
     all.append(text.data(), static_cast<std::size_t>(n));
-  const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-  if (fd >= 0) {
-    if (const ssize_t n = read(fd, text.data(), text.size()); n > 0)
-      all.append(text.data(), static_cast<std::size_t>(n));
-    close(fd);
-  }
+  const Fd boot(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  if (const ssize_t n = read(boot.get(), text.data(), text.size()); n > 0)
+    all.append(text.data(), static_cast<std::size_t>(n));
   return static_cast<std::int64_t>(std::hash<std::string>{}(all));
 }
 
@@ -52,17 +47,6 @@ std::vector<std::int64_t> gather(MPI_Comm comm, std::span<const std::int64_t> ow
   return all;
 }
 std::vector<std::int64_t> gather(MPI_Comm comm, std::int64_t own) { return gather(comm, std::span(&own, 1)); }
-
-std::byte* map(int fd, std::size_t bytes) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
-}
-
-// Whether it is so large that no byte of it is missing.
-bool holds(int fd, std::size_t bytes) {
-  struct stat file {};
-  return fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_size == static_cast<off_t>(bytes);
-}
 
 long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* time) {
   static_assert(sizeof(word) == sizeof(std::uint32_t) && std::atomic<std::uint32_t>::is_always_lock_free);
@@ -94,15 +78,15 @@ struct alignas(line) NodeMemory::Bell {
 
 // ---- where things are --------------------------------------------------------------------------------------------
 
-NodeMemory::Header& NodeMemory::header() const { return *reinterpret_cast<Header*>(memory_); }
+NodeMemory::Header& NodeMemory::header() const { return *reinterpret_cast<Header*>(memory()); }
 
 NodeMemory::Bell& NodeMemory::bell(int position) const {
-  return reinterpret_cast<Bell*>(memory_ + rounded(sizeof(Header), line))[position];
+  return reinterpret_cast<Bell*>(memory() + rounded(sizeof(Header), line))[position];
 }
 
 std::byte* NodeMemory::word(std::uint32_t board, int position) const {
   const std::size_t first = rounded(sizeof(Header), line) + static_cast<std::size_t>(members_) * sizeof(Bell);
-  return memory_ + first +
+  return memory() + first +
          (static_cast<std::size_t>(board) * static_cast<std::size_t>(members_) + static_cast<std::size_t>(position)) *
              word_bytes;
 }
@@ -131,11 +115,11 @@ std::size_t NodeMemory::index_of(int rank, int slot) const {
 
 NodeMemory::Gate& NodeMemory::gate(int rank, int slot) const {
   static_assert(sizeof(Gate) <= line);
-  return *reinterpret_cast<Gate*>(memory_ + gates_at() + index_of(rank, slot) * line);
+  return *reinterpret_cast<Gate*>(memory() + gates_at() + index_of(rank, slot) * line);
 }
 
 std::byte* NodeMemory::window(int rank, int slot) const {
-  return memory_ + windows_at() + index_of(rank, slot) * window_stride();
+  return memory() + windows_at() + index_of(rank, slot) * window_stride();
 }
 
 std::uint64_t* NodeMemory::coverage(int rank, int slot) const {
@@ -174,41 +158,26 @@ bool NodeMemory::share(std::vector<int> members, const std::vector<int>& aggrega
   // What the one who has the memory tells the others: where the file is, and what stands in its first bytes.
   enum { pid, descriptor, token, numbers };
   std::array<std::int64_t, numbers> place = {0, -1, 0};
-  int fd = -1;
-  const std::size_t all = bytes();
+  const auto all = static_cast<std::int64_t>(bytes());
   if (own_ == 0 && members_ > 1) {
-    fd = memfd_create("hocket", MFD_CLOEXEC);
-    if (fd >= 0 && ftruncate(fd, static_cast<off_t>(all)) == 0) memory_ = map(fd, all);
-    if (memory_ && getrandom(&place[token], sizeof(std::int64_t), 0) == sizeof(std::int64_t)) {
-      new (memory_) Header{};
+    segment_ = transport::Segment::make(all);
+    if (segment_ && getrandom(&place[token], sizeof(std::int64_t), 0) == sizeof(std::int64_t)) {
+      new (memory()) Header{};
       header().token = place[token];
       for (const int aggregator : aggregators)
         for (int slot = 0; shares(aggregator) && slot < slots; ++slot) gate(aggregator, slot).open = Gate::closed;
       place[pid] = getpid();
-      place[descriptor] = fd;
+      place[descriptor] = segment_->descriptor();
     }
   }
   const std::vector<std::int64_t> places = gather(comm_, place);
-  const bool told = !places.empty();
-  if (told && own_ != 0) {
-    const std::int64_t* at = &places[static_cast<std::size_t>(members.front()) * numbers];
-    const std::string path = "/proc/" + std::to_string(at[pid]) + "/fd/" + std::to_string(at[descriptor]);
-    fd = at[descriptor] < 0 ? -1 : open(path.c_str(), O_RDWR | O_CLOEXEC);
-    if (fd >= 0 && holds(fd, all)) memory_ = map(fd, all);
-    if (memory_ && header().token != at[token]) {
-      munmap(memory_, all);
-      memory_ = nullptr;
-    }
-  }
-  // The others open it by this descriptor: it is closed when all have.
-  const bool together = !gather(comm_, 1).empty();
-  if (fd >= 0) close(fd);
-  mapped_ = all;
-  return told && together && memory_;
-}
-
-NodeMemory::~NodeMemory() {
-  if (memory_) munmap(memory_, mapped_);
+  if (places.empty()) return false;
+  const std::int64_t* at = &places[static_cast<std::size_t>(members.front()) * numbers];
+  if (at[descriptor] < 0) return false;
+  if (own_ == 0) return true;
+  const std::string path = "/proc/" + std::to_string(at[pid]) + "/fd/" + std::to_string(at[descriptor]);
+  segment_ = transport::Segment::map(Fd(open(path.c_str(), O_RDWR | O_CLOEXEC)), all);
+  return segment_ && header().token == at[token];
 }
 
 // ---- waking and words --------------------------------------------------------------------------------------------

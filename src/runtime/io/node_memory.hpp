@@ -1,9 +1,9 @@
 // Memory that the processes of a file on one node share: through it data go between a rank and an aggregator with one
 // copy, and short words between all, without a message; who waits sleeps until it is rung.
 //
-// It is a file without a name (memfd) of one of them, which the others open through /proc: it ends with the last of
-// them, however they end. Where that cannot be done (other users, other namespaces of process numbers), nothing is
-// shared, and messages do the same.
+// It is a segment of one of them, which the others open through /proc: it ends with the last of them, however they end.
+// Where that cannot be done (other users, other namespaces of process numbers), nothing is shared, and messages do the
+// same.
 #pragma once
 
 #include <mpi.h>
@@ -14,6 +14,8 @@
 #include <memory>
 #include <span>
 #include <vector>
+
+#include "transport/staging.hpp"
 
 namespace hocket::runtime::io {
 
@@ -37,7 +39,6 @@ class NodeMemory {
   // Collective over `comm`. `aggregators`: their ranks; `window`: bytes. None where this rank's node has nobody else of
   // the communicator, or its processes cannot share.
   static std::unique_ptr<NodeMemory> make(MPI_Comm comm, const std::vector<int>& aggregators, std::int64_t window);
-  ~NodeMemory();
   NodeMemory(const NodeMemory&) = delete;
   NodeMemory& operator=(const NodeMemory&) = delete;
 
@@ -66,6 +67,7 @@ class NodeMemory {
 
   NodeMemory(MPI_Comm comm, std::int64_t window) : comm_(comm), window_(window) {}
   bool share(std::vector<int> members, const std::vector<int>& aggregators);
+  std::byte* memory() const { return segment_->bytes().data(); }
   std::size_t bytes() const;
   Header& header() const;
   Bell& bell(int position) const;
@@ -83,8 +85,7 @@ class NodeMemory {
   std::vector<int> position_;    // by rank, among those who share; -1: not
   std::vector<int> aggregator_;  // by rank, among the aggregators who share; -1: not
   int aggregators_ = 0;
-  std::byte* memory_ = nullptr;
-  std::size_t mapped_ = 0;
+  std::shared_ptr<transport::Segment> segment_;
   std::uint32_t told_ = 0;  // times of tell_all
 };
 

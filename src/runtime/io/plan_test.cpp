@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 
-#include "layout/model_testing.hpp"
 #include "runtime/io/coverage.hpp"
+#include "runtime/io/testing.hpp"
 
 namespace hocket::runtime::io {
 namespace {
@@ -18,14 +18,6 @@ using layout::testing::Random;
 View strided(std::int64_t from, std::int64_t block, std::int64_t stride) {
   const auto bytes = layout::contiguous_bytes(block).value();
   return View::make(from, layout::resized(0, stride, bytes).value()).value();
-}
-
-View random_view(layout::testing::Types& types) {
-  for (;;) {
-    const layout::testing::Both type = types.next();
-    auto view = View::make(draw(types.random(), 0, 50), type.layout);
-    if (view && view.value().bytes() > 0) return std::move(view).value();
-  }
 }
 
 TEST(Grid, WindowsBeginAtMultiplesOfTheirSize) {
