@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/host_name.hpp"
 #include "config/policy_file.hpp"
 
 namespace hocket::daemon {
@@ -21,12 +22,6 @@ namespace {
 
 // The trace is written when nothing has happened for so long, or else when it is due.
 constexpr Duration quiet = std::chrono::milliseconds{20};
-
-std::string node_name() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  return name.data();
-}
 
 std::int64_t unix_now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
@@ -38,7 +33,7 @@ std::int64_t unix_now_ns() {
 Leader::Leader(const config::Settings& settings, const coordinator::Settings& prepared, const std::string& directory)
     : settings_(settings),
       socket_(bus::socket_in(directory)),
-      node_(node_name()),
+      node_(host_name()),
       started_(node_now()),
       coordinator_(prepared),
       profiles_(profile_store_path(settings.profiles)),

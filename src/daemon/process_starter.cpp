@@ -15,6 +15,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/host_name.hpp"
 #include "base/places.hpp"
 #include "daemon/process_image.hpp"
 
@@ -120,11 +121,10 @@ Result<std::vector<Place>> places_for(const event::StartProcesses& asked) {
   if (static_cast<std::int64_t>(places.size()) != asked.count) {
     return Error{fmt::format("{} places for {} processes: give one for each, or none", places.size(), asked.count)};
   }
-  std::array<char, 256> here{};
-  gethostname(here.data(), here.size() - 1);
+  const std::string here = host_name();
   for (const Place& place : places) {
-    if (place.node.empty() || place.node == "localhost" || place.node == here.data()) continue;
-    return Error{fmt::format("hocketd of {} starts them on its own node alone, not on '{}'", here.data(), place.node)};
+    if (place.node.empty() || place.node == "localhost" || place.node == here) continue;
+    return Error{fmt::format("hocketd of {} starts them on its own node alone, not on '{}'", here, place.node)};
   }
   return given;
 }

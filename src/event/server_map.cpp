@@ -42,7 +42,41 @@ std::string_view take(std::string_view& text, char end) {
   return word;
 }
 
+// FNV-1a: the same in all processes, of whatever build.
+std::uint64_t hash(std::string_view text, std::uint64_t from) {
+  for (const char c : text) from = (from ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return from;
+}
+
+// The weight of a server for a data set (highest random weight).
+std::uint64_t weight(const ServerMap::Server& server, std::string_view data_set) {
+  constexpr std::uint64_t basis = 0xcbf29ce484222325U;
+  std::uint64_t mixed = hash(data_set, hash(server.name, basis) ^ 1U);
+  mixed = (mixed ^ mixed >> 32U) * 0xd6e8feb86659fd93U;  // else names that differ in their last letter lie close
+  return mixed ^ mixed >> 32U;
+}
+
 }  // namespace
+
+bool serves(const ServerMap::Server& server, std::string_view path) {
+  const std::string& directory = server.directory;
+  return path.size() > directory.size() && path.starts_with(directory) &&
+         (directory.ends_with('/') || path[directory.size()] == '/');
+}
+
+std::optional<std::string_view> data_set_of(std::string_view path) {
+  if (!path.starts_with(data_set_prefix)) return std::nullopt;
+  return path.substr(data_set_prefix.size());
+}
+
+const ServerMap::Server* home_of(const ServerMap& map, std::string_view data_set) {
+  const auto lighter = [&](const ServerMap::Server& one, const ServerMap::Server& other) {
+    const std::uint64_t first = weight(one, data_set), second = weight(other, data_set);
+    return first != second ? first < second : one.name < other.name;
+  };
+  const auto home = std::max_element(map.servers.begin(), map.servers.end(), lighter);
+  return home == map.servers.end() ? nullptr : &*home;
+}
 
 std::string text_of(const std::vector<ServerMap::Server>& servers) {
   std::string text;

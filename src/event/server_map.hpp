@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,5 +33,18 @@ constexpr std::size_t longest_server_map = 32'768;
 std::string text_of(const std::vector<ServerMap::Server>& servers);
 // The error says which line is wrong.
 Result<ServerMap> parse_server_map(std::int64_t epoch, std::string_view text);
+
+// Whether a file, by its absolute path, is one that the server serves.
+bool serves(const ServerMap::Server& server, std::string_view path);
+
+// ---- data sets that applications exchange by name, without a file (CLARISSE, section III-A) ------------------------
+
+// A path that names no file but a data set: "hocket:/NAME".
+constexpr std::string_view data_set_prefix = "hocket:/";
+// NAME, where the path is of that kind; else nothing.
+std::optional<std::string_view> data_set_of(std::string_view path);
+// The server that keeps the data set, the same one for all who have the same map; nullptr where there are no servers.
+// When servers come and go, a data set has another one only where the new one is its own, or the old one has gone.
+const ServerMap::Server* home_of(const ServerMap& map, std::string_view data_set);
 
 }  // namespace hocket::event

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "base/splitmix.hpp"
 
 namespace hocket::event {
@@ -44,6 +47,42 @@ TEST(ServerMap, AnyDirectoryComesBack) {
     ASSERT_TRUE(map) << map.error().text;
     EXPECT_EQ(map.value().servers, servers);
   }
+}
+
+TEST(ServerMap, KnowsWhatAServerServes) {
+  for (const char* directory : {"/scratch/a", "/scratch/a/"}) {
+    const ServerMap::Server server{"s1", directory, "unix:/x"};
+    EXPECT_TRUE(serves(server, "/scratch/a/f")) << directory;
+    for (const char* other : {"/scratch/a", "/scratch/ab", "/scratch/ab/f", "/scratch", "scratch/a/f", ""})
+      EXPECT_FALSE(serves(server, other)) << directory << " " << other;
+  }
+  EXPECT_TRUE(serves({"s1", "/", "unix:/x"}, "/f"));
+}
+
+TEST(ServerMap, KnowsDataSetsByTheirPrefix) {
+  EXPECT_EQ(data_set_of("hocket:/field"), "field");
+  EXPECT_EQ(data_set_of("hocket:/"), "");
+  EXPECT_EQ(data_set_of("/scratch/hocket:/field"), std::nullopt);
+  EXPECT_EQ(data_set_of("hocket:field"), std::nullopt);
+}
+
+TEST(ServerMap, GivesADataSetAnotherHomeOnlyWhereAServerCameOrWent) {
+  ServerMap map;
+  EXPECT_EQ(home_of(map, "field"), nullptr);
+  for (int i = 0; i < 5; ++i) map.servers.push_back({"s" + std::to_string(i), "/scratch", "unix:/run/s"});
+  std::map<std::string, int> sets;  // at each server
+  for (int i = 0; i < 1000; ++i) {
+    const std::string name = "field" + std::to_string(i);
+    const std::string before = home_of(map, name)->name;
+    ++sets[before];
+    ServerMap other = map;
+    std::reverse(other.servers.begin(), other.servers.end());
+    EXPECT_EQ(home_of(other, name)->name, before) << "for whatever order of the servers";
+    std::erase_if(other.servers, [](const auto& server) { return server.name == "s3"; });
+    if (before == "s3") continue;
+    EXPECT_EQ(home_of(other, name)->name, before) << name << " after the end of s3";
+  }
+  for (const auto& [server, count] : sets) EXPECT_NEAR(count, 200, 60) << server;
 }
 
 }  // namespace

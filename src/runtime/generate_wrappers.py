@@ -64,22 +64,32 @@ def body(routine: Routine, kind: list[str], symbol: str) -> str:
     """The statement that hands the call to mpi/hooks.hpp. `call` is the next MPI_ or PMPI_ function of that name."""
     arguments = ", ".join(parameter.name for parameter in routine.parameters)
     plain = f"[&] {{ return next()({arguments}); }}"
+    if kind[0] in ("file", "read", "write") and kind[-1] not in ("own", "served") and "fh" in arguments.split(", "):
+        plain = f"[&] {{ return unless_data_set(fh, {plain}); }}"
     name = f'"{routine.name}"'
     # A data access gets a status of ours where the caller ignores his: its bytes are counted from it.
-    with_status = re.sub(r"\bstatus\b", "filled", plain).replace("[&]", "[&](MPI_Status* filled)")
+    with_status = re.sub(r"\bstatus\b", "filled", plain).replace("[&]", "[&](MPI_Status* filled)", 1)
     match kind:
         case ["init" | "finalize" | "abort" as what]:
             return f"watch_{what}({plain})"
         case ["file"]:
             return f"watch_file({plain})"
         case ["open"]:
-            return f"watch_open({plain}, comm, filename, amode, info, fh)"
+            renamed = plain.replace("[&]", "[&](const char* other_name, int other_mode)")
+            renamed = renamed.replace("filename", "other_name").replace("amode", "other_mode")
+            return f"watch_open({renamed}, comm, filename, amode, info, fh)"
         case ["close"]:
             return f"watch_close({plain}, fh)"
         case ["hint"]:
             return f"watch_hint({plain}, fh, info)"
         case ["view"]:
             return f"watch_view({plain}, fh, disp, etype, filetype, datarep, info)"
+        case ["size"]:
+            return f"watch_size({plain}, fh, size)"
+        case ["seek"]:
+            moved = plain.replace("[&]", "[&](MPI_Offset other_offset, int other_whence)")
+            moved = re.sub(r"\b(offset|whence)\b", r"other_\1", moved)
+            return f"watch_seek({moved}, fh, offset, whence)"
         case ["sync"]:
             return f"watch_sync({name}, {plain}, fh)"
         case ["complete"]:
@@ -92,10 +102,11 @@ def body(routine: Routine, kind: list[str], symbol: str) -> str:
             return f"watch_independent(Direction::{direction}, {with_status}, fh, status)"
         case ["read" | "write" as direction, "collective"]:
             return f"watch_collective(Direction::{direction}, {name}, {with_status}, fh, status)"
-        case ["read" | "write" as direction, "served"]:
+        case ["read" | "write" as direction, "served" | "own" as way]:
             offset = "offset" if routine.of_type("MPI_Offset") else "std::nullopt"
             access = f"{{Direction::{direction}, fh, {offset}, buf, count, datatype}}"
-            return f"watch_served({name}, {with_status}, {access}, status)"
+            routine_name = f"{name}, " if way == "served" else ""
+            return f"watch_{way}({routine_name}{with_status}, {access}, status)"
         case ["read" | "write" as direction, "begin"]:
             return f"watch_begin(Direction::{direction}, {name}, {plain}, fh)"
         case ["read" | "write" as direction, "end"]:

@@ -198,6 +198,10 @@ void Engine::settle(std::unique_ptr<Held> held, Outcome outcome) {
   file->outstanding.erase(held->ticket);
   runs_ -= held->runs;
   load_.queue.fetch_sub(1, std::memory_order_relaxed);
+  if (task.writes && outcome.error != 0) {
+    file->lost_write = true;
+    if (file->dropped) outcome.error = ECANCELED;
+  }
   // A read's buffer is its client's until he has the data; what nobody asks for any more goes back the same way.
   std::shared_ptr<Buffer> data;
   if (!task.writes && task.buffer) data = reply_of(std::move(task.buffer));

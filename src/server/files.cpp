@@ -52,6 +52,15 @@ Files::Found Files::open(std::string_view path, bool reads, bool writes) {
   return {file, 0};
 }
 
+FilePtr Files::add(std::string path, Fd readable, Fd writable) {
+  auto file = std::make_shared<File>();
+  file->number = ++last_;
+  file->path = std::move(path);
+  file->readable = std::move(readable);
+  file->writable = std::move(writable);
+  return file;
+}
+
 void Files::close(const FilePtr& file) {
   --file->handles;
   forget_if_unused(file);

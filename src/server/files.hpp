@@ -30,6 +30,9 @@ struct File {
   int error = 0;
   std::uint64_t error_ticket = 0;
   std::uint64_t last_operation = 0;
+  // Of a data set: a write of it has failed; nobody is to have it any more, and what is still written to it is lost.
+  bool lost_write = false;
+  bool dropped = false;
 
   // Whether all tickets below this one have been carried out.
   bool settled_before(std::uint64_t ticket) const { return outstanding.empty() || *outstanding.begin() > ticket; }
@@ -49,6 +52,9 @@ class Files {
     int error = 0;
   };
   Found open(std::string_view path, bool reads, bool writes);
+  // One that is in no directory, and that nobody can open; it is there as long as somebody has the pointer. `path`: for
+  // the log.
+  FilePtr add(std::string path, Fd readable, Fd writable);
   // One handle less.
   void close(const FilePtr& file);
   // A file with neither handles nor requests is closed for good.

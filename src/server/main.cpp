@@ -42,6 +42,7 @@ struct Options {
   std::string tcp = "127.0.0.1:0";
   std::string injection;
   std::uint64_t buffer_bytes = 64U << 20U;
+  std::uint64_t exchange_bytes = 1U << 30U;
   int threads = 2;
   bool write_behind = false;
   bool merges_not = false;
@@ -61,6 +62,10 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--buffer", options.buffer_bytes, "memory for data, at most; 64m, 1g (at least 8m)")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(least_buffer, std::uint64_t{1} << 44U));
+  app.add_option("--exchange", options.exchange_bytes,
+                 "memory for data sets that applications exchange by name (hocket:/NAME), at most; 0: keeps none")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 44U));
   app.add_flag("--write-behind", options.write_behind,
                "answer writes before they are in the file; sync and close tell what failed");
   app.add_option("--tcp", options.tcp, "HOST:PORT where clients of other nodes come; port 0: any; none: nowhere");
@@ -129,6 +134,7 @@ server::Server::Settings settings_of(const Options& options, const server::Injec
   settings.write_behind = options.write_behind;
   settings.engine.buffer_bytes = static_cast<std::int64_t>(options.buffer_bytes);
   settings.engine.threads = options.threads;
+  settings.exchange.most_bytes = static_cast<std::int64_t>(options.exchange_bytes);
   settings.engine.merges = !options.merges_not;
   settings.engine.injection = injection;
   return settings;

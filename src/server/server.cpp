@@ -49,6 +49,7 @@ Server::Server(const Settings& settings, Files files, Load& load, Log log)
       log_(std::move(log)),
       engine_(
           settings.engine, std::move(files), load, [this](Answer given) { answer(std::move(given)); }, log_),
+      exchange_(settings.exchange, engine_.files(), [this](const Exchange::Joined& joined) { answer_join(joined); }),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       last_session_(first_session),
       now_(node_now()) {
@@ -90,12 +91,13 @@ void Server::wait() {
   std::optional<Time> deadline = engine_.next_deadline();
   const auto at_latest = [&](Time time) { deadline = deadline ? std::min(*deadline, time) : time; };
   if (accept_again_) at_latest(*accept_again_);
+  if (const auto due = exchange_.next_deadline()) at_latest(*due);
   if (strangers_ > 0 || !stalled_.empty())
     at_latest(now_ + std::min<Duration>(settings_.patience, std::chrono::seconds{1}));
   const bool more = std::any_of(sessions_.begin(), sessions_.end(),
                                 [this](const auto& one) { return one.second->more && !is_paused(*one.second); });
   int timeout_ms = -1;
-  if (more || std::exchange(freed_, false)) {
+  if (more || !doomed_.empty() || std::exchange(freed_, false)) {
     timeout_ms = 0;
   } else if (deadline) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - node_now()).count();
@@ -116,7 +118,9 @@ void Server::wait() {
   }
   retry_stalled();
   cut_off_the_stuck();
+  exchange_.expire(now_);
   engine_.advance(now_);
+  bury();  // what others are told then is sent with the rest
   for (auto& [number, session] : sessions_) {
     // Data that were sent leave room for those who wait for it.
     if (session->stream.has_unsent() && session->stream.flush()) {
@@ -126,7 +130,6 @@ void Server::wait() {
     if (session->stream.ended()) doom(*session, session->stream.reason());
     update_interest(*session);
   }
-  bury();
   engine_.count_held();
 }
 
@@ -149,6 +152,7 @@ void Server::handle(std::uint64_t key, std::uint32_t events) {
 // What was taken in is carried out and answered; nothing more is taken in.
 void Server::settle_down() {
   listeners_.clear();
+  exchange_.cancel();
   engine_.release_all();
   engine_.advance(now_);
   while (!engine_.idle()) {
@@ -212,6 +216,7 @@ void Server::bury() {
     if (session.doom != "closed by the other end") log_(fmt::format("cut off client {}: {}", number, session.doom));
     if (session.greeting) --strangers_;
     std::erase(stalled_, number);
+    exchange_.gone(number);
     engine_.gone(number);
     for (const auto& [handle, opened] : session.handles) engine_.files().close(opened.file);
     sessions_.erase(found);
@@ -314,6 +319,7 @@ bool Server::take_frame(Session& session) {
   switch (session.stream.header().type) {
     case Type::share: on_share(session); break;
     case Type::open: on_open(session); break;
+    case Type::join: on_join(session); break;
     case Type::view: on_view(session); break;
     case Type::write:
     case Type::read: return on_transfer(session);
@@ -343,6 +349,7 @@ void Server::answer(Answer given) {
   const auto found = sessions_.find(given.to.session);
   if (found == sessions_.end()) return;
   Session& session = *found->second;
+  exchange_.finish(given);
   --session.unanswered;
   if (!session.stream.has_unsent()) session.moved = now_;  // from now on it is his turn
   if (!given.data || given.bytes == 0) return reply(session, given.to.request, given.error, given.bytes);
@@ -368,8 +375,36 @@ void Server::on_open(Session& session) {
   if (found.error != 0) return reply(session, header.request, found.error);
   const bool behind = settings_.write_behind || header.has(flag::write_behind);
   const std::uint64_t number = ++session.last_handle;
-  session.handles.emplace(number, Handle{found.file, reads, writes, behind, engine_.now_ticket(), {}});
+  session.handles.emplace(number, Handle{found.file, reads, writes, behind, engine_.now_ticket(), {}, {}});
   reply(session, header.request, 0, behind ? 1 : 0, number);
+}
+
+// It is answered when its group gets a version, or gets none.
+void Server::on_join(Session& session) {
+  const Header& header = session.stream.header();
+  if (session.handles.size() >= most_handles) return reply(session, header.request, EMFILE);
+  ++session.unanswered;
+  exchange_.join({session.number, header.request}, header, session.stream.meta(), now_);
+}
+
+void Server::answer_join(const Exchange::Joined& joined) {
+  const auto found = sessions_.find(joined.to.session);
+  if (found == sessions_.end()) return;
+  Session& session = *found->second;
+  --session.unanswered;
+  Header header;
+  header.type = Type::answer;
+  header.request = joined.to.request;
+  header.error = joined.error;
+  if (joined.file) {
+    header.handle = ++session.last_handle;
+    header.number = joined.version;
+    header.bytes = joined.bytes;
+    const bool writes = joined.writes;
+    session.handles.emplace(header.handle,
+                            Handle{joined.file, !writes, writes, false, engine_.now_ticket(), joined.to.request, {}});
+  }
+  session.stream.send(header);
 }
 
 // There is no answer: requests that use a view that was not taken fail.
@@ -401,6 +436,10 @@ int Server::prepare(Session& session, Task& task, bool& has_room) {
   auto runs =
       transport::runs_of(header, session.stream.meta(), view == handle.views.end() ? nullptr : &view->second.view);
   if (!runs) return EINVAL;
+  if (task.writes && handle.join) {
+    const int error = exchange_.grow({session.number, *handle.join}, runs.value().back().end());
+    if (error != 0) return error;
+  }
   task.file = handle.file;
   task.write_behind = handle.write_behind;
   task.operation = header.operation;
@@ -467,6 +506,8 @@ void Server::on_barrier(Session& session) {
   ++session.unanswered;
   if (header.type == Type::sync) return engine_.sync({session.number, header.request}, file, since);
   for (const auto& [number, view] : found->second.views) session.view_bytes -= view.bytes;
+  if (found->second.join)
+    exchange_.closes({session.number, *found->second.join}, {session.number, header.request}, file);
   session.handles.erase(found);
   engine_.close({session.number, header.request}, file, since);
 }
@@ -474,7 +515,7 @@ void Server::on_barrier(Session& session) {
 void Server::on_state(Session& session) {
   std::string text =
       fmt::format("name {}\ndirectory {}\nclients {}\n", settings_.name, directory(), sessions_.size() - strangers_);
-  reply(session, session.stream.header().request, 0, 0, 0, text + engine_.state());
+  reply(session, session.stream.header().request, 0, 0, 0, text + engine_.state() + exchange_.state());
 }
 
 }  // namespace hocket::server

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "server/exchange.hpp"
 #include "server/session.hpp"
 
 namespace hocket::server {
@@ -20,6 +21,7 @@ class Server {
  public:
   struct Settings {
     Engine::Settings engine{};
+    DataSets::Settings exchange{};
     std::string name{};
     bool write_behind = false;  // for whoever opens a file
     // How long a client may keep others from memory by neither sending the rest of his data nor taking his answers.
@@ -74,6 +76,7 @@ class Server {
 
   void on_share(Session& session);
   void on_open(Session& session);
+  void on_join(Session& session);
   void on_view(Session& session);
   bool on_transfer(Session& session);
   void on_end(Session& session);
@@ -81,12 +84,14 @@ class Server {
   void on_state(Session& session);
   int prepare(Session& session, Task& task, bool& has_room);
   void answer(Answer answer);
+  void answer_join(const Exchange::Joined& joined);
   void reply(Session& session, std::uint64_t request, int error, std::int64_t bytes = 0, std::uint64_t handle = 0,
              std::string text = {});
 
   Settings settings_;
   Log log_;
   Engine engine_;
+  Exchange exchange_;
   Fd epoll_;
   std::vector<Listener> listeners_;
   std::optional<Time> accept_again_;

@@ -19,7 +19,8 @@ struct Handle {
   bool reads = false;
   bool writes = false;
   bool write_behind = false;
-  std::uint64_t since = 0;  // ticket at which it was opened
+  std::uint64_t since = 0;            // ticket at which it was opened
+  std::optional<std::uint64_t> join;  // of a data set: the request by which it was opened
   struct View {
     layout::View view;
     std::size_t bytes = 0;  // of its serialised form

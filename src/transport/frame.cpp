@@ -10,7 +10,7 @@ constexpr std::uint8_t version = 1;
 constexpr std::size_t pair_bytes = 12;  // of a run in a list: where, 8 bytes, and how long, 4
 
 bool is_known(std::uint8_t type) {
-  return (type >= static_cast<std::uint8_t>(Type::prove) && type <= static_cast<std::uint8_t>(Type::state)) ||
+  return (type >= static_cast<std::uint8_t>(Type::prove) && type <= static_cast<std::uint8_t>(Type::join)) ||
          (type >= static_cast<std::uint8_t>(Type::challenge) && type <= static_cast<std::uint8_t>(Type::answer));
 }
 

@@ -4,7 +4,7 @@
 //                                         ← challenge: meta nonce; flag proof_wanted
 //   prove: meta nonce and tag, or nothing →
 //                                         ← welcome: meta the server's tag, or nothing
-//   then share, open, view, write, read, end, sync, close, state →
+//   then share, open, join, view, write, read, end, sync, close, state →
 //                                         ← answer, to each but share, view and end; in any order
 //
 // Numbers are little-endian. Each end counts its frames of a connection, from 1: a frame that was recorded elsewhere,
@@ -42,9 +42,12 @@ enum class Type : std::uint8_t {
   sync,
   close,
   state,
+  join,  // meta: name, newline, application; operation: group; number: participants; offset: patience in ms; bytes:
+         // readers, from one that writes
   challenge = 64,
   welcome,
-  answer,  // request, error, bytes; to open: handle, and bytes: 1 where it writes behind; to state: meta text
+  answer,  // request, error, bytes; to open: handle, and bytes: 1 where it writes behind; to state: meta text; to
+           // join: handle, number: version
 };
 
 namespace flag {

@@ -150,6 +150,13 @@ Result<std::string> read_secret(const std::string& path) {
   return std::string{text.data(), static_cast<std::size_t>(n)};
 }
 
+std::string secret_beside(const std::string& socket) {
+  const std::size_t end = socket.rfind('/');
+  if (end == std::string::npos) return {};
+  const Result<std::string> read = read_secret(secret_path(socket.substr(0, end)));
+  return read ? read.value() : std::string{};
+}
+
 Result<std::string> read_or_make_secret(const std::string& path) {
   // Written under a name of its own, and then linked: nobody sees half of it, and who comes second takes the first one.
   const std::string fresh = path + "." + hexadecimal(random_bytes(8));

@@ -38,6 +38,8 @@ bool same_tag(std::string_view a, std::string_view b);
 std::string secret_path(const std::string& runtime_directory);
 // Fails where it is not there, or is another user's or open to others (it must have mode 0600).
 Result<std::string> read_secret(const std::string& path);
+// That of the runtime directory in which a hocketd has its socket; "" where there is none.
+std::string secret_beside(const std::string& socket);
 // Reads it, and makes it where there is none; two who do so at once get the same. Fails as read_secret().
 Result<std::string> read_or_make_secret(const std::string& path);
 

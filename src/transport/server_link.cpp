@@ -55,7 +55,7 @@ void ServerLink::ask(Header header, std::string meta, std::span<std::byte> memor
   }
   ++asked->frames;
   header.request = ++last_request_;
-  header.bytes = static_cast<std::int64_t>(memory.size());
+  if (!memory.empty()) header.bytes = static_cast<std::int64_t>(memory.size());
   const auto position = arena_ ? arena_->position(memory) : std::nullopt;
   if (position) {
     header.flags |= flag::shared;
@@ -83,6 +83,18 @@ void ServerLink::open(std::string_view path, OpenMode mode, Opened opened) {
     if (by.bytes != 0) behind_.insert(by.handle);
     opened(by.error, by.handle);
   });
+}
+
+void ServerLink::join(const DataSet& what, Joined joined) {
+  Header header;
+  header.type = Type::join;
+  header.flags = what.writes ? flag::writes : flag::reads;
+  header.operation = what.group;
+  header.number = static_cast<std::uint32_t>(what.participants);
+  header.offset = std::chrono::ceil<std::chrono::milliseconds>(what.patience).count();
+  header.bytes = what.readers;
+  ask_once(header, std::string{what.name} + '\n' + std::string{what.application},
+           [joined = std::move(joined)](const Asked& by) { joined(by.error, by.handle, by.number, by.bytes); });
 }
 
 void ServerLink::view(Handle handle, std::uint32_t number, std::string_view serialised) {
@@ -284,6 +296,7 @@ Status ServerLink::take_answer() {
   const Waiting waiting = std::move(found->second);
   waiting_.erase(found);
   waiting.asked->handle = header.handle;
+  waiting.asked->number = header.number;
   waiting.asked->text = stream_.meta();
   settle(waiting.asked, header.error, header.bytes);
   return success();

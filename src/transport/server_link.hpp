@@ -4,7 +4,7 @@
 // that ask for something only note it. So a Done never runs inside `write` or `read`, and may itself call anything of
 // the link but its destructor. One thread at a time; no thread is started, nothing throws.
 //
-//   connect → open → (view …) → write / read … end … → sync → close
+//   connect → open or join → (view …) → write / read … end … → sync → close
 //
 // Requests of one link reach the server in the order of the calls. Of two that overlap (of whichever clients), the one
 // that the server took in first is carried out first; others may be merged and carried out in any order. A Done with
@@ -66,6 +66,20 @@ struct OpenMode {
   bool write_behind = false;  // a write is done when the server has it
 };
 
+// A data set that applications exchange by name, without a file: one version of it, which all clients of one
+// application open together. (CLARISSE, section III-A: the virtual name space.)
+struct DataSet {
+  std::string_view name;         // 1 to 255 characters, no newline
+  std::string_view application;  // who opens it; each reading application is given each version once, in their order
+  bool writes = false;           // makes the next version; else reads one
+  std::uint64_t group = 0;       // a number that all clients that open it together give, and nobody else
+  int participants = 1;          // of the group
+  // Of a version to be written: how many applications are to read it before it is forgotten; 0: any number, until there
+  // is a newer one.
+  int readers = 1;
+  Duration patience{};  // how long the server may wait for what is needed
+};
+
 class ServerLink {
  public:
   using Handle = std::uint64_t;
@@ -73,6 +87,8 @@ class ServerLink {
   // the file gives the bytes before it, without an error; what is behind is left as it was.
   using Done = std::function<void(int error, std::int64_t bytes)>;
   using Opened = std::function<void(int error, Handle handle)>;
+  // `bytes`: of a version that is read; 0: of one that is to be written.
+  using Joined = std::function<void(int error, Handle handle, std::int64_t version, std::int64_t bytes)>;
   using Told = std::function<void(int error, std::string_view text)>;
 
   // `addresses`: of one server, divided by blanks: "unix:/path tcp:host:port"; the first that answers is taken.
@@ -86,6 +102,16 @@ class ServerLink {
   // A file that is there, below the server's directory: `path` is absolute or relative to that. ENOENT, EACCES, … as
   // open(2); EXDEV: not below the directory; EINVAL: no regular file.
   void open(std::string_view path, OpenMode mode, Opened opened);
+  // A version of a data set that is in the memory of the server. All clients of the group are answered alike, when the
+  // last of them has called and
+  // - a version that the application has not read is there: the oldest one, but for a new reader of versions that any
+  //   number may read, who gets the newest (reading). It is never written to any more.
+  // - there is room for one more (writing). What is written is there for readers when all clients of the group have
+  //   closed it. Where one of them ends before, or was told an error by a write, it never is (ECANCELED of `close`).
+  // ETIMEDOUT: that did not come about in time. ECANCELED: another client of the group has gone. EINVAL: such names and
+  // numbers are not taken, or clients of the group do not agree. ENOSPC, of writes: the server keeps no more.
+  // A group that ends before all of its clients have closed has not read the version.
+  void join(const DataSet& what, Joined joined);
   // Makes `serialised` (layout::append) the handle's view `number`, below `most_views`; it replaces one of that number
   // for requests that come later. A view that the server does not take makes the requests that use it fail (EINVAL).
   // `serialised` is copied. Views of more than `most_view_bytes` are not taken: send lists.
@@ -137,6 +163,7 @@ class ServerLink {
     int error = 0;   // the first
     std::int64_t bytes = 0;
     Handle handle = 0;
+    std::uint32_t number = 0;
     std::string text;
   };
   using AskedPtr = std::shared_ptr<Asked>;

@@ -16,6 +16,7 @@ EXAMPLES = """
 examples:
   hocket server start -n 3 --dir /scratch              # s1, s2, s3: files below /scratch go through them
   hocket server start --dir /scratch --buffer 256m --write-behind
+  hocket server start --dir /scratch --exchange 8g     # data sets hocket:/NAME have room for 8 GiB
   hocket server stop s2                                # applications use the others from their next access on
   hocket server stop                                   # all
 
@@ -37,6 +38,7 @@ def add(parsers: argparse._SubParsersAction) -> None:
     starting.add_argument("-n", type=int, default=1, metavar="N", help="how many (default: 1)")
     starting.add_argument("--dir", required=True, metavar="DIR", help="they open files below it and no others")
     starting.add_argument("--buffer", metavar="BYTES", help="that each holds at most, e.g. 256m")
+    starting.add_argument("--exchange", metavar="BYTES", help="memory for data sets (hocket:/NAME), e.g. 4g (1g)")
     starting.add_argument("--write-behind", action="store_true", help="answer before the data are in the file")
     starting.add_argument("--inject", metavar="TEXT", help='for measurements and tests, e.g. "delay=512us after=3"')
     starting.set_defaults(verb=_start)
@@ -56,8 +58,11 @@ def _start(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--dir {arguments.dir}: there is no such directory")
     if arguments.buffer is not None and not re.fullmatch(r"0*[1-9]\d*[kmg]?", arguments.buffer, re.ASCII):
         raise UsageError(f"--buffer {arguments.buffer}: give more than 0 bytes, as a number with k, m, g or nothing")
+    if arguments.exchange is not None and not re.fullmatch(r"\d+[kmg]?", arguments.exchange, re.ASCII):
+        raise UsageError(f"--exchange {arguments.exchange}: give bytes, as a number with k, m, g or nothing; 0: none")
     options = ["--dir", str(directory)]
     options += ["--buffer", arguments.buffer] if arguments.buffer is not None else []
+    options += ["--exchange", arguments.exchange] if arguments.exchange is not None else []
     options += ["--write-behind"] if arguments.write_behind else []
     options += ["--inject", arguments.inject] if arguments.inject is not None else []
     with daemon.connect_or_start(["--exit-when-idle", str(IDLE_S)])[0] as bus:

@@ -28,10 +28,18 @@ std::optional<std::vector<T>> tell_all(const Team& team, const T& own) {
   return all;
 }
 
-// The largest of all ranks' errors (errno). Collective.
+// One of two errors (errno; 0: none), whichever way round. ECANCELED says only that something else went wrong.
+inline int one_of(int error, int other) {
+  if (error == 0 || error == ECANCELED) return other != 0 ? other : error;
+  return other == ECANCELED ? error : std::max(error, other);
+}
+
+// One of all ranks' errors, the same in all. Collective.
 inline int agree_on_error(const Team& team, int error) {
   const std::optional<std::vector<std::int64_t>> all = tell_all(team, std::int64_t{error});
-  return all ? static_cast<int>(*std::max_element(all->begin(), all->end())) : EIO;
+  if (!all) return EIO;
+  for (const std::int64_t theirs : *all) error = one_of(error, static_cast<int>(theirs));
+  return error;
 }
 
 }  // namespace hocket::runtime::io

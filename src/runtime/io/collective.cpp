@@ -5,6 +5,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "runtime/io/data_set.hpp"
 #include "runtime/io/file.hpp"
 #include "runtime/mpi/calls.hpp"
 #include "runtime/mpi/process.hpp"
@@ -17,7 +18,8 @@ struct Files {
   std::mutex mutex;
   std::unordered_map<MPI_File, std::shared_ptr<File>> files;
   std::atomic<std::size_t> count = 0;
-  std::int64_t told_epoch = 0;  // by map_adopted
+  std::atomic<std::size_t> data_sets = 0;  // of them
+  std::int64_t told_epoch = 0;             // by map_adopted
 };
 
 Files& files() {
@@ -43,30 +45,50 @@ void tell_epoch() {
   map_adopted(oldest);
 }
 
-}  // namespace
-
-void file_opened(MPI_Comm comm, const char* name, int mode, MPI_Info info, const MPI_File* file) noexcept {
-  if (!Process::get().serves_io() || comm == mpi::no_comm()) return;
-  const MPI_Comm ours = mpi::duplicate(comm);
-  if (ours == mpi::no_comm()) return;
-  auto opened = std::make_shared<File>(ours, name ? name : "", mode);
-  std::array<std::int64_t, 1> all = {file && mpi::hint(info, "hocket_collective") != "off" && opened->open_storage()};
-  if (!mpi::smallest(ours, all) || all[0] == 0) return;
-  opened->take_hints(info);
-  const std::lock_guard lock(files().mutex);
-  files().files[*file] = std::move(opened);
-  files().count = files().files.size();
+// What the MPI library has opened for a data set that cannot be had.
+int close_again(MPI_File* file, int error) {
+  HOCKET_PMPI(File_call_errhandler)(*file, error);
+  HOCKET_PMPI(File_close)(file);
+  return error;
 }
 
-void file_closes(MPI_File file) noexcept {
-  if (files().count == 0) return;
+}  // namespace
+
+Opened to_be_opened(const char* name, int mode) noexcept {
+  if (!name || !event::data_set_of(name)) return {name, mode};
+  return {backing, (mode & MPI_MODE_WRONLY) != 0 ? MPI_MODE_WRONLY : MPI_MODE_RDONLY};
+}
+
+int file_opened(MPI_Comm comm, const char* name, int mode, MPI_Info info, MPI_File* file, int rc) noexcept {
+  const bool is_data_set = name && event::data_set_of(name);
+  if ((!is_data_set && !Process::get().serves_io()) || comm == mpi::no_comm()) return rc;
+  const MPI_Comm ours = mpi::duplicate(comm);
+  if (ours == mpi::no_comm()) return is_data_set && rc == MPI_SUCCESS ? close_again(file, MPI_ERR_OTHER) : rc;
+  auto opened = std::make_shared<File>(ours, name ? name : "", mode);
+  opened->take_hints(info);
+  std::array<std::int64_t, 1> all = {rc == MPI_SUCCESS && (is_data_set || opened->open_storage())};
+  if (!mpi::smallest(ours, all) || all[0] == 0) return rc;
+  if (is_data_set) {
+    if (const int failed = opened->join(info); failed != MPI_SUCCESS) return close_again(file, failed);
+  }
+  const std::lock_guard lock(files().mutex);
+  files().data_sets += is_data_set ? 1 : 0;
+  files().files[*file] = std::move(opened);
+  files().count = files().files.size();
+  return rc;
+}
+
+int file_closes(MPI_File file) noexcept {
+  if (files().count == 0) return MPI_SUCCESS;
+  std::shared_ptr<File> closed;  // ends without the lock: freeing a communicator is collective
   {
-    decltype(files().files)::node_type closed;  // ends without the lock: freeing a communicator is collective
     const std::lock_guard lock(files().mutex);
-    closed = files().files.extract(file);
+    if (auto found = files().files.extract(file)) closed = std::move(found.mapped());
     files().count = files().files.size();
+    if (closed && closed->is_data_set()) --files().data_sets;
   }
   tell_epoch();
+  return closed && closed->is_data_set() ? closed->leave() : MPI_SUCCESS;
 }
 
 void hints_set(MPI_File file, MPI_Info info) noexcept {
@@ -90,6 +112,27 @@ std::optional<int> access(const Access& access, MPI_Status* status) noexcept {
   const std::optional<int> rc = found->access(access, status);
   if (found->epoch() != before) tell_epoch();
   return rc;
+}
+
+bool is_data_set(MPI_File file) noexcept {
+  if (files().data_sets == 0) return false;
+  const std::shared_ptr<File> found = find(file);
+  return found && found->is_data_set();
+}
+
+int access_own(const Access& access, MPI_Status* status) noexcept {
+  return find(access.file)->access_own(access, status);
+}
+
+int refuse(MPI_File file) noexcept {
+  HOCKET_PMPI(File_call_errhandler)(file, MPI_ERR_UNSUPPORTED_OPERATION);
+  return MPI_ERR_UNSUPPORTED_OPERATION;
+}
+
+std::int64_t size_of_data_set(MPI_File file) noexcept { return find(file)->size(); }
+std::int64_t end_of_data_set(MPI_File file) noexcept {
+  const std::shared_ptr<File> found = find(file);
+  return found->size() / found->etype_bytes();
 }
 
 int sync(MPI_File file) noexcept {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/io/agreement.hpp"
+#include "runtime/io/data_set.hpp"
 #include "runtime/io/datatypes.hpp"
 #include "runtime/mpi/calls.hpp"
 #include "runtime/mpi/process.hpp"
@@ -31,18 +32,22 @@ int class_of(int error) {
     case EACCES:
     case EPERM: return MPI_ERR_ACCESS;
     case EROFS: return MPI_ERR_READ_ONLY;
+    case ETIMEDOUT: return MPI_ERR_NO_SUCH_FILE;
+    case EINVAL: return MPI_ERR_BAD_FILE;
+    case ENOTSUP: return MPI_ERR_UNSUPPORTED_OPERATION;
     default: return MPI_ERR_IO;
   }
 }
 
-// The number that a hint gives, within its bounds; the second name is the one that ROMIO knows.
+int raise(MPI_File file, int error_class) {
+  HOCKET_PMPI(File_call_errhandler)(file, error_class);
+  return error_class;
+}
+
+// The second name is the one that ROMIO knows.
 std::int64_t number_of(MPI_Info info, const char* key, const char* romio_key, std::int64_t otherwise,
                        std::int64_t least, std::int64_t most) {
-  std::string text = mpi::hint(info, key);
-  if (text.empty() && romio_key) text = mpi::hint(info, romio_key);
-  char* end = nullptr;
-  const long long number = std::strtoll(text.c_str(), &end, 10);
-  return text.empty() || *end != '\0' || number < least ? otherwise : std::min<std::int64_t>(number, most);
+  return mpi::number_hint(info, key, mpi::number_hint(info, romio_key, otherwise, least, most), least, most);
 }
 
 // "ufs:name" and the like choose a driver of the MPI library.
@@ -58,7 +63,11 @@ std::vector<Description> descriptions(const std::vector<Word>& words) {
 }  // namespace
 
 File::File(MPI_Comm comm, std::string path, int mode)
-    : path_(std::move(path)), mode_(mode), window_(default_window), most_servers_(all_servers) {
+    : path_(std::move(path)),
+      mode_(mode),
+      data_set_(event::data_set_of(path_).has_value()),
+      window_(default_window),
+      most_servers_(all_servers) {
   team_.comm = comm;
   team_.rank = mpi::rank_in(comm);
   team_.ranks = mpi::size_of(comm);
@@ -68,19 +77,19 @@ File::~File() { mpi::free(team_.comm); }
 
 bool File::open_storage() {
   const bool writes = (mode_ & (MPI_MODE_WRONLY | MPI_MODE_RDWR)) != 0;
-  return (mode_ & MPI_MODE_SEQUENTIAL) == 0 && !names_driver(path_) &&
+  return !off_ && (mode_ & MPI_MODE_SEQUENTIAL) == 0 && !names_driver(path_) &&
          team_.storage.open(path_.c_str(), (mode_ & MPI_MODE_WRONLY) == 0, writes) == 0;
 }
 
 void File::take_hints(MPI_Info info) {
   if (const std::string method = mpi::hint(info, "hocket_collective"); !method.empty()) {
-    off_ = method == "off";
+    off_ = method == "off" && !data_set_;
     method_ = method == "view" ? Method::view : method == "list" ? Method::list : Method::automatic;
   }
   aggregators_ = number_of(info, "hocket_aggregators", "cb_nodes", aggregators_, 1, team_.ranks);
   window_ =
       std::max(number_of(info, "hocket_buffer_size", "cb_buffer_size", window_, 1, largest_window), smallest_window);
-  most_servers_ = number_of(info, "hocket_servers", nullptr, most_servers_, 0, all_servers);
+  most_servers_ = mpi::number_hint(info, "hocket_servers", most_servers_, 0, all_servers);
   if (const std::string shared = mpi::hint(info, "hocket_shared_memory"); !shared.empty()) shares_ = shared != "off";
 }
 
@@ -130,17 +139,20 @@ std::optional<Local> File::prepare(const Access& access, std::int64_t& position)
               static_cast<std::byte*>(const_cast<void*>(access.buffer))};
   position = offset + bytes / etype_bytes_;
   if (!writes && bytes > 0)  // what lies behind the end of the file is not read
-    local.data.end = std::clamp(view_->data_below(team_.storage.size()), local.data.first, local.data.end);
+    local.data.end = std::clamp(view_->data_below(size()), local.data.first, local.data.end);
   return local;
+}
+
+void File::serialise() {
+  if (!serialised_.empty() && serialised_view_ == view_) return;
+  serialised_.clear();
+  append(*view_, serialised_);
+  serialised_view_ = view_;
 }
 
 Word File::word_of(const Local& local) {
   const Interval span = local.view.span(local.data);
-  if (serialised_.empty() || !(serialised_view_ == view_)) {
-    serialised_.clear();
-    append(*view_, serialised_);
-    serialised_view_ = view_;
-  }
+  serialise();
   return {.can = 1,
           .first = local.data.first,
           .bytes = local.data.count(),
@@ -154,7 +166,7 @@ Word File::word_of(const Local& local) {
           .window = window_,
           .servers = most_servers_,
           .shares = shares_ ? 1 : 0,
-          .map_bytes = team_.rank == 0 ? servers_.news() : -1};
+          .map_bytes = team_.rank == 0 && !data_set_ ? servers_.news() : -1};
 }
 
 // As many aggregators as all agree on, else some for each node, evenly among the ranks; memory that they share with the
@@ -293,6 +305,7 @@ int File::access_all(const Local& local, std::vector<Word>& words, bool atomic) 
   Interval file{layout::limit, 0};
   for (const Word& word : words)
     if (word.bytes > 0) file = {std::min(file.first, word.low), std::max(file.end, word.high)};
+  if (data_set_) return access_data_set(local, file);
   settle(words);
   if (file.end == 0) return 0;
   if (atomic) return agree_on_error(team_, access_locked(team_, local));
@@ -310,37 +323,87 @@ int File::access_all(const Local& local, std::vector<Word>& words, bool atomic) 
 std::optional<int> File::access(const Access& access, MPI_Status* status) {
   int atomic = 0;
   if (HOCKET_PMPI(File_get_atomicity)(access.file, &atomic) != MPI_SUCCESS) return std::nullopt;
-  if (const int refused = refusal(access.direction); refused != MPI_SUCCESS && !off_) {
-    HOCKET_PMPI(File_call_errhandler)(access.file, refused);
-    return refused;
-  }
+  if (const int refused = refusal(access.direction); refused != MPI_SUCCESS && !off_)
+    return raise(access.file, refused);
   std::int64_t position = 0;
   const std::optional<Local> local = prepare(access, position);
   Word own;
   if (local) own = word_of(*local);
   std::optional<std::vector<Word>> words = tell_all(team_, own);
   if (!words) return class_of(EIO);
-  if (std::any_of(words->begin(), words->end(), [](const Word& word) { return word.can == 0; })) return std::nullopt;
+  if (std::any_of(words->begin(), words->end(), [](const Word& word) { return word.can == 0; })) {
+    if (!data_set_) return std::nullopt;
+    return raise(access.file, MPI_ERR_UNSUPPORTED_OPERATION);
+  }
   written_ |= local->writes;
-  const int error = access_all(*local, *words, atomic != 0);
+  return end_access(access, *local, position, access_all(*local, *words, atomic != 0), status);
+}
+
+// After an access that was done, or failed.
+int File::end_access(const Access& access, const Local& local, std::int64_t position, int error, MPI_Status* status) {
   if (!access.offset) HOCKET_PMPI(File_seek)(access.file, position, MPI_SEEK_SET);
   if (status != MPI_STATUS_IGNORE) {
-    HOCKET_PMPI(Status_set_elements_x)(status, mpi::byte_type(), error == 0 ? local->data.count() : 0);
+    HOCKET_PMPI(Status_set_elements_x)(status, mpi::byte_type(), error == 0 ? local.data.count() : 0);
     HOCKET_PMPI(Status_set_cancelled)(status, 0);
   }
-  if (error == 0) return MPI_SUCCESS;
-  HOCKET_PMPI(File_call_errhandler)(access.file, class_of(error));
-  return class_of(error);
+  return error == 0 ? MPI_SUCCESS : raise(access.file, class_of(error));
+}
+
+// ---- data sets ---------------------------------------------------------------------------------------------------
+
+int File::join(MPI_Info info) {
+  constexpr int both_ways = MPI_MODE_RDWR | MPI_MODE_APPEND | MPI_MODE_SEQUENTIAL;
+  if ((mode_ & both_ways) != 0) {
+    if (team_.rank == 0)
+      Process::warn("'" + path_ + "' is a data set: open it to read or to write, with MPI_MODE_RDONLY or _WRONLY");
+    return MPI_ERR_AMODE;
+  }
+  const Wish wish = wish_of(path_.substr(event::data_set_prefix.size()), mode_, info);
+  Joined joined = io::join(team_, wish);
+  if (joined.error == 0) {
+    size_ = joined.home->bytes();
+    servers_.use(std::move(*joined.home));
+    return MPI_SUCCESS;
+  }
+  if (team_.rank == 0) Process::warn(reason_of(joined, wish));
+  return class_of(wish.writes && joined.error == ETIMEDOUT ? ENOSPC : joined.error);
+}
+
+int File::access_data_set(const Local& local, Interval file) {
+  if (file.end == 0) return 0;
+  const Result<layout::Domains> domain = layout::Domains::make(file, 1, domain_block);
+  if (!domain) return EIO;
+  const std::optional<int> error = servers_.access(team_, local, Grid(domain.value(), window_), serialised_);
+  if (error && local.writes) size_ = std::max(size_, file.end);
+  return error ? *error : EIO;
+}
+
+int File::access_own(const Access& access, MPI_Status* status) {
+  if (const int refused = refusal(access.direction); refused != MPI_SUCCESS) return raise(access.file, refused);
+  std::int64_t position = 0;
+  const std::optional<Local> local = prepare(access, position);
+  if (!local || !servers_.used()) return raise(access.file, local ? MPI_ERR_IO : MPI_ERR_UNSUPPORTED_OPERATION);
+  serialise();
+  const int error = servers_.access_own(*local, window_, serialised_);
+  if (error == 0 && local->writes) size_ = std::max(size_, local->view.span(local->data).end);
+  return end_access(access, *local, position, error, status);
+}
+
+int File::leave() {
+  const int error = agree_on_error(team_, servers_.used() ? servers_.leave() : EIO);
+  if (error != 0 && team_.rank == 0 && (mode_ & MPI_MODE_WRONLY) != 0)
+    Process::warn(
+        "what was written to '" + path_ + "' is not there for readers: " +
+        (error == ECANCELED ? "one of its processes has gone, or a write failed" : "its I/O server was lost"));
+  return error == 0 ? MPI_SUCCESS : class_of(error);
 }
 
 int File::sync(MPI_File file) {
-  if (!written_) return MPI_SUCCESS;
+  if (!written_ || data_set_) return MPI_SUCCESS;
   written_ = false;
   const int behind = servers_.sync(team_);
   const int error = agree_on_error(team_, behind != 0 ? behind : team_.storage.sync());
-  if (error == 0) return MPI_SUCCESS;
-  HOCKET_PMPI(File_call_errhandler)(file, class_of(error));
-  return class_of(error);
+  return error == 0 ? MPI_SUCCESS : raise(file, class_of(error));
 }
 
 }  // namespace hocket::runtime::io

@@ -1,5 +1,5 @@
 // A file whose collective accesses hocket does itself, as this rank has it open: its view, its hints, and how the ranks
-// come to the same decision before each access.
+// come to the same decision before each access. Or a data set (data_set.hpp), of which it does all accesses.
 #pragma once
 
 #include <optional>
@@ -40,15 +40,24 @@ class File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
-  // Whether this process can access the storage itself.
+  // Whether this process can access the storage itself, and the hints let it.
   bool open_storage();
+  // A data set, instead of the storage: opens a version. Collective. An MPI error class.
+  int join(MPI_Info info);
+  bool is_data_set() const { return data_set_; }
+  // Of a data set: what was written is for all to read, or is not (an MPI error class). Collective.
+  int leave();
+  // Of a data set: bytes that it has, as far as this rank knows.
+  std::int64_t size() const { return data_set_ ? size_ : team_.storage.size(); }
+  std::int64_t etype_bytes() const { return etype_bytes_; }
   // Local: what they change is agreed on with the next access.
   void take_hints(MPI_Info info);
   void set_view(MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype, const char* representation);
   void lose_view() { view_.reset(); }
 
-  // As io::access and io::sync.
+  // As io::access, io::access_own and io::sync.
   std::optional<int> access(const Access& access, MPI_Status* status);
+  int access_own(const Access& access, MPI_Status* status);
   int sync(MPI_File file);
 
   // Of the server map in use, in rank 0; 0 where the file uses none, and in the others.
@@ -56,10 +65,13 @@ class File {
 
  private:
   std::optional<Local> prepare(const Access& access, std::int64_t& position) const;
+  void serialise();
   Word word_of(const Local& local);
   void settle(std::vector<Word>& words);
   int refusal(Direction direction) const;
   int access_all(const Local& local, std::vector<Word>& words, bool atomic);
+  int access_data_set(const Local& local, Interval file);
+  int end_access(const Access& access, const Local& local, std::int64_t position, int error, MPI_Status* status);
   int access_through_ranks(const Local& local, const std::vector<Word>& words, Interval file);
   bool send_views(const std::vector<Word>& words);
   bool send_entries(const Local& local, Course& course);
@@ -69,6 +81,7 @@ class File {
   Team team_;
   std::string path_;
   int mode_;
+  bool data_set_;
   Servers servers_;
   // Hints.
   bool off_ = false;  // the file is left to the MPI library
@@ -78,7 +91,8 @@ class File {
   std::int64_t most_servers_;
   bool shares_ = true;
 
-  bool written_ = false;  // by an access of all, since the last sync
+  std::int64_t size_ = 0;  // of the data set
+  bool written_ = false;   // by an access of all, since the last sync
   std::optional<layout::View> view_ = layout::View();
   std::int64_t etype_bytes_ = 1;
   std::string serialised_;

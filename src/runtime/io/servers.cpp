@@ -20,38 +20,24 @@ constexpr std::int64_t most_servers = 64;  // of a file: one bit each
 constexpr Duration connect_bound = from_s(2);
 // A server of which nothing at all comes for so long is lost: longer than a storage that is only slow.
 constexpr Duration silence_bound = from_s(30);
-constexpr int look_ms = 1;  // between two looks at MPI
+constexpr int look_ms = 1, long_look_ms = 10;  // between two looks at MPI, at first and when it takes long
+constexpr Duration long_wait = from_s(0.1);
 constexpr std::uint32_t view_number = 0;
-
-bool lies_below(const std::string& path, const std::string& directory) {
-  return path.size() > directory.size() && path.compare(0, directory.size(), directory) == 0 &&
-         (directory.back() == '/' || path[directory.size()] == '/');
-}
 
 std::string absolute(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr), &std::free);
   return real ? real.get() : path;
 }
 
-// Of the run, for servers on other nodes; "" where there is none.
-std::string secret() {
-  const std::string& socket = Process::hocketd_socket();
-  const std::size_t end = socket.rfind('/');
-  if (end == std::string::npos) return {};
-  const Result<std::string> read = transport::read_secret(transport::secret_path(socket.substr(0, end)));
-  return read ? read.value() : std::string();
-}
-
-std::size_t pending(const std::vector<Served>& served) {
+std::size_t pending(std::span<const Served> served) {
   std::size_t sum = 0;
   for (const Served& one : served) sum += one.pending();
   return sum;
 }
 
-// Until `done`, or nothing comes any more from those that have something to say, who are lost then. Others' messages
-// go on meanwhile: they may be on their way here through a receive from us.
+// As await_answers, until `done`.
 template <class Done>
-void wait(std::vector<Served>& served, MPI_Comm comm, Done done) {
+void wait(std::span<Served> served, MPI_Comm comm, Done done) {
   Time last = node_now();
   while (!done()) {
     bool moved = false;
@@ -60,30 +46,47 @@ void wait(std::vector<Served>& served, MPI_Comm comm, Done done) {
       last = node_now();
       continue;
     }
-    const bool silent = node_now() - last > silence_bound;
+    const Duration idle = node_now() - last;
+    const bool silent = idle > silence_bound;
     std::vector<pollfd> polled;
     for (Served& one : served) {
       if (silent && one.pending() > 0) one.lose();
       if (!one.lost()) polled.push_back({one.link().descriptor(), one.link().events(), 0});
     }
-    ::poll(polled.data(), polled.size(), look_ms);
+    ::poll(polled.data(), polled.size(), idle > long_wait ? long_look_ms : look_ms);
     if (comm != mpi::no_comm()) mpi::push(comm);
   }
 }
 
 }  // namespace
 
+void await_answers(std::span<Served> served, MPI_Comm comm) {
+  wait(served, comm, [&] { return pending(served) == 0; });
+}
+
 // ---- one server --------------------------------------------------------------------------------------------------
 
-Served::Served(const event::ServerMap::Server& server, const std::string& path, int mode) : server_(server) {
-  auto connected = transport::ServerLink::connect(server.addresses, secret(), connect_bound);
+Served::Served(const event::ServerMap::Server& server) : server_(server) {
+  const std::string secret = transport::secret_beside(Process::hocketd_socket());
+  auto connected = transport::ServerLink::connect(server.addresses, secret, connect_bound);
   lost_ = !connected;
+  if (!lost_) link_ = std::move(connected).value();
+}
+
+void Served::open(const std::string& path, int mode) {
   if (lost_) return;
-  link_ = std::move(connected).value();
   const transport::OpenMode how{.reads = (mode & MPI_MODE_WRONLY) == 0,
                                 .writes = (mode & (MPI_MODE_WRONLY | MPI_MODE_RDWR)) != 0};
   link_->open(path, how, [opened = opened_](int error, transport::ServerLink::Handle handle) {
-    *opened = {error, handle};
+    *opened = {error, handle, 0, 0};
+  });
+}
+
+void Served::join(const transport::DataSet& what) {
+  if (lost_) return;
+  link_->join(what, [opened = opened_](int error, transport::ServerLink::Handle handle, std::int64_t version,
+                                       std::int64_t bytes) {
+    *opened = {error, handle, version, bytes};
   });
 }
 
@@ -113,7 +116,7 @@ void Servers::close(std::vector<Served>& served) {
     behind.push_back(written_ && one.writes_behind());
     one.close();
   }
-  wait(served, mpi::no_comm(), [&] { return pending(served) == 0; });
+  await_answers(served, mpi::no_comm());
   for (std::size_t i = 0; i < served.size(); ++i) {
     if (!behind[i] || !served[i].failed()) continue;
     behind_lost_ = true;
@@ -156,12 +159,12 @@ void Servers::reach(const std::string& path, int mode) {
   std::vector<Served> before = std::move(served_);
   served_.clear();
   for (const event::ServerMap::Server& server : map_->servers) {
-    if (!lies_below(path, server.directory) || count() >= std::min(most_, most_servers)) continue;
+    if (!event::serves(server, path) || count() >= std::min(most_, most_servers)) continue;
     // Not one that was started anew under its name.
     const auto had = std::find_if(before.begin(), before.end(),
                                   [&](Served& one) { return one.server() == server && (one.poll(), !one.lost()); });
     if (had == before.end()) {
-      served_.emplace_back(server, path, mode);
+      served_.emplace_back(server).open(path, mode);
     } else {
       served_.push_back(std::move(*had));
       before.erase(had);
@@ -174,24 +177,23 @@ void Servers::adopt(const Team& team, const std::string& path, int mode, std::in
   most_ = most;
   if (map_bytes >= 0 && !receive(team, map_bytes)) map_ = event::ServerMap();
   reach(absolute(path), mode);
-  wait(served_, team.comm, [this] { return pending(served_) == 0; });
+  await_answers(served_, team.comm);
   int error = 0;
-  leave_out(
-      team, [](const Served& one) { return one.failed(); }, error);
+  leave_out(team, error);
 }
 
-bool Servers::leave_out(const Team& team, const std::function<bool(const Served&)>& lost, int& error) {
+bool Servers::leave_out(const Team& team, int& error) {
   struct Verdict {
     std::int64_t lost = 0;
     std::int64_t error = 0;
   } own{0, error};
   for (std::size_t i = 0; i < served_.size(); ++i)
-    if (lost(served_[i])) own.lost |= std::int64_t{1} << i;
+    if (served_[i].failed()) own.lost |= std::int64_t{1} << i;
   const std::optional<std::vector<Verdict>> all = tell_all(team, own);
   std::int64_t left = all ? 0 : -1;
   for (std::size_t i = 0; all && i < all->size(); ++i) {
     left |= (*all)[i].lost;
-    error = std::max(error, static_cast<int>((*all)[i].error));
+    error = one_of(error, static_cast<int>((*all)[i].error));
   }
   std::vector<Served> kept, closed;
   for (std::size_t i = 0; i < served_.size(); ++i) (left >> i & 1 ? closed : kept).push_back(std::move(served_[i]));
@@ -216,7 +218,8 @@ class Passage {
         lists_(lists),
         most_under_way_(2 * served.size()) {}
 
-  // Asks for what there is room for; true: nothing is left to be asked or awaited.
+  // Asks for what there is room for; true: nothing is left to be asked or awaited. `participants`: in the operation; 0:
+  // it is none of several.
   bool go_on(int participants) {
     while (piece_ && *under_way_ < most_under_way_) {
       ask(*piece_);
@@ -224,7 +227,7 @@ class Passage {
     }
     if (!piece_ && !ended_) {
       for (Served& one : served_)
-        if (!one.lost()) one.link().end(one.handle(), operation_, participants);
+        if (participants > 0 && !one.lost()) one.link().end(one.handle(), operation_, participants);
       ended_ = true;
     }
     return ended_ && pending(served_) == 0;
@@ -272,7 +275,7 @@ void Passage::ask(const Piece& piece) {
     to.link().write(to.handle(), place, operation_, memory,
                     [staged, under_way = under_way_, all = error_](int error, std::int64_t) {
                       --*under_way;
-                      if (error != 0) *all = error;
+                      *all = one_of(*all, error);
                     });
     return;
   }
@@ -282,13 +285,32 @@ void Passage::ask(const Piece& piece) {
                    --*under_way;
                    // What is asked for was there when it was asked.
                    if (error != 0 || got < static_cast<std::int64_t>(memory.size()))
-                     *all = error != 0 ? error : EIO;
+                     *all = one_of(*all, error != 0 ? error : EIO);
                    else if (!run)
                      layout::scatter(walk, buffer, 0, memory);
                  });
 }
 
 }  // namespace
+
+int Servers::access_own(const Local& local, std::int64_t window, const std::string& serialised) {
+  if (local.data.count() == 0) return 0;
+  const bool lists = serialised.size() > transport::ServerLink::most_view_bytes;
+  if (!lists) served_.front().show(serialised);
+  const Interval span = local.view.span(local.data);
+  const Result<layout::Domains> domain = layout::Domains::make(span, 1, span.count());
+  if (!domain) return EIO;
+  Passage passage(served_, local, Grid(domain.value(), window), 0, lists);
+  wait(served_, mpi::no_comm(), [&] { return passage.go_on(0); });
+  return served_.front().lost() ? EIO : passage.error();
+}
+
+int Servers::leave() {
+  Served& home = served_.front();
+  home.close();
+  await_answers(served_, mpi::no_comm());
+  return home.lost() ? EIO : home.error();
+}
 
 std::optional<int> Servers::access(const Team& team, const Local& local, const Grid& grid,
                                    const std::string& serialised) {
@@ -301,9 +323,7 @@ std::optional<int> Servers::access(const Team& team, const Local& local, const G
   // The error of a lost server's requests is no error of the storage.
   const bool lost = std::any_of(served_.begin(), served_.end(), [](const Served& one) { return one.lost(); });
   int error = lost ? 0 : passage.error();
-  if (leave_out(
-          team, [](const Served& one) { return one.lost(); }, error))
-    return std::nullopt;
+  if (leave_out(team, error)) return std::nullopt;
   return error;
 }
 
@@ -313,7 +333,7 @@ int Servers::sync(const Team& team) {
   for (Served& one : served_)
     if (!one.lost())
       one.link().sync(one.handle(), [first](int error, std::int64_t) { *first = *first == 0 ? error : *first; });
-  wait(served_, team.comm, [this] { return pending(served_) == 0; });
+  await_answers(served_, team.comm);
   for (const Served& one : served_)
     if (one.lost() && one.writes_behind()) *first = EIO;
   return *first;

@@ -2,9 +2,9 @@
 // same access on, and accesses through them.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,8 +17,10 @@ namespace hocket::runtime::io {
 // The file as one server has it open for this rank.
 class Served {
  public:
-  // Connects, for a bounded time, and asks for the file to be opened; `lost()` where there is no server.
-  Served(const event::ServerMap::Server& server, const std::string& path, int mode);
+  // Connects, for a bounded time; `lost()` where there is no server. Then one of the two is asked for.
+  explicit Served(const event::ServerMap::Server& server);
+  void open(const std::string& path, int mode);
+  void join(const transport::DataSet& what);
 
   const event::ServerMap::Server& server() const { return server_; }
   // Nothing more comes of it.
@@ -33,6 +35,11 @@ class Served {
   bool poll();
   transport::ServerLink& link() { return *link_; }
   transport::ServerLink::Handle handle() const { return opened_->handle; }
+  // Of what was asked for last: open, join or close. Known when nothing is pending.
+  int error() const { return opened_->error; }
+  // Of a data set: which version it is, and its length where it is read.
+  std::int64_t version() const { return opened_->version; }
+  std::int64_t bytes() const { return opened_->bytes; }
   // Tells it the view, if it has another.
   void show(const std::string& serialised);
   void close();
@@ -41,6 +48,7 @@ class Served {
   struct Opened {
     int error = 0;
     transport::ServerLink::Handle handle = 0;
+    std::int64_t version = 0, bytes = 0;
   };
 
   event::ServerMap::Server server_;
@@ -49,6 +57,10 @@ class Served {
   std::string view_;
   bool lost_ = false;
 };
+
+// Until nothing is pending, or nothing comes any more from those from whom something is due, who are lost then. Others'
+// messages go on meanwhile: they may be on their way here through a receive from us. `comm` may be none.
+void await_answers(std::span<Served> served, MPI_Comm comm);
 
 class Servers {
  public:
@@ -76,6 +88,13 @@ class Servers {
   // where servers were lost on the way: they are left out from here on, and nothing can be said of the access.
   std::optional<int> access(const Team& team, const Local& local, const Grid& grid, const std::string& serialised);
 
+  // Of a data set: its server, which no map changes any more.
+  void use(Served home) { served_.push_back(std::move(home)); }
+  // As `access`, of this rank alone, in requests of `window` bytes; an error, EIO where the server was lost.
+  int access_own(const Local& local, std::int64_t window, const std::string& serialised);
+  // Local: what was written is for all to read, or is not (errno).
+  int leave();
+
   // What the servers hold is on the storage, or is not (errno). Local.
   int sync(const Team& team);
 
@@ -83,8 +102,8 @@ class Servers {
   void close(std::vector<Served>& served);
   bool receive(const Team& team, std::int64_t map_bytes);
   void reach(const std::string& path, int mode);
-  // Leaves out what any rank says is lost; the largest error. False: nothing was lost.
-  bool leave_out(const Team& team, const std::function<bool(const Served&)>& lost, int& error);
+  // Leaves out those that any rank cannot use; one of the errors. False: all can be used.
+  bool leave_out(const Team& team, int& error);
 
   std::shared_ptr<const event::ServerMap> offered_, seen_;  // in rank 0: by news(); and that in use
   std::optional<event::ServerMap> map_;                     // in use

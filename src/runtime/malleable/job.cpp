@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/host_name.hpp"
 #include "base/places.hpp"
 #include "runtime/mpi/calls.hpp"
 #include "runtime/mpi/process.hpp"
@@ -21,12 +22,6 @@ namespace {
 
 // How often rank 0 tries to reach hocketd again when it has lost it.
 constexpr Duration between_retries = std::chrono::seconds{1};
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 // What the methods need that this MPI or this program does not have.
 Methods possible(Methods methods, const std::function<void(std::string_view)>& complain) {

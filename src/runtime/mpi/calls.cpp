@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <vector>
@@ -165,6 +166,14 @@ std::string hint(MPI_Info info, const char* key) {
   int found = 0;
   if (HOCKET_PMPI(Info_get)(info, key, MPI_MAX_INFO_VAL, value.data(), &found) != MPI_SUCCESS || !found) return {};
   return value.data();
+}
+
+std::int64_t number_hint(MPI_Info info, const char* key, std::int64_t otherwise, std::int64_t least,
+                         std::int64_t most) {
+  const std::string text = hint(info, key);
+  char* end = nullptr;
+  const long long number = std::strtoll(text.c_str(), &end, 10);
+  return text.empty() || *end != '\0' || number < least ? otherwise : std::min<std::int64_t>(number, most);
 }
 
 }  // namespace hocket::runtime::mpi

@@ -96,5 +96,7 @@ inline std::int64_t bytes_in(const MPI_Status& status) {
 
 // The hint's value; "" where the info does not have it.
 std::string hint(MPI_Info info, const char* key);
+// The number that a hint gives, `most` where it gives more; `otherwise` where it gives none, or less than `least`.
+std::int64_t number_hint(MPI_Info info, const char* key, std::int64_t otherwise, std::int64_t least, std::int64_t most);
 
 }  // namespace hocket::runtime::mpi

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "event/server_map.hpp"
 #include "runtime/mpi/calls.hpp"
 #include "runtime/target.hpp"
 
@@ -32,7 +33,7 @@ Opening::Opening(MPI_Comm comm, const char* name) {
   watched_ = true;
   file_.name = name ? name : "";
   file_.root = mpi::rank_in(comm) == 0;
-  if (!process.coordinates()) return;
+  if (!process.coordinates() || event::data_set_of(file_.name)) return;  // a data set shares no storage with others
   const int size = mpi::size_of(comm);
   // A file of one process, of several: all ranks never ask for it at once, so nobody asks.
   file_.control = size > 1 || (process.world_size() == 1 && !process.is_spawned());
@@ -45,7 +46,8 @@ Opening::Opening(MPI_Comm comm, const char* name) {
 void Opening::done(bool opened, MPI_File file, MPI_Info info) {
   if (!watched_) return;
   if (!opened) return mpi::free(file_.agreement);
-  if (file_.root || Process::get().is_member()) file_.target = target_of(file_.name);
+  if (file_.root || Process::get().is_member())
+    file_.target = event::data_set_of(file_.name) ? file_.name : target_of(file_.name);
   take_hints(file_, info);
   const std::lock_guard lock(tables().mutex);
   tables().files[file] = std::make_shared<File>(std::move(file_));

@@ -198,6 +198,37 @@ int watch_collective(Direction direction, const char* routine, Call call, MPI_Fi
   return pass_access(direction, routine, call, file, status);
 }
 
+// Routines that there are not for data sets.
+template <class Call>
+int unless_data_set(MPI_File file, Call call) {
+  return io::is_data_set(file) ? io::refuse(file) : call();
+}
+
+// An independent access, which hocket does itself where it is of a data set.
+template <class Call>
+int watch_own(Call call, const io::Access& access, MPI_Status* status) {
+  const auto own = [&](MPI_Status* filled) {
+    return io::is_data_set(access.file) ? io::access_own(access, filled) : call(filled);
+  };
+  return watch_independent(access.direction, own, access.file, status);
+}
+
+template <class Call>
+int watch_size(Call call, MPI_File file, MPI_Offset* size) {
+  const Depth depth;
+  if (!depth.watched() || !io::is_data_set(file)) return call();
+  *size = io::size_of_data_set(file);
+  return MPI_SUCCESS;
+}
+
+// What the MPI library has in the place of a data set has no end.
+template <class Call>
+int watch_seek(Call call, MPI_File file, MPI_Offset offset, int whence) {
+  const Depth depth;
+  if (!depth.watched() || whence != MPI_SEEK_END || !io::is_data_set(file)) return call(offset, whence);
+  return call(io::end_of_data_set(file) + offset, MPI_SEEK_SET);
+}
+
 // A collective access that hocket may do itself.
 template <class Call>
 int watch_served(const char* routine, Call call, const io::Access& access, MPI_Status* status) {
@@ -219,6 +250,7 @@ int watch_sync(const char* routine, Call call, MPI_File file) {
   if (!depth.watched()) return call();
   const auto both = [&](MPI_Status*) {
     const int ours = io::sync(file);
+    if (io::is_data_set(file)) return ours;
     const int rc = call();
     return rc == MPI_SUCCESS ? ours : rc;
   };
@@ -296,13 +328,13 @@ int watch_file(Call call) {
 }
 
 template <class Call>
-int watch_open(Call call, MPI_Comm comm, const char* name, int mode, MPI_Info info, const MPI_File* file) {
+int watch_open(Call call, MPI_Comm comm, const char* name, int mode, MPI_Info info, MPI_File* file) {
   const Depth depth;
-  if (!depth.watched()) return call();
+  if (!depth.watched()) return call(name, mode);
   Opening opening(comm, name);
   const Time start = node_now();
-  const int rc = call();
-  io::file_opened(comm, name, mode, info, rc == MPI_SUCCESS ? file : nullptr);
+  const auto [other_name, other_mode] = io::to_be_opened(name, mode);
+  const int rc = io::file_opened(comm, name, mode, info, file, call(other_name, other_mode));
   const Time end = node_now();
   Process::get().file_touched(end, end - start);
   opening.done(rc == MPI_SUCCESS, *file, info);
@@ -315,8 +347,9 @@ int watch_close(Call call, const MPI_File* file) {
   if (!depth.watched()) return call();
   const std::shared_ptr<File> record = take_file(*file);
   const Time start = node_now();
-  io::file_closes(*file);
-  const int rc = call();
+  const int lost = io::file_closes(*file);
+  int rc = call();
+  if (rc == MPI_SUCCESS) rc = lost;
   const Time end = node_now();
   Process::get().file_touched(end, end - start);
   file_closed(record.get());

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/host_name.hpp"
 #include "runtime/mpi/calls.hpp"
 #include "runtime/server_map.hpp"
 
@@ -93,6 +94,11 @@ void Process::lost(std::string_view why) {
   if (rank_ != 0 || spawned_ || warned_.exchange(true)) return;
   warn(std::string(why) + (coordinates() ? "; going on uncoordinated, asking again at each I/O phase"
                                          : "; going on unwatched, trying again after each I/O phase"));
+}
+
+std::string Process::application() {
+  const event::Hello own = get().hello();
+  return own.application + "@" + host_name() + ":" + std::to_string(own.pid);
 }
 
 void Process::warn(std::string_view text) {

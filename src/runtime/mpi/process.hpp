@@ -98,6 +98,8 @@ class Process {
   static std::shared_ptr<const event::ServerMap> server_map();
   static void map_adopted(std::int64_t epoch);
   static const std::string& hocketd_socket() { return get().settings_.socket; }
+  // Of the application that this process began: its name, its job, and what is this process's alone.
+  static std::string application();
   // Time in MPI communication so far; 0 in a process that is not watched.
   static Duration communication() { return sums().comm; }
 

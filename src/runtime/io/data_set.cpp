@@ -1,0 +1,156 @@
+#include "runtime/io/data_set.hpp"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <ctime>
+
+#include "runtime/io/agreement.hpp"
+#include "runtime/mpi/process.hpp"
+#include "runtime/server_map.hpp"
+
+namespace hocket::runtime::io {
+namespace {
+
+constexpr Duration usual_patience = from_s(600), longest_patience = from_s(86'400);
+// How long a server is waited for before the map is looked at again: it may have gone, or be another one by now.
+constexpr Duration slice = from_s(2);
+constexpr Duration no_server_bound = from_s(5);
+constexpr Duration pause = from_s(0.1);
+
+// What rank 0 has chosen for all.
+struct Choice {
+  std::int64_t map_bytes = 0;  // of the text of the server; 0: there is none
+  std::int64_t group = 0;
+  std::int64_t left_ns = 0;  // of the time that may be waited
+  std::int64_t application_bytes = 0;
+};
+
+void sleep(Duration duration) {
+  const timespec time{0, static_cast<long>(duration.count())};
+  nanosleep(&time, nullptr);
+}
+
+std::int64_t random_number() {
+  std::int64_t number = 0;
+  if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) number = to_ns(node_now());
+  return number;
+}
+
+// One look at the map, and one slice of waiting at the server.
+class Attempt {
+ public:
+  Attempt(const Team& team, const Wish& wish, Time start) : team_(team), wish_(wish), start_(start) {}
+
+  // False: MPI failed.
+  bool choose();
+  bool has_server() const { return !server_.name.empty(); }
+  bool is_late() const { return choice_.left_ns <= 0; }
+  const std::string& server() const { return server_.name; }
+  // At the server; the connection of the attempt before serves again where it leads there. The error of all ranks.
+  int join(std::optional<Served>& home) const;
+
+ private:
+  void choose_in_root(std::string& text, std::string& application);
+
+  const Team& team_;
+  const Wish& wish_;
+  Time start_;
+  Choice choice_;
+  event::ServerMap::Server server_;
+  std::string application_;
+};
+
+void Attempt::choose_in_root(std::string& text, std::string& application) {
+  const std::shared_ptr<const event::ServerMap> map = server_map();
+  const event::ServerMap::Server* const home = event::home_of(*map, wish_.name);
+  if (home != nullptr) text = event::text_of({*home});
+  application = Process::application();
+  const Duration patience = home != nullptr ? wish_.patience : std::min(wish_.patience, no_server_bound);
+  choice_ = {static_cast<std::int64_t>(text.size()), random_number(), (patience - (node_now() - start_)).count(),
+             static_cast<std::int64_t>(application.size())};
+}
+
+bool Attempt::choose() {
+  std::string text;
+  if (team_.rank == 0) choose_in_root(text, application_);
+  if (!mpi::broadcast(team_.comm, 0, &choice_, sizeof choice_)) return false;
+  text.resize(static_cast<std::size_t>(choice_.map_bytes));
+  application_.resize(static_cast<std::size_t>(choice_.application_bytes));
+  if (!mpi::broadcast(team_.comm, 0, application_.data(), choice_.application_bytes)) return false;
+  if (text.empty()) return true;
+  if (!mpi::broadcast(team_.comm, 0, text.data(), choice_.map_bytes)) return false;
+  const Result<event::ServerMap> map = event::parse_server_map(0, text);
+  if (!map || map.value().servers.size() != 1) return false;
+  server_ = map.value().servers.front();
+  return true;
+}
+
+int Attempt::join(std::optional<Served>& home) const {
+  if (!home || home->lost() || !(home->server() == server_)) home.emplace(server_);
+  home->join({.name = wish_.name,
+              .application = application_,
+              .writes = wish_.writes,
+              .group = static_cast<std::uint64_t>(choice_.group),
+              .participants = team_.ranks,
+              .readers = static_cast<int>(wish_.readers),
+              .patience = std::clamp(Duration(choice_.left_ns), Duration::zero(), slice)});
+  await_answers({&*home, 1}, team_.comm);
+  const int own = home->lost() ? ECONNRESET : home->error();
+  const int error = agree_on_error(team_, own);
+  if (error != 0 && own == 0) home.reset();  // leaves, and lets the server know
+  return error;
+}
+
+// Whether the same may be otherwise with the next server, or in some time.
+bool may_change(int error) { return error == ETIMEDOUT || error == ECONNRESET || error == ECANCELED || error == ENXIO; }
+
+}  // namespace
+
+Wish wish_of(std::string name, int mode, MPI_Info info) {
+  constexpr std::int64_t most_readers = 1 << 20;
+  const std::int64_t usual_s = usual_patience / from_s(1);
+  return {.name = std::move(name),
+          .writes = (mode & MPI_MODE_WRONLY) != 0,
+          .readers = mpi::number_hint(info, "hocket_readers", 1, 0, most_readers),
+          .patience =
+              std::chrono::seconds(mpi::number_hint(info, "hocket_wait", usual_s, 0, longest_patience / from_s(1)))};
+}
+
+std::string reason_of(const Joined& joined, const Wish& wish) {
+  const std::string name = "'" + std::string(event::data_set_prefix) + wish.name + "' ";
+  const std::string after_s = " within " + std::to_string(wish.patience / from_s(1)) + " s (hint hocket_wait)";
+  switch (joined.error) {
+    case ENXIO: return name + "needs an I/O server, and none is running: hocket server start --dir DIRECTORY";
+    case ETIMEDOUT:
+      return name +
+             (wish.writes ? "could not be written: there was no room beside versions that nobody has read"
+                          : "was not there to be read: nobody wrote a version") +
+             after_s;
+    case ENOSPC: return name + "could not be written: " + joined.where + " keeps no data sets (--exchange)";
+    case EINVAL: return name + "is no name that " + joined.where + " takes: 1 to 255 printable characters";
+    default: return name + "could not be opened: " + joined.where + " was lost";
+  }
+}
+
+Joined join(const Team& team, const Wish& wish) {
+  const Time start = node_now();
+  Joined joined;
+  for (;;) {
+    Attempt attempt(team, wish, start);
+    if (!attempt.choose()) return {EIO, {}, {}};
+    if (joined.error != 0 && attempt.is_late()) return joined;
+    if (attempt.has_server()) {
+      joined.error = attempt.join(joined.home);
+      joined.where = "the I/O server " + attempt.server();
+    } else {
+      joined.error = ENXIO;
+    }
+    if (!may_change(joined.error)) return joined;
+    if (joined.error != ETIMEDOUT) sleep(pause);
+  }
+}
+
+}  // namespace hocket::runtime::io

@@ -1,0 +1,321 @@
+#include "server/data_sets.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace hocket::server {
+namespace {
+
+using Kind = DataSets::Outcome::Kind;
+
+constexpr std::size_t most_characters = 255;
+constexpr std::int64_t most_participants = 1 << 20;
+
+bool is_name(const std::string& text) {
+  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  return !text.empty() && text.size() <= most_characters && std::none_of(text.begin(), text.end(), is_control);
+}
+
+bool is_between(std::int64_t value, std::int64_t least, std::int64_t most) { return value >= least && value <= most; }
+
+DataSets::Outcome refusal(DataSets::Member member, int error) { return {Kind::refused, member, error, 0, false, 0, 0}; }
+
+}  // namespace
+
+bool DataSets::Joining::agrees(const Joining& other) const {
+  return name == other.name && application == other.application && group == other.group && writes == other.writes &&
+         participants == other.participants && (!writes || readers == other.readers);
+}
+
+// ---- groups --------------------------------------------------------------------------------------------------------
+
+// What is known of the name; nullptr: no more names can be remembered.
+DataSets::Name* DataSets::name_for(const std::string& text) {
+  if (const auto found = names_.find(text); found != names_.end()) return &found->second;
+  if (names_.size() >= settings_.most_names) {
+    const auto goes_first = [](const auto& one, const auto& other) {
+      if (one.second.is_idle() != other.second.is_idle()) return one.second.is_idle();
+      return one.second.used < other.second.used;
+    };
+    const auto oldest = std::min_element(names_.begin(), names_.end(), goes_first);
+    if (oldest == names_.end() || !oldest->second.is_idle()) return nullptr;
+    names_.erase(oldest);
+  }
+  return &names_[text];
+}
+
+// The group of that number, which may be new; nullptr: as `name_for`.
+DataSets::Group* DataSets::group_for(const Joining& what) {
+  const auto key = std::pair{what.name, what.group};
+  if (const auto found = groups_.find(key); found != groups_.end()) return &found->second;
+  Name* name = name_for(what.name);
+  if (name == nullptr) return nullptr;
+  ++name->groups;
+  name->used = ++last_group_;
+  Group& group = groups_[key];
+  group.what = what;
+  group.name = name;
+  group.deadline = deadlines_.emplace(Time::max(), &group);
+  return &group;
+}
+
+DataSets::Outcomes DataSets::join(Member member, const Joining& what, Time now) {
+  const bool is_good = is_name(what.name) && is_name(what.application) &&
+                       is_between(what.participants, 1, most_participants) &&
+                       is_between(what.readers, 0, static_cast<std::int64_t>(settings_.most_applications));
+  if (!is_good || members_.contains(member)) return {refusal(member, EINVAL)};
+  if (what.writes && settings_.most_bytes == 0) return {refusal(member, ENOSPC)};
+  Group* group = group_for(what);
+  if (group == nullptr) return {refusal(member, ENOSPC)};
+  const auto same = group->members.lower_bound({member.client, 0});
+  const bool is_twice = same != group->members.end() && same->client == member.client;
+  if (group->stage != Stage::gathers || is_twice || !group->what.agrees(what)) return {refusal(member, EINVAL)};
+  group->members.insert(member);
+  members_.emplace(member, group);
+  hurry(*group, now + std::clamp(what.patience, Duration::zero(), settings_.most_patience));
+  Outcomes told;
+  if (static_cast<std::int64_t>(group->members.size()) < what.participants) return told;
+  group->stage = Stage::waits;
+  waiting_.push_back(group);
+  serve_waiting(told);
+  return told;
+}
+
+// A group waits no longer than its least patient member.
+void DataSets::hurry(Group& group, Time deadline) {
+  if (group.deadline->first <= deadline) return;
+  deadlines_.erase(group.deadline);
+  group.deadline = deadlines_.emplace(deadline, &group);
+}
+
+// Ends a group that has not been served. `but`: who needs not be told.
+void DataSets::refuse(Group& group, int error, Member but, Outcomes& told) {
+  for (const Member& member : group.members) {
+    members_.erase(member);
+    if (member != but) told.push_back(refusal(member, error));
+  }
+  waiting_.remove(&group);
+  deadlines_.erase(group.deadline);
+  remove(group);
+}
+
+void DataSets::remove(Group& group) {
+  Name& name = *group.name;
+  const auto key = std::pair{group.what.name, group.what.group};
+  --name.groups;
+  groups_.erase(key);
+  // Where nothing was ever written, there is nothing to remember.
+  if (name.is_idle() && name.last == 0) names_.erase(key.first);
+}
+
+DataSets::Outcomes DataSets::expire(Time now) {
+  Outcomes told;
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    refuse(*deadlines_.begin()->second, ETIMEDOUT, {}, told);
+  }
+  return told;
+}
+
+DataSets::Outcomes DataSets::cancel() {
+  Outcomes told;
+  while (!deadlines_.empty()) refuse(*deadlines_.begin()->second, ECANCELED, {}, told);
+  return told;
+}
+
+std::optional<Time> DataSets::next_deadline() const {
+  return deadlines_.empty() ? std::nullopt : std::optional{deadlines_.begin()->first};
+}
+
+// ---- who gets what -------------------------------------------------------------------------------------------------
+
+void DataSets::serve_waiting(Outcomes& told) {
+  for (auto next = waiting_.begin(); next != waiting_.end();) {
+    Group& group = **next;
+    const VersionId version = group.what.writes ? begin(group) : choose(group);
+    next = version == 0 ? std::next(next) : waiting_.erase(next);
+    if (version != 0) serve(group, version, told);
+  }
+}
+
+void DataSets::serve(Group& group, VersionId id, Outcomes& told) {
+  group.stage = Stage::has_open;
+  group.version = id;
+  deadlines_.erase(group.deadline);
+  Version& version = versions_.at(id);
+  if (!group.what.writes) {
+    ++version.held;
+    group.name->reading.insert(group.what.application);
+    if (version.readers > 0) version.given.insert(group.what.application);
+  }
+  for (const Member& member : group.members) {
+    told.push_back({Kind::served, member, 0, id, group.what.writes, version.number, version.bytes});
+  }
+}
+
+// A new version for a group that writes; 0: it has to wait.
+DataSets::VersionId DataSets::begin(const Group& group) {
+  Name& name = *group.name;
+  const auto unread = std::count_if(name.published.begin(), name.published.end(),
+                                    [this](const auto& one) { return versions_.at(one.second).readers > 0; });
+  if (name.writing != 0 || unread >= settings_.most_unread || !has_room(name.largest)) return 0;
+  Version version;
+  version.number = name.last + 1;
+  version.expected = name.largest;
+  version.readers = group.what.readers;
+  name.writing = ++last_version_;
+  versions_.emplace(name.writing, std::move(version));
+  return name.writing;
+}
+
+// Whether a version of so many bytes can be expected to fit beside those that there are, and that are being written.
+bool DataSets::has_room(std::int64_t bytes) const {
+  std::int64_t taken = 0;
+  for (const auto& [id, version] : versions_) taken += std::max(version.bytes, version.expected);
+  return taken <= settings_.most_bytes - bytes;
+}
+
+// The version that a group is to read; 0: it has to wait.
+DataSets::VersionId DataSets::choose(const Group& group) const {
+  const Name& name = *group.name;
+  const std::string& application = group.what.application;
+  if (name.reading.contains(application)) return 0;
+  const auto read = name.read.find(application);
+  const bool is_new = read == name.read.end();
+  VersionId chosen = 0;
+  for (auto one = is_new ? name.published.begin() : name.published.upper_bound(read->second);
+       one != name.published.end(); ++one) {
+    const Version& version = versions_.at(one->second);
+    const bool is_for_all = version.readers == 0;
+    const bool is_given_away =
+        version.given.contains(application) || static_cast<std::int64_t>(version.given.size()) >= version.readers;
+    if (!is_for_all && (is_given_away || chosen != 0)) continue;
+    chosen = one->second;
+    if (!is_new || !is_for_all) break;  // else a newer one is better
+  }
+  return chosen;
+}
+
+// ---- from writing to forgetting ------------------------------------------------------------------------------------
+
+DataSets::Answered DataSets::grow(Member member, std::int64_t end) {
+  const auto found = members_.find(member);
+  if (found == members_.end() || !found->second->what.writes) return {EBADF, {}};
+  Group& group = *found->second;
+  if (group.stage != Stage::has_open) return {ECANCELED, {}};
+  Version& version = versions_.at(group.version);
+  const std::int64_t more = std::max<std::int64_t>(end - version.bytes, 0);
+  if (more <= settings_.most_bytes - bytes_) {
+    version.bytes += more;
+    bytes_ += more;
+    return {};
+  }
+  Answered answered{ENOSPC, {}};
+  fail(group, answered.outcomes);
+  serve_waiting(answered.outcomes);
+  return answered;
+}
+
+DataSets::Answered DataSets::close(Member member, bool intact) {
+  const auto found = members_.find(member);
+  if (found == members_.end()) return {EBADF, {}};
+  Group& group = *found->second;
+  Answered answered;
+  if (!intact) fail(group, answered.outcomes);
+  if (group.stage == Stage::failed) answered.error = ECANCELED;
+  leave(member, group, answered.outcomes);
+  serve_waiting(answered.outcomes);
+  return answered;
+}
+
+DataSets::Outcomes DataSets::gone(std::uint64_t client) {
+  Outcomes told;
+  for (auto next = members_.lower_bound({client, 0}); next != members_.end() && next->first.client == client;
+       next = members_.lower_bound({client, 0})) {
+    const auto [member, group] = *next;
+    if (group->stage == Stage::gathers || group->stage == Stage::waits) {
+      refuse(*group, ECANCELED, member, told);
+    } else {
+      fail(*group, told);
+      leave(member, *group, told);
+    }
+  }
+  serve_waiting(told);
+  return told;
+}
+
+void DataSets::leave(Member member, Group& group, Outcomes& told) {
+  members_.erase(member);
+  group.members.erase(member);
+  if (group.members.empty()) finish(group, told);
+}
+
+// The group has neither written nor read the version; its members are still to close it.
+void DataSets::fail(Group& group, Outcomes& told) {
+  if (group.stage != Stage::has_open) return;
+  group.stage = Stage::failed;
+  Name& name = *group.name;
+  if (group.what.writes) {
+    name.writing = 0;
+    return forget(group.version, told);
+  }
+  name.reading.erase(group.what.application);
+  versions_.at(group.version).given.erase(group.what.application);
+}
+
+// All members have closed.
+void DataSets::finish(Group& group, Outcomes& told) {
+  Name& name = *group.name;
+  const bool is_good = group.stage == Stage::has_open;
+  if (!group.what.writes) {
+    Version& version = versions_.at(group.version);
+    --version.held;
+    if (is_good) {
+      ++version.done;
+      name.reading.erase(group.what.application);
+      remember(name, group.what.application, version.number);
+    }
+  } else if (is_good) {
+    publish(group);
+  }
+  forget_read(name, told);
+  remove(group);
+}
+
+void DataSets::publish(Group& group) {
+  Name& name = *group.name;
+  Version& version = versions_.at(group.version);
+  version.expected = 0;
+  name.last = version.number;
+  name.largest = std::max(name.largest, version.bytes);
+  name.published.emplace(version.number, std::exchange(name.writing, 0));
+}
+
+void DataSets::remember(Name& name, const std::string& application, std::uint32_t number) {
+  if (name.read.size() >= settings_.most_applications && !name.read.contains(application)) {
+    name.read.erase(std::min_element(name.read.begin(), name.read.end(),
+                                     [](const auto& one, const auto& other) { return one.second < other.second; }));
+  }
+  name.read[application] = number;
+}
+
+void DataSets::forget(VersionId version, Outcomes& told) {
+  bytes_ -= versions_.at(version).bytes;
+  versions_.erase(version);
+  told.push_back({Kind::forgotten, {}, 0, version, false, 0, 0});
+}
+
+// The versions of which nobody is to come any more, and that nobody has open.
+void DataSets::forget_read(Name& name, Outcomes& told) {
+  for (auto one = name.published.begin(); one != name.published.end();) {
+    const Version& version = versions_.at(one->second);
+    const bool is_over = version.readers > 0 ? version.done >= version.readers : version.number < name.last;
+    if (!is_over || version.held > 0) {
+      ++one;
+      continue;
+    }
+    forget(one->second, told);
+    one = name.published.erase(one);
+  }
+}
+
+}  // namespace hocket::server

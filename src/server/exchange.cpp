@@ -1,0 +1,121 @@
+#include "server/exchange.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+
+namespace hocket::server {
+namespace {
+
+DataSets::Member member_of(Asker asker) { return {asker.session, asker.request}; }
+
+DataSets::Joining read_joining(const transport::Header& header, std::string_view meta) {
+  DataSets::Joining what;
+  const std::size_t end = std::min(meta.find('\n'), meta.size());
+  what.name = meta.substr(0, end);
+  what.application = meta.substr(std::min(end + 1, meta.size()));
+  what.group = header.operation;
+  what.writes = header.has(transport::flag::writes);
+  what.participants = header.number;
+  what.readers = what.writes ? header.bytes : 0;
+  constexpr std::int64_t most_ms = std::chrono::milliseconds{std::chrono::hours{24}}.count();
+  what.patience = std::chrono::milliseconds{std::min(header.offset, most_ms)};
+  return what;
+}
+
+// Memory that is written and read like a file; without descriptors where there is none to be had.
+std::pair<Fd, Fd> make_memory() {
+  Fd writable{memfd_create("hocket-data-set", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+  Fd readable{writable ? fcntl(writable.get(), F_DUPFD_CLOEXEC, 0) : -1};
+  return {std::move(readable), std::move(writable)};
+}
+
+}  // namespace
+
+void Exchange::join(Asker asker, const transport::Header& header, std::string_view meta, Time now) {
+  // What names and numbers may be is the data sets' to say, but a client does one of the two.
+  if (header.has(transport::flag::reads) == header.has(transport::flag::writes)) {
+    return joined_({asker, EINVAL});
+  }
+  carry_out(sets_.join(member_of(asker), read_joining(header, meta), now));
+}
+
+int Exchange::grow(Asker joined, std::int64_t end) {
+  DataSets::Answered answered = sets_.grow(member_of(joined), end);
+  carry_out(std::move(answered.outcomes));
+  return answered.error;
+}
+
+void Exchange::closes(Asker joined, Asker close, const FilePtr& file) {
+  closing_[{close.session, close.request}] = {member_of(joined), file};
+}
+
+void Exchange::finish(Answer& answer) {
+  if (closing_.empty()) return;
+  const auto found = closing_.find({answer.to.session, answer.to.request});
+  if (found == closing_.end()) return;
+  const Closing closing = std::move(found->second);
+  closing_.erase(found);
+  DataSets::Answered answered = sets_.close(closing.member, answer.error == 0 && !closing.file->lost_write);
+  if (answer.error == 0) answer.error = answered.error;
+  carry_out(std::move(answered.outcomes));
+}
+
+void Exchange::gone(SessionId session) {
+  closing_.erase(closing_.lower_bound({session, 0}), closing_.lower_bound({session + 1, 0}));
+  carry_out(sets_.gone(session));
+}
+
+// ---- what the data sets say ----------------------------------------------------------------------------------------
+
+void Exchange::carry_out(DataSets::Outcomes outcomes) {
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const DataSets::Outcome one = outcomes[i];
+    const Asker asker{one.member.client, one.member.join};
+    switch (one.kind) {
+      case DataSets::Outcome::Kind::refused: joined_({asker, one.error}); break;
+      case DataSets::Outcome::Kind::forgotten: drop(one.version); break;
+      case DataSets::Outcome::Kind::served: {
+        const FilePtr file = file_of(one.version);
+        if (file) {
+          ++file->handles;
+          joined_({asker, 0, file, one.writes, one.number, one.bytes});
+          break;
+        }
+        joined_({asker, ENOSPC});
+        const auto [error, more] = sets_.close(one.member, false);
+        outcomes.insert(outcomes.end(), more.begin(), more.end());
+      }
+    }
+  }
+}
+
+FilePtr Exchange::file_of(DataSets::VersionId version) {
+  const auto [place, is_new] = versions_.try_emplace(version);
+  if (is_new) {
+    auto [readable, writable] = make_memory();
+    if (readable) place->second = files_.add("a data set", std::move(readable), std::move(writable));
+  }
+  return place->second;
+}
+
+// Its memory is given back at once, also where clients have it open that are too late, or requests are under way: these
+// find that it must not become longer.
+void Exchange::drop(DataSets::VersionId version) {
+  const auto dropped = versions_.extract(version);
+  if (dropped.empty() || !dropped.mapped()) return;
+  File& file = *dropped.mapped();
+  file.dropped = true;
+  fcntl(file.writable.get(), F_ADD_SEALS, F_SEAL_GROW);
+  // It fails only for what is no such file.
+  if (ftruncate(file.writable.get(), 0) != 0) return;
+}
+
+std::string Exchange::state() const {
+  return fmt::format("data_sets {}\nexchange_bytes {}\nexchange_limit {}\n", sets_.versions(), sets_.bytes(),
+                     sets_.limit());
+}
+
+}  // namespace hocket::server
