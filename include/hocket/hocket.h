@@ -1,4 +1,4 @@
-/* hocket: the public C API. The only installed header; C99 and C++.
+/* hocket: the public C API. C99 and C++. Beside it: data.h, put and get; malleable.h, for MPI programs.
  *
  * Publish and subscribe to what happens on a node (CLARISSE, section III-B): hocket's own events, e.g. START_IO,
  * GRANT_IO and IO_PHASE, and your own. Link with -lhocket. In a job started with `hocket run`, the same functions are
@@ -39,7 +39,15 @@ enum {
   HOCKET_ERROR_CONNECTION = -3,  /* the connection has ended; close the bus and connect again */
   HOCKET_ERROR_NO_PROPERTY = -4, /* the event has no property of that name */
   HOCKET_ERROR_TYPE = -5,        /* the property is of another type */
-  HOCKET_ERROR_MEMORY = -6       /* memory has run out */
+  HOCKET_ERROR_MEMORY = -6,      /* memory has run out */
+  /* Of files and data sets (data.h): */
+  HOCKET_ERROR_IO = -7,         /* the storage failed */
+  HOCKET_ERROR_NOT_FOUND = -8,  /* there is no such file */
+  HOCKET_ERROR_ACCESS = -9,     /* the file is not for this user */
+  HOCKET_ERROR_NO_SPACE = -10,  /* the storage, or the memory of a server, has no room */
+  HOCKET_ERROR_NO_SERVER = -11, /* no I/O server is there, or it was lost */
+  HOCKET_ERROR_TIMEOUT = -12,   /* what was waited for did not come in time */
+  HOCKET_ERROR_CANCELED = -13   /* another process of the group has gone, or failed */
 };
 
 /* What went wrong, in one line for people: what, which value, what to do. If the last call of this thread that failed

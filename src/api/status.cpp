@@ -25,6 +25,13 @@ const char* meaning(int status) {
     case HOCKET_ERROR_NO_PROPERTY: return "the event has no property of that name";
     case HOCKET_ERROR_TYPE: return "the property is of another type";
     case HOCKET_ERROR_MEMORY: return "memory has run out";
+    case HOCKET_ERROR_IO: return "the storage failed";
+    case HOCKET_ERROR_NOT_FOUND: return "there is no such file";
+    case HOCKET_ERROR_ACCESS: return "the file is not for this user";
+    case HOCKET_ERROR_NO_SPACE: return "no room is left";
+    case HOCKET_ERROR_NO_SERVER: return "no I/O server is there; start one with 'hocket server start'";
+    case HOCKET_ERROR_TIMEOUT: return "what was waited for did not come in time";
+    case HOCKET_ERROR_CANCELED: return "another process of the group has gone, or failed";
     default: return "no code of hocket's";
   }
 }

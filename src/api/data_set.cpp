@@ -1,0 +1,245 @@
+// One version of a data set, at the server that keeps it (CLARISSE, section III-A: the virtual name space).
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+
+#include "api/file.hpp"
+#include "api/served.hpp"
+#include "api/server_list.hpp"
+#include "api/status.hpp"
+#include "base/clock.hpp"
+#include "base/descriptor.hpp"
+#include "base/host_name.hpp"
+
+namespace hocket::api {
+namespace {
+
+// So that a changed map is looked at again while a version is waited for.
+constexpr Duration slice = std::chrono::seconds{2};
+// How long servers may not be there: they come back, or hocketd hears of their end.
+constexpr Duration absence = std::chrono::seconds{5};
+constexpr Duration end_of_server = std::chrono::seconds{1};
+constexpr int pause_ms = 100;
+
+std::string this_process() { return host_name() + ":" + std::to_string(getpid()); }
+
+int fail_of_data_set(int error, const std::string& what) {
+  const auto told = [&](int code, const char* why) { return fail(code, what + ": " + why); };
+  switch (error) {
+    case ECANCELED:
+      return told(HOCKET_ERROR_CANCELED,
+                  "another process of the group has gone, or a put failed; all of the group must open it again");
+    case EINVAL:
+      return told(HOCKET_ERROR_ARGUMENT,
+                  "the server does not take it; all processes of a group must say the same application, participants, "
+                  "readers and mode, and another group each time");
+    case ENOSPC:
+      return told(HOCKET_ERROR_NO_SPACE,
+                  "the server's memory for data sets is full; start it with more, or let readers come");
+    case ENOMEM: return told(HOCKET_ERROR_MEMORY, "memory has run out");
+    default: return told(HOCKET_ERROR_IO, error_text(error).c_str());
+  }
+}
+
+class DataSetFile final : public hocket_file {
+ public:
+  DataSetFile(const Opening& opening, std::string_view name)
+      : opening_(opening),
+        name_(name),
+        application_(opening.application.empty() ? this_process() : opening.application) {
+    path = opening.path;
+    mode = opening.mode;
+    group = group_number(opening.group, application_ + (opening.writes() ? '>' : '<'));
+  }
+
+  int join();
+
+  int access(const Access& access, std::int64_t& got) override;
+  int size(std::int64_t& bytes) override;
+  int version(std::int64_t& number) override;
+  int flush() override { return lost_ ? tell_lost() : HOCKET_OK; }
+  int close() override;
+
+ private:
+  enum class Step { joined, not_yet, absent, failed };
+  Step try_to_join(Duration patience);
+  Step ask_to_join(Duration patience);
+  bool ends();
+  bool reach_home();
+  void learn_servers();
+  int tell_late() const;
+  int tell_lost();
+
+  const Opening opening_;
+  const std::string name_, application_;
+  event::ServerMap map_;
+  std::vector<Served> served_;  // its home, alone; none: it is not reached
+  std::int64_t version_ = 0;
+  std::int64_t bytes_ = 0;  // of the version; as far as it has been put
+  bool lost_ = false;       // the server, with the version
+  int code_ = HOCKET_ERROR_NO_SERVER;
+  std::string fault_;  // why it cannot be joined now, and its code
+};
+
+// The map of now, or the last one where nobody tells.
+void DataSetFile::learn_servers() {
+  const bool named = !opening_.servers.empty();
+  auto map = named ? read_servers(opening_.servers) : ask_for_servers();
+  if (map) {
+    map_ = std::move(map).value();
+    fault_ = "there is no I/O server; start one with 'hocket server start'";
+    code_ = HOCKET_ERROR_NO_SERVER;
+  } else {
+    fault_ = map.error().text;
+    code_ = named ? HOCKET_ERROR_ARGUMENT : HOCKET_ERROR_NO_DAEMON;
+  }
+}
+
+bool DataSetFile::reach_home() {
+  learn_servers();
+  const event::ServerMap::Server* home = event::home_of(map_, name_);
+  if (!served_.empty() && (served_.front().poll(), served_.front().lost())) served_.clear();
+  if (!served_.empty() && home != nullptr && served_.front().server() == *home) return true;
+  served_.clear();
+  if (home == nullptr) return false;
+  auto reached = Served::reach(*home);
+  if (reached) {
+    served_.push_back(std::move(reached).value());
+  } else {
+    fault_ = reached.error().text;
+    code_ = HOCKET_ERROR_NO_SERVER;
+  }
+  return !served_.empty();
+}
+
+DataSetFile::Step DataSetFile::ask_to_join(Duration patience) {
+  transport::DataSet what;
+  what.name = name_;
+  what.application = application_;
+  what.writes = opening_.writes();
+  what.group = group;
+  what.participants = opening_.participants;
+  what.readers = opening_.readers;
+  what.patience = patience;
+  int error = 0;
+  served_.front().link().join(
+      what, [&](int its_error, transport::ServerLink::Handle handle, std::int64_t version, std::int64_t bytes) {
+        error = its_error;
+        served_.front().handle = handle;
+        version_ = version;
+        bytes_ = bytes;
+      });
+  settle(served_);
+  if (served_.front().lost()) {
+    fault_ = "the I/O server " + served_.front().server().name + " was lost: " + served_.front().why();
+    code_ = HOCKET_ERROR_NO_SERVER;
+    return Step::absent;
+  }
+  if (error == ETIMEDOUT) return Step::not_yet;
+  if (error == 0) return Step::joined;
+  if (error == ECANCELED && ends()) return Step::absent;
+  code_ = fail_of_data_set(error, "cannot open " + path);
+  return Step::failed;
+}
+
+// A server that ends in order lets nobody wait any more, and closes its connections soon.
+bool DataSetFile::ends() {
+  Served& home = served_.front();
+  const Time deadline = node_now() + end_of_server;
+  while (!home.lost() && node_now() < deadline) {
+    pollfd closed{home.link().descriptor(), POLLIN, 0};
+    ::poll(&closed, 1, pause_ms);
+    home.poll();
+  }
+  fault_ = "the I/O server " + home.server().name + " has ended";
+  code_ = HOCKET_ERROR_NO_SERVER;
+  return home.lost();
+}
+
+DataSetFile::Step DataSetFile::try_to_join(Duration patience) {
+  return reach_home() ? ask_to_join(patience) : Step::absent;
+}
+
+int DataSetFile::join() {
+  const Time deadline = node_now() + opening_.wait;
+  Time present = node_now();  // the server, when we looked last
+  while (true) {
+    const Duration left = deadline - node_now();
+    switch (try_to_join(std::clamp<Duration>(left, std::chrono::milliseconds{1}, slice))) {
+      case Step::joined: return HOCKET_OK;
+      case Step::failed: return code_;
+      case Step::not_yet:
+        present = node_now();
+        if (present >= deadline) return tell_late();
+        break;
+      case Step::absent:
+        if (code_ == HOCKET_ERROR_ARGUMENT || node_now() >= std::min(deadline, present + absence))
+          return fail(code_, "cannot open " + path + ": " + fault_);
+        ::poll(nullptr, 0, pause_ms);
+    }
+  }
+}
+
+int DataSetFile::tell_late() const {
+  std::array<char, 32> wait{};
+  std::snprintf(wait.data(), wait.size(), "%g", to_s(opening_.wait));
+  return fail(HOCKET_ERROR_TIMEOUT, "cannot open " + path + " within " + wait.data() +
+                                        " s: " + (opening_.writes() ? "no room for a version" : "no version to read") +
+                                        ", or not all participants have opened it; start who is missing, or wait "
+                                        "longer (wait_s)");
+}
+
+int DataSetFile::tell_lost() {
+  return fail(HOCKET_ERROR_NO_SERVER, "the I/O server that kept " + path + " was lost, with this version of it" +
+                                          (fault_.empty() ? "" : ": " + fault_) + "; open it again");
+}
+
+int DataSetFile::access(const Access& access, std::int64_t& got) {
+  if (lost_) return tell_lost();
+  const Passed passed = pass(served_, access, opening_.participants);
+  if (passed.lost) {
+    lost_ = true;
+    fault_ = served_.front().why();
+    return tell_lost();
+  }
+  got = passed.got;
+  if (passed.error != 0)
+    return fail_of_data_set(passed.error, (access.writes ? "cannot write " : "cannot read ") + path);
+  if (access.writes) bytes_ = std::max(bytes_, access.end());
+  return HOCKET_OK;
+}
+
+int DataSetFile::size(std::int64_t& bytes) {
+  bytes = bytes_;
+  return HOCKET_OK;
+}
+
+int DataSetFile::version(std::int64_t& number) {
+  number = version_;
+  return HOCKET_OK;
+}
+
+int DataSetFile::close() {
+  if (lost_) return tell_lost();
+  int error = 0;
+  served_.front().link().close(served_.front().handle, [&](int its_error, std::int64_t) { error = its_error; });
+  settle(served_);
+  if (served_.front().lost()) {
+    fault_ = served_.front().why();
+    return tell_lost();
+  }
+  return error == 0 ? HOCKET_OK : fail_of_data_set(error, "cannot close " + path);
+}
+
+}  // namespace
+
+int open_data_set(const Opening& opening, std::string_view name, std::unique_ptr<hocket_file>& file) {
+  auto set = std::make_unique<DataSetFile>(opening, name);
+  const int joined = set->join();
+  if (joined == HOCKET_OK) file = std::move(set);
+  return joined;
+}
+
+}  // namespace hocket::api

@@ -1,0 +1,41 @@
+#include "api/server_list.hpp"
+
+#include "base/clock.hpp"
+#include "bus/client.hpp"
+#include "transport/address.hpp"
+
+namespace hocket::api {
+namespace {
+
+constexpr Duration connect_limit = std::chrono::seconds{2};
+constexpr Duration answer_limit = std::chrono::seconds{5};
+
+bool is_address(std::string_view text) { return text.starts_with("unix:") || text.starts_with("tcp:"); }
+
+}  // namespace
+
+Result<event::ServerMap> ask_for_servers() {
+  auto client = bus::Client::connect(bus::default_socket(), connect_limit);
+  if (!client) return client.error();
+  const Time deadline = node_now() + answer_limit;
+  if (const Status asked = client.value().send(event::List{}); !asked) return asked.error();
+  event::ServerMap map;
+  while (true) {
+    const auto answer = client.value().receive(deadline - node_now());
+    if (!answer) return answer.error();
+    if (!answer.value()) return Error{"hocketd did not answer within 5 s; is it stopped?"};
+    const event::Body& body = answer.value()->body;
+    if (std::holds_alternative<event::Daemon>(body)) return map;
+    const auto* server = std::get_if<event::IoServer>(&body);
+    if (server != nullptr && server->state == "up")
+      map.servers.push_back({server->server, server->directory, server->addresses});
+  }
+}
+
+Result<event::ServerMap> read_servers(std::string_view text) {
+  if (!is_address(text)) return event::parse_server_map(0, text);
+  if (const auto addresses = transport::read_addresses(text); !addresses) return addresses.error();
+  return event::ServerMap{0, {{std::string{text}, "/", std::string{text}}}};
+}
+
+}  // namespace hocket::api

@@ -1,0 +1,169 @@
+/* Put and get as a test says: reads one command a line, and answers each with one line, "CODE VALUE" or "CODE TEXT".
+ *
+ *   open PATH MODE [KEY=VALUE …]                MODE: of r, w and c; keys as in hocket_open_options, in which | in
+ *                                               `servers` stands for the end of a line
+ *   put OFFSET FILE                             the bytes of FILE
+ *   get OFFSET BYTES FILE                       into FILE: as many as came
+ *   put_strided OFFSET BLOCK STRIDE COUNT FILE
+ *   get_strided OFFSET BLOCK STRIDE COUNT FILE
+ *   put_all, get_all, put_strided_all, get_strided_all   the same behind the number of the operation
+ *   size, version, flush, close
+ */
+#include <hocket/data.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST = 4096, MOST_WORDS = 16 };
+
+static char* words[MOST_WORDS];
+static int count, at;
+static hocket_file* file;
+
+static char* word(void) {
+  if (at < count) return words[at++];
+  fprintf(stderr, "put_get: a word is missing after '%s'\n", words[count - 1]);
+  exit(2);
+}
+
+static long long number(void) { return strtoll(word(), NULL, 0); }
+
+static void* memory(size_t bytes) {
+  void* got = malloc(bytes + 1);
+  if (got) return got;
+  fprintf(stderr, "put_get: no memory\n");
+  exit(2);
+}
+
+static char* read_all(const char* path, size_t* bytes) {
+  FILE* from = fopen(path, "rb");
+  if (!from || fseek(from, 0, SEEK_END) != 0) {
+    perror(path);
+    exit(2);
+  }
+  *bytes = (size_t)ftell(from);
+  rewind(from);
+  char* data = memory(*bytes);
+  if (fread(data, 1, *bytes, from) != *bytes) exit(2);
+  fclose(from);
+  return data;
+}
+
+static void write_all(const char* path, const void* data, size_t bytes) {
+  FILE* to = fopen(path, "wb");
+  if (!to || fwrite(data, 1, bytes, to) != bytes || fclose(to) != 0) {
+    perror(path);
+    exit(2);
+  }
+}
+
+static void answer(int status, long long value) {
+  if (status < 0)
+    printf("%d %s\n", status, hocket_error_text(status));
+  else
+    printf("%d %lld\n", status, value);
+  fflush(stdout);
+}
+
+static void take_option(hocket_open_options* options, char* pair) {
+  char* value = strchr(pair, '=');
+  if (!value) exit(2);
+  *value++ = '\0';
+  if (!strcmp(pair, "servers")) {
+    for (char* c = value; *c; ++c) {
+      if (*c == '|') *c = '\n';
+      if (*c == ',') *c = ' ';
+    }
+    options->servers = value;
+  }
+  if (!strcmp(pair, "application")) options->application = value;
+  if (!strcmp(pair, "participants")) options->participants = atoi(value);
+  if (!strcmp(pair, "group")) options->group = strtoull(value, NULL, 0);
+  if (!strcmp(pair, "readers")) options->readers = atoi(value);
+  if (!strcmp(pair, "wait_s")) options->wait_s = atof(value);
+}
+
+static int open_file(void) {
+  hocket_open_options options = {0};
+  const char* path = word();
+  const char* letters = word();
+  int mode = 0;
+  if (strchr(letters, 'r')) mode |= HOCKET_READ;
+  if (strchr(letters, 'w')) mode |= HOCKET_WRITE;
+  if (strchr(letters, 'c')) mode |= HOCKET_CREATE;
+  while (at < count) take_option(&options, word());
+  return hocket_open(path, mode, &options, &file);
+}
+
+static int put(int strided, int collective) {
+  const unsigned long long operation = collective ? (unsigned long long)number() : 0;
+  const long long offset = number();
+  const long long block = strided ? number() : 0, stride = strided ? number() : 0, blocks = strided ? number() : 0;
+  size_t bytes;
+  char* data = read_all(word(), &bytes);
+  const int64_t length = (int64_t)bytes;
+  int status;
+  if (strided)
+    status = collective ? hocket_put_strided_all(file, operation, offset, block, stride, blocks, data)
+                        : hocket_put_strided(file, offset, block, stride, blocks, data);
+  else
+    status =
+        collective ? hocket_put_all(file, operation, offset, data, length) : hocket_put(file, offset, data, length);
+  free(data);
+  return status;
+}
+
+static int get(int strided, int collective, int64_t* got) {
+  const unsigned long long operation = collective ? (unsigned long long)number() : 0;
+  const long long offset = number(), block = number();
+  const long long stride = strided ? number() : 0, blocks = strided ? number() : 1;
+  const long long bytes = block * blocks;
+  char* data = memory(bytes > 0 ? (size_t)bytes : 0);
+  int status;
+  if (strided)
+    status = collective ? hocket_get_strided_all(file, operation, offset, block, stride, blocks, data, got)
+                        : hocket_get_strided(file, offset, block, stride, blocks, data, got);
+  else
+    status = collective ? hocket_get_all(file, operation, offset, data, bytes, got)
+                        : hocket_get(file, offset, data, bytes, got);
+  write_all(word(), data, (size_t)*got);
+  free(data);
+  return status;
+}
+
+static void carry_out(const char* command) {
+  const int strided = strstr(command, "_strided") != NULL, collective = strstr(command, "_all") != NULL;
+  int64_t value = 0;
+  int status = 0;
+  if (!strcmp(command, "open")) {
+    status = open_file();
+  } else if (!strncmp(command, "put", 3)) {
+    status = put(strided, collective);
+  } else if (!strncmp(command, "get", 3)) {
+    status = get(strided, collective, &value);
+  } else if (!strcmp(command, "size")) {
+    status = hocket_size(file, &value);
+  } else if (!strcmp(command, "version")) {
+    status = hocket_version(file, &value);
+  } else if (!strcmp(command, "flush")) {
+    status = hocket_flush(file);
+  } else if (!strcmp(command, "close")) {
+    status = hocket_file_close(file);
+    file = NULL;
+  } else {
+    fprintf(stderr, "put_get: no command '%s'\n", command);
+    exit(2);
+  }
+  answer(status, (long long)value);
+}
+
+int main(void) {
+  static char line[LONGEST];
+  while (fgets(line, sizeof line, stdin)) {
+    count = at = 0;
+    for (char* next = strtok(line, " \n"); next && count < MOST_WORDS; next = strtok(NULL, " \n"))
+      words[count++] = next;
+    if (count > 0) carry_out(word());
+  }
+  return hocket_file_close(file) < 0;
+}
