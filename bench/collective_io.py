@@ -22,13 +22,17 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 
 REPO = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(REPO / "demo"), str(REPO / "bench")]
 
-from mpi_launch import Mpi  # noqa: E402 (needs the path)
+import figures  # noqa: E402 (needs the path)
+from mpi_launch import Mpi  # noqa: E402
+
+line = partial(figures.line, "collective-io")
 
 ROUNDS = 9
 SEARCH_RUNS = 2
@@ -212,12 +216,6 @@ def spread(values: Sequence[float]) -> list[float]:
     """Quartiles."""
     found = quantiles(values, n=4, method="inclusive") if len(values) > 1 else [values[0]] * 3
     return [round(value, 1) for value in found]
-
-
-def line(case: str, value: float, unit: str, reference: float, bound: float | None, ok: bool, **more: object) -> dict:
-    result = {"bench": "collective-io", "case": case, "value": round(value, 1), "unit": unit}
-    result |= {"reference": round(reference, 1), "ratio": round(value / reference, 3), "bound": bound, "ok": ok}
-    return result | more
 
 
 def measure(runner: Runner, case: Case, mib: int, rounds: int, rng: random.Random) -> dict:

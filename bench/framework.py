@@ -12,9 +12,11 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 
+import figures
 import framework_live
 from hocket.errors import HocketError
 from hocket.sim import runs
@@ -22,6 +24,7 @@ from hocket.sim.figures import Series, delay, flops
 from scipy import stats
 
 REPO = Path(__file__).resolve().parent.parent
+report = partial(figures.report, "framework")
 SCENARIOS = REPO / "scenarios"
 PAPER_SEEDS = range(1, 21)
 MACHINE_SEEDS = range(1, 31)
@@ -48,14 +51,6 @@ def interval(values: list[float]) -> list[float]:
         return [fmean(values), fmean(values)]
     low, high = stats.t.interval(0.95, len(values) - 1, loc=fmean(values), scale=spread)
     return [float(low), float(high)]
-
-
-def report(case: str, value: float, unit: str, reference: float | None, bound: float | None, ok: bool, **more) -> bool:
-    """One line of the benchmark."""
-    ratio = value / reference if reference else None
-    line = {"bench": "framework", "case": case, "value": value, "unit": unit, "reference": reference, "ratio": ratio}
-    print(json.dumps(line | {"bound": bound, "ok": bool(ok)} | more), flush=True)
-    return bool(ok)
 
 
 def at_most(case: str, unit: str, values: list[float], references: list[float], bound: float, **more) -> bool:

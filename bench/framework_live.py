@@ -25,9 +25,11 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
+import figures
 from hocket.paths import prefix
 from hocket.profile.points import Point
 from hocket.profile.store import Profile, Store, fingerprint_of
@@ -37,6 +39,8 @@ sys.path.insert(0, str(REPO / "demo"))
 
 import storage  # noqa: E402 (needs the path)
 from mpi_launch import Mpi  # noqa: E402 (needs the path)
+
+report = partial(figures.report, "framework")
 
 RUN_LIMIT_S = 180
 UNKNOWNS = 1100  # a checkpoint of 9.7 MB
@@ -228,13 +232,6 @@ def rounds(live: Live, use_case: UseCase, count: int) -> Iterator[dict[str, Figu
         yield made
 
 
-def report(case: str, value: float, reference: float, bound: float | None, ok: bool, **more: object) -> bool:
-    line = {"bench": "framework", "case": f"live: {case}", "value": value, "unit": "s", "reference": reference}
-    line |= {"ratio": value / reference if reference else None, "bound": bound, "ok": ok}
-    print(json.dumps(line | more), flush=True)
-    return ok
-
-
 def ordering(made: list[dict[str, Figures]]) -> bool:
     """uncoordinated > fcfs > phase-shift in I/O time with delay: in at least 9 of 10 rounds."""
     times = {policy: [one[policy].io_with_delay_s for one in made] for policy in USE_CASES["C"].policies}
@@ -246,7 +243,7 @@ def ordering(made: list[dict[str, Figures]]) -> bool:
         spread = [min(times[policy]), max(times[policy])]
         enough = held >= 0.9 * len(made)
         more = {"rounds": len(made), "rounds_in_order": held, "spread": spread, "resizes": resizes}
-        good &= report(case, median(times[policy]), median(times["none"]), None, enough, **more)
+        good &= report(f"live: {case}", median(times[policy]), "s", median(times["none"]), None, enough, **more)
     return good
 
 
@@ -260,7 +257,7 @@ def delays(use_case: UseCase, made: list[dict[str, Figures]]) -> bool:
         resizes = [one[policy].resizes for one in made]
         more = {"rounds": len(made), "rounds_lower": sum(a < b for a, b in zip(values, blocking, strict=True))}
         case = f"use case {use_case.name}, delay, {policy} beside fcfs"
-        report(case, median(values), median(blocking), None, True, **more, resizes=resizes)
+        report(f"live: {case}", median(values), "s", median(blocking), None, True, **more, resizes=resizes)
     return True
 
 

@@ -5,16 +5,19 @@ Prints one JSON object a line (bench/run.py). Bounds hold for the default, p2p b
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 import subprocess
 import sys
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
+
+import figures
 
 BUILD = Path(__file__).resolve().parent.parent / "build" / "release" / "bench"
 REPETITIONS = 9
+report = partial(figures.report, "redistribute")
 LIMIT_S = 1800
 DEFAULT = "p2p blocking"
 SPEED = 0.85  # at least so fast as the bare call
@@ -29,13 +32,6 @@ def start(worlds: str, processes: int, arguments: list[str]) -> str:
     environment = os.environ | {"MPIR_CVAR_CH4_NETMOD": "ofi"}
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=LIMIT_S, env=environment, check=True)
     return done.stdout
-
-
-def report(case: str, value: float, unit: str, reference: float | None, bound: float | None, ok: bool, **more) -> bool:
-    ratio = value / reference if reference else None
-    line = {"bench": "redistribute", "case": case, "value": value, "unit": unit, "reference": reference, "ratio": ratio}
-    print(json.dumps(line | {"bound": bound, "ok": ok} | more), flush=True)
-    return ok
 
 
 def speeds(worlds: str, sources: int, targets: int, layout: str, strategies: str) -> bool:
