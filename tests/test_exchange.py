@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -27,7 +28,8 @@ class Coupled:
         self, mpi: kit.Mpi, what: str, versions: int = 1, *options: object, ranks: int = 2, words: int = WORDS
     ) -> subprocess.Popen:
         program = [self._built(mpi, "exchange.c"), what, NAME, versions, words, *options]
-        self._jobs.append(mpi.start(program, self._settings, ranks=ranks))
+        settings = self._settings | {"HOCKET_JOB": f"job-{len(self._jobs)}"}  # each a start of its own
+        self._jobs.append(mpi.start(program, settings, ranks=ranks))
         return self._jobs[-1]
 
     def run(self, *arguments, **how) -> kit.Run:
@@ -166,7 +168,7 @@ def test_a_dead_server_is_an_error_and_no_wait(coupled: Coupled, start_server, m
     server.kill()
     hold.unlink()
     run = kit.finish(writer, 30)
-    assert (run.code, run.out) == (0, "MPI_ERR_IO\n" * 2), run.err
+    assert (run.code, run.out) == (0, "MPI_ERR_IO\n" * 3), run.err
     assert f"what was written to '{NAME}' is not there for readers: its I/O server was lost" in run.err
 
 
@@ -176,6 +178,7 @@ def test_a_reader_that_waits_goes_on_with_the_next_server(
     server = start_server("s1")
     reader = coupled.start(mpich, "read", 1, "--hint", "hocket_wait=60")
     kit.wait_until(lambda: int(server.client().state()["clients"]) >= 3, 20, "the reader's ranks wait at s1")
+    time.sleep(6)  # longer than it looks for a server where there is none
     server.kill()
     start_server("s2")
     run = coupled.run(mpich, "write")
@@ -184,10 +187,49 @@ def test_a_reader_that_waits_goes_on_with_the_next_server(
     assert (run.code, run.out) == (0, versions(1)), run.err
 
 
+def test_a_silent_server_is_lost(coupled: Coupled, start_server, mpich, tmp_path: Path) -> None:
+    """With more to be written to it than may be under way."""
+    server = start_server("s1")
+    hold = tmp_path / "hold"
+    hold.touch()
+    writer = coupled.start(mpich, "write", 1, "--hold", hold, "--hint", "hocket_buffer_size=4096")
+    await_line(writer, "held")
+    server.process.send_signal(signal.SIGSTOP)
+    hold.unlink()
+    run = kit.finish(writer, 90)
+    assert (run.code, run.out) == (0, "MPI_ERR_IO\n" * 3), run.err
+
+
+def test_any_ranks_of_an_application_may_exchange(coupled: Coupled, start_server, mpi: kit.Mpi) -> None:
+    """Not only those with rank 0 of the world, which hocketd knows."""
+    start_server("s1")
+    for what in ("write", "read"):
+        run = coupled.run(mpi, what, 2, "--but-first", 1, ranks=3)
+        assert (run.code, run.out) == (0, versions(1, 2)), f"{mpi.name}: {run.err}"
+
+
+def test_the_smallest_wish_counts(coupled: Coupled, start_server, mpich) -> None:
+    """Ranks that ask for other numbers of readers."""
+    server = start_server("s1")
+    run = coupled.run(mpich, "write", 1, "--hint0", "hocket_readers=3")
+    assert (run.code, run.out) == (0, versions(1)), run.err
+    run = coupled.run(mpich, "read", 1, "--hint", "hocket_wait=0")
+    assert (run.code, run.out) == (0, versions(1)), run.err
+    assert server.client().state()["exchange_bytes"] == "0"
+
+
+def test_a_version_for_anybody_makes_room_for_the_next(coupled: Coupled, start_server, mpich) -> None:
+    start_server("s1", "--exchange", "1m")
+    run = coupled.run(mpich, "write", 3, "--hint", "hocket_readers=0", words=100_000)
+    assert (run.code, run.out) == (0, versions(1, 2, 3)), run.err
+    run = coupled.run(mpich, "read", words=100_000)
+    assert (run.code, run.out) == (0, versions(3)), run.err
+
+
 def test_a_version_that_is_too_large_is_an_error(coupled: Coupled, start_server, mpich) -> None:
     server = start_server("s1", "--exchange", "1m")
     run = coupled.run(mpich, "write", words=400_000)
-    assert (run.code, run.out) == (0, "opened\nMPI_ERR_NO_SPACE\nMPI_ERR_IO\n"), run.err
+    assert (run.code, run.out) == (0, "opened\nMPI_ERR_NO_SPACE\n" + "MPI_ERR_IO\n" * 3), run.err
     assert f"what was written to '{NAME}' is not there for readers: one of its processes has gone" in run.err
     assert server.client().state()["exchange_bytes"] == "0"
 
@@ -215,4 +257,5 @@ def test_what_there_is_not_for_data_sets_is_an_error(coupled: Coupled, start_ser
     start_server("s1")
     run = coupled.run(mpi, "rules", ranks=1)
     assert run.code == 0, run.err
-    assert run.out == "opened\n" + "MPI_ERR_UNSUPPORTED_OPERATION\n" * 4 + "MPI_ERR_ACCESS\n" + "version 1\n"
+    assert run.out == "opened\n" + "MPI_ERR_UNSUPPORTED_OPERATION\n" * 4 + "MPI_ERR_ACCESS\n" + "MPI_ERR_IO\n"
+    assert "is not there for readers: one of its processes has gone, or a write failed" in run.err

@@ -65,7 +65,8 @@ def body(routine: Routine, kind: list[str], symbol: str) -> str:
     arguments = ", ".join(parameter.name for parameter in routine.parameters)
     plain = f"[&] {{ return next()({arguments}); }}"
     if kind[0] in ("file", "read", "write") and kind[-1] not in ("own", "served") and "fh" in arguments.split(", "):
-        plain = f"[&] {{ return unless_data_set(fh, {plain}); }}"
+        writes = "true" if kind[0] == "write" else "false"
+        plain = f"[&] {{ return unless_data_set(fh, {writes}, {plain}); }}"
     name = f'"{routine.name}"'
     # A data access gets a status of ours where the caller ignores his: its bytes are counted from it.
     with_status = re.sub(r"\bstatus\b", "filled", plain).replace("[&]", "[&](MPI_Status* filled)", 1)

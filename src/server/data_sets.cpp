@@ -131,7 +131,7 @@ std::optional<Time> DataSets::next_deadline() const {
 void DataSets::serve_waiting(Outcomes& told) {
   for (auto next = waiting_.begin(); next != waiting_.end();) {
     Group& group = **next;
-    const VersionId version = group.what.writes ? begin(group) : choose(group);
+    const VersionId version = group.what.writes ? begin(group, told) : choose(group);
     next = version == 0 ? std::next(next) : waiting_.erase(next);
     if (version != 0) serve(group, version, told);
   }
@@ -153,11 +153,11 @@ void DataSets::serve(Group& group, VersionId id, Outcomes& told) {
 }
 
 // A new version for a group that writes; 0: it has to wait.
-DataSets::VersionId DataSets::begin(const Group& group) {
+DataSets::VersionId DataSets::begin(const Group& group, Outcomes& told) {
   Name& name = *group.name;
   const auto unread = std::count_if(name.published.begin(), name.published.end(),
                                     [this](const auto& one) { return versions_.at(one.second).readers > 0; });
-  if (name.writing != 0 || unread >= settings_.most_unread || !has_room(name.largest)) return 0;
+  if (name.writing != 0 || unread >= settings_.most_unread || !make_room(name, told)) return 0;
   Version version;
   version.number = name.last + 1;
   version.expected = name.largest;
@@ -172,6 +172,23 @@ bool DataSets::has_room(std::int64_t bytes) const {
   std::int64_t taken = 0;
   for (const auto& [id, version] : versions_) taken += std::max(version.bytes, version.expected);
   return taken <= settings_.most_bytes - bytes;
+}
+
+// Whether there is room for another version of the name; where it takes that, those for whoever comes go.
+bool DataSets::make_room(Name& name, Outcomes& told) {
+  const auto is_spare = [this](const auto& one) {
+    const Version& version = versions_.at(one.second);
+    return version.readers == 0 && version.held == 0;
+  };
+  std::int64_t spare = 0;
+  for (const auto& one : name.published) spare += is_spare(one) ? versions_.at(one.second).bytes : 0;
+  if (!has_room(name.largest - spare)) return false;
+  for (auto one = name.published.begin(); one != name.published.end() && !has_room(name.largest);) {
+    const bool goes = is_spare(*one);
+    if (goes) forget(one->second, told);
+    one = goes ? name.published.erase(one) : std::next(one);
+  }
+  return true;
 }
 
 // The version that a group is to read; 0: it has to wait.

@@ -9,8 +9,8 @@
 //
 // Of a name one version is written at a time, and no more than `most_unread` wait for readers that were declared: so a
 // writer that is faster than its readers waits for them. A version with n declared readers is given to n applications,
-// and forgotten when they have read it. One without may be read by whoever comes, until there is a newer one. Versions
-// are given to an application in their order, each once, one at a time.
+// and forgotten when they have read it. One without may be read by whoever comes, until there is a newer one, or until
+// its memory is needed for that. Versions are given to an application in their order, each once, one at a time.
 //
 // Who cannot be served waits, as long as it said it would: groups that write a name in the order in which they became
 // complete. Every call says what is to be done about whom.
@@ -153,7 +153,8 @@ class DataSets {
 
   void serve_waiting(Outcomes& told);
   void serve(Group& group, VersionId version, Outcomes& told);
-  VersionId begin(const Group& group);
+  VersionId begin(const Group& group, Outcomes& told);
+  bool make_room(Name& name, Outcomes& told);
   bool has_room(std::int64_t bytes) const;
   VersionId choose(const Group& group) const;
 

@@ -270,8 +270,17 @@ class Model {
     const Version& version = published_.at(one.version);
     EXPECT_EQ(version.held, 0) << "a version that is read";
     EXPECT_TRUE(version.readers > 0 ? static_cast<std::int64_t>(version.read.size()) == version.readers
-                                    : version.number < newest_[version.name]);
+                                    : version.number < newest_[version.name] || wants_to_write(version.name));
     published_.erase(one.version);
+  }
+
+  // Whether somebody waits for room for a version of the name.
+  bool wants_to_write(const std::string& name) const {
+    return std::any_of(openings_.begin(), openings_.end(), [&](const auto& one) {
+      const Group& group = *one.second.group;
+      const bool is_complete = group.joined == group.what.participants;
+      return !one.second.open && is_complete && group.what.writes && group.what.name == name;
+    });
   }
 
   bool is_reading(const DataSets::Joining& what) const {

@@ -105,9 +105,10 @@ void Server::wait() {
   }
   const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
   now_ = node_now();
-  for (const epoll_event& event : std::span{events}.first(static_cast<std::size_t>(std::max(count, 0)))) {
-    handle(event.data.u64, event.events);
-  }
+  const auto ready = std::span{events}.first(static_cast<std::size_t>(std::max(count, 0)));
+  for (const epoll_event& event : ready) hang_up(event.data.u64, event.events);
+  bury();  // before anything is begun
+  for (const epoll_event& event : ready) handle(event.data.u64, event.events);
   for (auto& [number, session] : sessions_) {
     if (session->more && !is_paused(*session)) take_in(*session);
     if (session->greeting && now_ - session->came > greeting_limit) doom(*session, "did not say who it is in time");
@@ -133,6 +134,14 @@ void Server::wait() {
   engine_.count_held();
 }
 
+// No answer reaches him any more: what he has sent, and was not told to be done, is not to be done later. He may have
+// lost his patience while this process stood still, and have done it himself.
+void Server::hang_up(std::uint64_t key, std::uint32_t events) {
+  if ((events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) == 0) return;
+  const auto found = sessions_.find(key);
+  if (found != sessions_.end()) doom(*found->second, "closed by the other end");
+}
+
 void Server::handle(std::uint64_t key, std::uint32_t events) {
   if (key == workers_key) return engine_.workers().reap();
   if (key == stop_key) {
@@ -141,12 +150,9 @@ void Server::handle(std::uint64_t key, std::uint32_t events) {
   }
   if (key < first_session) return accept_from(listeners_[key - first_listener]);
   const auto found = sessions_.find(key);
-  if (found == sessions_.end()) return;
-  if ((events & EPOLLIN) != 0) {
-    found->second->moved = now_;
-    take_in(*found->second);
-  }
-  if ((events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) != 0) doom(*found->second, "closed by the other end");
+  if (found == sessions_.end() || (events & EPOLLIN) == 0) return;
+  found->second->moved = now_;
+  take_in(*found->second);
 }
 
 // What was taken in is carried out and answered; nothing more is taken in.
@@ -481,6 +487,9 @@ bool Server::on_transfer(Session& session) {
   session.incoming = Buffer{};
   ++session.unanswered;
   if (error != 0) {
+    // Who has been told that, of a version of a data set, must not find it published.
+    const auto handle = session.handles.find(header.handle);
+    if (task.writes && handle != session.handles.end() && handle->second.writes) handle->second.file->lost_write = true;
     answer({task.asker, error, 0, nullptr});
   } else {
     engine_.submit(std::move(task), now_);

@@ -56,6 +56,7 @@ class Server {
   void watch(int descriptor, std::uint64_t key, std::uint32_t events, bool is_new);
   void watch_listeners(std::uint32_t events);
   void wait();
+  void hang_up(std::uint64_t key, std::uint32_t events);
   void handle(std::uint64_t key, std::uint32_t events);
   void accept_from(Listener& listener);
   bool may_connect(const Fd& socket, const Listener& listener);

@@ -246,6 +246,21 @@ TEST_F(Served, WhoDiesInAnOperationIsNotWaitedFor) {
   EXPECT_EQ(told(*living, "files"), 1);
 }
 
+TEST_F(Served, WhatIsQueuedOfWhoHasGoneIsDropped) {
+  start({.engine = {.threads = 1, .merges = false, .injection = {.delay = std::chrono::milliseconds{500}}}});
+  const Link living = connect();
+  const std::string data = "x";
+  {
+    const Link dying = connect();
+    const Handle its = open_file(*dying);
+    for (int i = 0; i < 4; ++i) dying->write(its, At{i * 10}, 0, bytes_of(data), [](int, std::int64_t) {});
+    dying->poll();
+    drive(*living, [&] { return told(*living, "queue") >= 3; });
+  }
+  drive(*living, [&] { return told(*living, "queue") == 0; });
+  EXPECT_LT(contents().size(), 31U);  // but for what was under way
+}
+
 TEST_F(Served, MoreDataThanThereIsMemoryAreTakenInTurn) {
   start({.engine = {.buffer_bytes = 8 << 20}});
   constexpr int clients = 3;

@@ -133,7 +133,12 @@ void tune(int socket, bool local) {
     setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &socket_buffer_bytes, sizeof socket_buffer_bytes);
   } else {
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    // Where the other node is gone without a word, the connection ends after half a minute.
+    constexpr int idle_s = 15, between_s = 5, probes = 3;
     setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof between_s);
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
   }
 }
 

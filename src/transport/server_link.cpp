@@ -62,7 +62,9 @@ void ServerLink::ask(Header header, std::string meta, std::span<std::byte> memor
     header.shared = *position;
   }
   const bool sends = header.type == Type::write && !position;
-  waiting_.emplace(header.request, Waiting{asked, header.type == Type::read ? memory : std::span<std::byte>{}});
+  waiting_.emplace(header.request,
+                   Waiting{asked, header.type == Type::read ? memory : std::span<std::byte>{}, asked->wanted});
+  asked->wanted += static_cast<std::int64_t>(memory.size());
   stream_.send(header, std::move(meta), sends ? memory : std::span<std::byte>{});
 }
 
@@ -147,7 +149,9 @@ void ServerLink::read(Handle handle, const Place& place, std::uint64_t operation
 
 void ServerLink::transfer(Header header, const Place& place, std::span<std::byte> memory, Done done) {
   const auto asked = std::make_shared<Asked>();
-  asked->call = [done = std::move(done)](const Asked& by) { done(by.error, by.error == 0 ? by.bytes : 0); };
+  asked->call = [done = std::move(done)](const Asked& by) {
+    done(by.error, by.error == 0 ? std::min(by.bytes, by.end) : 0);
+  };
   if (const auto* at = std::get_if<At>(&place)) {
     header.offset = at->offset;
     while (!memory.empty()) {
@@ -298,6 +302,8 @@ Status ServerLink::take_answer() {
   waiting.asked->handle = header.handle;
   waiting.asked->number = header.number;
   waiting.asked->text = stream_.meta();
+  if (header.bytes < static_cast<std::int64_t>(waiting.into.size()))
+    waiting.asked->end = std::min(waiting.asked->end, waiting.first + header.bytes);
   settle(waiting.asked, header.error, header.bytes);
   return success();
 }

@@ -79,12 +79,20 @@ struct DataSet {
   int readers = 1;
   Duration patience{};  // how long the server may wait for what is needed
 };
+// Who waits for one asks for so long at a time, and then looks at the map again: the server may have gone, or be
+// another one by now.
+inline constexpr Duration join_slice = std::chrono::seconds{2};
+// How long servers may not be there: they come back, or hocketd hears of their end.
+inline constexpr Duration most_absence = std::chrono::seconds{5};
+// Before it is tried again what failed at once.
+inline constexpr Duration join_pause = std::chrono::milliseconds{100};
 
 class ServerLink {
  public:
   using Handle = std::uint64_t;
   // `error`: of errno, 0: none; `bytes`: of data that were written or read. A read whose place ends behind the end of
-  // the file gives the bytes before it, without an error; what is behind is left as it was.
+  // the file gives the bytes before it, without an error; what is behind is left as it was (where the file grows
+  // meanwhile, it may be there, and is not counted).
   using Done = std::function<void(int error, std::int64_t bytes)>;
   using Opened = std::function<void(int error, Handle handle)>;
   // `bytes`: of a version that is read; 0: of one that is to be written.
@@ -162,6 +170,8 @@ class ServerLink {
     int frames = 1;  // that are to be answered, and the call itself while it makes them
     int error = 0;   // the first
     std::int64_t bytes = 0;
+    std::int64_t wanted = 0;       // bytes, by the frames so far
+    std::int64_t end = INT64_MAX;  // of what is there: where the first frame has ended that was answered with less
     Handle handle = 0;
     std::uint32_t number = 0;
     std::string text;
@@ -170,6 +180,7 @@ class ServerLink {
   struct Waiting {  // for the answer to one frame
     AskedPtr asked;
     std::span<std::byte> into;  // of a read
+    std::int64_t first = 0;     // of its data
   };
 
   ServerLink(Stream stream, bool local) : stream_(std::move(stream)), local_(local) {}

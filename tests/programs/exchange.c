@@ -2,6 +2,8 @@
  *
  *   exchange write|read NAME VERSIONS WORDS [OPTION VALUE]...
  *     --hint KEY=VALUE   given to MPI_File_open
+ *     --hint0 KEY=VALUE  by rank 0 alone
+ *     --but-first 1      of the world's ranks, rank 0 takes no part
  *     --first N          the first version is to be N (1)
  *     --hold FILE        after the first access of each version, while the file is there
  *
@@ -18,6 +20,7 @@
 
 enum { ROW = 100 };
 
+static MPI_Comm comm;
 static int rank, ranks;
 static const char* hold;
 
@@ -52,7 +55,7 @@ static void check(int code, const char* what) {
 static int64_t word_of(int64_t version, int64_t at) { return version * INT64_C(1000000007) + at; }
 
 static void held(void) {
-  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Barrier(comm);
   if (hold == NULL) return;
   say("held", -1);
   while (access(hold, F_OK) == 0) usleep(2000);
@@ -71,8 +74,11 @@ static void write_version(MPI_File file, int64_t version, int64_t words) {
   for (int64_t i = 0; i < rows * ROW; ++i) data[i] = word_of(version, (i / ROW * ranks + rank) * ROW + i % ROW);
   int code = MPI_File_write_at_all(file, half * ROW, data + half * ROW, (int)behind, MPI_INT64_T, MPI_STATUS_IGNORE);
   held();
-  if (code == MPI_SUCCESS) code = MPI_File_write_all(file, data, (int)(half * ROW), MPI_INT64_T, MPI_STATUS_IGNORE);
   if (code != MPI_SUCCESS) say(name_of(code), -1);
+  code = MPI_File_write_all(file, data, (int)(half * ROW), MPI_INT64_T, MPI_STATUS_IGNORE);
+  if (code != MPI_SUCCESS) say(name_of(code), -1);
+  const int again = MPI_File_write_at_all(file, 0, data, ROW, MPI_INT64_T, MPI_STATUS_IGNORE); /* the same words */
+  if (again != MPI_SUCCESS) say(name_of(again), -1);
   check(MPI_File_sync(file), "sync");
   free(data);
   MPI_Type_free(&row);
@@ -97,16 +103,14 @@ static int64_t read_version(MPI_File file, int64_t words) {
   int right = got == count;
   for (int64_t i = 0; i < count; ++i) right &= data[i] == word_of(version, first + i);
   held();
-  /* By one rank alone: the last word, and what is behind the end. */
+  /* By one rank alone: the last word, and what is behind the end. The view begins with the second word. */
+  check(MPI_File_set_view(file, 8, MPI_INT64_T, MPI_INT64_T, "native", MPI_INFO_NULL), "view");
   if (rank == ranks - 1) {
-    check(MPI_File_set_view(file, 0, MPI_INT64_T, MPI_INT64_T, "native", MPI_INFO_NULL), "view");
     check(MPI_File_seek(file, -1, MPI_SEEK_END), "seek");
     check(MPI_File_get_position(file, &end), "position");
     check(MPI_File_read(file, data, 2, MPI_INT64_T, &status), "read alone");
     MPI_Get_count(&status, MPI_INT64_T, &got);
-    right &= end == words - 1 && got == 1 && data[0] == word_of(version, words - 1);
-  } else {
-    check(MPI_File_set_view(file, 0, MPI_INT64_T, MPI_INT64_T, "native", MPI_INFO_NULL), "view");
+    right &= end == words - 2 && got == 1 && data[0] == word_of(version, words - 1);
   }
   if (!right) {
     fprintf(stderr, "rank %d: wrong words in version %lld, %d of %lld\n", rank, (long long)version, got,
@@ -133,7 +137,11 @@ static void try_what_is_not(MPI_File file, int writes) {
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const int world_rank = rank;
+  const int parts = strcmp(argv[argc - 2], "--but-first") == 0;
+  MPI_Comm_split(MPI_COMM_WORLD, parts && rank == 0, rank, &comm);
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &ranks);
   const int writes = strcmp(argv[1], "write") == 0, rules = strcmp(argv[1], "rules") == 0;
   const int64_t versions = atoll(argv[3]), words = atoll(argv[4]);
   int64_t first = 1;
@@ -143,14 +151,14 @@ int main(int argc, char** argv) {
     if (strcmp(argv[i], "--first") == 0) first = atoll(argv[i + 1]);
     if (strcmp(argv[i], "--hold") == 0) hold = argv[i + 1];
     char* value = strchr(argv[i + 1], '=');
-    if (strcmp(argv[i], "--hint") != 0) continue;
+    if (strcmp(argv[i], "--hint") != 0 && !(strcmp(argv[i], "--hint0") == 0 && rank == 0)) continue;
     *value = '\0';
     MPI_Info_set(info, argv[i + 1], value + 1);
   }
-  for (int64_t version = first; version < first + versions; ++version) {
+  for (int64_t version = first; version < first + versions && !(parts && world_rank == 0); ++version) {
     MPI_File file;
     const int mode = writes || rules ? MPI_MODE_WRONLY | MPI_MODE_CREATE : MPI_MODE_RDONLY;
-    int code = MPI_File_open(MPI_COMM_WORLD, argv[2], mode, info, &file);
+    int code = MPI_File_open(comm, argv[2], mode, info, &file);
     if (code != MPI_SUCCESS) {
       say(name_of(code), -1);
       continue;
@@ -170,6 +178,7 @@ int main(int argc, char** argv) {
       say(name_of(code), -1);
   }
   MPI_Info_free(&info);
+  MPI_Comm_free(&comm);
   MPI_Finalize();
   return 0;
 }

@@ -28,10 +28,11 @@ std::optional<std::vector<T>> tell_all(const Team& team, const T& own) {
   return all;
 }
 
-// One of two errors (errno; 0: none), whichever way round. ECANCELED says only that something else went wrong.
+// One of two errors (errno; 0: none), whichever way round. ECANCELED, and ETIMEDOUT where others did not even wait, say
+// only that something else went wrong.
 inline int one_of(int error, int other) {
-  if (error == 0 || error == ECANCELED) return other != 0 ? other : error;
-  return other == ECANCELED ? error : std::max(error, other);
+  const auto weight = [](int one) { return one == 0 ? 0 : one == ECANCELED ? 1 : one == ETIMEDOUT ? 2 : 2 + one; };
+  return weight(error) < weight(other) ? other : error;
 }
 
 // One of all ranks' errors, the same in all. Collective.

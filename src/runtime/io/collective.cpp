@@ -67,7 +67,7 @@ int file_opened(MPI_Comm comm, const char* name, int mode, MPI_Info info, MPI_Fi
   auto opened = std::make_shared<File>(ours, name ? name : "", mode);
   opened->take_hints(info);
   std::array<std::int64_t, 1> all = {rc == MPI_SUCCESS && (is_data_set || opened->open_storage())};
-  if (!mpi::smallest(ours, all) || all[0] == 0) return rc;
+  if (!mpi::smallest(ours, all) || all[0] == 0) return is_data_set && rc == MPI_SUCCESS ? MPI_ERR_OTHER : rc;
   if (is_data_set) {
     if (const int failed = opened->join(info); failed != MPI_SUCCESS) return close_again(file, failed);
   }
@@ -88,7 +88,7 @@ int file_closes(MPI_File file) noexcept {
     if (closed && closed->is_data_set()) --files().data_sets;
   }
   tell_epoch();
-  return closed && closed->is_data_set() ? closed->leave() : MPI_SUCCESS;
+  return closed && closed->is_data_set() ? closed->leave(file) : MPI_SUCCESS;
 }
 
 void hints_set(MPI_File file, MPI_Info info) noexcept {
@@ -124,16 +124,14 @@ int access_own(const Access& access, MPI_Status* status) noexcept {
   return find(access.file)->access_own(access, status);
 }
 
-int refuse(MPI_File file) noexcept {
+int refuse(MPI_File file, bool writes) noexcept {
+  if (writes) find(file)->spoil();
   HOCKET_PMPI(File_call_errhandler)(file, MPI_ERR_UNSUPPORTED_OPERATION);
   return MPI_ERR_UNSUPPORTED_OPERATION;
 }
 
 std::int64_t size_of_data_set(MPI_File file) noexcept { return find(file)->size(); }
-std::int64_t end_of_data_set(MPI_File file) noexcept {
-  const std::shared_ptr<File> found = find(file);
-  return found->size() / found->etype_bytes();
-}
+std::int64_t end_of_data_set(MPI_File file) noexcept { return find(file)->end(); }
 
 int sync(MPI_File file) noexcept {
   const std::shared_ptr<File> found = find(file);

@@ -49,8 +49,9 @@ std::optional<int> access(const Access& access, MPI_Status* status) noexcept;
 bool is_data_set(MPI_File file) noexcept;
 // An independent access of one.
 int access_own(const Access& access, MPI_Status* status) noexcept;
-// A routine that there is not for data sets: an error, passed to the file's error handler.
-int refuse(MPI_File file) noexcept;
+// A routine that there is not for data sets: an error, passed to the file's error handler. `writes`: what it would have
+// written is missing, so the version is never seen.
+int refuse(MPI_File file, bool writes) noexcept;
 // Its length in bytes, and in elementary types of the view.
 std::int64_t size_of_data_set(MPI_File file) noexcept;
 std::int64_t end_of_data_set(MPI_File file) noexcept;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <ctime>
 
+#include "base/descriptor.hpp"
 #include "runtime/io/agreement.hpp"
 #include "runtime/mpi/process.hpp"
 #include "runtime/server_map.hpp"
@@ -15,10 +16,6 @@ namespace hocket::runtime::io {
 namespace {
 
 constexpr Duration usual_patience = from_s(600), longest_patience = from_s(86'400);
-// How long a server is waited for before the map is looked at again: it may have gone, or be another one by now.
-constexpr Duration slice = from_s(2);
-constexpr Duration no_server_bound = from_s(5);
-constexpr Duration pause = from_s(0.1);
 
 // What rank 0 has chosen for all.
 struct Choice {
@@ -42,13 +39,16 @@ std::int64_t random_number() {
 // One look at the map, and one slice of waiting at the server.
 class Attempt {
  public:
-  Attempt(const Team& team, const Wish& wish, Time start) : team_(team), wish_(wish), start_(start) {}
+  // `start`: of all; `present`: when there was a server last. Both are rank 0's.
+  Attempt(const Team& team, const Wish& wish, Time start, Time present)
+      : team_(team), wish_(wish), start_(start), present_(present) {}
 
   // False: MPI failed.
   bool choose();
   bool has_server() const { return !server_.name.empty(); }
   bool is_late() const { return choice_.left_ns <= 0; }
   const std::string& server() const { return server_.name; }
+  std::uint64_t group() const { return static_cast<std::uint64_t>(choice_.group); }
   // At the server; the connection of the attempt before serves again where it leads there. The error of all ranks.
   int join(std::optional<Served>& home) const;
 
@@ -57,19 +57,21 @@ class Attempt {
 
   const Team& team_;
   const Wish& wish_;
-  Time start_;
+  Time start_, present_;
   Choice choice_;
   event::ServerMap::Server server_;
   std::string application_;
 };
 
 void Attempt::choose_in_root(std::string& text, std::string& application) {
-  const std::shared_ptr<const event::ServerMap> map = server_map();
+  const std::shared_ptr<const event::ServerMap> map = Process::joined_server_map();
   const event::ServerMap::Server* const home = event::home_of(*map, wish_.name);
   if (home != nullptr) text = event::text_of({*home});
   application = Process::application();
-  const Duration patience = home != nullptr ? wish_.patience : std::min(wish_.patience, no_server_bound);
-  choice_ = {static_cast<std::int64_t>(text.size()), random_number(), (patience - (node_now() - start_)).count(),
+  const Time now = node_now();
+  Duration left = wish_.patience - (now - start_);
+  if (home == nullptr) left = std::min(left, transport::most_absence - (now - present_));
+  choice_ = {static_cast<std::int64_t>(text.size()), random_number(), left.count(),
              static_cast<std::int64_t>(application.size())};
 }
 
@@ -93,10 +95,10 @@ int Attempt::join(std::optional<Served>& home) const {
   home->join({.name = wish_.name,
               .application = application_,
               .writes = wish_.writes,
-              .group = static_cast<std::uint64_t>(choice_.group),
+              .group = group(),
               .participants = team_.ranks,
               .readers = static_cast<int>(wish_.readers),
-              .patience = std::clamp(Duration(choice_.left_ns), Duration::zero(), slice)});
+              .patience = transport::join_slice});
   await_answers({&*home, 1}, team_.comm);
   const int own = home->lost() ? ECONNRESET : home->error();
   const int error = agree_on_error(team_, own);
@@ -110,7 +112,7 @@ bool may_change(int error) { return error == ETIMEDOUT || error == ECONNRESET ||
 }  // namespace
 
 Wish wish_of(std::string name, int mode, MPI_Info info) {
-  constexpr std::int64_t most_readers = 1 << 20;
+  constexpr std::int64_t most_readers = 1024;
   const std::int64_t usual_s = usual_patience / from_s(1);
   return {.name = std::move(name),
           .writes = (mode & MPI_MODE_WRONLY) != 0,
@@ -129,27 +131,36 @@ std::string reason_of(const Joined& joined, const Wish& wish) {
              (wish.writes ? "could not be written: there was no room beside versions that nobody has read"
                           : "was not there to be read: nobody wrote a version") +
              after_s;
-    case ENOSPC: return name + "could not be written: " + joined.where + " keeps no data sets (--exchange)";
-    case EINVAL: return name + "is no name that " + joined.where + " takes: 1 to 255 printable characters";
-    default: return name + "could not be opened: " + joined.where + " was lost";
+    case ENOSPC: return name + "could not be opened: " + joined.where + " has no room for it (--exchange)";
+    case EINVAL: return name + "is not taken by " + joined.where + ": a name has 1 to 255 printable characters";
+    case ECONNRESET: return name + "could not be opened: " + joined.where + " was lost";
+    default: return name + "could not be opened: " + error_text(joined.error);
   }
 }
 
-Joined join(const Team& team, const Wish& wish) {
-  const Time start = node_now();
+Joined join(const Team& team, Wish wish) {
+  const auto failed = [] { return Joined{EIO, {}, {}, 0}; };
   Joined joined;
+  std::array<std::int64_t, 2> wishes = {wish.readers, wish.patience.count()};
+  if (!mpi::smallest(team.comm, wishes)) return failed();
+  wish.readers = wishes[0];
+  wish.patience = Duration(wishes[1]);
+  const Time start = node_now();
+  Time present = start;
   for (;;) {
-    Attempt attempt(team, wish, start);
-    if (!attempt.choose()) return {EIO, {}, {}};
+    Attempt attempt(team, wish, start, present);
+    if (!attempt.choose()) return failed();
     if (joined.error != 0 && attempt.is_late()) return joined;
     if (attempt.has_server()) {
       joined.error = attempt.join(joined.home);
+      joined.group = attempt.group();
+      present = node_now();
       joined.where = "the I/O server " + attempt.server();
     } else {
       joined.error = ENXIO;
     }
     if (!may_change(joined.error)) return joined;
-    if (joined.error != ETIMEDOUT) sleep(pause);
+    if (joined.error != ETIMEDOUT) sleep(transport::join_pause);
   }
 }
 

@@ -25,10 +25,12 @@ struct Joined {
   int error = 0;
   std::string where;  // was it tried last, for people
   std::optional<Served> home;
+  std::uint64_t group = 0;
 };
 // Opens the next version: at the server that is the data set's home by rank 0's map, which is looked at again while
-// nothing comes. Collective; takes as long as the wish's patience, and some seconds.
-Joined join(const Team& team, const Wish& wish);
+// nothing comes. Of the ranks' numbers of readers and patiences the smallest. Collective; takes as long as the
+// patience, and some seconds; half a minute more where a server is silent.
+Joined join(const Team& team, Wish wish);
 // Why it failed, in one line for people.
 std::string reason_of(const Joined& joined, const Wish& wish);
 

@@ -32,9 +32,6 @@ int class_of(int error) {
     case EACCES:
     case EPERM: return MPI_ERR_ACCESS;
     case EROFS: return MPI_ERR_READ_ONLY;
-    case ETIMEDOUT: return MPI_ERR_NO_SUCH_FILE;
-    case EINVAL: return MPI_ERR_BAD_FILE;
-    case ENOTSUP: return MPI_ERR_UNSUPPORTED_OPERATION;
     default: return MPI_ERR_IO;
   }
 }
@@ -321,6 +318,8 @@ int File::access_all(const Local& local, std::vector<Word>& words, bool atomic) 
 }
 
 std::optional<int> File::access(const Access& access, MPI_Status* status) {
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (data_set_) lock.lock();  // independent accesses, of other threads, use the same connection
   int atomic = 0;
   if (HOCKET_PMPI(File_get_atomicity)(access.file, &atomic) != MPI_SUCCESS) return std::nullopt;
   if (const int refused = refusal(access.direction); refused != MPI_SUCCESS && !off_)
@@ -333,6 +332,7 @@ std::optional<int> File::access(const Access& access, MPI_Status* status) {
   if (!words) return class_of(EIO);
   if (std::any_of(words->begin(), words->end(), [](const Word& word) { return word.can == 0; })) {
     if (!data_set_) return std::nullopt;
+    spoil();
     return raise(access.file, MPI_ERR_UNSUPPORTED_OPERATION);
   }
   written_ |= local->writes;
@@ -346,7 +346,9 @@ int File::end_access(const Access& access, const Local& local, std::int64_t posi
     HOCKET_PMPI(Status_set_elements_x)(status, mpi::byte_type(), error == 0 ? local.data.count() : 0);
     HOCKET_PMPI(Status_set_cancelled)(status, 0);
   }
-  return error == 0 ? MPI_SUCCESS : raise(access.file, class_of(error));
+  if (error == 0) return MPI_SUCCESS;
+  spoil();
+  return raise(access.file, class_of(error));
 }
 
 // ---- data sets ---------------------------------------------------------------------------------------------------
@@ -362,41 +364,53 @@ int File::join(MPI_Info info) {
   Joined joined = io::join(team_, wish);
   if (joined.error == 0) {
     size_ = joined.home->bytes();
-    servers_.use(std::move(*joined.home));
+    servers_.use(std::move(*joined.home), joined.group);
     return MPI_SUCCESS;
   }
   if (team_.rank == 0) Process::warn(reason_of(joined, wish));
-  return class_of(wish.writes && joined.error == ETIMEDOUT ? ENOSPC : joined.error);
+  if (joined.error == ETIMEDOUT) return wish.writes ? MPI_ERR_NO_SPACE : MPI_ERR_NO_SUCH_FILE;
+  return joined.error == EINVAL ? MPI_ERR_BAD_FILE : class_of(joined.error);
 }
 
 int File::access_data_set(const Local& local, Interval file) {
+  if (!servers_.used()) return EIO;
   if (file.end == 0) return 0;
   const Result<layout::Domains> domain = layout::Domains::make(file, 1, domain_block);
   if (!domain) return EIO;
   const std::optional<int> error = servers_.access(team_, local, Grid(domain.value(), window_), serialised_);
   if (error && local.writes) size_ = std::max(size_, file.end);
-  return error ? *error : EIO;
+  return error.value_or(EIO);
 }
 
 int File::access_own(const Access& access, MPI_Status* status) {
+  const std::lock_guard lock(mutex_);
   if (const int refused = refusal(access.direction); refused != MPI_SUCCESS) return raise(access.file, refused);
   std::int64_t position = 0;
   const std::optional<Local> local = prepare(access, position);
-  if (!local || !servers_.used()) return raise(access.file, local ? MPI_ERR_IO : MPI_ERR_UNSUPPORTED_OPERATION);
+  if (!local || !servers_.used()) {
+    spoil();
+    return raise(access.file, local ? MPI_ERR_IO : MPI_ERR_UNSUPPORTED_OPERATION);
+  }
   serialise();
   const int error = servers_.access_own(*local, window_, serialised_);
   if (error == 0 && local->writes) size_ = std::max(size_, local->view.span(local->data).end);
   return end_access(access, *local, position, error, status);
 }
 
-int File::leave() {
-  const int error = agree_on_error(team_, servers_.used() ? servers_.leave() : EIO);
-  if (error != 0 && team_.rank == 0 && (mode_ & MPI_MODE_WRONLY) != 0)
+int File::leave(MPI_File file) {
+  const bool writes = (mode_ & MPI_MODE_WRONLY) != 0;
+  const bool spoilt = writes && agree_on_error(team_, spoilt_ ? EIO : 0) != 0;
+  const bool served = servers_.used();
+  if (spoilt) servers_.drop();
+  const int error = agree_on_error(team_, !served ? EIO : spoilt ? ECANCELED : servers_.leave());
+  if (error != 0 && team_.rank == 0 && writes)
     Process::warn(
         "what was written to '" + path_ + "' is not there for readers: " +
         (error == ECANCELED ? "one of its processes has gone, or a write failed" : "its I/O server was lost"));
-  return error == 0 ? MPI_SUCCESS : class_of(error);
+  return error == 0 ? MPI_SUCCESS : raise(file, class_of(error));
 }
+
+std::int64_t File::end() const { return view_ ? view_->data_below(size_) / etype_bytes_ : 0; }
 
 int File::sync(MPI_File file) {
   if (!written_ || data_set_) return MPI_SUCCESS;

@@ -2,6 +2,8 @@
 // come to the same decision before each access. Or a data set (data_set.hpp), of which it does all accesses.
 #pragma once
 
+#include <atomic>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,11 +47,15 @@ class File {
   // A data set, instead of the storage: opens a version. Collective. An MPI error class.
   int join(MPI_Info info);
   bool is_data_set() const { return data_set_; }
-  // Of a data set: what was written is for all to read, or is not (an MPI error class). Collective.
-  int leave();
+  // Before the end of a data set: what was written is for all to read from now on, or never (an MPI error class).
+  // Collective.
+  int leave(MPI_File file);
+  // This rank was told an error by a write: of a data set, that version must not be seen.
+  void spoil() { spoilt_ = true; }
   // Of a data set: bytes that it has, as far as this rank knows.
   std::int64_t size() const { return data_set_ ? size_ : team_.storage.size(); }
-  std::int64_t etype_bytes() const { return etype_bytes_; }
+  // Of a data set: elementary types of the view before its end.
+  std::int64_t end() const;
   // Local: what they change is agreed on with the next access.
   void take_hints(MPI_Info info);
   void set_view(MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype, const char* representation);
@@ -91,8 +97,10 @@ class File {
   std::int64_t most_servers_;
   bool shares_ = true;
 
-  std::int64_t size_ = 0;  // of the data set
-  bool written_ = false;   // by an access of all, since the last sync
+  std::int64_t size_ = 0;             // of the data set
+  std::atomic<bool> spoilt_ = false;  // the data set, in this rank
+  std::recursive_mutex mutex_;        // of a data set; error handlers may access it again
+  bool written_ = false;              // by an access of all, since the last sync
   std::optional<layout::View> view_ = layout::View();
   std::int64_t etype_bytes_ = 1;
   std::string serialised_;

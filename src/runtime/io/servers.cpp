@@ -221,6 +221,8 @@ class Passage {
   // Asks for what there is room for; true: nothing is left to be asked or awaited. `participants`: in the operation; 0:
   // it is none of several.
   bool go_on(int participants) {
+    // What is under way at a server that is lost never comes back; all is done again without it, or is an error.
+    if (std::any_of(served_.begin(), served_.end(), [](const Served& one) { return one.lost(); })) piece_.reset();
     while (piece_ && *under_way_ < most_under_way_) {
       ask(*piece_);
       piece_ = pieces_.next();
@@ -309,7 +311,9 @@ int Servers::leave() {
   Served& home = served_.front();
   home.close();
   await_answers(served_, mpi::no_comm());
-  return home.lost() ? EIO : home.error();
+  const int error = home.lost() ? EIO : home.error();
+  served_.clear();
+  return error;
 }
 
 std::optional<int> Servers::access(const Team& team, const Local& local, const Grid& grid,

@@ -88,8 +88,14 @@ class Servers {
   // where servers were lost on the way: they are left out from here on, and nothing can be said of the access.
   std::optional<int> access(const Team& team, const Local& local, const Grid& grid, const std::string& serialised);
 
-  // Of a data set: its server, which no map changes any more.
-  void use(Served home) { served_.push_back(std::move(home)); }
+  // Of a data set: its server, which no map changes any more; `operation`: a number that those who opened it together
+  // have in common.
+  void use(Served home, std::uint64_t operation) {
+    served_.push_back(std::move(home));
+    operation_ = operation;
+  }
+  // Ends the connection without a word: the server knows by that that something went wrong.
+  void drop() { served_.clear(); }
   // As `access`, of this rank alone, in requests of `window` bytes; an error, EIO where the server was lost.
   int access_own(const Local& local, std::int64_t window, const std::string& serialised);
   // Local: what was written is for all to read, or is not (errno).

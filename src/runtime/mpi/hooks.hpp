@@ -200,8 +200,8 @@ int watch_collective(Direction direction, const char* routine, Call call, MPI_Fi
 
 // Routines that there are not for data sets.
 template <class Call>
-int unless_data_set(MPI_File file, Call call) {
-  return io::is_data_set(file) ? io::refuse(file) : call();
+int unless_data_set(MPI_File file, bool writes, Call call) {
+  return io::is_data_set(file) ? io::refuse(file, writes) : call();
 }
 
 // An independent access, which hocket does itself where it is of a data set.

@@ -98,7 +98,8 @@ void Process::lost(std::string_view why) {
 
 std::string Process::application() {
   const event::Hello own = get().hello();
-  return own.application + "@" + host_name() + ":" + std::to_string(own.pid);
+  const std::string alone = host_name() + ":" + std::to_string(own.pid) + ":" + std::to_string(to_ns(get().started_));
+  return own.application + "@" + (get().settings_.job.empty() ? alone : own.job + ":" + base_name(own.program));
 }
 
 void Process::warn(std::string_view text) {
@@ -209,6 +210,11 @@ std::shared_ptr<const event::ServerMap> Process::server_map() {
   if (Reporter* reporter = get().reporter_) return reporter->member.server_map();
   static const auto none = std::make_shared<const event::ServerMap>();
   return none;
+}
+
+std::shared_ptr<const event::ServerMap> Process::joined_server_map() {
+  if (reports() && !get().is_member()) get().become_reporter().member.join();
+  return server_map();
 }
 
 void Process::map_adopted(std::int64_t epoch) {

@@ -96,9 +96,12 @@ class Process {
   static std::int64_t connections();
   // What server_map.hpp says.
   static std::shared_ptr<const event::ServerMap> server_map();
+  // The same in any process: one that hocketd has not heard of says that it is there.
+  static std::shared_ptr<const event::ServerMap> joined_server_map();
   static void map_adopted(std::int64_t epoch);
   static const std::string& hocketd_socket() { return get().settings_.socket; }
-  // Of the application that this process began: its name, its job, and what is this process's alone.
+  // Which application this is of those that there are and were: its name, its job and its program. Where `hocket run`
+  // gave no job, this process alone.
   static std::string application();
   // Time in MPI communication so far; 0 in a process that is not watched.
   static Duration communication() { return sums().comm; }
