@@ -16,7 +16,7 @@ import runtime_kit as kit
 
 pytestmark = pytest.mark.timeout(180)
 
-LEASE_S = 0.6
+LEASE_S = 1.5  # a busy machine keeps processes from running for half a second at times
 
 
 @pytest.fixture
@@ -235,14 +235,14 @@ def test_waits_no_longer_than_it_is_told_to(
     holder = start_holder(mpi, built("script.c"), daemon, tmp_path, steps)
     run = mpi.run(
         [built("script.c"), f"open={tmp_path / 'f'}", "write=10", "write=10", "close"],
-        kit.settings(daemon.socket, max_wait_s=0.7),
+        kit.settings(daemon.socket, max_wait_s=2),
     )
     steps.go("go")
     assert kit.finish(holder).code == 0
     assert (run.code, len(run.warnings)) == (0, 1), run.err
     assert "HOCKET_MAX_WAIT_S" in run.warnings[0]
     assert (tmp_path / "f").read_bytes() == blocks(10, 10)
-    assert 0.7e9 <= came(stopped(daemon), "BYE", application="a")[0]["wait_ns"] / 2 < 1.4e9, (
+    assert 2e9 <= came(stopped(daemon), "BYE", application="a")[0]["wait_ns"] / 2 < 4e9, (
         "once, not for each operation"
     )
 
