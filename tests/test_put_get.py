@@ -307,6 +307,68 @@ def test_servers_die_one_after_the_other_and_nothing_is_lost(program, start, dir
     one.must("close")
 
 
+def test_what_was_written_behind_further_on_is_got(program, start, directory: Path) -> None:
+    """One server meets the end of the file before the other has made it longer."""
+    start("s0", "--write-behind")
+    start("s1", "--write-behind", "--inject", "delay=500ms")
+    data = noise(MIB)
+    one = program()
+    one.must("open", directory / "f", "rwc")
+    one.put(MIB, data)
+    assert one.get("get", 0, 2 * MIB) == bytes(MIB) + data
+    one.must("close")
+
+
+def test_a_file_that_grows_while_it_is_got_has_no_holes(program, start, directory: Path) -> None:
+    first, second = start("s0"), start("s1")
+    data = noise(2 * MIB)
+    (directory / "f").touch()
+    one = program()
+    one.must("open", directory / "f", "r")
+    second.process.send_signal(signal.SIGSTOP)
+    one.tell_get("get", 0, 2 * MIB)
+    kit.wait_until(lambda: operations(first) == 1, 30, "the read at the end")
+    (directory / "f").write_bytes(data)
+    second.process.send_signal(signal.SIGCONT)
+    assert one.got() == data
+
+
+def test_what_others_wrote_behind_is_got_when_a_server_is_lost(program, start, directory: Path) -> None:
+    """Stripes go to other servers then; the one that has some in its memory yet is slow."""
+    lost = start("s0")
+    start("s1")
+    start("s2", "--write-behind", "--inject", "delay=1s")
+    data = noise(MIB)
+    one = program()
+    one.must("open", directory / "f", "rwc")
+    one.put(2 * MIB, data)
+    lost.kill()
+    assert one.get("get", 4 * MIB, 10) == b""  # s1's before and afterwards; the loss is noticed
+    assert one.get("get", 2 * MIB, MIB) == data  # s2's before, s1's afterwards
+    one.must("close")
+
+
+def test_a_lost_server_hides_no_error_of_another(program, start, directory: Path) -> None:
+    start("s0", "--write-behind", "--inject", "errno=ENOSPC")
+    lost = start("s1")
+    one = program()
+    one.must("open", directory / "f", "wc")
+    one.put(0, b"data")
+    lost.kill()
+    assert one.call("flush")[0] == NO_SPACE
+
+
+def test_what_another_process_put_and_a_lost_server_had_is_told(program, start, directory: Path) -> None:
+    server = start("s1", "--write-behind")
+    one, other = program(), program()
+    for opens in (one, other):
+        opens.must("open", directory / "f", "wc")
+    one.put(0, b"data")
+    server.kill()
+    code, text = other.call("flush")
+    assert (code, "the I/O server s1 was lost" in text) == (IO, True), text
+
+
 def test_a_server_that_had_written_behind_and_died_is_told(program, start, directory: Path) -> None:
     server = start("s1", "--write-behind")
     one = program()
@@ -342,6 +404,43 @@ def test_open_says_what_is_wrong_with_the_file(program, tmp_path: Path) -> None:
     assert one.call("open", tmp_path, "r") == (ARGUMENT, f"cannot open {tmp_path}: Is a directory; name a file")
     (tmp_path / "file").touch()
     assert one.call("open", tmp_path / "file" / "below", "wc")[0] == ARGUMENT
+    assert one.call("open", tmp_path / "none" / "f", "wc") == (
+        NOT_FOUND,
+        f"cannot open {tmp_path}/none/f: No such file or directory; make the directory that it is to be in",
+    )
+
+
+@pytest.mark.parametrize("mode", ["r", "w", "rw"])
+def test_what_is_no_regular_file_is_refused_at_once(program, tmp_path: Path, mode: str) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    assert program().call("open", tmp_path / "fifo", mode) == (
+        ARGUMENT, f"cannot open {tmp_path}/fifo: it is no regular file; name a file",
+    )  # fmt: skip
+
+
+def test_what_close_tells_is_told(program, tmp_path: Path) -> None:
+    one = program(PUT_GET_FULL=str(tmp_path / "f"))
+    one.must("open", tmp_path / "f", "wc")
+    one.put(0, b"data")
+    code, text = one.call("close")
+    assert (code, text.startswith(f"cannot store {tmp_path}/f: ")) == (NO_SPACE, True), text
+    one.must("open", tmp_path / "f", "r")
+    one.must("close")
+
+
+@pytest.mark.parametrize("servers", [0, 1])
+def test_a_process_that_is_forked_cannot_use_the_file(program, request, directory: Path, servers: int) -> None:
+    for i in range(servers):
+        request.getfixturevalue("start")(f"s{i}")
+    one = program()
+    one.must("open", directory / "f", "rwc")
+    one.put(0, b"data")
+    put, get = ("put", 0, one.file(b"none")), ("get", 0, 4, one.scratch / "got")
+    for words in (put, get, ("size",), ("version",), ("flush",), ("close",)):
+        code, text = one.call("fork", *words)
+        assert (code, f"{directory}/f was opened by process {one.process.pid}" in text) == (ARGUMENT, True), words
+    assert one.get("get", 0, 10) == b"data"
+    one.must("close")
 
 
 WRONG_OPENINGS = {
@@ -500,6 +599,56 @@ def test_who_waits_at_a_server_that_ends_goes_on_to_another(program, start) -> N
     assert reader.get("get", 0, 10) == b"data"
 
 
+def test_who_waits_at_a_server_that_ends_slowly_goes_on_to_another(program, start, directory: Path) -> None:
+    """It lets nobody wait any more, and writes what it has, before it closes its connections."""
+    first = start("s1", "--write-behind", "--threads", 1, "--inject", "delay=2s")
+    busy, reader, writer = program(), program(), program()
+    busy.must("open", directory / "f", "wc")
+    busy.put(0, b"data")
+    busy.put(10 * MIB, b"data")
+    reader.tell("open", "hocket:/field", "r", "wait_s=40")
+    kit.wait_until(lambda: first.client().state()["clients"] == "3", 30, "the reader")
+    first.process.terminate()
+    start("s2")
+    assert first.process.wait(LIMIT_S) == 0
+    writer.must("open", "hocket:/field", "w")
+    writer.put(0, b"data")
+    writer.must("close")
+    assert reader.answer() == (0, "0")
+    assert reader.get("get", 0, 10) == b"data"
+
+
+def test_who_waits_at_a_server_that_hangs_looks_for_it_once_more(program, start) -> None:
+    server = start("s1")
+    reader, writer = program(), program()
+    reader.tell("open", "hocket:/field", "r", "wait_s=100")
+    kit.wait_until(lambda: server.client().state()["clients"] == "2", 30, "the reader")
+    server.process.send_signal(signal.SIGSTOP)
+    # It is lost after 30 s at most, and 5 s more it may be absent.
+    readable, _, _ = select.select([reader.process.stdout], [], [], 32)
+    assert not readable, reader.answer()
+    server.process.send_signal(signal.SIGCONT)
+    writer.must("open", "hocket:/field", "w")
+    writer.put(0, b"data")
+    writer.must("close")
+    assert reader.answer() == (0, "0")
+    assert reader.get("get", 0, 10) == b"data"
+
+
+def test_a_process_with_the_number_of_another_is_another_application(program, start) -> None:
+    """As in a container that is started once more."""
+    start("s1")
+    writer = program()
+    writer.must("open", "hocket:/field", "w", "readers=-1")
+    writer.put(0, b"data")
+    writer.must("close")
+    for _ in range(2):
+        reader = program(PUT_GET_PID="1")
+        reader.must("open", "hocket:/field", "r", "wait_s=5")
+        assert reader.get("get", 0, 10) == b"data"
+        reader.must("close")
+
+
 def test_groups_write_and_read_together(program, start) -> None:
     start("s1")
     block, count = 4096, 100
@@ -575,6 +724,24 @@ def test_another_process_of_the_group_dies(program, start) -> None:
     group[1].process.wait(LIMIT_S)
     code, text = group[0].call("close")
     assert (code, "another process of the group has gone" in text) == (CANCELED, True), text
+
+
+def test_another_process_of_the_group_dies_that_reads(program, start) -> None:
+    start("s1")
+    writer, group, other = program(), [program(HOCKET_JOB="readers") for _ in range(2)], program(HOCKET_JOB="readers")
+    writer.must("open", "hocket:/field", "w")
+    writer.put(0, b"data")
+    writer.must("close")
+    for one in group:
+        one.tell("open", "hocket:/field", "r", "participants=2", "group=9")
+    assert [one.answer() for one in group] == [(0, "0")] * 2
+    group[1].process.kill()
+    group[1].process.wait(LIMIT_S)
+    code, text = group[0].call("close")
+    assert (code, "another process of the group has gone" in text) == (CANCELED, True), text
+    other.must("open", "hocket:/field", "r")
+    assert (other.must("version"), other.get("get", 0, 10)) == (1, b"data")
+    other.must("close")
 
 
 def test_a_server_that_is_lost_takes_its_data_sets_along(program, start) -> None:

@@ -194,6 +194,21 @@ def test_clients_that_die_leave_nothing_behind(server: Server, directory: Path) 
     assert watching.write(handle, 0, b"on it goes") == 0
 
 
+def test_what_a_client_that_has_gone_was_not_told_is_not_done(server: Server, directory: Path) -> None:
+    """It has lost its patience with a server that stood still, and written the data itself."""
+    client, other = server.client(), server.client()
+    handle = client.open("file")
+    server.process.send_signal(signal.SIGSTOP)
+    for place in range(3):
+        client.ask("write", handle=handle, offset=place, payload=b"x")
+    client.close()
+    server.process.send_signal(signal.SIGCONT)
+    state = other.state()
+    while state["clients"] != "1" or state["queue"] != "0":
+        state = other.state()
+    assert (state["operations"], (directory / "file").read_bytes()) == ("0", b"")
+
+
 def test_a_reader_that_does_not_read_does_not_hold_others_up(start: Callable[..., Server], directory: Path) -> None:
     (directory / "file").write_bytes(bytes(8 << 20))
     server = start("--buffer", "8m")

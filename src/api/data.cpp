@@ -105,9 +105,17 @@ struct Call {
   std::uint64_t operation = 0;
 };
 
+// A process that was forked has the connections of the other, which two cannot use.
+int look_at(const std::string& function, const hocket_file* file) {
+  if (file == nullptr) return no_null(function.c_str(), "file");
+  if (file->process == getpid()) return HOCKET_OK;
+  return fail(HOCKET_ERROR_ARGUMENT, function + ": " + file->path + " was opened by process " +
+                                         std::to_string(file->process) + ", which has forked; open it in this one");
+}
+
 int look_at(const Call& call, const void* data, std::int64_t bytes, bool writes) {
   const std::string function = call.function;
-  if (call.file == nullptr) return no_null(call.function, "file");
+  if (const int looked = look_at(function, call.file); looked != HOCKET_OK) return looked;
   if (data == nullptr && bytes > 0) return no_null(call.function, "data");
   if (call.collective && call.operation == 0)
     return fail(HOCKET_ERROR_ARGUMENT, function + ": 'operation' is 0; it must be a number above 0");
@@ -143,12 +151,15 @@ int get(const Call& call, const api::Pattern& pattern, void* data, std::int64_t*
 
 }  // namespace
 
+std::uint64_t api::random_number() {
+  std::uint64_t number = 0;
+  const std::string nonce = transport::new_nonce();
+  std::memcpy(&number, nonce.data(), sizeof number);
+  return number;
+}
+
 std::uint64_t api::group_number(std::uint64_t given, std::string_view application) {
-  std::uint64_t mixed = given;
-  if (given == 0) {
-    const std::string nonce = transport::new_nonce();
-    std::memcpy(&mixed, nonce.data(), sizeof mixed);
-  }
+  std::uint64_t mixed = given == 0 ? random_number() : given;
   for (const char c : application) mixed = splitmix((mixed ^ static_cast<unsigned char>(c)) + splitmix_step);
   return splitmix(mixed) | 1U;  // 0 is nobody's
 }
@@ -203,7 +214,7 @@ int hocket_get_strided_all(hocket_file* file, uint64_t operation, int64_t offset
 
 int hocket_size(hocket_file* file, int64_t* bytes) {
   return guarded([&] {
-    if (file == nullptr) return no_null("hocket_size", "file");
+    if (const int looked = look_at("hocket_size", file); looked != HOCKET_OK) return looked;
     if (bytes == nullptr) return no_null("hocket_size", "bytes");
     return file->size(*bytes);
   });
@@ -211,19 +222,24 @@ int hocket_size(hocket_file* file, int64_t* bytes) {
 
 int hocket_version(hocket_file* file, int64_t* version) {
   return guarded([&] {
-    if (file == nullptr) return no_null("hocket_version", "file");
+    if (const int looked = look_at("hocket_version", file); looked != HOCKET_OK) return looked;
     if (version == nullptr) return no_null("hocket_version", "version");
     return file->version(*version);
   });
 }
 
 int hocket_flush(hocket_file* file) {
-  return guarded([&] { return file == nullptr ? no_null("hocket_flush", "file") : file->flush(); });
+  return guarded([&] {
+    const int looked = look_at("hocket_flush", file);
+    return looked == HOCKET_OK ? file->flush() : looked;
+  });
 }
 
 int hocket_file_close(hocket_file* file) {
   return guarded([&] {
     const std::unique_ptr<hocket_file> closed{file};
-    return closed ? closed->close() : static_cast<int>(HOCKET_OK);
+    if (!closed) return static_cast<int>(HOCKET_OK);
+    const int looked = look_at("hocket_file_close", file);
+    return looked == HOCKET_OK ? closed->close() : looked;
   });
 }

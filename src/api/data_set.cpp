@@ -1,9 +1,10 @@
 // One version of a data set, at the server that keeps it (CLARISSE, section III-A: the virtual name space).
-#include <poll.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdio>
+#include <mutex>
+#include <thread>
 
 #include "api/file.hpp"
 #include "api/served.hpp"
@@ -16,14 +17,18 @@
 namespace hocket::api {
 namespace {
 
-// So that a changed map is looked at again while a version is waited for.
-constexpr Duration slice = std::chrono::seconds{2};
-// How long servers may not be there: they come back, or hocketd hears of their end.
-constexpr Duration absence = std::chrono::seconds{5};
-constexpr Duration end_of_server = std::chrono::seconds{1};
-constexpr int pause_ms = 100;
-
-std::string this_process() { return host_name() + ":" + std::to_string(getpid()); }
+// Nobody else ever has it: a container that is started once more has the host name and process numbers of before.
+std::string this_process() {
+  static std::mutex guard;
+  static pid_t process = 0;
+  static std::uint64_t number = 0;
+  const std::lock_guard lock{guard};
+  if (process != getpid()) {
+    number = random_number();
+    process = getpid();
+  }
+  return host_name() + ":" + std::to_string(process) + ":" + std::to_string(number);
+}
 
 int fail_of_data_set(int error, const std::string& what) {
   const auto told = [&](int code, const char* why) { return fail(code, what + ": " + why); };
@@ -59,18 +64,19 @@ class DataSetFile final : public hocket_file {
   int access(const Access& access, std::int64_t& got) override;
   int size(std::int64_t& bytes) override;
   int version(std::int64_t& number) override;
-  int flush() override { return lost_ ? tell_lost() : HOCKET_OK; }
+  int flush() override { return is_lost() ? tell_lost() : HOCKET_OK; }
   int close() override;
 
  private:
   enum class Step { joined, not_yet, absent, failed };
   Step try_to_join(Duration patience);
   Step ask_to_join(Duration patience);
-  bool ends();
   bool reach_home();
   void learn_servers();
   int tell_late() const;
-  int tell_lost();
+  // The server, with the version.
+  bool is_lost() const { return served_.front().lost(); }
+  int tell_lost() const;
 
   const Opening opening_;
   const std::string name_, application_;
@@ -78,7 +84,6 @@ class DataSetFile final : public hocket_file {
   std::vector<Served> served_;  // its home, alone; none: it is not reached
   std::int64_t version_ = 0;
   std::int64_t bytes_ = 0;  // of the version; as far as it has been put
-  bool lost_ = false;       // the server, with the version
   int code_ = HOCKET_ERROR_NO_SERVER;
   std::string fault_;  // why it cannot be joined now, and its code
 };
@@ -137,25 +142,15 @@ DataSetFile::Step DataSetFile::ask_to_join(Duration patience) {
     code_ = HOCKET_ERROR_NO_SERVER;
     return Step::absent;
   }
-  if (error == ETIMEDOUT) return Step::not_yet;
   if (error == 0) return Step::joined;
-  if (error == ECANCELED && ends()) return Step::absent;
+  if (error == ETIMEDOUT) return Step::not_yet;
+  // Another process of the group has gone, and may come again; or the server ends, and then its connections do.
+  if (error == ECANCELED) {
+    std::this_thread::sleep_for(transport::join_pause);
+    return Step::not_yet;
+  }
   code_ = fail_of_data_set(error, "cannot open " + path);
   return Step::failed;
-}
-
-// A server that ends in order lets nobody wait any more, and closes its connections soon.
-bool DataSetFile::ends() {
-  Served& home = served_.front();
-  const Time deadline = node_now() + end_of_server;
-  while (!home.lost() && node_now() < deadline) {
-    pollfd closed{home.link().descriptor(), POLLIN, 0};
-    ::poll(&closed, 1, pause_ms);
-    home.poll();
-  }
-  fault_ = "the I/O server " + home.server().name + " has ended";
-  code_ = HOCKET_ERROR_NO_SERVER;
-  return home.lost();
 }
 
 DataSetFile::Step DataSetFile::try_to_join(Duration patience) {
@@ -164,20 +159,24 @@ DataSetFile::Step DataSetFile::try_to_join(Duration patience) {
 
 int DataSetFile::join() {
   const Time deadline = node_now() + opening_.wait;
-  Time present = node_now();  // the server, when we looked last
+  Time absent_until = Time::max();  // at the latest; max: it was there when we looked last
   while (true) {
     const Duration left = deadline - node_now();
-    switch (try_to_join(std::clamp<Duration>(left, std::chrono::milliseconds{1}, slice))) {
+    const Step step = try_to_join(std::clamp<Duration>(left, std::chrono::milliseconds{1}, transport::join_slice));
+    const Time now = node_now();
+    switch (step) {
       case Step::joined: return HOCKET_OK;
       case Step::failed: return code_;
       case Step::not_yet:
-        present = node_now();
-        if (present >= deadline) return tell_late();
+        absent_until = Time::max();
+        if (now >= deadline) return tell_late();
         break;
       case Step::absent:
-        if (code_ == HOCKET_ERROR_ARGUMENT || node_now() >= std::min(deadline, present + absence))
+        // From now on, not since it was there: it may have taken long to see that it hangs.
+        absent_until = std::min(absent_until, now + transport::most_absence);
+        if (code_ == HOCKET_ERROR_ARGUMENT || now >= std::min(deadline, absent_until))
           return fail(code_, "cannot open " + path + ": " + fault_);
-        ::poll(nullptr, 0, pause_ms);
+        std::this_thread::sleep_for(transport::join_pause);
     }
   }
 }
@@ -191,19 +190,15 @@ int DataSetFile::tell_late() const {
                                         "longer (wait_s)");
 }
 
-int DataSetFile::tell_lost() {
-  return fail(HOCKET_ERROR_NO_SERVER, "the I/O server that kept " + path + " was lost, with this version of it" +
-                                          (fault_.empty() ? "" : ": " + fault_) + "; open it again");
+int DataSetFile::tell_lost() const {
+  return fail(HOCKET_ERROR_NO_SERVER, "the I/O server that kept " + path + " was lost, with this version of it: " +
+                                          served_.front().why() + "; open it again");
 }
 
 int DataSetFile::access(const Access& access, std::int64_t& got) {
-  if (lost_) return tell_lost();
+  if (is_lost()) return tell_lost();
   const Passed passed = pass(served_, access, opening_.participants);
-  if (passed.lost) {
-    lost_ = true;
-    fault_ = served_.front().why();
-    return tell_lost();
-  }
+  if (passed.lost) return tell_lost();
   got = passed.got;
   if (passed.error != 0)
     return fail_of_data_set(passed.error, (access.writes ? "cannot write " : "cannot read ") + path);
@@ -222,14 +217,11 @@ int DataSetFile::version(std::int64_t& number) {
 }
 
 int DataSetFile::close() {
-  if (lost_) return tell_lost();
+  if (is_lost()) return tell_lost();
   int error = 0;
   served_.front().link().close(served_.front().handle, [&](int its_error, std::int64_t) { error = its_error; });
   settle(served_);
-  if (served_.front().lost()) {
-    fault_ = served_.front().why();
-    return tell_lost();
-  }
+  if (is_lost()) return tell_lost();
   return error == 0 ? HOCKET_OK : fail_of_data_set(error, "cannot close " + path);
 }
 

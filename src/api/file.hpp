@@ -3,6 +3,8 @@
 // Functions give a code of hocket.h and leave its text (status.hpp). Nothing throws but for memory.
 #pragma once
 
+#include <unistd.h>
+
 #include <memory>
 #include <string>
 
@@ -27,6 +29,7 @@ struct hocket_file {
   std::string path;  // as the caller gave it
   int mode = 0;
   std::uint64_t group = 0;  // which its collective operations have in common, and nobody else's
+  const pid_t process = getpid();
 };
 
 namespace hocket::api {
@@ -52,6 +55,8 @@ int open_data_set(const Opening& opening, std::string_view name, std::unique_ptr
 // The number of all processes that gave this one, of their application, and of nobody who gave it elsewhere. 0: of this
 // opening alone.
 std::uint64_t group_number(std::uint64_t given, std::string_view application);
+
+std::uint64_t random_number();
 
 // Fails with the code for this error of errno; `what` could not be done, e.g. "cannot write /scratch/f".
 int fail_of_file(int error, const std::string& what);

@@ -61,7 +61,7 @@ void wait(std::vector<Served>& served, Done done) {
 class Quiet {
  public:
   explicit Quiet(std::vector<Served>& served) : served_(served) {}
-  ~Quiet() { lose_pending(served_, "an access was given up"); }
+  ~Quiet() { lose_pending(served_, "given up"); }  // so short that it takes no memory, which may have run out
   Quiet(const Quiet&) = delete;
   Quiet& operator=(const Quiet&) = delete;
 
@@ -76,15 +76,17 @@ class Passage {
         access_(access),
         participants_(participants),
         striping_(access.view, access.bytes, served.size()),
-        piece_(striping_.next()) {}
+        piece_(striping_.next()),
+        there_(access.bytes) {}
 
   // Asks for what there is room for; true: nothing is left to be asked or awaited.
   bool go_on();
-
-  Passed passed;
+  // What came of it, when nothing is left.
+  Passed passed() const { return {any_lost(served_), error_, access_.writes ? 0 : there_, last_ > there_}; }
 
  private:
   void ask(const Piece& piece);
+  void came(layout::Interval data, std::int64_t got);
   void end();
 
   std::vector<Served>& served_;
@@ -94,6 +96,9 @@ class Passage {
   std::optional<Piece> piece_;
   std::size_t under_way_ = 0;
   bool ended_ = false;
+  int error_ = 0;          // the first
+  std::int64_t there_;     // of the data: up to where the first piece has ended that is not all there
+  std::int64_t last_ = 0;  // of the data: up to where something came
 };
 
 bool Passage::go_on() {
@@ -132,17 +137,23 @@ void Passage::ask(const Piece& piece) {
     if (copies) std::memcpy(memory.data(), own.data(), own.size());
     to.link().write(to.handle, place, access_.operation, memory, [this, staged](int error, std::int64_t) {
       --under_way_;
-      if (passed.error == 0) passed.error = error;
+      if (error_ == 0) error_ = error;
     });
     return;
   }
   to.link().read(to.handle, place, access_.operation, memory,
-                 [this, staged, own, memory, copies](int error, std::int64_t got) {
+                 [this, staged, own, memory, copies, data = piece.data](int error, std::int64_t got) {
                    --under_way_;
-                   if (passed.error == 0) passed.error = error;
+                   if (error_ == 0) error_ = error;
                    if (copies) std::memcpy(own.data(), memory.data(), static_cast<std::size_t>(got));
-                   passed.got += got;
+                   came(data, got);
                  });
+}
+
+// Pieces come in any order.
+void Passage::came(layout::Interval data, std::int64_t got) {
+  if (got < data.count()) there_ = std::min(there_, data.first + got);
+  if (got > 0) last_ = std::max(last_, data.first + got);
 }
 
 }  // namespace
@@ -183,8 +194,7 @@ Passed pass(std::vector<Served>& served, const Access& access, int participants)
   Passage passage{served, access, participants};
   const Quiet quiet{served};
   wait(served, [&] { return passage.go_on(); });
-  passage.passed.lost = any_lost(served);
-  return passage.passed;
+  return passage.passed();
 }
 
 }  // namespace hocket::api

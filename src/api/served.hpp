@@ -52,7 +52,9 @@ void settle(std::vector<Served>& served);
 struct Passed {
   bool lost = false;     // servers were: nothing can be said of the access
   int error = 0;         // of errno: the first
-  std::int64_t got = 0;  // bytes, of a read
+  std::int64_t got = 0;  // bytes, of a read: from the first on
+  // Of a read: there was more behind these. The file has grown meanwhile, or a server has written behind.
+  bool gap = false;
 };
 // Does the access through all of them. Where it is collective, so many take part. Precondition: there are some, and
 // none is lost.

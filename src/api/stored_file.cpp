@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <climits>
 #include <cstdlib>
 
 #include "api/file.hpp"
@@ -23,7 +22,24 @@ std::string absolute(const std::string& path) {
 int flags_of(int mode) {
   const int both = mode & (HOCKET_READ | HOCKET_WRITE);
   const int how = both == HOCKET_READ ? O_RDONLY : both == HOCKET_WRITE ? O_WRONLY : O_RDWR;
-  return how | O_CLOEXEC | ((mode & HOCKET_CREATE) != 0 ? O_CREAT : 0);
+  // What is no file must neither be waited for nor become the terminal.
+  return how | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | ((mode & HOCKET_CREATE) != 0 ? O_CREAT : 0);
+}
+
+int fail_to_open(int error, const Opening& opening) {
+  const std::string what = "cannot open " + opening.path;
+  if (error == ENXIO) return fail(HOCKET_ERROR_ARGUMENT, what + ": it is no regular file; name a file");
+  if (error != ENOENT) return fail_of_file(error, what);
+  const bool creates = (opening.mode & HOCKET_CREATE) != 0;
+  return fail(HOCKET_ERROR_NOT_FOUND, what + ": " + error_text(error) +
+                                          (creates ? "; make the directory that it is to be in"
+                                                   : "; HOCKET_CREATE beside HOCKET_WRITE makes a file"));
+}
+
+// Some file systems (NFS) tell of room that there was not when a descriptor is closed, of whichever copy.
+int error_of_closing(int file) {
+  const int copy = fcntl(file, F_DUPFD_CLOEXEC, 0);
+  return copy < 0 || ::close(copy) == 0 || errno == EINTR ? 0 : errno;
 }
 
 // One run by the process itself: an error of errno; `done`: how many bytes, fewer than all of a read at the end.
@@ -59,8 +75,11 @@ class StoredFile final : public hocket_file {
  private:
   int ask_to_open(const std::string& at, bool named);
   int access_by_itself(const Access& access, std::int64_t& got) const;
-  void leave_out_lost();
-  // Asks each server, and waits; the first error, or that of what a lost one had.
+  // True: there were some.
+  bool leave_out_lost();
+  // What servers wrote behind is in the file, or its error is kept.
+  void sync_behind();
+  // Asks each server, and waits; the first error, but for those of servers that are lost.
   template <class Ask>
   int ask_all(Ask ask);
   int tell_behind(int error);
@@ -69,6 +88,7 @@ class StoredFile final : public hocket_file {
   int participants_;
   std::vector<Served> served_;
   std::string behind_lost_;  // servers that were lost with what they had answered
+  int behind_error_ = 0;     // of what was written behind, not told yet
 };
 
 // Servers of the map that do not answer are left out; those that the caller has named must be there.
@@ -100,6 +120,7 @@ int StoredFile::ask_to_open(const std::string& at, bool named) {
     Served& one = served_[i];
     one.link().open(at, how, [&one, &error = errors[i]](int its_error, transport::ServerLink::Handle handle) {
       one.handle = handle;
+      one.behind = one.link().writes_behind(handle);
       error = its_error;
     });
   }
@@ -115,31 +136,34 @@ int StoredFile::ask_to_open(const std::string& at, bool named) {
   return fail_of_file(refused, "a named server cannot open " + at);
 }
 
-void StoredFile::leave_out_lost() {
-  std::vector<Served> kept;
-  for (Served& one : served_) {
-    if (!one.lost()) {
-      kept.push_back(std::move(one));
-    } else if (one.behind) {
-      behind_lost_ += (behind_lost_.empty() ? "" : ", ") + one.server().name;
-    }
-  }
-  served_ = std::move(kept);
+bool StoredFile::leave_out_lost() {
+  for (const Served& one : served_)
+    if (one.lost() && one.behind) behind_lost_ += (behind_lost_.empty() ? "" : ", ") + one.server().name;
+  return std::erase_if(served_, [](const Served& one) { return one.lost(); }) > 0;
+}
+
+void StoredFile::sync_behind() {
+  const int error = ask_all([](Served& one, auto done) {
+    if (one.behind) one.link().sync(one.handle, done);
+  });
+  if (behind_error_ == 0) behind_error_ = error;
 }
 
 int StoredFile::access(const Access& access, std::int64_t& got) {
-  while (!served_.empty()) {
-    if (access.writes)
-      for (Served& one : served_) one.behind |= one.link().writes_behind(one.handle);
+  constexpr int most_repeats = 3;  // of a read; where the file grows all the time, there is no end of it
+  for (int repeats = 0;;) {
+    // Those that are left have other stripes from now on: of these, nothing may be on its way elsewhere.
+    if (leave_out_lost()) sync_behind();
+    if (served_.empty()) return access_by_itself(access, got);
     const Passed passed = pass(served_, access, participants_);
-    leave_out_lost();
     if (passed.lost) continue;  // the bytes are the caller's still: once more, with one server less at least
+    if (passed.error != 0)
+      return fail_of_file(passed.error,
+                          (access.writes ? "cannot write " : "cannot read ") + path + " through its I/O servers");
     got = passed.got;
-    return passed.error == 0 ? HOCKET_OK
-                             : fail_of_file(passed.error, (access.writes ? "cannot write " : "cannot read ") + path +
-                                                              " through its I/O servers");
+    if (!passed.gap || repeats++ == most_repeats) return HOCKET_OK;
+    sync_behind();
   }
-  return access_by_itself(access, got);
 }
 
 int StoredFile::access_by_itself(const Access& access, std::int64_t& got) const {
@@ -168,20 +192,22 @@ int StoredFile::version(std::int64_t&) {
 
 template <class Ask>
 int StoredFile::ask_all(Ask ask) {
-  int first = 0;
-  for (Served& one : served_) {
-    ask(one, [&first](int error, std::int64_t) {
-      if (first == 0) first = error;
-    });
-  }
+  leave_out_lost();
+  // Shared: an answer may come when this has thrown.
+  const auto errors = std::make_shared<std::vector<int>>(served_.size(), 0);
+  for (std::size_t i = 0; i < served_.size(); ++i)
+    ask(served_[i], [errors, i](int error, std::int64_t) { (*errors)[i] = error; });
   settle(served_);
-  for (const Served& one : served_)
-    if (one.lost()) first = 0;  // a lost server's error is no error of the storage
+  int first = 0;
+  for (std::size_t i = 0; i < served_.size(); ++i)
+    if (first == 0 && !served_[i].lost()) first = (*errors)[i];
   leave_out_lost();
   return first;
 }
 
 int StoredFile::tell_behind(int error) {
+  const int kept = std::exchange(behind_error_, 0);
+  if (error == 0) error = kept;
   if (error != 0) return fail_of_file(error, "cannot write " + path + " through its I/O servers");
   const std::string lost = std::exchange(behind_lost_, {});
   if (lost.empty()) return HOCKET_OK;
@@ -192,7 +218,6 @@ int StoredFile::tell_behind(int error) {
 
 int StoredFile::flush() {
   const int error = ask_all([](Served& one, auto done) { one.link().sync(one.handle, done); });
-  for (Served& one : served_) one.behind = false;
   if (const int told = tell_behind(error); told != HOCKET_OK) return told;
   const bool writes = (mode & HOCKET_WRITE) != 0;
   if (!writes || fdatasync(own_.get()) == 0 || errno == EINVAL) return HOCKET_OK;
@@ -200,7 +225,10 @@ int StoredFile::flush() {
 }
 
 int StoredFile::close() {
-  return tell_behind(ask_all([](Served& one, auto done) { one.link().close(one.handle, done); }));
+  const int told = tell_behind(ask_all([](Served& one, auto done) { one.link().close(one.handle, done); }));
+  if (told != HOCKET_OK || (mode & HOCKET_WRITE) == 0) return told;
+  const int error = error_of_closing(own_.get());
+  return error == 0 ? HOCKET_OK : fail_of_file(error, "cannot store " + path);
 }
 
 }  // namespace
@@ -208,10 +236,10 @@ int StoredFile::close() {
 int open_stored(const Opening& opening, std::unique_ptr<hocket_file>& file) {
   constexpr mode_t for_all = 0666;  // but for the umask
   Fd own{::open(opening.path.c_str(), flags_of(opening.mode), for_all)};
-  if (!own) return fail_of_file(errno, "cannot open " + opening.path);
+  if (!own) return fail_to_open(errno, opening);
   struct stat status {};
-  if (fstat(own.get(), &status) == 0 && S_ISDIR(status.st_mode))
-    return fail_of_file(EISDIR, "cannot open " + opening.path);
+  if (fstat(own.get(), &status) != 0) return fail_to_open(errno, opening);
+  if (!S_ISREG(status.st_mode)) return fail_to_open(S_ISDIR(status.st_mode) ? EISDIR : ENXIO, opening);
   auto stored = std::make_unique<StoredFile>(opening, std::move(own));
   const int reached = stored->reach(opening);
   if (reached == HOCKET_OK) file = std::move(stored);
@@ -221,7 +249,7 @@ int open_stored(const Opening& opening, std::unique_ptr<hocket_file>& file) {
 int fail_of_file(int error, const std::string& what) {
   const auto told = [&](int code, const char* advice) { return fail(code, what + ": " + error_text(error) + advice); };
   switch (error) {
-    case ENOENT: return told(HOCKET_ERROR_NOT_FOUND, "; HOCKET_CREATE beside HOCKET_WRITE makes a file");
+    case ENOENT: return told(HOCKET_ERROR_NOT_FOUND, "; look at the path");
     case EISDIR:
     case ENOTDIR:
     case ENAMETOOLONG: return told(HOCKET_ERROR_ARGUMENT, "; name a file");

@@ -8,17 +8,42 @@
  *   get_strided OFFSET BLOCK STRIDE COUNT FILE
  *   put_all, get_all, put_strided_all, get_strided_all   the same behind the number of the operation
  *   size, version, flush, close
+ *   fork COMMAND                                by a process that is forked for it
+ *
+ * $PUT_GET_PID is its process number, and closing the file $PUT_GET_FULL fails for the want of room, for all that it
+ * calls.
  */
+#define _GNU_SOURCE
+#include <errno.h>
 #include <hocket/data.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { LONGEST = 4096, MOST_WORDS = 16 };
 
 static char* words[MOST_WORDS];
 static int count, at;
 static hocket_file* file;
+
+pid_t getpid(void) {
+  const char* number = getenv("PUT_GET_PID");
+  return number ? (pid_t)atoi(number) : (pid_t)syscall(SYS_getpid);
+}
+
+int close(int descriptor) {
+  const char* full = getenv("PUT_GET_FULL");
+  struct stat this, that;
+  const int fails = full && !fstat(descriptor, &this) && !stat(full, &that) && this.st_ino == that.st_ino;
+  const int closed = (int)syscall(SYS_close, descriptor);
+  if (!fails) return closed;
+  errno = EDQUOT;
+  return -1;
+}
 
 static char* word(void) {
   if (at < count) return words[at++];
@@ -131,7 +156,22 @@ static int get(int strided, int collective, int64_t* got) {
   return status;
 }
 
+static void carry_out(const char* command);
+
+static void carry_out_in_child(const char* command) {
+  const pid_t child = fork();
+  if (child == 0) {
+    carry_out(command);
+    _exit(0);
+  }
+  if (child < 0 || waitpid(child, NULL, 0) != child) exit(2);
+}
+
 static void carry_out(const char* command) {
+  if (!strcmp(command, "fork")) {
+    carry_out_in_child(word());
+    return;
+  }
   const int strided = strstr(command, "_strided") != NULL, collective = strstr(command, "_all") != NULL;
   int64_t value = 0;
   int status = 0;
