@@ -242,9 +242,7 @@ def test_waits_no_longer_than_it_is_told_to(
     assert (run.code, len(run.warnings)) == (0, 1), run.err
     assert "HOCKET_MAX_WAIT_S" in run.warnings[0]
     assert (tmp_path / "f").read_bytes() == blocks(10, 10)
-    assert 2e9 <= came(stopped(daemon), "BYE", application="a")[0]["wait_ns"] / 2 < 4e9, (
-        "once, not for each operation"
-    )
+    assert 2e9 <= came(stopped(daemon), "BYE", application="a")[0]["wait_ns"] / 2 < 4e9, "once, not for each operation"
 
 
 def test_a_lease_is_renewed_while_the_operation_lasts(
