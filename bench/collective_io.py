@@ -30,7 +30,7 @@ REPO = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(REPO / "demo"), str(REPO / "bench")]
 
 import figures  # noqa: E402 (needs the path)
-from mpi_launch import Mpi  # noqa: E402
+from mpi_launch import Mpi  # noqa: E402 (needs the path)
 
 line = partial(figures.line, "collective-io")
 

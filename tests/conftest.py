@@ -17,8 +17,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import put_get_kit
 import pytest
 import runtime_kit
+from api_kit import build
 from server_kit import Server
 from story import Story
 
@@ -271,3 +273,30 @@ def controller(hocket_dir: Path) -> Iterator[runtime_kit.Controller]:
     started = runtime_kit.Controller(hocket_dir)
     yield started
     started.kill()
+
+
+# ---- put and get (put_get_kit.py) ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def put_get(prefix: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(prefix, REPO / "tests" / "programs" / "put_get.c", tmp_path_factory.mktemp("put-get") / "put_get")
+
+
+@pytest.fixture
+def program(put_get: Path, tmp_path: Path, hocket_dir: Path) -> Iterator[Callable[..., put_get_kit.Program]]:
+    """Starts programs; each is an application by itself."""
+    started: list[put_get_kit.Program] = []
+
+    def start(**environment: str) -> put_get_kit.Program:
+        started.append(put_get_kit.Program(put_get, tmp_path, **environment))
+        return started[-1]
+
+    yield start
+    for one in started:
+        # Closes what is open. Not 0 or 1: it was killed by a test, or it is what a sanitizer found.
+        try:
+            one.process.communicate(timeout=put_get_kit.LIMIT_S)
+        finally:
+            one.process.kill()
+        assert one.process.returncode in (0, 1, -signal.SIGKILL), f"program {one.process.pid}"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 
 #include "api/access.hpp"
 #include "api/file.hpp"
@@ -151,15 +150,8 @@ int get(const Call& call, const api::Pattern& pattern, void* data, std::int64_t*
 
 }  // namespace
 
-std::uint64_t api::random_number() {
-  std::uint64_t number = 0;
-  const std::string nonce = transport::new_nonce();
-  std::memcpy(&number, nonce.data(), sizeof number);
-  return number;
-}
-
 std::uint64_t api::group_number(std::uint64_t given, std::string_view application) {
-  std::uint64_t mixed = given == 0 ? random_number() : given;
+  std::uint64_t mixed = given == 0 ? transport::new_number() : given;
   for (const char c : application) mixed = splitmix((mixed ^ static_cast<unsigned char>(c)) + splitmix_step);
   return splitmix(mixed) | 1U;  // 0 is nobody's
 }

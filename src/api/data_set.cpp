@@ -13,6 +13,7 @@
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
 #include "base/host_name.hpp"
+#include "transport/proof.hpp"
 
 namespace hocket::api {
 namespace {
@@ -24,7 +25,7 @@ std::string this_process() {
   static std::uint64_t number = 0;
   const std::lock_guard lock{guard};
   if (process != getpid()) {
-    number = random_number();
+    number = transport::new_number();
     process = getpid();
   }
   return host_name() + ":" + std::to_string(process) + ":" + std::to_string(number);

@@ -56,8 +56,6 @@ int open_data_set(const Opening& opening, std::string_view name, std::unique_ptr
 // opening alone.
 std::uint64_t group_number(std::uint64_t given, std::string_view application);
 
-std::uint64_t random_number();
-
 // Fails with the code for this error of errno; `what` could not be done, e.g. "cannot write /scratch/f".
 int fail_of_file(int error, const std::string& what);
 

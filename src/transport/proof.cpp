@@ -7,6 +7,7 @@
 
 #include <bit>
 #include <cerrno>
+#include <cstring>
 
 #include "base/descriptor.hpp"
 
@@ -114,6 +115,12 @@ Digest hmac_sha256(std::string_view key, std::string_view text) {
 }
 
 std::string new_nonce() { return random_bytes(nonce_bytes); }
+
+std::uint64_t new_number() {
+  std::uint64_t number = 0;
+  std::memcpy(&number, random_bytes(sizeof number).data(), sizeof number);
+  return number;
+}
 
 std::string tag_of(Side side, std::string_view secret, std::string_view server_nonce, std::string_view client_nonce) {
   std::string text = side == Side::client ? "hocket client" : "hocket server";

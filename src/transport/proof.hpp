@@ -25,6 +25,7 @@ inline constexpr std::size_t tag_bytes = 32;
 
 // Random bytes of the kernel's.
 std::string new_nonce();
+std::uint64_t new_number();
 
 enum class Side : std::uint8_t { client, server };
 // What the side sends as its proof. Precondition: the nonces have nonce_bytes each.

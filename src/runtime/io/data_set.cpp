@@ -1,7 +1,5 @@
 #include "runtime/io/data_set.hpp"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -11,6 +9,7 @@
 #include "runtime/io/agreement.hpp"
 #include "runtime/mpi/process.hpp"
 #include "runtime/server_map.hpp"
+#include "transport/proof.hpp"
 
 namespace hocket::runtime::io {
 namespace {
@@ -28,12 +27,6 @@ struct Choice {
 void sleep(Duration duration) {
   const timespec time{0, static_cast<long>(duration.count())};
   nanosleep(&time, nullptr);
-}
-
-std::int64_t random_number() {
-  std::int64_t number = 0;
-  if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) number = to_ns(node_now());
-  return number;
 }
 
 // One look at the map, and one slice of waiting at the server.
@@ -71,7 +64,7 @@ void Attempt::choose_in_root(std::string& text, std::string& application) {
   const Time now = node_now();
   Duration left = wish_.patience - (now - start_);
   if (home == nullptr) left = std::min(left, transport::most_absence - (now - present_));
-  choice_ = {static_cast<std::int64_t>(text.size()), random_number(), left.count(),
+  choice_ = {static_cast<std::int64_t>(text.size()), static_cast<std::int64_t>(transport::new_number()), left.count(),
              static_cast<std::int64_t>(application.size())};
 }
 

@@ -29,6 +29,10 @@ std::string absolute(const std::string& path) {
   return real ? real.get() : path;
 }
 
+bool any_lost(std::span<const Served> served) {
+  return std::any_of(served.begin(), served.end(), [](const Served& one) { return one.lost(); });
+}
+
 std::size_t pending(std::span<const Served> served) {
   std::size_t sum = 0;
   for (const Served& one : served) sum += one.pending();
@@ -78,16 +82,16 @@ void Served::open(const std::string& path, int mode) {
   const transport::OpenMode how{.reads = (mode & MPI_MODE_WRONLY) == 0,
                                 .writes = (mode & (MPI_MODE_WRONLY | MPI_MODE_RDWR)) != 0};
   link_->open(path, how, [opened = opened_](int error, transport::ServerLink::Handle handle) {
-    *opened = {error, handle, 0, 0};
+    *opened = {error, handle, 0};
   });
 }
 
 void Served::join(const transport::DataSet& what) {
   if (lost_) return;
-  link_->join(what, [opened = opened_](int error, transport::ServerLink::Handle handle, std::int64_t version,
-                                       std::int64_t bytes) {
-    *opened = {error, handle, version, bytes};
-  });
+  link_->join(what,
+              [opened = opened_](int error, transport::ServerLink::Handle handle, std::int64_t, std::int64_t bytes) {
+                *opened = {error, handle, bytes};
+              });
 }
 
 bool Served::poll() {
@@ -222,7 +226,7 @@ class Passage {
   // it is none of several.
   bool go_on(int participants) {
     // What is under way at a server that is lost never comes back; all is done again without it, or is an error.
-    if (std::any_of(served_.begin(), served_.end(), [](const Served& one) { return one.lost(); })) piece_.reset();
+    if (any_lost(served_)) piece_.reset();
     while (piece_ && *under_way_ < most_under_way_) {
       ask(*piece_);
       piece_ = pieces_.next();
@@ -325,8 +329,7 @@ std::optional<int> Servers::access(const Team& team, const Local& local, const G
   Passage passage(served_, local, grid, ++operation_, lists);
   wait(served_, team.comm, [&] { return passage.go_on(team.ranks); });
   // The error of a lost server's requests is no error of the storage.
-  const bool lost = std::any_of(served_.begin(), served_.end(), [](const Served& one) { return one.lost(); });
-  int error = lost ? 0 : passage.error();
+  int error = any_lost(served_) ? 0 : passage.error();
   if (leave_out(team, error)) return std::nullopt;
   return error;
 }

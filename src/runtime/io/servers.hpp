@@ -37,8 +37,7 @@ class Served {
   transport::ServerLink::Handle handle() const { return opened_->handle; }
   // Of what was asked for last: open, join or close. Known when nothing is pending.
   int error() const { return opened_->error; }
-  // Of a data set: which version it is, and its length where it is read.
-  std::int64_t version() const { return opened_->version; }
+  // Of a data set: its length where it is read.
   std::int64_t bytes() const { return opened_->bytes; }
   // Tells it the view, if it has another.
   void show(const std::string& serialised);
@@ -48,7 +47,7 @@ class Served {
   struct Opened {
     int error = 0;
     transport::ServerLink::Handle handle = 0;
-    std::int64_t version = 0, bytes = 0;
+    std::int64_t bytes = 0;
   };
 
   event::ServerMap::Server server_;
