@@ -18,7 +18,7 @@ def frame(keys: dict[str, Any]) -> bytes:
 
 class FakeAgent:
     """Serves one client at a time. `applications` and `daemon` answer LIST, `decisions` EXPLAIN; `received` is all that
-    came. A policy that says BAD is refused.
+    came. A policy or a metric that says BAD is refused.
 
     A subscription gets every event of the type that its filter's first word names (all for an empty filter); a filter
     that says BAD is refused.
@@ -85,10 +85,11 @@ class FakeAgent:
         elif keys["type"] == "UNSUBSCRIBE":
             del self._subscriptions[keys["subscription"]]
         elif keys["type"] == "SET_POLICY":
-            if "BAD" in keys["policy"]:
-                self.raw(frame({"type": "REFUSED", "text": f"unknown policy '{keys['policy']}'"}))
+            given = {name: keys[name] for name in ("policy", "metric") if keys.get(name)}
+            if bad := [name for name, value in given.items() if "BAD" in value]:
+                self.raw(frame({"type": "REFUSED", "text": f"unknown {bad[0]} '{given[bad[0]]}'"}))
             else:
-                self.daemon["policy"] = keys["policy"]
+                self.daemon |= given
         elif keys["type"] == "EXPLAIN":
             for decision in self.decisions:
                 self.raw(frame(decision))

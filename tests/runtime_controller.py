@@ -1,8 +1,9 @@
 """A stand-in for hocketd in the tests of libhocket: `runtime_controller.py SOCKET LOG` grants everything at once.
 
 It writes each event that comes as one JSON line to LOG, with the number of the member that sent it, and LOST where a
-connection ends. `--mute` answers nothing but HELLO. Who says SYNC is answered as soon as all that was sent before is in
-LOG, and is not written down.
+connection ends. `--mute` answers nothing but HELLO; `--queue` lets an application's own steps wait; `--interrupt` says
+PAUSE_IO behind each grant, and grants again what has paused. Who says SYNC is answered as soon as all that was sent
+before is in LOG, and is not written down; who says TELL with `to` and `event` has that event sent to the member `to`.
 """
 
 from __future__ import annotations
@@ -44,28 +45,41 @@ class Member:
         return found
 
 
-def answer(event: dict[str, Any], mute: bool) -> dict[str, Any] | None:
+def answers(event: dict[str, Any], options: set[str]) -> list[dict[str, Any]]:
+    interrupts = "--interrupt" in options
     match event["type"]:
         case "HELLO":
-            return {"type": "WELCOME", "app": 1, "application_given": "a", "policy": "fake", "lease_ns": LEASE_NS}
-        case "SYNC":
-            return {"type": "SYNC"}
-        case "START_IO" if not mute:
-            return {"type": "GRANT_IO", "request": event["request"], "waited_ns": 0, "target": event["target"]}
-    return None
+            return [{"type": "WELCOME", "app": 1, "application_given": "a", "policy": "fake", "lease_ns": LEASE_NS}]
+        case "SYNC" | "TELL":
+            return [{"type": "SYNC"}]
+        case "START_IO" if "--queue" in options and event["operation"] == "hocket_io_inform":
+            return [about(event, {"type": "QUEUED_IO", "position": 1, "behind": "b"})]
+        case "START_IO" if "--mute" not in options:
+            granted = about(event, {"type": "GRANT_IO", "waited_ns": 0, "target": event["target"]})
+            return [granted, about(event, {"type": "PAUSE_IO"})] if interrupts else [granted]
+        case "PAUSED_IO" if interrupts:
+            return [about(event, {"type": kind}) for kind in ("GRANT_IO", "PAUSE_IO")]
+    return []
 
 
-def serve(path: Path, log: TextIO, mute: bool) -> None:
+def about(event: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer, with the request that the event is about."""
+    return {**answer, "request": event["request"]}
+
+
+def serve(path: Path, log: TextIO, options: set[str]) -> None:
     listener = socket.socket(socket.AF_UNIX)
     path.unlink(missing_ok=True)
     listener.bind(str(path))
     listener.listen()
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
-    members = 0
+    members: dict[int, Member] = {}
 
     def note(member: Member, event: dict[str, Any]) -> None:
-        member.syncs |= event["type"] == "SYNC"
+        member.syncs |= event["type"] in ("SYNC", "TELL")
+        if event["type"] == "TELL":
+            members[event["to"]].client.sendall(frame(event["event"]))
         if member.syncs:
             return
         log.write(json.dumps({**event, "member": member.number, "at_ns": time.monotonic_ns()}) + "\n")
@@ -75,9 +89,9 @@ def serve(path: Path, log: TextIO, mute: bool) -> None:
     while True:
         for key, _ in selector.select():
             if key.fileobj is listener:
-                members += 1
                 client, _ = listener.accept()
-                selector.register(client, selectors.EVENT_READ, Member(members, client))
+                member = members[len(members) + 1] = Member(len(members) + 1, client)
+                selector.register(client, selectors.EVENT_READ, member)
                 continue
             member = key.data
             try:
@@ -86,7 +100,7 @@ def serve(path: Path, log: TextIO, mute: bool) -> None:
                 chunk = b""
             for event in member.events(chunk):
                 note(member, event)
-                if reply := answer(event, mute):
+                for reply in answers(event, options):
                     with contextlib.suppress(OSError):  # it may have said BYE and gone
                         member.client.sendall(frame(reply))
             if not chunk:
@@ -97,4 +111,4 @@ def serve(path: Path, log: TextIO, mute: bool) -> None:
 
 if __name__ == "__main__":
     with Path(sys.argv[2]).open("a") as log_file:
-        serve(Path(sys.argv[1]), log_file, "--mute" in sys.argv)
+        serve(Path(sys.argv[1]), log_file, set(sys.argv[3:]))

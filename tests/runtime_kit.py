@@ -189,18 +189,41 @@ class Controller:
     def events(self, *types: str) -> list[dict[str, Any]]:
         """All that were sent so far."""
         if self.process.poll() is None:
-            payload = msgpack.packb({"v": 1, "type": "SYNC"})
-            with socket.socket(socket.AF_UNIX) as asking:
-                asking.settimeout(20)
-                asking.connect(str(self.socket))
-                asking.sendall(struct.pack("<I", len(payload)) + payload)
-                assert asking.recv(1), "the stand-in for hocketd has closed the connection"
+            self._ask({"type": "SYNC"})
         lines = [json.loads(line) for line in self.log.read_text().splitlines()]
         return [line for line in lines if not types or line["type"] in types]
+
+    def tell(self, member: int, event: dict[str, Any]) -> None:
+        """Sends the event to the member of that number, as its events in the log have it."""
+        self._ask({"type": "TELL", "to": member, "event": event})
+
+    def tell_of(self, kind: str, about: dict[str, Any], **fields: Any) -> None:
+        """Sends an event about the request of `about`, an event of the log, to the member that sent that."""
+        self.tell(about["member"], {"type": kind, "request": about["request"], **fields})
+
+    def grant(self, about: dict[str, Any]) -> None:
+        self.tell_of("GRANT_IO", about, waited_ns=0, target="t", share=1.0)
+
+    def pause(self, about: dict[str, Any]) -> None:
+        self.tell_of("PAUSE_IO", about, because_of="b", target="t")
+
+    def _ask(self, what: dict[str, Any]) -> None:
+        payload = msgpack.packb({"v": 1, **what})
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.settimeout(20)
+            asking.connect(str(self.socket))
+            asking.sendall(struct.pack("<I", len(payload)) + payload)
+            assert asking.recv(1), "the stand-in for hocketd has closed the connection"
 
     def await_events(self, kind: str, count: int, limit_s: float = 20) -> list[dict[str, Any]]:
         wait_until(lambda: len(self.events(kind)) >= count, limit_s, f"{count} events {kind}")
         return self.events(kind)
+
+    def bye(self) -> dict[str, Any]:
+        """The one BYE that tells the sums of all processes: that of rank 0."""
+        (first,) = [hello["member"] for hello in self.events("HELLO") if hello["processes"] > 0]
+        (said,) = [event for event in self.events("BYE") if event["member"] == first]
+        return said
 
     def only(self, kind: str) -> dict[str, Any]:
         found = self.events(kind)

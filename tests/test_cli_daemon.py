@@ -56,6 +56,26 @@ def test_start_status_stop(hocket_dir):
     assert hocket("daemon", "stop").returncode == 0
 
 
+def test_start_with_a_metric(hocket_dir):
+    started = hocket("daemon", "start", "--policy", "dynamic", "--metric", "io-time")
+    assert started.returncode == 0, started.stderr
+    try:
+        status = json.loads(hocket("daemon", "status", "--json").stdout)
+        assert (status["policy"], status["metric"]) == ("dynamic", "io-time")
+        assert "metric        io-time" in hocket("daemon", "status").stdout.splitlines()
+        assert hocket("policy", "set", "--metric", "max(io_time/alone)").returncode == 0
+        assert hocket("policy", "show").stdout == "dynamic\nmetric: max(io_time/alone)\n"
+        refused = hocket("policy", "set", "fcfs", "--metric", "sum(cores)")
+        assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
+        assert "cores" in refused.stderr
+        assert hocket("policy", "show").stdout == "dynamic\nmetric: max(io_time/alone)\n"
+    finally:
+        assert hocket("daemon", "stop").returncode == 0
+    wrong = hocket("daemon", "start", "--metric", "cpu_time")
+    assert (wrong.returncode, len(wrong.stderr.splitlines())) == (1, 1), wrong
+    assert "cpu_time" in wrong.stderr
+
+
 def test_start_with_a_wrong_setting_is_one_line(hocket_dir, tmp_path):
     (tmp_path / "hocket.toml").write_text("[coordinator]\nleas_s = 3\n")
     started = hocket("daemon", "start", "--config", "hocket.toml", cwd=tmp_path)

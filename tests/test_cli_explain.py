@@ -9,7 +9,7 @@ import pytest
 from cli_fake_agent import FakeAgent
 from hocket.bus import Event
 from hocket.cli import main
-from hocket.decisions import Accuracy, CoreDecision, Outcome, accuracies, collect
+from hocket.decisions import Accuracy, Outcome, PolicyDecision, accuracies, collect
 from hocket.flop import sources_text
 
 pytestmark = pytest.mark.timeout(30)
@@ -144,7 +144,7 @@ def test_without_a_trace_the_daemon_still_tells(hocket_dir, capsys):
         agent.close()
     out = capsys.readouterr().out
     assert out.startswith("decision 2, phase-shift: A2 is left alone because of A1\n")
-    assert out.endswith("nothing was decided about cores so far\n")
+    assert out.endswith("nothing was decided so far\n")
 
 
 def test_an_expansion_that_failed_costs_nothing_and_ends_nothing():
@@ -183,7 +183,7 @@ def test_outcomes_in_words(outcome, words):
 def test_starts_of_phases_come_first_in_the_summary():
     period = Outcome(quantity="I/O period", predicted_s=2, actual_s=3)
     start = Outcome(quantity="start of the next I/O phase", predicted_s=2, actual_s=1.5, met=True)
-    assert accuracies([CoreDecision(outcomes=[period, start])]) == [
+    assert accuracies([PolicyDecision(outcomes=[period, start])]) == [
         Accuracy("start of the next I/O phase", 1, 1, 0.5, 0.5),
         Accuracy("I/O period", 1, 0, 1.0, 1.0),
     ]

@@ -43,7 +43,29 @@ def test_set_changes_and_tells(agent, capsys):
     assert main(["policy", "show"]) == 0
     assert main(["policy", "show", "--json"]) == 0
     shown, as_json = capsys.readouterr().out.split("\n", 1)
-    assert (shown, json.loads(as_json)) == ("fcfs+io-aware", {"policy": "fcfs+io-aware"})
+    assert (shown, json.loads(as_json)) == ("fcfs+io-aware", {"policy": "fcfs+io-aware", "metric": ""})
+
+
+def test_a_metric_is_set_with_a_policy_or_alone(agent, capsys):
+    agent.daemon["metric"] = "cpu-time"
+    assert main(["policy", "set", "dynamic", "--metric", "io-time"]) == 0
+    assert {"v": 1, "type": "SET_POLICY", "policy": "dynamic", "metric": "io-time"} in agent.received
+    assert main(["policy", "set", "--metric", "max(end)"]) == 0
+    assert {"v": 1, "type": "SET_POLICY", "policy": "", "metric": "max(end)"} in agent.received
+    assert capsys.readouterr().err.splitlines() == [
+        "hocket: the policy is dynamic now, for all applications of this daemon; it was fcfs",
+        "hocket: the metric is io-time now, for all applications of this daemon; it was cpu-time",
+        "hocket: the metric is max(end) now, for all applications of this daemon; it was io-time",
+    ]
+    assert main(["policy", "show"]) == 0
+    assert capsys.readouterr().out == "dynamic\nmetric: max(end)\n"
+    assert main(["policy", "set", "--metric", "BAD"]) == 2
+    assert capsys.readouterr().err == "hocket: unknown metric 'BAD'\n"
+
+
+def test_set_without_anything_is_a_wrong_call(agent, capsys):
+    assert main(["policy", "set"]) == 2
+    assert "give the names of policies, or --metric M" in capsys.readouterr().err
 
 
 def test_set_to_what_it_is_says_nothing(agent, capsys):
@@ -93,10 +115,10 @@ def test_the_installed_hocketd_lists_all_kinds(prefix, monkeypatch, capsys):
 def test_the_daemon_takes_combinations_and_refuses_others(daemon, capsys):
     assert main(["policy", "set", "fcfs+predictive"]) == 0
     assert main(["policy", "show"]) == 0
-    assert capsys.readouterr().out == "fcfs+predictive\n"
+    assert capsys.readouterr().out.splitlines()[0] == "fcfs+predictive"
     assert main(["policy", "set", "fair+predictive"]) == 2
     refused = capsys.readouterr().err
     assert len(refused.splitlines()) == 1
     assert "predictive" in refused
     assert main(["policy", "show"]) == 0
-    assert capsys.readouterr().out == "fcfs+predictive\n"
+    assert capsys.readouterr().out.splitlines()[0] == "fcfs+predictive"

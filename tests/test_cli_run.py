@@ -294,6 +294,8 @@ def test_policy_of_a_running_daemon_is_set_and_told(fake_prefix, tmp_path, start
     assert told.stderr.startswith("hocket: the policy is interfere now, for all applications of this daemon")
     with Bus.connect() as bus:
         assert bus.list().daemon["policy"] == "interfere"
+    told = hocket("run", "--metric", "io-time", "--", mpiexec, "app")
+    assert told.stderr.startswith("hocket: the metric is io-time now, for all applications of this daemon")
     wrong = hocket("run", "--policy", "fcfss", "--", mpiexec, "app")
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "fcfs" in wrong.stderr

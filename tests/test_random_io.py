@@ -55,6 +55,21 @@ def test_files_memory_and_statuses_are_those_of_a_model(
     run_cases(mpi, built_programs[0], tmp_path / "f", {}, ranks, 0, round(CASES * share))
 
 
+@pytest.mark.parametrize("name, ranks, share", [("mpich", 4, 0.2), ("openmpi", 3, 0.1)], ids=["mpich", "openmpi"])
+def test_so_they_are_when_interrupted_after_each_round(
+    library: Path, built_programs: tuple[Path, dict], tmp_path: Path, name: str, ranks: int, share: float
+) -> None:
+    controller = kit.Controller(tmp_path, "--interrupt")
+    try:
+        mpi = {"mpich": kit.mpich, "openmpi": kit.openmpi}[name](library)
+        settings = kit.settings(controller.socket)
+        run_cases(mpi, built_programs[0], tmp_path / "f", settings, ranks, 0, round(CASES * share))
+        paused = controller.events("PAUSED_IO")
+        assert len([event for event in paused if event["round"] > 0]) > CASES * share, "few accesses were interrupted"
+    finally:
+        controller.kill()
+
+
 def test_so_they_are_through_io_servers(
     library: Path, daemon: Daemon, start_server, story: Story, built_programs: tuple[Path, dict], served_directory: Path
 ) -> None:

@@ -72,7 +72,7 @@ def test_the_page_tells_them_and_the_picture_has_room_for_them(tmp_path):
     assert text.count("jacobi-b expands from 2 to 4 processes because of jacobi-a") >= 2
     assert "predictions held against what happened" in text
     without = write_report([Run("fcfs", [DATA / "fcfs.jsonl"])], tmp_path / "without", "Two solvers")
-    assert "Decisions about cores" not in without.html.read_text()
+    assert "<caption>Decisions" not in without.html.read_text()
     assert Image.open(report.pngs[0]).size[1] > Image.open(without.pngs[0]).size[1] + 100
 
 

@@ -1,4 +1,5 @@
-/* hocket: the public C API. C99 and C++. Beside it: data.h, put and get; malleable.h, for MPI programs.
+/* hocket: the public C API. C99 and C++. Beside it: data.h, put and get; coordinate.h and malleable.h, for
+ * MPI programs.
  *
  * Publish and subscribe to what happens on a node (CLARISSE, section III-B): hocket's own events, e.g. START_IO,
  * GRANT_IO and IO_PHASE, and your own. Link with -lhocket. In a job started with `hocket run`, the same functions are
@@ -47,7 +48,9 @@ enum {
   HOCKET_ERROR_NO_SPACE = -10,  /* the storage, or the memory of a server, has no room */
   HOCKET_ERROR_NO_SERVER = -11, /* no I/O server is there, or it was lost */
   HOCKET_ERROR_TIMEOUT = -12,   /* what was waited for did not come in time */
-  HOCKET_ERROR_CANCELED = -13   /* another process of the group has gone, or failed */
+  HOCKET_ERROR_CANCELED = -13,  /* another process of the group has gone, or failed */
+  /* Of an application's own turns (coordinate.h): */
+  HOCKET_ERROR_ORDER = -14 /* the function was called in the wrong order */
 };
 
 /* What went wrong, in one line for people: what, which value, what to do. If the last call of this thread that failed

@@ -2,7 +2,8 @@
 
 The one analysis that the report, the live view, the exports and the demo share. Feed it events in their order; it
 keeps, for each application, its I/O operations, its I/O phases and the intervals in which it computed, waited and did
-I/O. START_IO → GRANT_IO is waiting, GRANT_IO → FINISH_IO is I/O; I/O that asks for no grant is known by its IO_PHASE.
+I/O. START_IO → GRANT_IO is waiting, GRANT_IO → FINISH_IO is I/O, but for PAUSED_IO → GRANT_IO, which is waiting again;
+I/O that asks for no grant is known by its IO_PHASE.
 
 Times are nanoseconds of the node's clock; figures for people are seconds and end in `_s`.
 """
@@ -37,17 +38,25 @@ class Operation:
     granted_ns: int | None = None
     finished_ns: int | None = None
     io_ns: int = 0
+    pauses: list[tuple[int, int | None]] = field(default_factory=list)  # from when to when it was interrupted
+    stops_for: str = ""  # the application for which it was to stop last
+
+    @property
+    def is_paused(self) -> bool:
+        return bool(self.pauses) and self.pauses[-1][1] is None
 
     def parts(self, now_ns: int) -> Iterator[Interval]:
-        """Its waiting and its I/O. One that went on without a grant did its I/O in the `io_ns` before its end."""
+        """Its waiting and its I/O. One that went on without a grant did at its end what is left of its `io_ns`."""
         end = self.finished_ns if self.finished_ns is not None else now_ns
-        begin = self.granted_ns
-        if begin is None:
-            begin = max(self.asked_ns, end - self.io_ns)
-        if begin > self.asked_ns:
-            yield Interval(WAITING, self.asked_ns, begin)
-        if end > begin:
-            yield Interval(IO, begin, end)
+        waits = [(self.asked_ns, self.granted_ns), *self.pauses]
+        done_ns = 0  # of its I/O
+        for (since, until), following in zip(waits, [*self.pauses, (end, None)], strict=True):
+            begin = max(since, end - self.io_ns + done_ns) if until is None else until
+            if begin > since:
+                yield Interval(WAITING, since, begin)
+            if following[0] > begin:
+                done_ns += following[0] - begin
+                yield Interval(IO, begin, following[0])
 
 
 @dataclass(frozen=True)
@@ -73,7 +82,9 @@ class Phase:
 
 @dataclass(frozen=True)
 class Decision:
-    """What the coordinator told an application: "granted", "queued" (`behind` whom), "lease expired" or "refused"."""
+    """What the coordinator told an application: "granted", "queued" (`behind` whom), "interrupted" (for whom), "goes
+    on", "lease expired" or "refused".
+    """
 
     time_ns: int
     application: str
@@ -86,8 +97,10 @@ class Decision:
         """What was decided, in words."""
         if self.kind == "queued" and self.behind:
             return f"queued behind {self.behind}"
-        if self.kind == "granted" and self.waited_ns >= 1_000_000:
-            return f"granted after {self.waited_ns / 1e9:.2f} s"
+        if self.kind == "interrupted" and self.behind:
+            return f"interrupted for {self.behind}"
+        if self.kind in ("granted", "goes on") and self.waited_ns >= 1_000_000:
+            return f"{self.kind} after {self.waited_ns / 1e9:.2f} s"
         return self.kind
 
 
@@ -113,6 +126,7 @@ class Application:
     reconfigurations: list[Reconfiguration] = field(default_factory=list)
     flop_per_iteration: float = 0.0  # as it declared it; 0: not known
     flop_of_profile: float = 0.0  # of an iteration, as an earlier run told; 0: not known
+    interruptions: int = 0  # how often it stopped in the middle of its I/O for another
 
     @property
     def flop_source(self) -> str:
@@ -282,16 +296,39 @@ class Analysis:
     def _on_queued_io(self, event: Event) -> None:
         if application := self._application(event):
             operation = application.latest.get((event.member, event.get("request", 0)))
+            if operation and operation.is_paused:
+                return  # why it waits was told
             target = operation.target if operation else ""
             self._decide(Decision(event.time_ns, application.name, "queued", event.get("behind", ""), target=target))
 
     def _on_grant_io(self, event: Event) -> None:
         if application := self._application(event):
             operation = application.latest.get((event.member, event.get("request", 0)))
-            if operation and operation.granted_ns is None:
+            waited, target, kind = event.get("waited_ns", 0), event.get("target", ""), "granted"
+            if operation and operation.is_paused:
+                since_ns = operation.pauses[-1][0]
+                operation.pauses[-1] = (since_ns, event.time_ns)
+                waited, kind = event.time_ns - since_ns, "goes on"
+            elif operation and operation.granted_ns is not None:
+                return  # another share of the target's bandwidth
+            elif operation:
                 operation.granted_ns = event.time_ns
-            waited, target = event.get("waited_ns", 0), event.get("target", "")
-            self._decide(Decision(event.time_ns, application.name, "granted", "", waited, target))
+            self._decide(Decision(event.time_ns, application.name, kind, "", waited, target))
+
+    def _on_pause_io(self, event: Event) -> None:
+        application = self._application(event)
+        operation = application and application.latest.get((event.member, event.get("request", 0)))
+        if operation:
+            operation.stops_for = event.get("because_of", "")
+
+    def _on_paused_io(self, event: Event) -> None:
+        application = self._application(event)
+        operation = application and application.latest.get((event.member, event.get("request", 0)))
+        if application and operation and not operation.is_paused:
+            operation.pauses.append((event.time_ns, None))
+            application.interruptions += 1
+            told = Decision(event.time_ns, application.name, "interrupted", operation.stops_for, 0, operation.target)
+            self._decide(told)
 
     def _decide(self, decision: Decision) -> None:
         """Note it, but for the keep-alives of a wait, and a lease's end told to several, that are noted already."""
@@ -390,7 +427,7 @@ class Analysis:
 
     def _on_set_policy(self, event: Event) -> None:
         self._replaced = {event.member: self.policy}
-        self.policy = event.get("policy", self.policy)
+        self.policy = event.get("policy", "") or self.policy
 
     def _on_application(self, event: Event) -> None:
         """An answer to LIST: tells of those that came before we listened."""

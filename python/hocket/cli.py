@@ -11,6 +11,7 @@ from hocket.errors import HocketError, UsageError
 from hocket.verbs import (
     bench,
     daemon,
+    delta,
     events,
     explain,
     ls,
@@ -29,7 +30,8 @@ from hocket.verbs import (
 )
 
 VERBS = (
-    run, resize, policy, explain, profile, daemon, server, servers, ls, top, events, publish, report, trace, sim, bench
+    run, resize, policy, explain, profile, daemon, server, servers, ls, top, events, publish, report, trace, delta, sim,
+    bench
 )  # fmt: skip
 EPILOG = """
 start here:

@@ -54,6 +54,7 @@ class Row:
     bytes_written: int
     interference: float | None = None
     cost: float | None = None
+    interruptions: int = 0
 
 
 def compare(runs: Sequence[Run], io_alone_s: Mapping[str, float] | None = None) -> list[Row]:
@@ -94,6 +95,7 @@ def _rows(run: Run, alone: dict[str, float]) -> Iterable[Row]:
                 bytes_written=application.bytes("written"),
                 interference=io_s / reference if reference and run.role == UNCOORDINATED else None,
                 cost=(io_s + wait_s) / reference if reference and run.role == SCHEDULED else None,
+                interruptions=application.interruptions,
             )
 
 

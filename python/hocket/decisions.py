@@ -1,4 +1,5 @@
-"""What policies for cores decided, and what came of it: DECISION and OUTCOME events, as people read them.
+"""What policies decided about cores and about access, and what came of it: DECISION and OUTCOME events, as people read
+them.
 
 Times are nanoseconds of the node's clock. A decision that was answered by the daemon itself carries no time; what a
 trace tells besides (when, how long the application stood still) is added by `Decisions.feed`.
@@ -19,6 +20,14 @@ ACTIONS = {
     "reclaim": "gives cores back",
     "cancel": "is left as it is",
     "leave": "is left alone",
+}
+# About access to a target, with the other application's name behind; without: where there is no other.
+ACCESS_ACTIONS = {
+    "interrupt": ("interrupts", "goes first"),
+    "wait": ("waits for", "waits"),
+    "interfere": ("goes on beside", "goes on at once"),
+    "delay": ("begins later because of", "begins later"),
+    "resume": ("goes on after", "goes on"),
 }
 CHANGING = ("expand", "shrink", "return", "reclaim")
 MEASURING = "probe"  # as if it were a policy's: the coordinator's own, to learn an application's times
@@ -72,8 +81,10 @@ class Outcome:
 
 
 @dataclass
-class CoreDecision:
-    """A decision of a policy for cores, or why it left a conflict alone. `sources`, `targets`: processes."""
+class PolicyDecision:
+    """A decision of a policy: about cores, or why it left a conflict alone, or about access to a target (then sizes and
+    iterations are 0). `sources`, `targets`: processes.
+    """
 
     number: int = 0
     policy: str = ""
@@ -96,11 +107,15 @@ class CoreDecision:
     outcomes: list[Outcome] = field(default_factory=list)
 
     @classmethod
-    def of(cls, event: Event) -> CoreDecision:
+    def of(cls, event: Event) -> PolicyDecision:
         renamed = {"from": "sources", "to": "targets"}
         fields = {renamed.get(key, key): value for key, value in event.fields.items()}
         known = {key: value for key, value in fields.items() if key in cls.__dataclass_fields__}
         return cls(**{**known, "time_ns": event.time_ns})
+
+    @property
+    def is_about_access(self) -> bool:
+        return self.action in ACCESS_ACTIONS
 
     @property
     def changes(self) -> bool:
@@ -117,6 +132,9 @@ class CoreDecision:
 
     def heading(self) -> str:
         """Who does what."""
+        if self.is_about_access:
+            with_other, without = ACCESS_ACTIONS[self.action]
+            return f"{self.decided_for} " + (f"{with_other} {self.because_of}" if self.because_of else without)
         doing = ACTIONS.get(self.action, self.action)
         if self.changes:
             doing += f" from {self.sources} to {self.targets} processes"
@@ -171,13 +189,13 @@ class Decisions:
     """Collects decisions with their outcomes, in their order, from the events of a trace or of the bus."""
 
     def __init__(self) -> None:
-        self.all: list[CoreDecision] = []
-        self._by_number: dict[int, CoreDecision] = {}
-        self._open: dict[str, CoreDecision] = {}  # application → whose reconfiguration is to come, or to be undone
+        self.all: list[PolicyDecision] = []
+        self._by_number: dict[int, PolicyDecision] = {}
+        self._open: dict[str, PolicyDecision] = {}  # application → whose reconfiguration is to come, or to be undone
 
     def feed(self, event: Event) -> None:
         if event.type == "DECISION":
-            self._decision(CoreDecision.of(event))
+            self._decision(PolicyDecision.of(event))
         elif event.type == "OUTCOME":
             outcome = Outcome.of(event)
             if (decision := self._by_number.get(outcome.decision)) and outcome not in decision.outcomes:
@@ -185,7 +203,7 @@ class Decisions:
         elif event.type == "RECONFIGURATION" and event.application and event.get("done", False):
             self._reconfigured(event)
 
-    def of(self, application: str = "", last: int = 0) -> list[CoreDecision]:
+    def of(self, application: str = "", last: int = 0) -> list[PolicyDecision]:
         """Those for or because of `application` ("": all); the last so many of them (0: all)."""
         found = [one for one in self.all if application in ("", one.decided_for, one.because_of)]
         return found[-last:] if last else found
@@ -201,7 +219,7 @@ class Decisions:
             if known := other._by_number.get(one.number):
                 one.time_ns, one.stopped_ns, one.until_ns = known.time_ns, known.stopped_ns, known.until_ns
 
-    def _decision(self, decision: CoreDecision) -> None:
+    def _decision(self, decision: PolicyDecision) -> None:
         self.all.append(decision)
         self._by_number[decision.number] = decision
         if decision.changes:
@@ -249,7 +267,7 @@ class Accuracy:
         )
 
 
-def accuracies(decisions: Sequence[CoreDecision]) -> list[Accuracy]:
+def accuracies(decisions: Sequence[PolicyDecision]) -> list[Accuracy]:
     """One for each quantity, starts of I/O phases first."""
     by_quantity: dict[str, list[Outcome]] = {}
     for outcome in (outcome for one in decisions for outcome in one.outcomes):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from hocket.analysis import Analysis, Application, analyse
-from hocket.decisions import CoreDecision, Outcome
+from hocket.decisions import Outcome, PolicyDecision
 from hocket.lanes import IO
 from hocket.reconfigurations import Reconfiguration
 from hocket.trace import Trace
@@ -89,7 +89,7 @@ def _resize(pid: int, one: Reconfiguration, start_ns: int) -> list[dict[str, Any
     return [piece(name, one.begin_ns, one.end_ns, told), *parts]
 
 
-def _about_cores(pid: int, one: CoreDecision, start_ns: int, analysis: Analysis) -> list[dict[str, Any]]:
+def _about_cores(pid: int, one: PolicyDecision, start_ns: int, analysis: Analysis) -> list[dict[str, Any]]:
     """The decision and its outcomes as instants; the time in which it was in force as a slice."""
     place = {"cat": "decision", "ph": "i", "s": "t", "pid": pid, "tid": DECISIONS}
     told: dict[str, Any] = dict(one.sentences(start_ns)) | {"decision": one.number, "policy": one.policy}

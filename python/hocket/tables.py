@@ -48,3 +48,8 @@ def quantity(number: float) -> str:
 def with_spread(ns: int, spread_ns: int) -> str:
     """A mean and its spread, in seconds; "" where nothing is known yet."""
     return f"{ns / 1e9:.2f} ± {spread_ns / 1e9:.2f} s" if ns else ""
+
+
+def times(count: int) -> str:
+    """once, twice, 3 times."""
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")

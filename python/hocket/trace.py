@@ -115,7 +115,12 @@ def last_events(path: Path | str, most_bytes: int = 1 << 20) -> Iterator[Event]:
             lines = trace.read().split(b"\n")[1:]  # the header, or what is left of a line
     except OSError:
         return
-    for line in lines:
+    yield from events_of(b"\n".join(lines))
+
+
+def events_of(part: bytes) -> Iterator[Event]:
+    """Those of whole lines of a trace; what cannot be read is left out."""
+    for line in part.split(b"\n"):
         try:
             yield event_of(json.loads(line))
         except (ValueError, KeyError, TypeError):

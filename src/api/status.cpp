@@ -32,6 +32,7 @@ const char* meaning(int status) {
     case HOCKET_ERROR_NO_SERVER: return "no I/O server is there; start one with 'hocket server start'";
     case HOCKET_ERROR_TIMEOUT: return "what was waited for did not come in time";
     case HOCKET_ERROR_CANCELED: return "another process of the group has gone, or failed";
+    case HOCKET_ERROR_ORDER: return "called in the wrong order";
     default: return "no code of hocket's";
   }
 }

@@ -94,6 +94,21 @@ std::string a_margin(double margin) {
   return fmt::format("{} is no margin: give 1 or more, or 0 for no detection", margin);
 }
 
+std::string a_metric(const std::string& text) {
+  const auto metric = policy::Metric::parse(text);
+  return metric ? std::string{} : metric.error().text;
+}
+
+std::string some_interruptions(std::int64_t count) {
+  if (count >= 0) return {};
+  return fmt::format("{} is no number of interruptions: give 0 or more", count);
+}
+
+std::string an_interference(double times) {
+  if (times >= 1 && times <= 1000) return {};
+  return fmt::format("{}: two at once are not that much slower: give 1 (not at all) to 1000", times);
+}
+
 std::string a_core_count(std::int64_t count) {
   if (count >= 0 && count <= most_cores) return {};
   return fmt::format("{} is no number of cores: give 1 or more, or 0 for as many as the machine has", count);
@@ -133,9 +148,10 @@ const std::array keys{
         "seconds without any member connected after which the daemon ends; 0: never"},
     Key{"coordinator", "policy", Text{&Settings::policy, a_policy},
         "names joined by '+', at most one of each kind. Who may use a target: fcfs (one application at a time, first\n"
-        "come, first served), interfere (nobody waits). Against interference: phase-shift, period-coupling. Who gets\n"
-        "idle cores: fair, speedup, io-aware, predictive. \"none\": interfere alone. hocketd --print-policies lists "
-        "all"},
+        "come, first served), interfere (nobody waits), interrupt (who comes second goes first), dynamic (whichever\n"
+        "makes 'metric' the least), set-10 (sets by the order of magnitude of the period). Against interference:\n"
+        "phase-shift, period-coupling. Who gets idle cores: fair, speedup, io-aware, predictive. \"none\": interfere\n"
+        "alone. hocketd --print-policies lists all"},
     Key{"coordinator", "policy_file", Text{&Settings::policy_file, any_text},
         "file of a policy in Python (docs/write-a-policy.md), in force in the place of its kind; empty: none"},
     Key{"coordinator", "policy_file_sha256", Text{&Settings::policy_file_sha256, any_text},
@@ -149,6 +165,14 @@ const std::array keys{
     Key{"coordinator", "turn_s", Number{&Settings::turn_s, not_negative},
         "seconds that the first in the queue waits at most for an application that does one operation after\n"
         "another; then it comes before the next of them"},
+    Key{"coordinator", "metric", Text{&Settings::metric, a_metric},
+        "what policy dynamic makes the least: cpu-time, io-time, interference, makespan, or a formula over what each\n"
+        "application has of its I/O phase: processes, io_time (waits included), alone, end, e.g.\n"
+        "\"sum(processes*io_time)\", which is cpu-time"},
+    Key{"coordinator", "most_interruptions", Count{&Settings::most_interruptions, some_interruptions},
+        "so often an application is interrupted at most in one I/O phase"},
+    Key{"coordinator", "interference", Number{&Settings::interference, an_interference},
+        "how many times slower two that do I/O on a target at once each become, until that is measured"},
     Key{"coordinator", "keep_alive_s", Number{&Settings::keep_alive_s, positive},
         "seconds after which who waits is told again that it does (less than HOCKET_ANSWER_S of the jobs)"},
     Key{"coordinator", "cores", Count{&Settings::cores, a_core_count},
@@ -368,6 +392,8 @@ coordinator::Settings for_coordinator(const Settings& settings) {
           from_s(settings.join_limit_s),
           {from_s(settings.uncertainty_s), from_s(settings.reconfiguration_s),
            flops ? policy::Objective::flops : policy::Objective::iterations, settings.least_gain},
+          {policy::Metric::parse(settings.metric).value(), settings.most_interruptions, from_s(settings.turn_s),
+           settings.interference},
           settings.most_slowdown,
           settings.probe,
           parse_nodes(settings.nodes).value(),

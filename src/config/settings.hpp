@@ -27,6 +27,9 @@ struct Settings {
   double lease_s = 10;
   double linger_s = 0.02;
   double turn_s = 60;
+  std::string metric = "cpu-time";
+  std::int64_t most_interruptions = 3;
+  double interference = 2;
   double keep_alive_s = 1;
   std::int64_t cores = 0;  // 0: as many as this machine has, see with_cores
   double join_limit_s = 60;

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cassert>
 #include <iterator>
+#include <utility>
+
+#include "base/saturating.hpp"
+#include "coordinator/words.hpp"
 
 namespace hocket::coordinator {
 namespace {
@@ -16,6 +20,10 @@ using model::Target;
 
 constexpr Time never{};  // of a target's wake
 
+// What an application asks for while it is to give the target up waits; but what it is in the middle of may need just
+// the process that asks: then it does not get on, and after so long it is granted, for one operation or round.
+constexpr Duration longest_held_up = std::chrono::seconds{1};
+
 std::optional<model::Requests::iterator> find(const Member& member, RequestId id) {
   for (const auto request : member.requests) {
     if (request->id == id) return request;
@@ -28,6 +36,41 @@ std::optional<model::Holders::iterator> find_holder(const Application& applicati
     if (holder->target == &target) return holder;
   }
   return std::nullopt;
+}
+
+// `visit(member, request)` for each request of the application at the target that is in that state.
+template <class Visit>
+void each_request(const Application& application, const Target& target, RequestState state, Visit visit) {
+  for (const Member* member : application.members) {
+    for (const auto request : member->requests) {
+      if (request->target == &target && request->state == state) visit(*member, request);
+    }
+  }
+}
+
+// Of all processes, where one of them tells its own.
+std::int64_t of_all(const Application& application, std::int64_t bytes) {
+  const std::int64_t processes = std::max<std::int64_t>(1, application.computing_processes());
+  std::int64_t all = 0;
+  return bytes <= 0 || __builtin_mul_overflow(bytes, processes, &all) ? 0 : all;
+}
+
+std::string sentence(const Application& application, const Application& other, const Target& target,
+                     std::string_view action) {
+  const std::string name = quoted(application.name), beside = quoted(other.name), on = " on " + target.name;
+  if (action == "interrupt") return name + " interrupts " + beside + on;
+  if (action == "interfere") return name + " goes beside " + beside + on;
+  if (action == "delay") return name + " waits for a while, then goes beside " + beside + on;
+  return name + " waits for " + beside + on;
+}
+
+std::string costs_text(const policy::Metric& metric, const std::vector<policy::Cost>& costs) {
+  if (costs.empty()) return {};
+  std::string text = "; " + metric.text() + ": ";
+  for (const policy::Cost& cost : costs) {
+    text.append(&cost == costs.data() ? "" : ", ").append(cost.action).append(" ").append(significant(cost.value));
+  }
+  return text;
 }
 
 event::QueuedIo queued(const Request& request, std::int64_t position) {
@@ -48,19 +91,26 @@ void Access::start(const Moment& moment, Member& member, const event::StartIo& s
 
   Target& target = cluster_.target(start.target);
   free_kept_long_enough(target, now);
-  const bool yields = is_turn_over(target, now);
+  bool yields = is_turn_over(target, now);
   if (yields) free_kept(application, [&](const Holder& holder) { return holder.target == &target; });
   if (target.waiting.empty()) target.remind = now + settings_.keep_alive;
-  target.waiting.push_back(
-      {start.request, member.id, application.id, &target, RequestState::queued, start.bytes, now, {}});
+  Request asked{start.request, member.id, application.id, &target, RequestState::queued, start.bytes};
+  asked.since = now;
+  asked.order = ++target.arrivals;
+  target.waiting.push_back(asked);
   const Place request = std::prev(target.waiting.end());
   member.requests.push_back(request);
   member.last_request = start.request;
   application.target = start.target;
   application.count_requests(+1, 0, now);
+  if (application.demand.over) end_demand(application);
+  model::demand(application, start, now);
+  request->before = application.demand.moved;
 
   renew_leases(member, target, now);
-  if (!yields && find_holder(application, target)) grant(moment, member, request);
+  const auto holder = find_holder(application, target);
+  yields |= holder && (*holder)->pausing;
+  if (!yields && holder) grant(moment, member, request);
   touch(target);
   settle(moment);
   if (request->state != RequestState::queued) return;
@@ -76,29 +126,81 @@ void Access::start(const Moment& moment, Member& member, const event::StartIo& s
 void Access::finish(const Moment& moment, Member& member, const event::FinishIo& finish) {
   const auto request = find(member, finish.request);
   if (!request) return;
-  renew_leases(member, *(*request)->target, moment.now);
+  Target& target = *(*request)->target;
+  renew_leases(member, target, moment.now);
+  if ((*request)->state == RequestState::granted) {
+    count_progress(target, moment.now);
+    // A member that counts no processes speaks for itself alone.
+    const std::int64_t bytes = std::max<std::int64_t>(0, finish.bytes);
+    model::moved(*member.application, target, member.processes > 0 ? of_all(*member.application, bytes) : bytes);
+  }
   apply(moment, member, *request, RequestInput::finish, finish.phase_over ? After::free : After::keep);
+  Application& application = *member.application;
+  application.demand.over = finish.phase_over && application.waiting == 0 && application.granted == 0;
   settle(moment);
 }
 
-void Access::renew(const Moment& moment, Member& member, RequestId request) {
-  if (const auto found = find(member, request)) apply(moment, member, *found, RequestInput::renew);
+void Access::renew(const Moment& moment, Member& member, const event::RenewIo& renew) {
+  const auto found = find(member, renew.request);
+  if (!found) return;
+  if ((*found)->state == RequestState::granted && renew.bytes > 0) {
+    count_progress(*(*found)->target, moment.now);
+    model::told_progress(*member.application, **found, renew.bytes);
+  }
+  apply(moment, member, *found, RequestInput::renew);
 }
 
-void Access::end_phase(const Moment& moment, Application& application) {
+void Access::paused(const Moment& moment, Member& member, const event::PausedIo& paused) {
+  const auto found = find(member, paused.request);
+  if (!found || (*found)->state != RequestState::granted) return;
+  Target& target = *(*found)->target;
+  renew_leases(member, target, moment.now);
+  (*found)->told = false;
+  const auto holder = *find_holder(*member.application, target);
+  if (!holder->pausing) {
+    // Those it was to stop for have gone meanwhile.
+    moment.commands.push_back({member.id, event::GrantIo{paused.request, {}, target.name, holder->share}});
+    return;
+  }
+  count_progress(target, moment.now);
+  model::told_progress(*member.application, **found, paused.bytes);
+  apply(moment, member, *found, RequestInput::pause);
+  settle(moment);
+}
+
+void Access::end_phase(const Moment& moment, const Member& member, const event::IoPhase& phase) {
+  Application& application = *member.application;
   free_kept(application, [](const Holder&) { return true; });
+  if (application.waiting == 0 && application.granted == 0) {
+    const Target* target = cluster_.find_target(phase.target);
+    const std::int64_t bytes = saturating_sum(phase.bytes_read, phase.bytes_written);
+    const bool speaks_for_all = member.processes > 0;
+    const Duration io = std::min(phase.io, moment.now - application.demand.since);  // what can be
+    model::learn(application, target != nullptr ? target->record : cluster_.record(phase.target), io,
+                 speaks_for_all ? of_all(application, bytes) : 0);
+    end_demand(application);
+  }
   settle(moment);
+}
+
+void Access::end_demand(Application& application) {
+  application.demand = {};
+  told_.erase(application.id);
 }
 
 void Access::leave(const Moment& moment, Member& member) {
   while (!member.requests.empty()) apply(moment, member, member.requests.back(), RequestInput::leave);
   Application& application = *member.application;
-  if (application.members.size() == 1) free_kept(application, [](const Holder&) { return true; });
+  if (application.members.size() == 1) {
+    free_kept(application, [](const Holder&) { return true; });
+    end_demand(application);
+  }
   settle(moment);
 }
 
-void Access::set_policy(const Moment& moment, const policy::Policy& policy) {
+void Access::set_policy(const Moment& moment, const policy::Policy& policy, const policy::Metric& metric) {
   policy_ = &policy;
+  access_settings_.metric = metric;
   for (const auto& [wake, target] : timers_) touch(*target);
   settle(moment);
 }
@@ -185,17 +287,22 @@ void Access::apply(const Moment& moment, Member& member, Place request, RequestI
     case RequestAction::release: return give_back(member, request, after, moment.now);
     case RequestAction::revoke: return give_back(member, request, After::free, moment.now);
     case RequestAction::renew: return renew_leases(member, *request->target, moment.now);
+    case RequestAction::requeue: return requeue(member, request, moment.now);
   }
 }
 
 void Access::grant(const Moment& moment, const Member& member, Place request) {
   Target& target = *request->target;
+  count_progress(target, moment.now);
   forget_bound(request);
   granted_.splice(granted_.end(), target.waiting, request);
   request->state = RequestState::granted;
+  request->paused = request->told = false;
+  request->granted = moment.now;
   request->expires = moment.now + settings_.lease;
 
   Application& application = *member.application;
+  application.demand.granted = true;
   auto holder = find_holder(application, target);
   if (!holder) {
     holder = target.holders.insert(target.holders.end(), {&application, &target, 0, {}});
@@ -205,16 +312,14 @@ void Access::grant(const Moment& moment, const Member& member, Place request) {
   }
   ++(*holder)->grants;
   application.count_requests(-1, +1, moment.now);
-  moment.commands.push_back({member.id, event::GrantIo{request->id, moment.now - request->since, target.name}});
+  moment.commands.push_back(
+      {member.id, event::GrantIo{request->id, moment.now - request->since, target.name, (*holder)->share}});
 }
 
 // Applications exclude each other, not themselves: with one request, all of the application on that target are granted.
 void Access::grant_queued_of(const Moment& moment, const Application& application, const Target& target) {
-  for (const Member* member : application.members) {
-    for (const Place request : member->requests) {
-      if (request->target == &target && request->state == RequestState::queued) grant(moment, *member, request);
-    }
-  }
+  each_request(application, target, RequestState::queued,
+               [&](const Member& member, Place request) { grant(moment, member, request); });
 }
 
 void Access::withdraw(Member& member, Place request, Time now) {
@@ -226,9 +331,30 @@ void Access::withdraw(Member& member, Place request, Time now) {
   touch(target);
 }
 
+// In the middle of it: back to its place in the queue.
+void Access::requeue(Member& member, Place request, Time now) {
+  Target& target = *request->target;
+  if (target.waiting.empty()) target.remind = now + settings_.keep_alive;
+  const auto later = [&](const Request& other) { return other.order > request->order; };
+  const Place place = std::find_if(target.waiting.begin(), target.waiting.end(), later);
+  target.waiting.splice(place, granted_, request);
+  request->state = RequestState::queued;
+  request->paused = true;
+  request->since = now;
+  Application& application = *member.application;
+  application.count_requests(+1, -1, now);
+  bound_wait(member, request, now);
+  touch(target);
+  const auto holder = *find_holder(application, target);
+  if (--holder->grants > 0) return;
+  model::learn_stop(application, now - holder->told);
+  free_holder(holder);
+}
+
 void Access::give_back(Member& member, Place request, After after, Time now) {
   Application& application = *member.application;
   Target& target = *request->target;
+  count_progress(target, now);
   std::erase(member.requests, request);
   granted_.erase(request);
   application.count_requests(0, -1, now);
@@ -236,7 +362,9 @@ void Access::give_back(Member& member, Place request, After after, Time now) {
   const auto holder = *find_holder(application, target);
   touch(target);
   if (--holder->grants > 0) return;
-  if (after == After::free || settings_.linger == Duration{} || is_turn_over(target, now)) return free_holder(holder);
+  if (holder->pausing) model::learn_stop(application, now - holder->told);
+  const bool freed = after == After::free || settings_.linger == Duration{} || holder->pausing;
+  if (freed || is_turn_over(target, now)) return free_holder(holder);
   holder->kept_until = now + settings_.linger;
   target.kept.emplace(std::pair{holder->kept_until, application.id}, holder);
 }
@@ -251,7 +379,8 @@ void Access::renew_leases(const Member& member, const Target& target, Time now) 
 }
 
 bool Access::is_turn_over(const Target& target, Time now) const {
-  return !target.waiting.empty() && now - target.waiting.front().since >= settings_.turn;
+  return std::any_of(target.waiting.begin(), target.waiting.end(),
+                     [&](const Request& request) { return now - request.since >= settings_.turn; });
 }
 
 // ---- holders -----------------------------------------------------------------------------------------------------
@@ -278,8 +407,12 @@ void Access::free_kept(Application& application, Condition condition) {
 void Access::settle(const Moment& moment) {
   std::sort(touched_.begin(), touched_.end(), [](const Target* a, const Target* b) { return a->number < b->number; });
   touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
-  for (Target* target : touched_) {
-    if (!target->waiting.empty()) ask_policy(moment, *target);
+  // What a policy does touches the same targets again.
+  const std::vector<Target*> touched = std::exchange(touched_, {});
+  for (Target* target : touched) {
+    go_on_if_alone(moment, *target);
+    grant_held_up(moment, *target);
+    if (!target->waiting.empty() || (policy_->shares && !target->holders.empty())) ask_policy(moment, *target);
     if (std::holds_alternative<event::Tick>(moment.event.body)) send_reminders(moment, *target);
     set_timer(*target);
     cluster_.drop_if_idle(*target);
@@ -287,11 +420,145 @@ void Access::settle(const Moment& moment) {
   touched_.clear();
 }
 
-void Access::ask_policy(const Moment& moment, const Target& target) {
-  for (const policy::Grant& chosen : policy_->decide({cluster_, target, moment.now}, moment.event)) {
+void Access::ask_policy(const Moment& moment, Target& target) {
+  target.again = {};
+  count_progress(target, moment.now);
+  policy::Decision decision = policy_->decide({cluster_, target, moment.now, access_settings_}, moment.event);
+  // Who was between two operations stops at once, and the question is another one.
+  while (interrupt(moment, target, decision)) {
+    tell(moment, target, decision);
+    decision = policy_->decide({cluster_, target, moment.now, access_settings_}, moment.event);
+  }
+  for (const policy::Grant& chosen : decision.grants) {
     Member* member = cluster_.find(chosen.member);
     const auto request = member ? find(*member, chosen.request) : std::nullopt;
-    if (request && (*request)->target == &target) apply(moment, *member, *request, RequestInput::grant);
+    if (!request || (*request)->target != &target) continue;
+    const auto holder = find_holder(*member->application, target);
+    if (holder && (*holder)->pausing) continue;
+    apply(moment, *member, *request, RequestInput::grant);
+  }
+  share_out(moment, target, decision.shares);
+  if (decision.again > moment.now && !target.waiting.empty()) target.again = decision.again;
+  tell(moment, target, decision);
+}
+
+// The applications stop as soon as they can, and are asked to where they are in the middle of something. True: one has.
+bool Access::interrupt(const Moment& moment, Target& target, const policy::Decision& decision) {
+  bool freed = false;
+  for (const AppId id : decision.interruptions) {
+    Application* application = cluster_.find(id);
+    const auto holder = application ? find_holder(*application, target) : std::nullopt;
+    if (!holder || (*holder)->pausing) continue;
+    if (application->demand.interruptions >= access_settings_.most_interruptions) continue;
+    ++application->demand.interruptions;
+    if ((*holder)->grants == 0) {
+      free_holder(*holder);
+      freed = true;
+      continue;
+    }
+    (*holder)->pausing = true;
+    (*holder)->told = moment.now;
+    tell_to_pause(moment, **holder);
+  }
+  return freed;
+}
+
+// All that it is in the middle of, once each.
+void Access::tell_to_pause(const Moment& moment, const Holder& holder) {
+  const Target& target = *holder.target;
+  std::string because_of;
+  for (const Request& request : target.waiting) {
+    if (request.application != holder.application->id) because_of = cluster_.find(request.application)->name;
+  }
+  each_request(*holder.application, target, RequestState::granted, [&](const Member& member, Place request) {
+    if (std::exchange(request->told, true)) return;
+    moment.commands.push_back({member.id, event::PauseIo{request->id, because_of, target.name}});
+  });
+}
+
+// Those for whom somebody was to stop have gone before he did.
+void Access::go_on_if_alone(const Moment& moment, Target& target) {
+  for (Holder& holder : target.holders) {
+    const AppId id = holder.application->id;
+    const auto of_another = [id](const Request& request) { return request.application != id; };
+    if (!holder.pausing || std::any_of(target.waiting.begin(), target.waiting.end(), of_another)) continue;
+    holder.pausing = false;
+    grant_queued_of(moment, *holder.application, target);
+  }
+}
+
+// Since when the application is to give the target up; nothing where it is not, or where all that it was in the middle
+// of then has ended.
+std::optional<Time> Access::gives_up_since(const Holder& holder) const {
+  if (holder.grants == 0 || holder.application->waiting == 0) return std::nullopt;
+  Time since = holder.told;
+  if (!holder.pausing) {
+    since = Time::max();
+    for (const Request& other : holder.target->waiting) since = std::min(since, other.since + settings_.turn);
+  }
+  bool in_the_middle = false;
+  each_request(*holder.application, *holder.target, RequestState::granted,
+               [&](const Member&, Place request) { in_the_middle |= request->granted <= since; });
+  return in_the_middle ? std::optional{since} : std::nullopt;
+}
+
+// When the first request is granted whose own application has the target.
+std::optional<Time> Access::held_up(const Target& target) const {
+  std::optional<Time> first;
+  for (const Holder& holder : target.holders) {
+    if (!gives_up_since(holder)) continue;
+    for (const Request& request : target.waiting) {
+      if (request.application != holder.application->id) continue;
+      first = std::min(first.value_or(Time::max()), request.since + longest_held_up);
+    }
+  }
+  return first;
+}
+
+void Access::grant_held_up(const Moment& moment, const Target& target) {
+  for (const Holder& holder : target.holders) {
+    if (!gives_up_since(holder)) continue;
+    each_request(*holder.application, target, RequestState::queued, [&](const Member& member, Place request) {
+      if (moment.now - request->since >= longest_held_up) grant(moment, member, request);
+    });
+    if (holder.pausing) tell_to_pause(moment, holder);
+  }
+}
+
+// Who has the target is told where its share has become another.
+void Access::share_out(const Moment& moment, Target& target, const std::vector<policy::Share>& shares) {
+  for (Holder& holder : target.holders) {
+    const auto same = [&](const policy::Share& one) { return one.application == holder.application->id; };
+    const auto found = std::find_if(shares.begin(), shares.end(), same);
+    const double share = found == shares.end() ? 1 : std::clamp(found->part, 0.0, 1.0);
+    if (std::exchange(holder.share, share) == share) continue;
+    each_request(*holder.application, target, RequestState::granted, [&](const Member& member, Place request) {
+      // Who was told to pause would take it for the end of the pause.
+      if (request->told) return;
+      moment.commands.push_back({member.id, event::GrantIo{request->id, {}, target.name, share}});
+    });
+  }
+}
+
+// For people, and once: what was compared, and what came of it.
+void Access::tell(const Moment& moment, const Target& target, const policy::Decision& decision) {
+  for (const policy::Choice& choice : decision.choices) {
+    const Application* application = cluster_.find(choice.application);
+    const Application* other = cluster_.find(choice.because_of);
+    if (application == nullptr || other == nullptr) continue;
+    std::string key = std::string{choice.action} + " " + other->name;
+    std::string& told = told_[choice.application];
+    if (std::exchange(told, key) == key) continue;
+    event::Decision record;
+    record.number = ++decisions_;
+    record.policy = policy_->name;
+    record.decided_for = application->name;
+    record.because_of = other->name;
+    record.action = choice.action;
+    record.from = record.to = application->computing_processes();
+    record.text = sentence(*application, *other, target, choice.action);
+    record.text += costs_text(access_settings_.metric, decision.costs);
+    moment.commands.push_back({{}, std::move(record)});
   }
 }
 
@@ -308,7 +575,9 @@ void Access::set_timer(Target& target) {
   Time wake = never;
   if (!target.waiting.empty()) {
     wake = target.remind;
+    if (target.again != Time{}) wake = std::min(wake, target.again);
     if (!target.kept.empty()) wake = std::min(wake, target.kept.begin()->first.first);
+    wake = std::min(wake, held_up(target).value_or(wake));
   }
   if (wake == target.wake) return;
   if (target.wake != never) timers_.erase({target.wake, target.number});

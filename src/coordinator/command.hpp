@@ -28,8 +28,9 @@ struct Settings {
   std::int64_t cores = 1;
   // Processes that were started to join are given up when they are not all ready after so long.
   Duration join_limit = std::chrono::seconds{60};
-  // Of policies for cores.
+  // Of policies for cores, and of those for access; `longest_wait` of the latter is `turn`.
   policy::CoreSettings core{};
+  policy::AccessSettings access{};
   // An application whose time waited for grants exceeds this share of the rest of its time is granted at once, beside
   // whoever holds the target: no application becomes slower than uncoordinated by more than this. 0: no bound.
   double most_slowdown = 0;

@@ -64,7 +64,11 @@ void Coordinator::on(const Moment& moment, const event::FinishIo& finish) {
 }
 
 void Coordinator::on(const Moment& moment, const event::RenewIo& renew) {
-  if (model::Member* member = cluster_.find(moment.event.origin.member)) access_.renew(moment, *member, renew.request);
+  if (model::Member* member = cluster_.find(moment.event.origin.member)) access_.renew(moment, *member, renew);
+}
+
+void Coordinator::on(const Moment& moment, const event::PausedIo& paused) {
+  if (model::Member* member = cluster_.find(moment.event.origin.member)) access_.paused(moment, *member, paused);
 }
 
 void Coordinator::on(const Moment& moment, const event::IoPhase& phase) {
@@ -72,7 +76,7 @@ void Coordinator::on(const Moment& moment, const event::IoPhase& phase) {
   if (!member || phase.index <= member->last_phase) return;
   member->last_phase = phase.index;
   member->application->add_phase(phase, moment.now);
-  access_.end_phase(moment, *member->application);
+  access_.end_phase(moment, *member, phase);
   steering_.phase(moment, *member->application, phase);
 }
 
@@ -153,11 +157,14 @@ void Coordinator::on(const Moment& moment, const event::WithdrawResize& withdraw
 }
 
 void Coordinator::on(const Moment& moment, const event::SetPolicy& set) {
-  const auto parsed = policy::parse_combination(set.policy, settings_.loaded);
+  if (set.policy.empty() && set.metric.empty()) return refuse(moment, "SET_POLICY without 'policy' and 'metric'");
+  const auto metric = set.metric.empty() ? access_.metric() : policy::Metric::parse(set.metric);
+  if (!metric) return refuse(moment, metric.error().text);
+  const auto parsed = set.policy.empty() ? policies_ : policy::parse_combination(set.policy, settings_.loaded);
   if (!parsed) return refuse(moment, parsed.error().text);
   policies_ = parsed.value();
-  access_.set_policy(moment, *policies_.access);
-  steering_.set_policies(moment, policies_);
+  access_.set_policy(moment, *policies_.access, metric.value());
+  if (!set.policy.empty()) steering_.set_policies(moment, policies_);
 }
 
 void Coordinator::on(const Moment& moment, const event::MapAdopted& said) {

@@ -3,11 +3,12 @@
 // Pure: no clock, no thread, no socket. Time comes with the events; a time before that of an earlier event is taken as
 // that earlier one. The same events give the same commands, always.
 //
-//   in:   HELLO START_IO FINISH_IO RENEW_IO IO_PHASE MALLEABLE RECONFIGURATION START_PROCESSES PROCESS_READY
+//   in:   HELLO START_IO FINISH_IO RENEW_IO PAUSED_IO IO_PHASE MALLEABLE RECONFIGURATION START_PROCESSES PROCESS_READY
 //         STOP_PROCESSES MAP_ADOPTED BYE (of members), SERVER SERVER_LOAD (of I/O servers), LOST (of the agent),
 //         PROCESS_FAILED PROFILE (of the daemon), TICK (of a timer, when `deadline` has come), SET_POLICY RESIZE
 //         SET_SERVER SLOW_IO_SERVER (of a tool); others change nothing
-//   out:  WELCOME SERVER_MAP QUEUED_IO GRANT_IO LEASE_EXPIRED RECONFIGURE PROCESSES_READY (to members), RECONFIGURATION
+//   out:  WELCOME SERVER_MAP QUEUED_IO GRANT_IO PAUSE_IO LEASE_EXPIRED RECONFIGURE PROCESSES_READY (to members),
+//   RECONFIGURATION
 //         (to a tool), START_PROCESSES STOP_PROCESSES DECISION OUTCOME SLOW_IO_SERVER (to the daemon itself: to no
 //         member), REFUSED
 //   both: WITHDRAW_RESIZE (of a tool, to the member; of the member, to the tool)
@@ -38,10 +39,10 @@ class Coordinator {
       : settings_(settings),
         policies_(settings.policy),
         cores_(nodes_of(settings)),
-        access_(settings_, cluster_),
+        access_(settings_, cluster_, decisions_),
         resizing_(settings_, cluster_, cores_),
         joining_(settings_),
-        steering_(settings_, cluster_, cores_, resizing_),
+        steering_(settings_, cluster_, cores_, resizing_, decisions_),
         servers_(settings_, cluster_) {}
   Coordinator(const Coordinator&) = delete;  // its parts point at each other
   Coordinator& operator=(const Coordinator&) = delete;
@@ -55,6 +56,7 @@ class Coordinator {
   // For listings: an application by its id, all of them in order of arrival.
   const model::Cluster& cluster() const { return cluster_; }
   const policy::Combination& policies() const { return policies_; }
+  const policy::Metric& metric() const { return access_.metric(); }
   const model::Cores& cores() const { return cores_; }
   // Whether the end of a process that was started for this request is to be told with PROCESS_FAILED.
   bool awaits(AppId app, RequestId request) const { return joining_.awaits(app, request); }
@@ -67,6 +69,7 @@ class Coordinator {
   void on(const Moment& moment, const event::StartIo& start);
   void on(const Moment& moment, const event::FinishIo& finish);
   void on(const Moment& moment, const event::RenewIo& renew);
+  void on(const Moment& moment, const event::PausedIo& paused);
   void on(const Moment& moment, const event::IoPhase& phase);
   void on(const Moment& moment, const event::Malleable& said);
   void on(const Moment& moment, const event::Reconfiguration& record);
@@ -96,6 +99,7 @@ class Coordinator {
   policy::Combination policies_;
   model::Cluster cluster_;
   model::Cores cores_;
+  std::int64_t decisions_ = 0;  // told, of access and of cores
   Access access_;
   Resizing resizing_;
   Joining joining_;

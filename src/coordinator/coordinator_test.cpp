@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -365,6 +366,75 @@ TEST(RequestStates, AreAsTheTableSays) {
   EXPECT_EQ(action_of(RequestState::granted, I::renew), A::renew);
   EXPECT_EQ(action_of(RequestState::granted, I::expire), A::revoke);
   EXPECT_EQ(action_of(RequestState::granted, I::leave), A::revoke);
+}
+
+TEST_F(CoordinatorTest, WhoIsGrantedBesideOthersIsToldItsShare) {
+  at(0, 9, event::SetPolicy{"set-10"});
+  hello(1, "job-a");
+  hello(2, "job-b");
+  EXPECT_EQ(start(10'000, 1, 1), Lines{"1 GRANT_IO 1 waited 0"});
+  const Lines told = start(100'000, 2, 1);
+  EXPECT_EQ(std::count(told.begin(), told.end(), "1 GRANT_IO 1 waited 0 share 0.91"), 1);
+  EXPECT_EQ(std::count(told.begin(), told.end(), "2 GRANT_IO 1 waited 0 share 0.09"), 1);
+  const Lines ended = finish(100'001, 1, 1);
+  EXPECT_EQ(std::count(ended.begin(), ended.end(), "2 GRANT_IO 1 waited 0"), 1) << "all of it";
+}
+
+// A turn is over when what was under way then has ended, however the application's processes take turns.
+TEST_F(CoordinatorTest, OperationsThatOverlapDoNotKeepATargetForEver) {
+  hello(1, "job-a");
+  hello(2, "job-a");
+  hello(3, "job-b");
+  start(0, 1, 1);
+  start(10, 3, 1);
+  start(2000, 2, 1);
+  finish(3500, 1, 1, false);
+  EXPECT_EQ(start(3600, 1, 2), Lines{"1 QUEUED_IO 2 position 2 behind app"});
+  const Lines told = tick(4600);
+  EXPECT_EQ(std::count(told.begin(), told.end(), "1 GRANT_IO 2 waited 1000"), 1) << "the second may need it";
+  finish(4700, 2, 1, false);
+  start(4800, 2, 2);
+  tick(5800);
+  EXPECT_EQ(finish(6000, 1, 2, false).front(), "3 GRANT_IO 1 waited 5990");
+}
+
+// A step's phase is told by nobody: its end is.
+TEST_F(CoordinatorTest, APhaseIsOverWhereItsLastOperationSaysSo) {
+  at(0, 9, event::SetPolicy{"interrupt"});
+  hello(1, "job-a");
+  hello(2, "job-b");
+  start(1, 1, 1);
+  finish(2, 1, 1);
+  start(3, 1, 2);
+  start(10, 2, 1);
+  const Lines told = at(20, 1, event::PausedIo{RequestId{2}});
+  EXPECT_EQ(told, Lines{"2 GRANT_IO 1 waited 10"});
+  finish(30, 2, 1);
+  EXPECT_EQ(coordinator.cluster().applications().begin()->second.demand.interruptions, 1);
+  finish(40, 1, 2);
+  start(50, 1, 3);
+  EXPECT_EQ(coordinator.cluster().applications().begin()->second.demand.interruptions, 0);
+}
+
+// Rank 0's collective may need just the process whose own access waits because of the pause.
+TEST_F(CoordinatorTest, AnApplicationThatIsToPauseIsNotHeldUpByItsOwnRequests) {
+  at(0, 9, event::SetPolicy{"interrupt"});
+  hello(1, "job-a");
+  hello(2, "job-a");
+  hello(3, "job-b");
+  start(1, 1, 1);
+  start(2, 2, 1);
+  const Lines told = start(10, 3, 1);
+  EXPECT_EQ(std::count(told.begin(), told.end(), "1 PAUSE_IO 1 because of app-2"), 1);
+  EXPECT_EQ(std::count(told.begin(), told.end(), "2 PAUSE_IO 1 because of app-2"), 1);
+  EXPECT_EQ(at(20, 2, event::PausedIo{RequestId{1}}), Lines{});
+  tick(1010);
+  EXPECT_EQ(deadline_ms(), 1020);
+  EXPECT_EQ(tick(1020), (Lines{"2 GRANT_IO 1 waited 1000", "2 PAUSE_IO 1 because of app-2"}));
+  // It still is to stop, and then the other one comes.
+  EXPECT_EQ(at(1030, 2, event::PausedIo{RequestId{1}}), Lines{});
+  EXPECT_EQ(finish(1035, 2, 1), Lines{});
+  EXPECT_EQ(finish(1040, 1, 1), Lines{"3 GRANT_IO 1 waited 1030"});
 }
 
 }  // namespace

@@ -17,13 +17,15 @@ constexpr std::int64_t most_refusals = 3;
 
 }  // namespace
 
-Steering::Steering(const Settings& settings, model::Cluster& cluster, model::Cores& cores, Resizing& resizing)
+Steering::Steering(const Settings& settings, model::Cluster& cluster, model::Cores& cores, Resizing& resizing,
+                   std::int64_t& decisions)
     : settings_(settings),
       cluster_(cluster),
       cores_(cores),
       resizing_(resizing),
       interference_(settings.policy.interference),
-      sharing_(settings.policy.sharing) {}
+      sharing_(settings.policy.sharing),
+      decisions_made_(decisions) {}
 
 // ---- events ------------------------------------------------------------------------------------------------------
 

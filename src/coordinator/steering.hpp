@@ -40,8 +40,9 @@ namespace hocket::coordinator {
 
 class Steering {
  public:
-  // All must outlive it.
-  Steering(const Settings& settings, model::Cluster& cluster, model::Cores& cores, Resizing& resizing);
+  // All must outlive it. `decisions`: how many were told.
+  Steering(const Settings& settings, model::Cluster& cluster, model::Cores& cores, Resizing& resizing,
+           std::int64_t& decisions);
 
   // Each after the cluster and Resizing have taken in the event; the application is the one that it is about.
   void joined(const Moment& moment, model::Application& application);
@@ -117,7 +118,7 @@ class Steering {
   std::map<AppId, std::int64_t> begun_;   // processes that they may be becoming while a tool's resize is under way
   std::map<AppId, Refusal> refused_;      // not asked again at once
   std::map<AppId, std::vector<Told>> told_;
-  std::int64_t decisions_made_ = 0;
+  std::int64_t& decisions_made_;  // shared with others who decide
 };
 
 }  // namespace hocket::coordinator

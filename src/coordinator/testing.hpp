@@ -25,7 +25,9 @@ struct Words {
   }
   void operator()(const event::GrantIo& e) {
     out << " " << e.request.value << " waited " << e.waited.count() / 1'000'000;
+    if (e.share != 1) out << " share " << std::fixed << std::setprecision(2) << e.share;
   }
+  void operator()(const event::PauseIo& e) { out << " " << e.request.value << " because of " << e.because_of; }
   void operator()(const event::LeaseExpired& e) {
     out << " " << e.request.value << " " << e.application << " " << e.target;
   }

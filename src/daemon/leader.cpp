@@ -269,6 +269,7 @@ event::Daemon Leader::describe_daemon(Time now) const {
   daemon.node = node_;
   daemon.version = HOCKET_VERSION;
   daemon.policy = policy::text_of(coordinator_.policies());
+  daemon.metric = coordinator_.metric().text();
   daemon.trace = trace_path_;
   daemon.pid = getpid();
   daemon.applications = static_cast<std::int64_t>(coordinator_.cluster().applications().size());

@@ -30,7 +30,7 @@ int complain(const Error& error, int code) {
 }
 
 struct Options {
-  std::optional<std::string> config, dir, policy, policy_file, trace, replay;
+  std::optional<std::string> config, dir, policy, policy_file, metric, trace, replay;
   std::optional<double> exit_when_idle_s;
   bool print_config = false;
   bool print_policies = false;
@@ -46,6 +46,7 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--exit-when-idle", options.exit_when_idle_s,
                  "end after so many SECONDS without any member connected");
   app.add_flag("--print-config", options.print_config, "print the configuration in force as hocket.toml, and end");
+  app.add_option("--metric", options.metric, "what policy dynamic makes the least: cpu-time, io-time, a formula, …");
   app.add_flag("--print-policies", options.print_policies, "print NAME, KIND and SUMMARY of each policy, and end");
   app.add_option("--replay", options.replay, "give a TRACE to a fresh coordinator and compare every command, and end");
   app.set_version_flag("--version", std::string{"hocketd "} + HOCKET_VERSION);
@@ -57,6 +58,7 @@ Result<config::Settings> settings_from(const Options& options) {
   if (options.config) done = config::read_file(*options.config, settings);
   if (done && options.dir) done = config::set(settings, "daemon.dir", *options.dir, "--dir");
   if (done && options.policy) done = config::set(settings, "coordinator.policy", *options.policy, "--policy");
+  if (done && options.metric) done = config::set(settings, "coordinator.metric", *options.metric, "--metric");
   if (done && options.policy_file) {
     done = config::set(settings, "coordinator.policy_file", *options.policy_file, "--policy-file");
   }

@@ -46,6 +46,10 @@ struct StartIo {
   std::string file;
   std::string operation;   // the MPI routine, e.g. "MPI_File_write_at_all"
   std::int64_t bytes = 0;  // of all processes; 0 where not known before
+  // What was prepared for the I/O phase that this belongs to (CALCioM, section III-C): the bytes of all processes from
+  // here to its end; 0: not known. And all that was said of it, "KEY=VALUE" in a line each.
+  std::int64_t phase_bytes = 0;
+  std::string info{};
 };
 
 // The operation of START_IO has ended, or is given up (CLARISSE, section IV-B, step 9).
@@ -61,6 +65,16 @@ struct FinishIo {
 struct RenewIo {
   static constexpr std::string_view name = "RENEW_IO";
   RequestId request;
+  std::int64_t bytes = 0;  // moved since the request by all processes, as far as known
+};
+
+// The answer to PAUSE_IO: all processes of the request have stopped in the middle of it, hold no lock of the file
+// system, and wait for GRANT_IO of the same request. Where it ends before it can stop, FINISH_IO is the answer.
+struct PausedIo {
+  static constexpr std::string_view name = "PAUSED_IO";
+  RequestId request;
+  std::int64_t bytes = 0;   // moved since the request by all processes, as far as known
+  std::int64_t round = -1;  // of the collective access after which they stopped; -1: between two accesses
 };
 
 // A whole I/O phase has ended: the monitor's report (P_io = T_cpu + T_comm + T_io, CLARISSE+FlexMPI, Eq. 1).
@@ -230,10 +244,12 @@ struct Tick {
   static constexpr std::string_view name = "TICK";
 };
 
-// The operator chooses the policies: names joined by `+` (policy/combination.hpp), each of which sets its kind.
+// The operator chooses the policies: names joined by `+` (policy/combination.hpp), each of which sets its kind. Where
+// the policy is "", they stay as they are.
 struct SetPolicy {
   static constexpr std::string_view name = "SET_POLICY";
   std::string policy;
+  std::string metric{};  // that `dynamic` minimises from now on (policy/metric.hpp); "": as before
 };
 
 // Resize an application. The answer is RECONFIGURATION, or REFUSED.
@@ -284,6 +300,16 @@ struct GrantIo {
   static constexpr std::string_view name = "GRANT_IO";
   RequestId request;
   Duration waited{};  // in the queue
+  std::string target;
+  double share = 1;  // of the target's bandwidth that the application is to use at most, while others have it too
+};
+
+// The request is to stop in the middle, as soon as it can, for the sake of another application (CALCioM, section
+// III-A). Said once; GRANT_IO of the same request lets it go on.
+struct PauseIo {
+  static constexpr std::string_view name = "PAUSE_IO";
+  RequestId request;
+  std::string because_of;  // the application that comes first
   std::string target;
 };
 
@@ -476,6 +502,7 @@ struct Daemon {
   std::string trace_error;     // why the trace ends early; "" while it is whole
   std::int64_t cores = 0;      // that applications may be resized to use
   std::int64_t map_epoch = 0;  // of the server map; 0: no I/O server was ever there
+  std::string metric;          // that `dynamic` minimises
 };
 
 // Events that matched a subscription of this member and were left out because it did not read fast enough.
@@ -492,11 +519,11 @@ struct User {
 };
 
 using Body =
-    std::variant<Hello, StartIo, FinishIo, RenewIo, IoPhase, Malleable, Reconfiguration, StartProcesses, ProcessReady,
-                 StopProcesses, Bye, MapAdopted, Server, ServerLoad, Lost, ProcessFailed, Profile, Tick, SetPolicy,
-                 Resize, WithdrawResize, SetServer, Welcome, QueuedIo, GrantIo, Reconfigure, ProcessesReady,
-                 NewServerMap, LeaseExpired, Decision, Outcome, SlowIoServer, Refused, Subscribe, Unsubscribe, List,
-                 Explain, Application, IoServer, Daemon, EventsLost, User>;
+    std::variant<Hello, StartIo, FinishIo, RenewIo, PausedIo, IoPhase, Malleable, Reconfiguration, StartProcesses,
+                 ProcessReady, StopProcesses, Bye, MapAdopted, Server, ServerLoad, Lost, ProcessFailed, Profile, Tick,
+                 SetPolicy, Resize, WithdrawResize, SetServer, Welcome, QueuedIo, GrantIo, PauseIo, Reconfigure,
+                 ProcessesReady, NewServerMap, LeaseExpired, Decision, Outcome, SlowIoServer, Refused, Subscribe,
+                 Unsubscribe, List, Explain, Application, IoServer, Daemon, EventsLost, User>;
 
 // Who published an event. Stamped by the node agent (the kernel tells it who is calling), never believed from a client.
 struct Origin {

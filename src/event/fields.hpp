@@ -34,6 +34,8 @@ void fields(E& e, V&& visit) {
   visit("file", e.file);
   visit("operation", e.operation);
   visit("bytes", e.bytes);
+  visit("phase_bytes", e.phase_bytes);
+  visit("info", e.info);
 }
 
 template <Of<FinishIo> E, class V>
@@ -47,6 +49,14 @@ void fields(E& e, V&& visit) {
 template <Of<RenewIo> E, class V>
 void fields(E& e, V&& visit) {
   visit("request", e.request);
+  visit("bytes", e.bytes);
+}
+
+template <Of<PausedIo> E, class V>
+void fields(E& e, V&& visit) {
+  visit("request", e.request);
+  visit("bytes", e.bytes);
+  visit("round", e.round);
 }
 
 template <Of<IoPhase> E, class V>
@@ -224,6 +234,7 @@ void fields(E&, V&&) {}
 template <Of<SetPolicy> E, class V>
 void fields(E& e, V&& visit) {
   visit("policy", e.policy);
+  visit("metric", e.metric);
 }
 
 template <Of<SetServer> E, class V>
@@ -251,6 +262,14 @@ template <Of<GrantIo> E, class V>
 void fields(E& e, V&& visit) {
   visit("request", e.request);
   visit("waited_ns", e.waited);
+  visit("target", e.target);
+  visit("share", e.share);
+}
+
+template <Of<PauseIo> E, class V>
+void fields(E& e, V&& visit) {
+  visit("request", e.request);
+  visit("because_of", e.because_of);
   visit("target", e.target);
 }
 
@@ -407,6 +426,7 @@ void fields(E& e, V&& visit) {
   visit("trace_error", e.trace_error);
   visit("cores", e.cores);
   visit("map_epoch", e.map_epoch);
+  visit("metric", e.metric);
 }
 
 template <Of<EventsLost> E, class V>

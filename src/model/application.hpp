@@ -8,6 +8,7 @@
 
 #include "event/event.hpp"
 #include "model/flop.hpp"
+#include "model/io_demand.hpp"
 #include "model/io_history.hpp"
 #include "model/speedup_curve.hpp"
 #include "model/target.hpp"
@@ -85,6 +86,8 @@ struct Application {
   std::int64_t granted = 0;             // requests
   std::vector<Holders::iterator> held;  // its entries among the holders of targets
 
+  IoDemand demand;  // of the I/O phase under way
+  IoRecord io;
   Totals totals;
   IoHistory history;
   Malleability malleability;

@@ -6,6 +6,9 @@
 namespace hocket::model {
 namespace {
 
+// Names come from applications: nothing is learnt of further targets.
+constexpr std::size_t most_records = 10'000;
+
 // The name to go by where none is asked for.
 std::string base_name(const std::string& program) {
   std::string name = program.substr(program.find_last_of('/') + 1);
@@ -121,8 +124,15 @@ Target& Cluster::target(const std::string& name) {
   if (fresh) {
     place->second.name = name;
     place->second.number = ++targets_made_;
+    const bool known = records_.contains(name);
+    if (known || records_.size() < most_records) place->second.record = &records_[name];
   }
   return place->second;
+}
+
+TargetRecord* Cluster::record(const std::string& target) {
+  const auto known = records_.find(target);
+  return known == records_.end() ? nullptr : &known->second;
 }
 
 void Cluster::drop_if_idle(Target& target) {

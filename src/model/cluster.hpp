@@ -33,7 +33,9 @@ class Cluster {
 
   // Made where there is none.
   Target& target(const std::string& name);
-  // Forgets a target that nobody uses.
+  // What was learnt of a target; nullptr where nothing ever is.
+  TargetRecord* record(const std::string& target);
+  // Forgets a target that nobody uses, but for its record.
   void drop_if_idle(Target& target);
 
   // In order of arrival.
@@ -57,6 +59,7 @@ class Cluster {
   std::unordered_map<std::string, Application*> by_name_;
   std::unordered_map<std::string, Copies> copies_;  // by the name asked for
   std::unordered_map<std::string, Target> targets_;
+  std::unordered_map<std::string, TargetRecord> records_;  // by target
   std::uint64_t applications_made_ = 0;
   std::uint64_t targets_made_ = 0;
 };

@@ -8,6 +8,7 @@
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
+#include "model/io_demand.hpp"
 
 namespace hocket::model {
 
@@ -23,10 +24,15 @@ struct Request {
   AppId application;
   Target* target = nullptr;
   RequestState state = RequestState::queued;
-  std::int64_t bytes = 0;  // of all processes; 0 where not known
-  Time since{};            // asked
-  Time expires{};          // granted: end of the lease
-  Time too_slow{};         // queued: granted then, whoever holds the target; 0: no bound
+  std::int64_t bytes = 0;   // of all processes; 0 where not known
+  std::int64_t before = 0;  // that other requests of the phase had moved when it was asked
+  Time since{};             // queued: since when
+  Time granted{};           // since when
+  Time expires{};           // granted: end of the lease
+  Time too_slow{};          // queued: granted then, whoever holds the target; 0: no bound
+  std::uint64_t order = 0;  // of arrival at the target
+  bool paused = false;      // queued: it was granted, and stopped in the middle
+  bool told = false;        // granted: it was told to pause, and has not answered
 };
 using Requests = std::list<Request>;  // moved between lists, never copied: iterators stay valid
 
@@ -36,17 +42,24 @@ struct Holder {
   Target* target = nullptr;
   std::int64_t grants = 0;  // 0: kept
   Time kept_until{};        // where grants is 0
+  bool pausing = false;     // it is to stop: the target is free for others when it has no grants
+  Time told{};              // pausing: since when
+  double share = 1;         // of the bandwidth, as it was told last
 };
 using Holders = std::list<Holder>;
 
 struct Target {
   std::string name;
   std::uint64_t number = 0;  // in order of first use: the order in which the coordinator looks at targets
-  Requests waiting;          // in order of arrival
+  Requests waiting;          // in order of arrival; those that were interrupted by their first one
   Holders holders;           // one, under an exclusive policy; in the order in which they came to it
   std::map<std::pair<Time, AppId>, Holders::iterator> kept;  // holders without a grant, by the end of that
-  Time remind{};  // where somebody waits: when those who wait are told so again
-  Time wake{};    // where somebody waits: the next time at which something is due here
+  Time remind{};                   // where somebody waits: when those who wait are told so again
+  Time wake{};                     // where somebody waits: the next time at which something is due here
+  Time again{};                    // when the policy wants to be asked again; 0: not
+  Time served{};                   // up to when the progress of its holders is counted
+  std::uint64_t arrivals = 0;      // requests so far
+  TargetRecord* record = nullptr;  // what was learnt of it; outlives it
 
   bool idle() const { return waiting.empty() && holders.empty(); }
 };

@@ -78,7 +78,8 @@ TEST(Combinations, ALoadedPolicyTakesThePlaceOfItsKind) {
 
 TEST(Combinations, ARefusalSaysWhatIsWrong) {
   EXPECT_EQ(refusal("phase-shfit"),
-            "unknown policy 'phase-shfit': did you mean 'phase-shift'? there are: interfere, fcfs, phase-shift, "
+            "unknown policy 'phase-shfit': did you mean 'phase-shift'? there are: interfere, fcfs, interrupt, "
+            "dynamic, set-10, phase-shift, "
             "period-coupling, fair, speedup, io-aware, predictive, none; several are joined by '+'");
   EXPECT_EQ(refusal("fcfs+interfere"),
             "policies 'fcfs' and 'interfere' are both for access to targets: name one of them");

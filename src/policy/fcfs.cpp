@@ -7,7 +7,7 @@ namespace {
 Decision decide(const View& view, const event::Event&) {
   if (!view.target.holders.empty()) return {};
   const model::Request& first = view.target.waiting.front();
-  return {{first.member, first.id}};
+  return {.grants = {{first.member, first.id}}};
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ namespace {
 
 Decision decide(const View& view, const event::Event&) {
   Decision all;
-  for (const model::Request& request : view.target.waiting) all.push_back({request.member, request.id});
+  for (const model::Request& request : view.target.waiting) all.grants.push_back({request.member, request.id});
   return all;
 }
 

@@ -15,7 +15,7 @@ class AccessPolicies : public ::testing::Test {
   }
   std::vector<std::pair<std::uint64_t, std::uint64_t>> decide(const Policy& policy) {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> granted;
-    for (const Grant& g : policy.decide({cluster, target, Time{}}, {})) {
+    for (const Grant& g : policy.decide({cluster, target, Time{}, settings}, {}).grants) {
       granted.emplace_back(g.member.value, g.request.value);
     }
     return granted;
@@ -25,6 +25,7 @@ class AccessPolicies : public ::testing::Test {
   model::Cluster cluster;
   model::Target target;
   model::Application holder;
+  AccessSettings settings;
 };
 
 TEST_F(AccessPolicies, FcfsGrantsTheFirstOfAFreeTarget) {
@@ -56,7 +57,8 @@ TEST(Policies, AreFoundByName) {
 TEST(Policies, AnUnknownNameIsToldTheNearest) {
   const auto found = find_policy("fcsf");
   ASSERT_FALSE(found.ok());
-  EXPECT_EQ(found.error().text, "unknown policy 'fcsf': did you mean 'fcfs'? there are: interfere, fcfs");
+  EXPECT_EQ(found.error().text,
+            "unknown policy 'fcsf': did you mean 'fcfs'? there are: interfere, fcfs, interrupt, dynamic, set-10");
   EXPECT_NE(find_policy("interfear").error().text.find("'interfere'"), std::string::npos);
   EXPECT_FALSE(find_policy(std::string(100000, 'x')).ok());
 }

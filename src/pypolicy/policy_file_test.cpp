@@ -74,7 +74,8 @@ class PolicyFiles : public testing::Test {
     EXPECT_TRUE(file.ok()) << (file.ok() ? "" : file.error().text);
     std::vector<MemberId> members;
     if (!file) return members;
-    for (const policy::Grant& grant : file.value().policy.access->decide({cluster_, target_, now}, event_))
+    const policy::View view{cluster_, target_, now, access_settings_};
+    for (const policy::Grant& grant : file.value().policy.access->decide(view, event_).grants)
       members.push_back(grant.member);
     return members;
   }
@@ -85,6 +86,7 @@ class PolicyFiles : public testing::Test {
   model::Cores cores_{{{"node", 10}}};
   model::Target target_;
   policy::CoreSettings settings_;
+  policy::AccessSettings access_settings_;
   event::Event event_{now, {"node", "a", MemberId{1}}, event::IoPhase{}};
   std::vector<model::Application*> applications_;
   const std::string path_ =
@@ -210,12 +212,29 @@ TEST_F(PolicyFiles, GrantAccess) {
                       "  return [{'grant': max(view.target.waiting, key=lambda r: r.bytes)}]\n"),
               ElementsAre(MemberId{2}));
   EXPECT_THAT(said_, IsEmpty());
+  EXPECT_THAT(granted("  assert not view.target.pausing and view.target.left_s == ()\n"
+                      "  assert all(r.left_s > 0 and not r.paused for r in view.target.waiting)\n"
+                      "  return []\n"),
+              IsEmpty());
   EXPECT_THAT(granted("  return None\n"), IsEmpty());
+}
+
+TEST_F(PolicyFiles, InterruptWhoHasTheTarget) {
+  target_.holders.push_back({applications_[0], &target_, 1});
+  const auto file = loaded(
+      "NAME = 'mine'\nKIND = 'access'\ndef decide(view, event):\n"
+      "  return [{'interrupt': holder} for holder, left in zip(view.target.holders, view.target.left_s) if left > "
+      "0]\n");
+  ASSERT_TRUE(file.ok()) << file.error().text;
+  const policy::View view{cluster_, target_, now, access_settings_};
+  EXPECT_EQ(file.value().policy.access->decide(view, event_).interruptions, std::vector{applications_[0]->id});
+  EXPECT_THAT(said_, IsEmpty());
 }
 
 TEST_F(PolicyFiles, AMistakeAboutAccessLeavesItToFirstComeFirstServed) {
   for (const char* body :
-       {"  raise ValueError\n", "  return [{'grant': 3}]\n", "  return [{'grant': view.target.waiting[1]}] * 2\n"}) {
+       {"  raise ValueError\n", "  return [{'grant': 3}]\n", "  return [{'grant': view.target.waiting[1]}] * 2\n",
+        "  return [{'interrupt': view.applications[0]}]\n", "  return [{'interrupt': 3}]\n"}) {
     EXPECT_THAT(granted(body), ElementsAre(MemberId{1})) << body;
     EXPECT_EQ(said_.size(), 1) << body;
   }

@@ -100,20 +100,19 @@ def body(routine: Routine, kind: list[str], symbol: str) -> str:
         case ["comm"]:
             return f"watch_communication({plain}{payload(routine)})"
         case ["read" | "write" as direction]:
-            return f"watch_independent(Direction::{direction}, {with_status}, fh, status)"
+            return f"watch_independent(Direction::{direction}, {name}, {with_status}, fh, status)"
         case ["read" | "write" as direction, "collective"]:
             return f"watch_collective(Direction::{direction}, {name}, {with_status}, fh, status)"
         case ["read" | "write" as direction, "served" | "own" as way]:
             offset = "offset" if routine.of_type("MPI_Offset") else "std::nullopt"
             access = f"{{Direction::{direction}, fh, {offset}, buf, count, datatype}}"
-            routine_name = f"{name}, " if way == "served" else ""
-            return f"watch_{way}({routine_name}{with_status}, {access}, status)"
+            return f"watch_{way}({name}, {with_status}, {access}, status)"
         case ["read" | "write" as direction, "begin"]:
             return f"watch_begin(Direction::{direction}, {name}, {plain}, fh)"
         case ["read" | "write" as direction, "end"]:
             return f"watch_end(Direction::{direction}, {with_status}, fh, status)"
         case ["read" | "write" as direction, "start"]:
-            return f"watch_start(Direction::{direction}, {plain}, fh, count, datatype, request)"
+            return f"watch_start(Direction::{direction}, {name}, {plain}, fh, count, datatype, request)"
         case ["read" | "write" as direction, "start", "collective"]:
             return f"watch_collective_start(Direction::{direction}, {name}, {plain}, fh, count, datatype, request)"
     raise SystemExit(f"mpi_routines.txt: {symbol} is of the unknown kind '{' '.join(kind)}'")

@@ -1,23 +1,73 @@
 #include "runtime/lease.hpp"
 
+#include <poll.h>
+#include <sys/timerfd.h>
+
 #include <algorithm>
+#include <array>
 #include <system_error>
 
+#include "base/clock.hpp"
+#include "runtime/depth.hpp"
 #include "runtime/signals_blocked.hpp"
 
 namespace hocket::runtime {
 namespace {
 
 constexpr Duration shortest_interval = std::chrono::milliseconds{5};
+// An operation that is over by then wakes nobody for its sake.
+constexpr Duration listens_after = std::chrono::milliseconds{2};
+// A descriptor may have been closed, and another opened, while it was listened to.
+constexpr Duration longest_sleep = std::chrono::milliseconds{200};
+
+timespec timespec_of(Duration duration) { return {duration.count() / 1'000'000'000, duration.count() % 1'000'000'000}; }
 
 }  // namespace
 
 void LeaseKeeper::hold(RequestId request, Duration lease) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return;
+  start();
+  if (!listens()) set_alarm(listens_after);
+  if (held_.empty()) renewed_ = node_now();
   held_.push_back(request);
   interval_ = std::max(lease / 3, shortest_interval);
+}
+
+void LeaseKeeper::release(RequestId request) {
+  const std::lock_guard lock(mutex_);
+  std::erase(held_, request);
+  if (!listens()) set_alarm(Duration::zero());
+}
+
+void LeaseKeeper::expect(bool something) {
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return;
+  start();
+  if (something && !listens()) set_alarm(listens_after);
+  expecting_ += something ? 1 : -1;
+}
+
+void LeaseKeeper::wake() {
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return;
+  set_alarm(Duration{1});
+  woken_ = true;
+}
+
+void LeaseKeeper::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    woken_ = false;
+    set_alarm(Duration{1});
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void LeaseKeeper::start() {
   if (thread_.joinable()) return;
+  alarm_ = Fd{timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)};
   const SignalsBlocked blocked;
   try {
     thread_ = std::thread([this] { run(); });
@@ -26,26 +76,48 @@ void LeaseKeeper::hold(RequestId request, Duration lease) {
   }
 }
 
-void LeaseKeeper::release(RequestId request) {
-  const std::lock_guard lock(mutex_);
-  std::erase(held_, request);
+// Zero: none.
+void LeaseKeeper::set_alarm(Duration from_now) const {
+  const itimerspec once{{}, timespec_of(from_now)};
+  if (alarm_ && !woken_) timerfd_settime(alarm_.get(), 0, &once, nullptr);
 }
 
-void LeaseKeeper::stop() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-    changed_.notify_all();
-  }
-  if (thread_.joinable()) thread_.join();
+void LeaseKeeper::renew(Time now) {
+  if (held_.empty() || now < renewed_ + interval_) return;
+  renewed_ = now;
+  for (const RequestId request : held_) duties_.renew(request);
+}
+
+void LeaseKeeper::sleep(int listened, Time until) const {
+  const Duration left = std::max(until - node_now(), Duration::zero());
+  const timespec timeout = timespec_of(left);
+  std::array<pollfd, 2> waited{{{alarm_.get(), POLLIN, 0}, {listened, POLLIN, 0}}};
+  ppoll(waited.data(), waited.size(), until == Time::max() ? nullptr : &timeout, nullptr);
+  std::uint64_t expirations = 0;
+  if ((waited[0].revents & POLLIN) != 0 && read(alarm_.get(), &expirations, sizeof expirations) < 0) return;
 }
 
 void LeaseKeeper::run() {
-  std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    changed_.wait_for(lock, interval_);
-    if (stopping_) return;
-    for (const RequestId request : held_) renew_(request);
+  const Inside inside;
+  while (true) {
+    bool listening = false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return;
+      woken_ = false;
+      listening = listens();
+    }
+    const int listened = listening ? duties_.listen() : -1;
+    const Time now = node_now();
+    Time until = duties_.due(now);
+    if (listening || !alarm_) until = std::min(until, now + longest_sleep);
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return;
+      renew(now);
+      if (!held_.empty()) until = std::min(until, renewed_ + interval_);
+    }
+    sleep(listened, until);
   }
 }
 

@@ -36,7 +36,7 @@ struct Renewals {
 
 TEST(LeaseKeeper, RenewsInEachThirdOfTheLeaseUntilItIsReleased) {
   Renewals renewals;
-  LeaseKeeper keeper([&](RequestId request) { renewals.add(request); });
+  LeaseKeeper keeper({[&](RequestId request) { renewals.add(request); }});
   const Time start = node_now();
   keeper.hold(RequestId{1}, from_s(0.15));
   ASSERT_TRUE(renewals.wait_for(1, 3));
@@ -50,7 +50,7 @@ TEST(LeaseKeeper, RenewsInEachThirdOfTheLeaseUntilItIsReleased) {
 
 TEST(LeaseKeeper, RenewsSeveralAtOnce) {
   Renewals renewals;
-  LeaseKeeper keeper([&](RequestId request) { renewals.add(request); });
+  LeaseKeeper keeper({[&](RequestId request) { renewals.add(request); }});
   keeper.hold(RequestId{1}, from_s(0.03));
   keeper.hold(RequestId{2}, from_s(0.03));
   EXPECT_TRUE(renewals.wait_for(1, 2));
@@ -60,12 +60,12 @@ TEST(LeaseKeeper, RenewsSeveralAtOnce) {
 TEST(LeaseKeeper, RunsNoSignalHandlerInItsThread) {
   Renewals renewals;
   std::atomic<bool> blocked = false;
-  LeaseKeeper keeper([&](RequestId request) {
+  LeaseKeeper keeper({[&](RequestId request) {
     sigset_t mask;
     pthread_sigmask(SIG_SETMASK, nullptr, &mask);
     blocked = sigismember(&mask, SIGUSR1) == 1 && sigismember(&mask, SIGTERM) == 1;
     renewals.add(request);
-  });
+  }});
   keeper.hold(RequestId{1}, from_s(0.03));
   ASSERT_TRUE(renewals.wait_for(1, 1));
   EXPECT_TRUE(blocked);
@@ -76,7 +76,7 @@ TEST(LeaseKeeper, RunsNoSignalHandlerInItsThread) {
 
 TEST(LeaseKeeper, RenewsNothingAfterStop) {
   Renewals renewals;
-  LeaseKeeper keeper([&](RequestId request) { renewals.add(request); });
+  LeaseKeeper keeper({[&](RequestId request) { renewals.add(request); }});
   keeper.hold(RequestId{1}, from_s(0.03));
   ASSERT_TRUE(renewals.wait_for(1, 1));
   keeper.stop();

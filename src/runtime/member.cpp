@@ -20,10 +20,17 @@ Member::Member(const Settings& settings, event::Hello hello, std::function<void(
     : settings_(settings),
       hello_(std::move(hello)),
       lost_(std::move(lost)),
-      leases_([this](RequestId request) { send(event::RenewIo{request}); }) {}
+      leases_({[this](RequestId request) { renew(request); }, [this] { return listen(); },
+               [this](Time now) { return due(now); }}) {}
+
+Member::Asking::~Asking() {
+  if (!lock_) return;
+  lock_.unlock();
+  if (member_.missed_.exchange(false)) member_.leases_.wake();
+}
 
 void Member::join() {
-  const std::lock_guard asking(asking_);
+  const Asking asking(*this);
   may_retry_ = false;
   if (!connect()) give_up("no hocketd answers at " + settings_.socket);
 }
@@ -78,52 +85,110 @@ bool Member::ready() {
   return !alone_;
 }
 
-RequestId Member::ask(event::StartIo start) {
-  const std::lock_guard asking(asking_);
+RequestId Member::ask(event::StartIo start, Use use) {
+  const Asking asking(*this);
   const bool phase_begins = may_retry_;
   if (!ready()) return {};
   start.request = RequestId{++last_request_};
-  Outcome outcome = send(start) ? wait_for_grant(start.request) : Outcome::closed;
+  begin(start.request, use);
+  Outcome outcome = ask_for(start, true);
   if (outcome == Outcome::closed && phase_begins) {
     // The daemon of the phase before has gone; there may be a new one.
     disconnect();
-    if (connect() && send(start)) outcome = wait_for_grant(start.request);
+    alone_ = !connect();
+    if (!alone_) outcome = ask_for(start, true);
   }
-  if (outcome == Outcome::closed) {
-    disconnect();
-    give_up("hocketd at " + settings_.socket + " has gone");
+  if (outcome == Outcome::closed) has_gone(start.request);
+  if (outcome != Outcome::granted) {
+    stepped_aside_ = {};
+    forget(start.request);
+    return {};
   }
-  if (outcome != Outcome::granted) return {};
-  leases_.hold(start.request, lease_);
+  take_up(start.request);
+  if (const RequestId session = std::exchange(stepped_aside_, {}); session) {
+    if (wait_for_grant(session) == Outcome::closed) has_gone(session);
+  }
+  resume();
+  take_what_came();  // right behind the grant, perhaps: nobody is told of what has been read
   return start.request;
 }
 
+RequestId Member::inform(event::StartIo start) {
+  const Asking asking(*this);
+  if (!ready()) return {};
+  start.request = RequestId{++last_request_};
+  begin(start.request, Use::session);
+  leases_.expect(true);
+  Outcome outcome = ask_for(start, false);
+  if (outcome == Outcome::closed) {
+    disconnect();
+    alone_ = !connect();
+    if (!alone_) outcome = ask_for(start, false);
+  }
+  if (outcome == Outcome::closed) has_gone(start.request);
+  if (outcome != Outcome::granted) {
+    forget(start.request);
+    return {};
+  }
+  return start.request;
+}
+
+// START_IO and, where it `waits`, its grant; else `granted` says that it was sent.
+Member::Outcome Member::ask_for(const event::StartIo& start, bool waits) {
+  {
+    const std::lock_guard lock(requests_mutex_);
+    Request& request = *find(start.request);
+    request.standing = Standing::queued;
+    request.since = request.heard = node_now();
+    show();
+  }
+  if (!send(start)) return Outcome::closed;
+  return waits ? wait_for_grant(start.request) : Outcome::granted;
+}
+
+// Of a request that is queued or has paused.
 Member::Outcome Member::wait_for_grant(RequestId request) {
-  const Time begun = node_now();
-  const Time end = begun + settings_.max_wait;
-  Time answer_by = begun + settings_.answer;
   while (true) {
+    Time end{};
+    Time answer_by{};
+    {
+      const std::lock_guard lock(requests_mutex_);
+      const Request* found = find(request);
+      if (!found || found->standing == Standing::alone || found->standing == Standing::expired) return Outcome::alone;
+      if (found->standing != Standing::queued && found->standing != Standing::paused) return Outcome::granted;
+      end = found->since + settings_.max_wait;
+      answer_by = found->heard + settings_.answer;
+    }
     const auto event = next_event(std::min(answer_by, end));
     if (!event && fd_ < 0) return Outcome::closed;
-    if (!event) break;
+    if (!event) {
+      give_up_waiting(request, node_now() < end);
+      return Outcome::alone;
+    }
     take(event->body);
-    if (const auto* grant = std::get_if<event::GrantIo>(&event->body); grant && grant->request == request)
-      return Outcome::granted;
-    if (const auto* queued = std::get_if<event::QueuedIo>(&event->body); queued && queued->request == request)
-      answer_by = node_now() + settings_.answer;
     if (const auto* refused = std::get_if<event::Refused>(&event->body)) {
       give_up("hocketd refuses: " + refused->text);
       return Outcome::alone;
     }
+    step_aside();
   }
+}
+
+void Member::give_up_waiting(RequestId request, bool silent) {
   send(event::FinishIo{request, {}, 0, false});
-  silent_ = node_now() < end;
+  go_on_alone(request);
+  silent_ = silent;
   if (silent_)
     give_up("hocketd at " + settings_.socket + " has not answered for " + std::to_string(to_s(settings_.answer)) +
             " s (HOCKET_ANSWER_S)");
   else
     give_up("no grant within " + std::to_string(to_s(settings_.max_wait)) + " s (HOCKET_MAX_WAIT_S)");
-  return Outcome::alone;
+}
+
+void Member::has_gone(RequestId request) {
+  disconnect();
+  go_on_alone(request);
+  if (!alone_) give_up("hocketd at " + settings_.socket + " has gone");
 }
 
 // The next event for us; nothing where none came by the deadline, or (fd_ < 0) the connection has ended. Waits without
@@ -132,12 +197,19 @@ std::optional<event::Event> Member::next_event(Time deadline) {
   // A send that fails in another thread closes the descriptor under poll(): look again now and then.
   constexpr Duration slice = std::chrono::milliseconds{200};
   while (true) {
+    bool left_alone = false;
     {
       const std::lock_guard lock(connection_);
       auto event = client_ && client_->connected() ? client_->receive(Duration::zero()) : Error{"not connected"};
-      if (!event) fd_ = -1;
-      if (!event || event.value()) return event ? std::move(event).value() : std::nullopt;
+      if (!event) {
+        fd_ = -1;
+        left_alone = connection_ended();
+      } else if (event.value()) {
+        return std::move(event).value();
+      }
     }
+    if (left_alone && !alone_) give_up("hocketd at " + settings_.socket + " has gone");
+    if (fd_ < 0) return std::nullopt;
     const Duration left = deadline - node_now();
     if (left <= Duration::zero()) return std::nullopt;
     const Duration wait = std::min(left, slice);
@@ -150,6 +222,11 @@ std::optional<event::Event> Member::next_event(Time deadline) {
 void Member::take(const event::Body& body) {
   if (const auto* welcome = std::get_if<event::Welcome>(&body); welcome && welcome->lease > Duration::zero())
     lease_ = welcome->lease;
+  if (const auto* grant = std::get_if<event::GrantIo>(&body)) hear(*grant);
+  if (const auto* queued = std::get_if<event::QueuedIo>(&body)) hear(*queued);
+  if (const auto* pause = std::get_if<event::PauseIo>(&body)) hear(*pause);
+  if (const auto* expired = std::get_if<event::LeaseExpired>(&body)) hear(*expired);
+  if (std::holds_alternative<event::Refused>(body)) session_refused();
   if (std::holds_alternative<event::Reconfigure>(body) || std::holds_alternative<event::WithdrawResize>(body) ||
       std::holds_alternative<event::ProcessesReady>(body))
     commands_.push_back(body);
@@ -174,7 +251,7 @@ void Member::take_what_came() {
 
 std::shared_ptr<const event::ServerMap> Member::server_map() {
   {
-    const std::unique_lock asking(asking_, std::try_to_lock);
+    const Asking asking(*this, std::try_to_lock);
     if (asking) take_what_came();
   }
   const std::lock_guard lock(map_mutex_);
@@ -182,7 +259,7 @@ std::shared_ptr<const event::ServerMap> Member::server_map() {
 }
 
 std::optional<event::Body> Member::next_command() {
-  const std::unique_lock asking(asking_, std::try_to_lock);
+  const Asking asking(*this, std::try_to_lock);
   if (!asking) return std::nullopt;
   take_what_came();
   if (commands_.empty()) return std::nullopt;
@@ -192,7 +269,7 @@ std::optional<event::Body> Member::next_command() {
 }
 
 bool Member::reconnect() {
-  const std::unique_lock asking(asking_, std::try_to_lock);
+  const Asking asking(*this, std::try_to_lock);
   if (!asking) return false;
   disconnect();
   return connect();
@@ -200,7 +277,7 @@ bool Member::reconnect() {
 
 void Member::report(const event::IoPhase& phase) {
   if (send(phase) || settings_.coordinate) return;
-  const std::lock_guard asking(asking_);
+  const Asking asking(*this);
   disconnect();
   if (connect())
     send(phase);
@@ -209,13 +286,309 @@ void Member::report(const event::IoPhase& phase) {
 }
 
 void Member::finish(event::FinishIo finish) {
+  forget(finish.request);
   leases_.release(finish.request);
   send(finish);
 }
 
+// ---- pauses --------------------------------------------------------------------------------------------------------
+
+void Member::tell_pauses(std::atomic<bool>& wanted, std::function<void()> hook) {
+  const std::lock_guard lock(requests_mutex_);
+  wanted_ = &wanted;
+  hook_ = std::move(hook);
+}
+
+void Member::set_due(std::function<Time(Time)> due) {
+  const std::lock_guard lock(requests_mutex_);
+  due_ = std::move(due);
+}
+
+// Other threads answer for what they use themselves. The session is the application's, which does nothing else where
+// it has called us.
+bool Member::pause(std::int64_t bytes, std::int64_t round) {
+  const auto self = std::this_thread::get_id();
+  const auto stops = [&](const Request& request) {
+    return request.use == Use::session || (request.use == Use::operation && request.owner == self);
+  };
+  const std::vector<RequestId> paused = answer(stops, bytes, round);
+  if (paused.empty()) return false;
+  const Asking asking(*this);
+  for (const RequestId request : paused)
+    if (wait_for_grant(request) == Outcome::closed) has_gone(request);
+  resume();
+  take_what_came();
+  return true;
+}
+
+void Member::answer_pause(RequestId request) {
+  answer([&](const Request& other) { return other.id == request; }, 0, -1);
+}
+
+// Who waits for a request does nothing else of the step meanwhile.
+void Member::step_aside() {
+  for (const RequestId session : answer([](const Request& request) { return request.use == Use::session; }, 0, -1))
+    stepped_aside_ = session;
+}
+
+// PAUSED_IO for those that are to pause.
+template <class Which>
+std::vector<RequestId> Member::answer(Which which, std::int64_t bytes, std::int64_t round) {
+  std::vector<event::PausedIo> answers;
+  {
+    const std::lock_guard lock(requests_mutex_);
+    for (Request& request : requests_) {
+      if (request.standing != Standing::to_pause || !which(request)) continue;
+      request.standing = Standing::paused;
+      request.since = request.heard = node_now();
+      const bool operation = request.use == Use::operation;
+      answers.push_back({request.id, operation ? (bytes > 0 ? bytes : request.bytes) : request.bytes + bytes,
+                         operation ? round : -1});
+    }
+    if (!answers.empty()) show();
+  }
+  std::vector<RequestId> answered;
+  for (const event::PausedIo& answer : answers) {
+    leases_.release(answer.request);
+    send(answer);
+    answered.push_back(answer.request);
+  }
+  return answered;
+}
+
+void Member::take_up(RequestId request) {
+  {
+    const std::lock_guard lock(requests_mutex_);
+    Request* found = find(request);
+    if (!found || found->standing != Standing::offered) return;
+    found->standing = Standing::granted;
+    found->used = true;
+    show();
+  }
+  leases_.hold(request, lease_);
+  // It may have ended in another thread meanwhile.
+  if (standing(request) == Standing::none) leases_.release(request);
+}
+
+// What was in use before it paused is in use again.
+void Member::resume() {
+  std::vector<RequestId> offered;
+  {
+    const std::lock_guard lock(requests_mutex_);
+    for (const Request& request : requests_)
+      if (request.standing == Standing::offered && request.used) offered.push_back(request.id);
+  }
+  for (const RequestId request : offered) take_up(request);
+}
+
+void Member::await(RequestId request) {
+  answer_pause(request);
+  const Asking asking(*this);
+  if (wait_for_grant(request) == Outcome::closed) has_gone(request);
+  take_up(request);
+  resume();
+  take_what_came();
+}
+
+Standing Member::standing(RequestId request) {
+  const std::lock_guard lock(requests_mutex_);
+  const Request* found = find(request);
+  return found ? found->standing : Standing::none;
+}
+
+void Member::progress(std::int64_t bytes) {
+  const std::lock_guard lock(requests_mutex_);
+  for (Request& request : requests_)
+    if (request.use == Use::operation && request.owner == std::this_thread::get_id()) request.bytes = bytes;
+}
+
+std::int64_t Member::progress_of(RequestId request) {
+  const std::lock_guard lock(requests_mutex_);
+  const Request* found = find(request);
+  return found ? found->bytes : 0;
+}
+
+void Member::hear(const event::GrantIo& grant) {
+  const std::lock_guard lock(requests_mutex_);
+  Request* found = find(grant.request);
+  if (!found) return;
+  if (found->standing == Standing::queued || found->standing == Standing::paused) found->standing = Standing::offered;
+  found->share = grant.share;
+  show();
+}
+
+void Member::hear(const event::QueuedIo& queued) {
+  const std::lock_guard lock(requests_mutex_);
+  if (Request* found = find(queued.request)) found->heard = node_now();
+}
+
+void Member::hear(const event::PauseIo& pause) {
+  bool in_use = false;
+  bool burst = false;
+  std::function<void()> hook;
+  {
+    const std::lock_guard lock(requests_mutex_);
+    Request* found = find(pause.request);
+    if (!found || (found->standing != Standing::granted && found->standing != Standing::offered)) return;
+    in_use = found->standing == Standing::granted || found->use != Use::session;
+    burst = found->use == Use::burst;
+    found->standing = Standing::to_pause;
+    show();
+    hook = hook_;
+  }
+  if (burst) leases_.wake();  // who asked for it may wait for something else
+  if (in_use) return hook();
+  answer_pause(pause.request);
+}
+
+void Member::hear(const event::LeaseExpired& expired) {
+  {
+    const std::lock_guard lock(requests_mutex_);
+    Request* found = find(expired.request);
+    if (!found) return;
+    found->standing = Standing::expired;
+    show();
+  }
+  leases_.release(expired.request);
+}
+
+// Nobody hears an answer, and no grant will come; whoever waits finds that out himself. True: the session does not, and
+// goes on.
+bool Member::connection_ended() {
+  const std::lock_guard lock(requests_mutex_);
+  bool left_alone = false;
+  for (Request& request : requests_) {
+    if (request.standing == Standing::to_pause) request.standing = Standing::granted;
+    const bool waits = request.standing == Standing::queued || request.standing == Standing::paused;
+    if (!waits || request.use != Use::session) continue;
+    request.standing = Standing::alone;
+    left_alone = true;
+  }
+  show();
+  return left_alone;
+}
+
+// A session that waits for its first grant waits for no answer that tells it so.
+void Member::session_refused() {
+  RequestId refused;
+  {
+    const std::lock_guard lock(requests_mutex_);
+    for (const Request& request : requests_)
+      if (request.use == Use::session && request.standing == Standing::queued) refused = request.id;
+  }
+  if (refused) go_on_alone(refused);
+}
+
+void Member::begin(RequestId request, Use use) {
+  const std::lock_guard lock(requests_mutex_);
+  requests_.push_back({request, use, std::this_thread::get_id()});
+}
+
+void Member::forget(RequestId request) {
+  bool session = false;
+  {
+    const std::lock_guard lock(requests_mutex_);
+    const Request* found = find(request);
+    if (!found) return;
+    session = found->use == Use::session;
+    const std::int64_t bytes = found->bytes;
+    std::erase_if(requests_, [&](const Request& other) { return other.id == request; });
+    for (Request& other : requests_)
+      if (other.use == Use::session) other.bytes += bytes;
+    show();
+  }
+  if (session) leases_.expect(false);
+}
+
+void Member::go_on_alone(RequestId request) {
+  {
+    const std::lock_guard lock(requests_mutex_);
+    if (Request* found = find(request)) found->standing = Standing::alone;
+    show();
+  }
+  leases_.release(request);
+}
+
+Member::Request* Member::find(RequestId request) {
+  const auto found =
+      std::find_if(requests_.begin(), requests_.end(), [&](const Request& r) { return r.id == request; });
+  return found == requests_.end() ? nullptr : &*found;
+}
+
+// What others look at without the lock.
+void Member::show() {
+  bool wanted = false;
+  bool engaged = false;
+  Standing session = Standing::none;
+  double share = 1;
+  for (const Request& request : requests_) {
+    wanted |= request.standing == Standing::to_pause;
+    if (request.use == Use::session) session = request.standing;
+    engaged |= request.use != Use::burst;
+    share = std::min(share, request.share);
+  }
+  engaged_ = engaged;
+  ++changes_;
+  if (wanted_) wanted_->store(wanted, std::memory_order_relaxed);
+  session_ = session;
+  share_ = share;
+}
+
+// ---- what the keeper does ------------------------------------------------------------------------------------------
+
+int Member::listen() {
+  missed_ = true;
+  const Asking asking(*this, std::try_to_lock);
+  if (!asking) return -1;
+  missed_ = false;
+  take_what_came();
+  return fd_;
+}
+
+// The session waits without a thread that does: the bounds hold for it too.
+Time Member::due(Time now) {
+  std::function<Time(Time)> others;
+  RequestId session;
+  Time end = Time::max();
+  Time answer_by = Time::max();
+  {
+    const std::lock_guard lock(requests_mutex_);
+    others = due_;
+    for (const Request& request : requests_) {
+      const bool waits = request.standing == Standing::queued || request.standing == Standing::paused;
+      if (request.use != Use::session || !waits) continue;
+      session = request.id;
+      end = request.since + settings_.max_wait;
+      answer_by = request.heard + settings_.answer;
+    }
+  }
+  const Time next = others(now);
+  if (!session || now < std::min(end, answer_by)) return std::min({next, end, answer_by});
+  missed_ = true;
+  const Asking asking(*this, std::try_to_lock);
+  if (!asking) return next;
+  missed_ = false;
+  give_up_waiting(session, now < end);
+  return next;
+}
+
+void Member::renew(RequestId request) {
+  event::RenewIo renewal{request};
+  {
+    const std::lock_guard lock(requests_mutex_);
+    const Request* found = find(request);
+    if (found) renewal.bytes = found->bytes;
+    for (const Request& other : requests_)
+      if (found && found->use == Use::session && other.id != request) renewal.bytes += other.bytes;
+  }
+  send(renewal);
+}
+
+// ---- what else hocketd is told and tells ---------------------------------------------------------------------------
+
 void Member::leave(const event::Bye& bye) {
   leases_.stop();
-  const std::lock_guard asking(asking_);
+  const Asking asking(*this);
   if (fd_ < 0) return;
   if (!send(bye) && !alone_) lost_("hocketd at " + settings_.socket + " has gone");
   disconnect();

@@ -49,10 +49,14 @@ Settings read_settings(const std::function<const char*(const char*)>& get,
   if (!io.empty() && io != "mpi" && io != "hocket")
     complain("HOCKET_IO='" + io + "' is neither mpi nor hocket: using mpi");
   if (io == "hocket") settings.io = Io::hocket;
-  const std::string coordinate = text("HOCKET_COORDINATE");
-  if (!coordinate.empty() && coordinate != "0" && coordinate != "1")
-    complain("HOCKET_COORDINATE='" + coordinate + "' is neither 0 nor 1: using 1");
-  settings.coordinate = coordinate != "0";
+  const auto unless_0 = [&](const char* key) {
+    const std::string written = text(key);
+    if (!written.empty() && written != "0" && written != "1")
+      complain(std::string(key) + "='" + written + "' is neither 0 nor 1: using 1");
+    return written != "0";
+  };
+  settings.coordinate = unless_0("HOCKET_COORDINATE");
+  settings.posix = unless_0("HOCKET_POSIX");
   return settings;
 }
 

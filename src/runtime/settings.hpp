@@ -29,6 +29,7 @@ struct Settings {
   Duration phase_gap = from_s(0.1);
   FlopEvents flop_events = FlopEvents::hardware;
   Io io = Io::mpi;
+  bool posix = true;  // what the program reads and writes itself is seen
 
   // Whether hocketd is told of the application; and whether there are control points at all. The same in all ranks of a
   // world: the environment is the launcher's.

@@ -13,10 +13,10 @@ constexpr std::array<std::string_view, 14> file_systems = {"ufs",   "nfs",    "x
                                                            "pvfs2", "lustre", "gpfs",   "beegfs", "quobytefs",
                                                            "ime",   "daos",   "testfs", "sfs"};
 
-bool device(const std::string& path, std::string& target) {
+bool find_target(const std::string& path, std::string& target) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) return false;
-  target = "dev:" + std::to_string(major(status.st_dev)) + ":" + std::to_string(minor(status.st_dev));
+  target = target_of(status.st_dev);
   return true;
 }
 
@@ -30,13 +30,17 @@ std::string_view without_prefix(std::string_view file) {
                                                                                            : file.substr(colon + 1);
 }
 
+std::string target_of(dev_t device) {
+  return "dev:" + std::to_string(major(device)) + ":" + std::to_string(minor(device));
+}
+
 std::string target_of(std::string_view file) {
   std::string path(without_prefix(file));
   std::string target;
-  if (device(path, target)) return target;
+  if (find_target(path, target)) return target;
   const std::size_t slash = path.rfind('/');
   path = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  device(path, target);
+  find_target(path, target);
   return target;
 }
 

@@ -1,6 +1,8 @@
 // The target of a file: the file system that it lies on, by device.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <string_view>
 
@@ -11,5 +13,6 @@ std::string_view without_prefix(std::string_view file);
 
 // "dev:<major>:<minor>" of the file, or of its directory where the file is not there; "" where neither is.
 std::string target_of(std::string_view file);
+std::string target_of(dev_t device);
 
 }  // namespace hocket::runtime

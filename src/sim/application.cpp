@@ -11,6 +11,9 @@ namespace {
 constexpr double wrong_by = 0.3;
 constexpr std::int64_t profile_samples = 10;
 
+// The number of the first end of a part at or after `done`, counted from 1; what is lost in rounding is no part.
+double part_of(double done, double part_bytes) { return std::max(0.0, std::ceil(done / part_bytes - 1e-9)); }
+
 Duration duration_of(double seconds) { return Duration{std::llround(seconds * 1e9)}; }
 
 }  // namespace
@@ -69,6 +72,24 @@ void Application::phase_done(Duration io) {
   ++result.phases;
 }
 
+double Application::stop_after(double done) const {
+  if (spec_.grain == Grain::phase) return phase_bytes_;
+  if (spec_.grain == Grain::round && spec_.round_bytes == 0) return done;
+  const double file = phase_bytes_ / static_cast<double>(spec_.files);
+  const double file_end = std::min(part_of(done, file) * file, phase_bytes_);
+  if (spec_.grain == Grain::file) return file_end;
+  const double file_start = std::max(0.0, file_end - file);
+  return std::min(file_start + part_of(done - file_start, spec_.round_bytes) * spec_.round_bytes, file_end);
+}
+
+std::int64_t Application::round_at(double done) const {
+  if (spec_.grain != Grain::round || spec_.round_bytes == 0) return -1;
+  const double file = phase_bytes_ / static_cast<double>(spec_.files);
+  const double file_start = std::max(0.0, part_of(done, file) - 1) * file;
+  const bool full = done >= file_start + file * (1 - 1e-9);
+  return full ? -1 : static_cast<std::int64_t>(part_of(done - file_start, spec_.round_bytes)) - 1;
+}
+
 // ---- computing ---------------------------------------------------------------------------------------------------
 
 void Application::compute(Time now) {
@@ -116,7 +137,7 @@ std::int64_t Application::control_point_from(std::int64_t iteration) const {
 
 void Application::want(Time now, const event::Reconfigure& command) {
   // The control point of an iteration with a phase is still to come while that is under way.
-  const bool in_phase = state == State::waiting || state == State::io;
+  const bool in_phase = state == State::waiting || state == State::io || state == State::paused;
   Wanted wanted{command, control_point_from(iterations_done(now) + (in_phase ? 0 : 1)), 0};
   wanted.act_at = std::max(wanted.first_look, control_point_from(std::max<std::int64_t>(0, command.at_iteration)));
   wanted_ = wanted;

@@ -25,6 +25,7 @@ enum class State {
   computing,
   waiting,  // for a grant
   io,
+  paused,   // in the middle of it, for another application
   stopped,  // at a control point
   ended,
 };
@@ -78,6 +79,10 @@ class Application {
   void resized(Time now, const Resize& resize);
 
   double phase_bytes() const { return phase_bytes_; }
+  // Where in its phase it can stop, so many bytes of it done: after so many bytes, the phase's where nowhere sooner.
+  double stop_after(double done) const;
+  // The round of the present file that ended there; -1: none did.
+  std::int64_t round_at(double done) const;
   double bandwidth() const { return bandwidth_; }  // the most that it can use at its size, bytes per second
   void phase_done(Duration io);
 

@@ -16,6 +16,7 @@ namespace hocket::sim {
 class Controller {
  public:
   explicit Controller(const coordinator::Settings& settings) : coordinator_(settings) {}
+  virtual ~Controller() = default;  // a test may say other commands
 
   // Fails where the file cannot be written.
   Status open_trace(const std::string& path, const trace::Header& header);
@@ -30,7 +31,7 @@ class Controller {
   };
 
   // Valid until the next call. `from` is the origin: none for the daemon's own events.
-  const std::vector<coordinator::Command>& send(Time now, const Member& from, event::Body body);
+  virtual const std::vector<coordinator::Command>& send(Time now, const Member& from, event::Body body);
   // After the commands were looked at: into the trace. `addressee` gives the Member for an id.
   template <class Addressee>
   void record(const std::vector<coordinator::Command>& commands, Addressee addressee) {

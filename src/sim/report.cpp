@@ -20,6 +20,8 @@ Json json_of(const ApplicationResult& a) {
           {"io_s", a.io_s},
           {"io_alone_s", a.io_alone_s},
           {"wait_s", a.wait_s},
+          {"paused_s", a.paused_s},
+          {"interruptions", a.interruptions},
           {"stopped_s", a.stopped_s},
           {"phases", a.phases},
           {"iterations", a.iterations},

@@ -17,8 +17,10 @@ struct ApplicationResult {
   double compute_s = 0;
   double io_s = 0;        // without waits
   double io_alone_s = 0;  // as alone_s
-  double wait_s = 0;      // for grants: the delay
-  double stopped_s = 0;   // in reconfigurations
+  double wait_s = 0;      // for grants: the delay, pauses included
+  double paused_s = 0;    // the part of it in the middle of phases
+  std::int64_t interruptions = 0;
+  double stopped_s = 0;  // in reconfigurations
   std::int64_t phases = 0;
   std::int64_t iterations = 0;
   double flop = 0;

@@ -32,6 +32,13 @@ enum class Profile {
   wrong,  // more processes than at the start are told to be 30 % faster than they are, fewer 30 % slower
 };
 
+// Where in an I/O phase the application can stop for another one.
+enum class Grain {
+  round,  // after each round of a collective access, and where a file is full
+  file,   // where a file is full
+  phase,  // nowhere
+};
+
 // Chances of what goes wrong, each drawn from the seed.
 struct Troubles {
   double period_change = 0;   // at each period: its computing time is another from then on, half to twice the first one
@@ -55,9 +62,12 @@ struct ApplicationSpec {
   model::SpeedupCurve curve;     // iteration_s: seconds of one iteration
   model::SpeedupCurve io_curve;  // iteration_s: seconds of a phase alone; empty: as fast as the target is
   double io_bytes = 0;           // of a phase
-  double io_bandwidth = 0;       // most that it can use, bytes per second; 0: the target's
-  double jitter = 0;             // relative standard deviation of each period's computing time
-  double io_jitter = 0;          // the same of the bytes of each phase
+  std::int64_t files = 1;        // of a phase, of the same size, one after the other
+  Grain grain = Grain::round;
+  double round_bytes = 0;   // of a round; 0: small ones, so that it can stop at once
+  double io_bandwidth = 0;  // most that it can use, bytes per second; 0: the target's
+  double jitter = 0;        // relative standard deviation of each period's computing time
+  double io_jitter = 0;     // the same of the bytes of each phase
   double flop_per_iteration = 0;
   double data_bytes = 0;  // to be redistributed
   Profile profile = Profile::exact;

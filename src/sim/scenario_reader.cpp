@@ -95,7 +95,7 @@ class Reader {
     target.name = fields.text("name", std::nullopt);
     target.bandwidth = fields.number("bandwidth_bytes_per_s", bytes_per_s, std::nullopt);
     target.interference = fields.number("interference", {1, 1000}, 1);
-    target.sharing = static_cast<Sharing>(choice(fields, "sharing", {"fair", "queued"}));
+    target.sharing = static_cast<Sharing>(choice(fields, "sharing", {"fair", "queued", "proportional"}));
     for (const TargetSpec& other : plan_.scenario.targets) {
       if (other.name == target.name) fields.wrong("name", "there is one of that name already");
     }
@@ -201,6 +201,9 @@ class Reader {
 
   void read_io(Fields& fields, ApplicationSpec& spec) {
     spec.io_bytes = fields.number("io_bytes", bytes, 0);
+    spec.files = fields.whole("files", count_limits, 1);
+    spec.grain = static_cast<Grain>(choice(fields, "grain", {"round", "file", "phase"}));
+    spec.round_bytes = fields.number("round_bytes", bytes, 0);
     spec.io_bandwidth = fields.number("io_bandwidth_bytes_per_s", bytes_per_s, 0);
     for (const auto& [processes, s] : fields.points("io_curve", count_limits, time_of_an_iteration)) {
       add_point(fields, "io_curve", spec.io_curve, processes, s);
@@ -215,7 +218,7 @@ class Reader {
       fields.wrong("target", fmt::format("there is no such target: did you mean '{}'?", nearest(spec.target, names)));
     }
     spec.target_index = static_cast<std::size_t>(found - names.begin());
-    if (found == names.end() || targets[spec.target_index].sharing == Sharing::fair) return;
+    if (found == names.end() || targets[spec.target_index].sharing != Sharing::queued) return;
     for (const char* key : {"io_curve", "io_bandwidth_bytes_per_s"}) {
       if (fields.has(key)) fields.wrong(key, "its target is shared 'queued', where no writer has a limit of its own");
     }

@@ -52,6 +52,24 @@ TEST(ScenarioReaderTest, ReadsWhatItIsGiven) {
   EXPECT_EQ(plan.value().settings.cores, 144);
 }
 
+TEST(ScenarioReaderTest, ReadsWhereAnApplicationCanBeInterruptedAndHowATargetIsShared) {
+  const ApplicationSpec usual = read(good).value().scenario.applications.at(0);
+  EXPECT_EQ(usual.files, 1);
+  EXPECT_EQ(usual.grain, Grain::round);
+  EXPECT_EQ(usual.round_bytes, 0);
+  std::string text = good;
+  text.replace(text.find("processes = 64"), 14,
+               "processes = 64\nfiles = 4\ngrain = \"file\"\nround_bytes = 16e6\nio_bandwidth_bytes_per_s = 1e9");
+  text.replace(text.find("2.6e9"), 5, "2.6e9\nsharing = \"proportional\"");
+  const auto plan = read(text);
+  ASSERT_TRUE(plan) << plan.error().text;
+  const ApplicationSpec& spec = plan.value().scenario.applications.at(0);
+  EXPECT_EQ(spec.files, 4);
+  EXPECT_EQ(spec.grain, Grain::file);
+  EXPECT_EQ(spec.round_bytes, 16e6);
+  EXPECT_EQ(plan.value().scenario.targets.at(0).sharing, Sharing::proportional);
+}
+
 TEST(ScenarioReaderTest, DrawsTheValuesOfCopiesFromTheSeed) {
   std::string text = good;
   text.replace(text.find("processes = 64"), 14,
@@ -129,6 +147,10 @@ constexpr Invalid invalid[] = {
     {"NoPhase", "iterations_per_phase = 100", "iterations_per_phase = 5000", "iterations_per_phase = 5000"},
     {"NoChance", "processes = 64", "processes = 64\ndeath = 1.5", "death = 1.5"},
     {"NoProfile", "processes = 64", "processes = 64\nprofile = \"exat\"", "did you mean 'exact'?"},
+    {"NoFiles", "processes = 64", "processes = 64\nfiles = 0", "files = 0"},
+    {"NoGrain", "processes = 64", "processes = 64\ngrain = \"rond\"", "did you mean 'round'?"},
+    {"NoRound", "processes = 64", "processes = 64\nround_bytes = -1", "round_bytes = -1"},
+    {"NoSharing", "2.6e9", "2.6e9\nsharing = \"proportionate\"", "did you mean 'proportional'?"},
     {"UnknownDistribution", "processes = 64", "processes = { uniforn = [1, 2] }", "did you mean 'uniform'?"},
     {"EmptyRange", "processes = 64", "processes = { uniform = [9, 2] }", "give [least, most]"},
     {"NoPowerOfTwo", "processes = 64", "processes = { power_of_two = [9, 15] }", "no power of two"},

@@ -6,10 +6,12 @@
 namespace hocket::sim {
 namespace {
 
-// The time after `now` in which so many bytes are through, rounded up to whole nanoseconds.
+// The time after `now` in which so many bytes are through, rounded up to whole nanoseconds, but for what is lost in
+// rounding before: else each stop would make an end a nanosecond later.
 Time after(Time now, double bytes, double bytes_per_s) {
   constexpr double longest = 4e18;  // ns, within int64
-  const double ns = std::ceil(std::max(0.0, bytes) / bytes_per_s * 1e9);
+  constexpr double exact = 1 - 2e-15;
+  const double ns = std::ceil(std::max(0.0, bytes) / bytes_per_s * 1e9 * exact);
   return now + Duration{static_cast<std::int64_t>(std::min(ns, longest - static_cast<double>(to_ns(now))))};
 }
 
@@ -25,22 +27,77 @@ SharedBandwidth::Transfer SharedBandwidth::new_transfer() {
   return transfer;
 }
 
-SharedBandwidth::Transfer SharedBandwidth::start(Time now, double bytes, double most_bytes_per_s) {
+SharedBandwidth::Transfer SharedBandwidth::start(Time now, double bytes, double most_bytes_per_s, double weight) {
   advance(now);
   const Transfer transfer = new_transfer();
   if (sharing_ == Sharing::queued) {
-    queued_.push_back(transfer);
-    queued_bytes_ += bytes;
+    enqueue(transfer, bytes);
     return transfer;
   }
   // One that can use all there is never leaves the sharing ones.
-  double most = unlimited;
-  if (most_bytes_per_s < bandwidth_) most = most_bytes_per_s;
-  states_[transfer] = {most, 0, {}, virtual_ + bytes};
-  sharing_by_end_.set(transfer, virtual_ + bytes);
-  if (most != unlimited) sharing_by_most_.set(transfer, most);
+  states_[transfer].most = most_bytes_per_s < bandwidth_ ? most_bytes_per_s : unlimited;
+  states_[transfer].weight = weight;
+  put_among_sharing(transfer, bytes);
   rebalance();
   return transfer;
+}
+
+void SharedBandwidth::enqueue(Transfer transfer, double bytes) {
+  constexpr double smallest = 1e-100;
+  if (queued_scale_ < smallest) {
+    for (const Transfer other : queued_) states_[other].left *= queued_scale_;
+    queued_scale_ = 1;
+  }
+  states_[transfer].left = bytes / queued_scale_;
+  states_[transfer].place = queued_.size();
+  queued_.push_back(transfer);
+  queued_bytes_ += bytes;
+}
+
+void SharedBandwidth::dequeue(Transfer transfer, double bytes) {
+  const std::size_t place = states_[transfer].place;
+  states_[queued_.back()].place = place;
+  queued_[place] = queued_.back();
+  queued_.pop_back();
+  queued_bytes_ = queued_.empty() ? 0 : std::max(0.0, queued_bytes_ - bytes);
+  if (queued_.empty()) queued_scale_ = 1;
+  unused_.push_back(transfer);
+}
+
+double SharedBandwidth::left(Time now, Transfer transfer) {
+  advance(now);
+  return left_now(transfer);
+}
+
+double SharedBandwidth::left_now(Transfer transfer) const {
+  const State& state = states_[transfer];
+  double bytes = (state.virtual_end - virtual_) * state.weight;
+  if (sharing_ == Sharing::queued) {
+    bytes = state.left * queued_scale_;
+  } else if (limited_by_end_.contains(transfer)) {
+    bytes = state.left - state.most * to_s(now_ - state.since);
+  }
+  return std::max(0.0, bytes);
+}
+
+double SharedBandwidth::stop(Time now, Transfer transfer) {
+  const double bytes = left(now, transfer);
+  if (sharing_ == Sharing::queued) {
+    dequeue(transfer, bytes);
+    return bytes;
+  }
+  remove(transfer);
+  rebalance();
+  return bytes;
+}
+
+void SharedBandwidth::set_weight(Time now, Transfer transfer, double weight) {
+  if (sharing_ == Sharing::queued || weight == states_[transfer].weight) return;
+  const double bytes = left(now, transfer);
+  take_out(transfer);
+  states_[transfer].weight = weight;
+  put_among_sharing(transfer, bytes);
+  rebalance();
 }
 
 void SharedBandwidth::take_ended(Time now, std::vector<Transfer>& ended) {
@@ -62,6 +119,7 @@ void SharedBandwidth::take_ended(Time now, std::vector<Transfer>& ended) {
     unused_.insert(unused_.end(), queued_.begin(), queued_.end());
     queued_.clear();
     queued_bytes_ = 0;
+    queued_scale_ = 1;
   }
 }
 
@@ -74,7 +132,8 @@ Time SharedBandwidth::next_end() const {
 }
 
 double SharedBandwidth::rate(Transfer transfer) const {
-  return limited_by_end_.contains(transfer) ? states_[transfer].most : level_;
+  const State& state = states_[transfer];
+  return limited_by_end_.contains(transfer) ? state.most : level_ * state.weight;
 }
 
 void SharedBandwidth::advance(Time now) {
@@ -83,8 +142,12 @@ void SharedBandwidth::advance(Time now) {
   if (active() == 0) return;
   busy_ += passed;
   if (active() > 1) overlap_ += passed;
-  queued_bytes_ = std::max(0.0, queued_bytes_ - together() * to_s(passed));
   if (!sharing_by_end_.empty()) virtual_ += level_ * to_s(passed);
+  if (queued_bytes_ > 0) {
+    const double before = queued_bytes_;
+    queued_bytes_ = std::max(0.0, before - together() * to_s(passed));
+    queued_scale_ *= queued_bytes_ / before;
+  }
 }
 
 // Of all transfers under way.
@@ -93,16 +156,16 @@ double SharedBandwidth::together() const {
   return n <= 1 ? bandwidth_ : bandwidth_ / (1 + (interference_ - 1) * (n - 1) / n);
 }
 
-double SharedBandwidth::level_with(std::size_t more, double most) const {
-  const std::size_t sharing = sharing_by_end_.size() + more;
-  return sharing == 0 ? unlimited : (together() - limited_sum_ + most) / static_cast<double>(sharing);
+double SharedBandwidth::level_with(double weight, double most) const {
+  const double sharing = weight_sum_ + weight;
+  return sharing == 0 ? unlimited : (together() - limited_sum_ + most) / sharing;
 }
 
 // After an arrival the level falls, after an end it rises; with interference it may do either.
 void SharedBandwidth::rebalance() {
   while (!limited_by_most_.empty()) {
-    const double most = -limited_by_most_.top_key();
-    if (most <= level_with(1, most)) break;
+    const State& state = states_[limited_by_most_.top()];
+    if (state.most_level() <= level_with(state.weight, state.most)) break;
     share(limited_by_most_.top());
   }
   while (!sharing_by_most_.empty() && sharing_by_most_.top_key() <= level_with(0, 0)) limit(sharing_by_most_.top());
@@ -112,35 +175,44 @@ void SharedBandwidth::rebalance() {
 
 void SharedBandwidth::limit(Transfer transfer) {
   State& state = states_[transfer];
-  state.left = state.virtual_end - virtual_;
+  const double bytes = left_now(transfer);
+  take_out(transfer);
+  state.left = bytes;
   state.since = now_;
-  sharing_by_end_.erase(transfer);
-  sharing_by_most_.erase(transfer);
-  limited_by_end_.set(transfer, after(now_, state.left, state.most));
-  limited_by_most_.set(transfer, -state.most);
+  limited_by_end_.set(transfer, after(now_, bytes, state.most));
+  limited_by_most_.set(transfer, -state.most_level());
   limited_sum_ += state.most;
 }
 
 void SharedBandwidth::share(Transfer transfer) {
-  State& state = states_[transfer];
-  const double left = std::max(0.0, state.left - state.most * to_s(now_ - state.since));
-  remove(transfer);
-  unused_.pop_back();
-  state.virtual_end = virtual_ + left;
-  sharing_by_end_.set(transfer, state.virtual_end);
-  sharing_by_most_.set(transfer, state.most);
+  const double bytes = left_now(transfer);
+  take_out(transfer);
+  put_among_sharing(transfer, bytes);
 }
 
-void SharedBandwidth::remove(Transfer transfer) {
+void SharedBandwidth::put_among_sharing(Transfer transfer, double bytes) {
+  State& state = states_[transfer];
+  state.virtual_end = virtual_ + bytes / state.weight;
+  sharing_by_end_.set(transfer, state.virtual_end);
+  if (state.most != unlimited) sharing_by_most_.set(transfer, state.most_level());
+  weight_sum_ += state.weight;
+}
+
+// Sums and differences must not drift.
+void SharedBandwidth::take_out(Transfer transfer) {
   if (limited_by_end_.contains(transfer)) {
     limited_by_end_.erase(transfer);
     limited_by_most_.erase(transfer);
-    // Sums and differences must not drift.
     limited_sum_ = limited_by_end_.empty() ? 0 : limited_sum_ - states_[transfer].most;
   } else {
     sharing_by_end_.erase(transfer);
     sharing_by_most_.erase(transfer);
+    weight_sum_ = sharing_by_end_.empty() ? 0 : weight_sum_ - states_[transfer].weight;
   }
+}
+
+void SharedBandwidth::remove(Transfer transfer) {
+  take_out(transfer);
   unused_.push_back(transfer);
 }
 

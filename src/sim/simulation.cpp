@@ -7,6 +7,7 @@ namespace hocket::sim {
 namespace {
 
 constexpr const char* operation = "MPI_File_write_all";
+constexpr double least_share = 1e-6;
 constexpr const char* resize_method = "merge plain, collective blocking";
 
 double seconds(Time t) { return to_s(t - Simulation::start); }
@@ -65,8 +66,9 @@ void Simulation::application_event(Number i) {
   Application& application = applications_[i];
   switch (application.state) {
     case State::not_started: return begin(i);
-    case State::waiting: return give_up_waiting(i);
-    case State::io: return renew(i);
+    case State::waiting:
+    case State::paused: return give_up_waiting(i);
+    case State::io: return members_[i].pauses_now ? pause(i) : renew(i);
     case State::stopped: return end_resize(i);
     case State::ended: return;
     case State::computing: break;
@@ -197,42 +199,44 @@ void Simulation::start_phase(Number i) {
   Application& application = applications_[i];
   Member& member = members_[i];
   application.state = State::waiting;
-  member.phase.start = now_;
-  member.phase.wait = {};
+  member.phase.start = member.waiting_since = now_;
+  member.phase.wait = member.io_before = {};
+  member.rest = application.phase_bytes();
+  member.share = 1;
   if (!controller_) return transfer(i);
+  wait(i);
+  ++member.request.value;
+  const auto bytes = static_cast<std::int64_t>(member.rest);
+  send(member.self, event::StartIo{member.request, application.spec().target, {}, operation, bytes, bytes, {}});
+}
+
+// As long as it may: HOCKET_MAX_WAIT_S.
+void Simulation::wait(Number i) {
   if (scenario_.max_wait_s > 0) {
     queue_.set(i, now_ + from_s(scenario_.max_wait_s));
   } else {
     queue_.erase(i);
   }
-  ++member.request.value;
-  send(member.self, event::StartIo{member.request,
-                                   application.spec().target,
-                                   {},
-                                   operation,
-                                   static_cast<std::int64_t>(application.phase_bytes())});
 }
 
 void Simulation::give_up_waiting(Number i) {
-  send(members_[i].self, event::FinishIo{members_[i].request, {}, 0, false});
+  Member& member = members_[i];
+  send(member.self, event::FinishIo{member.request, member.io_before, 0, false});
+  member.share = 1;
   transfer(i);
 }
 
-// With a grant, or without one.
+// What is left of the phase, with a grant or without one.
 void Simulation::transfer(Number i) {
   Application& application = applications_[i];
   Member& member = members_[i];
-  const auto target = static_cast<Number>(application.spec().target_index);
+  const Duration waited = now_ - member.waiting_since;
+  member.phase.wait += waited;
+  application.result.wait_s += to_s(waited);
+  if (application.state == State::paused) application.result.paused_s += to_s(waited);
   application.state = State::io;
   member.io_start = now_;
-  member.phase.wait = now_ - member.phase.start;
-  application.result.wait_s += to_s(member.phase.wait);
-  member.transfer = targets_[target].start(now_, application.phase_bytes(), application.bandwidth());
-  bytes_[target] += application.phase_bytes();
-  auto& users = users_[target];
-  if (member.transfer >= users.size()) users.resize(member.transfer + 1);
-  users[member.transfer] = i;
-  set_target_event(target);
+  start_transfer(i, std::exchange(member.rest, 0));
   if (member.coordinated) {
     queue_.set(i, now_ + renewal_);
   } else {
@@ -240,19 +244,55 @@ void Simulation::transfer(Number i) {
   }
 }
 
+void Simulation::start_transfer(Number i, double bytes) {
+  const Application& application = applications_[i];
+  const auto target = static_cast<Number>(application.spec().target_index);
+  Member& member = members_[i];
+  member.transfer = targets_[target].start(now_, bytes, application.bandwidth(), weight_of(i));
+  bytes_[target] += bytes;
+  auto& users = users_[target];
+  if (member.transfer >= users.size()) users.resize(member.transfer + 1);
+  users[member.transfer] = i;
+  set_target_event(target);
+}
+
+double Simulation::weight_of(Number i) const {
+  const Application& application = applications_[i];
+  const bool proportional = scenario_.targets[application.spec().target_index].sharing == Sharing::proportional;
+  return members_[i].share * (proportional ? static_cast<double>(application.processes()) : 1);
+}
+
+// Of the phase.
+double Simulation::bytes_done(Number i) {
+  const Application& application = applications_[i];
+  const Member& member = members_[i];
+  double left = member.rest;
+  if (member.transfer != no_transfer) left += targets_[application.spec().target_index].left(now_, member.transfer);
+  return std::max(0.0, application.phase_bytes() - left);
+}
+
 void Simulation::renew(Number i) {
   queue_.set(i, now_ + renewal_);
-  send(members_[i].self, event::RenewIo{members_[i].request});
+  send(members_[i].self, event::RenewIo{members_[i].request, static_cast<std::int64_t>(bytes_done(i))});
 }
 
 void Simulation::target_event(Number target) {
   ended_.clear();
   targets_[target].take_ended(now_, ended_);
   set_target_event(target);
-  for (auto& number : ended_) number = users_[target][number];
+  for (auto& number : ended_) {
+    number = users_[target][number];
+    members_[number].transfer = no_transfer;
+  }
   std::sort(ended_.begin(), ended_.end());
   // What follows may start transfers, but ends none.
-  for (const Number i : ended_) end_phase(i);
+  for (const Number i : ended_) {
+    if (members_[i].pausing) {
+      pause(i);
+    } else {
+      end_phase(i);
+    }
+  }
 }
 
 void Simulation::set_target_event(Number target) {
@@ -265,10 +305,72 @@ void Simulation::set_target_event(Number target) {
   }
 }
 
+// ---- pauses --------------------------------------------------------------------------------------------------------
+
+void Simulation::obey(Number i, const event::GrantIo& grant) {
+  const State state = applications_[i].state;
+  Member& member = members_[i];
+  if (grant.request != member.request) return;
+  member.share = std::clamp(grant.share, least_share, 1.0);
+  if (state == State::waiting || state == State::paused) {
+    member.coordinated = true;
+    transfer(i);
+  } else if (state == State::io && member.coordinated && member.transfer != no_transfer) {
+    const auto target = static_cast<Number>(applications_[i].spec().target_index);
+    targets_[target].set_weight(now_, member.transfer, weight_of(i));
+    set_target_event(target);
+  }
+}
+
+// What can stop before its end ends with the round or file under way; FINISH_IO is the answer of what cannot.
+void Simulation::obey(Number i, const event::PauseIo& pause) {
+  const Application& application = applications_[i];
+  Member& member = members_[i];
+  const bool running = application.state == State::io && member.coordinated && member.transfer != no_transfer;
+  if (!running || pause.request != member.request || member.pausing) return;
+  const auto target = static_cast<Number>(application.spec().target_index);
+  const double nothing = scenario_.targets[target].bandwidth * 1e-9;  // what takes less than a nanosecond
+  const double done = bytes_done(i);
+  const double stop = application.stop_after(done);
+  const double most = application.phase_bytes() - nothing;
+  if (done >= most || stop >= most) return;
+  member.pausing = true;
+  if (stop <= done + nothing) {
+    member.pauses_now = true;
+    queue_.set(i, now_);  // not within the answer to another one's event
+    return;
+  }
+  bytes_[target] -= targets_[target].stop(now_, member.transfer);
+  start_transfer(i, stop - done);
+  member.rest = application.phase_bytes() - stop;
+}
+
+void Simulation::pause(Number i) {
+  Application& application = applications_[i];
+  Member& member = members_[i];
+  const auto target = static_cast<Number>(application.spec().target_index);
+  if (member.transfer != no_transfer) {
+    member.rest = targets_[target].stop(now_, member.transfer);
+    bytes_[target] -= member.rest;
+    member.transfer = no_transfer;
+    set_target_event(target);
+  }
+  application.state = State::paused;
+  ++application.result.interruptions;
+  member.io_before += now_ - member.io_start;
+  member.waiting_since = now_;
+  member.coordinated = member.pausing = member.pauses_now = false;
+  wait(i);
+  const double done = bytes_done(i);
+  send(member.self, event::PausedIo{member.request, static_cast<std::int64_t>(done), application.round_at(done)});
+}
+
+// ---- the ends of I/O phases ----------------------------------------------------------------------------------------
+
 void Simulation::end_phase(Number i) {
   Application& application = applications_[i];
   Member& member = members_[i];
-  application.phase_done(now_ - member.io_start);
+  application.phase_done(member.io_before + (now_ - member.io_start));
   application.state = State::stopped;
   queue_.erase(i);
   if (controller_) tell_phase(i);
@@ -279,7 +381,7 @@ void Simulation::tell_phase(Number i) {
   const Application& application = applications_[i];
   const ApplicationSpec& spec = application.spec();
   Member& member = members_[i];
-  const Duration io = now_ - member.io_start;
+  const Duration io = member.io_before + (now_ - member.io_start);
   const std::int64_t bytes = share_of_a_process(application.phase_bytes(), application.processes());
   if (std::exchange(member.coordinated, false)) send(member.self, event::FinishIo{member.request, io, bytes, true});
 
@@ -319,9 +421,9 @@ void Simulation::obey(const coordinator::Command& command) {
   Application& application = applications_[i];
   Member& member = members_[i];
   if (const auto* grant = std::get_if<event::GrantIo>(&command.body)) {
-    if (application.state != State::waiting || grant->request != member.request) return;
-    member.coordinated = true;
-    transfer(i);
+    obey(i, *grant);
+  } else if (const auto* pause = std::get_if<event::PauseIo>(&command.body)) {
+    obey(i, *pause);
   } else if (const auto* reconfigure = std::get_if<event::Reconfigure>(&command.body)) {
     if (application.state == State::ended) return;
     application.want(now_, *reconfigure);
@@ -352,8 +454,12 @@ void Simulation::cut_off() {
     switch (application.state) {
       case State::ended: continue;
       case State::computing: application.compute_until(now_, application.iterations_done(now_)); break;
-      case State::waiting: result.wait_s += to_s(now_ - members_[i].phase.start); break;
-      case State::io: result.io_s += to_s(now_ - members_[i].io_start); break;
+      case State::paused:
+        result.paused_s += to_s(now_ - members_[i].waiting_since);
+        result.io_s += to_s(members_[i].io_before);
+        [[fallthrough]];
+      case State::waiting: result.wait_s += to_s(now_ - members_[i].waiting_since); break;
+      case State::io: result.io_s += to_s(members_[i].io_before + (now_ - members_[i].io_start)); break;
       case State::stopped: result.stopped_s += to_s(now_ - members_[i].resize.start); break;
       case State::not_started: result.start_s = std::max(result.start_s, seconds(now_)); break;
     }

@@ -4,9 +4,10 @@
 // I/O phases is no event unless it matters: a control point is one only if a RECONFIGURE is to be looked at there.
 // Messages take no time. Deterministic: the same scenario gives the same report (but wall_s) and trace, bit for bit.
 //
-// Simplified against a real run: an I/O phase is one operation; libhocket's helper thread and its bounded wait are
-// there (RENEW_IO, HOCKET_MAX_WAIT_S), lost connections are not; RECONFIGURE is obeyed as libhocket does in `merge` and
-// `blocking`, the application standing still for the stated cost.
+// Simplified against a real run: an I/O phase is one operation, of several files perhaps; libhocket's helper thread and
+// its bounded wait are there (RENEW_IO, HOCKET_MAX_WAIT_S), lost connections are not; a pause comes at the end of the
+// file or round under way, as the scenario says; RECONFIGURE is obeyed as libhocket does in `merge` and `blocking`, the
+// application standing still for the stated cost.
 #pragma once
 
 #include <cstdint>
@@ -36,16 +37,23 @@ class Simulation {
 
  private:
   using Number = std::uint32_t;  // of an application, in the order of the scenario
+  static constexpr auto no_transfer = static_cast<SharedBandwidth::Transfer>(-1);
   struct Member {
     Controller::Member self;
     AppId app;
     event::IoPhase phase;  // of the present or the last phase
     RequestId request;
-    bool coordinated = false;  // holds a grant for the operation under way
-    Time io_start{};
+    bool coordinated = false;   // holds a grant for the operation under way
+    double share = 1;           // of the target, as the last grant said
+    double rest = 0;            // bytes of the phase that are not in the present transfer
+    bool pausing = false;       // it stops when the present transfer ends
+    bool pauses_now = false;    // or does not go on with it
+    Time waiting_since{};       // while waiting or paused
+    Time io_start{};            // of the present transfer
+    Duration io_before{};       // in the phase's earlier ones
     Time phase_end{};           // of the last one
     double compute_before = 0;  // s of computing, at the end of the last phase
-    SharedBandwidth::Transfer transfer = 0;
+    SharedBandwidth::Transfer transfer = no_transfer;
     Resize resize;
   };
 
@@ -63,9 +71,16 @@ class Simulation {
   void end_resize(Number i);
 
   void start_phase(Number i);
+  void wait(Number i);
   void give_up_waiting(Number i);
   void transfer(Number i);
+  void start_transfer(Number i, double bytes);
+  double bytes_done(Number i);
   void renew(Number i);
+  void obey(Number i, const event::GrantIo& grant);
+  void obey(Number i, const event::PauseIo& pause);
+  void pause(Number i);
+  double weight_of(Number i) const;
   void end_phase(Number i);
   void tell_phase(Number i);
 

@@ -216,6 +216,301 @@ TEST(SimulationTest, ItsTraceCanBeReplayed) {
   EXPECT_GT(commands, 300U);
 }
 
+// ---- interruption --------------------------------------------------------------------------------------------------
+
+// Says what a policy would that lets who comes last go first, and stops who was there for it.
+class LastComeFirst : public Controller {
+ public:
+  struct Heard {
+    Time time;
+    MemberId from;
+    event::Body body;
+  };
+  LastComeFirst(const coordinator::Settings& settings, std::vector<Heard>& heard)
+      : Controller(settings), heard_(heard) {}
+
+  const std::vector<coordinator::Command>& send(Time now, const Member& from, event::Body body) override {
+    commands_.clear();
+    if (std::holds_alternative<event::Hello>(body)) {
+      say(from.id, event::Welcome{AppId{from.id.value}, {}, {}, std::chrono::seconds{9}});
+    } else if (const auto* start = std::get_if<event::StartIo>(&body)) {
+      const auto before = stack_.empty() ? std::nullopt : std::optional{stack_.back()};
+      stack_.emplace_back(from.id, start->request);
+      if (before) {
+        say(before->first, event::PauseIo{before->second, "b", "disk"});
+        say(before->first, event::PauseIo{before->second, "b", "disk"});  // heard once
+      } else {
+        grant(stack_.back());
+      }
+    } else if (std::holds_alternative<event::PausedIo>(body)) {
+      grant(stack_.back());
+    } else if (std::holds_alternative<event::FinishIo>(body)) {
+      const bool was_next = stack_.back().first != from.id;
+      std::erase_if(stack_, [&](const auto& one) { return one.first == from.id; });
+      if (!stack_.empty()) grant(stack_.back());
+      EXPECT_TRUE(!was_next || !stack_.empty());
+    }
+    heard_.push_back({now, from.id, std::move(body)});
+    return commands_;
+  }
+
+ private:
+  using One = std::pair<MemberId, RequestId>;
+  void say(MemberId to, event::Body body) { commands_.push_back({to, std::move(body)}); }
+  void grant(const One& one) { say(one.first, event::GrantIo{one.second, {}, "disk"}); }
+
+  std::vector<One> stack_;
+  std::vector<coordinator::Command> commands_;
+  std::vector<Heard>& heard_;
+};
+
+// A of 4000 bytes in phases from 1 s on, B of 1000 bytes from 1 s + dt on; 1000 bytes a second.
+class Interruptions : public testing::Test {
+ protected:
+  Report run(double dt) {
+    ApplicationSpec b = program("b", 0.1, 1000, 1);
+    b.start_s = dt;
+    scenario_ = scenario_of({a_, b});
+    scenario_.max_wait_s = max_wait_s_;
+    return Simulation{scenario_, std::make_unique<LastComeFirst>(settings_of(policy::fcfs), heard_)}.run();
+  }
+  template <class Event>
+  std::vector<std::pair<double, Event>> heard(std::uint64_t from) const {
+    std::vector<std::pair<double, Event>> found;
+    for (const auto& one : heard_) {
+      const auto* body = std::get_if<Event>(&one.body);
+      if (body && one.from.value == from) found.emplace_back(to_s(one.time - Simulation::start), *body);
+    }
+    return found;
+  }
+
+  ApplicationSpec a_ = program("a", 0.1, 4000, 1);
+  double max_wait_s_ = 600;
+  Scenario scenario_;
+  std::vector<LastComeFirst::Heard> heard_;
+};
+
+TEST_F(Interruptions, WhoIsToldToPauseStopsAndGoesOnWithTheRest) {
+  const Report report = run(1.5);
+  const ApplicationResult& a = report.applications[0];
+  const ApplicationResult& b = report.applications[1];
+  EXPECT_DOUBLE_EQ(b.wait_s, 0);
+  EXPECT_DOUBLE_EQ(b.io_s, 1);
+  EXPECT_DOUBLE_EQ(a.io_s, 4);
+  EXPECT_DOUBLE_EQ(a.paused_s, 1);
+  EXPECT_DOUBLE_EQ(a.wait_s, 1);
+  EXPECT_EQ(a.interruptions, 1);
+  EXPECT_DOUBLE_EQ(a.end_s, 6);
+  EXPECT_DOUBLE_EQ(a.bytes_written, 4000);
+  EXPECT_DOUBLE_EQ(report.targets[0].bytes, 5000);
+  EXPECT_EQ(report.targets[0].busy_s, 5);
+  EXPECT_EQ(report.targets[0].overlap_s, 0);
+
+  const auto paused = heard<event::PausedIo>(1);
+  ASSERT_EQ(paused.size(), 1U);
+  EXPECT_DOUBLE_EQ(paused[0].first, 2.5);
+  EXPECT_EQ(paused[0].second.bytes, 1500);
+  EXPECT_EQ(heard<event::StartIo>(1).at(0).second.phase_bytes, 4000);
+  const auto finished = heard<event::FinishIo>(1);
+  ASSERT_EQ(finished.size(), 1U);
+  EXPECT_EQ(finished[0].second.io, from_s(4));
+  const auto phase = heard<event::IoPhase>(1).at(0).second;
+  EXPECT_EQ(phase.io, from_s(4));
+  EXPECT_EQ(phase.wait, from_s(1));
+  EXPECT_EQ(phase.end - phase.start, from_s(5));
+}
+
+TEST_F(Interruptions, WhatHasEndedWhenItIsToldToPauseOnlyFinishes) {
+  const Report report = run(4);
+  EXPECT_EQ(report.applications[0].interruptions, 0);
+  EXPECT_TRUE(heard<event::PausedIo>(1).empty());
+  EXPECT_DOUBLE_EQ(report.applications[1].wait_s, 0);
+}
+
+struct Stop {
+  Grain grain;
+  std::int64_t files;
+  double round_bytes;
+  double dt;
+  double b_waits;
+  std::int64_t round;
+};
+
+class Grains : public Interruptions, public testing::WithParamInterface<Stop> {};
+
+TEST_P(Grains, APauseComesWhereTheScenarioAllowsIt) {
+  const Stop& stop = GetParam();
+  a_.grain = stop.grain;
+  a_.files = stop.files;
+  a_.round_bytes = stop.round_bytes;
+  const Report report = run(stop.dt);
+  EXPECT_NEAR(report.applications[1].wait_s, stop.b_waits, 2e-9);
+  EXPECT_NEAR(report.applications[0].io_s, 4, 2e-9);
+  EXPECT_NEAR(report.applications[0].end_s, stop.b_waits < 4 - stop.dt ? 6 : 5, 2e-9);
+  EXPECT_DOUBLE_EQ(report.targets[0].bytes, 5000);
+  const auto paused = heard<event::PausedIo>(1);
+  ASSERT_EQ(paused.size(), stop.b_waits < 4 - stop.dt ? 1U : 0U);
+  for (const auto& [time, event] : paused) {
+    EXPECT_NEAR(time, 1 + stop.dt + stop.b_waits, 2e-9);
+    EXPECT_EQ(event.round, stop.round);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, Grains,
+                         testing::Values(Stop{Grain::phase, 4, 100, 1.5, 2.5, -1},     //
+                                         Stop{Grain::file, 4, 100, 1.5, 0.5, -1},      //
+                                         Stop{Grain::file, 4, 100, 2, 0, -1},          // where it is full anyhow
+                                         Stop{Grain::file, 4, 100, 3.25, 0.75, -1},    // the last one
+                                         Stop{Grain::file, 1, 100, 1.5, 2.5, -1},      //
+                                         Stop{Grain::round, 4, 0, 1.53, 0, -1},        //
+                                         Stop{Grain::round, 4, 100, 1.53, 0.07, 5},    //
+                                         Stop{Grain::round, 4, 300, 1.53, 0.07, 1},    //
+                                         Stop{Grain::round, 4, 300, 1.93, 0.07, -1},   // the file's last, a short one
+                                         Stop{Grain::round, 1, 300, 1.53, 0.27, 5},    //
+                                         Stop{Grain::round, 3, 1e9, 1.5, 7.0 / 6, -1}  // a round is in one file
+                                         ));
+
+TEST_F(Interruptions, WhoIsPausedTooLongGoesOnUncoordinated) {
+  max_wait_s_ = 0.25;
+  const Report report = run(1.5);
+  const ApplicationResult& a = report.applications[0];
+  EXPECT_DOUBLE_EQ(a.paused_s, 0.25);
+  EXPECT_EQ(heard<event::FinishIo>(1).size(), 1U);  // which gave the request up
+  // Both from 2.75 s on, with 750 bytes of B left: B ends at 4.25 s.
+  EXPECT_DOUBLE_EQ(report.applications[1].end_s, 4.25);
+  EXPECT_DOUBLE_EQ(a.end_s, 6);
+}
+
+TEST_F(Interruptions, AreCutOffInTheMiddle) {
+  a_.iterations = 20;
+  ApplicationSpec b = program("b", 0.1, 1000, 1);
+  b.start_s = 1.5;
+  scenario_ = scenario_of({a_, b});
+  scenario_.until_s = 3;
+  const Report report = Simulation{scenario_, std::make_unique<LastComeFirst>(settings_of(policy::fcfs), heard_)}.run();
+  EXPECT_DOUBLE_EQ(report.applications[0].io_s, 1.5);
+  EXPECT_DOUBLE_EQ(report.applications[0].paused_s, 0.5);
+  EXPECT_DOUBLE_EQ(report.applications[0].wait_s, 0.5);
+  EXPECT_DOUBLE_EQ(report.targets[0].bytes, 2500);
+}
+
+TEST_F(Interruptions, TellsHowFarItIs) {
+  a_.io_bytes = 8000;
+  run(100);
+  const auto renewed = heard<event::RenewIo>(1);
+  ASSERT_EQ(renewed.size(), 2U);
+  EXPECT_EQ(renewed[0].second.bytes, 3000);
+  EXPECT_EQ(renewed[1].second.bytes, 6000);
+}
+
+// ---- CALCioM, section IV-D -----------------------------------------------------------------------------------------
+
+// Two applications of N processes, one phase each, A's first: f = N (I/O time of A + that of B), waits included.
+double wasted(const Report& report) {
+  double cost = 0;
+  for (const ApplicationResult& a : report.applications) {
+    cost += static_cast<double>(a.processes_first) * (a.io_s + a.wait_s);
+  }
+  return cost;
+}
+
+class TwoApplications : public testing::TestWithParam<std::pair<double, double>> {
+ protected:
+  static constexpr double n = 2048;
+  double a_alone_ = GetParam().first;
+  double b_alone_ = GetParam().second;
+
+  double wasted_at(double dt, const policy::Policy& access) {
+    ApplicationSpec a = program("a", 0.1, 1000 * a_alone_, 1);
+    ApplicationSpec b = program("b", 0.1, 1000 * b_alone_, 1);
+    b.start_s = dt;
+    for (ApplicationSpec* spec : {&a, &b}) {
+      spec->processes = static_cast<std::int64_t>(n);
+      spec->curve = {};
+      EXPECT_TRUE(spec->curve.add({spec->processes, 0.1}));
+    }
+    const Report report = run(scenario_of({a, b}), &access);
+    interrupted_ = report.applications[0].interruptions > 0;
+    return wasted(report);
+  }
+  double by_fcfs(double dt) const { return n * (2 * a_alone_ + b_alone_ - dt); }
+  double by_interruption() const { return n * (a_alone_ + 2 * b_alone_); }
+
+  bool interrupted_ = false;
+};
+
+TEST_P(TwoApplications, TheFormulasHoldAndDynamicTakesTheLesser) {
+  constexpr double ns = n * 4e-9;  // a rounding for each time
+  const double boundary = a_alone_ - b_alone_;
+  const int steps = static_cast<int>(std::lround(a_alone_ * 8));
+  for (int step = 1; step < steps; ++step) {
+    const double dt = step / 8.0;
+    EXPECT_NEAR(wasted_at(dt, policy::fcfs), by_fcfs(dt), ns) << "dt = " << dt;
+    EXPECT_FALSE(interrupted_);
+    EXPECT_NEAR(wasted_at(dt, policy::interrupt), by_interruption(), ns) << "dt = " << dt;
+    EXPECT_TRUE(interrupted_);
+    EXPECT_NEAR(wasted_at(dt, policy::dynamic), std::min(by_fcfs(dt), by_interruption()), ns) << "dt = " << dt;
+    if (dt != boundary) {
+      EXPECT_EQ(interrupted_, dt < boundary) << "dt = " << dt;
+    }
+  }
+}
+
+TEST_P(TwoApplications, WhoComesAfterTheOthersEndCostsNothing) {
+  for (const policy::Policy* access : {&policy::fcfs, &policy::interrupt, &policy::dynamic, &policy::interfere}) {
+    EXPECT_NEAR(wasted_at(a_alone_ + 0.5, *access), n * (a_alone_ + b_alone_), n * 4e-9) << access->name;
+    EXPECT_FALSE(interrupted_);
+  }
+}
+
+// Four times as much, as in Fig. 10; equal; much less; more.
+INSTANTIATE_TEST_SUITE_P(Sizes, TwoApplications,
+                         testing::Values(std::pair{8.0, 2.0}, std::pair{5.0, 5.0}, std::pair{31.0, 1.0},
+                                         std::pair{3.0, 7.0}));
+
+// ---- sharing -------------------------------------------------------------------------------------------------------
+
+TEST(SimulationTest, ProportionalSharingGivesTheSmallOneALittle) {
+  ApplicationSpec large = program("large", 0.1, 31000, 1);
+  ApplicationSpec small = program("small", 0.1, 1000, 1);
+  large.processes = 744;
+  small.processes = 24;
+  for (ApplicationSpec* spec : {&large, &small}) {
+    spec->curve = {};
+    ASSERT_TRUE(spec->curve.add({spec->processes, 0.1}));
+  }
+  Scenario scenario = scenario_of({large, small});
+  scenario.targets[0].sharing = Sharing::proportional;
+  Report report = run(scenario);
+  EXPECT_DOUBLE_EQ(report.applications[0].io_s, 32);
+  EXPECT_DOUBLE_EQ(report.applications[1].io_s, 32);
+  scenario.applications[1].start_s = 10;
+  report = run(scenario);
+  EXPECT_NEAR(report.applications[0].io_s, 10 + 21 * 32.0 / 31, 2e-9);
+  scenario.targets[0].sharing = Sharing::fair;
+  EXPECT_DOUBLE_EQ(run(scenario).applications[1].io_s, 2);
+}
+
+// The Δ-graph's model rests on it: each phase starts when it is told to, dt after the other, and takes what it takes.
+TEST(SimulationTest, PhasesStartWhenTheyAreToldTo) {
+  for (int step = 0; step <= 40; ++step) {
+    const double dt = 0.1 * step;
+    ApplicationSpec a = program("a", 0.1, 3000, 1);
+    ApplicationSpec b = a;
+    b.name = "b";
+    b.io_bytes = 1000;
+    b.start_s = dt;
+    const Report together = run(scenario_of({a, b}));
+    const Report blocking = run(scenario_of({a, b}), &policy::fcfs);
+    EXPECT_NEAR(blocking.applications[0].io_s, 3, 1e-9);
+    EXPECT_NEAR(blocking.applications[1].wait_s, std::max(0.0, 3 - dt), 2e-9) << dt;
+    EXPECT_NEAR(blocking.applications[1].end_s, 1 + std::max(dt, 3.0) + 1, 2e-9) << dt;
+    const double b_takes = dt <= 2 ? 2 : std::max(1.0, (3 - dt) + 1);
+    EXPECT_NEAR(together.applications[1].io_s, b_takes, 2e-9) << dt;
+    EXPECT_NEAR(together.applications[0].io_s, dt <= 2 ? 4 : std::max(3.0, dt + 2 * (3 - dt)), 2e-9) << dt;
+  }
+}
+
 // ---- control points ------------------------------------------------------------------------------------------------
 
 event::Reconfigure to(std::int64_t processes, std::int64_t at_iteration) {

@@ -1,11 +1,11 @@
 // Collective accesses of a file whose storage fails (faulty_storage.c, or a file system that is full): what do all
 // ranks get, and what is in the file after it?
 //
-//   faulty_access FILE write|read interleaved|separate [blocks of a rank]
+//   faulty_access FILE write|read interleaved|holes|separate [blocks of a rank [HINT=VALUE]...]
 //
-// Blocks of 4 KiB: of all ranks side by side, or each rank's in one run. Prints the error class that all ranks got from
-// the access and, where it was to write and did not fail, "right" if the file has every byte. Then, where it failed,
-// the access is made again ("again:" and what came of it).
+// Blocks of 4 KiB: of all ranks side by side, or so with a hole behind those of all, or each rank's in one run. Prints
+// the error class that all ranks got from the access and, where it was to write and did not fail, "right" if the file
+// has every byte. Then, where it failed, the access is made again ("again:" and what came of it).
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@
 enum { BLOCK = 4096 };
 
 static int rank, ranks, blocks = 512;
+static int tile;  // blocks of the file in which each rank has one; 0: each rank's are one run
 
 static void require(int holds, const char* what) {
   if (holds) return;
@@ -23,15 +24,16 @@ static void require(int holds, const char* what) {
 
 static unsigned char content(int of, size_t byte) { return (unsigned char)(of * 31 + (int)(byte / 7 % 251) + 1); }
 
-static void set_view(MPI_File file, int interleaved) {
-  MPI_Datatype block, tile;
+static void set_view(MPI_File file) {
+  MPI_Datatype block, filetype;
   MPI_Type_contiguous(BLOCK, MPI_BYTE, &block);
-  MPI_Type_create_resized(block, 0, (MPI_Aint)BLOCK * (interleaved ? ranks : 1), &tile);
-  MPI_Type_commit(&tile);
-  const MPI_Offset first = (MPI_Offset)BLOCK * rank * (interleaved ? 1 : blocks);
-  require(MPI_File_set_view(file, first, MPI_BYTE, tile, "native", MPI_INFO_NULL) == MPI_SUCCESS, "MPI_File_set_view");
+  MPI_Type_create_resized(block, 0, (MPI_Aint)BLOCK * (tile ? tile : 1), &filetype);
+  MPI_Type_commit(&filetype);
+  const MPI_Offset first = (MPI_Offset)BLOCK * rank * (tile ? 1 : blocks);
+  require(MPI_File_set_view(file, first, MPI_BYTE, filetype, "native", MPI_INFO_NULL) == MPI_SUCCESS,
+          "MPI_File_set_view");
   MPI_Type_free(&block);
-  MPI_Type_free(&tile);
+  MPI_Type_free(&filetype);
 }
 
 static const char* name_of(int class) {
@@ -70,19 +72,33 @@ static int access_once(MPI_File file, int writes, unsigned char* data, size_t by
 }
 
 // Past MPI-IO, by rank 0.
-static void check_file(const char* path, int interleaved) {
+static void check_file(const char* path) {
   FILE* file = fopen(path, "rb");
   unsigned char block[BLOCK];
   require(file != NULL, "the file cannot be opened");
-  for (long at = 0; at < (long)ranks * blocks; ++at) {
-    const int of = (int)(interleaved ? at % ranks : at / blocks);
-    const long which = interleaved ? at / ranks : at % blocks;
+  const long all = tile ? (long)tile * (blocks - 1) + ranks : (long)ranks * blocks;
+  for (long at = 0; at < all; ++at) {
+    const int of = (int)(tile ? at % tile : at / blocks);
+    const long which = tile ? at / tile : at % blocks;
     require(fread(block, 1, BLOCK, file) == BLOCK, "the file is too short");
     for (int i = 0; i < BLOCK; ++i)
-      require(block[i] == content(of, (size_t)which * BLOCK + (size_t)i), "another byte in the file");
+      require(block[i] == (of < ranks ? content(of, (size_t)which * BLOCK + (size_t)i) : 0),
+              "another byte in the file");
   }
   fclose(file);
   printf("right\n");
+}
+
+static MPI_Info hints_of(int count, char** texts) {
+  MPI_Info hints;
+  MPI_Info_create(&hints);
+  for (int i = 0; i < count; ++i) {
+    char* const value = strchr(texts[i], '=');
+    require(value != NULL, "a hint is KEY=VALUE");
+    *value = '\0';
+    MPI_Info_set(hints, texts[i], value + 1);
+  }
+  return hints;
 }
 
 int main(int argc, char** argv) {
@@ -90,23 +106,26 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   require(argc > 3, "give FILE write|read interleaved|separate [blocks]");
-  const int writes = !strcmp(argv[2], "write"), interleaved = !strcmp(argv[3], "interleaved");
+  const int writes = !strcmp(argv[2], "write");
+  tile = !strcmp(argv[3], "interleaved") ? ranks : !strcmp(argv[3], "holes") ? ranks + 1 : 0;
   if (argc > 4) blocks = atoi(argv[4]);
   const size_t bytes = (size_t)BLOCK * (size_t)blocks;
   unsigned char* data = malloc(bytes);
   require(data != NULL, "no memory");
   MPI_File file;
-  require(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file) == MPI_SUCCESS,
+  MPI_Info hints = hints_of(argc > 5 ? argc - 5 : 0, argv + 5);
+  require(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, hints, &file) == MPI_SUCCESS,
           "MPI_File_open");
-  set_view(file, interleaved);
+  MPI_Info_free(&hints);
+  set_view(file);
   if (!writes) require(access_once(file, 1, data, bytes) == MPI_SUCCESS, "the write before the read");
   const int class = access_once(file, writes, data, bytes);
   if (rank == 0) printf("%s\n", name_of(class));
-  if (class == MPI_SUCCESS && writes && rank == 0) check_file(argv[1], interleaved);
+  if (class == MPI_SUCCESS && writes && rank == 0) check_file(argv[1]);
   if (class != MPI_SUCCESS) {
     const int again = access_once(file, writes, data, bytes);
     if (rank == 0) printf("again: %s\n", name_of(again));
-    if (again == MPI_SUCCESS && rank == 0) check_file(argv[1], interleaved);
+    if (again == MPI_SUCCESS && rank == 0) check_file(argv[1]);
   }
   MPI_File_close(&file);
   free(data);

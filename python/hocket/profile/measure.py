@@ -7,9 +7,7 @@ number of processes replaced. Enough phases seen, a run is ended: nobody waits f
 from __future__ import annotations
 
 import os
-import select
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -19,17 +17,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hocket import mpi, paths
+from hocket import mpi
 from hocket.analysis import Analysis, analyse
 from hocket.bus import Bus, BusError, Event
 from hocket.errors import HocketError, UsageError
+from hocket.private_daemon import end_group, private_daemon
 from hocket.profile.points import Point, points_from
 from hocket.profile.store import Profile, fingerprint_of
 from hocket.reconfigure.runs import last_line
 from hocket.trace import read_trace
 
 NAME = "profile"
-START_LIMIT_S, STOP_LIMIT_S = 20, 10
+GONE_LIMIT_S = 10
 LOOK_S = 0.2  # between two looks at whether the program still runs
 # Of each size, beside those that count: one that reads input before the first control point, the
 # first after it, which only begins a period, and that of the first period, which is not counted.
@@ -50,13 +49,15 @@ def measure(plan: Plan, say: Say) -> Profile:
     """The profile. Raises HocketError where nothing could be measured; `say` is told what was left out and why."""
     directory = Path(tempfile.mkdtemp(prefix="hocket-profile-", dir="/tmp"))  # a socket's path must be short
     try:
-        with _daemon(directory, max(plan.sizes)), Bus.connect(directory / "hocketd.sock") as bus:
+        # Nobody waits, and applications may grow to the largest size.
+        settings = {"cores": max(plan.sizes), "policy": "interfere"}
+        with private_daemon(directory, settings) as trace, Bus.connect(directory / "hocketd.sock") as bus:
             runs = _Runs(plan, directory, bus, say)
             if plan.job.malleable:
                 runs.resized()
             else:
                 runs.one_for_each_size()
-        analysis = analyse(read_trace(directory / "trace.jsonl"))
+        analysis = analyse(read_trace(trace))
         return _profile(plan, analysis, runs.problem, say)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
@@ -186,52 +187,14 @@ class _Runs:
         try:
             yield process
         finally:
-            _end(process)
+            end_group(process)
             self._until_gone()
 
     def _until_gone(self) -> None:
         """The next run must not share the machine with the last one's processes."""
-        deadline = time.monotonic() + STOP_LIMIT_S
+        deadline = time.monotonic() + GONE_LIMIT_S
         while self._bus.list().applications and time.monotonic() < deadline:
             time.sleep(0.05)  # no event is for the last of several members
-
-
-def _end(process: subprocess.Popen) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, number)
-            process.wait(STOP_LIMIT_S)
-        except (ProcessLookupError, subprocess.TimeoutExpired):
-            continue
-
-
-@contextmanager
-def _daemon(directory: Path, cores: int) -> Iterator[None]:
-    """A hocketd that lets nobody wait and lets applications grow to `cores`."""
-    program = paths.hocketd()
-    if not program.exists():
-        raise HocketError(f"no hocketd at {program}; is hocket built and installed? (HOCKET_PREFIX says where)")
-    config = directory / "hocket.toml"
-    config.write_text(f'[coordinator]\ncores = {cores}\npolicy = "interfere"\n')
-    options = ["--dir", str(directory), "--config", str(config), "--trace", str(directory / "trace.jsonl")]
-    with (directory / "hocketd.err").open("w+") as messages:
-        process = subprocess.Popen([str(program), *options], stdout=subprocess.PIPE, stderr=messages, text=True)
-        try:
-            assert process.stdout
-            readable, _, _ = select.select([process.stdout], [], [], START_LIMIT_S)
-            if not readable or "listens on" not in process.stdout.readline():
-                process.kill()
-                messages.seek(0)
-                raise HocketError(f"hocketd did not start: {last_line(messages.read())}")
-            yield
-        finally:
-            process.terminate()
-            try:
-                process.wait(STOP_LIMIT_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            process.stdout.close()
 
 
 def _profile(plan: Plan, analysis: Analysis, problem: str, say: Say) -> Profile:

@@ -1,4 +1,4 @@
-"""The report's table of decisions about cores: predicted, chosen, cost, what came of it."""
+"""The report's table of decisions: predicted, chosen, cost, what came of it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from html import escape
 
 from hocket.comparison import Run
-from hocket.decisions import CoreDecision, accuracies
+from hocket.decisions import PolicyDecision, accuracies
 
 MOST_ROWS = 60  # in one run; the trace holds them all
 COLUMNS = ("decision", "at,&nbsp;s", "what", "predicted, chosen, cost", "what came of it")
 
 
 def decisions_table(runs: Sequence[Run]) -> str:
-    """ "" where nothing was decided about cores."""
+    """ "" where nothing was decided."""
     groups = "".join(
         _group(run.label if len(runs) > 1 else "", analysis.about_cores.all, analysis.start_ns)
         for run in runs
@@ -24,12 +24,12 @@ def decisions_table(runs: Sequence[Run]) -> str:
         return ""
     head = "".join(f'<th scope="col" class="words">{name}</th>' for name in COLUMNS)
     return (
-        '<table class="resizes decisions"><caption>Decisions about cores <span>times since the first application began'
+        '<table class="resizes decisions"><caption>Decisions <span>times since the first application began'
         f"</span></caption><thead><tr>{head}</tr></thead>{groups}</table>"
     )
 
 
-def _group(run: str, found: Sequence[CoreDecision], zero_ns: int) -> str:
+def _group(run: str, found: Sequence[PolicyDecision], zero_ns: int) -> str:
     lines = [f'<tr><th scope="rowgroup" colspan="{len(COLUMNS)}">{escape(run)}</th></tr>'] if run else []
     lines += [f"<tr>{_cells(one, zero_ns)}</tr>" for one in found[:MOST_ROWS]]
     if more := len(found[MOST_ROWS:]):
@@ -40,7 +40,7 @@ def _group(run: str, found: Sequence[CoreDecision], zero_ns: int) -> str:
     return f"<tbody>{''.join(lines)}</tbody>"
 
 
-def _cells(one: CoreDecision, zero_ns: int) -> str:
+def _cells(one: PolicyDecision, zero_ns: int) -> str:
     said = [f"<small>{escape(about)}</small>{escape(words)}" for about, words in _said(one, zero_ns)]
     came = [
         f'<span class="{"met" if outcome.met else "off"}">{escape(outcome.sentence())}</span>'
@@ -50,5 +50,5 @@ def _cells(one: CoreDecision, zero_ns: int) -> str:
     return "".join(f"<td>{cell}</td>" for cell in [*cells, "".join(said), "<br>".join(came)])
 
 
-def _said(one: CoreDecision, zero_ns: int) -> list[tuple[str, str]]:
+def _said(one: PolicyDecision, zero_ns: int) -> list[tuple[str, str]]:
     return [(about, words) for about, words in one.sentences(zero_ns) if about != "came of it"]

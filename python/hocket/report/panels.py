@@ -13,10 +13,10 @@ from operator import itemgetter
 
 from hocket.analysis import Analysis, Application, Operation
 from hocket.comparison import ALONE, SCHEDULED, UNCOORDINATED, Run
-from hocket.decisions import CoreDecision
+from hocket.decisions import PolicyDecision
 from hocket.lanes import COMPUTING, IO, WAITING, Interval, coalesce, seconds
 from hocket.reconfigurations import CONSTANT, RESUMING, SPAWNING, VARIABLE, Reconfiguration
-from hocket.tables import quantity
+from hocket.tables import quantity, times
 
 PART_WORDS = {
     SPAWNING: "resize: processes start",
@@ -155,7 +155,7 @@ def _decided(analyses: Iterable[Analysis], places: Container[str]) -> tuple[list
     for analysis in analyses:
         zero_ns = analysis.start_ns
         for one in analysis.about_cores.all:
-            if one.decided_for not in places:
+            if one.decided_for not in places or one.is_about_access:  # the lanes show who waits
                 continue
             marks.append(Mark(_MARK_OF.get(one.action, LEAVES), (one.time_ns - zero_ns) / 1e9, _told(one, zero_ns)))
             if one.conflict_ns and one.overlap_ns > 0:
@@ -168,7 +168,7 @@ def _decided(analyses: Iterable[Analysis], places: Container[str]) -> tuple[list
     return sorted(marks, key=lambda mark: mark.at_s), conflicts
 
 
-def _told(one: CoreDecision, zero_ns: int) -> str:
+def _told(one: PolicyDecision, zero_ns: int) -> str:
     sentences = [words for about, words in one.sentences(zero_ns) if about != "came of it"]
     return ". ".join([f"decision {one.number}, {one.policy}: {one.heading()}", *sentences])
 
@@ -206,7 +206,8 @@ def _lane(application: Application, analysis: Analysis, length_s: float) -> Lane
     zero, now = analysis.start_ns, analysis.now_ns
     intervals = application.intervals(now)
     shown = coalesce(intervals, shorter_than_ns=int(length_s * 1e9 / PLOT_STEPS))
-    queued = [d for d in analysis.decisions if d.application == application.name and d.kind == "queued"]
+    kinds = ("queued", "interrupted")
+    queued = [d for d in analysis.decisions if d.application == application.name and d.kind in kinds]
     granted = [(o.granted_ns, o) for o in application.operations if o.granted_ns is not None]
     granted.sort(key=itemgetter(0))
     bars = []
@@ -220,6 +221,8 @@ def _lane(application: Application, analysis: Analysis, length_s: float) -> Lane
     notes = [f"I/O {application.io_s():.2f} s"]
     if (waited := application.wait_s(now)) >= 0.005:
         notes.append(f"waited {waited:.2f} s")
+    if application.interruptions:
+        notes.append(f"interrupted {times(application.interruptions)}")
     if (resized := sum(one.done for one in application.reconfigurations)) > 0:
         notes.append(f"{resized} resize{'' if resized == 1 else 's'}")
     end_s = bars[-1].end_s if bars else 0.0

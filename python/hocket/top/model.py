@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hocket.analysis import Analysis, Application, Decision
 from hocket.bus import Event
-from hocket.decisions import CoreDecision
+from hocket.decisions import PolicyDecision
 from hocket.lanes import COMPUTING, Interval
 from hocket.reconfigurations import Reconfiguration
 
@@ -97,7 +97,7 @@ class TopModel:
         lane = self.lane(application, KEEP_S)
         return lane[-1].kind if lane else COMPUTING
 
-    def expansion(self, application: Application) -> CoreDecision | None:
+    def expansion(self, application: Application) -> PolicyDecision | None:
         """What has let it grow, as long as it is so."""
         for one in reversed(self.analysis.about_cores.of(application.name)):
             if one.expands(application.name) and one.holds_at(self.now_ns) and application.end_ns is None:
@@ -124,7 +124,7 @@ class TopModel:
         return told[-count:][::-1]
 
 
-def _about_cores(one: CoreDecision) -> list[Decision]:
+def _about_cores(one: PolicyDecision) -> list[Decision]:
     """A decision about cores and its outcomes, as decisions are told."""
     heading = one.heading().removeprefix(one.decided_for).strip()
     found = [Decision(one.time_ns, one.decided_for, f"{heading} ({one.policy})")]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hocket.analysis import Application
 from hocket.lanes import COMPUTING, IO, WAITING, Interval
-from hocket.tables import printable, with_spread
+from hocket.tables import printable, times, with_spread
 from hocket.top.model import Forecast, TopModel
 
 CELLS = {COMPUTING: "─", WAITING: "▒", IO: "█"}
@@ -180,6 +180,8 @@ def _figures(model: TopModel, application: Application, forecast: Forecast) -> l
         facts.append(f"period {period}")
     if (waited := model.waited_s(application)) >= 0.005:
         facts.append(f"waited {waited:.2f} s")
+    if application.interruptions:
+        facts.append(f"interrupted {times(application.interruptions)}")
     if forecast.next_start_ns > model.now_ns and application.end_ns is None:
         ahead = (forecast.next_start_ns - model.now_ns) / 1e9
         facts.append(f"next in {ahead:.1f} ± {forecast.next_uncertainty_ns / 1e9:.1f} s")

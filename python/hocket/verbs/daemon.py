@@ -15,6 +15,7 @@ from hocket.verbs import help_text, print_json, tell
 EXAMPLES = """
 examples:
   hocket daemon start --policy fcfs      # stays until it is stopped, unlike the one that 'hocket run' starts
+  hocket daemon start --policy dynamic --metric interference
   hocket daemon start --config hocket.toml --foreground
   hocket daemon status --json
   hocket daemon stop
@@ -28,6 +29,7 @@ def add(parsers: argparse._SubParsersAction) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     starting = actions.add_parser("start", help="start it, if none runs")
     starting.add_argument("--policy", help="names joined by '+'; 'hocket policy ls' lists them")
+    starting.add_argument("--metric", help="what the policy 'dynamic' minimises; see 'hocket policy --help'")
     starting.add_argument("--config", metavar="FILE", help="hocket.toml; hocketd --print-config prints every key")
     starting.add_argument("--foreground", action="store_true", help="stay in this terminal")
     starting.set_defaults(verb=_start)
@@ -38,7 +40,10 @@ def add(parsers: argparse._SubParsersAction) -> None:
 
 
 def _start(arguments: argparse.Namespace) -> int:
-    options = ["--policy", arguments.policy] if arguments.policy else []
+    options = []
+    for option in ("policy", "metric"):
+        if (value := getattr(arguments, option)) is not None:
+            options += [f"--{option}", value]
     if arguments.config:
         options += ["--config", str(Path(arguments.config).absolute())]
     if arguments.foreground:
@@ -80,6 +85,7 @@ def _status(arguments: argparse.Namespace) -> int:
         since = duration(running["now_ns"] - running["started_ns"])
         print(f"hocketd {running['pid']} on {running['on_node']}, version {running['version']}, for {since}")
         print(f"policy        {running['policy']}")
+        print(f"metric        {running.get('metric') or 'none'}")
         print(f"applications  {running['applications']}")
         print(f"events        {running['events']}")
         print(f"trace         {running['trace'] or 'none'}")

@@ -1,4 +1,4 @@
-"""hocket explain: the last decisions about cores, and what came of them."""
+"""hocket explain: the last decisions about access and about cores, and what came of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from hocket.analysis import analyse
 from hocket.bus import Bus, BusError
-from hocket.decisions import CoreDecision, Decisions, accuracies, collect
+from hocket.decisions import Decisions, PolicyDecision, accuracies, collect
 from hocket.errors import HocketError, UsageError
 from hocket.flop import sources_text
 from hocket.tables import duration, printable
@@ -22,7 +22,8 @@ examples:
   hocket explain --trace run.jsonl        # of a recorded or simulated run
   hocket explain --json                   # all fields, times in nanoseconds
 
-For each decision: what was predicted, what was chosen, what it cost, and what came of it. At the end: how far the
+About access to a target (policies interrupt, dynamic): who interrupts whom, waits or goes on, and the costs that were
+compared. About cores: what was predicted, what was chosen, what it cost, and what came of it. At the end: how far the
 predictions were off, and what the FLOP of each application rest on: hardware counters, what it declares, a profile,
 or nothing, so that policies count iterations. Times are seconds since the daemon, or the recorded run, began.
 """
@@ -30,7 +31,7 @@ LAST = 10
 
 
 def add(parsers: argparse._SubParsersAction) -> None:
-    words = help_text("tell the last decisions about cores: predicted, chosen, cost, what came of it", EXAMPLES)
+    words = help_text("tell the last decisions, why they were made, and what came of them", EXAMPLES)
     parser = parsers.add_parser("explain", **words)
     parser.add_argument("application", nargs="?", default="", metavar="APP", help="only those about this application")
     parser.add_argument("-n", type=int, default=LAST, dest="last", metavar="N", help=f"the last N (default: {LAST})")
@@ -85,16 +86,18 @@ def _ask(arguments: argparse.Namespace) -> tuple[Decisions, dict[str, str], int,
     return found, flop, int(answer.get("started_ns", 0)), int(answer.get("now_ns", 0))
 
 
-def text_of(shown: Sequence[CoreDecision], zero_ns: int, now_ns: int) -> str:
+def text_of(shown: Sequence[PolicyDecision], zero_ns: int, now_ns: int) -> str:
     """The decisions, the oldest first, and how well was predicted."""
     if not shown:
-        return "nothing was decided about cores so far"
+        return "nothing was decided so far"
     lines = []
     for one in shown:
         when = f", {duration(now_ns - one.time_ns)} ago" if one.time_ns else ""
         at = f" at {(one.time_ns - zero_ns) / 1e9:.2f} s{when}" if one.time_ns else ""
         lines.append(f"decision {one.number}, {printable(one.policy)}{at}: {printable(one.heading())}")
         lines += [f"  {about:<12}  {printable(words)}" for about, words in one.sentences(zero_ns)]
+    if all(one.is_about_access for one in shown):
+        return "\n".join(lines)
     found = accuracies(shown)
     lines += ["", "predictions held against what happened" if found else "no prediction has come to its test so far"]
     lines += [f"  {one.sentence()}" for one in found]

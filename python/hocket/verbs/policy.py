@@ -18,9 +18,15 @@ examples:
   hocket policy set phase-shift           # avoid that I/O phases meet; comes with fcfs
   hocket policy set fcfs+io-aware         # take turns, and share out idle cores
   hocket policy set none                  # nobody waits, nobody is resized
+  hocket policy set dynamic --metric interference               # who waits, interrupts or goes on: what costs least
+  hocket policy set --metric "max(io_time/alone)"               # the same policies, another metric
 
 A policy is one name, or several of different kinds joined by '+': one for access to targets, one against interference,
 one that shares out cores. It holds for all applications of the daemon, from now on.
+
+A metric, which 'dynamic' minimises, is cpu-time (process seconds in I/O, waits included; the default), io-time,
+interference (the sum of interference factors), makespan, or a formula of processes, io_time, alone and end of each
+application, with + - * / ^, parentheses, sum(), mean(), max() and min().
 """
 LIMIT_S = 20
 
@@ -29,7 +35,10 @@ def add(parsers: argparse._SubParsersAction) -> None:
     parser = parsers.add_parser("policy", **help_text("choose the daemon's policies, or list all there are", EXAMPLES))
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     setting = actions.add_parser("set", help="put other policies in force")
-    setting.add_argument("policy", metavar="TEXT", help="names joined by '+', e.g. fcfs+io-aware")
+    setting.add_argument(
+        "policy", metavar="TEXT", nargs="?", default="", help="names joined by '+', e.g. fcfs+io-aware"
+    )
+    setting.add_argument("--metric", default="", metavar="M", help="what dynamic minimises: a name, or a formula")
     setting.set_defaults(verb=_set)
     showing = actions.add_parser("show", help="print those in force")
     showing.add_argument("--json", action="store_true", help="as JSON")
@@ -39,33 +48,47 @@ def add(parsers: argparse._SubParsersAction) -> None:
     listing.set_defaults(verb=_ls)
 
 
-def change_policy(bus: Bus, policy: str) -> None:
-    """Put `policy` in force and say so where it was another. Raises UsageError with the daemon's reason."""
-    before = bus.list().daemon["policy"]
-    if policy == before:
+def change_policy(bus: Bus, policy: str, metric: str = "") -> None:
+    """Put `policy` and `metric` in force ("": as they are) and say so where they were others.
+
+    Raises UsageError with the daemon's reason.
+    """
+    before = _in_force(bus)
+    wanted = {name: value for name, value in (("policy", policy), ("metric", metric)) if value}
+    if all(before[name] == value for name, value in wanted.items()):
         return
-    bus.send("SET_POLICY", policy=policy)
+    bus.send("SET_POLICY", **{"policy": "", **wanted})
     try:
-        after = bus.list().daemon["policy"]  # answered after a refusal
+        after = _in_force(bus)  # answered after a refusal
     except BusError as error:
         raise UsageError(str(error)) from error
-    if after != before:
-        tell(f"the policy is {after} now, for all applications of this daemon; it was {before}")
+    for name, value in after.items():
+        if value != before[name]:
+            tell(f"the {name} is {value} now, for all applications of this daemon; it was {before[name]}")
+
+
+def _in_force(bus: Bus) -> dict[str, str]:
+    daemon = bus.list().daemon
+    return {name: str(daemon.get(name, "")) for name in ("policy", "metric")}
 
 
 def _set(arguments: argparse.Namespace) -> int:
+    if not arguments.policy and not arguments.metric:
+        raise UsageError("policy set: give the names of policies, or --metric M, or both")
     with Bus.connect() as bus:
-        change_policy(bus, arguments.policy)
+        change_policy(bus, arguments.policy, arguments.metric)
     return 0
 
 
 def _show(arguments: argparse.Namespace) -> int:
     with Bus.connect() as bus:
-        policy = bus.list().daemon["policy"]
+        found = _in_force(bus)
     if arguments.json:
-        print_json({"policy": policy})
+        print_json(found)
     else:
-        print(policy)
+        print(found["policy"])
+        if found["metric"]:
+            print(f"metric: {found['metric']}")
     return 0
 
 

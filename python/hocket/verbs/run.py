@@ -34,6 +34,7 @@ def add(parsers: argparse._SubParsersAction) -> None:
     parser = parsers.add_parser("run", usage="hocket run [options] -- mpiexec -n 4 ./app [arguments]", **words)
     parser.add_argument("--name", help="how the application is called in listings (default: its program's name)")
     parser.add_argument("--policy", help="the daemon's policies, e.g. fcfs+io-aware; 'hocket policy ls' lists them")
+    parser.add_argument("--metric", help="what the daemon's policy 'dynamic' minimises; see 'hocket policy --help'")
     parser.add_argument(
         "--coordinate",
         action=argparse.BooleanOptionalAction,
@@ -75,8 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
         tell(warning)
     try:
         with _bus(arguments) as bus:
-            if arguments.policy is not None:
-                change_policy(bus, arguments.policy)
+            if arguments.policy is not None or arguments.metric is not None:
+                change_policy(bus, arguments.policy or "", arguments.metric or "")
         how = mpi.preload(job, environment)
         command = how.command
         environment |= how.environment | _job_environment(arguments, job)

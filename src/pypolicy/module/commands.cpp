@@ -161,16 +161,31 @@ Result<policy::CoreDecision> core_decision(PyObject* commands, const policy::Cor
   return decision;
 }
 
+namespace {
+
+std::string add_interruption(Fields& fields, const policy::View& view, policy::Decision& decision) {
+  const AppId id = id_of(fields.application("interrupt", view.cluster));
+  const auto is_it = [id](const model::Holder& holder) { return holder.application->id == id; };
+  if (fields.wrong().empty() && std::ranges::none_of(view.target.holders, is_it)) {
+    fields.fail("'interrupt' is no application of view.target.holders");
+  }
+  decision.interruptions.push_back(id);
+  return fields.wrong();
+}
+
+}  // namespace
+
 Result<policy::Decision> access_decision(PyObject* commands, const policy::View& view) {
   policy::Decision decision;
   const Status taken = each(commands, [&](PyObject* command) {
-    Fields fields(command, {"grant"}, {});
+    Fields fields(command, {"grant", "interrupt"}, {});
     if (!fields.wrong().empty()) return fields.wrong();
+    if (fields.kind() == "interrupt") return add_interruption(fields, view, decision);
     const model::Request* request = request_of(fields.find("grant"), view.target);
     if (!request) return "'grant' is " + shown(fields.find("grant")) + ", which is no request of view.target.waiting";
-    for (const policy::Grant& other : decision)
+    for (const policy::Grant& other : decision.grants)
       if (other.member == request->member && other.request == request->id) return std::string{"it is granted twice"};
-    decision.push_back({request->member, request->id});
+    decision.grants.push_back({request->member, request->id});
     return std::string{};
   });
   if (!taken) return taken.error();

@@ -1,5 +1,7 @@
 #include "pypolicy/module/view.hpp"
 
+#include <algorithm>
+
 #include <array>
 #include <optional>
 #include <vector>
@@ -42,10 +44,13 @@ PyStructSequence_Field application_fields[] = {{"id", doc},
                                                {"next_phases", doc},
                                                {"pace_at", doc},
                                                {"iteration_s_at", doc},
+                                               {"io_since_s", doc},
+                                               {"interruptions", doc},
                                                {}};
-PyStructSequence_Field request_fields[] = {{"application", doc}, {"bytes", doc}, {"since_s", doc},
-                                           {"member", doc},      {"id", doc},    {}};
-PyStructSequence_Field target_fields[] = {{"name", doc}, {"holders", doc}, {"waiting", doc}, {}};
+PyStructSequence_Field request_fields[] = {{"application", doc}, {"bytes", doc},  {"since_s", doc}, {"member", doc},
+                                           {"id", doc},          {"paused", doc}, {"left_s", doc},  {}};
+PyStructSequence_Field target_fields[] = {{"name", doc},    {"holders", doc}, {"waiting", doc},
+                                          {"pausing", doc}, {"left_s", doc},  {}};
 PyStructSequence_Field view_fields[] = {{"now_s", doc},
                                         {"applications", doc},
                                         {"subject", doc},
@@ -180,7 +185,8 @@ Ref application(const model::Application& a) {
               text(name_of(a.activity)), text(a.target), number(a.history.phases()), seconds(period.mean),
               seconds(period.spread), seconds(io.mean), seconds(io.spread), number(a.history.io_ratio()),
               seconds(a.totals.wait), number(a.flop_per_iteration), tuple_of(a.curve.points(), point),
-              bound(next_phases_method, a.id), bound(pace_at_method, a.id), bound(iteration_s_at_method, a.id));
+              bound(next_phases_method, a.id), bound(pace_at_method, a.id), bound(iteration_s_at_method, a.id),
+              seconds(a.demand.since), number(a.demand.interruptions));
 }
 
 Ref applications(const model::Cluster& cluster) {
@@ -189,15 +195,23 @@ Ref applications(const model::Cluster& cluster) {
 
 Ref application_or_none(const model::Application* found) { return found ? application(*found) : none(); }
 
-Ref request(const model::Request& one, const model::Cluster& cluster) {
-  return make(request_type, application_or_none(cluster.find(one.application)), number(one.bytes), seconds(one.since),
-              number(static_cast<std::int64_t>(one.member.value)), number(static_cast<std::int64_t>(one.id.value)));
+Ref left_of(const model::Application* application, const model::Target& target) {
+  return application ? number(model::work_of(*application, target).left_s) : none();
+}
+
+Ref request(const model::Request& one, const model::Target& target, const model::Cluster& cluster) {
+  const model::Application* application = cluster.find(one.application);
+  return make(request_type, application_or_none(application), number(one.bytes), seconds(one.since),
+              number(static_cast<std::int64_t>(one.member.value)), number(static_cast<std::int64_t>(one.id.value)),
+              truth(one.paused), left_of(application, target));
 }
 
 Ref target(const model::Target& of, const model::Cluster& cluster) {
   return make(target_type, text(of.name),
               tuple_of(of.holders, [](const model::Holder& holder) { return application_or_none(holder.application); }),
-              tuple_of(of.waiting, [&](const model::Request& one) { return request(one, cluster); }));
+              tuple_of(of.waiting, [&](const model::Request& one) { return request(one, of, cluster); }),
+              truth(std::ranges::any_of(of.holders, &model::Holder::pausing)),
+              tuple_of(of.holders, [&](const model::Holder& holder) { return left_of(holder.application, of); }));
 }
 
 Ref value_of(const event::Value& value) {

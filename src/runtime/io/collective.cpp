@@ -105,11 +105,11 @@ void view_set(MPI_File file, MPI_Offset displacement, MPI_Datatype etype, MPI_Da
     found->lose_view();
 }
 
-std::optional<int> access(const Access& access, MPI_Status* status) noexcept {
+std::optional<int> access(const Access& access, bool granted, MPI_Status* status) noexcept {
   const std::shared_ptr<File> found = find(access.file);
   if (!found) return std::nullopt;
   const std::int64_t before = found->epoch();
-  const std::optional<int> rc = found->access(access, status);
+  const std::optional<int> rc = found->access(access, granted, status);
   if (found->epoch() != before) tell_epoch();
   return rc;
 }

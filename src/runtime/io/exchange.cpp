@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "runtime/io/brake.hpp"
 #include "runtime/mpi/calls.hpp"
 
 namespace hocket::runtime::io {
@@ -39,6 +40,7 @@ struct Slot {
   std::vector<int> visitors;         // ranks that move their data themselves
   std::size_t begun = 0;             // sources whose data have begun to move
   std::size_t left = 0;              // sources whose data have not come, or gone
+  std::int64_t bytes = 0;            // of all sources' data
   std::atomic<bool> stored = false;
 };
 
@@ -46,7 +48,7 @@ class Exchange {
   using Way = Messages::Way;
 
  public:
-  Exchange(Team& team, const Local& local, Course course);
+  Exchange(Team& team, const Local& local, Course course, Brake* brake);
   int run();
 
  private:
@@ -70,12 +72,16 @@ class Exchange {
   void store(Slot& slot);
   void submit(Slot& slot, std::function<int()> access);
   int give_up();
+  bool all_free() const;
+  bool heed_brake(bool idle);
+  bool sleeps_by_node() const;
   bool done() const;
   int rank_of(const Piece& piece) const { return team_.aggregators[static_cast<std::size_t>(piece.aggregator)]; }
 
   Team& team_;
   const Local& local_;
   Course course_;
+  Brake* brake_;  // nullptr: the access is not to be stopped
   Messages messages_;
   // Lists by rank that were told it, and that came from it: two are under way at most, and each is answered.
   std::vector<std::size_t> asked_, answered_;
@@ -88,6 +94,7 @@ class Exchange {
   // Of this rank as an aggregator.
   int aggregator_ = -1;
   std::optional<Rounds> rounds_;
+  std::optional<Round> next_;  // to begin
   bool no_more_rounds_ = true;
   std::array<Slot, slots> slots_;
   std::size_t filling_ = 0;  // slot whose sources move next: rounds go in order
@@ -95,10 +102,11 @@ class Exchange {
   std::atomic<int> error_ = 0;
 };
 
-Exchange::Exchange(Team& team, const Local& local, Course course)
+Exchange::Exchange(Team& team, const Local& local, Course course, Brake* brake)
     : team_(team),
       local_(local),
       course_(std::move(course)),
+      brake_(brake),
       messages_(team.comm),
       asked_(static_cast<std::size_t>(team.ranks)),
       answered_(static_cast<std::size_t>(team.ranks)),
@@ -137,16 +145,17 @@ void Exchange::find_windows() {
 
 int Exchange::run() {
   mpi::Patience patience = mpi::Patience::for_data();
-  while (!done()) {
+  for (bool progress = false; !done();) {
     const std::uint32_t heard = team_.node ? team_.node->heard() : 0;
-    bool progress = post_own();
+    progress = heed_brake(!progress);
+    progress |= post_own();
     progress |= visit();
     progress |= advance();
     progress |= messages_.poll();
-    if (messages_.failed()) return give_up();
+    if (messages_.failed() || (brake_ && brake_->failed())) return give_up();
     if (progress)
       patience = mpi::Patience::for_data();
-    else if (team_.node && messages_.empty())
+    else if (sleeps_by_node())
       team_.node->sleep(heard);
     else
       patience.pause();
@@ -157,14 +166,32 @@ int Exchange::run() {
 // MPI itself has failed. The thread may be at work for us.
 int Exchange::give_up() {
   mpi::Patience patience;
+  if (brake_) brake_->give_up();
   for (const Slot& slot : slots_)
     while (slot.state == Slot::State::storing && !slot.stored) patience.pause();
   return EIO;
 }
 
+bool Exchange::all_free() const {
+  return std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.state == Slot::State::free; });
+}
+
+// Before a round is begun, so that what is said holds.
+bool Exchange::heed_brake(bool idle) {
+  if (!brake_) return false;
+  const bool heard = brake_->hear(idle);
+  std::optional<std::int64_t> held;
+  if (next_ && !brake_->may_begin(next_->round) && all_free()) held = next_->round;
+  return brake_->speak(held, no_more_rounds_ && all_free()) || heard;
+}
+
+bool Exchange::sleeps_by_node() const {
+  return team_.node && messages_.empty() && !(brake_ && brake_->awaits_messages());
+}
+
 bool Exchange::done() const {
-  return !piece_ && visits_.empty() && no_more_rounds_ && messages_.empty() &&
-         std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.state == Slot::State::free; });
+  return !piece_ && visits_.empty() && no_more_rounds_ && messages_.empty() && all_free() &&
+         (!brake_ || brake_->done());
 }
 
 // ---- this rank's data --------------------------------------------------------------------------------------------
@@ -275,6 +302,7 @@ bool Exchange::advance(Slot& slot) {
     case State::free: return &slot == &slots_[filling_] && !no_more_rounds_ && begin_round(slot);
     case State::storing:
       if (!slot.stored) return false;
+      if (brake_) brake_->stored(slot.bytes);
       slot.state = local_.writes ? State::free : State::moving;
       if (!local_.writes) open_gate(slot);
       return true;
@@ -289,13 +317,18 @@ bool Exchange::advance(Slot& slot) {
   return true;
 }
 
+// False: the next round has to wait, as was known before.
 bool Exchange::begin_round(Slot& slot) {
-  std::optional<Round> round = next_round();
-  if (!round) {
-    no_more_rounds_ = true;
-    return true;
-  }
-  slot.round = std::move(*round);
+  const bool known = next_.has_value();
+  if (!known) next_ = next_round();
+  no_more_rounds_ = !next_;
+  if (!next_) return true;
+  if (brake_ && !brake_->may_begin(next_->round)) return !known;
+  if (brake_) brake_->begins(next_->round);
+  slot.round = std::move(*next_);
+  next_.reset();
+  slot.bytes = 0;
+  for (const Source& source : slot.round.sources) slot.bytes += source.data.count();
   slot.visitors.clear();
   std::erase_if(slot.round.sources, [&](const Source& source) {
     const bool visits = source.rank != team_.rank && team_.node && team_.node->shares(source.rank);
@@ -438,40 +471,94 @@ void Team::forget_windows() {
   scratch.reset();
 }
 
-int exchange(Team& team, const Local& local, Course course) { return Exchange(team, local, std::move(course)).run(); }
+int exchange(Team& team, const Local& local, Course course, Brake* brake) {
+  return Exchange(team, local, std::move(course), brake).run();
+}
 
 namespace {
 
-// The next bytes of the memory and one run of the file, through a window.
+// The next bytes of the memory and of the file, through a window.
+int pass_window(const Team& team, const Local& local, layout::Walk& memory, std::span<std::byte> window,
+                std::int64_t offset) {
+  if (local.writes) {
+    layout::gather(memory, local.buffer, 0, window);
+    return team.storage.write(window, offset);
+  }
+  const int error = team.storage.read(window, offset);
+  if (error == 0) layout::scatter(memory, local.buffer, 0, window);
+  return error;
+}
+
+std::unique_ptr<std::byte[]> window_for(const Team& team, Interval file) {
+  return std::unique_ptr<std::byte[]>(new std::byte[static_cast<std::size_t>(std::min(team.window, file.count()))]);
+}
+
+// The next bytes of the memory and one run of the file.
 int pass_run(const Team& team, const Local& local, layout::Walk& memory, Interval file) {
-  const std::unique_ptr<std::byte[]> window(
-      new std::byte[static_cast<std::size_t>(std::min(team.window, file.count()))]);
+  const std::unique_ptr<std::byte[]> window = window_for(team, file);
   int error = 0;
   while (file.count() > 0 && error == 0) {
-    const std::span<std::byte> part = bytes_at(window.get(), std::min(file.count(), team.window));
-    if (local.writes) {
-      layout::gather(memory, local.buffer, 0, part);
-      error = team.storage.write(part, file.first);
-    } else {
-      error = team.storage.read(part, file.first);
-      if (error == 0) layout::scatter(memory, local.buffer, 0, part);
-    }
-    file.first += static_cast<std::int64_t>(part.size());
+    const std::int64_t count = std::min(file.count(), team.window);
+    error = pass_window(team, local, memory, bytes_at(window.get(), count), file.first);
+    file.first += count;
   }
   return error;
 }
 
+// One run of the memory and of the file.
+int pass_directly(const Team& team, const Local& local, std::span<std::byte> bytes, std::int64_t offset) {
+  return local.writes ? team.storage.write(bytes, offset) : team.storage.read(bytes, offset);
+}
+
+// `pass(bytes, offset)` window after window, unless it has failed; stands still between them where it has to.
+template <class Pass>
+int pass_in_rounds(const Team& team, Interval file, Brake& brake, Pass pass) {
+  mpi::Patience patience;
+  int error = 0;
+  for (std::int64_t round = 0; !brake.done() && !brake.failed();) {
+    const std::uint32_t heard = team.node ? team.node->heard() : 0;
+    bool progress = brake.hear(true);
+    const bool ended = file.count() == 0;
+    progress |= brake.speak(ended || brake.may_begin(round) ? std::nullopt : std::optional(round), ended);
+    if (!ended && brake.may_begin(round)) {
+      const std::int64_t count = std::min(file.count(), team.window);
+      brake.begins(round++);
+      if (error == 0) error = pass(count, file.first);
+      file.first += count;
+      brake.stored(count);
+      progress = true;
+    }
+    if (progress)
+      patience = mpi::Patience();
+    else if (team.node && !brake.awaits_messages())
+      team.node->sleep(heard);
+    else
+      patience.pause();
+  }
+  if (!brake.failed()) return error;
+  brake.give_up();
+  return EIO;
+}
+
 }  // namespace
 
-int access_alone(Team& team, const Local& local) {
-  if (local.data.count() == 0) return 0;
+int access_alone(Team& team, const Local& local, Brake* brake) {
+  const std::int64_t bytes = local.data.count();
+  if (bytes == 0) return brake ? pass_in_rounds(team, {}, *brake, [](auto...) { return 0; }) : 0;
   layout::Walk walk = memory_walk(local, local.data);
-  std::int64_t offset = local.view.offset(local.data.first);
+  const std::int64_t first = local.view.offset(local.data.first);
+  const Interval file{first, first + bytes};
   if (std::byte* run = run_of(walk, local.buffer, 0)) {
-    const std::span<std::byte> all = bytes_at(run, local.data.count());
-    return local.writes ? team.storage.write(all, offset) : team.storage.read(all, offset);
+    if (!brake) return pass_directly(team, local, bytes_at(run, bytes), first);
+    return pass_in_rounds(team, file, *brake, [&](std::int64_t count, std::int64_t at) {
+      return pass_directly(team, local, bytes_at(run + (at - first), count), at);
+    });
   }
-  return pass_run(team, local, walk, {offset, offset + local.data.count()});
+  if (!brake) return pass_run(team, local, walk, file);
+  const std::unique_ptr<std::byte[]> window = window_for(team, file);
+  return pass_in_rounds(team, file, *brake, [&](std::int64_t count, std::int64_t at) {
+    return pass_window(team, local, walk, bytes_at(window.get(), count), at);
+  });
 }
 
 int access_locked(Team& team, const Local& local) {

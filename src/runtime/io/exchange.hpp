@@ -35,7 +35,10 @@ struct Team {
   std::unique_ptr<std::byte[]> scratch;  // a window, when it has been needed
   Storage storage;
   Worker worker;
+  std::int64_t stoppable = 0;  // accesses so far that could be stopped: the same in all ranks
 };
+
+class Brake;
 
 // What is known of the ranks' parts: of all of them in an aggregator, nothing in others.
 struct Course {
@@ -45,15 +48,17 @@ struct Course {
   std::optional<Agenda> agenda;           // list-based
 };
 
-// Does the access. Collective. The first error of this process's own file accesses (errno); 0: none. What comes after
-// one is still exchanged, so that nobody waits in vain, but no longer written.
-int exchange(Team& team, const Local& local, Course course);
+// Does the access. Collective. `brake`: where it may be stopped between two rounds; else nullptr. The first error of
+// this process's own file accesses (errno); 0: none. What comes after one is still exchanged, so that nobody waits in
+// vain, but no longer written.
+int exchange(Team& team, const Local& local, Course course, Brake* brake);
 
-// The access of a rank whose data are one run in the file, by itself.
-int access_alone(Team& team, const Local& local);
+// The access of a rank whose data are one run in the file, by itself; its rounds are windows of them.
+int access_alone(Team& team, const Local& local, Brake* brake);
 
 // The access of a rank in atomic mode, by itself: under a lock on all that it spans, so that it is as if the accesses
-// of all ranks, and those of the MPI library, were made one after the other. Waits for the others' locks.
+// of all ranks, and those of the MPI library, were made one after the other. Waits for the others' locks. It is not
+// stopped on its way: who stood still would keep the lock, or be seen half done.
 int access_locked(Team& team, const Local& local);
 
 }  // namespace hocket::runtime::io

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/io/agreement.hpp"
+#include "runtime/io/brake.hpp"
 #include "runtime/io/data_set.hpp"
 #include "runtime/io/datatypes.hpp"
 #include "runtime/mpi/calls.hpp"
@@ -55,6 +56,20 @@ std::vector<Description> descriptions(const std::vector<Word>& words) {
   all.reserve(words.size());
   for (const Word& word : words) all.push_back({word.view_bytes, word.view_is_new != 0, word.segments});
   return all;
+}
+
+// What is one round at each aggregator has no place to stop at.
+bool has_rounds(const Grid& grid) {
+  for (int i = 0; i < grid.aggregators(); ++i)
+    if (grid.domain(i).count() > 0 && grid.round_of(i, grid.domain(i).end - 1) > 0) return true;
+  return false;
+}
+
+std::vector<int> ranks_with_data(const std::vector<Word>& words) {
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < words.size(); ++rank)
+    if (words[rank].bytes > 0) ranks.push_back(static_cast<int>(rank));
+  return ranks;
 }
 
 }  // namespace
@@ -105,6 +120,14 @@ void File::set_view(MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype fi
 
 bool File::is_aggregator() const {
   return std::find(team_.aggregators.begin(), team_.aggregators.end(), team_.rank) != team_.aggregators.end();
+}
+
+// Those that have a domain of it.
+std::vector<int> File::aggregators_of(const Grid& grid) const {
+  std::vector<int> ranks;
+  for (int i = 0; i < grid.aggregators(); ++i)
+    if (grid.domain(i).count() > 0) ranks.push_back(team_.aggregators[static_cast<std::size_t>(i)]);
+  return ranks;
 }
 
 // ---- before an access --------------------------------------------------------------------------------------------
@@ -275,11 +298,20 @@ bool File::send_entries(const Local& local, Course& course) {
 // ---- an access ---------------------------------------------------------------------------------------------------
 
 // An error of this rank, or 0.
-int File::access_through_ranks(const Local& local, const std::vector<Word>& words, Interval file) {
+int File::access_through_ranks(const Local& local, const std::vector<Word>& words, Interval file, bool granted) {
   std::vector<Extent> extents;
   extents.reserve(words.size());
-  for (const Word& word : words) extents.push_back({{word.low, word.high}, word.bytes});
-  if (separate(extents)) return access_alone(team_, local);
+  std::int64_t bytes = 0;
+  for (const Word& word : words) {
+    extents.push_back({{word.low, word.high}, word.bytes});
+    bytes += word.bytes;
+  }
+  std::optional<Brake> brake;
+  if (separate(extents)) {
+    const bool rounds = std::any_of(words.begin(), words.end(), [&](const Word& w) { return w.bytes > team_.window; });
+    if (granted && rounds) brake.emplace(team_, ranks_with_data(words), bytes);
+    return access_alone(team_, local, brake ? &*brake : nullptr);
+  }
   const Result<layout::Domains> domains =
       layout::Domains::make(file, static_cast<int>(team_.aggregators.size()), domain_block);
   if (!domains) return EIO;
@@ -294,11 +326,12 @@ int File::access_through_ranks(const Local& local, const std::vector<Word>& word
   course.participants.reserve(views_.size());
   for (std::size_t rank = 0; !course.lists && rank < views_.size(); ++rank)
     course.participants.push_back({&views_[rank], {words[rank].first, words[rank].first + words[rank].bytes}});
-  return exchange(team_, local, std::move(course));
+  if (granted && has_rounds(course.grid)) brake.emplace(team_, aggregators_of(course.grid), bytes);
+  return exchange(team_, local, std::move(course), brake ? &*brake : nullptr);
 }
 
 // The error of all ranks, or 0.
-int File::access_all(const Local& local, std::vector<Word>& words, bool atomic) {
+int File::access_all(const Local& local, std::vector<Word>& words, bool atomic, bool granted) {
   Interval file{layout::limit, 0};
   for (const Word& word : words)
     if (word.bytes > 0) file = {std::min(file.first, word.low), std::max(file.end, word.high)};
@@ -314,10 +347,10 @@ int File::access_all(const Local& local, std::vector<Word>& words, bool atomic) 
             servers_.access(team_, local, Grid(domains.value(), team_.window), serialised_))
       return *error;
   }
-  return agree_on_error(team_, access_through_ranks(local, words, file));
+  return agree_on_error(team_, access_through_ranks(local, words, file, granted));
 }
 
-std::optional<int> File::access(const Access& access, MPI_Status* status) {
+std::optional<int> File::access(const Access& access, bool granted, MPI_Status* status) {
   std::unique_lock lock(mutex_, std::defer_lock);
   if (data_set_) lock.lock();  // independent accesses, of other threads, use the same connection
   int atomic = 0;
@@ -336,7 +369,7 @@ std::optional<int> File::access(const Access& access, MPI_Status* status) {
     return raise(access.file, MPI_ERR_UNSUPPORTED_OPERATION);
   }
   written_ |= local->writes;
-  return end_access(access, *local, position, access_all(*local, *words, atomic != 0), status);
+  return end_access(access, *local, position, access_all(*local, *words, atomic != 0, granted), status);
 }
 
 // After an access that was done, or failed.

@@ -62,7 +62,7 @@ class File {
   void lose_view() { view_.reset(); }
 
   // As io::access, io::access_own and io::sync.
-  std::optional<int> access(const Access& access, MPI_Status* status);
+  std::optional<int> access(const Access& access, bool granted, MPI_Status* status);
   int access_own(const Access& access, MPI_Status* status);
   int sync(MPI_File file);
 
@@ -75,14 +75,15 @@ class File {
   Word word_of(const Local& local);
   void settle(std::vector<Word>& words);
   int refusal(Direction direction) const;
-  int access_all(const Local& local, std::vector<Word>& words, bool atomic);
+  int access_all(const Local& local, std::vector<Word>& words, bool atomic, bool granted);
   int access_data_set(const Local& local, Interval file);
   int end_access(const Access& access, const Local& local, std::int64_t position, int error, MPI_Status* status);
-  int access_through_ranks(const Local& local, const std::vector<Word>& words, Interval file);
+  int access_through_ranks(const Local& local, const std::vector<Word>& words, Interval file, bool granted);
   bool send_views(const std::vector<Word>& words);
   bool send_entries(const Local& local, Course& course);
   bool chooses_lists(const std::vector<Word>& words) const;
   bool is_aggregator() const;
+  std::vector<int> aggregators_of(const Grid& grid) const;
 
   Team team_;
   std::string path_;

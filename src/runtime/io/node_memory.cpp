@@ -91,9 +91,11 @@ std::byte* NodeMemory::word(std::uint32_t board, int position) const {
              word_bytes;
 }
 
-std::size_t NodeMemory::gates_at() const {
+std::size_t NodeMemory::posts_at() const {
   return rounded(sizeof(Header), line) + static_cast<std::size_t>(members_) * (sizeof(Bell) + 2 * word_bytes);
 }
+
+std::size_t NodeMemory::gates_at() const { return posts_at() + static_cast<std::size_t>(members_) * line; }
 
 std::size_t NodeMemory::windows_at() const {
   return rounded(gates_at() + static_cast<std::size_t>(aggregators_) * slots * line, page);
@@ -116,6 +118,12 @@ std::size_t NodeMemory::index_of(int rank, int slot) const {
 NodeMemory::Gate& NodeMemory::gate(int rank, int slot) const {
   static_assert(sizeof(Gate) <= line);
   return *reinterpret_cast<Gate*>(memory() + gates_at() + index_of(rank, slot) * line);
+}
+
+NodeMemory::Post& NodeMemory::post(int rank) const {
+  static_assert(sizeof(Post) <= line);
+  const auto position = static_cast<std::size_t>(position_[static_cast<std::size_t>(rank)]);
+  return *reinterpret_cast<Post*>(memory() + posts_at() + position * line);
 }
 
 std::byte* NodeMemory::window(int rank, int slot) const {

@@ -36,6 +36,13 @@ class NodeMemory {
     std::int64_t end;                   // behind its last byte
   };
 
+  // What a rank says to others while an access is under way: its last word (brake.hpp).
+  struct Post {
+    std::atomic<std::int64_t> stamp;  // which word, of which access: written last
+    std::atomic<std::int64_t> round;
+    std::atomic<std::int64_t> bytes;
+  };
+
   // Collective over `comm`. `aggregators`: their ranks; `window`: bytes. None where this rank's node has nobody else of
   // the communicator, or its processes cannot share.
   static std::unique_ptr<NodeMemory> make(MPI_Comm comm, const std::vector<int>& aggregators, std::int64_t window);
@@ -49,6 +56,9 @@ class NodeMemory {
   Gate& gate(int rank, int slot) const;
   std::byte* window(int rank, int slot) const;
   std::uint64_t* coverage(int rank, int slot) const;
+
+  // Of a rank that shares.
+  Post& post(int rank) const;
 
   // Wakes a rank that shares, or lets its next sleep be none.
   void ring(int rank);
@@ -72,6 +82,7 @@ class NodeMemory {
   Header& header() const;
   Bell& bell(int position) const;
   std::byte* word(std::uint32_t board, int position) const;
+  std::size_t posts_at() const;
   std::size_t gates_at() const;
   std::size_t windows_at() const;
   std::size_t window_stride() const;

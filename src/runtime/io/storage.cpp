@@ -10,6 +10,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "runtime/depth.hpp"
 #include "runtime/signals_blocked.hpp"
 
 namespace hocket::runtime::io {
@@ -153,6 +154,7 @@ void Worker::submit(std::function<void()> job) {
 }
 
 void Worker::work() {
+  const Inside inside;  // what it moves is not the program's own
   for (;;) {
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [this] { return ends_ || !jobs_.empty(); });

@@ -62,6 +62,11 @@ bool is_spawned() {
   return parent != no_comm();
 }
 
+bool is_inter(MPI_Comm comm) {
+  int inter = 0;
+  return HOCKET_PMPI(Comm_test_inter)(comm, &inter) != MPI_SUCCESS || inter != 0;
+}
+
 MPI_Comm duplicate(MPI_Comm comm) {
   MPI_Comm ours = no_comm();
   if (HOCKET_PMPI(Comm_dup)(comm, &ours) != MPI_SUCCESS) return no_comm();
@@ -106,6 +111,11 @@ void receive_words(MPI_Comm comm, std::int64_t& owed) {
 void push(MPI_Comm comm) {
   int found = 0;
   HOCKET_PMPI(Iprobe)(MPI_ANY_SOURCE, 0, comm, &found, MPI_STATUS_IGNORE);
+}
+
+void meet(MPI_Comm comm) {
+  MPI_Request request = no_request();
+  if (HOCKET_PMPI(Ibarrier)(comm, &request) == MPI_SUCCESS) wait_asleep(request);
 }
 
 bool broadcast(MPI_Comm comm, int root, void* data, std::int64_t bytes) {
@@ -166,6 +176,18 @@ std::string hint(MPI_Info info, const char* key) {
   int found = 0;
   if (HOCKET_PMPI(Info_get)(info, key, MPI_MAX_INFO_VAL, value.data(), &found) != MPI_SUCCESS || !found) return {};
   return value.data();
+}
+
+std::vector<std::pair<std::string, std::string>> pairs(MPI_Info info) {
+  std::vector<std::pair<std::string, std::string>> found;
+  int count = 0;
+  if (info == no_info() || HOCKET_PMPI(Info_get_nkeys)(info, &count) != MPI_SUCCESS) return found;
+  for (int i = 0; i < count; ++i) {
+    std::array<char, MPI_MAX_INFO_KEY + 1> key{};
+    if (HOCKET_PMPI(Info_get_nthkey)(info, i, key.data()) == MPI_SUCCESS)
+      found.emplace_back(key.data(), hint(info, key.data()));
+  }
+  return found;
 }
 
 std::int64_t number_hint(MPI_Info info, const char* key, std::int64_t otherwise, std::int64_t least,

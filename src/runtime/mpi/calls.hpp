@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "runtime/mpi/pmpi.hpp"
 
@@ -55,6 +57,8 @@ bool is_spawned();
 MPI_Comm duplicate(MPI_Comm comm);
 void free(MPI_Comm& comm);
 
+bool is_inter(MPI_Comm comm);
+
 // All of them get rank 0's value. Collective. Those who wait sleep: rank 0 may wait long, and others want the cores.
 int agree(MPI_Comm comm, int value);
 // Word to rank 0, sent without waiting for anything; and rank 0 waits, asleep, until it has received as many as it
@@ -68,6 +72,8 @@ void receive_words(MPI_Comm comm, std::int64_t& owed);
 // only while it is called. Costs about a microsecond.
 void push(MPI_Comm comm);
 
+// Returns when all have called it; who waits sleeps.
+void meet(MPI_Comm comm);
 // All of them get the bytes of `root`. Collective; who waits sleeps. False: the MPI says that it failed.
 bool broadcast(MPI_Comm comm, int root, void* data, std::int64_t bytes);
 // All of them get the largest (smallest) of each value. Collective; who waits sleeps. False: the MPI failed.
@@ -96,6 +102,8 @@ inline std::int64_t bytes_in(const MPI_Status& status) {
 
 // The hint's value; "" where the info does not have it.
 std::string hint(MPI_Info info, const char* key);
+// All its keys and values.
+std::vector<std::pair<std::string, std::string>> pairs(MPI_Info info);
 // The number that a hint gives, `most` where it gives more; `otherwise` where it gives none, or less than `least`.
 std::int64_t number_hint(MPI_Info info, const char* key, std::int64_t otherwise, std::int64_t least, std::int64_t most);
 

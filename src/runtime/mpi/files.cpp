@@ -33,7 +33,8 @@ Opening::Opening(MPI_Comm comm, const char* name) {
   watched_ = true;
   file_.name = name ? name : "";
   file_.root = mpi::rank_in(comm) == 0;
-  if (!process.coordinates() || event::data_set_of(file_.name)) return;  // a data set shares no storage with others
+  file_.data_set = event::data_set_of(file_.name).has_value();
+  if (!process.coordinates() || file_.data_set) return;
   const int size = mpi::size_of(comm);
   // A file of one process, of several: all ranks never ask for it at once, so nobody asks.
   file_.control = size > 1 || (process.world_size() == 1 && !process.is_spawned());
@@ -46,8 +47,7 @@ Opening::Opening(MPI_Comm comm, const char* name) {
 void Opening::done(bool opened, MPI_File file, MPI_Info info) {
   if (!watched_) return;
   if (!opened) return mpi::free(file_.agreement);
-  if (file_.root || Process::get().is_member())
-    file_.target = event::data_set_of(file_.name) ? file_.name : target_of(file_.name);
+  if (file_.root || Process::get().is_member()) file_.target = file_.data_set ? file_.name : target_of(file_.name);
   take_hints(file_, info);
   const std::lock_guard lock(tables().mutex);
   tables().files[file] = std::make_shared<File>(std::move(file_));
@@ -78,8 +78,13 @@ std::shared_ptr<File> find_file(MPI_File file) {
   return found == tables().files.end() ? nullptr : found->second;
 }
 
+std::string target_in(File& file) {
+  const std::lock_guard lock(tables().mutex);
+  if (file.target.empty()) file.target = target_of(file.name);
+  return file.target;
+}
+
 void take_hints(File& file, MPI_Info info) {
-  if (file.target.empty()) return;  // nobody asks this rank
   if (std::string target = mpi::hint(info, "hocket_target"); !target.empty()) file.target = std::move(target);
 }
 

@@ -17,18 +17,22 @@ enum class Direction { read, write };
 
 // An access that has begun.
 struct Begun {
-  RequestId request;     // of its grant; none: not asked for by this rank, or uncoordinated
-  bool granted = false;  // by the decision that all ranks of the file have learnt
-  Duration wait{};       // for the grant
-  bool tracked = false;  // belongs to an I/O phase that this process reports
+  RequestId request;               // of its grant; none: not asked for by this rank, or uncoordinated
+  bool granted = false;            // by the decision that all ranks of the file have learnt
+  bool stoppable = false;          // granted, as all ranks know: also where there is one alone
+  Duration wait{};                 // for the grant
+  int processes = 1;               // of the file; where `request` is given
+  Bursts::Burst* burst = nullptr;  // of independent accesses, that it is one of
+  bool tracked = false;            // belongs to an I/O phase that this process reports
 };
 
 struct File {
   std::string name;
   std::string target;
-  MPI_Comm agreement;    // ours, over the file's processes; none where one process needs to agree with nobody
-  bool control = false;  // collective accesses are control points
-  bool root = false;     // rank 0 of the file's communicator: the one that asks
+  MPI_Comm agreement;     // ours, over the file's processes; none where one process needs to agree with nobody
+  bool control = false;   // collective accesses are control points
+  bool data_set = false;  // shares no storage with others
+  bool root = false;      // rank 0 of the file's communicator: the one that asks
   // In rank 0: how often the others have told it, or will, that a granted operation has ended. A rank's word of one
   // comes after its word of those before, so when none is left out all have ended.
   std::int64_t owed = 0;
@@ -55,6 +59,9 @@ void file_closed(File* file);
 
 // nullptr: opened before MPI_Init of this world, or nobody is told of it.
 std::shared_ptr<File> find_file(MPI_File file);
+
+// The file's target, found where nobody has asked for it yet.
+std::string target_in(File& file);
 
 // The hint `hocket_target`, where the info has it, names the file's target from now on.
 void take_hints(File& file, MPI_Info info);

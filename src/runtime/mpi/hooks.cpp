@@ -5,13 +5,15 @@
 namespace hocket::runtime {
 namespace {
 
-// The control point and the phase after an access that took `io` in all.
-void leave_access(Direction direction, const Begun& begun, const std::string& target, Duration io, std::int64_t bytes) {
+// The control point and the phase after an access that took `io` in all, and has `paused` in its middle.
+void leave_access(Direction direction, const Begun& begun, const std::string& target, Duration io, Duration paused,
+                  std::int64_t bytes) {
   Process& process = Process::get();
-  if (begun.request) process.finish({begun.request, io, bytes, false});
+  if (begun.request) process.finish({begun.request, io, bytes, false}, begun.processes);
+  if (begun.burst) process.bursts_of_access().end(*begun.burst, node_now(), io, bytes);
   if (!begun.tracked) return;
   const bool reads = direction == Direction::read;
-  process.operation_ends({node_now(), io, begun.wait, reads ? bytes : 0, reads ? 0 : bytes, target});
+  process.operation_ends({node_now(), io, begun.wait + paused, reads ? bytes : 0, reads ? 0 : bytes, target});
 }
 
 // What rank 0 tells the others at a control point.
@@ -25,25 +27,50 @@ const std::string& target_of(const File* file) {
 
 }  // namespace
 
-Begun begin_access(Time start) noexcept {
+Begun begin_access(File* file, const char* routine, Time start) noexcept {
+  if (file && !file->data_set)
+    return begin_independent({[file] { return target_in(*file); }, [file] { return file->name; }}, routine, start);
   Begun begun;
   begun.tracked = Process::get().operation_begins(start, false);
   return begun;
 }
 
-Begun begin_collective(const File* file, const char* routine, Time start, bool agree) noexcept {
+Begun begin_independent(const Accessed& accessed, const char* routine, Time start) noexcept {
+  Process& process = Process::get();
+  Bursts* bursts = process.bursts();
+  Begun begun;
+  begun.tracked = process.operation_begins(start, false);
+  if (!bursts) return begun;
+  const Bursts::Begun burst = bursts->begin(accessed.target(), [&](event::StartIo& asked) {
+    asked.file = accessed.file();
+    asked.operation = routine;
+    process.describe(asked);
+  });
+  begun.burst = burst.burst;
+  if (!burst.granted) process.uncoordinated();
+  if (!burst.waited) return begun;
+  begun.wait = node_now() - start;
+  hot.counters.wait_time.add(begun.wait);
+  return begun;
+}
+
+Begun begin_collective(File* file, const char* routine, Time start, bool agree, Use use) noexcept {
   if (!file) return {};
   Process& process = Process::get();
+  // Of one process, of several: it agrees with nobody.
+  if (!file->control && file->agreement == mpi::no_comm()) return begin_access(file, routine, start);
   const bool asks = file->control && file->root;
   Begun begun;
   begun.tracked = process.operation_begins(start, asks);
   if (!file->control) return begun;
   const bool alone = file->agreement == mpi::no_comm();
   int decision = asks && process.phase_wants_flop() ? counts_flop : 0;
-  if (asks) begun.request = process.ask({{}, file->target, file->name, routine, 0});
+  if (asks) begun.request = process.ask({{}, file->target, file->name, routine, 0}, use);
+  if (begun.request && !alone) begun.processes = mpi::size_of(file->agreement);
   if (begun.request) decision |= granted;
   if (agree && !alone) decision = mpi::agree(file->agreement, decision);
   begun.granted = agree && !alone && (decision & granted) != 0;
+  begun.stoppable = begun.granted || (alone && begun.request);
   if ((agree || alone) && (decision & counts_flop) != 0) process.count_flop(file->agreement, file->root);
   begun.wait = node_now() - start;
   hot.counters.wait_time.add(begun.wait);
@@ -59,9 +86,15 @@ void await_end(const Begun& begun, File* file, bool ok) noexcept {
 
 void end_access(Direction direction, const Begun& begun, const File* file, Duration io,
                 const MPI_Status* status) noexcept {
-  const std::int64_t bytes = status ? mpi::bytes_in(*status) : 0;
+  access_ended(direction, begun, target_of(file), io, status ? mpi::bytes_in(*status) : 0);
+}
+
+void access_ended(Direction direction, const Begun& begun, const std::string& target, Duration io,
+                  std::int64_t bytes) noexcept {
+  const Duration paused = Process::take_waited();
+  io -= paused;
   hot.count(activity(direction), bytes, io);
-  leave_access(direction, begun, target_of(file), io, bytes);
+  leave_access(direction, begun, target, io, paused, bytes);
 }
 
 void split_began(Direction direction, const Begun& begun, File* file, Duration io, bool ok) noexcept {
@@ -75,7 +108,7 @@ void split_began(Direction direction, const Begun& begun, File* file, Duration i
 void split_ended(Direction direction, File* file, Duration io, const MPI_Status* status) noexcept {
   const std::int64_t bytes = status ? mpi::bytes_in(*status) : 0;
   hot.count(activity(direction), bytes, io);
-  if (file) leave_access(direction, std::exchange(file->split, {}), file->target, file->split_io + io, bytes);
+  if (file) leave_access(direction, std::exchange(file->split, {}), file->target, file->split_io + io, {}, bytes);
 }
 
 void access_started(Direction direction, const Begun& begun, const File* file, Duration io, std::int64_t bytes,
@@ -84,7 +117,7 @@ void access_started(Direction direction, const Begun& begun, const File* file, D
   if (request && *request != mpi::no_request())
     started(*request, {direction, begun, io, bytes, target_of(file)});
   else
-    leave_access(direction, begun, target_of(file), io, bytes);
+    leave_access(direction, begun, target_of(file), io, {}, bytes);
 }
 
 Completion::Completion(int count, const MPI_Request* requests) {
@@ -99,7 +132,7 @@ bool Completion::done(const MPI_Request* requests, Time start, Time end) noexcep
   for (const Watched& watched : watched_) {
     if (requests[watched.index] == watched.request) continue;  // not ended yet
     if (const auto access = take_started(watched.request))
-      leave_access(access->direction, access->begun, access->target, access->io + io, access->bytes);
+      leave_access(access->direction, access->begun, access->target, access->io + io, {}, access->bytes);
   }
   return true;
 }

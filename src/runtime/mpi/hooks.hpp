@@ -9,9 +9,13 @@
 
 #include <mpi.h>
 
+#include <functional>
 #include <memory>
+#include <string>
+#include <type_traits>
 #include <vector>
 
+#include "runtime/depth.hpp"
 #include "runtime/io/collective.hpp"
 #include "runtime/malleable/watch.hpp"
 #include "runtime/mpi/calls.hpp"
@@ -23,19 +27,10 @@
 
 namespace hocket::runtime {
 
-// How deep this thread is in wrapped routines.
-class Depth {
+class Depth : public Inside {
  public:
-  Depth() { ++depth_; }
-  ~Depth() { --depth_; }
-  Depth(const Depth&) = delete;
-  Depth& operator=(const Depth&) = delete;
-
   // Whether the call is one that the program made, of a process that we watch.
-  bool watched() const { return depth_ == 1 && Process::active(); }
-
- private:
-  static inline constinit thread_local int depth_ = 0;
+  bool watched() const { return outermost() && Process::active(); }
 };
 
 // A status of the caller's, or ours where he ignores it.
@@ -60,10 +55,18 @@ inline void communicated(Time start, Time end, std::int64_t bytes) {
 
 // The parts of the hooks that do not depend on the call.
 
+// What an independent access is of: asked for where hocketd is to know.
+struct Accessed {
+  std::function<std::string()> target;
+  std::function<std::string()> file;
+};
+
 // An access begins: as part of an I/O phase, and with the control point where it is collective and its file has one.
-// `agree`: all ranks of the file learn the decision before it returns.
-Begun begin_access(Time start) noexcept;
-Begun begin_collective(const File* file, const char* routine, Time start, bool agree) noexcept;
+// `agree`: all ranks of the file learn the decision before it returns. `use`: whether the access goes on beside what
+// the program does. An independent one, of `routine`, asks as a part of a burst (runtime/bursts.hpp).
+Begun begin_access(File* file, const char* routine, Time start) noexcept;
+Begun begin_independent(const Accessed& accessed, const char* routine, Time start) noexcept;
+Begun begin_collective(File* file, const char* routine, Time start, bool agree, Use use = Use::operation) noexcept;
 
 // The control point after a blocking collective access: the call has returned in this rank, `ok` or with an error. The
 // target is given back when it has in all ranks, so rank 0 waits for them; the others go on at once. Nobody waits where
@@ -73,6 +76,8 @@ void await_end(const Begun& begun, File* file, bool ok) noexcept;
 // It has ended after `io`: counted, and FINISH_IO where it was granted. `status`: nullptr where the call failed.
 void end_access(Direction direction, const Begun& begun, const File* file, Duration io,
                 const MPI_Status* status) noexcept;
+void access_ended(Direction direction, const Begun& begun, const std::string& target, Duration io,
+                  std::int64_t bytes) noexcept;
 
 // The first half of a split collective access has returned after `io`; and the second half.
 void split_began(Direction direction, const Begun& begun, File* file, Duration io, bool ok) noexcept;
@@ -166,28 +171,32 @@ int count_access(Direction direction, Call call, MPI_Status* status) {
   return rc;
 }
 
-// A blocking access of which hocketd may be told, or asked before; `routine`: nullptr for an independent one. Out of
-// line, so that what is always run stays small: after a large copy the cost of a wrapper is that of its cold cache
-// lines.
+// A blocking access of which hocketd may be told, or asked before. Out of line, so that what is always run stays small:
+// after a large copy the cost of a wrapper is that of its cold cache lines.
 template <class Call>
-[[gnu::noinline]] int pass_access(Direction direction, const char* routine, Call call, MPI_File file,
+[[gnu::noinline]] int pass_access(Direction direction, bool collective, const char* routine, Call call, MPI_File file,
                                   MPI_Status* status) {
   const std::shared_ptr<File> record = find_file(file);
   FilledStatus filled(status);
-  const Begun begun = routine ? begin_collective(record.get(), routine, node_now(), true) : begin_access(node_now());
+  const Begun begun = collective ? begin_collective(record.get(), routine, node_now(), true)
+                                 : begin_access(record.get(), routine, node_now());
   const Time start = node_now();
-  const int rc = call(filled.get());
+  int rc = MPI_SUCCESS;
+  if constexpr (std::is_invocable_v<Call, MPI_Status*, bool>)
+    rc = call(filled.get(), begun.stoppable);
+  else
+    rc = call(filled.get());
   await_end(begun, record.get(), rc == MPI_SUCCESS);
   end_access(direction, begun, record.get(), node_now() - start, rc == MPI_SUCCESS ? filled.get() : nullptr);
   return rc;
 }
 
 template <class Call>
-int watch_independent(Direction direction, Call call, MPI_File file, MPI_Status* status) {
+int watch_independent(Direction direction, const char* routine, Call call, MPI_File file, MPI_Status* status) {
   const Depth depth;
   if (!depth.watched()) return call(status);
   if (!Process::reports()) return count_access(direction, call, status);
-  return pass_access(direction, nullptr, call, file, status);
+  return pass_access(direction, false, routine, call, file, status);
 }
 
 template <class Call>
@@ -195,7 +204,7 @@ int watch_collective(Direction direction, const char* routine, Call call, MPI_Fi
   const Depth depth;
   if (!depth.watched()) return call(status);
   if (!Process::reports()) return count_access(direction, call, status);
-  return pass_access(direction, routine, call, file, status);
+  return pass_access(direction, true, routine, call, file, status);
 }
 
 // Routines that there are not for data sets.
@@ -206,11 +215,11 @@ int unless_data_set(MPI_File file, bool writes, Call call) {
 
 // An independent access, which hocket does itself where it is of a data set.
 template <class Call>
-int watch_own(Call call, const io::Access& access, MPI_Status* status) {
+int watch_own(const char* routine, Call call, const io::Access& access, MPI_Status* status) {
   const auto own = [&](MPI_Status* filled) {
     return io::is_data_set(access.file) ? io::access_own(access, filled) : call(filled);
   };
-  return watch_independent(access.direction, own, access.file, status);
+  return watch_independent(access.direction, routine, own, access.file, status);
 }
 
 template <class Call>
@@ -234,12 +243,12 @@ template <class Call>
 int watch_served(const char* routine, Call call, const io::Access& access, MPI_Status* status) {
   const Depth depth;
   if (!depth.watched()) return call(status);
-  const auto serve = [&](MPI_Status* filled) {
-    const std::optional<int> rc = io::access(access, filled);
+  const auto serve = [&](MPI_Status* filled, bool granted = false) {
+    const std::optional<int> rc = io::access(access, granted, filled);
     return rc ? *rc : call(filled);
   };
   if (!Process::reports()) return count_access(access.direction, serve, status);
-  return pass_access(access.direction, routine, serve, access.file, status);
+  return pass_access(access.direction, true, routine, serve, access.file, status);
 }
 
 // MPI_File_sync has no status, and moves no bytes that are not counted already: the empty status that is filled by
@@ -256,7 +265,7 @@ int watch_sync(const char* routine, Call call, MPI_File file) {
   };
   MPI_Status* const none = MPI_STATUS_IGNORE;
   if (!Process::reports()) return count_access(Direction::write, both, none);
-  return pass_access(Direction::write, routine, both, file, none);
+  return pass_access(Direction::write, true, routine, both, file, none);
 }
 
 template <class Call>
@@ -264,7 +273,7 @@ int watch_begin(Direction direction, const char* routine, Call call, MPI_File fi
   const Depth depth;
   if (!depth.watched()) return call();
   const std::shared_ptr<File> record = find_file(file);
-  const Begun begun = begin_collective(record.get(), routine, node_now(), true);
+  const Begun begun = begin_collective(record.get(), routine, node_now(), true, Use::started);
   const Time start = node_now();
   const int rc = call();
   if (rc != MPI_SUCCESS) await_end(begun, record.get(), false);
@@ -297,12 +306,13 @@ int pass_start(Direction direction, Call call, const Begun& begun, const File* f
 }
 
 template <class Call>
-int watch_start(Direction direction, Call call, MPI_File file, MPI_Count count, MPI_Datatype type,
+int watch_start(Direction direction, const char* routine, Call call, MPI_File file, MPI_Count count, MPI_Datatype type,
                 const MPI_Request* request) {
   const Depth depth;
   if (!depth.watched()) return call();
   const std::shared_ptr<File> record = find_file(file);
-  return pass_start(direction, call, begin_access(node_now()), record.get(), count, type, request);
+  const Begun begun = begin_access(record.get(), routine, node_now());
+  return pass_start(direction, call, begun, record.get(), count, type, request);
 }
 
 // MPI lets no rank wait for another one here, so rank 0 alone waits for the grant.
@@ -312,7 +322,7 @@ int watch_collective_start(Direction direction, const char* routine, Call call, 
   const Depth depth;
   if (!depth.watched()) return call();
   const std::shared_ptr<File> record = find_file(file);
-  const Begun begun = begin_collective(record.get(), routine, node_now(), false);
+  const Begun begun = begin_collective(record.get(), routine, node_now(), false, Use::started);
   return pass_start(direction, call, begun, record.get(), count, type, request);
 }
 

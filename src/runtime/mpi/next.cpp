@@ -31,7 +31,7 @@ void* find(void* first, const char* symbol) noexcept {
   Search search{symbol, dlsym(first, symbol)};
   if (!search.found) dl_iterate_phdr(look_in, &search);
   if (!search.found) {
-    std::fprintf(stderr, "hocket: no loaded MPI library has %s; was libhocket loaded for another MPI?\n", symbol);
+    std::fprintf(stderr, "hocket: no loaded library has %s; was libhocket loaded for another MPI?\n", symbol);
     std::abort();
   }
   return search.found;

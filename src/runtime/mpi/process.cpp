@@ -10,8 +10,10 @@
 #include <string>
 
 #include "base/host_name.hpp"
+#include "runtime/depth.hpp"
 #include "runtime/mpi/calls.hpp"
 #include "runtime/server_map.hpp"
+#include "runtime/target.hpp"
 
 namespace hocket::runtime {
 namespace {
@@ -59,6 +61,7 @@ void Process::initialised() noexcept {
   });
   if (settings_.coordinates()) flop_.open(events_of(settings_.flop_events));
   hot.reports = settings_.reports();
+  hot.watches_posix = settings_.reports() && settings_.posix;
   hot.active = true;
   if (rank_ != 0) return;
   for (std::size_t begin = 0, end; (end = wrong_settings_.find('\n', begin)) != std::string::npos; begin = end + 1)
@@ -78,12 +81,16 @@ event::Hello Process::hello() const {
   return hello;
 }
 
-Process::Reporter& Process::become_reporter() {
+Process::Reporter& Process::become_reporter(bool speaks) {
   if (Reporter* reporter = reporter_) return *reporter;
   const std::lock_guard lock(becoming_);
   if (!owned_) {
     owned_ = std::make_unique<Reporter>(
         settings_, hello(), [this](std::string_view why) { lost(why); }, started_);
+    owned_->member.tell_pauses(hot.pause_wanted, [] {
+      if (const auto hook = on_pause_.load()) hook();
+    });
+    owned_->speaks = speaks;
     reporter_ = owned_.get();
   }
   return *owned_;
@@ -103,6 +110,7 @@ std::string Process::application() {
 }
 
 void Process::warn(std::string_view text) {
+  const Inside inside;
   const std::string line = "hocket: " + std::string(text) + "\n";
   if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // there is nobody left to tell
 }
@@ -133,7 +141,11 @@ bool Process::operation_begins(Time start, bool asks) noexcept {
   const std::lock_guard lock(reporter->mutex);
   report(*reporter, reporter->phases.begin(start));
   reporter->asked |= asks;
-  if (reporter->phases.began()) reporter->member.phase_begins();
+  if (reporter->phases.began()) {
+    reporter->member.phase_begins();
+    const std::lock_guard preparing(preparing_);
+    if (reporter->member.session() == Standing::none) moved_ = 0;
+  }
   return true;
 }
 
@@ -156,6 +168,7 @@ void Process::file_touched(Time end, Duration io) noexcept {
 void Process::files_closed() noexcept {
   Reporter* reporter = reporter_;
   if (!reporter) return;
+  reporter->bursts.finish(true);
   const std::lock_guard lock(reporter->mutex);
   report(*reporter, reporter->phases.finish());
 }
@@ -186,13 +199,91 @@ void Process::count_flop(MPI_Comm comm, bool root) noexcept {
   if (all[1] == static_cast<double>(computing > 0 ? computing : size_)) reporter->phases.counted(all[0]);
 }
 
-RequestId Process::ask(event::StartIo start) noexcept {
-  const RequestId request = become_reporter().member.ask(std::move(start));
+RequestId Process::ask(event::StartIo start, Use use) noexcept {
+  describe(start);
+  const RequestId request = become_reporter().member.ask(std::move(start), use);
   if (!request) uncoordinated_.add(1);
   return request;
 }
 
-void Process::finish(const event::FinishIo& finish) noexcept { become_reporter().member.finish(finish); }
+void Process::finish(const event::FinishIo& finish, int processes) noexcept {
+  Member& member = become_reporter().member;
+  const std::int64_t all = std::max(member.progress_of(finish.request), finish.bytes * processes);
+  member.progress(all);
+  {
+    const std::lock_guard lock(preparing_);
+    moved_ += all;
+  }
+  member.finish(finish);
+}
+
+Bursts* Process::bursts() noexcept {
+  if (!coordinates() || in_step_.load(std::memory_order_relaxed)) return nullptr;
+  Reporter& reporter = become_reporter(false);
+  return reporter.member.engaged() ? nullptr : &reporter.bursts;
+}
+
+void Process::prepare(const Prepared::Pairs& pairs) {
+  const std::lock_guard lock(preparing_);
+  prepared_.push(pairs, [](std::string_view line) {
+    if (speaks()) warn(line);  // for all, who say the same
+  });
+  moved_ = 0;
+}
+
+bool Process::complete() {
+  const std::lock_guard lock(preparing_);
+  return prepared_.pop();
+}
+
+// What was prepared, and is still to come.
+void Process::describe(event::StartIo& start) {
+  const std::lock_guard lock(preparing_);
+  start.phase_bytes = std::max<std::int64_t>(0, prepared_.phase_bytes() - moved_);
+  start.info = prepared_.text();
+}
+
+void Process::describe_step(event::StartIo& start) {
+  {
+    const std::lock_guard lock(preparing_);
+    moved_ = 0;
+    start.target = prepared_.value("target");
+    if (start.target.empty()) start.target = prepared_.value("hocket_target");
+    start.file = prepared_.value("file");
+  }
+  if (start.target.empty()) start.target = target_of(start.file.empty() ? "." : start.file);
+  describe(start);
+}
+
+Member& Process::member_of_step() {
+  Member& member = become_reporter().member;
+  member.phase_begins();
+  return member;
+}
+
+bool Process::pause(std::int64_t bytes, std::int64_t round) noexcept {
+  if (!pause_wanted()) return false;
+  const Time start = node_now();
+  const bool paused = reporter_.load()->member.pause(bytes, round);
+  waited(node_now() - start);
+  return paused;
+}
+
+void Process::on_pause(void (*hook)()) noexcept { on_pause_ = hook; }
+
+void Process::waited(Duration wait) noexcept {
+  waited_outside(wait);
+  waited_ += wait;
+}
+
+void Process::progress(std::int64_t bytes) noexcept {
+  if (Reporter* reporter = reporter_) reporter->member.progress(bytes);
+}
+
+double Process::share() noexcept {
+  const Reporter* reporter = get().reporter_;
+  return reporter ? reporter->member.share() : 1;
+}
 
 bool Process::tell(const event::Body& body) { return reports() && get().become_reporter().member.tell(body); }
 

@@ -8,25 +8,32 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <cstddef>
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "base/clock.hpp"
+#include "runtime/bursts.hpp"
 #include "runtime/counters.hpp"
 #include "runtime/flop_counter.hpp"
 #include "runtime/member.hpp"
 #include "runtime/phases.hpp"
+#include "runtime/prepared.hpp"
 #include "runtime/settings.hpp"
 
 namespace hocket::runtime {
 
-// What every wrapped call touches, together: after a large copy these cache lines are cold, and each costs.
+// What every wrapped call touches, together: after a large copy these cache lines are cold, and each costs. The first
+// has all that an access needs.
 struct alignas(64) Hot {
   static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
   std::atomic<bool> active = false;                  // Process::active()
   std::atomic<bool> reports = false;                 // Process::reports()
+  std::atomic<bool> watches_posix = false;           // Process::watches_posix()
   std::atomic<bool> threads = true;                  // whether several may call MPI at once
+  std::atomic<bool> pause_wanted = false;            // Process::pause_wanted()
   std::atomic<std::int64_t> phase_deadline = never;  // ns: from when on an I/O phase is over
   Counters counters;
 
@@ -34,6 +41,7 @@ struct alignas(64) Hot {
     activity.add(moved, took, threads.load(std::memory_order_relaxed));
   }
 };
+static_assert(offsetof(Hot, counters.comm) == 64);
 inline constinit Hot hot;
 
 class Process {
@@ -48,11 +56,14 @@ class Process {
 
   // Whether hocketd is told of this application. Where not, there are counters and nothing else.
   static bool reports() { return hot.reports.load(std::memory_order_relaxed); }
+  // Whether it is told of what this process reads and writes past MPI.
+  static bool watches_posix() { return hot.watches_posix.load(std::memory_order_relaxed); }
   // Whether collective accesses are control points.
   bool coordinates() const { return settings_.coordinates(); }
   // Whether hocket does collective accesses itself.
   bool serves_io() const { return settings_.io == Io::hocket; }
   int world_size() const { return size_; }
+  Duration phase_gap() const { return settings_.phase_gap; }
   bool is_spawned() const { return spawned_; }
   bool is_member() const { return reporter_.load() != nullptr; }
 
@@ -80,8 +91,51 @@ class Process {
   void count_flop(MPI_Comm comm, bool root) noexcept;
 
   // START_IO and the wait for its grant; FINISH_IO. In rank 0 of the file's communicator. No id: uncoordinated.
-  RequestId ask(event::StartIo start) noexcept;
-  void finish(const event::FinishIo& finish) noexcept;
+  RequestId ask(event::StartIo start, Use use) noexcept;
+  // `processes`: of the file, which are taken to have moved as much as this one each, or what `progress` has said.
+  void finish(const event::FinishIo& finish, int processes) noexcept;
+
+  // Where independent accesses ask; nullptr where they need not, as this process has asked for more than one access, or
+  // the application is in a step of its own. An access that has asked without success is `uncoordinated`.
+  Bursts* bursts() noexcept;
+  void uncoordinated() noexcept { uncoordinated_.add(1); }
+  // Of an access that has begun.
+  Bursts& bursts_of_access() noexcept { return reporter_.load()->bursts; }
+  static void in_step(bool inside) noexcept { in_step_ = inside; }
+
+  // What the application says of its I/O phases (prepared.hpp); goes with each START_IO.
+  void prepare(const Prepared::Pairs& pairs);
+  bool complete();
+  // A step of the application itself (include/hocket/coordinate.h): who asks for it; what and how much it is about.
+  Member& member_of_step();
+  void describe_step(event::StartIo& start);
+  void describe(event::StartIo& start);
+  // Of this process so far.
+  static Duration io_time() { return hot.counters.io(); }
+  static std::int64_t bytes_moved() { return hot.counters.read.bytes.get() + hot.counters.write.bytes.get(); }
+  // Whether this process's warnings are the application's.
+  static bool speaks() { return get().rank_ == 0 && !get().spawned_; }
+
+  // Whether this process has been told to pause a request that it was granted, and has not answered yet. One load.
+  static bool pause_wanted() noexcept { return hot.pause_wanted.load(std::memory_order_relaxed); }
+  // Another number after each change of where any request is; in a process that asked.
+  static std::uint64_t changes() noexcept { return get().reporter_.load()->member.changes(); }
+  // The access of this thread has stopped after `round` (-1: between two accesses), in all processes, which have moved
+  // `bytes` and hold no lock of the file system: says so, and waits, bounded, until it may go on. That time is
+  // `waited`. In the process that asked; false, at once, where nothing of this thread is to pause.
+  bool pause(std::int64_t bytes, std::int64_t round) noexcept;
+  // `hook` is called when this process is told to pause, by whichever thread hears of it: to wake one that sleeps.
+  static void on_pause(void (*hook)()) noexcept;
+  // This thread has waited for a grant in the middle of an access: wait, not I/O.
+  static void waited(Duration wait) noexcept;
+  // The same outside of accesses.
+  static void waited_outside(Duration wait) noexcept { hot.counters.wait_time.add(wait); }
+  // What it has `waited` since this was called last.
+  static Duration take_waited() noexcept { return std::exchange(waited_, Duration{}); }
+  // What all processes have moved in this thread's access so far, where that is known. In the process that asked.
+  void progress(std::int64_t bytes) noexcept;
+  // The share of the target's bandwidth that accesses of this process may use; 1: all of it.
+  static double share() noexcept;
 
   // A control point of a malleable program. Who does not `lead` it (rank 0 of those that compute) keeps quiet about
   // phases that it did not ask for: each process that joined later is rank 0 of a world of its own.
@@ -112,8 +166,13 @@ class Process {
  private:
   struct Reporter {
     Reporter(const Settings& settings, event::Hello hello, std::function<void(std::string_view)> lost, Time start)
-        : member(settings, std::move(hello), std::move(lost)), phases(settings.phase_gap, start) {}
+        : member(settings, std::move(hello), std::move(lost)),
+          bursts(member, settings.phase_gap),
+          phases(settings.phase_gap, start) {
+      member.set_due([this](Time now) { return bursts.due(now); });
+    }
     Member member;
+    Bursts bursts;
     std::mutex mutex;  // of what follows
     PhaseTracker phases;
     bool speaks = true;  // for all, of every phase
@@ -121,12 +180,17 @@ class Process {
   };
 
   Process();
-  Reporter& become_reporter();
+  // `speaks`: what a process that was none before says of I/O phases that it did not ask for is heard.
+  Reporter& become_reporter(bool speaks = true);
   void lost(std::string_view why);
   void report_due(Time now);
   void report(Reporter& reporter, const std::optional<event::IoPhase>& over);
   static Sums sums();
   event::Hello hello() const;
+
+  static inline constinit thread_local Duration waited_{};
+  static inline constinit std::atomic<void (*)()> on_pause_ = nullptr;
+  static inline constinit std::atomic<bool> in_step_ = false;
 
   std::string wrong_settings_;  // complaints, one a line, said once it is known which rank this is
   Settings settings_;           // reading it fills the complaints
@@ -137,6 +201,9 @@ class Process {
   std::atomic<bool> warned_ = false;
   FlopCounter flop_;
   Counter uncoordinated_;  // operations that should have been granted and were not
+  std::mutex preparing_;   // of what follows
+  Prepared prepared_;
+  std::int64_t moved_ = 0;  // by all processes, of what was prepared, since the I/O phase began
   std::mutex becoming_;
   std::unique_ptr<Reporter> owned_;
   std::atomic<Reporter*> reporter_ = nullptr;  // in ranks that have a connection

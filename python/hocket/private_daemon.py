@@ -1,0 +1,58 @@
+"""A hocketd of one's own in a directory of its own, for measurements, and programs that end with what they started."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from hocket import paths
+from hocket.errors import HocketError, UsageError
+from hocket.reconfigure.runs import last_line
+
+START_LIMIT_S, STOP_LIMIT_S = 20, 10
+BAD_SETTINGS = 2  # hocketd's exit code for them
+
+
+@contextmanager
+def private_daemon(directory: Path, coordinator: Mapping[str, str | float | int]) -> Iterator[Path]:
+    """Runs a hocketd in `directory`, whose path must be short, with these settings of [coordinator]; the path of its
+    trace, which is whole once the context has ended. Raises HocketError or, for settings, UsageError.
+    """
+    program = paths.hocketd()
+    if not program.exists():
+        raise HocketError(f"no hocketd at {program}; is hocket built and installed? (HOCKET_PREFIX says where)")
+    config, trace = directory / "hocket.toml", directory / "trace.jsonl"
+    settings = [f"{key} = {json.dumps(value)}\n" for key, value in coordinator.items()]
+    config.write_text("[coordinator]\n" + "".join(settings), encoding="utf-8")
+    command = [str(program), "--dir", str(directory), "--config", str(config), "--trace", str(trace)]
+    with (directory / "hocketd.err").open("w+") as messages:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=messages, text=True, start_new_session=True)
+        try:
+            assert process.stdout
+            readable, _, _ = select.select([process.stdout], [], [], START_LIMIT_S)
+            if not readable or "listens on" not in process.stdout.readline():
+                end_group(process)
+                messages.seek(0)
+                said = last_line(messages.read()).removeprefix("hocketd: ")
+                refused = process.returncode == BAD_SETTINGS
+                raise (UsageError if refused else HocketError)(f"hocketd did not start: {said}")
+            yield trace
+        finally:
+            end_group(process)
+            process.stdout.close()
+
+
+def end_group(process: subprocess.Popen) -> None:
+    """Ends a process that was started in a session of its own, and all that it has started there."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(STOP_LIMIT_S)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            continue

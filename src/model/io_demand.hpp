@@ -1,0 +1,72 @@
+// How much of its I/O phase an application still has to do, and how a target bears several at once: what CALCioM takes
+// from Prepare() and from progress (sections III-B, III-C), and learns instead of assuming it.
+//
+// Pure, not thread-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "base/time.hpp"
+#include "event/event.hpp"
+
+namespace hocket::model {
+
+struct Application;
+struct Request;
+struct Target;
+
+// The I/O phase of an application, from its first request to its end.
+struct IoDemand {
+  Time since{};              // the first request; 0: there is no phase
+  std::int64_t bytes = 0;    // of the whole phase, all processes, as it was prepared; 0: not known
+  std::int64_t largest = 0;  // bytes of its largest request
+  std::int64_t moved = 0;    // by operations that have ended
+  double served_s = 0;       // progress, in seconds of the phase alone
+  double shared_s = 0;       // with a grant while others had one too
+  double shared_count = 0;   // of them and itself, summed over those seconds
+  std::int64_t interruptions = 0;
+  bool over = false;     // as was said with its last operation; what it took may still be told
+  bool granted = false;  // at least once
+};
+
+// What undisturbed phases were like, and disturbed ones beside them. 0: not known.
+struct IoRecord {
+  double bytes_per_s = 0;   // of all processes, alone
+  double phase_s = 0;       // of a phase alone
+  double interference = 0;  // how many times slower it was beside one other
+  double stop_s = 0;        // from when it was told to pause until it had
+};
+
+// Of a target; outlives its use.
+struct TargetRecord : IoRecord {};
+
+// A phase alone, and what is left of it.
+struct Work {
+  double alone_s = 0;
+  double left_s = 0;  // above 0
+};
+Work work_of(const Application& application, const Target& target);
+
+// How many times slower the application becomes beside one other: measured with it, else with others on the target,
+// else `assumed`.
+double interference_of(const Application& application, const Target& target, double assumed);
+// The same beside `others`: linear in their number.
+inline double slowdown(double interference, double others) { return 1 + (interference - 1) * others; }
+
+// A request begins or continues the phase.
+void demand(Application& application, const event::StartIo& start, Time now);
+// The progress of those who have the target, up to now: to be called before any change among them.
+void count_progress(Target& target, Time now, double assumed);
+// `bytes` were moved by all processes since the request, by it or, where it is a step of the program, by others
+// meanwhile, which may have told of theirs; 0: not known.
+void told_progress(Application& application, const Request& request, std::int64_t bytes);
+// An operation has moved them.
+void moved(Application& application, const Target& target, std::int64_t bytes);
+// The phase is over: what it took is learnt. `bytes` of all processes; 0: not known. Nothing is where it was not seen
+// whole.
+void learn(Application& application, TargetRecord* record, Duration io, std::int64_t bytes);
+
+// It has stopped, or ended, so long after it was told to pause.
+void learn_stop(Application& application, Duration took);
+
+}  // namespace hocket::model

@@ -1,0 +1,41 @@
+// Who comes interrupts the one that has the target, whatever their sizes (CALCioM, section III-A, 2; Figs. 9 and 10).
+// With more of them: the last one to come goes first, and who was interrupted goes on in the reverse order.
+#include <algorithm>
+
+#include "policy/contenders.hpp"
+
+namespace hocket::policy {
+namespace {
+
+bool is_new(const Contender& one) { return !one.application->demand.granted; }
+
+// Of those who wait, at least one.
+const Contender& next_of(const std::vector<Contender>& waiting) {
+  const auto overdue = std::find_if(waiting.begin(), waiting.end(), [](const Contender& one) { return one.overdue; });
+  if (overdue != waiting.end()) return *overdue;
+  const auto newest = std::find_if(waiting.rbegin(), waiting.rend(), is_new);
+  if (newest != waiting.rend()) return *newest;
+  return *std::max_element(waiting.begin(), waiting.end(),
+                           [](const Contender& a, const Contender& b) { return a.request->since < b.request->since; });
+}
+
+Decision decide(const View& view, const event::Event&) {
+  const Contenders all = contenders(view);
+  if (all.waiting.empty() || all.pausing) return {};
+  const Contender& next = next_of(all.waiting);
+  if (all.holders.empty()) return {.grants = {grant_of(next)}};
+  const auto may_be = [&](const Contender& one) { return may_be_interrupted(view, *one.application); };
+  const bool interrupts = is_new(next) && std::all_of(all.holders.begin(), all.holders.end(), may_be);
+  Decision decision;
+  for (const Contender& holder : all.holders) {
+    if (interrupts) decision.interruptions.push_back(holder.application->id);
+  }
+  decision.choices = {{next.application->id, all.holders.front().application->id, interrupts ? "interrupt" : "wait"}};
+  return decision;
+}
+
+}  // namespace
+
+constexpr Policy interrupt{"interrupt", "who comes interrupts the one that has the target", decide};
+
+}  // namespace hocket::policy

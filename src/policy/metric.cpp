@@ -1,0 +1,270 @@
+#include "policy/metric.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "base/nearest.hpp"
+#include "base/utf8.hpp"
+
+namespace hocket::policy {
+namespace {
+
+struct Named {
+  std::string_view name;
+  std::string_view formula;
+};
+constexpr std::array<Named, 4> known{{{"cpu-time", "sum(processes * io_time)"},
+                                      {"io-time", "sum(io_time)"},
+                                      {"interference", "sum(io_time / alone)"},
+                                      {"makespan", "max(end)"}}};
+
+struct Quantity {
+  std::string_view name;
+  double Expected::*value;
+};
+constexpr std::array<Quantity, 4> quantities{{{"processes", &Expected::processes},
+                                              {"io_time", &Expected::io_time_s},
+                                              {"alone", &Expected::alone_s},
+                                              {"end", &Expected::end_s}}};
+
+constexpr std::size_t longest = 1000;  // characters
+constexpr int deepest = 64;            // parentheses
+
+bool is_space(char c) { return c == ' ' || c == '\t'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+
+std::string quoted(std::string_view text) { return "'" + to_utf8(text.substr(0, 64)) + "'"; }
+
+}  // namespace
+
+// Recursive descent; the first mistake is kept, and everything after it does nothing.
+class Metric::Parser {
+ public:
+  Parser(std::string_view text, Metric& metric) : text_(text), metric_(metric) {}
+
+  Status parse() {
+    const std::size_t whole = sum();
+    if (wrong_.empty() && at_ < text_.size()) fail("there is " + quoted(text_.substr(at_)) + " after its end");
+    if (wrong_.empty() && !names_) fail("it says nothing of the applications: use processes, io_time, alone or end");
+    if (wrong_.empty() && aggregates_ && bare_) {
+      fail("'" + std::string{*bare_} + "' stands outside of sum(), mean(), max() and min(): of which application?");
+    }
+    if (!wrong_.empty()) return Error{wrong_};
+    if (!aggregates_) add({Kind::sum, 0, nullptr, whole, 0});
+    return success();
+  }
+
+ private:
+  std::size_t add(const Node& node) {
+    metric_.nodes_.push_back(node);
+    return metric_.nodes_.size() - 1;
+  }
+  std::size_t fail(std::string what) {
+    if (wrong_.empty()) wrong_ = std::move(what);
+    at_ = text_.size();
+    return 0;
+  }
+  char next() {
+    while (at_ < text_.size() && is_space(text_[at_])) ++at_;
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+  bool take(char c) {
+    if (next() != c) return false;
+    ++at_;
+    return true;
+  }
+
+  std::size_t sum() {
+    std::size_t left = product();
+    for (;;) {
+      if (take('+')) {
+        left = add({Kind::add, 0, nullptr, left, product()});
+      } else if (take('-')) {
+        left = add({Kind::subtract, 0, nullptr, left, product()});
+      } else {
+        next();
+        return left;
+      }
+    }
+  }
+
+  std::size_t product() {
+    std::size_t left = power();
+    for (;;) {
+      if (take('*')) {
+        left = add({Kind::multiply, 0, nullptr, left, power()});
+      } else if (take('/')) {
+        left = add({Kind::divide, 0, nullptr, left, power()});
+      } else {
+        return left;
+      }
+    }
+  }
+
+  std::size_t power() {
+    if (++depth_ > deepest) return fail("it is nested too deeply");
+    std::size_t result = 0;
+    if (take('-')) {
+      result = add({Kind::negate, 0, nullptr, power(), 0});
+    } else {
+      result = primary();
+      if (take('^')) result = add({Kind::power, 0, nullptr, result, power()});
+    }
+    --depth_;
+    return result;
+  }
+
+  std::size_t primary() {
+    const char c = next();
+    if (take('(')) {
+      const std::size_t inner = sum();
+      if (!take(')')) fail("a ')' is missing");
+      return inner;
+    }
+    if (is_digit(c) || c == '.') return number();
+    if (is_letter(c)) return word();
+    if (c == '\0') return fail("it ends where a number or a name should come");
+    return fail("a number or a name should come before " + quoted(text_.substr(at_)));
+  }
+
+  std::size_t number() {
+    double value = 0;
+    const char* begin = text_.data() + at_;
+    const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
+    if (error != std::errc{}) return fail(quoted(text_.substr(at_)) + " is not a number");
+    at_ += static_cast<std::size_t>(end - begin);
+    return add({Kind::number, value, nullptr, 0, 0});
+  }
+
+  std::size_t word() {
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && (is_letter(text_[at_]) || is_digit(text_[at_]))) ++at_;
+    const std::string_view name = text_.substr(begin, at_ - begin);
+    for (const auto& [kind, known_name] : functions) {
+      if (name == known_name) return function(kind, name);
+    }
+    for (const Quantity& quantity : quantities) {
+      if (name != quantity.name) continue;
+      names_ = true;
+      if (!inside_ && !bare_) bare_ = quantity.name;
+      return add({Kind::name, 0, quantity.value, 0, 0});
+    }
+    std::vector<std::string_view> names;
+    names.reserve(quantities.size() + functions.size());
+    for (const Quantity& quantity : quantities) names.push_back(quantity.name);
+    for (const auto& [kind, known_name] : functions) names.push_back(known_name);
+    return fail("unknown name " + quoted(name) + ": did you mean '" + std::string{nearest(name, names)} +
+                "'? there are processes, io_time, alone, end, sum(), mean(), max() and min()");
+  }
+
+  std::size_t function(Kind kind, std::string_view name) {
+    if (inside_) return fail(std::string{name} + "() stands in another of its kind");
+    if (!take('(')) return fail("'(' is missing after " + std::string{name});
+    aggregates_ = inside_ = true;
+    const std::size_t inner = sum();
+    inside_ = false;
+    if (!take(')')) fail("a ')' is missing");
+    return add({kind, 0, nullptr, inner, 0});
+  }
+
+  static constexpr std::array<std::pair<Kind, std::string_view>, 4> functions{
+      {{Kind::sum, "sum"}, {Kind::mean, "mean"}, {Kind::max, "max"}, {Kind::min, "min"}}};
+
+  std::string_view text_;
+  Metric& metric_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+  bool inside_ = false;      // of a function
+  bool aggregates_ = false;  // there was one
+  bool names_ = false;
+  std::optional<std::string_view> bare_;  // the first name outside of any
+  std::string wrong_;
+};
+
+namespace {
+
+// As there are: small and large ones, alike and not, some through at once.
+constexpr std::array<Expected, 4> examples{
+    {{1, 0.001, 0.001, 0.001}, {24, 3, 2, 1}, {24, 3, 2, 1}, {2048, 500, 100, 400}}};
+
+}  // namespace
+
+Result<Metric> Metric::parse(std::string_view text) {
+  const auto wrong = [&](const std::string& what) {
+    return Error{"metric " + quoted(text) + ": " + what + "; there are cpu-time, io-time, interference, makespan, or " +
+                 "a formula such as \"sum(processes*io_time)\""};
+  };
+  Metric metric;
+  metric.text_ = text;
+  std::string_view formula = text;
+  std::vector<std::string_view> names;
+  names.reserve(known.size());
+  for (const Named& named : known) {
+    if (named.name == text) formula = named.formula;
+    names.push_back(named.name);
+  }
+  if (text.size() > longest) return wrong("it is longer than " + std::to_string(longest) + " characters");
+  if (text.find_first_not_of(" \t") == std::string_view::npos) return wrong("it is empty");
+  if (const Status parsed = Parser{formula, metric}.parse(); !parsed) {
+    const std::string_view near = nearest(text, names);
+    const bool is_word = text.find_first_of(" \t+*/^()") == std::string_view::npos;
+    const bool meant = is_word && edit_distance(text.substr(0, 64), near) <= 3;
+    return wrong(meant ? "did you mean '" + std::string{near} + "'?" : parsed.error().text);
+  }
+  for (std::size_t count = 1; count <= examples.size(); ++count) {
+    if (!std::isfinite(metric.of(std::span{examples}.first(count)))) {
+      return wrong("it is not a finite number for " + std::to_string(count) + " usual application" +
+                   (count == 1 ? "" : "s") + ": does it divide by 0, or take a root of less than 0?");
+    }
+  }
+  return metric;
+}
+
+double Metric::of(std::span<const Expected> applications) const {
+  if (!nodes_.empty()) return evaluate(nodes_.size() - 1, applications, nullptr);
+  double sum = 0;
+  for (const Expected& one : applications) sum += one.processes * one.io_time_s;
+  return sum;
+}
+
+double Metric::evaluate(std::size_t i, std::span<const Expected> applications, const Expected* one) const {
+  const Node& node = nodes_[i];
+  const auto left = [&] { return evaluate(node.left, applications, one); };
+  const auto right = [&] { return evaluate(node.right, applications, one); };
+  switch (node.kind) {
+    case Kind::number: return node.number;
+    case Kind::name: return one->*node.value;
+    case Kind::negate: return -left();
+    case Kind::add: return left() + right();
+    case Kind::subtract: return left() - right();
+    case Kind::multiply: return left() * right();
+    case Kind::divide: return left() / right();
+    case Kind::power: return std::pow(left(), right());
+    default: return aggregate(node, applications);
+  }
+}
+
+double Metric::aggregate(const Node& node, std::span<const Expected> applications) const {
+  double sum = 0;
+  double most = -std::numeric_limits<double>::infinity();
+  double least = std::numeric_limits<double>::infinity();
+  for (const Expected& one : applications) {
+    const double value = evaluate(node.left, applications, &one);
+    sum += value;
+    most = std::max(most, value);
+    least = std::min(least, value);
+  }
+  switch (node.kind) {
+    case Kind::max: return most;
+    case Kind::min: return least;
+    case Kind::mean: return sum / static_cast<double>(applications.size());
+    default: return sum;
+  }
+}
+
+}  // namespace hocket::policy

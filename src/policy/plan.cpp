@@ -1,0 +1,53 @@
+#include "policy/plan.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "model/io_demand.hpp"
+
+namespace hocket::policy {
+namespace {
+
+// Of what is left of a job, where it takes longer to stop than to end.
+constexpr double most_stopped = 1 - 1e-6;
+
+Expected ended(const Job& job, double end_s) { return {job.processes, job.spent_s + end_s, job.alone_s, end_s}; }
+
+struct Running {
+  std::size_t job;
+  double left_s;
+};
+
+}  // namespace
+
+void expect(std::span<const Job> jobs, const Plan& plan, std::span<Expected> expected) {
+  std::vector<Running> running;
+  std::size_t begun = 0;
+  // No longer than it is there at all.
+  const double stop_s = plan.interrupts ? std::min(jobs[0].stop_s, most_stopped * jobs[0].left_s) : 0;
+  double now_s = stop_s;
+  while (begun < plan.order.size() || !running.empty()) {
+    const bool held_back = begun == 1 && plan.at_once > 1 && now_s < plan.delay_s && !running.empty();
+    if (begun < plan.order.size() && running.size() < plan.at_once && !held_back) {
+      const std::size_t job = plan.order[begun];
+      running.push_back({job, jobs[job].left_s - (job == 0 ? stop_s : 0)});
+      ++begun;
+      continue;
+    }
+    const double others = static_cast<double>(running.size() - 1);
+    double step_s = held_back ? plan.delay_s - now_s : std::numeric_limits<double>::infinity();
+    for (const Running& one : running) {
+      step_s = std::min(step_s, one.left_s * model::slowdown(jobs[one.job].interference, others));
+    }
+    now_s += step_s;
+    std::erase_if(running, [&](Running& one) {
+      const double slower = model::slowdown(jobs[one.job].interference, others);
+      const bool ends = one.left_s * slower <= step_s;
+      one.left_s -= step_s / slower;
+      if (ends) expected[one.job] = ended(jobs[one.job], now_s);
+      return ends;
+    });
+  }
+}
+
+}  // namespace hocket::policy

@@ -1,0 +1,114 @@
+#include "runtime/bursts.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace hocket::runtime {
+namespace {
+
+constexpr Duration longest_burst = std::chrono::seconds{1};
+
+}  // namespace
+
+Bursts::Burst& Bursts::of(const std::string& target) {
+  for (Burst& burst : bursts_)
+    if (burst.target == target) return burst;
+  bursts_.emplace_back().target = target;
+  return bursts_.back();
+}
+
+Bursts::Begun Bursts::begin(const std::string& target, const std::function<void(event::StartIo&)>& describe) {
+  std::unique_lock lock(mutex_);
+  Burst& burst = of(target);
+  changed_.wait(lock, [&] { return !burst.asking; });
+  bool waited = false;
+  if (burst.request && burst.seen != member_.changes()) waited = look(lock, burst);
+  // One without an end would hold others up for ever: hocketd hears of it again, and may let them come first.
+  if (burst.request && burst.running == 0 && burst.last - burst.since >= longest_burst) finish(burst, false);
+  if (!burst.request) {
+    event::StartIo start;
+    start.target = target;
+    describe(start);
+    ask(lock, burst, std::move(start));
+    waited = true;
+  }
+  ++burst.running;
+  return {&burst, waited, static_cast<bool>(burst.request)};
+}
+
+// Something has happened to a request, of this burst perhaps. True: it may have taken long.
+bool Bursts::look(std::unique_lock<std::mutex>& lock, Burst& burst) {
+  const std::uint64_t changes = member_.changes();
+  switch (member_.standing(burst.request)) {
+    case Standing::granted: burst.seen = changes; return false;
+    case Standing::expired:
+    case Standing::alone:
+      finish(burst, false);  // is asked for again: in vain, and at once, before the next phase, where nobody answers
+      return false;
+    case Standing::to_pause:
+      if (burst.running > 0) return false;  // another thread is in the middle of an access
+      break;
+    default: break;
+  }
+  burst.asking = true;
+  const RequestId request = burst.request;
+  lock.unlock();
+  member_.await(request);
+  lock.lock();
+  burst.asking = false;
+  burst.seen = 0;  // the next access looks: it may have been told to pause again at once
+  changed_.notify_all();
+  return true;
+}
+
+void Bursts::ask(std::unique_lock<std::mutex>& lock, Burst& burst, event::StartIo start) {
+  burst.asking = true;
+  lock.unlock();
+  const RequestId request = member_.ask(std::move(start), Use::burst);
+  lock.lock();
+  burst.asking = false;
+  burst.request = request;
+  burst.seen = 0;  // as there
+  burst.since = {};
+  burst.io = {};
+  burst.bytes = 0;
+  changed_.notify_all();
+}
+
+void Bursts::end(Burst& burst, Time now, Duration io, std::int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  --burst.running;
+  burst.last = now;
+  if (burst.since == Time{}) burst.since = now;
+  burst.io += io;
+  burst.bytes += bytes;
+}
+
+void Bursts::finish(Burst& burst, bool phase_over) {
+  member_.finish({std::exchange(burst.request, {}), burst.io, burst.bytes, phase_over});
+}
+
+void Bursts::finish(bool phase_over) {
+  const std::lock_guard lock(mutex_);
+  for (Burst& burst : bursts_)
+    if (burst.request && !burst.asking && burst.running == 0) finish(burst, phase_over);
+}
+
+Time Bursts::due(Time now) {
+  Time next = Time::max();
+  const std::lock_guard lock(mutex_);
+  for (Burst& burst : bursts_) {
+    if (!burst.request || burst.asking) continue;
+    if (burst.running > 0) {
+      next = std::min(next, now + gap_);
+    } else if (now >= burst.last + gap_) {
+      finish(burst, true);
+    } else {
+      member_.answer_pause(burst.request);
+      next = std::min(next, burst.last + gap_);
+    }
+  }
+  return next;
+}
+
+}  // namespace hocket::runtime

@@ -1,0 +1,66 @@
+// Independent accesses of one process: those of one target that follow each other within a gap are a burst, and one
+// grant covers it. The first access asks; between two of them the burst pauses, where hocketd wants it; it is over when
+// nothing has come for the gap.
+//
+// Thread-safe. An access within a burst costs a lock that nobody holds, and no system call.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <list>
+#include <mutex>
+#include <string>
+
+#include "event/event.hpp"
+#include "runtime/member.hpp"
+
+namespace hocket::runtime {
+
+class Bursts {
+ public:
+  // `gap`: after which a burst is over.
+  Bursts(Member& member, Duration gap) : member_(member), gap_(gap) {}
+
+  struct Burst;
+  struct Begun {
+    Burst* burst;  // for `end`
+    bool waited;   // it may have taken long
+    bool granted;  // false: uncoordinated
+  };
+  // An access begins: may ask, or pause, and wait for a grant, within the bounds of `member`. `describe` completes what
+  // is asked for then.
+  Begun begin(const std::string& target, const std::function<void(event::StartIo&)>& describe);
+  void end(Burst& burst, Time now, Duration io, std::int64_t bytes);
+
+  // No access follows soon: bursts end now. `phase_over`: the I/O phase, too.
+  void finish(bool phase_over);
+
+  // Called by the thread that renews leases: pauses and ends bursts between their accesses.
+  Time due(Time now);
+
+ private:
+  Burst& of(const std::string& target);
+  bool look(std::unique_lock<std::mutex>& lock, Burst& burst);
+  void ask(std::unique_lock<std::mutex>& lock, Burst& burst, event::StartIo start);
+  void finish(Burst& burst, bool phase_over);
+
+  Member& member_;
+  const Duration gap_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::list<Burst> bursts_;  // one a target
+};
+
+struct Bursts::Burst {
+  std::string target;
+  RequestId request;
+  std::uint64_t seen = 0;  // changes of the member that are known
+  bool asking = false;     // a thread waits for hocketd, without the lock
+  int running = 0;         // accesses
+  Time since{};            // when the first one ended
+  Time last{};             // when one ended
+  Duration io{};
+  std::int64_t bytes = 0;
+};
+
+}  // namespace hocket::runtime

@@ -1,0 +1,171 @@
+// The public functions of include/hocket/coordinate.h: the application's own steps.
+#include "hocket/coordinate.h"
+
+#include <array>
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include "api/status.hpp"
+#include "runtime/mpi/calls.hpp"
+#include "runtime/mpi/process.hpp"
+
+namespace {
+
+using hocket::Duration;
+using hocket::node_now;
+using hocket::RequestId;
+using hocket::Time;
+using hocket::api::fail;
+using hocket::api::guarded;
+using hocket::runtime::Member;
+using hocket::runtime::Process;
+using hocket::runtime::Standing;
+namespace mpi = hocket::runtime::mpi;
+
+// The step that this process is in.
+struct Step {
+  bool open = false;
+  bool root = false;         // rank 0 of its communicator
+  Member* member = nullptr;  // of rank 0, where there is somebody to ask
+  RequestId request;
+  MPI_Comm comm{};
+  bool authorized = false;  // as this process has learnt last
+  Duration io_before{};
+  std::int64_t bytes_before = 0;
+};
+Step step;
+
+// Kinds of calls in the wrong order: each is told of once.
+enum Wrong { outside, inform_twice, no_step, nothing_prepared, kinds };
+
+int wrong_order(Wrong kind, const char* function, const std::string& state) {
+  static std::array<std::atomic<bool>, kinds> told{};
+  const std::string text = std::string(function) + " was called " + state;
+  if (!told[static_cast<std::size_t>(kind)].exchange(true) && Process::speaks())
+    Process::warn(text + "; it does nothing, and the program goes on");
+  return fail(HOCKET_ERROR_ORDER, text);
+}
+
+int outside_of_mpi(const char* function) {
+  return wrong_order(outside, function, "before MPI_Init or after MPI_Finalize");
+}
+
+int without_step(const char* function) {
+  return wrong_order(no_step, function, "without hocket_io_inform before it, or after hocket_io_release");
+}
+
+// START_IO, without a wait.
+void ask() {
+  hocket::event::StartIo start;
+  start.operation = "hocket_io_inform";
+  Process::get().describe_step(start);
+  step.request = step.member->inform(std::move(start));
+}
+
+void ask_again() {
+  step.member->finish({step.request, {}, 0, false});
+  ask();
+}
+
+// In rank 0 of the step, what is new since the last time that it was granted.
+bool look() {
+  switch (step.member->session()) {
+    case Standing::offered: step.member->take_up(step.request); return true;
+    case Standing::to_pause: step.member->answer_pause(step.request); return false;
+    case Standing::expired: ask_again(); return !step.request;
+    case Standing::queued:
+    case Standing::paused: return false;
+    case Standing::none:
+    case Standing::granted:
+    case Standing::alone: return true;
+  }
+  return true;
+}
+
+void await_turn() {
+  if (step.member->session() == Standing::granted) return;
+  if (step.member->session() == Standing::expired) ask_again();
+  if (step.request) step.member->await(step.request);
+}
+
+}  // namespace
+
+int hocket_io_prepare(MPI_Info info) {
+  return guarded([&]() -> int {
+    if (!Process::active()) return outside_of_mpi("hocket_io_prepare");
+    Process::get().prepare(mpi::pairs(info));
+    return HOCKET_OK;
+  });
+}
+
+int hocket_io_complete() {
+  return guarded([&]() -> int {
+    if (!Process::active()) return outside_of_mpi("hocket_io_complete");
+    if (Process::get().complete()) return HOCKET_OK;
+    return wrong_order(nothing_prepared, "hocket_io_complete", "more often than hocket_io_prepare");
+  });
+}
+
+int hocket_io_inform(MPI_Comm comm) {
+  return guarded([&]() -> int {
+    if (!Process::active()) return outside_of_mpi("hocket_io_inform");
+    if (step.open) return wrong_order(inform_twice, "hocket_io_inform", "again before hocket_io_release");
+    if (comm == mpi::no_comm() || mpi::is_inter(comm))
+      return fail(HOCKET_ERROR_ARGUMENT, "hocket_io_inform: no communicator, or one between two groups");
+    step = {};
+    step.open = true;
+    Process::in_step(true);
+    step.comm = comm;
+    step.root = mpi::rank_in(comm) == 0;
+    step.authorized = !Process::get().coordinates();
+    if (!step.root || step.authorized) return HOCKET_OK;
+    step.member = &Process::get().member_of_step();
+    step.io_before = Process::io_time();
+    step.bytes_before = Process::bytes_moved();
+    ask();
+    return HOCKET_OK;
+  });
+}
+
+int hocket_io_check(int* authorized) {
+  if (!authorized) return hocket::api::no_null("hocket_io_check", "authorized");
+  if (step.member && step.member->session() == Standing::granted) [[likely]] {
+    *authorized = 1;
+    return HOCKET_OK;
+  }
+  return guarded([&]() -> int {
+    *authorized = 1;
+    if (!step.open) return without_step("hocket_io_check");
+    if (step.member && step.request) step.authorized = look();
+    *authorized = step.authorized || (step.member && !step.request) ? 1 : 0;
+    return HOCKET_OK;
+  });
+}
+
+int hocket_io_wait() {
+  return guarded([&]() -> int {
+    if (!step.open) return without_step("hocket_io_wait");
+    if (!Process::active() || !Process::get().coordinates()) return HOCKET_OK;
+    const Time start = node_now();
+    if (step.member && step.request) await_turn();
+    if (mpi::size_of(step.comm) > 1) mpi::agree(step.comm, 1);
+    Process::waited_outside(node_now() - start);
+    step.authorized = true;
+    return HOCKET_OK;
+  });
+}
+
+int hocket_io_release() {
+  return guarded([&]() -> int {
+    if (!step.open) return without_step("hocket_io_release");
+    const Step ended = std::exchange(step, {});
+    Process::in_step(false);
+    if (!Process::active() || !Process::get().coordinates()) return HOCKET_OK;
+    if (mpi::size_of(ended.comm) > 1) mpi::meet(ended.comm);
+    if (ended.member && ended.request)
+      ended.member->finish(
+          {ended.request, Process::io_time() - ended.io_before, Process::bytes_moved() - ended.bytes_before, true});
+    return HOCKET_OK;
+  });
+}

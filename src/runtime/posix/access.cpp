@@ -1,0 +1,130 @@
+#include "runtime/posix/access.h"
+
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstddef>
+#include <new>
+#include <string>
+
+#include "runtime/mpi/hooks.hpp"
+#include "runtime/posix/volume.hpp"
+#include "runtime/target.hpp"
+
+namespace hocket::runtime::posix {
+namespace {
+
+constinit Volume volume;
+
+// What the program sees of errno is its call's.
+class SameErrno {
+ public:
+  SameErrno() = default;
+  ~SameErrno() { errno = before_; }
+  SameErrno(const SameErrno&) = delete;
+  SameErrno& operator=(const SameErrno&) = delete;
+
+ private:
+  int before_ = errno;
+};
+
+// A thread may be cancelled in its own call, as before, and not where we wait for hocketd.
+class NotCancelled {
+ public:
+  NotCancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NotCancelled() { pthread_setcancelstate(before_, nullptr); }
+  NotCancelled(const NotCancelled&) = delete;
+  NotCancelled& operator=(const NotCancelled&) = delete;
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
+std::string path_of(int fd) {
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  std::array<char, PATH_MAX> path{};
+  const ssize_t length = readlink(link.c_str(), path.data(), path.size());
+  return {path.data(), length > 0 ? static_cast<std::size_t>(length) : 0};
+}
+
+class Access {
+ public:
+  // `counts`: whether it does, at a time.
+  template <class Counts>
+  Access(Direction direction, const char* routine, int fd, dev_t device, Counts counts)
+      : direction_(direction), start_(node_now()), counts_(counts(start_)) {
+    if (!counts_) return;
+    const NotCancelled not_cancelled;
+    target_ = target_of(device);
+    begun_ = begin_independent({[this] { return target_; }, [fd] { return path_of(fd); }}, routine, start_);
+    start_ = node_now();
+  }
+
+  void end(std::int64_t moved) const {
+    const Time now = node_now();
+    if (direction_ == Direction::write) volume.written(moved);
+    if (!counts_) {
+      hot.count(activity(direction_), moved, now - start_);
+      return Process::at(now);
+    }
+    const NotCancelled not_cancelled;
+    volume.counted(now, Process::get().phase_gap());
+    access_ended(direction_, begun_, target_, now - start_, moved);
+  }
+
+ private:
+  const Inside inside_;
+  Direction direction_;
+  Time start_;
+  bool counts_;
+  std::string target_;
+  Begun begun_;
+};
+
+// The one of this thread that is under way. Bytes, as a thread that is cancelled runs no destructors of its variables
+// in C++ (access.h).
+alignas(Access) constinit thread_local std::array<std::byte, sizeof(Access)> under_way{};
+
+template <class Counts>
+bool begin(Direction direction, const char* routine, int fd, Counts counts) {
+  if (!posix_watched() || fd <= STDERR_FILENO) return false;
+  const SameErrno same;
+  struct stat file {};
+  if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode)) return false;
+  new (under_way.data()) Access(direction, routine, fd, file.st_dev, counts);
+  return true;
+}
+
+}  // namespace
+}  // namespace hocket::runtime::posix
+
+using namespace hocket;
+using namespace hocket::runtime;
+
+bool posix_watched() { return Process::watches_posix() && Process::active() && !Inside::any(); }
+
+bool posix_begin(bool writes, const char* routine, int fd, const iovec* parts, int count) {
+  return posix::begin(writes ? Direction::write : Direction::read, routine, fd, [&](Time now) {
+    std::int64_t bytes = 0;
+    for (int i = 0; i < count && i < IOV_MAX; ++i) bytes += static_cast<std::int64_t>(parts[i].iov_len);
+    return posix::volume.counts(bytes, now);
+  });
+}
+
+bool posix_begin_sync(const char* routine, int fd) {
+  return posix::begin(Direction::write, routine, fd, [](Time now) { return posix::volume.sync_counts(now); });
+}
+
+void posix_end(ssize_t moved) {
+  const posix::SameErrno same;
+  auto* access = std::launder(reinterpret_cast<posix::Access*>(posix::under_way.data()));
+  access->end(std::max<std::int64_t>(0, moved));
+  access->~Access();
+}
+
+void* posix_next(const char* name) { return find_next(name); }

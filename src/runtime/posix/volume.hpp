@@ -1,0 +1,43 @@
+// Which POSIX accesses of a process are I/O to take turns for, and which are the small change of every program: its
+// log, its input, the modules of an interpreter.
+//
+// Accesses count from the one that brings what was moved, since they counted last, to `worth_asking_bytes`; and those
+// after it, until none has come for a gap. Lock-free: an access that does not count costs an addition.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/clock.hpp"
+
+namespace hocket::runtime::posix {
+
+constexpr std::int64_t worth_asking_bytes = std::int64_t{1} << 20;
+
+class Volume {
+ public:
+  // Whether an access of `bytes` (at most) that begins now counts.
+  bool counts(std::int64_t bytes, Time now) {
+    if (follows(now)) return true;
+    if (unasked_.fetch_add(bytes, std::memory_order_relaxed) + bytes < worth_asking_bytes) return false;
+    unasked_ = 0;
+    return true;
+  }
+  // One that counts has ended.
+  void counted(Time now, Duration gap) { counts_until_ = to_ns(now + gap); }
+
+  // A sync is about all that was written since the last.
+  void written(std::int64_t bytes) { unsynced_.fetch_add(bytes, std::memory_order_relaxed); }
+  bool sync_counts(Time now) {
+    return unsynced_.exchange(0, std::memory_order_relaxed) >= worth_asking_bytes || follows(now);
+  }
+
+ private:
+  bool follows(Time now) const { return to_ns(now) < counts_until_.load(std::memory_order_relaxed); }
+
+  std::atomic<std::int64_t> unasked_ = 0;
+  std::atomic<std::int64_t> unsynced_ = 0;
+  std::atomic<std::int64_t> counts_until_ = 0;  // ns
+};
+
+}  // namespace hocket::runtime::posix

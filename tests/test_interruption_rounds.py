@@ -1,0 +1,254 @@
+"""An application that is told to pause in the middle of a collective access by hocket stops between two rounds: all
+aggregators at the same one, with nothing under way at the storage, and goes on when it is granted again.
+
+The storage is slow and keeps a log (tests/programs/timed_storage.c); a stand-in for hocketd says PAUSE_IO."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import runtime_kit as kit
+
+pytestmark = pytest.mark.timeout(180)
+RANKS = 4
+BLOCKS = 1536  # of 4 KiB, of each rank
+WINDOW = 256 << 10
+STORAGE_MS = 10  # a round takes that long at least
+HOLD_S = 0.15  # of a pause
+SHARING = {"shared": "on", "messages": "off"}
+
+
+@pytest.fixture(scope="session")
+def timed_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    library = tmp_path_factory.mktemp("timed-storage") / "storage.so"
+    source = kit.PROGRAMS / "timed_storage.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source], check=True, timeout=60)
+    return library
+
+
+@dataclass
+class Done:
+    """Something at the storage, by one process."""
+
+    what: str  # "write", "read" or "locked"
+    begin: int  # ns
+    end: int
+    offset: int
+    bytes: int
+    pid: int
+
+
+@dataclass
+class Pause:
+    asked: int  # when, in ns: as the stand-in for hocketd was told
+    paused: int  # when PAUSED_IO came
+    granted: int
+    round: int
+    bytes: int
+
+
+class Job:
+    """A program that makes one collective access, or writes before it reads."""
+
+    def __init__(self, mpi: kit.Mpi, controller: kit.Controller, program: list[Any], log: Path, storage: Path, **how):
+        self.controller, self.log = controller, log
+        self.reads = "read" in program
+        self.ranks = how.get("ranks", RANKS)
+        settings = kit.settings(controller.socket, io="hocket")
+        settings |= {"STORAGE_MS": str(how.get("storage_ms", STORAGE_MS)), "STORAGE_LOG": str(log)}
+        if "slow_rank" in how:
+            settings["STORAGE_SLOW_RANK"] = str(how["slow_rank"])
+        self.process = mpi.start(program, settings, ranks=self.ranks, preload=f"{mpi.libhocket}:{storage}")
+
+    def storage(self, *what: str) -> list[Done]:
+        """What was done there so far, by the end."""
+        found = []
+        for log in self.log.parent.glob(self.log.name + ".*"):
+            for line in log.read_text().splitlines():
+                kind, *numbers = line.split()
+                if not what or kind in what:
+                    found.append(Done(kind, *map(int, numbers), int(log.suffix[1:])))
+        return sorted(found, key=lambda done: done.end)
+
+    def access(self) -> list[Done]:
+        return self.storage("read" if self.reads else "write")
+
+    def await_access(self, more: int = 3) -> None:
+        """Until the access is under way, and some more rounds are done."""
+        known = len(self.access())
+        kit.wait_until(
+            lambda: len(self.access()) >= known + more or self.process.poll() is not None, 60, "rounds of the access"
+        )
+        assert self.process.poll() is None, f"it ended too early: {self.process.communicate()}"
+
+    def ask_to_pause(self) -> int:
+        self.started = self.controller.events("START_IO")[-1]
+        asked = time.monotonic_ns()
+        words = {"request": self.started["request"], "because_of": "b", "target": self.started["target"]}
+        self.controller.tell(self.started["member"], {"type": "PAUSE_IO", **words})
+        return asked
+
+    def grant(self) -> int:
+        granted = time.monotonic_ns()
+        words = {"request": self.started["request"], "waited_ns": 0, "target": self.started["target"]}
+        self.controller.tell(self.started["member"], {"type": "GRANT_IO", **words})
+        return granted
+
+    def stop(self) -> tuple[int, dict[str, Any]]:
+        """Until it stands still: when it was asked to, and PAUSED_IO."""
+        before = len(self.controller.events("PAUSED_IO"))
+        asked = self.ask_to_pause()
+        paused = self.controller.await_events("PAUSED_IO", before + 1)[-1]
+        assert paused["request"] == self.started["request"]
+        return asked, paused
+
+    def pause(self) -> Pause:
+        asked, paused = self.stop()
+        time.sleep(HOLD_S)
+        return Pause(asked, paused["at_ns"], self.grant(), paused["round"], paused["bytes"])
+
+    def finish(self, warnings: int = 0) -> None:
+        done = kit.finish(self.process)
+        assert (done.code, len(done.warnings)) == (0, warnings), f"{done.out}{done.err}"
+        assert done.out.splitlines() == (["MPI_SUCCESS"] if self.reads else ["MPI_SUCCESS", "right"])
+
+
+@pytest.fixture
+def start(mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path, timed_storage: Path):
+    jobs = []
+
+    def start(way: str, pattern: str, sharing: str = "shared", *hints: str, blocks: int = BLOCKS, **how) -> Job:
+        program = [built("faulty_access.c"), tmp_path / "timed", way, pattern, blocks]
+        program += [f"hocket_buffer_size={WINDOW}", f"hocket_shared_memory={SHARING[sharing]}", *hints]
+        jobs.append(Job(mpi, controller, program, tmp_path / "log", timed_storage, **how))
+        return jobs[-1]
+
+    yield start
+    for job in jobs:
+        if job.process.poll() is None:
+            os.killpg(job.process.pid, signal.SIGKILL)
+            job.process.communicate()
+
+
+def rounds_of(job: Job, domains: int) -> list[tuple[int, Done]]:
+    """Each access of the storage with its round, where each of so many is responsible for as many bytes in one run."""
+    domain = job.ranks * BLOCKS * 4096 // domains
+    assert domain % WINDOW == 0
+    return [(done.offset % domain // WINDOW, done) for done in job.access()]
+
+
+def check(job: Job, pauses: list[Pause], domains: int) -> None:
+    """That all stopped after the same round, and nothing was done meanwhile."""
+    for pause in pauses:
+        meanwhile = [one for one in job.storage() if one.end > pause.paused and one.begin < pause.granted]
+        assert not meanwhile, f"{pause}: {meanwhile}"
+        rounds = rounds_of(job, domains)
+        before = [(number, done) for number, done in rounds if done.end <= pause.paused]
+        after = [number for number, done in rounds if done.end > pause.paused]
+        assert all(number <= pause.round for number, _ in before), f"{pause}: {before}"
+        assert all(number > pause.round for number in after), f"{pause}: {after}"
+        assert pause.bytes == sum(done.bytes for _, done in before), f"{pause}: {before}"
+
+
+@pytest.mark.parametrize("sharing", SHARING)
+@pytest.mark.parametrize("way", ["write", "read"])
+@pytest.mark.parametrize("pattern, domains", [("interleaved", 2), ("separate", RANKS)])
+def test_all_stop_after_the_same_round_and_go_on(start, way: str, pattern: str, domains: int, sharing: str) -> None:
+    """Twice in one access."""
+    job = start(way, pattern, sharing)
+    if way == "read":
+        job.controller.await_events("START_IO", 2)
+    pauses = []
+    for _ in range(2):
+        job.await_access()
+        pauses.append(job.pause())
+    job.finish()
+    check(job, pauses, domains)
+    assert len(job.controller.events("PAUSED_IO")) == 2
+
+
+@pytest.mark.parametrize("sharing", SHARING)
+def test_so_it_is_with_lists_and_more_aggregators(start, sharing: str) -> None:
+    job = start("write", "interleaved", sharing, "hocket_collective=list", "cb_nodes=4")
+    job.await_access()
+    pauses = [job.pause()]
+    job.finish()
+    check(job, pauses, 4)
+
+
+@pytest.mark.parametrize("pattern", ["interleaved", "separate"])
+def test_so_it_is_with_one_process(start, pattern: str) -> None:
+    job = start("write", pattern, ranks=1)
+    job.await_access()
+    pauses = [job.pause() for _ in range(2)]
+    job.finish()
+    check(job, pauses, 1)
+
+
+@pytest.mark.parametrize("sharing", SHARING)
+def test_no_lock_is_held_meanwhile(start, sharing: str) -> None:
+    """Blocks with holes between them are read, changed and written under a lock."""
+    job = start("write", "holes", sharing)
+    job.await_access()
+    pauses = [job.pause() for _ in range(3)]
+    job.finish()
+    assert job.storage("locked")
+    for pause in pauses:
+        assert not [one for one in job.storage() if one.end > pause.paused and one.begin < pause.granted]
+
+
+@pytest.mark.parametrize("sharing", SHARING)
+def test_one_aggregator_is_asked_when_the_others_have_ended(start, sharing: str) -> None:
+    """Rank 0, which asks it, too."""
+    job = start("write", "separate", sharing, slow_rank=2, storage_ms=30)
+    domain = BLOCKS * 4096
+    ended = (RANKS - 1) * domain // WINDOW
+    kit.wait_until(lambda: len(job.access()) >= ended + 3, 60, "three ranks at their ends")
+    pauses = [job.pause() for _ in range(2)]
+    job.finish()
+    for pause in pauses:
+        slow = [done for done in job.access() if done.offset // domain == 2]
+        assert [done.offset % domain // WINDOW for done in slow if done.end <= pause.paused][-1] == pause.round
+        assert not [one for one in job.storage() if one.end > pause.paused and one.begin < pause.granted]
+    assert len(pauses) == 2
+
+
+@pytest.mark.parametrize("sharing", SHARING)
+@pytest.mark.parametrize("pattern", ["interleaved", "separate"])
+def test_who_is_in_the_last_round_ends_instead(start, pattern: str, sharing: str) -> None:
+    """FINISH_IO is the answer."""
+    blocks = WINDOW // 4096 // (2 if pattern == "interleaved" else 1)
+    job = start("write", pattern, sharing, blocks=blocks, storage_ms=500)
+    job.controller.await_events("START_IO", 1)
+    time.sleep(0.2)  # into the round
+    job.ask_to_pause()
+    job.finish()
+    assert not job.controller.events("PAUSED_IO")
+    assert len(job.controller.events("FINISH_IO")) == 1
+
+
+@pytest.mark.parametrize("sharing", SHARING)
+def test_it_goes_on_when_hocketd_ends_meanwhile(start, sharing: str) -> None:
+    job = start("write", "interleaved", sharing)
+    job.await_access()
+    job.stop()
+    job.controller.kill()
+    job.finish(warnings=1)
+
+
+@pytest.mark.parametrize("sharing", SHARING)
+@pytest.mark.parametrize("last", [False, True], ids=["rank-0", "last-rank"])
+def test_nobody_is_left_when_a_rank_is_killed_meanwhile(start, sharing: str, last: bool) -> None:
+    job = start("write", "separate", sharing)
+    job.await_access(2 * RANKS)
+    job.stop()
+    first_offset = BLOCKS * 4096 * (RANKS - 1) if last else 0
+    os.kill(next(done.pid for done in job.access() if done.offset == first_offset), signal.SIGKILL)
+    assert kit.finish(job.process, 30).code != 0
