@@ -29,6 +29,8 @@ BENCHMARKS: dict[str, list[str]] = {
     "collective-io": [sys.executable, str(REPO / "bench" / "collective_io.py")],
     "elastic": [sys.executable, str(REPO / "bench" / "elastic.py")],
     "server": [str(BUILD / "bench_server")],
+    "delta": [sys.executable, str(REPO / "bench" / "delta.py")],
+    "strategies": [sys.executable, str(REPO / "bench" / "strategies.py")],
     "framework": [sys.executable, str(REPO / "bench" / "framework.py")],
 }
 
