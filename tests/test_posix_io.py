@@ -15,6 +15,9 @@ import runtime_kit as kit
 
 pytestmark = pytest.mark.timeout(180)
 
+# What ends a descriptor, and moves nothing.
+CLOSING = {"close", "dup2", "dup3", "close_range", "fclose", "freopen", "freopen64", "pclose"}
+
 LARGE = 2 << 20  # asked for
 SMALL = 1000
 
@@ -34,7 +37,7 @@ def wrapped(mpi: kit.Mpi) -> set[str]:
 def test_counts_every_function_once_and_its_bytes_exactly(
     mpi: kit.Mpi, posix_io: Path, controller: kit.Controller, tmp_path: Path
 ) -> None:
-    names = wrapped(mpi)
+    names = wrapped(mpi) - CLOSING
     assert {"write", "pwrite64", "__read_chk", "fwrite", "fsync", "copy_file_range"} <= names
     syncs = {"fsync", "fdatasync"}
     # What is written is there to be read.
@@ -60,7 +63,7 @@ def test_asks_once_a_burst_and_says_what_for(
     assert (run.code, run.err) == (0, "")
     for member in (1, 2):
         started = [e for e in controller.events("START_IO") if e["member"] == member]
-        assert [e["operation"] for e in started] == ["write", "pread"]
+        assert [(e["operation"], e["bytes"]) for e in started] == [("write", LARGE), ("pread", LARGE)]
         assert re.fullmatch(rf"{tmp_path}/f\.[01]", started[0]["file"])
         assert re.fullmatch(r"dev:\d+:\d+", started[0]["target"])
         finished = [e for e in controller.events("FINISH_IO") if e["member"] == member]
@@ -96,9 +99,7 @@ def test_a_sync_is_about_what_was_written_before(
     assert [e["operation"] for e in controller.events("START_IO")] == ["write", "fsync"]
 
 
-def test_pauses_between_two_accesses(
-    mpi: kit.Mpi, posix_io: Path, controller: kit.Controller, tmp_path: Path
-) -> None:
+def test_pauses_between_two_accesses(mpi: kit.Mpi, posix_io: Path, controller: kit.Controller, tmp_path: Path) -> None:
     up, go = tmp_path / "up", tmp_path / "go"
     process = mpi.start(
         [posix_io, tmp_path / "f", f"write={LARGE}", f"mark={up}", f"await={go}", f"write={LARGE}"],
@@ -116,6 +117,16 @@ def test_pauses_between_two_accesses(
     run = kit.finish(process)
     assert (run.code, run.err) == (0, "")
     assert (tmp_path / "f.0").stat().st_size == 2 * LARGE
+
+
+def test_a_descriptor_that_is_another_files_by_now_is_known(
+    mpi: kit.Mpi, posix_io: Path, controller: kit.Controller, tmp_path: Path
+) -> None:
+    assert wrapped(mpi) >= CLOSING
+    actions = [f"reused={name}" for name in sorted(CLOSING)]
+    run = mpi.run([posix_io, tmp_path / "f", *actions], kit.settings(controller.socket), ranks=1)
+    assert (run.code, run.err) == (0, "")
+    assert controller.bye()["bytes_written"] == len(CLOSING) * 1000, "of each its write to the file"
 
 
 def test_leaves_errors_as_they_are(mpi: kit.Mpi, posix_io: Path, controller: kit.Controller, tmp_path: Path) -> None:
@@ -148,9 +159,7 @@ def test_a_thread_can_be_cancelled_in_its_write(
     assert started and sorted(started) == sorted(e["request"] for e in events if e["type"] == "FINISH_IO")
 
 
-def test_goes_on_where_the_controller_is_silent(
-    mpi: kit.Mpi, posix_io: Path, hocket_dir: Path, tmp_path: Path
-) -> None:
+def test_goes_on_where_the_controller_is_silent(mpi: kit.Mpi, posix_io: Path, hocket_dir: Path, tmp_path: Path) -> None:
     controller = kit.Controller(hocket_dir, "--mute")
     run = mpi.run(
         [posix_io, tmp_path / "f", *[f"write={LARGE}"] * 5], kit.settings(controller.socket, answer_s=0.5), limit_s=20
@@ -181,7 +190,9 @@ def test_what_mpi_io_writes_is_not_seen_twice(
     assert (bye["io_calls"], bye["bytes_written"]) == (2 * 4, 2 * 3 * LARGE)
 
 
-def test_two_programs_take_turns(mpi: kit.Mpi, posix_io: Path, start_daemon: Callable[..., Any], tmp_path: Path) -> None:
+def test_two_programs_take_turns(
+    mpi: kit.Mpi, posix_io: Path, start_daemon: Callable[..., Any], tmp_path: Path
+) -> None:
     daemon = start_daemon("--policy", "fcfs")
     up = tmp_path / "up"
     first = mpi.start(

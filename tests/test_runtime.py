@@ -15,13 +15,15 @@ WRAPPERS = kit.REPO / "src" / "runtime" / "posix" / "wrappers.c"  # libc's funct
 
 
 def test_exports_nothing_but_the_wrappers_and_the_api(library: Path) -> None:
+    by_kind = r"^(?:BLOCK|PARTS|STREAM)\(\w+, (\w+)|^(?:WRAP|FORGETTING)\([\w*]+, (\w+)"
+    libc = sorted(a or b for a, b in re.findall(by_kind, WRAPPERS.read_text(), re.M))
+    assert "write" in libc and "fsync" in libc and "close" in libc
     for name in ("mpich", "openmpi"):
         shared = library / f"libhocket-{name}.so"
         out = subprocess.run(["nm", "-D", "--defined-only", shared], capture_output=True, text=True, check=True).stdout
         symbols = [line.split()[-1] for line in out.splitlines()]
         assert "MPI_File_write_at_all" in symbols
-        libc = set(re.findall(r"^(?:BLOCK|PARTS|STREAM)\(\w+, (\w+)|^WRAP\(\w+, (\w+)", WRAPPERS.read_text(), re.M))
-        assert [s for s in symbols if not re.match(r"P?MPI_|hocket_", s)] == sorted(a or b for a, b in libc)
+        assert [s for s in symbols if not re.match(r"P?MPI_|hocket_", s)] == libc
 
 
 def test_brings_no_library_but_libc(library: Path) -> None:
@@ -116,6 +118,21 @@ def test_reports_phases_and_their_parts(mpi: kit.Mpi, built, controller: kit.Con
     assert bye["comm_calls"] >= 2 * 8
     assert (bye["io_calls"], bye["bytes_written"]) == (20, 8400)
     assert controller.events("LOST") and types[-1] == "LOST"
+
+
+def test_says_how_much_an_access_is_about(mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path) -> None:
+    actions = ["write=1000", "split=500", "start=300", "sync", "alone=70", "close"]
+    run = mpi.run([built("script.c"), f"open={tmp_path / 'f'}", *actions], kit.settings(controller.socket))
+    assert (run.code, run.err) == (0, "")
+    told = [(e["operation"].removesuffix("_c"), e["bytes"]) for e in controller.events("START_IO")]
+    assert sorted(told) == [
+        ("MPI_File_iwrite_at_all", 600),
+        ("MPI_File_sync", 0),
+        ("MPI_File_write_at", 70),  # each rank for itself
+        ("MPI_File_write_at", 70),
+        ("MPI_File_write_at_all", 2000),
+        ("MPI_File_write_at_all_begin", 1000),
+    ]
 
 
 def test_says_who_it_is(mpi: kit.Mpi, built, controller: kit.Controller) -> None:

@@ -1,4 +1,4 @@
-// Sums that stay at the end of the range instead of overflowing: what others report may be any number.
+// Sums and products that stay at the end of the range instead of overflowing: what others report may be any number.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,12 @@ constexpr std::int64_t saturating_sum(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;
   if (!__builtin_add_overflow(a, b, &sum)) return sum;
   return b > 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+}
+
+// Of two that are not negative.
+constexpr std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::int64_t>::max() : product;
 }
 
 constexpr Duration saturating_sum(Duration a, Duration b) { return Duration{saturating_sum(a.count(), b.count())}; }

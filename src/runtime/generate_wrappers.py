@@ -68,6 +68,7 @@ def body(routine: Routine, kind: list[str], symbol: str) -> str:
         writes = "true" if kind[0] == "write" else "false"
         plain = f"[&] {{ return unless_data_set(fh, {writes}, {plain}); }}"
     name = f'"{routine.name}"'
+    asked = f"{{{name}, count, datatype}}" if routine.counts() else f"{{{name}}}"
     # A data access gets a status of ours where the caller ignores his: its bytes are counted from it.
     with_status = re.sub(r"\bstatus\b", "filled", plain).replace("[&]", "[&](MPI_Status* filled)", 1)
     match kind:
@@ -100,21 +101,21 @@ def body(routine: Routine, kind: list[str], symbol: str) -> str:
         case ["comm"]:
             return f"watch_communication({plain}{payload(routine)})"
         case ["read" | "write" as direction]:
-            return f"watch_independent(Direction::{direction}, {name}, {with_status}, fh, status)"
+            return f"watch_independent(Direction::{direction}, {asked}, {with_status}, fh, status)"
         case ["read" | "write" as direction, "collective"]:
-            return f"watch_collective(Direction::{direction}, {name}, {with_status}, fh, status)"
+            return f"watch_collective(Direction::{direction}, {asked}, {with_status}, fh, status)"
         case ["read" | "write" as direction, "served" | "own" as way]:
             offset = "offset" if routine.of_type("MPI_Offset") else "std::nullopt"
             access = f"{{Direction::{direction}, fh, {offset}, buf, count, datatype}}"
             return f"watch_{way}({name}, {with_status}, {access}, status)"
         case ["read" | "write" as direction, "begin"]:
-            return f"watch_begin(Direction::{direction}, {name}, {plain}, fh)"
+            return f"watch_begin(Direction::{direction}, {asked}, {plain}, fh)"
         case ["read" | "write" as direction, "end"]:
             return f"watch_end(Direction::{direction}, {with_status}, fh, status)"
         case ["read" | "write" as direction, "start"]:
-            return f"watch_start(Direction::{direction}, {name}, {plain}, fh, count, datatype, request)"
+            return f"watch_start(Direction::{direction}, {asked}, {plain}, fh, request)"
         case ["read" | "write" as direction, "start", "collective"]:
-            return f"watch_collective_start(Direction::{direction}, {name}, {plain}, fh, count, datatype, request)"
+            return f"watch_collective_start(Direction::{direction}, {asked}, {plain}, fh, request)"
     raise SystemExit(f"mpi_routines.txt: {symbol} is of the unknown kind '{' '.join(kind)}'")
 
 

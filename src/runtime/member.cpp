@@ -413,7 +413,6 @@ void Member::hear(const event::GrantIo& grant) {
   Request* found = find(grant.request);
   if (!found) return;
   if (found->standing == Standing::queued || found->standing == Standing::paused) found->standing = Standing::offered;
-  found->share = grant.share;
   show();
 }
 
@@ -520,18 +519,15 @@ void Member::show() {
   bool wanted = false;
   bool engaged = false;
   Standing session = Standing::none;
-  double share = 1;
   for (const Request& request : requests_) {
     wanted |= request.standing == Standing::to_pause;
     if (request.use == Use::session) session = request.standing;
     engaged |= request.use != Use::burst;
-    share = std::min(share, request.share);
   }
   engaged_ = engaged;
   ++changes_;
   if (wanted_) wanted_->store(wanted, std::memory_order_relaxed);
   session_ = session;
-  share_ = share;
 }
 
 // ---- what the keeper does ------------------------------------------------------------------------------------------

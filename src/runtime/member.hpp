@@ -88,8 +88,6 @@ class Member {
   std::uint64_t changes() const { return changes_.load(std::memory_order_relaxed); }
   // Whether there is a request for an operation or the session. Cheap: one load.
   bool engaged() const { return engaged_.load(std::memory_order_relaxed); }
-  // How much of the target's bandwidth the operations of this process may use: the least that a GRANT_IO said.
-  double share() const { return share_.load(std::memory_order_relaxed); }
   // What all processes have moved in this thread's operation so far; for RENEW_IO.
   void progress(std::int64_t bytes);
   std::int64_t progress_of(RequestId request);
@@ -130,7 +128,6 @@ class Member {
     Standing standing = Standing::queued;
     Time since{};            // it has waited
     Time heard{};            // that it waits
-    double share = 1;        // of the target's bandwidth
     std::int64_t bytes = 0;  // moved by all processes since it was asked for
     bool used = false;       // was taken up
   };
@@ -211,7 +208,6 @@ class Member {
   std::function<void()> hook_ = [] {};
   std::function<Time(Time)> due_ = [](Time) { return Time::max(); };
   std::atomic<Standing> session_ = Standing::none;
-  std::atomic<double> share_ = 1;
   std::atomic<bool> engaged_ = false;
   std::atomic<std::uint64_t> changes_ = 0;
   LeaseKeeper leases_;

@@ -2,11 +2,12 @@
 //
 //   NAME=BYTES    that function, once: write pwrite pwrite64 writev pwritev pwritev64 pwritev2 pwritev64v2 fwrite
 //                 fwrite_unlocked copy_file_range sendfile sendfile64 add to the file, or (copies) to PATH.RANK.copy;
-//                 read pread pread64 readv preadv preadv64 preadv2 preadv64v2 __read_chk __pread_chk __pread64_chk fread
-//                 fread_unlocked __fread_chk read from the file's begin
+//                 read pread pread64 readv preadv preadv64 preadv2 preadv64v2 __read_chk __pread_chk __pread64_chk
+//                 fread fread_unlocked __fread_chk read from the file's begin
 //   fsync fdatasync
 //   loop=N:NAME=BYTES   that N times
 //   closed        a write to a descriptor that is closed fails as ever; one that succeeds leaves errno as it is
+//   reused=NAME   a byte to a pipe, whose descriptor that function ends; 1000 to the copy, which gets its number
 //   fork=BYTES    a child writes so much to PATH.RANK.copy
 //   cancel=BYTES  a thread that writes is cancelled, and ends
 //   pause=SECONDS mark=PATH await=PATH     as script.c
@@ -115,6 +116,41 @@ static void look_at_errno(void) {
   end += MOST;
 }
 
+// The write end of a pipe, of a number that was seen to be no file, has become another file's by `name`.
+static void reuse(const char* name) {
+  int ends[2];
+  FILE* pipe_stream = NULL;
+  const int streams = strchr("fp", name[0]) != NULL;
+  require(pipe(ends) == 0 && write(ends[1], data, 1) == 1, "pipe");
+  if (is(name, "pclose")) {
+    pipe_stream = popen("cat >/dev/null", "w");
+    require(pipe_stream && write(fileno(pipe_stream), data, 1) == 1, "popen");
+  } else if (streams) {
+    pipe_stream = fdopen(ends[1], "w");
+  }
+  const int number = pipe_stream ? fileno(pipe_stream) : ends[1];
+  int other = -1;
+  if (is(name, "close")) close(number);
+  if (is(name, "close_range")) require(close_range((unsigned)number, (unsigned)number, 0) == 0, name);
+  if (is(name, "fclose")) fclose(pipe_stream);
+  if (is(name, "pclose")) pclose(pipe_stream);
+  if (is(name, "dup2")) other = dup2(copy, number);
+  if (is(name, "dup3")) other = dup3(copy, number, 0);
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", copy);
+  if (is(name, "freopen")) require((pipe_stream = freopen(path, "r+", pipe_stream)) != NULL, name);
+  if (is(name, "freopen64")) require((pipe_stream = freopen64(path, "r+", pipe_stream)) != NULL, name);
+  if (name[0] == 'f' && name[1] == 'r') other = fileno(pipe_stream);
+  if (other < 0) other = fcntl(copy, F_DUPFD, number);
+  require(other == number && pwrite(other, data, 1000, 0) == 1000, name);
+  if (name[0] == 'f' && name[1] == 'r')
+    fclose(pipe_stream);
+  else
+    close(other);
+  close(ends[0]);
+  if (is(name, "pclose")) close(ends[1]);
+}
+
 static void* write_all(void* bytes) {
   for (;;) require(pwrite(file, data, *(size_t*)bytes, 0) >= 0, "pwrite");
   return NULL;
@@ -146,6 +182,7 @@ static void act(const char* action) {
   if (is(name, "fdatasync")) return require(fdatasync(file) == 0, name);
   if (is(name, "closed")) return look_at_errno();
   if (is(name, "cancel")) return cancel(n);
+  if (is(name, "reused")) return reuse(value);
   if (is(name, "fork")) return write_in_child(n);
   if (is(name, "pause")) return (void)usleep((useconds_t)(atof(value) * 1e6));
   if (is(name, "mark")) return (void)(rank == 0 && close(open(value, O_CREAT | O_WRONLY, 0644)));

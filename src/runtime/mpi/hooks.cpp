@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/saturating.hpp"
+
 namespace hocket::runtime {
 namespace {
 
@@ -27,24 +29,29 @@ const std::string& target_of(const File* file) {
 
 }  // namespace
 
-Begun begin_access(File* file, const char* routine, Time start) noexcept {
+Begun begin_access(File* file, const Asked& asked, Time start) noexcept {
   if (file && !file->data_set)
-    return begin_independent({[file] { return target_in(*file); }, [file] { return file->name; }}, routine, start);
+    return begin_independent({[file] { return target_in(*file); },
+                              [file, &asked](event::StartIo& begins) {
+                                begins.file = file->name;
+                                begins.operation = asked.routine;
+                                begins.bytes = asked.bytes();
+                              }},
+                             start);
   Begun begun;
   begun.tracked = Process::get().operation_begins(start, false);
   return begun;
 }
 
-Begun begin_independent(const Accessed& accessed, const char* routine, Time start) noexcept {
+Begun begin_independent(const Independent& access, Time start) noexcept {
   Process& process = Process::get();
   Bursts* bursts = process.bursts();
   Begun begun;
   begun.tracked = process.operation_begins(start, false);
   if (!bursts) return begun;
-  const Bursts::Begun burst = bursts->begin(accessed.target(), [&](event::StartIo& asked) {
-    asked.file = accessed.file();
-    asked.operation = routine;
-    process.describe(asked);
+  const Bursts::Begun burst = bursts->begin(access.target(), [&](event::StartIo& begins) {
+    access.describe(begins);
+    process.describe(begins);
   });
   begun.burst = burst.burst;
   if (!burst.granted) process.uncoordinated();
@@ -54,19 +61,23 @@ Begun begin_independent(const Accessed& accessed, const char* routine, Time star
   return begun;
 }
 
-Begun begin_collective(File* file, const char* routine, Time start, bool agree, Use use) noexcept {
+Begun begin_collective(File* file, const Asked& asked, Time start, bool agree, Use use) noexcept {
   if (!file) return {};
   Process& process = Process::get();
   // Of one process, of several: it agrees with nobody.
-  if (!file->control && file->agreement == mpi::no_comm()) return begin_access(file, routine, start);
+  if (!file->control && file->agreement == mpi::no_comm()) return begin_access(file, asked, start);
   const bool asks = file->control && file->root;
   Begun begun;
   begun.tracked = process.operation_begins(start, asks);
   if (!file->control) return begun;
   const bool alone = file->agreement == mpi::no_comm();
   int decision = asks && process.phase_wants_flop() ? counts_flop : 0;
-  if (asks) begun.request = process.ask({{}, file->target, file->name, routine, 0}, use);
-  if (begun.request && !alone) begun.processes = mpi::size_of(file->agreement);
+  if (asks) {
+    begun.processes = alone ? 1 : mpi::size_of(file->agreement);
+    // The others are taken to ask for as much.
+    const std::int64_t bytes = saturating_product(asked.bytes(), begun.processes);
+    begun.request = process.ask({{}, file->target, file->name, asked.routine, bytes}, use);
+  }
   if (begun.request) decision |= granted;
   if (agree && !alone) decision = mpi::agree(file->agreement, decision);
   begun.granted = agree && !alone && (decision & granted) != 0;

@@ -55,18 +55,28 @@ inline void communicated(Time start, Time end, std::int64_t bytes) {
 
 // The parts of the hooks that do not depend on the call.
 
-// What an independent access is of: asked for where hocketd is to know.
-struct Accessed {
+// The routine of an access, and how much this process asks it for: `count` elements of a type, 0 where the routine does
+// not say.
+struct Asked {
+  const char* routine;
+  MPI_Count count = 0;
+  MPI_Datatype type{};
+
+  std::int64_t bytes() const { return count > 0 ? mpi::bytes_of(count, type) : 0; }
+};
+
+// What an independent access is of and about, where hocketd is asked: `describe` completes what it is told.
+struct Independent {
   std::function<std::string()> target;
-  std::function<std::string()> file;
+  std::function<void(event::StartIo&)> describe;
 };
 
 // An access begins: as part of an I/O phase, and with the control point where it is collective and its file has one.
 // `agree`: all ranks of the file learn the decision before it returns. `use`: whether the access goes on beside what
-// the program does. An independent one, of `routine`, asks as a part of a burst (runtime/bursts.hpp).
-Begun begin_access(File* file, const char* routine, Time start) noexcept;
-Begun begin_independent(const Accessed& accessed, const char* routine, Time start) noexcept;
-Begun begin_collective(File* file, const char* routine, Time start, bool agree, Use use = Use::operation) noexcept;
+// the program does. An independent one asks as a part of a burst (runtime/bursts.hpp).
+Begun begin_access(File* file, const Asked& asked, Time start) noexcept;
+Begun begin_independent(const Independent& access, Time start) noexcept;
+Begun begin_collective(File* file, const Asked& asked, Time start, bool agree, Use use = Use::operation) noexcept;
 
 // The control point after a blocking collective access: the call has returned in this rank, `ok` or with an error. The
 // target is given back when it has in all ranks, so rank 0 waits for them; the others go on at once. Nobody waits where
@@ -174,12 +184,12 @@ int count_access(Direction direction, Call call, MPI_Status* status) {
 // A blocking access of which hocketd may be told, or asked before. Out of line, so that what is always run stays small:
 // after a large copy the cost of a wrapper is that of its cold cache lines.
 template <class Call>
-[[gnu::noinline]] int pass_access(Direction direction, bool collective, const char* routine, Call call, MPI_File file,
+[[gnu::noinline]] int pass_access(Direction direction, bool collective, const Asked& asked, Call call, MPI_File file,
                                   MPI_Status* status) {
   const std::shared_ptr<File> record = find_file(file);
   FilledStatus filled(status);
-  const Begun begun = collective ? begin_collective(record.get(), routine, node_now(), true)
-                                 : begin_access(record.get(), routine, node_now());
+  const Begun begun = collective ? begin_collective(record.get(), asked, node_now(), true)
+                                 : begin_access(record.get(), asked, node_now());
   const Time start = node_now();
   int rc = MPI_SUCCESS;
   if constexpr (std::is_invocable_v<Call, MPI_Status*, bool>)
@@ -192,19 +202,19 @@ template <class Call>
 }
 
 template <class Call>
-int watch_independent(Direction direction, const char* routine, Call call, MPI_File file, MPI_Status* status) {
+int watch_independent(Direction direction, const Asked& asked, Call call, MPI_File file, MPI_Status* status) {
   const Depth depth;
   if (!depth.watched()) return call(status);
   if (!Process::reports()) return count_access(direction, call, status);
-  return pass_access(direction, false, routine, call, file, status);
+  return pass_access(direction, false, asked, call, file, status);
 }
 
 template <class Call>
-int watch_collective(Direction direction, const char* routine, Call call, MPI_File file, MPI_Status* status) {
+int watch_collective(Direction direction, const Asked& asked, Call call, MPI_File file, MPI_Status* status) {
   const Depth depth;
   if (!depth.watched()) return call(status);
   if (!Process::reports()) return count_access(direction, call, status);
-  return pass_access(direction, true, routine, call, file, status);
+  return pass_access(direction, true, asked, call, file, status);
 }
 
 // Routines that there are not for data sets.
@@ -219,7 +229,7 @@ int watch_own(const char* routine, Call call, const io::Access& access, MPI_Stat
   const auto own = [&](MPI_Status* filled) {
     return io::is_data_set(access.file) ? io::access_own(access, filled) : call(filled);
   };
-  return watch_independent(access.direction, routine, own, access.file, status);
+  return watch_independent(access.direction, {routine, access.count, access.type}, own, access.file, status);
 }
 
 template <class Call>
@@ -248,7 +258,7 @@ int watch_served(const char* routine, Call call, const io::Access& access, MPI_S
     return rc ? *rc : call(filled);
   };
   if (!Process::reports()) return count_access(access.direction, serve, status);
-  return pass_access(access.direction, true, routine, serve, access.file, status);
+  return pass_access(access.direction, true, {routine, access.count, access.type}, serve, access.file, status);
 }
 
 // MPI_File_sync has no status, and moves no bytes that are not counted already: the empty status that is filled by
@@ -265,15 +275,15 @@ int watch_sync(const char* routine, Call call, MPI_File file) {
   };
   MPI_Status* const none = MPI_STATUS_IGNORE;
   if (!Process::reports()) return count_access(Direction::write, both, none);
-  return pass_access(Direction::write, true, routine, both, file, none);
+  return pass_access(Direction::write, true, {routine}, both, file, none);
 }
 
 template <class Call>
-int watch_begin(Direction direction, const char* routine, Call call, MPI_File file) {
+int watch_begin(Direction direction, const Asked& asked, Call call, MPI_File file) {
   const Depth depth;
   if (!depth.watched()) return call();
   const std::shared_ptr<File> record = find_file(file);
-  const Begun begun = begin_collective(record.get(), routine, node_now(), true, Use::started);
+  const Begun begun = begin_collective(record.get(), asked, node_now(), true, Use::started);
   const Time start = node_now();
   const int rc = call();
   if (rc != MPI_SUCCESS) await_end(begun, record.get(), false);
@@ -295,35 +305,34 @@ int watch_end(Direction direction, Call call, MPI_File file, MPI_Status* status)
 }
 
 template <class Call>
-int pass_start(Direction direction, Call call, const Begun& begun, const File* file, MPI_Count count, MPI_Datatype type,
+int pass_start(Direction direction, const Asked& asked, Call call, const Begun& begun, const File* file,
                const MPI_Request* request) {
   const Time start = node_now();
   const int rc = call();
   const Duration io = node_now() - start;
   const bool ok = rc == MPI_SUCCESS;
-  access_started(direction, begun, file, io, ok ? mpi::bytes_of(count, type) : 0, ok ? request : nullptr);
+  access_started(direction, begun, file, io, ok ? asked.bytes() : 0, ok ? request : nullptr);
   return rc;
 }
 
 template <class Call>
-int watch_start(Direction direction, const char* routine, Call call, MPI_File file, MPI_Count count, MPI_Datatype type,
-                const MPI_Request* request) {
+int watch_start(Direction direction, const Asked& asked, Call call, MPI_File file, const MPI_Request* request) {
   const Depth depth;
   if (!depth.watched()) return call();
   const std::shared_ptr<File> record = find_file(file);
-  const Begun begun = begin_access(record.get(), routine, node_now());
-  return pass_start(direction, call, begun, record.get(), count, type, request);
+  const Begun begun = begin_access(record.get(), asked, node_now());
+  return pass_start(direction, asked, call, begun, record.get(), request);
 }
 
 // MPI lets no rank wait for another one here, so rank 0 alone waits for the grant.
 template <class Call>
-int watch_collective_start(Direction direction, const char* routine, Call call, MPI_File file, MPI_Count count,
-                           MPI_Datatype type, const MPI_Request* request) {
+int watch_collective_start(Direction direction, const Asked& asked, Call call, MPI_File file,
+                           const MPI_Request* request) {
   const Depth depth;
   if (!depth.watched()) return call();
   const std::shared_ptr<File> record = find_file(file);
-  const Begun begun = begin_collective(record.get(), routine, node_now(), false, Use::started);
-  return pass_start(direction, call, begun, record.get(), count, type, request);
+  const Begun begun = begin_collective(record.get(), asked, node_now(), false, Use::started);
+  return pass_start(direction, asked, call, begun, record.get(), request);
 }
 
 template <class Call>

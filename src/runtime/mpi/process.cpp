@@ -280,11 +280,6 @@ void Process::progress(std::int64_t bytes) noexcept {
   if (Reporter* reporter = reporter_) reporter->member.progress(bytes);
 }
 
-double Process::share() noexcept {
-  const Reporter* reporter = get().reporter_;
-  return reporter ? reporter->member.share() : 1;
-}
-
 bool Process::tell(const event::Body& body) { return reports() && get().become_reporter().member.tell(body); }
 
 std::optional<event::Body> Process::next_command() {

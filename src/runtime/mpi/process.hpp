@@ -134,8 +134,6 @@ class Process {
   static Duration take_waited() noexcept { return std::exchange(waited_, Duration{}); }
   // What all processes have moved in this thread's access so far, where that is known. In the process that asked.
   void progress(std::int64_t bytes) noexcept;
-  // The share of the target's bandwidth that accesses of this process may use; 1: all of it.
-  static double share() noexcept;
 
   // A control point of a malleable program. Who does not `lead` it (rank 0 of those that compute) keeps quiet about
   // phases that it did not ask for: each process that joined later is rank 0 of a world of its own.

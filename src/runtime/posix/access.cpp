@@ -1,7 +1,6 @@
 #include "runtime/posix/access.h"
 
 #include <pthread.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,9 +9,11 @@
 #include <climits>
 #include <cstddef>
 #include <new>
+#include <optional>
 #include <string>
 
 #include "runtime/mpi/hooks.hpp"
+#include "runtime/posix/descriptors.hpp"
 #include "runtime/posix/volume.hpp"
 #include "runtime/target.hpp"
 
@@ -20,6 +21,7 @@ namespace hocket::runtime::posix {
 namespace {
 
 constinit Volume volume;
+constinit Descriptors descriptors;
 
 // What the program sees of errno is its call's.
 class SameErrno {
@@ -54,14 +56,22 @@ std::string path_of(int fd) {
 
 class Access {
  public:
-  // `counts`: whether it does, at a time.
-  template <class Counts>
-  Access(Direction direction, const char* routine, int fd, dev_t device, Counts counts)
-      : direction_(direction), start_(node_now()), counts_(counts(start_)) {
+  // `worth`: the bytes asked for, if it counts at a time.
+  template <class Worth>
+  Access(Direction direction, const char* routine, int fd, dev_t device, Worth worth)
+      : direction_(direction), start_(node_now()) {
+    const std::optional<std::int64_t> bytes = worth(start_);
+    counts_ = bytes.has_value();
     if (!counts_) return;
     const NotCancelled not_cancelled;
     target_ = target_of(device);
-    begun_ = begin_independent({[this] { return target_; }, [fd] { return path_of(fd); }}, routine, start_);
+    begun_ = begin_independent({[this] { return target_; },
+                                [&](event::StartIo& begins) {
+                                  begins.file = path_of(fd);
+                                  begins.operation = routine;
+                                  begins.bytes = *bytes;
+                                }},
+                               start_);
     start_ = node_now();
   }
 
@@ -81,7 +91,7 @@ class Access {
   const Inside inside_;
   Direction direction_;
   Time start_;
-  bool counts_;
+  bool counts_ = false;
   std::string target_;
   Begun begun_;
 };
@@ -90,14 +100,18 @@ class Access {
 // in C++ (access.h).
 alignas(Access) constinit thread_local std::array<std::byte, sizeof(Access)> under_way{};
 
-template <class Counts>
-bool begin(Direction direction, const char* routine, int fd, Counts counts) {
+template <class Worth>
+bool begin(Direction direction, const char* routine, int fd, Worth worth) {
   if (!posix_watched() || fd <= STDERR_FILENO) return false;
   const SameErrno same;
-  struct stat file {};
-  if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode)) return false;
-  new (under_way.data()) Access(direction, routine, fd, file.st_dev, counts);
+  const std::optional<dev_t> device = descriptors.device_of(fd);
+  if (!device) return false;
+  new (under_way.data()) Access(direction, routine, fd, *device, worth);
   return true;
+}
+
+std::optional<std::int64_t> bytes_if(bool counts, std::int64_t bytes) {
+  return counts ? std::optional(bytes) : std::nullopt;
 }
 
 }  // namespace
@@ -112,12 +126,13 @@ bool posix_begin(bool writes, const char* routine, int fd, const iovec* parts, i
   return posix::begin(writes ? Direction::write : Direction::read, routine, fd, [&](Time now) {
     std::int64_t bytes = 0;
     for (int i = 0; i < count && i < IOV_MAX; ++i) bytes += static_cast<std::int64_t>(parts[i].iov_len);
-    return posix::volume.counts(bytes, now);
+    return posix::bytes_if(posix::volume.counts(bytes, now), bytes);
   });
 }
 
 bool posix_begin_sync(const char* routine, int fd) {
-  return posix::begin(Direction::write, routine, fd, [](Time now) { return posix::volume.sync_counts(now); });
+  return posix::begin(Direction::write, routine, fd,
+                      [](Time now) { return posix::bytes_if(posix::volume.sync_counts(now), 0); });
 }
 
 void posix_end(ssize_t moved) {
@@ -126,5 +141,7 @@ void posix_end(ssize_t moved) {
   access->end(std::max<std::int64_t>(0, moved));
   access->~Access();
 }
+
+void posix_forget(unsigned first, unsigned last) { posix::descriptors.forget(first, last); }
 
 void* posix_next(const char* name) { return find_next(name); }

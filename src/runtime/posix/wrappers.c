@@ -4,6 +4,7 @@
 // Not seen: stores into mapped files, io_uring, aio, text that goes through C's streams, statically linked programs.
 #undef _FORTIFY_SOURCE
 #define _GNU_SOURCE
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -29,18 +30,21 @@ static void* look_up(_Atomic(void*)* known, const char* name) {
   return found;
 }
 
+#define NEXT(result_type, name, parameters) \
+  static _Atomic(void*) known;              \
+  result_type(*next) parameters = __extension__(result_type(*) parameters) look_up(&known, #name)
+
 // A wrapper: `begin` says whether its call is watched, `moved` in how many bytes its result is.
-#define WRAP(result_type, name, parameters, arguments, begin, moved)                                 \
-  EXPORT result_type name parameters {                                                               \
-    static _Atomic(void*) known;                                                                     \
-    result_type(*next) parameters = __extension__(result_type(*) parameters) look_up(&known, #name); \
-    if (!(begin)) return next arguments;                                                             \
-    result_type result;                                                                              \
-    pthread_cleanup_push(cancelled, NULL);                                                           \
-    result = next arguments;                                                                         \
-    pthread_cleanup_pop(0);                                                                          \
-    posix_end(moved);                                                                                \
-    return result;                                                                                   \
+#define WRAP(result_type, name, parameters, arguments, begin, moved) \
+  EXPORT result_type name parameters {                               \
+    NEXT(result_type, name, parameters);                             \
+    if (!(begin)) return next arguments;                             \
+    result_type result;                                              \
+    pthread_cleanup_push(cancelled, NULL);                           \
+    result = next arguments;                                         \
+    pthread_cleanup_pop(0);                                          \
+    posix_end(moved);                                                \
+    return result;                                                   \
   }
 
 #define ONE(bytes) &(struct iovec){NULL, bytes}, 1
@@ -118,3 +122,22 @@ STREAM(false, __fread_chk, (void* data, size_t room, size_t size, size_t count, 
        (data, room, size, count, stream))
 STREAM(true, fwrite, (const void* data, size_t size, size_t count, FILE* stream), (data, size, count, stream))
 STREAM(true, fwrite_unlocked, (const void* data, size_t size, size_t count, FILE* stream), (data, size, count, stream))
+
+// What makes a descriptor another file's, or nobody's.
+#define FORGETTING(result_type, name, parameters, arguments, first, last) \
+  EXPORT result_type name parameters {                                    \
+    NEXT(result_type, name, parameters);                                  \
+    posix_forget((unsigned)(first), (unsigned)(last));                    \
+    return next arguments;                                                \
+  }
+
+FORGETTING(int, close, (int fd), (fd), fd, fd)
+FORGETTING(int, dup2, (int from, int to), (from, to), to, to)
+FORGETTING(int, dup3, (int from, int to, int flags), (from, to, flags), to, to)
+FORGETTING(int, close_range, (unsigned first, unsigned last, int flags), (first, last, flags), first, last)
+FORGETTING(int, fclose, (FILE * stream), (stream), fileno(stream), fileno(stream))
+FORGETTING(FILE*, freopen, (const char* path, const char* mode, FILE* stream), (path, mode, stream), fileno(stream),
+           fileno(stream))
+FORGETTING(FILE*, freopen64, (const char* path, const char* mode, FILE* stream), (path, mode, stream), fileno(stream),
+           fileno(stream))
+FORGETTING(int, pclose, (FILE * stream), (stream), fileno(stream), fileno(stream))
