@@ -46,10 +46,20 @@ struct Counters {
   Activity read;   // MPI-IO data access
   Activity write;  // the same; MPI_File_sync too
   Activity comm;
+  Activity posix_read;   // the program's own, by whichever of its threads
+  Activity posix_write;  // the same; fsync and fdatasync too
   Counter file_time;  // ns in MPI_File_open, _close, _set_size and the like: I/O, but no data access
   Counter wait_time;  // ns waited for grants
 
-  Duration io() const { return read.time.duration() + write.time.duration() + file_time.duration(); }
+  std::int64_t io_calls() const {
+    return read.calls.get() + write.calls.get() + posix_read.calls.get() + posix_write.calls.get();
+  }
+  std::int64_t bytes_read() const { return read.bytes.get() + posix_read.bytes.get(); }
+  std::int64_t bytes_written() const { return write.bytes.get() + posix_write.bytes.get(); }
+  Duration io() const {
+    return read.time.duration() + write.time.duration() + posix_read.time.duration() + posix_write.time.duration() +
+           file_time.duration();
+  }
 };
 
 }  // namespace hocket::runtime

@@ -3,12 +3,13 @@
 //   NAME=BYTES    that function, once: write pwrite pwrite64 writev pwritev pwritev64 pwritev2 pwritev64v2 fwrite
 //                 fwrite_unlocked copy_file_range sendfile sendfile64 add to the file, or (copies) to PATH.RANK.copy;
 //                 read pread pread64 readv preadv preadv64 preadv2 preadv64v2 __read_chk __pread_chk __pread64_chk
-//                 fread fread_unlocked __fread_chk read from the file's begin
+//                 fread fread_unlocked __fread_chk __fread_unlocked_chk read from the file's begin
 //   fsync fdatasync
 //   loop=N:NAME=BYTES   that N times
-//   closed        a write to a descriptor that is closed fails as ever; one that succeeds leaves errno as it is
+//   errno         writes that fail do as ever; those that succeed, to memory too, leave errno as it is
 //   reused=NAME   a byte to a pipe, whose descriptor that function ends; 1000 to the copy, which gets its number
 //   fork=BYTES    a child writes so much to PATH.RANK.copy
+//   threads=BYTES 4 threads write so much 1000 times each
 //   cancel=BYTES  a thread that writes is cancelled, and ends
 //   pause=SECONDS mark=PATH await=PATH     as script.c
 //
@@ -18,9 +19,11 @@
 #include <fcntl.h>
 #include <mpi.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -31,6 +34,7 @@ ssize_t __read_chk(int, void*, size_t, size_t);
 ssize_t __pread_chk(int, void*, size_t, off_t, size_t);
 ssize_t __pread64_chk(int, void*, size_t, off64_t, size_t);
 size_t __fread_chk(void*, size_t, size_t, size_t, FILE*);
+size_t __fread_unlocked_chk(void*, size_t, size_t, size_t, FILE*);
 
 enum { MOST = 8 << 20 };
 
@@ -85,6 +89,7 @@ static ssize_t read_by(const char* name, size_t n) {
   rewind(stream);
   if (is(name, "fread")) return (ssize_t)(8 * fread(data, 8, n / 8, stream));
   if (is(name, "fread_unlocked")) return (ssize_t)fread_unlocked(data, 1, n, stream);
+  if (is(name, "__fread_unlocked_chk")) return (ssize_t)__fread_unlocked_chk(data, MOST, 1, n, stream);
   if (is(name, "__fread_chk")) return (ssize_t)__fread_chk(data, MOST, 1, n, stream);
   return -2;
 }
@@ -114,6 +119,16 @@ static void look_at_errno(void) {
   errno = 77;
   require(pwrite(file, data, MOST, end) == MOST && errno == 77, "errno after a write");
   end += MOST;
+  signal(SIGXFSZ, SIG_IGN);
+  const struct rlimit here = {(rlim_t)end, RLIM_INFINITY};
+  require(setrlimit(RLIMIT_FSIZE, &here) == 0, "setrlimit");
+  require(pwrite(file, data, MOST, end) == -1 && errno == EFBIG, "a write beyond the limit of a file's size");
+  char* memory = NULL;
+  size_t size = 0;
+  FILE* without = open_memstream(&memory, &size);
+  errno = 77;
+  require(fwrite(data, 1, MOST, without) == MOST && errno == 77, "errno after a write into memory");
+  require(fclose(without) == 0 && errno == 77, "errno after fclose");
 }
 
 // The write end of a pipe, of a number that was seen to be no file, has become another file's by `name`.
@@ -151,6 +166,17 @@ static void reuse(const char* name) {
   if (is(name, "pclose")) close(ends[1]);
 }
 
+static void* write_often(void* bytes) {
+  for (int i = 0; i < 1000; ++i) require(pwrite(file, data, *(size_t*)bytes, 0) >= 0, "pwrite");
+  return NULL;
+}
+
+static void write_in_threads(size_t bytes) {
+  pthread_t threads[4];
+  for (int i = 0; i < 4; ++i) require(pthread_create(&threads[i], NULL, write_often, &bytes) == 0, "pthread_create");
+  for (int i = 0; i < 4; ++i) pthread_join(threads[i], NULL);
+}
+
 static void* write_all(void* bytes) {
   for (;;) require(pwrite(file, data, *(size_t*)bytes, 0) >= 0, "pwrite");
   return NULL;
@@ -180,8 +206,9 @@ static void act(const char* action) {
   const size_t n = (size_t)atol(value);
   if (is(name, "fsync")) return require(fsync(file) == 0, name);
   if (is(name, "fdatasync")) return require(fdatasync(file) == 0, name);
-  if (is(name, "closed")) return look_at_errno();
+  if (is(name, "errno")) return look_at_errno();
   if (is(name, "cancel")) return cancel(n);
+  if (is(name, "threads")) return write_in_threads(n);
   if (is(name, "reused")) return reuse(value);
   if (is(name, "fork")) return write_in_child(n);
   if (is(name, "pause")) return (void)usleep((useconds_t)(atof(value) * 1e6));

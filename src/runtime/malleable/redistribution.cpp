@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/depth.hpp"
 #include "runtime/malleable/exchange.hpp"
 #include "runtime/mpi/calls.hpp"
 
@@ -156,6 +157,7 @@ class InThread final : public Redistribution {
  public:
   InThread(MPI_Comm comm, std::vector<Transfer> arrays, Method method)
       : comm_(comm), steps_(comm, std::move(arrays), method, false), thread_([this] {
+          const Inside inside;
           steps_.post();
           steps_.finish();
           ended_.store(true, std::memory_order_release);

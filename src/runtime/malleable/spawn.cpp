@@ -14,6 +14,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "runtime/depth.hpp"
 #include "runtime/mpi/calls.hpp"
 
 namespace hocket::runtime {
@@ -116,6 +117,7 @@ MPI_Comm self() {
 }  // namespace
 
 Launch launch_of_this_process() {
+  const Inside inside;
   Launch launch{link_target("/proc/self/exe"), {}, link_target("/proc/self/cwd")};
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::string argument;
@@ -163,6 +165,7 @@ Start::Start(MPI_Comm over, Launch launch, const Methods& methods, std::vector<B
   }
   if (methods.spawns_in_thread())
     thread_ = std::thread([this] {
+      const Inside inside;
       sigset_t all;
       sigfillset(&all);
       pthread_sigmask(SIG_BLOCK, &all, nullptr);

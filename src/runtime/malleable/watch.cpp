@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "runtime/depth.hpp"
 #include "runtime/malleable/methods.hpp"
 #include "runtime/mpi/pmpi.hpp"
 #include "runtime/signals_blocked.hpp"
@@ -73,6 +74,7 @@ std::optional<std::string> Watch::trouble(Time now) const {
 }
 
 void Watch::run() {
+  const Inside inside;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     if (const auto why = trouble(node_now())) end_job(*why, false);

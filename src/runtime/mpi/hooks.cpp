@@ -7,17 +7,6 @@
 namespace hocket::runtime {
 namespace {
 
-// The control point and the phase after an access that took `io` in all, and has `paused` in its middle.
-void leave_access(Direction direction, const Begun& begun, const std::string& target, Duration io, Duration paused,
-                  std::int64_t bytes) {
-  Process& process = Process::get();
-  if (begun.request) process.finish({begun.request, io, bytes, false}, begun.processes);
-  if (begun.burst) process.bursts_of_access().end(*begun.burst, node_now(), io, bytes);
-  if (!begun.tracked) return;
-  const bool reads = direction == Direction::read;
-  process.operation_ends({node_now(), io, begun.wait + paused, reads ? bytes : 0, reads ? 0 : bytes, target});
-}
-
 // What rank 0 tells the others at a control point.
 constexpr int granted = 1;
 constexpr int counts_flop = 2;  // all add up their operations: the access is the first of an I/O phase
@@ -97,15 +86,21 @@ void await_end(const Begun& begun, File* file, bool ok) noexcept {
 
 void end_access(Direction direction, const Begun& begun, const File* file, Duration io,
                 const MPI_Status* status) noexcept {
-  access_ended(direction, begun, target_of(file), io, status ? mpi::bytes_in(*status) : 0);
-}
-
-void access_ended(Direction direction, const Begun& begun, const std::string& target, Duration io,
-                  std::int64_t bytes) noexcept {
+  const std::int64_t bytes = status ? mpi::bytes_in(*status) : 0;
   const Duration paused = Process::take_waited();
   io -= paused;
   hot.count(activity(direction), bytes, io);
-  leave_access(direction, begun, target, io, paused, bytes);
+  leave_access(direction, begun, target_of(file), io, paused, bytes);
+}
+
+void leave_access(Direction direction, const Begun& begun, const std::string& target, Duration io, Duration paused,
+                  std::int64_t bytes) noexcept {
+  Process& process = Process::get();
+  if (begun.request) process.finish({begun.request, io, bytes, false}, begun.processes);
+  if (begun.burst) process.end_in_burst(*begun.burst, io, bytes);
+  if (!begun.tracked) return;
+  const bool reads = direction == Direction::read;
+  process.operation_ends({node_now(), io, begun.wait + paused, reads ? bytes : 0, reads ? 0 : bytes, target});
 }
 
 void split_began(Direction direction, const Begun& begun, File* file, Duration io, bool ok) noexcept {

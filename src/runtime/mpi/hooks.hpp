@@ -86,7 +86,8 @@ void await_end(const Begun& begun, File* file, bool ok) noexcept;
 // It has ended after `io`: counted, and FINISH_IO where it was granted. `status`: nullptr where the call failed.
 void end_access(Direction direction, const Begun& begun, const File* file, Duration io,
                 const MPI_Status* status) noexcept;
-void access_ended(Direction direction, const Begun& begun, const std::string& target, Duration io,
+// The control point and the phase after an access that took `io` in all, and has `paused` in its middle.
+void leave_access(Direction direction, const Begun& begun, const std::string& target, Duration io, Duration paused,
                   std::int64_t bytes) noexcept;
 
 // The first half of a split collective access has returned after `io`; and the second half.

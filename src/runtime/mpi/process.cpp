@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/host_name.hpp"
-#include "runtime/depth.hpp"
+#include "base/saturating.hpp"
 #include "runtime/mpi/calls.hpp"
 #include "runtime/server_map.hpp"
 #include "runtime/target.hpp"
@@ -56,13 +56,14 @@ void Process::initialised() noexcept {
   pthread_atfork(nullptr, nullptr, [] {
     Process& process = get();
     hot.active = false;
+    hot.watches_posix = false;
     process.flop_.abandon();
     if (Reporter* reporter = process.reporter_) reporter->member.abandon();
   });
   if (settings_.coordinates()) flop_.open(events_of(settings_.flop_events));
   hot.reports = settings_.reports();
-  hot.watches_posix = settings_.reports() && settings_.posix;
   hot.active = true;
+  hot.watches_posix = settings_.reports() && settings_.posix;
   if (rank_ != 0) return;
   for (std::size_t begin = 0, end; (end = wrong_settings_.find('\n', begin)) != std::string::npos; begin = end + 1)
     if (!spawned_) warn(wrong_settings_.substr(begin, end - begin));
@@ -110,7 +111,6 @@ std::string Process::application() {
 }
 
 void Process::warn(std::string_view text) {
-  const Inside inside;
   const std::string line = "hocket: " + std::string(text) + "\n";
   if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // there is nobody left to tell
 }
@@ -210,11 +210,18 @@ void Process::finish(const event::FinishIo& finish, int processes) noexcept {
   Member& member = become_reporter().member;
   const std::int64_t all = std::max(member.progress_of(finish.request), finish.bytes * processes);
   member.progress(all);
-  {
-    const std::lock_guard lock(preparing_);
-    moved_ += all;
-  }
+  moved(all);
   member.finish(finish);
+}
+
+void Process::moved(std::int64_t bytes) {
+  const std::lock_guard lock(preparing_);
+  moved_ = saturating_sum(moved_, bytes);
+}
+
+void Process::end_in_burst(Bursts::Burst& burst, Duration io, std::int64_t bytes) noexcept {
+  moved(bytes);
+  reporter_.load()->bursts.end(burst, node_now(), io, bytes);
 }
 
 Bursts* Process::bursts() noexcept {
@@ -312,21 +319,16 @@ void map_adopted(std::int64_t epoch) noexcept { Process::map_adopted(epoch); }
 
 void Process::finalising() noexcept {
   if (!active()) return;
+  hot.watches_posix = false;  // other threads may go on writing
   if (reports()) {
     files_closed();
     const Duration lived = node_now() - started_;
     const Sums own = sums();
     const Counters& counters = hot.counters;
     const Duration cpu = std::max(Duration{}, lived - own.io - own.comm - own.wait);
-    std::array<std::int64_t, 9> all = {cpu.count(),
-                                       own.comm.count(),
-                                       own.io.count(),
-                                       own.wait.count(),
-                                       counters.read.calls.get() + counters.write.calls.get(),
-                                       counters.comm.calls.get(),
-                                       counters.read.bytes.get(),
-                                       counters.write.bytes.get(),
-                                       uncoordinated_.get()};
+    std::array<std::int64_t, 9> all = {cpu.count(),           own.comm.count(),         own.io.count(),
+                                       own.wait.count(),      counters.io_calls(),      counters.comm.calls.get(),
+                                       counters.bytes_read(), counters.bytes_written(), uncoordinated_.get()};
     mpi::sum(mpi::world(), all);
     if (rank_ == 0 && all[8] > 0) lost("hocketd at " + settings_.socket + " was missing");
     event::Bye bye;

@@ -56,8 +56,9 @@ class Process {
 
   // Whether hocketd is told of this application. Where not, there are counters and nothing else.
   static bool reports() { return hot.reports.load(std::memory_order_relaxed); }
-  // Whether it is told of what this process reads and writes past MPI.
-  static bool watches_posix() { return hot.watches_posix.load(std::memory_order_relaxed); }
+  // Whether it is told of what this process reads and writes past MPI, in any of its threads. False where it is not
+  // `active()`.
+  static bool watches_posix() { return hot.watches_posix.load(std::memory_order_acquire); }
   // Whether collective accesses are control points.
   bool coordinates() const { return settings_.coordinates(); }
   // Whether hocket does collective accesses itself.
@@ -94,13 +95,13 @@ class Process {
   RequestId ask(event::StartIo start, Use use) noexcept;
   // `processes`: of the file, which are taken to have moved as much as this one each, or what `progress` has said.
   void finish(const event::FinishIo& finish, int processes) noexcept;
+  // An access within a burst has ended.
+  void end_in_burst(Bursts::Burst& burst, Duration io, std::int64_t bytes) noexcept;
 
   // Where independent accesses ask; nullptr where they need not, as this process has asked for more than one access, or
   // the application is in a step of its own. An access that has asked without success is `uncoordinated`.
   Bursts* bursts() noexcept;
   void uncoordinated() noexcept { uncoordinated_.add(1); }
-  // Of an access that has begun.
-  Bursts& bursts_of_access() noexcept { return reporter_.load()->bursts; }
   static void in_step(bool inside) noexcept { in_step_ = inside; }
 
   // What the application says of its I/O phases (prepared.hpp); goes with each START_IO.
@@ -112,7 +113,7 @@ class Process {
   void describe(event::StartIo& start);
   // Of this process so far.
   static Duration io_time() { return hot.counters.io(); }
-  static std::int64_t bytes_moved() { return hot.counters.read.bytes.get() + hot.counters.write.bytes.get(); }
+  static std::int64_t bytes_moved() { return hot.counters.bytes_read() + hot.counters.bytes_written(); }
   // Whether this process's warnings are the application's.
   static bool speaks() { return get().rank_ == 0 && !get().spawned_; }
 
@@ -180,6 +181,7 @@ class Process {
   Process();
   // `speaks`: what a process that was none before says of I/O phases that it did not ask for is heard.
   Reporter& become_reporter(bool speaks = true);
+  void moved(std::int64_t bytes);
   void lost(std::string_view why);
   void report_due(Time now);
   void report(Reporter& reporter, const std::optional<event::IoPhase>& over);

@@ -54,6 +54,9 @@ std::string path_of(int fd) {
   return {path.data(), length > 0 ? static_cast<std::size_t>(length) : 0};
 }
 
+// The most that Linux moves in a call.
+constexpr std::int64_t most_of_a_call = 0x7ffff000;
+
 class Access {
  public:
   // `worth`: the bytes asked for, if it counts at a time.
@@ -77,14 +80,15 @@ class Access {
 
   void end(std::int64_t moved) const {
     const Time now = node_now();
-    if (direction_ == Direction::write) volume.written(moved);
-    if (!counts_) {
-      hot.count(activity(direction_), moved, now - start_);
-      return Process::at(now);
-    }
+    const bool writes = direction_ == Direction::write;
+    Activity& activity = writes ? hot.counters.posix_write : hot.counters.posix_read;
+    activity.add(moved, now - start_, true);
+    if (writes) volume.written(moved);
+    // Where MPI has ended meanwhile, and in a child that was forked in the middle, there is nobody to tell.
+    if (!counts_ || !Process::active()) return;
     const NotCancelled not_cancelled;
     volume.counted(now, Process::get().phase_gap());
-    access_ended(direction_, begun_, target_, now - start_, moved);
+    leave_access(direction_, begun_, target_, now - start_, {}, moved);
   }
 
  private:
@@ -120,13 +124,15 @@ std::optional<std::int64_t> bytes_if(bool counts, std::int64_t bytes) {
 using namespace hocket;
 using namespace hocket::runtime;
 
-bool posix_watched() { return Process::watches_posix() && Process::active() && !Inside::any(); }
+bool posix_watched() { return Process::watches_posix() && !Inside::any(); }
 
 bool posix_begin(bool writes, const char* routine, int fd, const iovec* parts, int count) {
   return posix::begin(writes ? Direction::write : Direction::read, routine, fd, [&](Time now) {
     std::int64_t bytes = 0;
-    for (int i = 0; i < count && i < IOV_MAX; ++i) bytes += static_cast<std::int64_t>(parts[i].iov_len);
-    return posix::bytes_if(posix::volume.counts(bytes, now), bytes);
+    for (int i = 0; i < count && i < IOV_MAX && bytes < posix::most_of_a_call; ++i)
+      bytes += static_cast<std::int64_t>(std::min<std::size_t>(parts[i].iov_len, posix::most_of_a_call));
+    bytes = std::min(bytes, posix::most_of_a_call);
+    return posix::bytes_if(posix::volume.counts(bytes, now, Process::get().phase_gap()), bytes);
   });
 }
 

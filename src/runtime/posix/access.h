@@ -25,7 +25,7 @@ bool posix_begin_sync(const char* routine, int fd);
 // It has moved so many bytes; less than 0: failed.
 void posix_end(ssize_t moved);
 
-// These descriptors are about to be closed, or to become another file's.
+// These descriptors are closed, or become another file's.
 void posix_forget(unsigned first, unsigned last);
 
 // The function of that name after ours; ends the process where there is none.

@@ -25,6 +25,10 @@ TEST(Descriptors, KnowsFilesUntilItForgetsThem) {
   EXPECT_EQ(descriptors.device_of(file), device) << "it is not looked up again";
   descriptors.forget(static_cast<unsigned>(file), static_cast<unsigned>(file));
   EXPECT_FALSE(descriptors.device_of(file));
+  const int other = open("/proc/self/exe", O_RDONLY);
+  ASSERT_EQ(dup2(other, file), file);
+  EXPECT_EQ(descriptors.device_of(file), device) << "what is no file is not kept";
+  close(other);
   close(file);
   descriptors.forget(0, ~0U);
   EXPECT_FALSE(descriptors.device_of(file));

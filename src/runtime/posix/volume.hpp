@@ -1,10 +1,12 @@
 // Which POSIX accesses of a process are I/O to take turns for, and which are the small change of every program: its
 // log, its input, the modules of an interpreter.
 //
-// Accesses count from the one that brings what was moved, since they counted last, to `worth_asking_bytes`; and those
-// after it, until none has come for a gap. Lock-free: an access that does not count costs an addition.
+// Accesses that come less than a gap apart count from the one that brings what they ask for to `worth_asking_bytes`,
+// and until none has come for a gap. Lock-free: an access that does not count costs some nanoseconds. Threads at once
+// may let one count that would not, or the other way round.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -16,15 +18,18 @@ constexpr std::int64_t worth_asking_bytes = std::int64_t{1} << 20;
 
 class Volume {
  public:
-  // Whether an access of `bytes` (at most) that begins now counts.
-  bool counts(std::int64_t bytes, Time now) {
+  // Whether an access of `bytes` (at most, not negative) that begins now counts.
+  bool counts(std::int64_t bytes, Time now, Duration gap) {
     if (follows(now)) return true;
-    if (unasked_.fetch_add(bytes, std::memory_order_relaxed) + bytes < worth_asking_bytes) return false;
-    unasked_ = 0;
+    const std::int64_t last = last_.exchange(to_ns(now), std::memory_order_relaxed);
+    if (to_ns(now) - last > gap.count()) unasked_.store(0, std::memory_order_relaxed);
+    const std::int64_t asked = std::min(bytes, worth_asking_bytes);
+    if (unasked_.fetch_add(asked, std::memory_order_relaxed) + asked < worth_asking_bytes) return false;
+    unasked_.store(0, std::memory_order_relaxed);
     return true;
   }
   // One that counts has ended.
-  void counted(Time now, Duration gap) { counts_until_ = to_ns(now + gap); }
+  void counted(Time now, Duration gap) { counts_until_.store(to_ns(now + gap), std::memory_order_relaxed); }
 
   // A sync is about all that was written since the last.
   void written(std::int64_t bytes) { unsynced_.fetch_add(bytes, std::memory_order_relaxed); }
@@ -37,6 +42,7 @@ class Volume {
 
   std::atomic<std::int64_t> unasked_ = 0;
   std::atomic<std::int64_t> unsynced_ = 0;
+  std::atomic<std::int64_t> last_ = 0;          // ns: when one that does not count came
   std::atomic<std::int64_t> counts_until_ = 0;  // ns
 };
 

@@ -11,24 +11,37 @@ Time at(double s) { return Time{from_s(s)}; }
 
 TEST(Volume, ALargeAccessCountsAtOnce) {
   Volume volume;
-  EXPECT_TRUE(volume.counts(worth_asking_bytes, at(1)));
+  EXPECT_TRUE(volume.counts(worth_asking_bytes, at(1), gap));
 }
 
 TEST(Volume, SmallOnesCountOnceTheyAddUp) {
   Volume volume;
-  for (int i = 0; i < 15; ++i) EXPECT_FALSE(volume.counts(worth_asking_bytes / 16, at(i))) << i;
-  EXPECT_TRUE(volume.counts(worth_asking_bytes / 16, at(15)));
-  EXPECT_FALSE(volume.counts(worth_asking_bytes - 1, at(16))) << "from the start";
+  for (int i = 0; i < 15; ++i) EXPECT_FALSE(volume.counts(worth_asking_bytes / 16, at(1 + 0.05 * i), gap)) << i;
+  EXPECT_TRUE(volume.counts(worth_asking_bytes / 16, at(1.75), gap));
+  EXPECT_FALSE(volume.counts(worth_asking_bytes - 1, at(1.8), gap)) << "from the start";
+}
+
+TEST(Volume, ALogNeverCounts) {
+  Volume volume;
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(volume.counts(worth_asking_bytes / 2, at(i), gap)) << i;
+}
+
+TEST(Volume, AnyNumberMayBeAskedFor) {
+  Volume volume;
+  EXPECT_FALSE(volume.counts(1, at(1), gap));
+  EXPECT_TRUE(volume.counts(INT64_MAX, at(1), gap));
+  EXPECT_TRUE(volume.counts(INT64_MAX, at(1), gap));
+  EXPECT_FALSE(volume.counts(1, at(1), gap));
 }
 
 TEST(Volume, WhatFollowsWithinTheGapCounts) {
   Volume volume;
-  ASSERT_TRUE(volume.counts(worth_asking_bytes, at(1)));
+  ASSERT_TRUE(volume.counts(worth_asking_bytes, at(1), gap));
   volume.counted(at(2), gap);
-  EXPECT_TRUE(volume.counts(1, at(2.05)));
+  EXPECT_TRUE(volume.counts(1, at(2.05), gap));
   volume.counted(at(2.06), gap);
-  EXPECT_TRUE(volume.counts(1, at(2.15)));
-  EXPECT_FALSE(volume.counts(1, at(2.17)));
+  EXPECT_TRUE(volume.counts(1, at(2.15), gap));
+  EXPECT_FALSE(volume.counts(1, at(2.17), gap));
 }
 
 TEST(Volume, ASyncIsAboutWhatWasWrittenBefore) {

@@ -1,13 +1,18 @@
 // The functions of libc that libhocket wraps: those that read and write files by descriptor, under each name by which
-// programs reach them (with 64-bit offsets; with the checks of _FORTIFY_SOURCE), and the streams that move blocks.
+// compiled programs reach them (with 64-bit offsets; with the checks of _FORTIFY_SOURCE), the streams that move blocks,
+// and what makes a descriptor another file's.
 //
-// Not seen: stores into mapped files, io_uring, aio, text that goes through C's streams, statically linked programs.
+// Not seen: stores into mapped files, msync, io_uring, aio, splice, sync and its like for whole file systems, text that
+// goes through C's streams and what they still hold when they are flushed, statically linked programs, system calls
+// without libc.
 #undef _FORTIFY_SOURCE
 #define _GNU_SOURCE
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "runtime/posix/access.h"
 
@@ -30,28 +35,29 @@ static void* look_up(_Atomic(void*)* known, const char* name) {
   return found;
 }
 
-#define NEXT(result_type, name, parameters) \
-  static _Atomic(void*) known;              \
-  result_type(*next) parameters = __extension__(result_type(*) parameters) look_up(&known, #name)
+#define NEXT(result_type, symbol, parameters) \
+  static _Atomic(void*) known;                \
+  result_type(*next) parameters = __extension__(result_type(*) parameters) look_up(&known, symbol)
 
-// A wrapper: `begin` says whether its call is watched, `moved` in how many bytes its result is.
-#define WRAP(result_type, name, parameters, arguments, begin, moved) \
-  EXPORT result_type name parameters {                               \
-    NEXT(result_type, name, parameters);                             \
-    if (!(begin)) return next arguments;                             \
-    result_type result;                                              \
-    pthread_cleanup_push(cancelled, NULL);                           \
-    result = next arguments;                                         \
-    pthread_cleanup_pop(0);                                          \
-    posix_end(moved);                                                \
-    return result;                                                   \
+// A wrapper of the function `symbol`: `begin` says whether its call is watched, `moved` in how many bytes its result
+// is.
+#define WRAP(linkage, name, symbol, result_type, parameters, arguments, begin, moved) \
+  linkage result_type name parameters {                                               \
+    NEXT(result_type, symbol, parameters);                                            \
+    if (!(begin)) return next arguments;                                              \
+    result_type result;                                                               \
+    pthread_cleanup_push(cancelled, NULL);                                            \
+    result = next arguments;                                                          \
+    pthread_cleanup_pop(0);                                                           \
+    posix_end(moved);                                                                 \
+    return result;                                                                    \
   }
 
 #define ONE(bytes) &(struct iovec){NULL, bytes}, 1
 #define BLOCK(writes, name, parameters, arguments) \
-  WRAP(ssize_t, name, parameters, arguments, posix_begin(writes, #name, fd, ONE(bytes)), result)
+  WRAP(EXPORT, name, #name, ssize_t, parameters, arguments, posix_begin(writes, #name, fd, ONE(bytes)), result)
 #define PARTS(writes, name, parameters, arguments) \
-  WRAP(ssize_t, name, parameters, arguments, posix_begin(writes, #name, fd, parts, count), result)
+  WRAP(EXPORT, name, #name, ssize_t, parameters, arguments, posix_begin(writes, #name, fd, parts, count), result)
 
 BLOCK(false, read, (int fd, void* data, size_t bytes), (fd, data, bytes))
 BLOCK(true, write, (int fd, const void* data, size_t bytes), (fd, data, bytes))
@@ -78,7 +84,6 @@ PARTS(true, pwritev64v2, (int fd, const struct iovec* parts, int count, off64_t 
 ssize_t __read_chk(int fd, void* data, size_t bytes, size_t room);
 ssize_t __pread_chk(int fd, void* data, size_t bytes, off_t at, size_t room);
 ssize_t __pread64_chk(int fd, void* data, size_t bytes, off64_t at, size_t room);
-size_t __fread_chk(void* data, size_t room, size_t size, size_t count, FILE* stream);
 BLOCK(false, __read_chk, (int fd, void* data, size_t bytes, size_t room), (fd, data, bytes, room))
 BLOCK(false, __pread_chk, (int fd, void* data, size_t bytes, off_t at, size_t room), (fd, data, bytes, at, room))
 BLOCK(false, __pread64_chk, (int fd, void* data, size_t bytes, off64_t at, size_t room), (fd, data, bytes, at, room))
@@ -89,36 +94,58 @@ BLOCK(true, copy_file_range, (int from, off64_t* from_at, int fd, off64_t* at, s
 BLOCK(true, sendfile, (int fd, int from, off_t* at, size_t bytes), (fd, from, at, bytes))
 BLOCK(true, sendfile64, (int fd, int from, off64_t* at, size_t bytes), (fd, from, at, bytes))
 
-WRAP(int, fsync, (int fd), (fd), posix_begin_sync("fsync", fd), 0)
-WRAP(int, fdatasync, (int fd), (fd), posix_begin_sync("fdatasync", fd), 0)
+#define SYNC(name) WRAP(EXPORT, name, #name, int, (int fd), (fd), posix_begin_sync(#name, fd), 0)
 
-// C's streams, whose own reads and writes nobody sees: the calls that move much, and those small ones together that
-// move as much as this. What the small ones before have asked for counts as moved by the call that is looked at.
+SYNC(fsync)
+SYNC(fdatasync)
+
+// C's streams, whose own reads and writes nobody sees: the calls that move much, and those small ones of a thread
+// together that move as much as this. What the small ones have moved is added to the call that is looked at.
 enum { worth_looking_bytes = 1 << 16 };
-static _Thread_local size_t passed;
+static _Thread_local size_t passed[2];  // read, written
+
+static int descriptor_of(FILE* stream) {
+  const int before = errno;
+  const int fd = fileno(stream);
+  errno = before;  // a stream without one sets it
+  return fd;
+}
+
+static bool is_small(bool writes, FILE* stream, size_t bytes) {
+  return passed[writes] + bytes < worth_looking_bytes && posix_watched() && descriptor_of(stream) > STDERR_FILENO;
+}
 
 static bool begin_stream(bool writes, const char* routine, FILE* stream, size_t bytes) {
   if (!posix_watched()) return false;
-  if (passed + bytes < worth_looking_bytes) {
-    passed += bytes;
-    return false;
+  const bool begun = posix_begin(writes, routine, descriptor_of(stream), ONE(passed[writes] + bytes));
+  if (!begun) passed[writes] = 0;  // it is no file, and what was before may have been none either
+  return begun;
+}
+
+static ssize_t moved_by_stream(bool writes, size_t bytes) {
+  const size_t all = passed[writes] + bytes;
+  passed[writes] = 0;
+  return (ssize_t)all;
+}
+
+#define STREAM(writes, name, parameters, arguments)                                                                  \
+  WRAP(static, large_##name, #name, size_t, parameters, arguments, begin_stream(writes, #name, stream, size* count), \
+       moved_by_stream(writes, result* size))                                                                        \
+  EXPORT size_t name parameters {                                                                                    \
+    if (!is_small(writes, stream, size * count)) return large_##name arguments;                                      \
+    NEXT(size_t, #name, parameters);                                                                                 \
+    const size_t result = next arguments;                                                                            \
+    passed[writes] += result * size;                                                                                 \
+    return result;                                                                                                   \
   }
-  return posix_begin(writes, routine, fileno(stream), ONE(passed + bytes));
-}
 
-static ssize_t take_passed(void) {
-  const size_t bytes = passed;
-  passed = 0;
-  return (ssize_t)bytes;
-}
-
-#define STREAM(writes, name, parameters, arguments)                                           \
-  WRAP(size_t, name, parameters, arguments, begin_stream(writes, #name, stream, size* count), \
-       take_passed() + (ssize_t)(result * size))
-
+size_t __fread_chk(void* data, size_t room, size_t size, size_t count, FILE* stream);
+size_t __fread_unlocked_chk(void* data, size_t room, size_t size, size_t count, FILE* stream);
 STREAM(false, fread, (void* data, size_t size, size_t count, FILE* stream), (data, size, count, stream))
 STREAM(false, fread_unlocked, (void* data, size_t size, size_t count, FILE* stream), (data, size, count, stream))
 STREAM(false, __fread_chk, (void* data, size_t room, size_t size, size_t count, FILE* stream),
+       (data, room, size, count, stream))
+STREAM(false, __fread_unlocked_chk, (void* data, size_t room, size_t size, size_t count, FILE* stream),
        (data, room, size, count, stream))
 STREAM(true, fwrite, (const void* data, size_t size, size_t count, FILE* stream), (data, size, count, stream))
 STREAM(true, fwrite_unlocked, (const void* data, size_t size, size_t count, FILE* stream), (data, size, count, stream))
@@ -126,18 +153,29 @@ STREAM(true, fwrite_unlocked, (const void* data, size_t size, size_t count, FILE
 // What makes a descriptor another file's, or nobody's.
 #define FORGETTING(result_type, name, parameters, arguments, first, last) \
   EXPORT result_type name parameters {                                    \
-    NEXT(result_type, name, parameters);                                  \
-    posix_forget((unsigned)(first), (unsigned)(last));                    \
-    return next arguments;                                                \
+    NEXT(result_type, #name, parameters);                                 \
+    const unsigned from = (unsigned)(first), to = (unsigned)(last);       \
+    posix_forget(from, to);                                               \
+    result_type result = next arguments;                                  \
+    posix_forget(from, to); /* another thread may have looked */          \
+    return result;                                                        \
   }
 
 FORGETTING(int, close, (int fd), (fd), fd, fd)
-FORGETTING(int, dup2, (int from, int to), (from, to), to, to)
-FORGETTING(int, dup3, (int from, int to, int flags), (from, to, flags), to, to)
+FORGETTING(int, dup2, (int old, int new), (old, new), new, new)
+FORGETTING(int, dup3, (int old, int new, int flags), (old, new, flags), new, new)
 FORGETTING(int, close_range, (unsigned first, unsigned last, int flags), (first, last, flags), first, last)
-FORGETTING(int, fclose, (FILE * stream), (stream), fileno(stream), fileno(stream))
-FORGETTING(FILE*, freopen, (const char* path, const char* mode, FILE* stream), (path, mode, stream), fileno(stream),
-           fileno(stream))
-FORGETTING(FILE*, freopen64, (const char* path, const char* mode, FILE* stream), (path, mode, stream), fileno(stream),
-           fileno(stream))
-FORGETTING(int, pclose, (FILE * stream), (stream), fileno(stream), fileno(stream))
+FORGETTING(int, fclose, (FILE * stream), (stream), descriptor_of(stream), descriptor_of(stream))
+FORGETTING(FILE*, freopen, (const char* path, const char* mode, FILE* stream), (path, mode, stream),
+           descriptor_of(stream), descriptor_of(stream))
+FORGETTING(FILE*, freopen64, (const char* path, const char* mode, FILE* stream), (path, mode, stream),
+           descriptor_of(stream), descriptor_of(stream))
+FORGETTING(int, pclose, (FILE * stream), (stream), descriptor_of(stream), descriptor_of(stream))
+FORGETTING(int, fcloseall, (void), (), 0, UINT_MAX)
+
+// Gives nothing back.
+EXPORT void closefrom(int first) {
+  NEXT(void, "closefrom", (int));
+  posix_forget((unsigned)first, UINT_MAX);
+  next(first);
+}
