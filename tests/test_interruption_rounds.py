@@ -61,7 +61,7 @@ class Job:
         self.controller, self.log = controller, log
         self.reads = "read" in program
         self.ranks = how.get("ranks", RANKS)
-        settings = kit.settings(controller.socket, io="hocket")
+        settings = kit.settings(controller.socket, io="hocket", posix=0)  # the program looks at its file past MPI
         settings |= {"STORAGE_MS": str(how.get("storage_ms", STORAGE_MS)), "STORAGE_LOG": str(log)}
         if "slow_rank" in how:
             settings["STORAGE_SLOW_RANK"] = str(how["slow_rank"])

@@ -1,11 +1,13 @@
 #include "runtime/io/brake.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <utility>
 
 #include "base/clock.hpp"
+#include "runtime/mpi/calls.hpp"
 #include "runtime/mpi/process.hpp"
 
 namespace hocket::runtime::io {
@@ -79,6 +81,8 @@ void Brake::write_post(const StopWord& word) {
   NodeMemory::Post& post = team_.node->post(team_.rank);
   if (has_round(word.kind)) post.round.store(word.round, std::memory_order_relaxed);
   post.stamp.store(stamp_of(access_, word), std::memory_order_release);
+  std::atomic_thread_fence(
+      std::memory_order_seq_cst);  // before the posts of others are read: a word and its answer cannot miss each other
 }
 
 StopWord Brake::read_post(int rank) const {
@@ -165,7 +169,14 @@ void Brake::say(const StopWord& word) {
   if (leader_) return lead_from(0, word);
   if (!by_memory(0)) return send(Way::to_leader, 0, word);
   write_post(word);
-  team_.node->ring(0);
+  if (word.kind != Kind::ended || is_asked()) team_.node->ring(0);
+}
+
+// Rank 0 sleeps for answers to what it has said; at its end it looks by itself. To wake it for each that ends cost more
+// than all else that a brake does.
+bool Brake::is_asked() const {
+  const Kind said = read_post(0).kind;
+  return said == Kind::stop || said == Kind::until;
 }
 
 // ---- as rank 0 ---------------------------------------------------------------------------------------------------
@@ -224,11 +235,23 @@ std::int64_t Brake::bytes_moved() const {
 
 // ---- the end -----------------------------------------------------------------------------------------------------
 
-bool Brake::done() const { return own_ended_ && dismissed_ && messages_.empty() && (!leader_ || leader_->all_ended()); }
+bool Brake::own_part_done() const { return own_ended_ && dismissed_ && (leader_ || messages_.empty()); }
+
+bool Brake::finish() {
+  mpi::Patience patience;
+  while (leader_ && !(leader_->all_ended() && messages_.empty()) && !failed()) {
+    const bool heard = hear(true);
+    if (lead() || heard)
+      patience = mpi::Patience();
+    else
+      patience.pause();
+  }
+  return !failed();
+}
 
 bool Brake::awaits_messages() const {
   if (!leader_) return !dismissed_ && (own_ended_ || own_->told_to_stop());
-  return by_messages_ > 0 && (own_ended_ || leader_->asks());
+  return by_messages_ > 0 && leader_->asks();
 }
 
 void Brake::give_up() {

@@ -35,8 +35,10 @@ class Brake {
   // `held` and `ended`: as Stopping::speak says, after `hear`; of a rank without rounds, it has ended. In rank 0 it
   // returns when the access may go on, if all others stand still.
   bool speak(std::optional<std::int64_t> held, bool ended);
-  // Nothing is left to be heard or said.
-  bool done() const;
+  // Nothing is left to be heard or said but by rank 0, which has the others to wait for.
+  bool own_part_done() const;
+  // After that; false: MPI has failed. In rank 0 it leads on until all others have ended, without sleeping for long.
+  bool finish();
   // Words under way as messages are all that this rank waits for.
   bool awaits_messages() const;
   bool failed() const { return messages_.failed(); }
@@ -57,6 +59,7 @@ class Brake {
   bool lead();
   void say_to_all(const StopWord& word);
   void say(const StopWord& word);
+  bool is_asked() const;
   void send(Way way, int rank, const StopWord& word);
   void receive_reports();
   void receive_orders();

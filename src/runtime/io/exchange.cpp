@@ -191,7 +191,7 @@ bool Exchange::sleeps_by_node() const {
 
 bool Exchange::done() const {
   return !piece_ && visits_.empty() && no_more_rounds_ && messages_.empty() && all_free() &&
-         (!brake_ || brake_->done());
+         (!brake_ || brake_->own_part_done());
 }
 
 // ---- this rank's data --------------------------------------------------------------------------------------------
@@ -472,7 +472,8 @@ void Team::forget_windows() {
 }
 
 int exchange(Team& team, const Local& local, Course course, Brake* brake) {
-  return Exchange(team, local, std::move(course), brake).run();
+  const int error = Exchange(team, local, std::move(course), brake).run();
+  return brake && !brake->finish() ? EIO : error;
 }
 
 namespace {
@@ -515,7 +516,7 @@ template <class Pass>
 int pass_in_rounds(const Team& team, Interval file, Brake& brake, Pass pass) {
   mpi::Patience patience;
   int error = 0;
-  for (std::int64_t round = 0; !brake.done() && !brake.failed();) {
+  for (std::int64_t round = 0; !brake.own_part_done() && !brake.failed();) {
     const std::uint32_t heard = team.node ? team.node->heard() : 0;
     bool progress = brake.hear(true);
     const bool ended = file.count() == 0;
@@ -535,7 +536,7 @@ int pass_in_rounds(const Team& team, Interval file, Brake& brake, Pass pass) {
     else
       patience.pause();
   }
-  if (!brake.failed()) return error;
+  if (brake.finish()) return error;
   brake.give_up();
   return EIO;
 }
