@@ -2,7 +2,8 @@
 
 It writes each event that comes as one JSON line to LOG, with the number of the member that sent it, and LOST where a
 connection ends. `--mute` answers nothing but HELLO; `--queue` lets an application's own steps wait; `--interrupt` says
-PAUSE_IO behind each grant, and grants again what has paused. Who says SYNC is answered as soon as all that was sent
+PAUSE_IO behind each grant, and grants again what has paused; `--share=N:S` grants all but the first N requests with the
+share S of the target's bandwidth. Who says SYNC is answered as soon as all that was sent
 before is in LOG, and is not written down; who says TELL with `to` and `event` has that event sent to the member `to`.
 """
 
@@ -56,6 +57,9 @@ def answers(event: dict[str, Any], options: set[str]) -> list[dict[str, Any]]:
             return [about(event, {"type": "QUEUED_IO", "position": 1, "behind": "b"})]
         case "START_IO" if "--mute" not in options:
             granted = about(event, {"type": "GRANT_IO", "waited_ns": 0, "target": event["target"]})
+            for option in options:
+                if option.startswith("--share=") and event["request"] > int(option[8:].split(":")[0]):
+                    granted["share"] = float(option.split(":")[1])
             return [granted, about(event, {"type": "PAUSE_IO"})] if interrupts else [granted]
         case "PAUSED_IO" if interrupts:
             return [about(event, {"type": kind}) for kind in ("GRANT_IO", "PAUSE_IO")]

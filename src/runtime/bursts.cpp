@@ -33,6 +33,10 @@ Bursts::Begun Bursts::begin(const std::string& target, const std::function<void(
     waited = true;
   }
   ++burst.running;
+  if (burst.request && member_.share(burst.request) < 1) {
+    keep_pace(lock, burst);
+    waited = true;
+  }
   return {&burst, waited, static_cast<bool>(burst.request)};
 }
 
@@ -61,6 +65,14 @@ bool Bursts::look(std::unique_lock<std::mutex>& lock, Burst& burst) {
   return true;
 }
 
+void Bursts::keep_pace(std::unique_lock<std::mutex>& lock, const Burst& burst) {
+  const Pace pace = burst.pace;
+  const RequestId request = burst.request;
+  lock.unlock();
+  keep(pace, member_, request);
+  lock.lock();
+}
+
 void Bursts::ask(std::unique_lock<std::mutex>& lock, Burst& burst, event::StartIo start) {
   burst.asking = true;
   lock.unlock();
@@ -82,6 +94,7 @@ void Bursts::end(Burst& burst, Time now, Duration io, std::int64_t bytes) {
   if (burst.since == Time{}) burst.since = now;
   burst.io += io;
   burst.bytes += bytes;
+  burst.pace.moved(now, io, bytes, burst.request ? member_.share(burst.request) : 1);
 }
 
 void Bursts::finish(Burst& burst, bool phase_over) {

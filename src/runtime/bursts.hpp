@@ -13,6 +13,7 @@
 
 #include "event/event.hpp"
 #include "runtime/member.hpp"
+#include "runtime/pace.hpp"
 
 namespace hocket::runtime {
 
@@ -41,6 +42,7 @@ class Bursts {
  private:
   Burst& of(const std::string& target);
   bool look(std::unique_lock<std::mutex>& lock, Burst& burst);
+  void keep_pace(std::unique_lock<std::mutex>& lock, const Burst& burst);
   void ask(std::unique_lock<std::mutex>& lock, Burst& burst, event::StartIo start);
   void finish(Burst& burst, bool phase_over);
 
@@ -57,8 +59,9 @@ struct Bursts::Burst {
   std::uint64_t seen = 0;  // changes of the member that are known
   bool asking = false;     // a thread waits for hocketd, without the lock
   int running = 0;         // accesses
-  Time since{};            // when the first one ended
-  Time last{};             // when one ended
+  Pace pace;
+  Time since{};  // when the first one ended
+  Time last{};   // when one ended
   Duration io{};
   std::int64_t bytes = 0;
 };

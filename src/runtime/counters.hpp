@@ -48,8 +48,8 @@ struct Counters {
   Activity comm;
   Activity posix_read;   // the program's own, by whichever of its threads
   Activity posix_write;  // the same; fsync and fdatasync too
-  Counter file_time;  // ns in MPI_File_open, _close, _set_size and the like: I/O, but no data access
-  Counter wait_time;  // ns waited for grants
+  Counter file_time;     // ns in MPI_File_open, _close, _set_size and the like: I/O, but no data access
+  Counter wait_time;     // ns waited for grants
 
   std::int64_t io_calls() const {
     return read.calls.get() + write.calls.get() + posix_read.calls.get() + posix_write.calls.get();

@@ -402,6 +402,12 @@ void Member::progress(std::int64_t bytes) {
     if (request.use == Use::operation && request.owner == std::this_thread::get_id()) request.bytes = bytes;
 }
 
+double Member::share(RequestId request) {
+  const std::lock_guard lock(requests_mutex_);
+  const Request* found = find(request);
+  return found && found->standing == Standing::granted ? found->share : 1;
+}
+
 std::int64_t Member::progress_of(RequestId request) {
   const std::lock_guard lock(requests_mutex_);
   const Request* found = find(request);
@@ -413,6 +419,7 @@ void Member::hear(const event::GrantIo& grant) {
   Request* found = find(grant.request);
   if (!found) return;
   if (found->standing == Standing::queued || found->standing == Standing::paused) found->standing = Standing::offered;
+  found->share = grant.share;
   show();
 }
 

@@ -84,6 +84,8 @@ class Member {
   // PAUSED_IO for this request, if it is to pause, without a wait.
   void answer_pause(RequestId request);
   Standing standing(RequestId request);
+  // How much of the target's bandwidth a granted request may use while others have the target too; 1 of any other.
+  double share(RequestId request);
   // Another number after each change of where any request is. Cheap: one load.
   std::uint64_t changes() const { return changes_.load(std::memory_order_relaxed); }
   // Whether there is a request for an operation or the session. Cheap: one load.
@@ -128,6 +130,7 @@ class Member {
     Standing standing = Standing::queued;
     Time since{};            // it has waited
     Time heard{};            // that it waits
+    double share = 1;        // of the target's bandwidth
     std::int64_t bytes = 0;  // moved by all processes since it was asked for
     bool used = false;       // was taken up
   };

@@ -63,6 +63,7 @@ Begun begin_collective(File* file, const Asked& asked, Time start, bool agree, U
   int decision = asks && process.phase_wants_flop() ? counts_flop : 0;
   if (asks) {
     begun.processes = alone ? 1 : mpi::size_of(file->agreement);
+    begun.in_one_call = use == Use::operation;
     // The others are taken to ask for as much.
     const std::int64_t bytes = saturating_product(asked.bytes(), begun.processes);
     begun.request = process.ask({{}, file->target, file->name, asked.routine, bytes}, use);
@@ -96,7 +97,7 @@ void end_access(Direction direction, const Begun& begun, const File* file, Durat
 void leave_access(Direction direction, const Begun& begun, const std::string& target, Duration io, Duration paused,
                   std::int64_t bytes) noexcept {
   Process& process = Process::get();
-  if (begun.request) process.finish({begun.request, io, bytes, false}, begun.processes);
+  if (begun.request) process.finish({begun.request, io, bytes, false}, begun.processes, begun.in_one_call);
   if (begun.burst) process.end_in_burst(*begun.burst, io, bytes);
   if (!begun.tracked) return;
   const bool reads = direction == Direction::read;

@@ -201,16 +201,30 @@ void Process::count_flop(MPI_Comm comm, bool root) noexcept {
 
 RequestId Process::ask(event::StartIo start, Use use) noexcept {
   describe(start);
-  const RequestId request = become_reporter().member.ask(std::move(start), use);
-  if (!request) uncoordinated_.add(1);
+  Member& member = become_reporter().member;
+  const RequestId request = member.ask(std::move(start), use);
+  if (!request) {
+    uncoordinated_.add(1);
+    return request;
+  }
+  Pace pace;
+  {
+    const std::lock_guard lock(preparing_);
+    pace = pace_;
+  }
+  keep(pace, member, request);
   return request;
 }
 
-void Process::finish(const event::FinishIo& finish, int processes) noexcept {
+void Process::finish(const event::FinishIo& finish, int processes, bool in_one_call) noexcept {
   Member& member = become_reporter().member;
   const std::int64_t all = std::max(member.progress_of(finish.request), finish.bytes * processes);
   member.progress(all);
   moved(all);
+  if (in_one_call) {
+    const std::lock_guard lock(preparing_);
+    pace_.moved(node_now(), finish.io, all, member.share(finish.request));
+  }
   member.finish(finish);
 }
 

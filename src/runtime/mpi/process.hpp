@@ -94,7 +94,8 @@ class Process {
   // START_IO and the wait for its grant; FINISH_IO. In rank 0 of the file's communicator. No id: uncoordinated.
   RequestId ask(event::StartIo start, Use use) noexcept;
   // `processes`: of the file, which are taken to have moved as much as this one each, or what `progress` has said.
-  void finish(const event::FinishIo& finish, int processes) noexcept;
+  // `in_one_call`: its time tells how fast the target is.
+  void finish(const event::FinishIo& finish, int processes, bool in_one_call) noexcept;
   // An access within a burst has ended.
   void end_in_burst(Bursts::Burst& burst, Duration io, std::int64_t bytes) noexcept;
 
@@ -203,6 +204,7 @@ class Process {
   Counter uncoordinated_;  // operations that should have been granted and were not
   std::mutex preparing_;   // of what follows
   Prepared prepared_;
+  Pace pace_;               // of the accesses that this process asks for, for all
   std::int64_t moved_ = 0;  // by all processes, of what was prepared, since the I/O phase began
   std::mutex becoming_;
   std::unique_ptr<Reporter> owned_;
