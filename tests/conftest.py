@@ -164,15 +164,6 @@ def start_server(
         server.kill()
 
 
-@pytest.fixture(scope="session")
-def spoiling_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A library to preload: storage that spoils one byte of each checkpoint."""
-    library = tmp_path_factory.mktemp("spoiling") / "spoiling_storage.so"
-    source = REPO / "tests" / "programs" / "spoiling_storage.c"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True, timeout=60)
-    return library
-
-
 def descendants(root: int) -> set[int]:
     """Every process below `root`, by the parents that /proc tells."""
     children: dict[int, list[int]] = {}
@@ -265,6 +256,29 @@ def built_for(built_programs: tuple[Path, dict]) -> Callable[..., Path]:
 def built(mpi: runtime_kit.Mpi, built_for: Callable[..., Path]) -> Callable[..., Path]:
     """The same for this test's MPI."""
     return functools.partial(built_for, mpi)
+
+
+def preloaded(name: str, directory: Path) -> Path:
+    """A program of tests/programs that is loaded in front of libc."""
+    library = directory / f"{name}.so"
+    source = runtime_kit.PROGRAMS / f"{name}.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source], check=True, timeout=60)
+    return library
+
+
+@pytest.fixture(scope="session")
+def spoiling_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return preloaded("spoiling_storage", tmp_path_factory.mktemp("spoiling-storage"))
+
+
+@pytest.fixture(scope="session")
+def timed_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return preloaded("timed_storage", tmp_path_factory.mktemp("timed-storage"))
+
+
+@pytest.fixture(scope="session")
+def faulty_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return preloaded("faulty_storage", tmp_path_factory.mktemp("faulty-storage"))
 
 
 @pytest.fixture

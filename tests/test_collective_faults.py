@@ -17,14 +17,6 @@ PATTERNS = ["interleaved", "separate"]
 CLASSES = {errno.ENOSPC: "MPI_ERR_NO_SPACE", errno.EDQUOT: "MPI_ERR_QUOTA", errno.EIO: "MPI_ERR_IO"}
 
 
-@pytest.fixture(scope="session")
-def faulty_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    library = tmp_path_factory.mktemp("faulty-storage") / "storage.so"
-    source = kit.PROGRAMS / "faulty_storage.c"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source], check=True, timeout=60)
-    return library
-
-
 @pytest.fixture
 def access(mpi: kit.Mpi, built, tmp_path: Path, faulty_storage: Path):
     """Runs faulty_access under hocket; gives the lines it printed, once the fault has struck."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,14 +22,6 @@ WINDOW = 256 << 10
 STORAGE_MS = 10  # a round takes that long at least
 HOLD_S = 0.15  # of a pause
 SHARING = {"shared": "on", "messages": "off"}
-
-
-@pytest.fixture(scope="session")
-def timed_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    library = tmp_path_factory.mktemp("timed-storage") / "storage.so"
-    source = kit.PROGRAMS / "timed_storage.c"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source], check=True, timeout=60)
-    return library
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
@@ -19,16 +18,15 @@ BLOCK = 1 << 20  # one round
 
 
 @pytest.fixture
-def start(mpi: kit.Mpi, built: Callable[..., Path], hocket_dir: Path, tmp_path: Path):
+def start(mpi: kit.Mpi, hocket_dir: Path, tmp_path: Path, timed_storage: Path):
     """Programs on storage that takes STORAGE_S for each pwrite, with what is asked for and how it was answered."""
     controllers = []
 
     def run(program: list, **settings) -> list[float]:
         controllers.append(kit.Controller(hocket_dir, f"--share={ALONE}:{SHARE}"))
-        storage = mpi.compile("timed_storage.c", tmp_path / "timed_storage.so", "-shared", "-fPIC", "-ldl")
         environment = kit.settings(controllers[0].socket, **settings)
         environment |= {"STORAGE_MS": str(1e3 * STORAGE_S), "STORAGE_LOG": str(tmp_path / "log")}
-        done = mpi.run(program, environment, ranks=1, preload=f"{mpi.libhocket}:{storage}")
+        done = mpi.run(program, environment, ranks=1, preload=f"{mpi.libhocket}:{timed_storage}")
         assert (done.code, done.err) == (0, "")
         ends = [e["at_ns"] / 1e9 for e in controllers[0].events("FINISH_IO")]
         return [after - before for before, after in itertools.pairwise(ends)]
