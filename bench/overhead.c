@@ -1,24 +1,28 @@
-// overhead allreduce | write PATH: the cost of an MPI call through libhocket beside the same call without it, in one
-// run.
+// overhead allreduce | write PATH | pwrite PATH: the cost of a call through libhocket beside the same call without it,
+// in one run.
 //
-// "Without" is the MPI library's own function, called past libhocket; the two alternate, so that what else happens on
-// the machine meets both. Rank 0 prints one line a pair, in ns:
+// "Without" is the MPI library's own function, or libc's, called past libhocket; the two alternate, so that what else
+// happens on the machine meets both. Rank 0 prints one line a pair, in ns:
 //   allreduce   WITH WITHOUT            a call, mean of a block of calls
 //   write       WITH WITHOUT ADDED BASE a call of 1 MiB; and of the same two calls the time outside of the function
 //   that
 //                                       comes after libhocket (overhead_probe.c): what the wrapper adds, apart from the
 //                                       much noisier time of the write itself
+//   pwrite      WITH WITHOUT            a call of 4 KiB, mean of a block of calls; each rank its own file
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { warm_up = 50, pairs = 3000, block = 50, write_pairs = 1500, write_bytes = 1 << 20 };
+enum { warm_up = 50, pairs = 3000, block = 50, write_pairs = 1500, write_bytes = 1 << 20, pwrite_bytes = 4096 };
 
 typedef int allreduce_function(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm);
+typedef ssize_t pwrite_function(int, const void*, size_t, off_t);
 typedef int write_function(MPI_File, MPI_Offset, const void*, int, MPI_Datatype, MPI_Status*);
 
 static int rank;
@@ -27,6 +31,11 @@ static double now_ns(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static void fail(const char* what, const char* path) {
+  fprintf(stderr, "overhead: cannot %s %s\n", what, path);
+  MPI_Abort(MPI_COMM_WORLD, 2);
 }
 
 // A symbol of the loaded library whose file name is given, or of the MPI library where it is NULL.
@@ -70,10 +79,8 @@ static void bench_write(const char* path, const char* probe) {
   memset(data, rank, write_bytes);
   MPI_File file;
   if (MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_WRONLY | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL,
-                    &file) != MPI_SUCCESS) {
-    fprintf(stderr, "overhead: cannot open %s\n", path);
-    MPI_Abort(MPI_COMM_WORLD, 2);
-  }
+                    &file) != MPI_SUCCESS)
+    fail("open", path);
   for (int i = -warm_up; i < write_pairs; ++i) {
     double ns[2], added[2];
     for (int turn = 0; turn < 2; ++turn) {
@@ -90,6 +97,31 @@ static void bench_write(const char* path, const char* probe) {
   free(data);
 }
 
+static double time_pwrite(pwrite_function* function, int file, const void* data, const char* path) {
+  const double start = now_ns();
+  for (int i = 0; i < block; ++i)
+    if (function(file, data, pwrite_bytes, 0) != pwrite_bytes) fail("write to", path);
+  return (now_ns() - start) / block;
+}
+
+static void bench_pwrite(const char* path) {
+  pwrite_function* without = (pwrite_function*)symbol_of("libc.so.6", "pwrite");
+  char own[1024];
+  snprintf(own, sizeof own, "%s.%d", path, rank);
+  const int file = open(own, O_CREAT | O_WRONLY | O_TRUNC, 0600);
+  char* data = calloc(1, pwrite_bytes);
+  if (file < 0 || unlink(own) != 0) fail("open", own);
+  for (int i = -warm_up; i < pairs; ++i) {
+    const int first = i & 1;
+    double ns[2];
+    ns[first] = time_pwrite(first ? without : &pwrite, file, data, own);
+    ns[!first] = time_pwrite(first ? &pwrite : without, file, data, own);
+    if (i >= 0 && rank == 0) printf("%.1f %.1f\n", ns[0], ns[1]);
+  }
+  close(file);
+  free(data);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -101,8 +133,10 @@ int main(int argc, char** argv) {
     bench_allreduce();
   } else if (argc == 4 && !strcmp(argv[1], "write")) {
     bench_write(argv[2], argv[3]);
+  } else if (argc == 3 && !strcmp(argv[1], "pwrite")) {
+    bench_pwrite(argv[2]);
   } else {
-    fprintf(stderr, "usage: overhead allreduce | write PATH PROBE\n");
+    fprintf(stderr, "usage: overhead allreduce | write PATH PROBE | pwrite PATH\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   MPI_Finalize();

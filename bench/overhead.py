@@ -1,4 +1,5 @@
-"""`./dev bench overhead`: what libhocket adds to an MPI call where nothing is coordinated, at 2 ranks.
+"""`./dev bench overhead`: what libhocket adds to a call where nothing is coordinated, at 2 ranks; and to a small pwrite
+where a hocketd has granted it.
 
 The program overhead.c makes each call with and without libhocket in turn, in one run; here are the statistics: medians,
 the median of the paired differences, and its 95 % confidence interval (of order statistics: no assumption about the
@@ -18,6 +19,8 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
+from hocket.private_daemon import private_daemon
+
 REPO = Path(__file__).resolve().parent.parent
 BOUND_US = 0.3
 LIMIT_S = 300
@@ -30,20 +33,24 @@ def interval(values: list[float]) -> tuple[float, float]:
     return ordered[max(0, int(len(ordered) / 2 - half))], ordered[min(len(ordered) - 1, int(len(ordered) / 2 + half))]
 
 
-def command(mpi: str, build: Path, prefix: Path, arguments: list[str]) -> tuple[list[str], dict[str, str]]:
+def command(
+    mpi: str, build: Path, prefix: Path, arguments: list[str], socket: Path | None = None
+) -> tuple[list[str], dict[str, str]]:
     """What starts two ranks of the program behind libhocket, the probe behind that."""
     mpiexec = Path(sys.prefix) / ("bin/mpiexec" if mpi == "mpich" else "openmpi/bin/mpiexec")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("HOCKET_")}
     environment |= {f"{kind}_ALLOW_RUN_AS_ROOT{end}": "1" for kind in ("OMPI", "PRTE") for end in ("", "_CONFIRM")}
+    if socket:
+        environment |= {"HOCKET_SOCKET": str(socket)}
     # Two ranks have a core each: MPICH need not yield to others between two looks at its queues.
     environment["MPIR_CVAR_ENABLE_HEAVY_YIELD"] = "0"
     preload = f"LD_PRELOAD={prefix}/lib/hocket/libhocket-{mpi}.so:{build}/liboverhead_probe-{mpi}.so"
     return [str(mpiexec), "-n", "2", "env", preload, str(build / f"overhead-{mpi}"), *arguments], environment
 
 
-def measure(mpi: str, build: Path, prefix: Path, *arguments: str) -> list[list[float]]:
+def measure(mpi: str, build: Path, prefix: Path, *arguments: str, socket: Path | None = None) -> list[list[float]]:
     """The columns that the program prints, in µs."""
-    words, environment = command(mpi, build, prefix, list(arguments))
+    words, environment = command(mpi, build, prefix, list(arguments), socket)
     run = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, timeout=LIMIT_S)
     if run.returncode != 0:
         raise SystemExit(f"bench: overhead of {mpi}: '{' '.join(words)}' ended with exit code {run.returncode}")
@@ -69,6 +76,19 @@ def result(case: str, value: list[float], reference: list[float], difference: li
     } | others
 
 
+def measure_pwrite(mpi: str, build: Path, prefix: Path) -> list[dict]:
+    """Of a process that hocketd has not heard of, and of one that it has granted what it writes: there is no bound."""
+    results = []
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as storage, tempfile.TemporaryDirectory() as directory:
+        with private_daemon(Path(directory), {}):
+            for case, socket in (("unwatched", None), ("granted", Path(directory) / "hocketd.sock")):
+                with_, without = measure(mpi, build, prefix, "pwrite", f"{storage}/file", socket=socket)
+                none = {"bound": None, "ok": True}
+                found = result(f"pwrite-4KiB {case} {mpi}", with_, without, differences(with_, without), **none)
+                results.append(found)
+    return results
+
+
 def differences(one: list[float], other: list[float]) -> list[float]:
     return [a - b for a, b in zip(one, other, strict=True)]
 
@@ -91,6 +111,9 @@ def main() -> int:
         plain = {"paired_us": round(median(paired), 2), "paired_interval_us": [round(x, 2) for x in interval(paired)]}
         results.append(result(f"write-at-all-1MiB {mpi}", with_, without, differences(added, base), **plain))
         print(json.dumps(results[-1]), flush=True)
+        for found in measure_pwrite(mpi, build, prefix):
+            results.append(found)
+            print(json.dumps(found), flush=True)
     return 0 if all(r["ok"] for r in results) else 1
 
 

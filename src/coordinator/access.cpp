@@ -535,6 +535,12 @@ void Access::share_out(const Moment& moment, Target& target, const std::vector<p
     each_request(*holder.application, target, RequestState::granted, [&](const Member& member, Place request) {
       // Who was told to pause would take it for the end of the pause.
       if (request->told) return;
+      for (Command& command : moment.commands) {  // that it was granted at all is not on its way yet
+        auto* grant = std::get_if<event::GrantIo>(&command.body);
+        if (grant == nullptr || command.to != member.id || grant->request != request->id) continue;
+        grant->share = share;
+        return;
+      }
       moment.commands.push_back({member.id, event::GrantIo{request->id, {}, target.name, share}});
     });
   }

@@ -20,24 +20,33 @@ Bursts::Burst& Bursts::of(const std::string& target) {
 Bursts::Begun Bursts::begin(const std::string& target, const std::function<void(event::StartIo&)>& describe) {
   std::unique_lock lock(mutex_);
   Burst& burst = of(target);
+  bool waited = may_begin(lock, burst, describe);
+  ++burst.running;
+  if (burst.request && member_.share(burst.request).part < 1) {
+    waited = true;
+    if (!keep_pace(lock, burst)) {
+      --burst.running;
+      may_begin(lock, burst, describe);
+      ++burst.running;
+    }
+  }
+  return {&burst, waited, static_cast<bool>(burst.request)};
+}
+
+// True: it may have taken long.
+bool Bursts::may_begin(std::unique_lock<std::mutex>& lock, Burst& burst,
+                       const std::function<void(event::StartIo&)>& describe) {
   changed_.wait(lock, [&] { return !burst.asking; });
   bool waited = false;
   if (burst.request && burst.seen != member_.changes()) waited = look(lock, burst);
   // One without an end would hold others up for ever: hocketd hears of it again, and may let them come first.
   if (burst.request && burst.running == 0 && burst.last - burst.since >= longest_burst) finish(burst, false);
-  if (!burst.request) {
-    event::StartIo start;
-    start.target = target;
-    describe(start);
-    ask(lock, burst, std::move(start));
-    waited = true;
-  }
-  ++burst.running;
-  if (burst.request && member_.share(burst.request) < 1) {
-    keep_pace(lock, burst);
-    waited = true;
-  }
-  return {&burst, waited, static_cast<bool>(burst.request)};
+  if (burst.request) return waited;
+  event::StartIo start;
+  start.target = burst.target;
+  describe(start);
+  ask(lock, burst, std::move(start));
+  return true;
 }
 
 // Something has happened to a request, of this burst perhaps. True: it may have taken long.
@@ -65,12 +74,14 @@ bool Bursts::look(std::unique_lock<std::mutex>& lock, Burst& burst) {
   return true;
 }
 
-void Bursts::keep_pace(std::unique_lock<std::mutex>& lock, const Burst& burst) {
+// False: it is not granted any more, or is to pause.
+bool Bursts::keep_pace(std::unique_lock<std::mutex>& lock, const Burst& burst) {
   const Pace pace = burst.pace;
   const RequestId request = burst.request;
   lock.unlock();
-  keep(pace, member_, request);
+  const bool kept = keep(pace, member_, request);
   lock.lock();
+  return kept;
 }
 
 void Bursts::ask(std::unique_lock<std::mutex>& lock, Burst& burst, event::StartIo start) {
@@ -87,14 +98,16 @@ void Bursts::ask(std::unique_lock<std::mutex>& lock, Burst& burst, event::StartI
   changed_.notify_all();
 }
 
-void Bursts::end(Burst& burst, Time now, Duration io, std::int64_t bytes) {
+void Bursts::end(Burst& burst, Time now, Duration io, std::int64_t bytes, bool in_one_call) {
   const std::lock_guard lock(mutex_);
   --burst.running;
   burst.last = now;
   if (burst.since == Time{}) burst.since = now;
   burst.io += io;
   burst.bytes += bytes;
-  burst.pace.moved(now, io, bytes, burst.request ? member_.share(burst.request) : 1);
+  if (!burst.request || !in_one_call) return;
+  const Member::Share share = member_.share(burst.request);
+  burst.pace.moved(now, io, bytes, share.part, share.alone);
 }
 
 void Bursts::finish(Burst& burst, bool phase_over) {

@@ -31,7 +31,8 @@ class Bursts {
   // An access begins: may ask, or pause, and wait for a grant, within the bounds of `member`. `describe` completes what
   // is asked for then.
   Begun begin(const std::string& target, const std::function<void(event::StartIo&)>& describe);
-  void end(Burst& burst, Time now, Duration io, std::int64_t bytes);
+  // `in_one_call`: its time tells how fast the target is.
+  void end(Burst& burst, Time now, Duration io, std::int64_t bytes, bool in_one_call);
 
   // No access follows soon: bursts end now. `phase_over`: the I/O phase, too.
   void finish(bool phase_over);
@@ -41,8 +42,10 @@ class Bursts {
 
  private:
   Burst& of(const std::string& target);
+  bool may_begin(std::unique_lock<std::mutex>& lock, Burst& burst,
+                 const std::function<void(event::StartIo&)>& describe);
   bool look(std::unique_lock<std::mutex>& lock, Burst& burst);
-  void keep_pace(std::unique_lock<std::mutex>& lock, const Burst& burst);
+  bool keep_pace(std::unique_lock<std::mutex>& lock, const Burst& burst);
   void ask(std::unique_lock<std::mutex>& lock, Burst& burst, event::StartIo start);
   void finish(Burst& burst, bool phase_over);
 

@@ -402,10 +402,10 @@ void Member::progress(std::int64_t bytes) {
     if (request.use == Use::operation && request.owner == std::this_thread::get_id()) request.bytes = bytes;
 }
 
-double Member::share(RequestId request) {
+Member::Share Member::share(RequestId request) {
   const std::lock_guard lock(requests_mutex_);
   const Request* found = find(request);
-  return found && found->standing == Standing::granted ? found->share : 1;
+  return found && found->standing == Standing::granted ? found->share : Share{};
 }
 
 std::int64_t Member::progress_of(RequestId request) {
@@ -419,7 +419,7 @@ void Member::hear(const event::GrantIo& grant) {
   Request* found = find(grant.request);
   if (!found) return;
   if (found->standing == Standing::queued || found->standing == Standing::paused) found->standing = Standing::offered;
-  found->share = grant.share;
+  found->share = {grant.share, found->share.alone && grant.share >= 1};
   show();
 }
 
@@ -465,6 +465,7 @@ bool Member::connection_ended() {
   bool left_alone = false;
   for (Request& request : requests_) {
     if (request.standing == Standing::to_pause) request.standing = Standing::granted;
+    request.share = {};
     const bool waits = request.standing == Standing::queued || request.standing == Standing::paused;
     if (!waits || request.use != Use::session) continue;
     request.standing = Standing::alone;

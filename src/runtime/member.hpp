@@ -84,8 +84,13 @@ class Member {
   // PAUSED_IO for this request, if it is to pause, without a wait.
   void answer_pause(RequestId request);
   Standing standing(RequestId request);
-  // How much of the target's bandwidth a granted request may use while others have the target too; 1 of any other.
-  double share(RequestId request);
+  // How much of the target's bandwidth a request may use while others have the target too (1 where it is not granted),
+  // and whether it was granted all of it, all the time.
+  struct Share {
+    double part = 1;
+    bool alone = false;
+  };
+  Share share(RequestId request);
   // Another number after each change of where any request is. Cheap: one load.
   std::uint64_t changes() const { return changes_.load(std::memory_order_relaxed); }
   // Whether there is a request for an operation or the session. Cheap: one load.
@@ -130,7 +135,7 @@ class Member {
     Standing standing = Standing::queued;
     Time since{};            // it has waited
     Time heard{};            // that it waits
-    double share = 1;        // of the target's bandwidth
+    Share share{1, true};    // of the target's bandwidth
     std::int64_t bytes = 0;  // moved by all processes since it was asked for
     bool used = false;       // was taken up
   };

@@ -8,34 +8,47 @@
 namespace hocket::runtime {
 namespace {
 
-constexpr double weight = 0.3;  // of a new rate against those before it
+constexpr double weight = 0.7;  // of what was learnt before a new access
+constexpr double least_share = 1e-6;
+// Who slept too long has that much to the good for what follows.
+constexpr Duration most_credit = std::chrono::milliseconds{50};
+// Shorter waits are left to add up: a sleep takes longer than that.
+constexpr Duration worth_sleeping = std::chrono::milliseconds{1};
 // Another share, or the word to pause, is heard of by another thread.
 constexpr Duration between_looks = std::chrono::milliseconds{10};
 
 }  // namespace
 
-void Pace::moved(Time end, Duration io, std::int64_t bytes, double share) {
+void Pace::moved(Time end, Duration io, std::int64_t bytes, double share, bool alone) {
   if (bytes <= 0 || io <= Duration{}) return;
-  begin_ = end - io;
+  const auto moved = static_cast<double>(bytes);
+  if (alone) {
+    learnt_bytes_ = weight * learnt_bytes_ + moved;
+    learnt_s_ = weight * learnt_s_ + to_s(io);
+  }
+  if (alone || end - io > next(share) + most_credit) {
+    begin_ = end - io;
+    bytes_ = io_s_ = 0;
+  }
   end_ = end;
-  bytes_ = bytes;
-  if (share < 1) return;
-  const double rate = static_cast<double>(bytes) / to_s(io);
-  bytes_per_s_ = bytes_per_s_ > 0 ? bytes_per_s_ + weight * (rate - bytes_per_s_) : rate;
+  bytes_ += moved;
+  io_s_ += to_s(io);
 }
 
 Time Pace::next(double share) const {
-  if (share >= 1 || !(bytes_per_s_ > 0)) return end_;
-  const double at_share_s = static_cast<double>(bytes_) / (bytes_per_s_ * std::max(share, 1e-6));
-  return std::clamp(begin_ + from_s(std::min(at_share_s, 1e6)), end_, end_ + longest_wait);
+  if (share >= 1 || !(learnt_s_ > 0)) return end_;
+  const double part = std::max(share, least_share);
+  const double at_share_s = std::min(bytes_ / (learnt_bytes_ / learnt_s_), io_s_) / part;
+  return std::clamp(begin_ + from_s(at_share_s), end_, end_ + longest_wait);
 }
 
-void keep(const Pace& pace, Member& member, RequestId request) {
-  for (Time now = node_now();; now = node_now()) {
-    const Duration left = pace.next(member.share(request)) - now;
-    if (left <= Duration{}) return;
+bool keep(const Pace& pace, Member& member, RequestId request) {
+  while (member.standing(request) == Standing::granted) {
+    const Duration left = pace.next(member.share(request).part) - node_now();
+    if (left < worth_sleeping) return true;
     std::this_thread::sleep_for(std::min(left, between_looks));
   }
+  return false;
 }
 
 }  // namespace hocket::runtime

@@ -239,14 +239,17 @@ bool Brake::own_part_done() const { return own_ended_ && dismissed_ && (leader_ 
 
 bool Brake::finish() {
   mpi::Patience patience;
-  while (leader_ && !(leader_->all_ended() && messages_.empty()) && !failed()) {
+  while (leader_ && !given_up_ && !failed() && !(leader_->all_ended() && messages_.empty())) {
     const bool heard = hear(true);
-    if (lead() || heard)
+    if (lead() || heard) {
       patience = mpi::Patience();
-    else
-      patience.pause();
+      continue;
+    }
+    patience.pause();
+    mpi::push(team_.comm);  // others may still wait for words of ours that MPI holds
   }
-  return !failed();
+  if (failed()) give_up();
+  return !given_up_;
 }
 
 bool Brake::awaits_messages() const {
@@ -255,6 +258,7 @@ bool Brake::awaits_messages() const {
 }
 
 void Brake::give_up() {
+  if (std::exchange(given_up_, true)) return;
   if (!by_memory(0)) return;
   if (leader_ || own_) write_post({leader_ ? Kind::go : Kind::ended, 0, -1});
   for (const int rank : aggregators_)

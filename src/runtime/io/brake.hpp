@@ -77,6 +77,7 @@ class Brake {
   std::int64_t own_bytes_ = 0;
   std::optional<Stopping> own_;
   bool own_ended_ = false;
+  bool given_up_ = false;
   Time standing_since_{};  // that it waits to go on; none: it does not
   bool dismissed_ = true;  // rank 0 has nothing more to say to us by messages
   // In rank 0.

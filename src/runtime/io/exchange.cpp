@@ -536,9 +536,7 @@ int pass_in_rounds(const Team& team, Interval file, Brake& brake, Pass pass) {
     else
       patience.pause();
   }
-  if (brake.finish()) return error;
-  brake.give_up();
-  return EIO;
+  return brake.finish() ? error : EIO;
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct Begun {
   bool stoppable = false;          // granted, as all ranks know: also where there is one alone
   Duration wait{};                 // for the grant
   int processes = 1;               // of the file; where `request` is given
-  bool in_one_call = false;        // its time is that of the access; where `request` is given
+  bool in_one_call = false;        // its time is that of the access; where `request` or `burst` is given
   Bursts::Burst* burst = nullptr;  // of independent accesses, that it is one of
   bool tracked = false;            // belongs to an I/O phase that this process reports
 };

@@ -43,6 +43,7 @@ Begun begin_independent(const Independent& access, Time start) noexcept {
     process.describe(begins);
   });
   begun.burst = burst.burst;
+  begun.in_one_call = true;
   if (!burst.granted) process.uncoordinated();
   if (!burst.waited) return begun;
   begun.wait = node_now() - start;
@@ -54,7 +55,11 @@ Begun begin_collective(File* file, const Asked& asked, Time start, bool agree, U
   if (!file) return {};
   Process& process = Process::get();
   // Of one process, of several: it agrees with nobody.
-  if (!file->control && file->agreement == mpi::no_comm()) return begin_access(file, asked, start);
+  if (!file->control && file->agreement == mpi::no_comm()) {
+    Begun begun = begin_access(file, asked, start);
+    begun.in_one_call = use == Use::operation;
+    return begun;
+  }
   const bool asks = file->control && file->root;
   Begun begun;
   begun.tracked = process.operation_begins(start, asks);
@@ -97,8 +102,8 @@ void end_access(Direction direction, const Begun& begun, const File* file, Durat
 void leave_access(Direction direction, const Begun& begun, const std::string& target, Duration io, Duration paused,
                   std::int64_t bytes) noexcept {
   Process& process = Process::get();
-  if (begun.request) process.finish({begun.request, io, bytes, false}, begun.processes, begun.in_one_call);
-  if (begun.burst) process.end_in_burst(*begun.burst, io, bytes);
+  if (begun.request) process.finish({begun.request, io, bytes, false}, target, begun.processes, begun.in_one_call);
+  if (begun.burst) process.end_in_burst(*begun.burst, io, bytes, begun.in_one_call);
   if (!begun.tracked) return;
   const bool reads = direction == Direction::read;
   process.operation_ends({node_now(), io, begun.wait + paused, reads ? bytes : 0, reads ? 0 : bytes, target});

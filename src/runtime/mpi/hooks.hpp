@@ -134,7 +134,7 @@ int watch_finalize(Call call) {
 template <class Call>
 int watch_abort(Call call) {
   const Depth depth;
-  if (depth.watched()) hot.active = false;
+  if (depth.watched()) hot.active = hot.watches_posix = false;
   return call();
 }
 
@@ -321,7 +321,8 @@ int watch_start(Direction direction, const Asked& asked, Call call, MPI_File fil
   const Depth depth;
   if (!depth.watched()) return call();
   const std::shared_ptr<File> record = find_file(file);
-  const Begun begun = begin_access(record.get(), asked, node_now());
+  Begun begun = begin_access(record.get(), asked, node_now());
+  begun.in_one_call = false;
   return pass_start(direction, asked, call, begun, record.get(), request);
 }
 

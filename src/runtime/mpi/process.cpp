@@ -202,6 +202,7 @@ void Process::count_flop(MPI_Comm comm, bool root) noexcept {
 RequestId Process::ask(event::StartIo start, Use use) noexcept {
   describe(start);
   Member& member = become_reporter().member;
+  const std::string target = start.target;
   const RequestId request = member.ask(std::move(start), use);
   if (!request) {
     uncoordinated_.add(1);
@@ -210,20 +211,23 @@ RequestId Process::ask(event::StartIo start, Use use) noexcept {
   Pace pace;
   {
     const std::lock_guard lock(preparing_);
-    pace = pace_;
+    pace = paces_[target];
   }
-  keep(pace, member, request);
+  // Before it has begun there is nothing that could not stop.
+  if (!keep(pace, member, request) && member.standing(request) == Standing::to_pause) member.await(request);
   return request;
 }
 
-void Process::finish(const event::FinishIo& finish, int processes, bool in_one_call) noexcept {
+void Process::finish(const event::FinishIo& finish, const std::string& target, int processes,
+                     bool in_one_call) noexcept {
   Member& member = become_reporter().member;
-  const std::int64_t all = std::max(member.progress_of(finish.request), finish.bytes * processes);
+  const std::int64_t all = std::max(member.progress_of(finish.request), saturating_product(finish.bytes, processes));
   member.progress(all);
   moved(all);
   if (in_one_call) {
     const std::lock_guard lock(preparing_);
-    pace_.moved(node_now(), finish.io, all, member.share(finish.request));
+    const Member::Share share = member.share(finish.request);
+    paces_[target].moved(node_now(), finish.io, all, share.part, share.alone);
   }
   member.finish(finish);
 }
@@ -233,9 +237,9 @@ void Process::moved(std::int64_t bytes) {
   moved_ = saturating_sum(moved_, bytes);
 }
 
-void Process::end_in_burst(Bursts::Burst& burst, Duration io, std::int64_t bytes) noexcept {
+void Process::end_in_burst(Bursts::Burst& burst, Duration io, std::int64_t bytes, bool in_one_call) noexcept {
   moved(bytes);
-  reporter_.load()->bursts.end(burst, node_now(), io, bytes);
+  reporter_.load()->bursts.end(burst, node_now(), io, bytes, in_one_call);
 }
 
 Bursts* Process::bursts() noexcept {

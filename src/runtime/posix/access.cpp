@@ -84,8 +84,9 @@ class Access {
     Activity& activity = writes ? hot.counters.posix_write : hot.counters.posix_read;
     activity.add(moved, now - start_, true);
     if (writes) volume.written(moved);
+    if (!counts_) return volume.passed(now);
     // Where MPI has ended meanwhile, and in a child that was forked in the middle, there is nobody to tell.
-    if (!counts_ || !Process::active()) return;
+    if (!Process::active()) return;
     const NotCancelled not_cancelled;
     volume.counted(now, Process::get().phase_gap());
     leave_access(direction_, begun_, target_, now - start_, {}, moved);

@@ -21,13 +21,14 @@ class Volume {
   // Whether an access of `bytes` (at most, not negative) that begins now counts.
   bool counts(std::int64_t bytes, Time now, Duration gap) {
     if (follows(now)) return true;
-    const std::int64_t last = last_.exchange(to_ns(now), std::memory_order_relaxed);
-    if (to_ns(now) - last > gap.count()) unasked_.store(0, std::memory_order_relaxed);
+    if (to_ns(now) - last_.load(std::memory_order_relaxed) > gap.count()) unasked_.store(0, std::memory_order_relaxed);
     const std::int64_t asked = std::min(bytes, worth_asking_bytes);
     if (unasked_.fetch_add(asked, std::memory_order_relaxed) + asked < worth_asking_bytes) return false;
     unasked_.store(0, std::memory_order_relaxed);
     return true;
   }
+  // One that does not count has ended.
+  void passed(Time now) { last_.store(to_ns(now), std::memory_order_relaxed); }
   // One that counts has ended.
   void counted(Time now, Duration gap) { counts_until_.store(to_ns(now + gap), std::memory_order_relaxed); }
 
@@ -42,7 +43,7 @@ class Volume {
 
   std::atomic<std::int64_t> unasked_ = 0;
   std::atomic<std::int64_t> unsynced_ = 0;
-  std::atomic<std::int64_t> last_ = 0;          // ns: when one that does not count came
+  std::atomic<std::int64_t> last_ = 0;          // ns: when one that does not count ended
   std::atomic<std::int64_t> counts_until_ = 0;  // ns
 };
 

@@ -16,19 +16,33 @@ TEST(Volume, ALargeAccessCountsAtOnce) {
 
 TEST(Volume, SmallOnesCountOnceTheyAddUp) {
   Volume volume;
-  for (int i = 0; i < 15; ++i) EXPECT_FALSE(volume.counts(worth_asking_bytes / 16, at(1 + 0.05 * i), gap)) << i;
+  for (int i = 0; i < 15; ++i) {
+    EXPECT_FALSE(volume.counts(worth_asking_bytes / 16, at(1 + 0.05 * i), gap)) << i;
+    volume.passed(at(1.01 + 0.05 * i));
+  }
   EXPECT_TRUE(volume.counts(worth_asking_bytes / 16, at(1.75), gap));
   EXPECT_FALSE(volume.counts(worth_asking_bytes - 1, at(1.8), gap)) << "from the start";
 }
 
 TEST(Volume, ALogNeverCounts) {
   Volume volume;
-  for (int i = 0; i < 100; ++i) EXPECT_FALSE(volume.counts(worth_asking_bytes / 2, at(i), gap)) << i;
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(volume.counts(worth_asking_bytes / 2, at(i), gap)) << i;
+    volume.passed(at(i));
+  }
+}
+
+TEST(Volume, AnAccessThatTakesLongIsNoPause) {
+  Volume volume;
+  EXPECT_FALSE(volume.counts(worth_asking_bytes / 2, at(1), gap));
+  volume.passed(at(2));
+  EXPECT_TRUE(volume.counts(worth_asking_bytes / 2, at(2), gap));
 }
 
 TEST(Volume, AnyNumberMayBeAskedFor) {
   Volume volume;
   EXPECT_FALSE(volume.counts(1, at(1), gap));
+  volume.passed(at(1));
   EXPECT_TRUE(volume.counts(INT64_MAX, at(1), gap));
   EXPECT_TRUE(volume.counts(INT64_MAX, at(1), gap));
   EXPECT_FALSE(volume.counts(1, at(1), gap));

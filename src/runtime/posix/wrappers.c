@@ -117,7 +117,9 @@ static bool is_small(bool writes, FILE* stream, size_t bytes) {
 
 static bool begin_stream(bool writes, const char* routine, FILE* stream, size_t bytes) {
   if (!posix_watched()) return false;
-  const bool begun = posix_begin(writes, routine, descriptor_of(stream), ONE(passed[writes] + bytes));
+  const int fd = descriptor_of(stream);
+  if (fd <= STDERR_FILENO) return false;
+  const bool begun = posix_begin(writes, routine, fd, ONE(passed[writes] + bytes));
   if (!begun) passed[writes] = 0;  // it is no file, and what was before may have been none either
   return begun;
 }
