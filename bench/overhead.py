@@ -79,13 +79,15 @@ def result(case: str, value: list[float], reference: list[float], difference: li
 def measure_pwrite(mpi: str, build: Path, prefix: Path) -> list[dict]:
     """Of a process that hocketd has not heard of, and of one that it has granted what it writes: there is no bound."""
     results = []
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as storage, tempfile.TemporaryDirectory() as directory:
-        with private_daemon(Path(directory), {}):
-            for case, socket in (("unwatched", None), ("granted", Path(directory) / "hocketd.sock")):
-                with_, without = measure(mpi, build, prefix, "pwrite", f"{storage}/file", socket=socket)
-                none = {"bound": None, "ok": True}
-                found = result(f"pwrite-4KiB {case} {mpi}", with_, without, differences(with_, without), **none)
-                results.append(found)
+    with (
+        tempfile.TemporaryDirectory(dir="/dev/shm") as storage,
+        tempfile.TemporaryDirectory() as directory,
+        private_daemon(Path(directory), {}),
+    ):
+        for case, socket in (("unwatched", None), ("granted", Path(directory) / "hocketd.sock")):
+            with_, without = measure(mpi, build, prefix, "pwrite", f"{storage}/file", socket=socket)
+            none = {"bound": None, "ok": True}
+            results.append(result(f"pwrite-4KiB {case} {mpi}", with_, without, differences(with_, without), **none))
     return results
 
 
