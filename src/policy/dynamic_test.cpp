@@ -203,5 +203,14 @@ TEST_F(Interruptions, SetsShareAndOneOfEachIsServed) {
   EXPECT_EQ(decision.choices.at(0).application, also);
 }
 
+TEST_F(Interruptions, WhoBeginsWithALongPhaseIsInNoSetOfShortPeriods) {
+  const AppId large = waits(8, 100, 0.01).id;  // 100 s of I/O, as soon as it has started
+  const AppId small = waits(8, 1, 10).id;
+  const Decision decision = decide(set_10, 11);
+  ASSERT_EQ(decision.shares.size(), 2u);
+  EXPECT_EQ(decision.shares[0].application, small);
+  EXPECT_EQ(decision.shares[1].application, large);
+}
+
 }  // namespace
 }  // namespace hocket::policy

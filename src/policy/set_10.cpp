@@ -14,23 +14,26 @@ namespace {
 constexpr double least_period_s = 1e-6;
 constexpr double most_period_s = 1e9;
 
-// Start to start of its I/O phases; of the first one, from its own start.
-double period_s(const model::Application& application) {
+// Start to start of its I/O phases; of the first one, from its own start, and no less than the phase itself takes: who
+// begins by reading a large input has no short period.
+double period_s(const model::Application& application, const model::Target& target) {
   if (const Duration mean = application.history.period().mean; mean > Duration{}) return to_s(mean);
-  return to_s(application.demand.since - application.arrived);
+  return std::max(to_s(application.demand.since - application.arrived), model::work_of(application, target).alone_s);
 }
 
-int set_of(const model::Application& application) {
-  return static_cast<int>(std::lround(std::log10(std::clamp(period_s(application), least_period_s, most_period_s))));
+int set_of(const model::Application& application, const model::Target& target) {
+  const double period = std::clamp(period_s(application, target), least_period_s, most_period_s);
+  return static_cast<int>(std::lround(std::log10(period)));
 }
 
 Decision decide(const View& view, const event::Event&) {
   const Contenders all = contenders(view);
   Decision decision;
   std::map<int, std::vector<const model::Application*>> active;  // by set
-  for (const Contender& holder : all.holders) active[set_of(*holder.application)].push_back(holder.application);
+  for (const Contender& holder : all.holders)
+    active[set_of(*holder.application, view.target)].push_back(holder.application);
   for (const Contender& waiting : all.waiting) {
-    auto& set = active[set_of(*waiting.application)];
+    auto& set = active[set_of(*waiting.application, view.target)];
     if (set.empty()) {
       set.push_back(waiting.application);
       decision.grants.push_back(grant_of(waiting));
