@@ -87,6 +87,23 @@ def test_refused_filter_says_why(bus):
     assert bus.subscribe("").test() is None  # the connection stands
 
 
+def test_a_refusal_leaves_nothing_behind_for_the_next_call(agent, bus):
+    """The rest of the refused call's answer would say yes to the next one."""
+    for filter_text in ("BAD", "BAD again"):
+        with pytest.raises(BusError, match="'BAD' is no condition"):
+            bus.subscribe(filter_text)
+    agent.daemon["policy"] = "set-10"
+    assert bus.list().daemon["policy"] == "set-10"
+
+
+def test_a_refusal_before_the_connection_ends_is_what_is_told(agent, bus, monkeypatch):
+    agent.raw(frame({"type": "REFUSED", "text": "you say nonsense"}))
+    agent.hang_up()
+    monkeypatch.setattr(bus, "_send", lambda _: None)  # a LIST that was under way when the daemon hung up
+    with pytest.raises(BusError, match="you say nonsense"):
+        bus.list()
+
+
 def test_iteration_ends_when_the_daemon_goes(agent, bus):
     subscription = bus.subscribe("")
     bus.publish("LAST")

@@ -216,23 +216,30 @@ class Bus:
         return self._subscribed(filter_text).test()
 
     def list(self, timeout: float = 5.0) -> Listing:
-        """The applications that run, the daemon, and the I/O servers."""
+        """The applications that run, the daemon, and the I/O servers. Raises a refusal of what was sent before, too."""
         self._answers.clear()
         self._send(encode("LIST", {}))
         listed: dict[str, list[dict[str, Any]]] = {"APPLICATION": [], "IO_SERVER": []}
-        while (answer := self.answer(timeout)) is not None:
-            if answer.type in listed:
+        refusal: BusError | None = None
+        while (answer := self._next_answer(timeout, refusal)) is not None:
+            # Read to the end, refused or not: what was left would be taken for the answer to the next call.
+            if answer.type == "REFUSED":
+                refusal = refusal or _refusal(answer)
+            elif answer.type in listed:
                 listed[answer.type].append(dict(answer.fields))
             elif answer.type == "DAEMON":
-                return Listing(listed["APPLICATION"], dict(answer.fields), listed["IO_SERVER"])
-        raise BusError(f"hocketd did not answer within {timeout:g} s; is it stopped? see 'hocket daemon status'")
+                break
+        if refusal is not None:
+            raise refusal
+        if answer is None:
+            raise BusError(f"hocketd did not answer within {timeout:g} s; is it stopped? see 'hocket daemon status'")
+        return Listing(listed["APPLICATION"], dict(answer.fields), listed["IO_SERVER"])
 
     def answer(self, timeout: float | None = None) -> Event | None:
         """The next event that was sent to this client itself, not for a subscription. A refusal raises BusError."""
-        self._pump_until(lambda: bool(self._answers), timeout)
-        answer = self._answers.popleft() if self._answers else None
+        answer = self._next_answer(timeout)
         if answer is not None and answer.type == "REFUSED":
-            raise BusError(str(answer.get("text", "the daemon refused")))
+            raise _refusal(answer)
         return answer
 
     def fileno(self) -> int:
@@ -269,6 +276,14 @@ class Bus:
             raise BusError("hocketd takes nothing in for 5 s; is it stopped? see 'hocket daemon status'") from error
         except OSError as error:
             raise ConnectionEndedError(f"the connection to hocketd has ended ({error.strerror or error})") from error
+
+    def _next_answer(self, timeout: float | None, refusal: BusError | None = None) -> Event | None:
+        """Where the connection ends, `refusal` says why."""
+        try:
+            self._pump_until(lambda: bool(self._answers), timeout)
+        except ConnectionEndedError as error:
+            raise refusal or error from None
+        return self._answers.popleft() if self._answers else None
 
     def _pump_until(self, done: Any, timeout: float | None) -> None:
         """Take frames in until `done()` or the time is over; at least what has come already."""
@@ -308,6 +323,10 @@ class Bus:
                 self._answers.append(event)
             elif number in self._subscriptions:
                 self._subscriptions[number]._events.append(event)
+
+
+def _refusal(answer: Event) -> BusError:
+    return BusError(str(answer.get("text", "the daemon refused")))
 
 
 def _check_owner(uid: int, what: str) -> None:

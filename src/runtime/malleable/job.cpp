@@ -15,6 +15,7 @@
 #include "base/host_name.hpp"
 #include "base/places.hpp"
 #include "runtime/mpi/calls.hpp"
+#include "runtime/mpi/end_job.hpp"
 #include "runtime/mpi/process.hpp"
 
 namespace hocket::runtime {

@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "runtime/malleable/job.hpp"
 #include "runtime/mpi/calls.hpp"
+#include "runtime/mpi/end_job.hpp"
 #include "runtime/mpi/process.hpp"
 
 namespace hocket::runtime {

@@ -1,7 +1,5 @@
 #include "runtime/malleable/watch.hpp"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <fstream>
 #include <utility>
@@ -9,7 +7,7 @@
 #include "base/clock.hpp"
 #include "runtime/depth.hpp"
 #include "runtime/malleable/methods.hpp"
-#include "runtime/mpi/pmpi.hpp"
+#include "runtime/mpi/end_job.hpp"
 #include "runtime/signals_blocked.hpp"
 
 namespace hocket::runtime {
@@ -87,15 +85,6 @@ LimitOfInit::LimitOfInit() {
   if (!std::getenv("HOCKET_SPAWNED")) return;
   const ResizeSettings settings = read_resize_settings(std::getenv, [](std::string_view) {});
   watch_.expect("MPI_Init of a process that is to join the application", settings.limit);
-}
-
-void end_job(const std::string& why, bool in_mpi) {
-  const std::string line = "hocket: " + why + "\n";
-  if (write(STDERR_FILENO, line.data(), line.size()) < 0) {
-    // there is nobody left to tell
-  }
-  if (in_mpi) HOCKET_PMPI(Abort)(mpi::world(), 1);
-  _exit(1);
 }
 
 }  // namespace hocket::runtime

@@ -56,8 +56,4 @@ class LimitOfInit {
   Watch watch_;
 };
 
-// One line on stderr, and the end of the job: through MPI_Abort where `in_mpi` (the thread that calls MPI), else by
-// ending this process, which the launcher notices.
-[[noreturn]] void end_job(const std::string& why, bool in_mpi);
-
 }  // namespace hocket::runtime

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+
+namespace hocket::runtime {
+
+// One line on stderr, and the end of the job: through MPI_Abort where `in_mpi` (the thread that calls MPI), else by
+// ending this process, which the launcher notices.
+[[noreturn]] void end_job(const std::string& why, bool in_mpi);
+
+}  // namespace hocket::runtime
