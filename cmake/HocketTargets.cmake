@@ -3,6 +3,28 @@
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
+# What most files include. The builds with sanitizers read it once; the release build has each file read what it includes
+# itself, so that an include that is missing shows there.
+set(HOCKET_COMMON_HEADERS "")
+if(HOCKET_SANITIZE)
+  set(HOCKET_COMMON_HEADERS ${CMAKE_CURRENT_LIST_DIR}/common_headers.hpp)
+endif()
+
+# hocket_precompile(KIND TARGET [HEADER…]): the common headers and these are read once, for the first target of the kind;
+# targets of a kind are compiled with the same flags.
+function(hocket_precompile kind target)
+  if(NOT HOCKET_COMMON_HEADERS AND NOT ARGN)
+    return()
+  endif()
+  get_property(first GLOBAL PROPERTY HOCKET_FIRST_${kind})
+  if(first)
+    target_precompile_headers(${target} REUSE_FROM ${first})
+  else()
+    target_precompile_headers(${target} PRIVATE ${HOCKET_COMMON_HEADERS} ${ARGN})
+    set_property(GLOBAL PROPERTY HOCKET_FIRST_${kind} ${target})
+  endif()
+endfunction()
+
 # hocket_library(NAME DEPENDS a b … SYSTEM lib …)
 #   One static library `hocket_NAME` from every *.cpp of the calling folder that is not *_test.cpp, linked to the
 #   folders named after DEPENDS (without the prefix) and to the outside libraries after SYSTEM; and one test program
@@ -16,6 +38,7 @@ function(hocket_library name)
   if(sources)
     add_library(hocket_${name} STATIC ${sources})
     target_link_libraries(hocket_${name} PUBLIC ${ARG_DEPENDS} ${ARG_SYSTEM})
+    hocket_precompile(LIBRARY hocket_${name})
   else()
     add_library(hocket_${name} INTERFACE)
     target_link_libraries(hocket_${name} INTERFACE ${ARG_DEPENDS} ${ARG_SYSTEM})
@@ -29,14 +52,8 @@ function(hocket_unit_tests name)
   if(tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE ${ARGN} GTest::gtest GTest::gtest_main GTest::gmock)
-    # Reading GoogleTest takes longer than reading most tests: it is read once, for the first of these programs.
-    get_property(first GLOBAL PROPERTY HOCKET_FIRST_TEST)
-    if(first)
-      target_precompile_headers(${name}_test REUSE_FROM ${first})
-    else()
-      target_precompile_headers(${name}_test PRIVATE <gtest/gtest.h> <gmock/gmock.h>)
-      set_property(GLOBAL PROPERTY HOCKET_FIRST_TEST ${name}_test)
-    endif()
+    # Reading GoogleTest takes longer than reading most tests.
+    hocket_precompile(TEST ${name}_test <gtest/gtest.h> <gmock/gmock.h>)
     gtest_discover_tests(${name}_test TEST_PREFIX ${name}: PROPERTIES TIMEOUT 120 DISCOVERY_TIMEOUT 60)
   endif()
 endfunction()

@@ -7,10 +7,12 @@
 // Pure: no clock, no socket, no encoding.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -518,12 +520,48 @@ struct User {
   Properties properties;
 };
 
-using Body =
-    std::variant<Hello, StartIo, FinishIo, RenewIo, PausedIo, IoPhase, Malleable, Reconfiguration, StartProcesses,
-                 ProcessReady, StopProcesses, Bye, MapAdopted, Server, ServerLoad, Lost, ProcessFailed, Profile, Tick,
+// TICK is what an event is at first, because it costs nothing to make.
+using AnyEvent =
+    std::variant<Tick, Hello, StartIo, FinishIo, RenewIo, PausedIo, IoPhase, Malleable, Reconfiguration, StartProcesses,
+                 ProcessReady, StopProcesses, Bye, MapAdopted, Server, ServerLoad, Lost, ProcessFailed, Profile,
                  SetPolicy, Resize, WithdrawResize, SetServer, Welcome, QueuedIo, GrantIo, PauseIo, Reconfigure,
                  ProcessesReady, NewServerMap, LeaseExpired, Decision, Outcome, SlowIoServer, Refused, Subscribe,
                  Unsubscribe, List, Explain, Application, IoServer, Daemon, EventsLost, User>;
+
+namespace detail {
+
+template <class E, class... Types>
+constexpr std::size_t index_in(const std::variant<Types...>*) {
+  std::size_t index = 0;
+  (void)((std::is_same_v<E, Types> || (++index, false)) || ...);
+  return index;
+}
+
+}  // namespace detail
+
+// Its place among the types of AnyEvent; their number where it is none of them.
+template <class E>
+inline constexpr std::size_t index_of = detail::index_in<E>(static_cast<const AnyEvent*>(nullptr));
+
+// An event without its origin: one of the types above. It is read as a std::variant is, by std::visit, std::get_if and
+// so on. Only how it is made, copied, moved and destroyed is its own: for so many types that takes a compiler seconds,
+// and is done once, in event.cpp, instead of in every file that hands events on.
+class Body : public AnyEvent {
+ public:
+  Body();  // TICK
+  Body(const Body& other);
+  Body(Body&& other) noexcept;
+  Body& operator=(const Body& other);
+  Body& operator=(Body&& other) noexcept;
+  ~Body();
+
+  template <class E>
+  requires(index_of<E> < std::variant_size_v<AnyEvent>) Body(E e) : Body(index_of<E>, &e) {}
+
+ private:
+  // Moves from what `e` points to, an event of the type of that index.
+  Body(std::size_t index, void* e);
+};
 
 // Who published an event. Stamped by the node agent (the kernel tells it who is calling), never believed from a client.
 struct Origin {

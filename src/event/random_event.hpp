@@ -14,7 +14,7 @@ class RandomEvents {
 
   Event next() {
     Event e;
-    e.body = make_alternative(std::make_index_sequence<std::variant_size_v<Body>>());
+    e.body = make_alternative(std::make_index_sequence<std::variant_size_v<AnyEvent>>());
     fill(e.time);
     fill(e.origin.node);
     fill(e.origin.application);
