@@ -3,8 +3,8 @@
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
-# What most files include. The builds with sanitizers read it once; the release build has each file read what it includes
-# itself, so that an include that is missing shows there.
+# What most files include. The builds with sanitizers read it once; the release build has each file but tests read
+# what it includes itself, so that an include that is missing shows there.
 set(HOCKET_COMMON_HEADERS "")
 if(HOCKET_SANITIZE)
   set(HOCKET_COMMON_HEADERS ${CMAKE_CURRENT_LIST_DIR}/common_headers.hpp)

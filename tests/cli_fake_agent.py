@@ -83,7 +83,7 @@ class FakeAgent:
             else:
                 self._subscriptions[keys["subscription"]] = keys["filter"]
         elif keys["type"] == "UNSUBSCRIBE":
-            del self._subscriptions[keys["subscription"]]
+            self._subscriptions.pop(keys["subscription"], None)
         elif keys["type"] == "SET_POLICY":
             given = {name: keys[name] for name in ("policy", "metric") if keys.get(name)}
             if bad := [name for name, value in given.items() if "BAD" in value]:

@@ -258,6 +258,13 @@ def built(mpi: runtime_kit.Mpi, built_for: Callable[..., Path]) -> Callable[...,
     return functools.partial(built_for, mpi)
 
 
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """Storage that takes no time of its own."""
+    with tempfile.TemporaryDirectory(prefix="hocket-test-", dir="/dev/shm") as directory:
+        yield Path(directory)
+
+
 def preloaded(name: str, directory: Path) -> Path:
     """A program of tests/programs that is loaded in front of libc."""
     library = directory / f"{name}.so"

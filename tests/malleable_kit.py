@@ -146,6 +146,11 @@ class Running:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
 
+    def abandon(self) -> None:
+        self.kill()
+        self.ends()
+        nothing_left(self.program)
+
     def pids(self) -> list[int]:
         """The program's processes below the launcher, oldest first."""
         return sorted((pid for pid in descendants(self.process.pid) if runs(pid, self.program)), key=started)
@@ -175,8 +180,7 @@ def amid_redistribution(probe: Probe, sizes: tuple[int, int], **settings: str) -
 
     def under_way(condition: bool) -> bool:
         if not condition and job.has_said("^iteration"):
-            job.kill()
-            job.ends()
+            job.abandon()
             raise OverError
         return condition
 
@@ -238,7 +242,11 @@ def dies_while_data_move(
             job, pids = amid_redistribution(probe, sizes, HOCKET_RESIZE_MAX_S=str(max_s), **how)
         except OverError:
             continue
-        os.kill(pids[VICTIMS[victim]], signal.SIGKILL)
+        try:
+            os.kill(pids[VICTIMS[victim]], signal.SIGKILL)
+        except ProcessLookupError:  # it left: the resize was over
+            job.abandon()
+            continue
         done = broken(job)
         if not re.search("^iteration", said := done.out, re.M):
             return

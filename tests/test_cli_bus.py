@@ -96,6 +96,23 @@ def test_a_refusal_leaves_nothing_behind_for_the_next_call(agent, bus):
     assert bus.list().daemon["policy"] == "set-10"
 
 
+def test_an_answer_that_is_late_is_not_taken_for_the_next_one(bus):
+    bus.send("LIST")  # nobody waited for its answer, or not for long enough
+    with pytest.raises(BusError, match="'BAD' is no condition"):
+        bus.subscribe("BAD")
+    bus.send("LIST")
+    assert bus.answer(5).type == "DAEMON"
+    assert bus.list().daemon["policy"] == "fcfs"
+
+
+def test_a_refusal_that_nobody_asked_for_is_told_by_the_next_call(agent, bus):
+    bus.send("SET_POLICY", policy="BAD")
+    bus._pump_until(lambda: bus._answers, timeout=5)  # as a wait for an event does
+    with pytest.raises(BusError, match="unknown policy 'BAD'"):
+        bus.list()
+    bus.list()
+
+
 def test_a_refusal_before_the_connection_ends_is_what_is_told(agent, bus, monkeypatch):
     agent.raw(frame({"type": "REFUSED", "text": "you say nonsense"}))
     agent.hang_up()

@@ -5,8 +5,7 @@ What they have waited is their own figure (BYE): a stand-in for hocketd that sta
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,13 +17,6 @@ ALONE, SHARED = 4, 10
 SHARE = 0.2
 STORAGE_S = 0.03  # of an access, alone
 BLOCK = 1 << 20  # one round
-
-
-@pytest.fixture
-def memory() -> Iterator[Path]:
-    """Storage that takes no time of its own."""
-    with tempfile.TemporaryDirectory(prefix="hocket-pace-", dir="/dev/shm") as directory:
-        yield Path(directory)
 
 
 @pytest.fixture

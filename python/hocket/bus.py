@@ -37,6 +37,8 @@ MAX_PAYLOAD = 64 * 1024
 ORIGIN_KEYS = ("time_ns", "node", "application", "member")
 # Types whose own field is called "application": there it is not the origin's.
 OWN_APPLICATION = ("APPLICATION",)
+# What is answered by several events, of which the last is DAEMON.
+ANSWERED_BY_DAEMON = ("LIST", "EXPLAIN")
 
 Value = int | float | bool | str
 
@@ -157,6 +159,7 @@ class Bus:
         self._socket = connection
         self._received = bytearray()
         self._answers: deque[Event] = deque()
+        self._unanswered = 0  # of what DAEMON ends the answer to, whose DAEMON has not come yet
         self._subscriptions: dict[int, Subscription] = {}
         self._by_filter: dict[str, Subscription] = {}
         self._next = 1
@@ -188,6 +191,7 @@ class Bus:
 
     def send(self, type_name: str, /, **fields: Value) -> None:
         """Send one of hocket's own events, its fields by key (src/event/fields.hpp), e.g. send("SET_POLICY", …)."""
+        self._unanswered += type_name in ANSWERED_BY_DAEMON
         self._send(encode(type_name, fields))
 
     def subscribe(self, filter_text: str = "") -> Subscription:
@@ -203,7 +207,8 @@ class Bus:
         try:
             self.list()  # its answer comes after a refusal: afterwards we know
         except BusError:
-            del self._subscriptions[subscription._number]
+            with contextlib.suppress(BusError):  # the refusal may be of something else that was sent before
+                self._unsubscribe(subscription._number)
             raise
         return subscription
 
@@ -217,18 +222,20 @@ class Bus:
 
     def list(self, timeout: float = 5.0) -> Listing:
         """The applications that run, the daemon, and the I/O servers. Raises a refusal of what was sent before, too."""
-        self._answers.clear()
-        self._send(encode("LIST", {}))
+        # Read to the end, refused or not and whatever was late: what was left would be taken for the next answer.
+        ends = self._unanswered + sum(answer.type == "DAEMON" for answer in self._answers)
+        self.send("LIST")
         listed: dict[str, list[dict[str, Any]]] = {"APPLICATION": [], "IO_SERVER": []}
         refusal: BusError | None = None
         while (answer := self._next_answer(timeout, refusal)) is not None:
-            # Read to the end, refused or not: what was left would be taken for the answer to the next call.
             if answer.type == "REFUSED":
                 refusal = refusal or _refusal(answer)
-            elif answer.type in listed:
+            elif answer.type in listed and ends == 0:
                 listed[answer.type].append(dict(answer.fields))
             elif answer.type == "DAEMON":
-                break
+                if ends == 0:
+                    break
+                ends -= 1
         if refusal is not None:
             raise refusal
         if answer is None:
@@ -281,8 +288,10 @@ class Bus:
         """Where the connection ends, `refusal` says why."""
         try:
             self._pump_until(lambda: bool(self._answers), timeout)
-        except ConnectionEndedError as error:
-            raise refusal or error from None
+        except ConnectionEndedError:
+            if refusal is not None:
+                raise refusal from None
+            raise
         return self._answers.popleft() if self._answers else None
 
     def _pump_until(self, done: Any, timeout: float | None) -> None:
@@ -320,6 +329,7 @@ class Bus:
             if event.type == "EVENTS_LOST":
                 self.events_lost += int(event["events"])
             elif number == 0:
+                self._unanswered -= event.type == "DAEMON" and self._unanswered > 0
                 self._answers.append(event)
             elif number in self._subscriptions:
                 self._subscriptions[number]._events.append(event)
