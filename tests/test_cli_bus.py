@@ -109,8 +109,10 @@ def test_a_refusal_that_nobody_asked_for_is_told_by_the_next_call(agent, bus):
     bus.send("SET_POLICY", policy="BAD")
     bus._pump_until(lambda: bus._answers, timeout=5)  # as a wait for an event does
     with pytest.raises(BusError, match="unknown policy 'BAD'"):
-        bus.list()
+        bus.subscribe("PING")
+    bus.publish("PING")
     bus.list()
+    assert [keys["type"] for keys in agent.received][-3:] == ["UNSUBSCRIBE", "PING", "LIST"]  # it was taken back
 
 
 def test_a_refusal_before_the_connection_ends_is_what_is_told(agent, bus, monkeypatch):
