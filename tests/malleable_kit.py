@@ -118,24 +118,26 @@ class Running:
     def reads(self, pattern: str, limit_s: float = 30) -> re.Match:
         """The first line of stdout with `pattern`, from here on kept for `ends`."""
         deadline = time.monotonic() + limit_s
-        out = self.process.stdout.fileno()
         while not (found := re.search(pattern, self._out, re.M)):
-            readable = select.select([out], [], [], max(0.0, deadline - time.monotonic()))[0]
-            chunk = os.read(out, 65536).decode() if readable else ""
-            if not chunk:
+            if not self._takes_in(max(0.0, deadline - time.monotonic())):
                 self.kill()
                 _, err = self.process.communicate(timeout=10)
                 raise AssertionError(f"the job did not say {pattern!r} within {limit_s} s:\n{self._out}{err}")
-            self._out += chunk
         return found
 
     def has_said(self, pattern: str) -> bool:
         """Whether a line of stdout so far has `pattern`."""
-        while select.select([self.process.stdout], [], [], 0)[0]:
-            if not (chunk := os.read(self.process.stdout.fileno(), 65536).decode()):
-                break
-            self._out += chunk
+        while self._takes_in(0):
+            pass
         return re.search(pattern, self._out, re.M) is not None
+
+    def _takes_in(self, limit_s: float) -> bool:
+        """More of stdout, which is kept; False: nothing came, or it has ended."""
+        out = self.process.stdout.fileno()
+        readable = select.select([out], [], [], limit_s)[0]
+        chunk = os.read(out, 65536).decode() if readable else ""
+        self._out += chunk
+        return bool(chunk)
 
     def ends(self, limit_s: float = 60) -> runtime_kit.Run:
         done = runtime_kit.finish(self.process, limit_s)
@@ -240,10 +242,9 @@ def dies_while_data_move(
     for _ in range(6):
         try:
             job, pids = amid_redistribution(probe, sizes, HOCKET_RESIZE_MAX_S=str(max_s), **how)
+            os.kill(pids[VICTIMS[victim]], signal.SIGKILL)
         except OverError:
             continue
-        try:
-            os.kill(pids[VICTIMS[victim]], signal.SIGKILL)
         except ProcessLookupError:  # it left: the resize was over
             job.abandon()
             continue

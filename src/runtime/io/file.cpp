@@ -1,7 +1,5 @@
 #include "runtime/io/file.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -14,8 +12,8 @@
 #include "runtime/io/brake.hpp"
 #include "runtime/io/data_set.hpp"
 #include "runtime/io/datatypes.hpp"
-#include "runtime/last_words.hpp"
 #include "runtime/mpi/calls.hpp"
+#include "runtime/mpi/end_job.hpp"
 #include "runtime/mpi/process.hpp"
 
 namespace hocket::runtime::io {
@@ -322,11 +320,9 @@ int File::access_through_ranks(const Local& local, const std::vector<Word>& word
   const bool any_new = std::any_of(words.begin(), words.end(), [](const Word& word) { return word.view_is_new != 0; });
   const bool sent = course.lists ? send_entries(local, course) : !any_new || send_views(words);
   // What does not arrive leaves others waiting for data: there is nothing left that could be agreed on.
-  if (!sent) {
-    Process::warn("a file view did not reach an aggregator of the collective access: MPI is broken, ending the job");
-    wait_until_read(STDERR_FILENO, last_words_limit);
-    HOCKET_PMPI(Abort)(team_.comm, 1);
-  }
+  if (!sent)
+    abort_job("a file view did not reach an aggregator of the collective access: MPI is broken, ending the job",
+              team_.comm);
   course.participants.reserve(views_.size());
   for (std::size_t rank = 0; !course.lists && rank < views_.size(); ++rank)
     course.participants.push_back({&views_[rank], {words[rank].first, words[rank].first + words[rank].bytes}});

@@ -8,12 +8,16 @@
 
 namespace hocket::runtime {
 
-void end_job(const std::string& why, bool in_mpi) {
+void abort_job(const std::string& why, MPI_Comm comm) {
   Process::warn(why);
-  if (in_mpi) {
-    wait_until_read(STDERR_FILENO, last_words_limit);
-    HOCKET_PMPI(Abort)(mpi::world(), 1);
-  }
+  wait_until_read(STDERR_FILENO, last_words_limit);
+  HOCKET_PMPI(Abort)(comm, 1);
+  _exit(1);
+}
+
+void end_job(const std::string& why, bool in_mpi) {
+  if (in_mpi) abort_job(why, mpi::world());
+  Process::warn(why);
   _exit(1);
 }
 
