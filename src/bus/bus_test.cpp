@@ -157,6 +157,16 @@ TEST(Bus, BoundsTheSubscriptionsOfAMember) {
   EXPECT_THAT(client.subscribe("X").error().text, HasSubstr("at most 64"));
 }
 
+TEST(Bus, TakesBackASubscriptionThatWasRefusedWithSomethingElse) {
+  Node node;
+  Client client = node.connect();
+  for (std::size_t i = 0; i <= Connection::max_subscriptions; ++i) {
+    ASSERT_TRUE(client.send(event::GrantIo{RequestId{1}, {}, "t"}).ok());
+    EXPECT_THAT(client.subscribe("X").error().text, HasSubstr("GRANT_IO"));
+  }
+  EXPECT_TRUE(client.subscribe("X").ok());
+}
+
 TEST(Bus, TellsThatAMemberWasLostUnlessItSaidBye) {
   Node node;
   Client watcher = node.connect();

@@ -206,6 +206,8 @@ Result<Client::Subscription> Client::subscribe(const std::string& filter, Callba
   if (agreed) agreed = synchronise();
   if (agreed) return subscription;
   subscriptions_.erase(subscription);
+  // What was refused may be something that was sent before: then hocketd has taken the subscription.
+  (void)send(event::Unsubscribe{subscription});
   return agreed.error();
 }
 
