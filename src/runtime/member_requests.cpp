@@ -1,0 +1,261 @@
+// Where each request of a member is: what hocketd says of it, how it pauses, and what others see of it.
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "runtime/member.hpp"
+
+namespace hocket::runtime {
+
+// ---- pauses -------------------------------------------------------------------------------------------------------
+
+void Member::tell_pauses(std::atomic<bool>& wanted, std::function<void()> hook) {
+  const std::lock_guard lock(requests_mutex_);
+  wanted_ = &wanted;
+  hook_ = std::move(hook);
+}
+
+void Member::set_due(std::function<Time(Time)> due) {
+  const std::lock_guard lock(requests_mutex_);
+  due_ = std::move(due);
+}
+
+// Other threads answer for what they use themselves. The session is the application's, which does nothing else where
+// it has called us.
+bool Member::pause(std::int64_t bytes, std::int64_t round) {
+  const auto self = std::this_thread::get_id();
+  const auto stops = [&](const Request& request) {
+    return request.use == Use::session || (request.use == Use::operation && request.owner == self);
+  };
+  const std::vector<RequestId> paused = answer(stops, bytes, round);
+  if (paused.empty()) return false;
+  const Asking asking(*this);
+  for (const RequestId request : paused)
+    if (wait_for_grant(request) == Outcome::closed) has_gone(request);
+  resume();
+  take_what_came();
+  return true;
+}
+
+void Member::answer_pause(RequestId request) {
+  answer([&](const Request& other) { return other.id == request; }, 0, -1);
+}
+
+// Who waits for a request does nothing else of the step meanwhile.
+void Member::step_aside() {
+  for (const RequestId session : answer([](const Request& request) { return request.use == Use::session; }, 0, -1))
+    stepped_aside_ = session;
+}
+
+// PAUSED_IO for those that are to pause.
+template <class Which>
+std::vector<RequestId> Member::answer(Which which, std::int64_t bytes, std::int64_t round) {
+  std::vector<event::PausedIo> answers;
+  {
+    const std::lock_guard lock(requests_mutex_);
+    for (Request& request : requests_) {
+      if (request.standing != Standing::to_pause || !which(request)) continue;
+      request.standing = Standing::paused;
+      request.since = request.heard = node_now();
+      const bool operation = request.use == Use::operation;
+      answers.push_back({request.id, operation ? (bytes > 0 ? bytes : request.bytes) : request.bytes + bytes,
+                         operation ? round : -1});
+    }
+    if (!answers.empty()) show();
+  }
+  std::vector<RequestId> answered;
+  for (const event::PausedIo& answer : answers) {
+    leases_.release(answer.request);
+    send(answer);
+    answered.push_back(answer.request);
+  }
+  return answered;
+}
+
+void Member::take_up(RequestId request) {
+  {
+    const std::lock_guard lock(requests_mutex_);
+    Request* found = find(request);
+    if (!found || found->standing != Standing::offered) return;
+    found->standing = Standing::granted;
+    found->used = true;
+    show();
+  }
+  leases_.hold(request, lease_);
+  // It may have ended in another thread meanwhile.
+  if (standing(request) == Standing::none) leases_.release(request);
+}
+
+// What was in use before it paused is in use again.
+void Member::resume() {
+  std::vector<RequestId> offered;
+  {
+    const std::lock_guard lock(requests_mutex_);
+    for (const Request& request : requests_)
+      if (request.standing == Standing::offered && request.used) offered.push_back(request.id);
+  }
+  for (const RequestId request : offered) take_up(request);
+}
+
+void Member::await(RequestId request) {
+  answer_pause(request);
+  const Asking asking(*this);
+  if (wait_for_grant(request) == Outcome::closed) has_gone(request);
+  take_up(request);
+  resume();
+  take_what_came();
+}
+
+Standing Member::standing(RequestId request) {
+  const std::lock_guard lock(requests_mutex_);
+  const Request* found = find(request);
+  return found ? found->standing : Standing::none;
+}
+
+void Member::progress(std::int64_t bytes) {
+  const std::lock_guard lock(requests_mutex_);
+  for (Request& request : requests_)
+    if (request.use == Use::operation && request.owner == std::this_thread::get_id()) request.bytes = bytes;
+}
+
+Member::Share Member::share(RequestId request) {
+  const std::lock_guard lock(requests_mutex_);
+  const Request* found = find(request);
+  return found && found->standing == Standing::granted ? found->share : Share{};
+}
+
+std::int64_t Member::progress_of(RequestId request) {
+  const std::lock_guard lock(requests_mutex_);
+  const Request* found = find(request);
+  return found ? found->bytes : 0;
+}
+
+// ---- what hocketd says of a request -------------------------------------------------------------------------------
+
+void Member::hear(const event::GrantIo& grant) {
+  const std::lock_guard lock(requests_mutex_);
+  Request* found = find(grant.request);
+  if (!found) return;
+  if (found->standing == Standing::queued || found->standing == Standing::paused) found->standing = Standing::offered;
+  found->share = {grant.share, found->share.alone && grant.share >= 1};
+  show();
+}
+
+void Member::hear(const event::QueuedIo& queued) {
+  const std::lock_guard lock(requests_mutex_);
+  if (Request* found = find(queued.request)) found->heard = node_now();
+}
+
+void Member::hear(const event::PauseIo& pause) {
+  bool in_use = false;
+  bool burst = false;
+  std::function<void()> hook;
+  {
+    const std::lock_guard lock(requests_mutex_);
+    Request* found = find(pause.request);
+    if (!found || (found->standing != Standing::granted && found->standing != Standing::offered)) return;
+    in_use = found->standing == Standing::granted || found->use != Use::session;
+    burst = found->use == Use::burst;
+    found->standing = Standing::to_pause;
+    show();
+    hook = hook_;
+  }
+  if (burst) leases_.wake();  // who asked for it may wait for something else
+  if (in_use) return hook();
+  answer_pause(pause.request);
+}
+
+void Member::hear(const event::LeaseExpired& expired) {
+  {
+    const std::lock_guard lock(requests_mutex_);
+    Request* found = find(expired.request);
+    if (!found) return;
+    found->standing = Standing::expired;
+    show();
+  }
+  leases_.release(expired.request);
+}
+
+// Nobody hears an answer, and no grant will come; whoever waits finds that out himself. True: the session does not, and
+// goes on.
+bool Member::connection_ended() {
+  const std::lock_guard lock(requests_mutex_);
+  bool left_alone = false;
+  for (Request& request : requests_) {
+    if (request.standing == Standing::to_pause) request.standing = Standing::granted;
+    request.share = {};
+    const bool waits = request.standing == Standing::queued || request.standing == Standing::paused;
+    if (!waits || request.use != Use::session) continue;
+    request.standing = Standing::alone;
+    left_alone = true;
+  }
+  show();
+  return left_alone;
+}
+
+// A session that waits for its first grant waits for no answer that tells it so.
+void Member::session_refused() {
+  RequestId refused;
+  {
+    const std::lock_guard lock(requests_mutex_);
+    for (const Request& request : requests_)
+      if (request.use == Use::session && request.standing == Standing::queued) refused = request.id;
+  }
+  if (refused) go_on_alone(refused);
+}
+
+// ---- all of them --------------------------------------------------------------------------------------------------
+
+void Member::begin(RequestId request, Use use) {
+  const std::lock_guard lock(requests_mutex_);
+  requests_.push_back({request, use, std::this_thread::get_id()});
+}
+
+void Member::forget(RequestId request) {
+  bool session = false;
+  {
+    const std::lock_guard lock(requests_mutex_);
+    const Request* found = find(request);
+    if (!found) return;
+    session = found->use == Use::session;
+    const std::int64_t bytes = found->bytes;
+    std::erase_if(requests_, [&](const Request& other) { return other.id == request; });
+    for (Request& other : requests_)
+      if (other.use == Use::session) other.bytes += bytes;
+    show();
+  }
+  if (session) leases_.expect(false);
+}
+
+void Member::go_on_alone(RequestId request) {
+  {
+    const std::lock_guard lock(requests_mutex_);
+    if (Request* found = find(request)) found->standing = Standing::alone;
+    show();
+  }
+  leases_.release(request);
+}
+
+Member::Request* Member::find(RequestId request) {
+  const auto found =
+      std::find_if(requests_.begin(), requests_.end(), [&](const Request& r) { return r.id == request; });
+  return found == requests_.end() ? nullptr : &*found;
+}
+
+// What others look at without the lock.
+void Member::show() {
+  bool wanted = false;
+  bool engaged = false;
+  Standing session = Standing::none;
+  for (const Request& request : requests_) {
+    wanted |= request.standing == Standing::to_pause;
+    if (request.use == Use::session) session = request.standing;
+    engaged |= request.use != Use::burst;
+  }
+  engaged_ = engaged;
+  ++changes_;
+  if (wanted_) wanted_->store(wanted, std::memory_order_relaxed);
+  session_ = session;
+}
+
+}  // namespace hocket::runtime
