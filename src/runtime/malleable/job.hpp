@@ -133,6 +133,7 @@ class Job {
   int leader_of_batch(std::size_t batch) const;
   MPI_Comm bring_in_sleepers(MPI_Comm all);
   MPI_Comm bring_in_batches(MPI_Comm all);
+  Result<Met> meet_spawner();
   State join_others();
   State come_in(MPI_Comm all);
   void release_sleepers(const std::vector<ProcessInfo>& before, const std::vector<ProcessInfo>& after);

@@ -51,9 +51,10 @@ State Job::start_growth() {
     change.cores.clear();
   }
   if (change.methods.spawn_strategy == SpawnStrategy::join) return ask_for_processes();
-  change.start = std::make_unique<Start>(
-      ours_, launch_of_this_process(), change.methods,
-      batches_of(change.methods, size_, static_cast<int>(change.started), change.nodes), [this] { watch_.done(); });
+  change.start =
+      std::make_unique<Start>(ours_, launch_of_this_process(), change.methods,
+                              batches_of(change.methods, size_, static_cast<int>(change.started), change.nodes), info_,
+                              [this] { watch_.done(); });
   if (waits) return unite();
   change.record.spawning_stopped += change.lap();
   return State::go_on;
@@ -243,6 +244,18 @@ MPI_Comm Job::bring_in_batches(MPI_Comm all) {
 
 // ---- into the union, on the side of the new processes ------------------------------------------------------------
 
+// Those that start it are in MPI for it from the start to here; then they may compute for long before they call it. A
+// launcher of Open MPI does not always end a new process whose spawner has died.
+Result<Met> Job::meet_spawner() {
+  ProcessInfo spawner;
+  watch_.expect("the start of a process that is to join the application", settings_.limit);
+  auto met = meet_parent(spawner);
+  watch_.done();
+  if (met && spawner.host == info_.host)
+    watch_.need({{static_cast<int>(spawner.pid), "the process that started this one"}});
+  return met;
+}
+
 State Job::join_others() {
   auto met = Result<Met>(Error{});
   if (!join_port_.empty()) {
@@ -255,11 +268,12 @@ State Job::join_others() {
     }
     met = connect_to(join_port_);
   } else {
-    met = meet_parent();
+    met = meet_spawner();
   }
   if (!met) end_job("this process cannot join the application: " + met.error().text, true);
   Summons summons = Summons::dismissed;
   if (!summon(met.value().comm, met.value().leader, summons) || summons == Summons::dismissed) {
+    watch_.need({});
     mpi::free(met.value().comm);
     left_ = true;
     return State::leave;

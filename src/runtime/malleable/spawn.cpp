@@ -91,7 +91,15 @@ Result<MPI_Comm> merge_and_drop(MPI_Comm inter, bool newcomers) {
   return merged;
 }
 
-Result<MPI_Comm> spawn(MPI_Comm over, const Launch& launch, const Batch& batch) {
+// Collective over those that spawn and what they spawned: the latter need to know whom they wait for, which may be
+// long.
+Result<MPI_Comm> introduce(Result<MPI_Comm> merged, ProcessInfo& spawner) {
+  if (merged && !mpi::broadcast(merged.value(), 0, &spawner, sizeof spawner))
+    return Error{"MPI failed when new processes were told who started them"};
+  return merged;
+}
+
+Result<MPI_Comm> spawn(MPI_Comm over, const Launch& launch, const Batch& batch, ProcessInfo own) {
   Info info;
   info.set("wdir", launch.directory);
   info.set("PMIX_ENVAR", "HOCKET_SPAWNED=1");  // known to Open MPI; for its sake (watch.hpp, LimitOfInit)
@@ -106,7 +114,7 @@ Result<MPI_Comm> spawn(MPI_Comm over, const Launch& launch, const Batch& batch) 
   if (rc != MPI_SUCCESS) return Error{"MPI_Comm_spawn: " + mpi::error_text(rc)};
   for (const int code : codes)
     if (code != MPI_SUCCESS) return Error{"MPI_Comm_spawn: " + mpi::error_text(code)};
-  return merge_and_drop(inter, false);
+  return introduce(merge_and_drop(inter, false), own);
 }
 
 MPI_Comm self() {
@@ -144,10 +152,11 @@ std::vector<Batch> batches_of(const Methods& methods, int sources, int count, co
   return batches;
 }
 
-Start::Start(MPI_Comm over, Launch launch, const Methods& methods, std::vector<Batch> batches,
+Start::Start(MPI_Comm over, Launch launch, const Methods& methods, std::vector<Batch> batches, const ProcessInfo& own,
              std::function<void()> when_done)
     : launch_(std::move(launch)),
       batches_(std::move(batches)),
+      own_(own),
       when_done_(std::move(when_done)),
       together_(methods.spawn_strategy == SpawnStrategy::plain || methods.spawn_strategy == SpawnStrategy::async),
       rank_(mpi::rank_in(over)),
@@ -187,7 +196,7 @@ void Start::wait() {
 void Start::run() {
   for (std::size_t i = 0; i < batches_.size() && failure_.empty(); ++i) {
     if (!together_ && batches_[i].leader != rank_) continue;
-    auto started = spawn(comm_, launch_, batches_[i]);
+    auto started = spawn(comm_, launch_, batches_[i], own_);
     if (started)
       started_[i] = started.value();
     else
@@ -226,11 +235,11 @@ Result<Met> connect_to(const std::string& port) {
   return Met{merged.value(), 0};
 }
 
-Result<Met> meet_parent() {
+Result<Met> meet_parent(ProcessInfo& spawner) {
   MPI_Comm parent = mpi::no_comm();
   HOCKET_PMPI(Comm_get_parent)(&parent);
   HOCKET_PMPI(Comm_set_errhandler)(parent, mpi::errors_return());
-  auto merged = merge_and_drop(parent, true);
+  auto merged = introduce(merge_and_drop(parent, true), spawner);
   if (!merged) return merged.error();
   return Met{merged.value(), 0};
 }

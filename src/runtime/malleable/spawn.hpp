@@ -17,6 +17,7 @@
 
 #include "base/result.hpp"
 #include "runtime/malleable/methods.hpp"
+#include "runtime/malleable/worlds.hpp"
 
 namespace hocket::runtime {
 
@@ -40,9 +41,10 @@ std::vector<Batch> batches_of(const Methods& methods, int sources, int count, co
 // Starts the batches; in every source. Its own thread, where the strategy is asynchronous.
 class Start {
  public:
-  // `over`: the sources. Collective. Where it is asynchronous, MPI must allow several threads. `when_done`: called
-  // once, by who did this process's part, just before it is `ready`.
-  Start(MPI_Comm over, Launch launch, const Methods& methods, std::vector<Batch> batches,
+  // `over`: the sources. Collective. Where it is asynchronous, MPI must allow several threads. `own`: this process, as
+  // it is told to those that it starts. `when_done`: called once, by who did this process's part, just before it is
+  // `ready`.
+  Start(MPI_Comm over, Launch launch, const Methods& methods, std::vector<Batch> batches, const ProcessInfo& own,
         std::function<void()> when_done);
   ~Start();
   Start(const Start&) = delete;
@@ -68,6 +70,7 @@ class Start {
   MPI_Comm comm_;  // of our own: of all sources, or of this process alone
   const Launch launch_;
   const std::vector<Batch> batches_;
+  const ProcessInfo own_;
   const std::function<void()> when_done_;
   const bool together_;
   const int rank_;
@@ -87,7 +90,8 @@ struct Met {
   MPI_Comm comm;
   int leader = 0;
 };
-Result<Met> meet_parent();
+// Into `spawner`: rank 0 of those that started this process.
+Result<Met> meet_parent(ProcessInfo& spawner);
 Result<Met> connect_to(const std::string& port);
 
 // ---- into the union ----------------------------------------------------------------------------------------------
