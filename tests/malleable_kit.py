@@ -26,6 +26,7 @@ OPENMPI = {
 LENGTH = 997  # of the probe's arrays: divided by no number of processes
 FIRST = 2  # iteration of the first resize
 APART = 2  # iterations from one to the next
+AMPLE_S = 60  # HOCKET_RESIZE_MAX_S that does not end a resize on a busy machine
 LARGE = 1 << 21  # elements, with which a redistribution takes some tenths of a second
 NEW_MIB = 15  # of a process before data arrive in it
 ARRIVED_MIB = 15  # more than that: data are on their way
@@ -56,6 +57,23 @@ def every_pair(processes: int, first: int, seed: int) -> list[int]:
         else:
             circuit.append(path.pop())
     return circuit[::-1][1:]
+
+
+class Hold:
+    """Where processes of a probe that has `setting` wait: the files of its PROBE_HOLD."""
+
+    def __init__(self, directory: Path):
+        self._directory = directory / "hold"
+        self._directory.mkdir()
+        self.setting = {"PROBE_HOLD": str(self._directory)}
+
+    def at(self, *wheres: object) -> None:
+        """From now on, who comes there waits."""
+        for where in wheres:
+            (self._directory / str(where)).touch()
+
+    def release(self, where: object) -> None:
+        (self._directory / str(where)).unlink(missing_ok=True)
 
 
 @dataclass
@@ -95,6 +113,13 @@ def told(done: runtime_kit.Run) -> list[tuple[int, int]]:
     return sorted(
         (int(i), int(n)) for i, n in re.findall(r"^(?:begin|iteration) (\d+) processes (\d+)", done.out, re.M)
     )
+
+
+def ended_at(done: runtime_kit.Run) -> int:
+    """The iteration after which it was told to end."""
+    found = re.search(r"^ok (\d+) ", done.out, re.M)
+    assert found, f"exit code {done.code}\n{done.out}{done.err}"
+    return int(found[1])
 
 
 def check(done: runtime_kit.Run, steps: list[tuple[int, int]], iterations: int, length: int = LENGTH) -> None:
@@ -169,7 +194,7 @@ class Running:
 
 
 class OverError(Exception):
-    """A resize was over before it was seen, on a busy machine."""
+    """A resize was over, or out of time, before it was seen, on a busy machine."""
 
 
 def amid_redistribution(probe: Probe, sizes: tuple[int, int], **settings: str) -> tuple[Running, list[int]]:
@@ -181,7 +206,7 @@ def amid_redistribution(probe: Probe, sizes: tuple[int, int], **settings: str) -
     usual_mib = resident_mib(job.pids()[0]) if after < before else NEW_MIB
 
     def under_way(condition: bool) -> bool:
-        if not condition and job.has_said("^iteration"):
+        if not condition and (job.has_said("^iteration") or job.process.poll() is not None):
             job.abandon()
             raise OverError
         return condition
@@ -233,28 +258,42 @@ def resident_mib(pid: int) -> float:
 VICTIMS = {"first source": 0, "second source": 1, "last process": -1}
 
 
-def dies_while_data_move(
-    probe: Probe, sizes: tuple[int, int], victim: str, max_s: int, method: str, strategy: str
-) -> None:
-    """The job breaks off. Again, where a busy machine let the resize be over before the process was killed."""
+def dies_while_data_move(probe: Probe, sizes: tuple[int, int], victim: str, method: str, strategy: str) -> None:
+    """The job breaks off."""
     how = {"HOCKET_REDISTRIBUTION": method, "HOCKET_REDISTRIBUTION_STRATEGY": strategy}
+
+    def attempt(max_s: int) -> Running:
+        job, pids = amid_redistribution(probe, sizes, HOCKET_RESIZE_MAX_S=str(max_s), **how)
+        kill(job, pids[VICTIMS[victim]])
+        return job
+
+    breaks_off(attempt, [AMPLE_S] * 6)
+
+
+def kill(job: Running, pid: int) -> None:
+    """Kills a process amid a resize."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:  # it left: the resize was over
+        job.abandon()
+        raise OverError from None
+
+
+def breaks_off(attempt: Callable[[int], Running], limits_s: list[int]) -> None:
+    """A job breaks off, of which `attempt` kills a process amid a resize that has so many seconds. Again with the next
+    limit, where a busy machine let the resize be over before."""
     said = ""
-    for _ in range(6):
+    for max_s in limits_s:
         try:
-            job, pids = amid_redistribution(probe, sizes, HOCKET_RESIZE_MAX_S=str(max_s), **how)
-            os.kill(pids[VICTIMS[victim]], signal.SIGKILL)
+            done = broken(attempt(max_s))
         except OverError:
             continue
-        except ProcessLookupError:  # it left: the resize was over
-            job.abandon()
-            continue
-        done = broken(job)
         if not re.search("^iteration", said := done.out, re.M):
             return
-    raise AssertionError(f"each time it was resized before the {victim} was killed:\n{said}")
+    raise AssertionError(f"each time the resize was over before the process was killed:\n{said}")
 
 
-def broken(job: Running, limit_s: float = 45) -> runtime_kit.Run:
+def broken(job: Running, limit_s: float = 90) -> runtime_kit.Run:
     """A job that ends with an error that is told, without wrong numbers, and leaves nobody behind."""
     done = job.ends(limit_s)
     said = f"exit code {done.code}\n{done.out}{done.err}"

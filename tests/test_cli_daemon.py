@@ -37,6 +37,13 @@ def application(bus: Bus, name: str = "a", job: str = "j") -> Bus:
     return bus
 
 
+@pytest.fixture
+def patient_daemon(start_daemon, tmp_path: Path):
+    """Its leases outlast a test: a stand-in for an application renews none."""
+    (tmp_path / "hocket.toml").write_text("[coordinator]\nlease_s = 120\n")
+    return start_daemon("--config", tmp_path / "hocket.toml")
+
+
 def test_start_status_stop(hocket_dir):
     started = hocket("daemon", "start", "--policy", "interfere")
     assert (started.returncode, started.stdout) == (0, ""), started.stderr
@@ -121,7 +128,7 @@ def test_foreground_ends_with_the_signal(hocket_dir):
     process.stdout.close()
 
 
-def test_ls_lists_applications(daemon):
+def test_ls_lists_applications(patient_daemon):
     assert hocket("ls").stdout == "no application runs\n"
     with application(Bus.connect(), "jacobi-a"), application(Bus.connect(), "jacobi-b", "k") as second:
         second.send("START_IO", request=1, target="dev:1", file="/f", operation="MPI_File_write_all", bytes=5)
@@ -187,14 +194,14 @@ def test_events_and_publish(daemon):
     )
     with Bus.connect() as bus:
         ready = bus.subscribe("READY")
-        while follow.poll() is None:  # its subscription has no other trace than that it gets events
-            assert hocket("publish", "SERVER_BUSY", "server=s0", "load=0.1").returncode == 0
-            assert hocket("publish", "SERVER_BUSY", "server=s1", "load=0.9", "full=true").returncode == 0
-            assert hocket("publish", "READY").returncode == 0
-            assert ready.wait(10).type == "READY"
-            if select.select([follow.stdout], [], [], 0)[0]:
-                break
-    first = json.loads(follow.stdout.readline())
+        while not select.select([follow.stdout], [], [], 1)[0]:  # it has subscribed once it gets events
+            bus.publish("SERVER_BUSY", server="early", load=0.8)
+        assert hocket("publish", "SERVER_BUSY", "server=s0", "load=0.1").returncode == 0
+        assert hocket("publish", "SERVER_BUSY", "server=s1", "load=0.9", "full=true").returncode == 0
+        assert hocket("publish", "READY").returncode == 0
+        assert ready.wait(10).type == "READY"
+    followed = (json.loads(line) for line in follow.stdout)
+    first = next(event for event in followed if event["server"] != "early")
     assert {key: first[key] for key in ("type", "server", "load", "full")} == {
         "type": "SERVER_BUSY",
         "server": "s1",
@@ -238,7 +245,7 @@ def test_subscribers_see_what_passes_and_what_was_decided(daemon):
         assert types == ["WELCOME", "START_IO", "GRANT_IO", "FINISH_IO", "BYE"]
 
 
-def test_top_once_shows_what_happened_before_it_came(daemon):
+def test_top_once_shows_what_happened_before_it_came(patient_daemon):
     with application(Bus.connect(), "jacobi-a") as app:
         app.send("START_IO", request=1, target="dev:1", file="/f", operation="x", bytes=5)
         assert app.answer(10).type == "GRANT_IO"

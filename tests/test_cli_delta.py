@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+import runtime_kit
 from conftest import descendants
 from hocket.cli import main
 from mpi_launch import Mpi
@@ -167,12 +168,12 @@ def mpich(monkeypatch) -> Mpi:
 
 
 @pytest.fixture
-def s_ior(mpich, prefix, tmp_path):
+def s_ior(mpich, prefix, memory):
     """A command that writes MIB in one phase, in collective calls of 1 MiB a rank."""
-    (tmp_path / "target").mkdir()
+    (memory / "target").mkdir()
 
     def command(name: str, mib: int, *more: object, ranks: int = 2) -> str:
-        words = mpich.command(ranks, mpich.app("s_ior", prefix), "-o", tmp_path / "target" / name, "-w", "-p", 1)
+        words = mpich.command(ranks, mpich.app("s_ior", prefix), "-o", memory / "target" / name, "-w", "-p", 1)
         return " ".join(map(str, [*words, "-t", "1m", "-b", f"{mib // ranks}m", *more]))
 
     return command
@@ -187,9 +188,14 @@ def left_running(what: str) -> list[str]:
     return [line for line in lines if what in line]
 
 
+def least_s(mib: int, accesses: int) -> float:
+    """At 40 MiB/s, less what an idle target takes at once at each access (kSlackNs of limited_target.c)."""
+    return 0.95 * (mib / 40 - accesses * 0.01)
+
+
 @pytest.mark.timeout(LIVE_LIMIT_S)
 @pytest.mark.parametrize(("grain", "ranks"), [("round", 1), ("file", 2)])
-def test_two_small_programs(tmp_path, s_ior, capsys, grain, ranks):
+def test_two_small_programs(tmp_path, memory, s_ior, capsys, grain, ranks):
     out, traces = tmp_path / "delta.json", tmp_path / "traces"
     words = [
         "--app",
@@ -203,19 +209,19 @@ def test_two_small_programs(tmp_path, s_ior, capsys, grain, ranks):
         "--step",
         "0.6",
     ]
-    words += ["--limit", "40m", str(tmp_path / "target"), "--grain", grain, "--traces", str(traces)]
+    words += ["--limit", "40m", str(memory / "target"), "--grain", grain, "--traces", str(traces)]
     assert main(["delta", *words, "--json", str(out), "--plot", str(tmp_path / "delta.png")]) == 0
     told = json.loads(out.read_text())
     check_schema(told)
     a, b = told["applications"]
     assert (a["processes"], b["processes"], a["accesses"], b["accesses"]) == (2, ranks, 16, 4 // ranks)
     assert a["target"] == b["target"]
-    assert a["alone_s"] >= 0.75 and b["alone_s"] >= 0.05  # at 40 MiB/s, less what an idle target takes at once
+    assert a["alone_s"] >= least_s(32, 16) and b["alone_s"] >= least_s(4, 4 // ranks)
     assert sorted(point["policy"] for point in told["points"]) == sorted(POLICIES * 2)
     for run in told["runs"]:
         # The storage below the limited target may stall for seconds.
         assert abs(run["dt_s"] - run["wanted_dt_s"]) < 60, run
-        assert run["A"]["io_s"] > 0.5 * a["alone_s"], run
+        assert run["A"]["io_s"] >= least_s(32, 16), run
     assert len(list(traces.glob("*.jsonl"))) == 2 + 8
     assert Image.open(tmp_path / "delta.png").size[0] > 1000
     captured = capsys.readouterr()
@@ -228,7 +234,8 @@ def test_two_small_programs(tmp_path, s_ior, capsys, grain, ranks):
 @pytest.mark.parametrize(
     ("app", "told"),
     [
-        ("mpiexec -n 1 false", "B ('mpiexec -n 1 false') ended with exit code 1"),
+        # Not at once: MPICH's mpiexec dies of SIGPIPE at times where a program does so that is no MPI program.
+        ("mpiexec -n 1 timeout 0.2 sleep 9", "B ('mpiexec -n 1 timeout 0.2 sleep 9') ended with exit code 124"),
         ("no-such-launcher -n 1 x", "no-such-launcher: no such program"),
         ("mpiexec -n 1 'x", "No closing quotation"),
         ("", "give the launcher and its arguments"),
@@ -267,9 +274,9 @@ def test_a_program_without_io_is_named(mpich, built_for, s_ior, library, tmp_pat
         (["--timeout", "0"], "--timeout 0: give more than 0 seconds"),
     ],
 )
-def test_what_is_refused_is_refused_before_anything_is_run(s_ior, tmp_path, capsys, words, told):
+def test_what_is_refused_is_refused_before_anything_is_run(s_ior, memory, capsys, words, told):
     assert told in complaint(capsys, "--app", s_ior("a", 2), "--app", s_ior("b", 2), *RANGE, *words)
-    assert list((tmp_path / "target").iterdir()) == []
+    assert list((memory / "target").iterdir()) == []
 
 
 def test_a_run_that_takes_too_long_is_ended_and_named(s_ior, capsys):
@@ -280,18 +287,19 @@ def test_a_run_that_takes_too_long_is_ended_and_named(s_ior, capsys):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_the_daemon_and_the_programs(s_ior, tmp_path, number, code):
+def test_a_signal_ends_the_daemon_and_the_programs(s_ior, memory, number, code):
     slow = s_ior("a", 2, "-d", 60)
     words = ["delta", "--app", slow, "--app", slow, "--policies", "fcfs", *RANGE]
     process = subprocess.Popen(
         [sys.executable, "-m", "hocket.cli", *words], stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     deadline = time.monotonic() + 30
-    while not (tmp_path / "target" / "a").exists():  # it is opened before it computes
+    while not (memory / "target" / "a").exists():  # it is opened before it computes
         assert time.monotonic() < deadline and process.poll() is None, "A was not started"
         time.sleep(0.05)
     process.send_signal(number)
     _, err = process.communicate(timeout=30)
     assert process.returncode == code, err
     assert left_running("hocketd") == []
-    assert left_running(str(tmp_path / "target" / "a")) == []
+    file = str(memory / "target" / "a")
+    runtime_kit.wait_until(lambda: not left_running(file), 10, f"the end of the processes that write {file}")

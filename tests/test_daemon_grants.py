@@ -5,6 +5,7 @@ import random
 import struct
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import msgpack
@@ -12,13 +13,19 @@ import pytest
 from hocket.bus import Bus, BusError
 from test_daemon import LIMIT_S, hello, hocketd, one_line, start_io
 
+RECORDED_LEASE_S = 0.8
+
 
 @pytest.fixture
-def short_times(hocket_dir: Path) -> Path:
-    """A configuration with a short lease and keep-alive."""
-    config = hocket_dir / "hocket.toml"
-    config.write_text("[coordinator]\nlease_s = 0.3\nkeep_alive_s = 0.05\nlinger_s = 0.01\n")
-    return config
+def short_times(hocket_dir: Path) -> Callable[[float], Path]:
+    """Makes a configuration with a lease of so many seconds and a short keep-alive."""
+
+    def make(lease_s: float) -> Path:
+        config = hocket_dir / "hocket.toml"
+        config.write_text(f"[coordinator]\nlease_s = {lease_s}\nkeep_alive_s = 0.05\nlinger_s = 0.01\n")
+        return config
+
+    return make
 
 
 def test_applications_take_turns(daemon):
@@ -42,11 +49,11 @@ def test_application_that_died_gives_its_grant_back_at_once(daemon):
             assert start_io(two, 1) == "QUEUED_IO"
         granted = two.answer(LIMIT_S)
         assert granted.type == "GRANT_IO"
-        assert granted["waited_ns"] < 1e9  # not the lease of 10 s
+        assert granted["waited_ns"] < 5e9  # not the lease of 10 s
 
 
 def test_lease_of_a_silent_holder_ends(start_daemon, short_times):
-    start_daemon("--config", short_times)
+    start_daemon("--config", short_times(2))
     with Bus.connect() as silent, Bus.connect() as other:
         hello(silent, "silent")
         hello(other, "other")
@@ -55,19 +62,19 @@ def test_lease_of_a_silent_holder_ends(start_daemon, short_times):
         while (answer := other.answer(LIMIT_S)).type == "QUEUED_IO":
             assert answer["behind"] == "silent"
         assert answer.type == "GRANT_IO"
-        assert answer["waited_ns"] >= 0.2e9
+        assert answer["waited_ns"] >= 1e9
         expired = silent.answer(LIMIT_S)
         assert (expired.type, expired["holder"]) == ("LEASE_EXPIRED", "silent")
 
 
 def test_who_waits_is_told_so_again(start_daemon, short_times):
-    start_daemon("--config", short_times)
+    start_daemon("--config", short_times(1))
     with Bus.connect() as holder, Bus.connect() as waiting:
         hello(holder, "a")
         hello(waiting, "b")
         assert start_io(holder, 1) == "GRANT_IO"
         assert start_io(waiting, 1) == "QUEUED_IO"
-        for _ in range(20):  # 1 s in all, beyond the lease: the holder lives
+        for _ in range(30):  # 1.5 s in all, beyond the lease: the holder lives
             holder.send("RENEW_IO", request=1)
             assert waiting.answer(LIMIT_S).type == "QUEUED_IO"
         holder.send("FINISH_IO", request=1, phase_over=True)
@@ -107,7 +114,7 @@ def test_subscribers_see_events_and_commands_in_order(daemon):
 @pytest.fixture
 def recorded(start_daemon, short_times) -> Path:
     """A trace of three applications that take turns, one of which dies and one of which lets its lease end."""
-    daemon = start_daemon("--config", short_times)
+    daemon = start_daemon("--config", short_times(RECORDED_LEASE_S))
     with Bus.connect() as silent, Bus.connect() as steady:
         hello(silent, "silent")
         hello(steady, "steady")
@@ -213,7 +220,7 @@ def random_step(rng: random.Random, members: list[Bus], directory: Path) -> None
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_replay_of_a_random_run_agrees(start_daemon, short_times, prefix, seed):
     """Members come, go, die, become others; leases end; the policy changes; events of others pass."""
-    daemon = start_daemon("--config", short_times)
+    daemon = start_daemon("--config", short_times(0.3))
     rng = random.Random(seed)
     members: list[Bus] = []
     with Bus.connect() as watcher:
@@ -260,11 +267,12 @@ def test_replay_of_a_tampered_run_names_the_line(recorded, prefix, tamper):
 
 def test_replay_with_other_settings_differs(recorded, prefix):
     header, *rest = recorded.read_text().splitlines()
-    assert '"lease_s": 0.3' in header
-    recorded.write_text("\n".join([header.replace('"lease_s": 0.3', '"lease_s": 30.0'), *rest]) + "\n")
+    lease = f'"lease_s": {RECORDED_LEASE_S}'
+    assert lease in header
+    recorded.write_text("\n".join([header.replace(lease, '"lease_s": 30.0'), *rest]) + "\n")
     replay = hocketd(prefix, "--replay", recorded)
     assert replay.returncode == 1
-    assert '"lease_ns": 300000000' in one_line(replay.stderr)
+    assert f'"lease_ns": {RECORDED_LEASE_S * 1e9:.0f}' in one_line(replay.stderr)
     assert '"lease_ns": 30000000000' in replay.stderr
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from subprocess import PIPE
 
 import pytest
+import runtime_kit
 from checks import replay
 from conftest import descendants
 from errors import DemoError
@@ -18,6 +19,10 @@ from mpi_launch import MPIS, REPO, Mpi
 
 DEMO = REPO / "demo" / "demo.py"
 LIMIT_S = 150
+# Two solvers of which a busy machine starts one later than that may never write at the same time: then the demo is run
+# again.
+MOST_APART_S = 0.5
+MOST_RUNS = 3
 TRACES = ("alone-a", "alone-b", "uncoordinated", "fcfs")
 
 
@@ -47,15 +52,41 @@ def run_demo(directory: Path, *arguments: str, **environment: str) -> Demo:
     return Demo(done.returncode, done.stdout, done.stderr, run_dir, report_dir)
 
 
+def granted(trace: Path) -> list[tuple[int, int, str]]:
+    """(granted, finished, application) of each I/O operation, straight from the lines of the trace."""
+    open_at: dict[tuple[int, int], int] = {}
+    spans = []
+    for line in trace.read_text().splitlines()[1:]:
+        event = json.loads(line)
+        key = (event["member"], event.get("request"))
+        if event.get("out") == "GRANT_IO":
+            open_at[key] = event["time_ns"]
+        elif event.get("in") == "FINISH_IO" and key in open_at:
+            spans.append((open_at.pop(key), event["time_ns"], event["application"]))
+    return sorted(spans)
+
+
+def started_apart_s(trace: Path) -> float:
+    """By the first I/O of each of the two applications."""
+    first: dict[str, int] = {}
+    for start, _, name in granted(trace):
+        first.setdefault(name, start)
+    one, other = first.values()
+    return abs(one - other) / 1e9
+
+
 @pytest.fixture(scope="module", params=MPIS)
 def demo(request, prefix, tmp_path_factory) -> Demo:
     """Through the limited target, whatever the storage here, so that the factors do not depend on the machine."""
-    ended = run_demo(tmp_path_factory.mktemp("demo"), "--mpi", request.param, "--storage", "limited")
-    assert ended.code == 0, f"the demo on {request.param} failed: {ended.err}\n{ended.out}"
+    for _ in range(MOST_RUNS):
+        ended = run_demo(tmp_path_factory.mktemp("demo"), "--mpi", request.param, "--storage", "limited")
+        assert ended.code == 0, f"the demo on {request.param} failed: {ended.err}\n{ended.out}"
+        if all(started_apart_s(ended.trace(name)) < MOST_APART_S for name in ("uncoordinated", "fcfs")):
+            break
     return ended
 
 
-pytestmark = pytest.mark.timeout(LIMIT_S + 30)
+pytestmark = pytest.mark.timeout(MOST_RUNS * LIMIT_S + 30)
 
 
 def test_it_says_what_it_does(demo):
@@ -121,20 +152,6 @@ def test_they_wait_under_fcfs_only(demo):
     assert waited_s(demo.trace("fcfs")) > 0.05
 
 
-def granted(trace: Path) -> list[tuple[int, int, str]]:
-    """(granted, finished, application) of each I/O operation, straight from the lines of the trace."""
-    open_at: dict[tuple[int, int], int] = {}
-    spans = []
-    for line in trace.read_text().splitlines()[1:]:
-        event = json.loads(line)
-        key = (event["member"], event.get("request"))
-        if event.get("out") == "GRANT_IO":
-            open_at[key] = event["time_ns"]
-        elif event.get("in") == "FINISH_IO" and key in open_at:
-            spans.append((open_at.pop(key), event["time_ns"], event["application"]))
-    return sorted(spans)
-
-
 def test_granted_operations_never_overlap_under_fcfs(demo):
     spans = granted(demo.trace("fcfs"))
     assert {name for _, _, name in spans} == {"jacobi-a", "jacobi-b"}
@@ -162,8 +179,8 @@ def test_it_leaves_no_checkpoints(demo):
 
 
 def test_it_can_be_ended(prefix, tmp_path):
-    """Nothing that it started stays."""
-    command = [sys.executable, DEMO, "--quick", "--run-dir", tmp_path / "run", "--out", tmp_path]
+    """Nothing that it started stays; the solver that runs would take longer than what is waited here."""
+    command = [sys.executable, DEMO, "--run-dir", tmp_path / "run", "--out", tmp_path]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         said = next((line for line in process.stdout if "| jacobi-a: iteration" in line), "nothing of a run")
         started = descendants(process.pid)
@@ -172,8 +189,7 @@ def test_it_can_be_ended(prefix, tmp_path):
     assert process.returncode == 1 and err == "demo: ended by SIGTERM\n", said + err
     assert len(started) >= 3, "two ranks and their launcher"
     assert not list((tmp_path / "run" / "storage").rglob("*.jacobi*"))
-    left = {pid for pid in started if is_alive(pid)}
-    assert not left, f"processes {left} stayed"
+    runtime_kit.wait_until(lambda: not any(map(is_alive, started)), 10, f"the end of all of {started}")
 
 
 def test_solvers_outlive_their_daemon(prefix, start_daemon, hocket_dir, tmp_path):
@@ -183,7 +199,7 @@ def test_solvers_outlive_their_daemon(prefix, start_daemon, hocket_dir, tmp_path
     running = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        words = ["--system", tmp_path / f"{name}.jacobi", "--generate", 400, "--iterations", 60, "--tolerance", 0]
+        words = ["--system", tmp_path / f"{name}.jacobi", "--generate", 400, "--iterations", 180, "--tolerance", 0]
         words += ["--checkpoint-every", 2, "--checkpoint-dir", tmp_path / name, "--verify", "--iteration-time", 0.03]
         command = [sys.executable, "-m", "hocket.cli", "run", "--name", name, "--", *mpi.command(2, program, *words)]
         running.append(subprocess.Popen(command, env=environment, stdout=PIPE, stderr=PIPE, text=True))
@@ -194,7 +210,7 @@ def test_solvers_outlive_their_daemon(prefix, start_daemon, hocket_dir, tmp_path
     for process in running:
         out, err = process.communicate(timeout=LIMIT_S)
         assert process.returncode == 0, err
-        assert json.loads(out.splitlines()[-1])["verified"] == 30
+        assert json.loads(out.splitlines()[-1])["verified"] == 90
         assert [line for line in err.splitlines() if "has gone; going on uncoordinated" in line] == err.splitlines()
         assert err.count("hocket: ") == 1, err
 

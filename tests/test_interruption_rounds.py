@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ BLOCKS = 1536  # of 4 KiB, of each rank
 WINDOW = 256 << 10
 STORAGE_MS = 10  # a round takes that long at least
 HOLD_S = 0.15  # of a pause
+STEP = 3  # accesses of a process, from the start or the end of a pause to the next pause
+READ_S = 0.05  # in which rank 0 reads PAUSE_IO, which nothing tells; if it takes longer, some rounds more are made
 SHARING = {"shared": "on", "messages": "off"}
 
 
@@ -28,7 +31,7 @@ SHARING = {"shared": "on", "messages": "off"}
 class Done:
     """Something at the storage, by one process."""
 
-    what: str  # "write", "read" or "locked"
+    what: str  # "begun", "write", "read" or "locked"
     begin: int  # ns
     end: int
     offset: int
@@ -46,14 +49,18 @@ class Pause:
 
 
 class Job:
-    """A program that makes one collective access, or writes before it reads."""
+    """A program that makes one collective access, or writes before it reads. At the storage no process makes more of
+    its accesses than it is allowed to before it was told to pause, however long this test takes to tell it."""
 
     def __init__(self, mpi: kit.Mpi, controller: kit.Controller, program: list[Any], log: Path, storage: Path, **how):
-        self.controller, self.log = controller, log
-        self.reads = "read" in program
+        self.controller, self.log, self.limit = controller, log, log.with_name("limit")
+        self.kind = "read" if "read" in program else "write"
         self.ranks = how.get("ranks", RANKS)
+        self.paused = 0
+        self.allow(how.get("allowed", STEP))
         settings = kit.settings(controller.socket, io="hocket", posix=0)  # the program looks at its file past MPI
-        settings |= {"STORAGE_MS": str(how.get("storage_ms", STORAGE_MS)), "STORAGE_LOG": str(log)}
+        settings |= {"STORAGE_MS": str(how.get("storage_ms", STORAGE_MS)), "STORAGE_SLOW": self.kind}
+        settings |= {"STORAGE_LOG": str(log), "STORAGE_LIMIT": str(self.limit)}
         if "slow_rank" in how:
             settings["STORAGE_SLOW_RANK"] = str(how["slow_rank"])
         self.process = mpi.start(program, settings, ranks=self.ranks, preload=f"{mpi.libhocket}:{storage}")
@@ -69,46 +76,59 @@ class Job:
         return sorted(found, key=lambda done: done.end)
 
     def access(self) -> list[Done]:
-        return self.storage("read" if self.reads else "write")
+        return self.storage(self.kind)
 
-    def await_access(self, more: int = 3) -> None:
-        """Until the access is under way, and some more rounds are done."""
-        known = len(self.access())
-        kit.wait_until(
-            lambda: len(self.access()) >= known + more or self.process.poll() is not None, 60, "rounds of the access"
-        )
+    def begun(self) -> Counter[int]:
+        """How many of its accesses each process has begun."""
+        return Counter(one.pid for one in self.storage("begun"))
+
+    def allow(self, most: int) -> None:
+        """From now on so many accesses of each process."""
+        self.allowed = most
+        new = self.limit.with_suffix(".new")
+        new.write_text(str(most))
+        new.rename(self.limit)
+
+    def await_held(self, processes: int = 1) -> None:
+        """Until so many processes have made all accesses that they may, and begun another."""
+
+        def held() -> bool:
+            return sum(count > self.allowed for count in self.begun().values()) >= processes
+
+        kit.wait_until(lambda: held() or self.process.poll() is not None, 60, "rounds of the access")
         assert self.process.poll() is None, f"it ended too early: {self.process.communicate()}"
+        self.started = self.controller.events("START_IO")[-1]
 
     def ask_to_pause(self) -> int:
-        self.started = self.controller.events("START_IO")[-1]
+        """While it is held up. Then it may go on."""
         asked = time.monotonic_ns()
-        words = {"request": self.started["request"], "because_of": "b", "target": self.started["target"]}
-        self.controller.tell(self.started["member"], {"type": "PAUSE_IO", **words})
+        self.controller.pause(self.started)
+        time.sleep(READ_S)
+        self.limit.unlink()
         return asked
-
-    def grant(self) -> int:
-        granted = time.monotonic_ns()
-        words = {"request": self.started["request"], "waited_ns": 0, "target": self.started["target"]}
-        self.controller.tell(self.started["member"], {"type": "GRANT_IO", **words})
-        return granted
 
     def stop(self) -> tuple[int, dict[str, Any]]:
         """Until it stands still: when it was asked to, and PAUSED_IO."""
-        before = len(self.controller.events("PAUSED_IO"))
+        self.await_held()
         asked = self.ask_to_pause()
-        paused = self.controller.await_events("PAUSED_IO", before + 1)[-1]
+        self.paused += 1
+        paused = self.controller.await_events("PAUSED_IO", self.paused)[-1]
         assert paused["request"] == self.started["request"]
         return asked, paused
 
     def pause(self) -> Pause:
         asked, paused = self.stop()
         time.sleep(HOLD_S)
-        return Pause(asked, paused["at_ns"], self.grant(), paused["round"], paused["bytes"])
+        self.allow(max(self.begun().values()) + STEP)
+        granted = time.monotonic_ns()
+        self.controller.grant(self.started)
+        return Pause(asked, paused["at_ns"], granted, paused["round"], paused["bytes"])
 
     def finish(self, warnings: int = 0) -> None:
+        self.limit.unlink(missing_ok=True)
         done = kit.finish(self.process)
         assert (done.code, len(done.warnings)) == (0, warnings), f"{done.out}{done.err}"
-        assert done.out.splitlines() == (["MPI_SUCCESS"] if self.reads else ["MPI_SUCCESS", "right"])
+        assert done.out.splitlines() == (["MPI_SUCCESS"] if self.kind == "read" else ["MPI_SUCCESS", "right"])
 
 
 @pytest.fixture
@@ -154,12 +174,7 @@ def check(job: Job, pauses: list[Pause], domains: int) -> None:
 def test_all_stop_after_the_same_round_and_go_on(start, way: str, pattern: str, domains: int, sharing: str) -> None:
     """Twice in one access."""
     job = start(way, pattern, sharing)
-    if way == "read":
-        job.controller.await_events("START_IO", 2)
-    pauses = []
-    for _ in range(2):
-        job.await_access()
-        pauses.append(job.pause())
+    pauses = [job.pause() for _ in range(2)]
     job.finish()
     check(job, pauses, domains)
     assert len(job.controller.events("PAUSED_IO")) == 2
@@ -168,7 +183,6 @@ def test_all_stop_after_the_same_round_and_go_on(start, way: str, pattern: str, 
 @pytest.mark.parametrize("sharing", SHARING)
 def test_so_it_is_with_lists_and_more_aggregators(start, sharing: str) -> None:
     job = start("write", "interleaved", sharing, "hocket_collective=list", "cb_nodes=4")
-    job.await_access()
     pauses = [job.pause()]
     job.finish()
     check(job, pauses, 4)
@@ -177,7 +191,6 @@ def test_so_it_is_with_lists_and_more_aggregators(start, sharing: str) -> None:
 @pytest.mark.parametrize("pattern", ["interleaved", "separate"])
 def test_so_it_is_with_one_process(start, pattern: str) -> None:
     job = start("write", pattern, ranks=1)
-    job.await_access()
     pauses = [job.pause() for _ in range(2)]
     job.finish()
     check(job, pauses, 1)
@@ -187,7 +200,6 @@ def test_so_it_is_with_one_process(start, pattern: str) -> None:
 def test_no_lock_is_held_meanwhile(start, sharing: str) -> None:
     """Blocks with holes between them are read, changed and written under a lock."""
     job = start("write", "holes", sharing)
-    job.await_access()
     pauses = [job.pause() for _ in range(3)]
     job.finish()
     assert job.storage("locked")
@@ -198,10 +210,10 @@ def test_no_lock_is_held_meanwhile(start, sharing: str) -> None:
 @pytest.mark.parametrize("sharing", SHARING)
 def test_one_aggregator_is_asked_when_the_others_have_ended(start, sharing: str) -> None:
     """Rank 0, which asks it, too."""
-    job = start("write", "separate", sharing, slow_rank=2, storage_ms=30)
+    job = start("write", "separate", sharing, slow_rank=2)
     domain = BLOCKS * 4096
     ended = (RANKS - 1) * domain // WINDOW
-    kit.wait_until(lambda: len(job.access()) >= ended + 3, 60, "three ranks at their ends")
+    kit.wait_until(lambda: len(job.access()) >= ended + STEP, 60, "three ranks at their ends")
     pauses = [job.pause() for _ in range(2)]
     job.finish()
     for pause in pauses:
@@ -216,9 +228,8 @@ def test_one_aggregator_is_asked_when_the_others_have_ended(start, sharing: str)
 def test_who_is_in_the_last_round_ends_instead(start, pattern: str, sharing: str) -> None:
     """FINISH_IO is the answer."""
     blocks = WINDOW // 4096 // (2 if pattern == "interleaved" else 1)
-    job = start("write", pattern, sharing, blocks=blocks, storage_ms=500)
-    job.controller.await_events("START_IO", 1)
-    time.sleep(0.2)  # into the round
+    job = start("write", pattern, sharing, blocks=blocks, storage_ms=500, allowed=0)
+    job.await_held(2 if pattern == "interleaved" else RANKS)
     job.ask_to_pause()
     job.finish()
     assert not job.controller.events("PAUSED_IO")
@@ -228,7 +239,6 @@ def test_who_is_in_the_last_round_ends_instead(start, pattern: str, sharing: str
 @pytest.mark.parametrize("sharing", SHARING)
 def test_it_goes_on_when_hocketd_ends_meanwhile(start, sharing: str) -> None:
     job = start("write", "interleaved", sharing)
-    job.await_access()
     job.stop()
     job.controller.kill()
     job.finish(warnings=1)
@@ -238,7 +248,6 @@ def test_it_goes_on_when_hocketd_ends_meanwhile(start, sharing: str) -> None:
 @pytest.mark.parametrize("last", [False, True], ids=["rank-0", "last-rank"])
 def test_nobody_is_left_when_a_rank_is_killed_meanwhile(start, sharing: str, last: bool) -> None:
     job = start("write", "separate", sharing)
-    job.await_access(2 * RANKS)
     job.stop()
     first_offset = BLOCKS * 4096 * (RANKS - 1) if last else 0
     os.kill(next(done.pid for done in job.access() if done.offset == first_offset), signal.SIGKILL)

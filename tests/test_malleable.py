@@ -28,6 +28,11 @@ def probe(mpi, prefix, built) -> kit.Probe:
     return kit.Probe(mpi, built("malleable_probe.c", *kit.link_flags(prefix, mpi.name)))
 
 
+@pytest.fixture
+def hold(tmp_path) -> kit.Hold:
+    return kit.Hold(tmp_path)
+
+
 # ---- how processes are started ---------------------------------------------------------------------------------------
 
 
@@ -50,11 +55,12 @@ def test_spawn_beside_the_computation(probe, spawn, strategy, worlds, ranks):
 
 
 @mpich
+@pytest.mark.timeout(330)
 @pytest.mark.parametrize("ranks", [1, 4])
 def test_any_size_to_any_other(probe, ranks):
     sizes = kit.every_pair(8, ranks, seed=ranks)
     assert set(itertools.pairwise([ranks, *sizes])) == set(itertools.permutations(range(1, 9), 2))
-    probe.resized(ranks, sizes)
+    probe.resized(ranks, sizes, limit_s=300)
 
 
 @mpich
@@ -133,23 +139,28 @@ def test_a_resize_shares_out_by_the_speeds_of_its_own_control_point(probe, ranks
 
 
 @mpich
-def test_processes_of_a_world_of_their_own_end(probe):
-    job = probe.start(1, 10**6, ms=1, HOCKET_RESIZE="5:4,200:1,400:2", PROBE_RESIZES="3")
-    job.reads("^iteration 5 processes 4")
+def test_processes_of_a_world_of_their_own_end(probe, hold):
+    hold.at(5, 8)
+    job = probe.start(1, 10**6, HOCKET_RESIZE="5:4,8:1,11:2", PROBE_RESIZES="3", **hold.setting)
+    job.reads("^held 5 ")
     first, *others = job.await_pids(lambda pids: len(pids) == 4, "4 processes")
-    job.reads("^iteration 200 processes 1")
-    job.await_pids(lambda pids: pids[:1] == [first] and not set(others) & set(pids), f"the end of {others}")
+    hold.release(5)
+    job.reads("^held 8 ")
+    job.await_pids(lambda pids: pids == [first], f"the end of {others}")
+    hold.release(8)
     assert job.ends().code == 0
 
 
 @mpich
-def test_original_ranks_sleep_and_wake(probe):
+def test_original_ranks_sleep_and_wake(probe, hold):
     """Those of one mpiexec cannot end alone: they use no core, give their memory back, and are used again."""
-    job = probe.start(4, 140, length=1 << 20, ms=20, HOCKET_RESIZE="5:1,80:4,100:1,120:6")
-    job.reads("^begin 0 processes 4")
+    hold.at(4, 5, 8)
+    job = probe.start(4, 17, length=1 << 20, HOCKET_RESIZE="5:1,8:4,11:1,14:6", **hold.setting)
+    job.reads("^held 4 ")
     pids = job.await_pids(lambda pids: len(pids) == 4, "4 processes")
     large = {pid: kit.resident_mib(pid) for pid in pids}
-    job.reads("^iteration 5 processes 1")
+    hold.release(4)
+    job.reads("^held 5 ")
     runtime_kit.wait_until(
         lambda: sum(kit.resident_mib(pid) < large[pid] - 10 for pid in pids) == 3, 10, "three sleepers gave memory back"
     )
@@ -160,10 +171,12 @@ def test_original_ranks_sleep_and_wake(probe):
     for pid in asleep:
         used = (kit.cpu_s(pid) - before[pid]) / (time.monotonic() - since)
         assert used < 0.1, f"sleeper {pid} uses {used:.2f} of a core"
-    job.reads("^iteration 80 processes 4")
+    hold.release(5)
+    job.reads("^held 8 ")
     assert job.pids() == pids, "they were woken: nobody new was started"
+    hold.release(8)
     done = job.ends()
-    kit.check(done, [(0, 4), (5, 1), (80, 4), (100, 1), (120, 6)], 140, length=1 << 20)
+    kit.check(done, [(0, 4), (5, 1), (8, 4), (11, 1), (14, 6)], 17, length=1 << 20)
 
 
 # ---- real programs ---------------------------------------------------------------------------------------------------
@@ -212,13 +225,15 @@ def test_programs_print_the_same_numbers(prefix, tmp_path, name, how):
         HOCKET_REDISTRIBUTION=method, HOCKET_REDISTRIBUTION_STRATEGY=redistribution,
     )  # fmt: skip
     assert resized == alone
-    if not said:
-        assert ended_with == 3
+    if not beside:
+        assert (ended_with, said) == (3, "")
         return
-    # Beside the computation the machine says how far it comes: the last resize may find that it is too late.
+    # The machine says how far it comes: a resize may find that it is too late, and one that would have begun after the
+    # last control point is not spoken of.
     late = re.fullmatch(r"hocket: not resized from (\d to \d) processes: the application ended first\n", said)
-    assert beside and late, said
-    assert late[1] != f"{ranks} to 5", f"no resize was done in 37 iterations:\n{said}"
+    assert late or not said, said
+    assert ended_with in (5, 2, 8, 3), said
+    assert not late or late[1] != f"{ranks} to 5", f"no resize was done in 37 iterations:\n{said}"
 
 
 # ---- Open MPI --------------------------------------------------------------------------------------------------------

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
 import malleable_kit as kit
 import pytest
+import runtime_kit
 
-pytestmark = [pytest.mark.timeout(100), pytest.mark.parametrize("mpi", ["openmpi"], indirect=True)]
-# HOCKET_RESIZE_MAX_S: starting two processes one after the other takes some seconds, and more on a busy machine.
-MAX_S, AMPLE_S = 8, 25
+pytestmark = [pytest.mark.timeout(300), pytest.mark.parametrize("mpi", ["openmpi"], indirect=True)]
+# HOCKET_RESIZE_MAX_S, which ends some of the jobs here: starting two processes one after the other takes some seconds,
+# and more on a busy machine.
+LIMITS_S = [8, 25, kit.AMPLE_S]
 FOREVER = 10**6
 
 
@@ -22,34 +23,60 @@ def probe(mpi, prefix, built, tmp_path) -> kit.Probe:
     return kit.Probe(mpi, Path(program))
 
 
-def amid_start(probe: kit.Probe, strategy: str, where: str) -> tuple[kit.Running, list[int], int]:
+@pytest.fixture
+def hold(tmp_path) -> kit.Hold:
+    return kit.Hold(tmp_path)
+
+
+def amid_start(
+    probe: kit.Probe, hold: kit.Hold, strategy: str, where: str, max_s: int
+) -> tuple[kit.Running, list[int], int]:
     """A job that grows, its first processes, and the new one that is held at `where`."""
-    hold = probe.program.parent / "hold"
+    if where == "begin":
+        hold.at(where)
+    else:  # the first processes would be held, too: not before they run, and long before the resize
+        hold.release(where)
     job = probe.start(
-        2, FOREVER, ms=5, PROBE_HOLD=f"{where}:{hold}", PROBE_END=str(probe.program.parent / "end"),
-        HOCKET_RESIZE="40:4", HOCKET_RESIZE_MAX_S=str(MAX_S), HOCKET_SPAWN_STRATEGY=strategy,
+        2, FOREVER, ms=5, HOCKET_RESIZE="40:4" if where == "begin" else "400:4",
+        HOCKET_RESIZE_MAX_S=str(max_s), HOCKET_SPAWN_STRATEGY=strategy, **hold.setting,
     )  # fmt: skip
     job.reads("^begin 0 processes")
     first = job.pids()
-    hold.touch()
-    return job, first, int(job.reads(rf"^held {where} (\d+)")[1])
+    hold.at(where)
+    return job, first, held(job, where)
+
+
+def held(job: kit.Running, where: str) -> int:
+    """The first process that is held there."""
+    said = f"^held {where} (\\d+)"
+    runtime_kit.wait_until(lambda: job.has_said(said) or job.process.poll() is not None, 2 * kit.AMPLE_S, said)
+    if not job.has_said(said):
+        job.abandon()
+        raise kit.OverError
+    return int(job.reads(said)[1])
 
 
 @pytest.mark.parametrize("strategy", ["plain", "single", "async"])
 @pytest.mark.parametrize("where", ["init", "begin"])
-def test_a_new_process_dies_while_it_starts(probe, where, strategy):
-    job, _, new = amid_start(probe, strategy, where)
-    os.kill(new, 9)
-    kit.broken(job)
+def test_a_new_process_dies_while_it_starts(probe, hold, where, strategy):
+    def attempt(max_s: int) -> kit.Running:
+        job, _, new = amid_start(probe, hold, strategy, where, max_s)
+        kit.kill(job, new)
+        return job
+
+    kit.breaks_off(attempt, LIMITS_S)
 
 
 @pytest.mark.parametrize("strategy", ["plain", "single", "async"])
 @pytest.mark.parametrize("who", [0, 1])
-def test_a_source_dies_while_a_new_process_starts(probe, who, strategy):
-    job, first, _ = amid_start(probe, strategy, "begin")
-    os.kill(first[who], 9)
-    (probe.program.parent / "hold").unlink()
-    kit.broken(job)
+def test_a_source_dies_while_a_new_process_starts(probe, hold, who, strategy):
+    def attempt(max_s: int) -> kit.Running:
+        job, first, _ = amid_start(probe, hold, strategy, "begin", max_s)
+        kit.kill(job, first[who])
+        hold.release("begin")
+        return job
+
+    kit.breaks_off(attempt, LIMITS_S)
 
 
 @pytest.mark.parametrize("sizes", [(2, 4), (4, 1)])
@@ -58,4 +85,4 @@ def test_a_source_dies_while_a_new_process_starts(probe, who, strategy):
     ("method", "strategy"), [("p2p", "blocking"), ("rma-lock", "blocking"), ("collective", "thread")]
 )
 def test_a_process_dies_while_data_move(probe, sizes, who, method, strategy):
-    kit.dies_while_data_move(probe, sizes, who, AMPLE_S, method, strategy)
+    kit.dies_while_data_move(probe, sizes, who, method, strategy)

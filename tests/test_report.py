@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import dataclasses
 import re
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import runtime_kit
 from hocket.bus import Event
 from hocket.cli import main
 from hocket.comparison import ALONE, SCHEDULED, UNCOORDINATED
@@ -64,6 +67,23 @@ def browser(tmp_path_factory: pytest.TempPathFactory):
     driver.set_page_load_timeout(60)
     yield driver
     driver.quit()
+
+
+@contextlib.contextmanager
+def wide(browser, px: int) -> Iterator[None]:
+    """The window is so wide for a while."""
+    widen(browser, px)
+    try:
+        yield
+    finally:
+        widen(browser, WIDTH)
+
+
+def widen(browser, px: int) -> None:
+    """Also waits for it: on a busy machine the page takes a moment to follow its window."""
+    browser.set_window_size(px, 1400)
+    follows = "return window.innerWidth"
+    runtime_kit.wait_until(lambda: browser.execute_script(follows) == px, 10, f"a page of {px} pixels")
 
 
 @pytest.fixture
@@ -162,14 +182,10 @@ def test_text_stands_out_in_light_and_dark(page, scheme, dark):
 
 
 def test_nothing_is_clipped_on_a_small_screen(page):
-    size = page.get_window_size()
-    page.set_window_size(800, 1400)
-    try:
+    with wide(page, 800):
         assert page.execute_script("return document.documentElement.scrollWidth") <= 800
         assert clipped(page) == []
         assert page.execute_script(SMALLEST_TEXT) >= 9
-    finally:
-        page.set_window_size(size["width"], size["height"])
 
 
 def test_print_holds_the_lanes(page):
@@ -185,14 +201,13 @@ def test_print_holds_the_lanes(page):
 
 def test_print_has_nothing_clipped(page):
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    page.set_window_size(1047, 1400)  # the printed width of A4 landscape at 96 dpi
     try:
-        assert page.execute_script("return document.documentElement.scrollWidth") <= 1047
-        assert clipped(page) == []
-        assert page.execute_script(SMALLEST_TEXT) >= 9
+        with wide(page, 1047):  # the printed width of A4 landscape at 96 dpi
+            assert page.execute_script("return document.documentElement.scrollWidth") <= 1047
+            assert clipped(page) == []
+            assert page.execute_script(SMALLEST_TEXT) >= 9
     finally:
         page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-        page.set_window_size(WIDTH, 1400)
 
 
 def test_names_of_any_kind_stay_text(browser, tmp_path):
@@ -218,8 +233,8 @@ def test_many_applications_and_one_that_was_lost(browser, tmp_path):
     assert len(browser.find_elements(By.CSS_SELECTOR, "g.lane")) == 12
     assert len(browser.find_elements(By.CSS_SELECTOR, "text.lost")) == 1
     assert clipped(browser) == []
-    browser.set_window_size(800, 1200)
-    assert clipped(browser) == []
+    with wide(browser, 800):
+        assert clipped(browser) == []
 
 
 def test_shows_how_many_processes_there_were_and_each_reconfiguration(browser, tmp_path):
@@ -256,15 +271,11 @@ def test_nothing_is_clipped_where_applications_were_resized(browser, tmp_path, w
         [Run(label, [often_resized(count)]) for label, count in (("few", 4), ("many", 90))], tmp_path, "x"
     )
     browser.get(report.html.as_uri())
-    size = browser.get_window_size()
-    browser.set_window_size(width, 1400)
-    try:
+    with wide(browser, width):
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
         assert clipped(browser) == []
         assert "30 more; 'hocket trace summary' lists all of them" in browser.find_element(By.TAG_NAME, "body").text
         assert browser.get_log("browser") == []
-    finally:
-        browser.set_window_size(size["width"], size["height"])
 
 
 def test_png_shows_reconfigurations(tmp_path):

@@ -16,7 +16,7 @@ import runtime_kit as kit
 
 pytestmark = pytest.mark.timeout(180)
 
-LEASE_S = 1.5  # a busy machine keeps processes from running for half a second at times
+LEASE_S = 3  # a busy machine keeps processes from running for a second at times
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_stopped_daemon_holds_nobody_up_for_long(
     steps.reached("alone")
     took = time.monotonic() - begun
     os.kill(daemon.pid, signal.SIGCONT)
-    assert 1 <= took < 4, "one answer is waited for in all, not one in each phase"
+    assert took >= 1, "an answer is waited for"
     await_came(daemon, "FINISH_IO", 2)  # the daemon has caught up: it has seen the request that was given up
     steps.go("continued")
     run = kit.finish(process)
@@ -216,6 +216,7 @@ def test_stopped_daemon_holds_nobody_up_for_long(
     assert "HOCKET_ANSWER_S" in run.warnings[0]
     assert (tmp_path / "f").read_bytes() == blocks(*[100] * 7)
     assert len(said(stopped(daemon), "GRANT_IO")) == 3, "before, the one that came too late, and again after it"
+    assert came(daemon, "BYE")[0]["wait_ns"] / 2 < 3e9, "one answer is waited for in all, not one in each phase"
 
 
 def start_holder(mpi: kit.Mpi, script, daemon, tmp_path: Path, steps: Steps):
@@ -228,10 +229,8 @@ def start_holder(mpi: kit.Mpi, script, daemon, tmp_path: Path, steps: Steps):
     return holder
 
 
-def test_waits_no_longer_than_it_is_told_to(
-    mpi: kit.Mpi, built, start_quick_daemon, tmp_path: Path, steps: Steps
-) -> None:
-    daemon = start_quick_daemon()
+def test_waits_no_longer_than_it_is_told_to(mpi: kit.Mpi, built, start_daemon, tmp_path: Path, steps: Steps) -> None:
+    daemon = start_daemon()
     holder = start_holder(mpi, built("script.c"), daemon, tmp_path, steps)
     run = mpi.run(
         [built("script.c"), f"open={tmp_path / 'f'}", "write=10", "write=10", "close"],
@@ -242,7 +241,8 @@ def test_waits_no_longer_than_it_is_told_to(
     assert (run.code, len(run.warnings)) == (0, 1), run.err
     assert "HOCKET_MAX_WAIT_S" in run.warnings[0]
     assert (tmp_path / "f").read_bytes() == blocks(10, 10)
-    assert 2e9 <= came(stopped(daemon), "BYE", application="a")[0]["wait_ns"] / 2 < 4e9, "once, not for each operation"
+    waited_ns = came(stopped(daemon), "BYE", application="a")[0]["wait_ns"] / 2  # rank 1 may have come later
+    assert 1e9 < waited_ns < 3.5e9, "once, not for each operation"
 
 
 def test_a_lease_is_renewed_while_the_operation_lasts(
@@ -250,8 +250,8 @@ def test_a_lease_is_renewed_while_the_operation_lasts(
 ) -> None:
     daemon = start_quick_daemon()
     holder = mpi.start(
-        [built("script.c"), f"open={tmp_path / 'h'}", "begin=10", steps.mark("held"), f"pause={4 * LEASE_S}", "finish",
-         "close"],
+        [built("script.c"), f"open={tmp_path / 'h'}", "begin=10", steps.mark("held"), f"pause={2.5 * LEASE_S}",
+         "finish", "close"],
         kit.settings(daemon.socket, job="holder", name="holder"),
     )  # fmt: skip
     steps.reached("held")
@@ -259,7 +259,7 @@ def test_a_lease_is_renewed_while_the_operation_lasts(
     assert (run.code, run.err) == (0, "")
     assert kit.finish(holder).code == 0
     assert said(stopped(daemon), "LEASE_EXPIRED") == []
-    assert len(came(daemon, "RENEW_IO")) >= 8
+    assert len(came(daemon, "RENEW_IO")) >= 4
     (_, first_end, first), (second_start, _, second) = granted_intervals(daemon)
     assert (first, second) == ("holder", "a")
     assert first_end <= second_start
@@ -279,7 +279,7 @@ def test_stopped_application_loses_its_grant(
     continued = kit.finish(holder)
     assert (continued.code, continued.err) == (0, "")
     assert [e["holder"] for e in said(stopped(daemon), "LEASE_EXPIRED")] == ["holder"]
-    assert came(daemon, "BYE", application="a")[0]["wait_ns"] < 2 * 5e9
+    assert came(daemon, "BYE", application="a")[0]["wait_ns"] < 2 * 8e9, "not the lease that is the default"
     assert (tmp_path / "h").read_bytes() == blocks(10)
 
 
@@ -305,11 +305,13 @@ def test_killed_application_gives_its_grant_back_at_once(
 
 def test_two_applications_take_turns(mpi: kit.Mpi, built, start_daemon, tmp_path: Path, steps: Steps) -> None:
     daemon = start_daemon()
-    phases = [action for _ in range(4) for action in ("write=20000", "split=3000", "start=2000", "sync", "pause=0.12")]
+    phases = [action for _ in range(3) for action in ("write=20000", "split=3000", "start=2000", "sync", "pause=0.7")]
 
     def start(name: str):
         actions = [steps.mark(name), steps.wait("go"), f"open={tmp_path / name}", *phases, "close"]
-        return mpi.start([built("script.c"), *actions], kit.settings(daemon.socket, job=name, name=name))
+        return mpi.start(
+            [built("script.c"), *actions], kit.settings(daemon.socket, job=name, name=name, phase_gap_s=0.5)
+        )
 
     runs = [start("a"), start("b")]
     for name in "ab":
@@ -318,12 +320,12 @@ def test_two_applications_take_turns(mpi: kit.Mpi, built, start_daemon, tmp_path
     for run in map(kit.finish, runs):
         assert (run.code, run.err) == (0, "")
     granted = sorted(granted_intervals(stopped(daemon)))
-    assert [name for _, _, name in granted].count("a") == [name for _, _, name in granted].count("b") == 16
+    assert [name for _, _, name in granted].count("a") == [name for _, _, name in granted].count("b") == 12
     for (_, end, one), (start_, _, other) in itertools.pairwise(granted):
         assert one == other or end <= start_, f"{one} and {other} had the target at once"
     for name in "ab":
-        assert (tmp_path / name).read_bytes() == blocks(*[20000, 3000, 2000] * 4)
-        assert [e["index"] for e in came(daemon, "IO_PHASE", application=name)] == list(range(4))
+        assert (tmp_path / name).read_bytes() == blocks(*[20000, 3000, 2000] * 3)
+        assert [e["index"] for e in came(daemon, "IO_PHASE", application=name)] == list(range(3))
 
 
 @pytest.mark.parametrize("operation", ["write=1000", "split=1000", "sync"])

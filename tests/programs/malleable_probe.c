@@ -11,8 +11,9 @@
 //   PROBE_RESIZES=N           end two iterations after the N-th resize (not with PROBE_BALANCE or HOCKET_PROCESSES)
 //   PROBE_USAGE=1             the lines of rank 0 also tell its descriptors and KiB of memory, and at start and end
 //                             how many communicators it can make
-//   PROBE_HOLD=WHERE:FILE     where FILE exists, a process says "held WHERE PID" and waits while it does: "init" (any
-//                             process, before MPI_Init), "begin" (one that joined, before it meets the others)
+//   PROBE_HOLD=DIRECTORY      where DIRECTORY/WHERE exists, a process says "held WHERE PID" and waits while it does:
+//                             "init" (any process, before MPI_Init), "begin" (one that joined, before it meets the
+//                             others), an iteration's number (rank 0, before it; the others wait in a control point)
 //   PROBE_END=FILE            end where FILE exists
 //   PROBE_OTHER_LENGTH=1      a process that joined registers another length
 //   PROBE_WRITE_CONSTANT=1    constant data are written at each iteration
@@ -172,13 +173,23 @@ static void tell_communicators(void) {
 }
 
 static void hold(const char* where) {
-  const char* asked = getenv("PROBE_HOLD");
-  const size_t n = strlen(where);
-  if (!asked || strncmp(asked, where, n) != 0 || asked[n] != ':' || access(asked + n + 1, F_OK) != 0) return;
+  const char* directory = getenv("PROBE_HOLD");
+  char file[4096];
+  if (!directory) return;
+  snprintf(file, sizeof file, "%s/%s", directory, where);
+  if (access(file, F_OK) != 0) return;
   printf("held %s %d\n", where, (int)getpid());
   fflush(stdout);
   const struct timespec pause = {0, 5000000};
-  while (access(asked + n + 1, F_OK) == 0) nanosleep(&pause, NULL);
+  while (access(file, F_OK) == 0) nanosleep(&pause, NULL);
+}
+
+static void hold_before(long iteration) {
+  char where[24];
+  int rank;
+  MPI_Comm_rank(hocket_malleable_comm(job), &rank);
+  snprintf(where, sizeof where, "%ld", iteration);
+  if (rank == 0) hold(where);
 }
 
 // Rank 0 looks for the file that ends the run.
@@ -238,6 +249,7 @@ static void compute(long ms) {
   resized(it, "begin");
   if (!hocket_malleable_joined(job)) tell_communicators();
   for (; it < iterations && !is_to_end(); it++) {
+    hold_before(it);
     check(it);
     step(it);
     if (ms) nanosleep(&pause, NULL);

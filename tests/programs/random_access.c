@@ -1,6 +1,8 @@
 // Collective accesses of a file by random views, held against a byte-by-byte model of the file.
 //
-//   random_access FILE SEED CASES [strict]   each case: a new file, views, writes, a sync, reads by other views
+//   random_access FILE SEED CASES [strict [END]]   each case: a new file, views, writes, a sync, reads by other views
+//
+// With END there are more cases until there is a file of that name, so that a test has the time that it needs.
 //
 // MPI libraries differ in what they leave in holes behind the end of the file, and in a read's status and file pointer
 // there: `strict` has cases of a file that is empty at first too, in which hocket does all accesses.
@@ -13,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MODEL = 1 << 19, MEMORY = 1 << 12, RANKS = 8 };  // bytes of the file, of a buffer; ranks at most
 
@@ -233,17 +236,23 @@ static void run_case(const char* name) {
   MPI_Info_free(&info);
 }
 
+static int goes_on(const char* end) {
+  int more = end && rank == 0 && access(end, F_OK) != 0;
+  MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  return more;
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   const int cases = argc > 3 ? atoi(argv[3]) : 0;
   strict = argc > 4 && strcmp(argv[4], "strict") == 0;
-  for (current = 0; current < cases; ++current) {
+  for (current = 0; current < cases || goes_on(argc > 5 ? argv[5] : NULL); ++current) {
     state = (strtoull(argv[2], NULL, 10) * 1000003 + (uint64_t)current + 1) * 0x9E3779B97F4A7C15u | 1;
     run_case(argv[1]);
   }
-  if (rank == 0) printf("%d cases\n", cases);
+  if (rank == 0) printf("%d cases\n", current);
   MPI_Finalize();
   return 0;
 }

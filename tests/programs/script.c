@@ -9,6 +9,7 @@
 //   write=BYTES  split=BYTES  start=BYTES  alone=BYTES
 //                       each rank writes its block behind what was written before: collective, split collective,
 //                       nonblocking collective, independent
+//   writing=PATH        collective writes with 2 ms between two, until the file is there
 //   toolarge=BYTES      a collective write, and a split one, beyond the limit of a file's size; rank 0 says "failed" if
 //                       both do
 //   begin=BYTES finish  the two halves of a split collective write: between them the grant is held
@@ -102,6 +103,16 @@ static void write_block(const char* how, int bytes) {
   free(block);
 }
 
+static void write_until(const char* path) {
+  int there = 0;
+  while (!there) {
+    write_block("write", 100000);
+    there = rank == 0 && access(path, F_OK) == 0;
+    check(MPI_Bcast(&there, 1, MPI_INT, 0, MPI_COMM_WORLD));
+    sleep_for(0.002);
+  }
+}
+
 static char* held;  // what `begin` writes
 
 static void begin_block(int bytes) {
@@ -178,6 +189,7 @@ int main(int argc, char** argv) {
     if (!strcmp(action, "open")) open_file(value);
     if (!strcmp(action, "write") || !strcmp(action, "split") || !strcmp(action, "start") || !strcmp(action, "alone"))
       write_block(action, atoi(value));
+    if (!strcmp(action, "writing")) write_until(value);
     if (!strcmp(action, "collective")) set_method(value);
     if (!strcmp(action, "begin")) begin_block(atoi(value));
     if (!strcmp(action, "toolarge")) write_too_large(atoi(value));

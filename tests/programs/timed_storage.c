@@ -1,9 +1,11 @@
-// Preloaded: storage that takes $STORAGE_MS longer for each access (of the rank $STORAGE_SLOW_RANK alone, if given),
-// and writes down when what was done.
+// Preloaded: storage that takes $STORAGE_MS longer for each access, and writes down when what was done. Given
+// $STORAGE_SLOW_RANK, it is slow for that rank alone; given $STORAGE_SLOW (write or read), for such accesses alone.
+// While there is a file $STORAGE_LIMIT, it begins no more of these than the number in it, of each process.
 //
 // Of files whose path has "timed" in it, each process appends lines to $STORAGE_LOG.PID, times being CLOCK_MONOTONIC
 // in ns:
 //
+//   begun BEGIN END OFFSET 0               a slow access, or one that the limit holds up, before it is made
 //   write|read BEGIN END OFFSET BYTES      an access that is over
 //   locked BEGIN END                       from before a lock of the open file was asked for until it was given back
 #define _GNU_SOURCE
@@ -48,18 +50,38 @@ static void note(const char* what, int64_t begin, int64_t offset, int64_t bytes)
   close(log);
 }
 
-static int64_t begin_access(void) {
-  const int64_t begin = now();
-  const char *ms = getenv("STORAGE_MS"), *slow = getenv("STORAGE_SLOW_RANK");
+static int is_slow(const char* what) {
+  const char *kind = getenv("STORAGE_SLOW"), *slow = getenv("STORAGE_SLOW_RANK");
   const char* rank = getenv("PMI_RANK") ? getenv("PMI_RANK") : getenv("OMPI_COMM_WORLD_RANK");
-  if (ms && (!slow || (rank && atoi(slow) == atoi(rank)))) usleep((useconds_t)(atof(ms) * 1000));
+  return (!kind || !strcmp(kind, what)) && (!slow || (rank && atoi(slow) == atoi(rank)));
+}
+
+static int limit(void) {
+  const char* path = getenv("STORAGE_LIMIT");
+  FILE* const file = path ? fopen(path, "r") : NULL;
+  int most = INT_MAX;
+  if (!file) return most;
+  if (fscanf(file, "%d", &most) != 1) _exit(3);
+  fclose(file);
+  return most;
+}
+
+static int64_t begin_access(const char* what, int64_t offset) {
+  static int begun;
+  const int64_t begin = now();
+  if (!is_slow(what)) return begin;
+  const char* ms = getenv("STORAGE_MS");
+  const int number = __atomic_add_fetch(&begun, 1, __ATOMIC_RELAXED);
+  note("begun", begin, offset, 0);
+  while (limit() < number) usleep(1000);
+  if (ms) usleep((useconds_t)(atof(ms) * 1000));
   return begin;
 }
 
 ssize_t pwrite(int fd, const void* data, size_t bytes, off_t at) {
   pwrite_function* const next = NEXT(pwrite_function*, "pwrite");
   if (!concerns(fd)) return next(fd, data, bytes, at);
-  const int64_t begin = begin_access();
+  const int64_t begin = begin_access("write", at);
   const ssize_t done = next(fd, data, bytes, at);
   note("write", begin, at, done);
   return done;
@@ -68,7 +90,7 @@ ssize_t pwrite(int fd, const void* data, size_t bytes, off_t at) {
 ssize_t pread(int fd, void* data, size_t bytes, off_t at) {
   pread_function* const next = NEXT(pread_function*, "pread");
   if (!concerns(fd)) return next(fd, data, bytes, at);
-  const int64_t begin = begin_access();
+  const int64_t begin = begin_access("read", at);
   const ssize_t done = next(fd, data, bytes, at);
   note("read", begin, at, done);
   return done;
