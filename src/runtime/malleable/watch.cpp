@@ -74,8 +74,11 @@ std::optional<std::string> Watch::trouble(Time now) const {
 void Watch::run() {
   const Inside inside;
   std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    if (const auto why = trouble(node_now())) end_job(*why, false);
+  // Twice in a row: what one says last, that it needs us no more, may arrive after it has died.
+  for (bool before = false; !stopping_;) {
+    const auto why = trouble(node_now());
+    if (why && before) end_job(*why, false);
+    before = why.has_value();
     changed_.wait_for(lock, between_looks);
   }
 }
