@@ -7,7 +7,8 @@ import random
 
 import pytest
 from hocket.delta.metric import FORMULAS, Figures, UnknownFormulaError, value_of
-from hocket.delta.model import Expected, Model, Side, rates
+from hocket.delta.model import FAIR, Expected, Model, Side, rates
+from hocket.delta.simulated import ROUND, Machine, parse_spec, pieces_of
 from hocket.verbs.delta import dts_of
 
 LARGE, SMALL = Side(10.0, 744), Side(1.0, 24)
@@ -51,6 +52,17 @@ def test_with_files_as_pieces_there_is_a_saw():
         assert times(model, "interrupt", dt_s) == pytest.approx((10.0, b_s))
     assert times(model, "interrupt", 6.5) == pytest.approx((8.0, 3.5))  # in the last file: as with fcfs
     assert times(Model(Side(8.0, pieces=1), Side(2.0)), "interrupt", 3.0) == pytest.approx((8.0, 7.0))
+
+
+def test_ends_are_counted_from_the_first_start_whoever_that_is():
+    model = Model(Side(5.0), Side(5.0), "makespan")
+    for dt_s in (4.0, -4.0):
+        assert model.cost(model.expected("fcfs", dt_s), dt_s) == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize(("spec", "pieces"), [("bytes=24m", 1), ("bytes=100m", 2), ("bytes=384m,files=2", 6)])
+def test_an_application_can_be_interrupted_after_each_round_of_each_file(spec, pieces):
+    assert pieces_of(parse_spec(spec), Machine(1e9, FAIR, ROUND, 64 << 20)) == pieces
 
 
 def interfere_by_steps(model: Model, dt_s: float, step_s: float = 1e-3) -> tuple[float, float]:

@@ -55,24 +55,6 @@ std::int64_t of_all(const Application& application, std::int64_t bytes) {
   return bytes <= 0 || __builtin_mul_overflow(bytes, processes, &all) ? 0 : all;
 }
 
-std::string sentence(const Application& application, const Application& other, const Target& target,
-                     std::string_view action) {
-  const std::string name = quoted(application.name), beside = quoted(other.name), on = " on " + target.name;
-  if (action == "interrupt") return name + " interrupts " + beside + on;
-  if (action == "interfere") return name + " goes beside " + beside + on;
-  if (action == "delay") return name + " waits for a while, then goes beside " + beside + on;
-  return name + " waits for " + beside + on;
-}
-
-std::string costs_text(const policy::Metric& metric, const std::vector<policy::Cost>& costs) {
-  if (costs.empty()) return {};
-  std::string text = "; " + metric.text() + ": ";
-  for (const policy::Cost& cost : costs) {
-    text.append(&cost == costs.data() ? "" : ", ").append(cost.action).append(" ").append(significant(cost.value));
-  }
-  return text;
-}
-
 event::QueuedIo queued(const Request& request, std::int64_t position) {
   event::QueuedIo answer{request.id, position, {}};
   const model::Holders& holders = request.target->holders;
@@ -202,6 +184,8 @@ void Access::set_policy(const Moment& moment, const policy::Policy& policy, cons
   policy_ = &policy;
   access_settings_.metric = metric;
   for (const auto& [wake, target] : timers_) touch(*target);
+  for (const auto& [id, application] : cluster_.applications())
+    for (const auto holder : application.held) touch(*holder->target);
   settle(moment);
 }
 
@@ -282,6 +266,8 @@ void Access::apply(const Moment& moment, Member& member, Place request, RequestI
     case RequestAction::grant:
       grant(moment, member, request);
       grant_queued_of(moment, *member.application, *request->target);
+      if (const auto holder = find_holder(*member.application, *request->target); (*holder)->pausing)
+        tell_to_pause(moment, **holder);
       return;
     case RequestAction::withdraw: return withdraw(member, request, moment.now);
     case RequestAction::release: return give_back(member, request, after, moment.now);
@@ -305,7 +291,7 @@ void Access::grant(const Moment& moment, const Member& member, Place request) {
   application.demand.granted = true;
   auto holder = find_holder(application, target);
   if (!holder) {
-    holder = target.holders.insert(target.holders.end(), {&application, &target, 0, {}});
+    holder = target.holders.insert(target.holders.end(), {&application, &target, 0, moment.now});
     application.held.push_back(*holder);
   } else if ((*holder)->grants == 0) {
     target.kept.erase({(*holder)->kept_until, application.id});
@@ -412,7 +398,10 @@ void Access::settle(const Moment& moment) {
   for (Target* target : touched) {
     go_on_if_alone(moment, *target);
     grant_held_up(moment, *target);
-    if (!target->waiting.empty() || (policy_->shares && !target->holders.empty())) ask_policy(moment, *target);
+    if (!target->waiting.empty() || (policy_->shares && !target->holders.empty()))
+      ask_policy(moment, *target);
+    else
+      share_out(moment, *target, {});
     if (std::holds_alternative<event::Tick>(moment.event.body)) send_reminders(moment, *target);
     set_timer(*target);
     cluster_.drop_if_idle(*target);
@@ -487,26 +476,32 @@ void Access::go_on_if_alone(const Moment& moment, Target& target) {
   }
 }
 
-// Since when the application is to give the target up; nothing where it is not, or where all that it was in the middle
-// of then has ended.
-std::optional<Time> Access::gives_up_since(const Holder& holder) const {
-  if (holder.grants == 0 || holder.application->waiting == 0) return std::nullopt;
+// The application is to give the target up, but is in the middle of something that it began before: then what it asks
+// for may be needed to end that. So it may where one member asks beside what it has, however long ago that began.
+bool Access::is_held_up(const Holder& holder) const {
+  if (holder.grants == 0 || holder.application->waiting == 0) return false;
   Time since = holder.told;
   if (!holder.pausing) {
     since = Time::max();
     for (const Request& other : holder.target->waiting) since = std::min(since, other.since + settings_.turn);
+    since = std::max(since, holder.since);  // others may have waited for too long before it came
   }
   bool in_the_middle = false;
-  each_request(*holder.application, *holder.target, RequestState::granted,
-               [&](const Member&, Place request) { in_the_middle |= request->granted <= since; });
-  return in_the_middle ? std::optional{since} : std::nullopt;
+  each_request(*holder.application, *holder.target, RequestState::granted, [&](const Member& member, Place request) {
+    const auto beside = [&](Place other) {
+      return other->target == request->target && other->state == RequestState::queued &&
+             other->since >= request->granted;
+    };
+    in_the_middle |= request->granted <= since || std::any_of(member.requests.begin(), member.requests.end(), beside);
+  });
+  return in_the_middle;
 }
 
 // When the first request is granted whose own application has the target.
 std::optional<Time> Access::held_up(const Target& target) const {
   std::optional<Time> first;
   for (const Holder& holder : target.holders) {
-    if (!gives_up_since(holder)) continue;
+    if (!is_held_up(holder)) continue;
     for (const Request& request : target.waiting) {
       if (request.application != holder.application->id) continue;
       first = std::min(first.value_or(Time::max()), request.since + longest_held_up);
@@ -517,7 +512,7 @@ std::optional<Time> Access::held_up(const Target& target) const {
 
 void Access::grant_held_up(const Moment& moment, const Target& target) {
   for (const Holder& holder : target.holders) {
-    if (!gives_up_since(holder)) continue;
+    if (!is_held_up(holder)) continue;
     each_request(*holder.application, target, RequestState::queued, [&](const Member& member, Place request) {
       if (moment.now - request->since >= longest_held_up) grant(moment, member, request);
     });
@@ -562,7 +557,7 @@ void Access::tell(const Moment& moment, const Target& target, const policy::Deci
     record.because_of = other->name;
     record.action = choice.action;
     record.from = record.to = application->computing_processes();
-    record.text = sentence(*application, *other, target, choice.action);
+    record.text = access_text(application->name, other->name, target.name, choice.action);
     record.text += costs_text(access_settings_.metric, decision.costs);
     moment.commands.push_back({{}, std::move(record)});
   }

@@ -380,6 +380,17 @@ TEST_F(CoordinatorTest, WhoIsGrantedBesideOthersIsToldItsShare) {
   EXPECT_EQ(std::count(ended.begin(), ended.end(), "2 GRANT_IO 1 waited 0"), 1) << "all of it";
 }
 
+TEST_F(CoordinatorTest, NoShareOutlivesThePolicyThatGaveIt) {
+  at(0, 9, event::SetPolicy{"set-10"});
+  hello(1, "job-a");
+  hello(2, "job-b");
+  start(10'000, 1, 1);
+  start(100'000, 2, 1);
+  const Lines told = at(100'001, 9, event::SetPolicy{"fcfs"});
+  EXPECT_EQ(std::count(told.begin(), told.end(), "1 GRANT_IO 1 waited 0"), 1);
+  EXPECT_EQ(std::count(told.begin(), told.end(), "2 GRANT_IO 1 waited 0"), 1);
+}
+
 // A turn is over when what was under way then has ended, however the application's processes take turns.
 TEST_F(CoordinatorTest, OperationsThatOverlapDoNotKeepATargetForEver) {
   hello(1, "job-a");
@@ -396,6 +407,24 @@ TEST_F(CoordinatorTest, OperationsThatOverlapDoNotKeepATargetForEver) {
   start(4800, 2, 2);
   tick(5800);
   EXPECT_EQ(finish(6000, 1, 2, false).front(), "3 GRANT_IO 1 waited 5990");
+}
+
+// Who waits for its own request cannot end what it has.
+TEST_F(CoordinatorTest, AMemberThatHasTheTargetIsNotHeldUpThoughOthersWereOverdueBefore) {
+  for (const int app : {1, 2, 3}) hello(app, "job-" + std::to_string(app));
+  start(0, 1, 1);
+  start(10, 2, 1);
+  start(20, 3, 1);
+  EXPECT_EQ(finish(4000, 1, 1).front(), "2 GRANT_IO 1 waited 3990");
+  EXPECT_EQ(start(4001, 2, 2), Lines{"2 QUEUED_IO 2 position 2 behind app-2"});
+  Lines told = tick(5001);
+  EXPECT_EQ(std::count(told.begin(), told.end(), "2 GRANT_IO 2 waited 1000"), 1);
+  finish(5100, 2, 1, false);
+  start(5200, 2, 3);
+  told = tick(6200);
+  EXPECT_EQ(std::count(told.begin(), told.end(), "2 GRANT_IO 3 waited 1000"), 1) << "beside what began late, too";
+  finish(6300, 2, 2, false);
+  EXPECT_EQ(finish(6400, 2, 3, false).front(), "3 GRANT_IO 1 waited 6380");
 }
 
 // A step's phase is told by nobody: its end is.

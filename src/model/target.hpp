@@ -41,6 +41,7 @@ struct Holder {
   Application* application = nullptr;
   Target* target = nullptr;
   std::int64_t grants = 0;  // 0: kept
+  Time since{};             // when it came
   Time kept_until{};        // where grants is 0
   bool pausing = false;     // it is to stop: the target is free for others when it has no grants
   Time told{};              // pausing: since when

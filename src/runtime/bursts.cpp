@@ -7,6 +7,9 @@ namespace hocket::runtime {
 namespace {
 
 constexpr Duration longest_burst = std::chrono::seconds{1};
+// Of threads whose accesses overlap: to let all of them end costs time, which nobody may need.
+constexpr Duration longest_shared_burst = std::chrono::seconds{10};
+constexpr Duration longest_gathering = std::chrono::seconds{5};
 
 }  // namespace
 
@@ -25,7 +28,7 @@ Bursts::Begun Bursts::begin(const std::string& target, const std::function<void(
   if (burst.request && member_.share(burst.request).part < 1) {
     waited = true;
     if (!keep_pace(lock, burst)) {
-      --burst.running;
+      if (--burst.running == 0) changed_.notify_all();
       may_begin(lock, burst, describe);
       ++burst.running;
     }
@@ -36,9 +39,9 @@ Bursts::Begun Bursts::begin(const std::string& target, const std::function<void(
 // True: it may have taken long.
 bool Bursts::may_begin(std::unique_lock<std::mutex>& lock, Burst& burst,
                        const std::function<void(event::StartIo&)>& describe) {
+  bool waited = burst.request && burst.running > 0 && gather(lock, burst);
   changed_.wait(lock, [&] { return !burst.asking; });
-  bool waited = false;
-  if (burst.request && burst.seen != member_.changes()) waited = look(lock, burst);
+  if (burst.request && burst.seen != member_.changes()) waited |= look(lock, burst);
   // One without an end would hold others up for ever: hocketd hears of it again, and may let them come first.
   if (burst.request && burst.running == 0 && burst.last - burst.since >= longest_burst) finish(burst, false);
   if (burst.request) return waited;
@@ -46,6 +49,15 @@ bool Bursts::may_begin(std::unique_lock<std::mutex>& lock, Burst& burst,
   start.target = burst.target;
   describe(start);
   ask(lock, burst, std::move(start));
+  return true;
+}
+
+// Threads that access in turns leave no moment between two accesses: where the burst is to stop, who comes waits until
+// the others have ended theirs. True: it may have taken long.
+bool Bursts::gather(std::unique_lock<std::mutex>& lock, Burst& burst) {
+  const bool pauses = burst.seen != member_.changes() && member_.standing(burst.request) == Standing::to_pause;
+  if (!pauses && burst.last - burst.since < longest_shared_burst) return false;
+  changed_.wait_for(lock, longest_gathering, [&] { return burst.running == 0; });
   return true;
 }
 
@@ -100,7 +112,7 @@ void Bursts::ask(std::unique_lock<std::mutex>& lock, Burst& burst, event::StartI
 
 void Bursts::end(Burst& burst, Time now, Duration io, std::int64_t bytes, bool in_one_call) {
   const std::lock_guard lock(mutex_);
-  --burst.running;
+  if (--burst.running == 0) changed_.notify_all();
   burst.last = now;
   if (burst.since == Time{}) burst.since = now;
   burst.io += io;

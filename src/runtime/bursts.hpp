@@ -44,6 +44,7 @@ class Bursts {
   Burst& of(const std::string& target);
   bool may_begin(std::unique_lock<std::mutex>& lock, Burst& burst,
                  const std::function<void(event::StartIo&)>& describe);
+  bool gather(std::unique_lock<std::mutex>& lock, Burst& burst);
   bool look(std::unique_lock<std::mutex>& lock, Burst& burst);
   bool keep_pace(std::unique_lock<std::mutex>& lock, const Burst& burst);
   void ask(std::unique_lock<std::mutex>& lock, Burst& burst, event::StartIo start);

@@ -66,6 +66,7 @@ void Member::give_up(std::string_view why) {
 
 // Whether START_IO can be sent: connected, and hocketd speaks. Once a phase, tries to make it so.
 bool Member::ready() {
+  if (leaving_) return false;
   const bool retry = may_retry_.exchange(false);
   if (retry) alone_ = false;
   if (alone_) return false;
@@ -177,6 +178,7 @@ Member::Outcome Member::wait_for_grant(RequestId request) {
 void Member::give_up_waiting(RequestId request, bool silent) {
   send(event::FinishIo{request, {}, 0, false});
   go_on_alone(request);
+  if (leaving_) return;
   silent_ = silent;
   if (silent_)
     give_up("hocketd at " + settings_.socket + " has not answered for " + std::to_string(to_s(settings_.answer)) +
@@ -209,7 +211,7 @@ std::optional<event::Event> Member::next_event(Time deadline) {
       }
     }
     if (left_alone && !alone_) give_up("hocketd at " + settings_.socket + " has gone");
-    if (fd_ < 0) return std::nullopt;
+    if (fd_ < 0 || leaving_) return std::nullopt;
     const Duration left = deadline - node_now();
     if (left <= Duration::zero()) return std::nullopt;
     const Duration wait = std::min(left, slice);
@@ -344,6 +346,7 @@ void Member::renew(RequestId request) {
 // ---- what else hocketd is told and tells ---------------------------------------------------------------------------
 
 void Member::leave(const event::Bye& bye) {
+  leaving_ = true;  // nobody waits for another thread's grant
   leases_.stop();
   const Asking asking(*this);
   if (fd_ < 0) return;

@@ -119,7 +119,8 @@ class Member {
   // HELLO to a hocketd that may be there again.
   bool reconnect();
 
-  // BYE, the last word: the lease thread has ended and the connection is closed when it returns.
+  // BYE, the last word: the lease thread has ended and the connection is closed when it returns. Other threads that
+  // wait for a grant go on without.
   void leave(const event::Bye& bye);
 
   // In the child after fork(): the connection is the parent's. Async-signal-safe.
@@ -197,6 +198,7 @@ class Member {
   std::mutex asking_;  // one thread waits for a grant at a time; taken before `connection_`
   std::mutex connection_;
   std::optional<bus::Client> client_;  // under connection_
+  std::atomic<bool> leaving_ = false;
   std::atomic<bool> may_retry_ = true;
   bool alone_ = false;   // under asking_: not asking until the next phase
   bool silent_ = false;  // under asking_: connected, but nothing is heard

@@ -1,6 +1,7 @@
 // A member against a controller in the same process: its main thread and its lease thread send on one connection. Built
 // with -DHOCKET_SANITIZE=thread, this shows that they do so without a race.
 #include "runtime/member.hpp"
+#include "runtime/bursts.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -15,6 +16,7 @@
 
 #include "base/clock.hpp"
 #include "bus/local_socket.hpp"
+#include "runtime/bursts.hpp"
 #include "wire/frame.hpp"
 
 namespace hocket::runtime {
@@ -396,6 +398,46 @@ TEST_F(PauseTest, ThreadsAnswerForWhatTheyUseThemselves) {
   EXPECT_EQ(controller.await_last<event::PausedIo>().round, 2);
   member.finish({request, {}, 0, false});
   member.leave({});
+}
+
+TEST_F(PauseTest, ABurstPausesThoughThreadsAccessInTurns) {
+  Controller controller(settings_.socket);
+  controller.at_pause = Controller::AtPause::grant;
+  Member member = make();
+  Bursts bursts(member, from_s(30));
+  member.tell_pauses(wanted_, [this] { ++called_; });
+  const auto describe = [](event::StartIo& start) { start.file = "f"; };
+  const Bursts::Begun first = bursts.begin("t", describe);
+  controller.say(event::PauseIo{controller.await_last<event::StartIo>().request, "b", "t"});
+  await_pause();
+  std::atomic<bool> begun = false;
+  std::thread other([&] {
+    const Bursts::Begun second = bursts.begin("t", describe);
+    begun = true;
+    bursts.end(*second.burst, node_now(), {}, 1, true);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds{100});
+  EXPECT_FALSE(begun) << "it waits for the first to end";
+  bursts.end(*first.burst, node_now(), {}, 1, true);
+  other.join();
+  EXPECT_EQ(controller.count<event::PausedIo>(), 1U);
+  bursts.finish(true);
+  member.leave({});
+}
+
+// A thread of the program may wait for a grant when another calls MPI_Finalize.
+TEST_F(MemberTest, LeavesThoughAThreadWaits) {
+  Controller controller(settings_.socket);
+  Member member = make();
+  std::thread waits([&] { EXPECT_FALSE(member.ask({{}, "t", "queued", "write", 0}, Use::burst)); });
+  controller.await_last<event::StartIo>();
+  member.leave({});
+  waits.join();
+  EXPECT_FALSE(member.ask({})) << "nothing is asked any more";
+  controller.stop();
+  EXPECT_EQ(controller.count<event::FinishIo>(), 1U) << "the request is withdrawn";
+  EXPECT_EQ(controller.count<event::Bye>(), 1U);
+  EXPECT_TRUE(lost_.empty());
 }
 
 TEST_F(PauseTest, ASessionIsOfferedTakenUpPausedAndResumed) {

@@ -61,9 +61,10 @@ class Model:
         return known(self, dt_s)
 
     def cost(self, expected: Expected, dt_s: float) -> float:
-        """By the metric."""
-        a = Figures(self.a.processes, expected.a_s, self.a.alone_s, expected.a_s)
-        b = Figures(self.b.processes, expected.b_s, self.b.alone_s, dt_s + expected.b_s)
+        """By the metric; ends are counted from the start of the first of the two."""
+        first_s = min(0.0, dt_s)
+        a = Figures(self.a.processes, expected.a_s, self.a.alone_s, expected.a_s - first_s)
+        b = Figures(self.b.processes, expected.b_s, self.b.alone_s, dt_s + expected.b_s - first_s)
         return value_of(self.metric, [a, b])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -106,7 +107,10 @@ def pieces_of(spec: Spec, machine: Machine) -> int:
         return spec.files
     if machine.grain == PHASE:
         return 1
-    return round(spec.bytes / machine.round_bytes) if machine.round_bytes else 0
+    if not machine.round_bytes:
+        return 0
+    # Of each file; the last one may be shorter, which is told as if all were equal.
+    return spec.files * math.ceil(spec.bytes / spec.files / machine.round_bytes - 1e-9)
 
 
 def measure(

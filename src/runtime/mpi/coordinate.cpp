@@ -71,7 +71,9 @@ void ask_again() {
 // In rank 0 of the step, what is new since the last time that it was granted.
 bool look() {
   switch (step.member->session()) {
-    case Standing::offered: step.member->take_up(step.request); return true;
+    case Standing::offered:
+      step.member->take_up(step.request);
+      return step.member->session() == Standing::granted;  // it may have been taken back meanwhile
     case Standing::to_pause: step.member->answer_pause(step.request); return false;
     case Standing::expired: ask_again(); return !step.request;
     case Standing::queued:
