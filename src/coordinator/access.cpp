@@ -23,6 +23,9 @@ constexpr Time never{};  // of a target's wake
 // What an application asks for while it is to give the target up waits; but what it is in the middle of may need just
 // the process that asks: then it does not get on, and after so long it is granted, for one operation or round.
 constexpr Duration longest_held_up = std::chrono::seconds{1};
+// What a member asks for beside what it has began since: its threads may, and what one has ends soon; or it is one
+// thread, which does not get to that.
+constexpr Duration longest_beside = std::chrono::seconds{5};
 
 std::optional<model::Requests::iterator> find(const Member& member, RequestId id) {
   for (const auto request : member.requests) {
@@ -476,35 +479,39 @@ void Access::go_on_if_alone(const Moment& moment, Target& target) {
   }
 }
 
-// The application is to give the target up, but is in the middle of something that it began before: then what it asks
-// for may be needed to end that. So it may where one member asks beside what it has, however long ago that began.
-bool Access::is_held_up(const Holder& holder) const {
-  if (holder.grants == 0 || holder.application->waiting == 0) return false;
+// How long what the application asks for waits where it is to give the target up, but is in the middle of something;
+// nothing where it is not to, or has to wait for its next turn.
+std::optional<Duration> Access::held_up_for(const Holder& holder) const {
+  if (holder.grants == 0 || holder.application->waiting == 0) return std::nullopt;
   Time since = holder.told;
   if (!holder.pausing) {
     since = Time::max();
     for (const Request& other : holder.target->waiting) since = std::min(since, other.since + settings_.turn);
     since = std::max(since, holder.since);  // others may have waited for too long before it came
   }
-  bool in_the_middle = false;
+  std::optional<Duration> longest;
   each_request(*holder.application, *holder.target, RequestState::granted, [&](const Member& member, Place request) {
     const auto beside = [&](Place other) {
       return other->target == request->target && other->state == RequestState::queued &&
              other->since >= request->granted;
     };
-    in_the_middle |= request->granted <= since || std::any_of(member.requests.begin(), member.requests.end(), beside);
+    if (request->granted <= since)
+      longest = longest_held_up;
+    else if (!longest && std::any_of(member.requests.begin(), member.requests.end(), beside))
+      longest = longest_beside;
   });
-  return in_the_middle;
+  return longest;
 }
 
 // When the first request is granted whose own application has the target.
 std::optional<Time> Access::held_up(const Target& target) const {
   std::optional<Time> first;
   for (const Holder& holder : target.holders) {
-    if (!is_held_up(holder)) continue;
+    const auto longest = held_up_for(holder);
+    if (!longest) continue;
     for (const Request& request : target.waiting) {
       if (request.application != holder.application->id) continue;
-      first = std::min(first.value_or(Time::max()), request.since + longest_held_up);
+      first = std::min(first.value_or(Time::max()), request.since + *longest);
     }
   }
   return first;
@@ -512,9 +519,10 @@ std::optional<Time> Access::held_up(const Target& target) const {
 
 void Access::grant_held_up(const Moment& moment, const Target& target) {
   for (const Holder& holder : target.holders) {
-    if (!is_held_up(holder)) continue;
+    const auto longest = held_up_for(holder);
+    if (!longest) continue;
     each_request(*holder.application, target, RequestState::queued, [&](const Member& member, Place request) {
-      if (moment.now - request->since >= longest_held_up) grant(moment, member, request);
+      if (moment.now - request->since >= *longest) grant(moment, member, request);
     });
     if (holder.pausing) tell_to_pause(moment, holder);
   }

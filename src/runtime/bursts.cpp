@@ -20,7 +20,8 @@ Bursts::Burst& Bursts::of(const std::string& target) {
   return bursts_.back();
 }
 
-Bursts::Begun Bursts::begin(const std::string& target, const std::function<void(event::StartIo&)>& describe) {
+Bursts::Begun Bursts::begin(const std::string& target, bool in_one_call,
+                            const std::function<void(event::StartIo&)>& describe) {
   std::unique_lock lock(mutex_);
   Burst& burst = of(target);
   bool waited = may_begin(lock, burst, describe);
@@ -33,6 +34,7 @@ Bursts::Begun Bursts::begin(const std::string& target, const std::function<void(
       ++burst.running;
     }
   }
+  if (!in_one_call) ++burst.open;
   return {&burst, waited, static_cast<bool>(burst.request)};
 }
 
@@ -55,6 +57,7 @@ bool Bursts::may_begin(std::unique_lock<std::mutex>& lock, Burst& burst,
 // Threads that access in turns leave no moment between two accesses: where the burst is to stop, who comes waits until
 // the others have ended theirs. True: it may have taken long.
 bool Bursts::gather(std::unique_lock<std::mutex>& lock, Burst& burst) {
+  if (burst.open > 0) return false;
   const bool pauses = burst.seen != member_.changes() && member_.standing(burst.request) == Standing::to_pause;
   if (!pauses && burst.last - burst.since < longest_shared_burst) return false;
   changed_.wait_for(lock, longest_gathering, [&] { return burst.running == 0; });
@@ -113,6 +116,7 @@ void Bursts::ask(std::unique_lock<std::mutex>& lock, Burst& burst, event::StartI
 void Bursts::end(Burst& burst, Time now, Duration io, std::int64_t bytes, bool in_one_call) {
   const std::lock_guard lock(mutex_);
   if (--burst.running == 0) changed_.notify_all();
+  if (!in_one_call) --burst.open;
   burst.last = now;
   if (burst.since == Time{}) burst.since = now;
   burst.io += io;

@@ -29,9 +29,9 @@ class Bursts {
     bool granted;  // false: uncoordinated
   };
   // An access begins: may ask, or pause, and wait for a grant, within the bounds of `member`. `describe` completes what
-  // is asked for then.
-  Begun begin(const std::string& target, const std::function<void(event::StartIo&)>& describe);
-  // `in_one_call`: its time tells how fast the target is.
+  // is asked for then. `in_one_call`: it ends before this thread does anything else.
+  Begun begin(const std::string& target, bool in_one_call, const std::function<void(event::StartIo&)>& describe);
+  // `in_one_call`, as it began: its time tells how fast the target is.
   void end(Burst& burst, Time now, Duration io, std::int64_t bytes, bool in_one_call);
 
   // No access follows soon: bursts end now. `phase_over`: the I/O phase, too.
@@ -63,6 +63,7 @@ struct Bursts::Burst {
   std::uint64_t seen = 0;  // changes of the member that are known
   bool asking = false;     // a thread waits for hocketd, without the lock
   int running = 0;         // accesses
+  int open = 0;            // of these, not in one call: this very thread may have to end them
   Pace pace;
   Time since{};  // when the first one ended
   Time last{};   // when one ended

@@ -60,6 +60,7 @@ bool Member::send(const event::Body& body) {
 }
 
 void Member::give_up(std::string_view why) {
+  if (leaving_) return;
   alone_ = true;
   lost_(why);
 }
@@ -178,7 +179,6 @@ Member::Outcome Member::wait_for_grant(RequestId request) {
 void Member::give_up_waiting(RequestId request, bool silent) {
   send(event::FinishIo{request, {}, 0, false});
   go_on_alone(request);
-  if (leaving_) return;
   silent_ = silent;
   if (silent_)
     give_up("hocketd at " + settings_.socket + " has not answered for " + std::to_string(to_s(settings_.answer)) +

@@ -133,18 +133,12 @@ std::int64_t Member::progress_of(RequestId request) {
 // ---- what hocketd says of a request -------------------------------------------------------------------------------
 
 void Member::hear(const event::GrantIo& grant) {
-  bool goes_on = false;
-  {
-    const std::lock_guard lock(requests_mutex_);
-    Request* found = find(grant.request);
-    if (!found) return;
-    if (found->standing == Standing::queued || found->standing == Standing::paused) found->standing = Standing::offered;
-    found->share = {grant.share, found->share.alone && grant.share >= 1};
-    goes_on = found->standing == Standing::offered && found->use == Use::burst && found->used;
-    show();
-  }
-  // Whose thread waits may have to wait for another's grant first. Where none comes, the burst ends.
-  if (goes_on) take_up(grant.request);
+  const std::lock_guard lock(requests_mutex_);
+  Request* found = find(grant.request);
+  if (!found) return;
+  if (found->standing == Standing::queued || found->standing == Standing::paused) found->standing = Standing::offered;
+  found->share = {grant.share, found->share.alone && grant.share >= 1};
+  show();
 }
 
 void Member::hear(const event::QueuedIo& queued) {

@@ -407,12 +407,12 @@ TEST_F(PauseTest, ABurstPausesThoughThreadsAccessInTurns) {
   Bursts bursts(member, from_s(30));
   member.tell_pauses(wanted_, [this] { ++called_; });
   const auto describe = [](event::StartIo& start) { start.file = "f"; };
-  const Bursts::Begun first = bursts.begin("t", describe);
+  const Bursts::Begun first = bursts.begin("t", true, describe);
   controller.say(event::PauseIo{controller.await_last<event::StartIo>().request, "b", "t"});
   await_pause();
   std::atomic<bool> begun = false;
   std::thread other([&] {
-    const Bursts::Begun second = bursts.begin("t", describe);
+    const Bursts::Begun second = bursts.begin("t", true, describe);
     begun = true;
     bursts.end(*second.burst, node_now(), {}, 1, true);
   });
@@ -421,6 +421,22 @@ TEST_F(PauseTest, ABurstPausesThoughThreadsAccessInTurns) {
   bursts.end(*first.burst, node_now(), {}, 1, true);
   other.join();
   EXPECT_EQ(controller.count<event::PausedIo>(), 1U);
+  bursts.finish(true);
+  member.leave({});
+}
+
+TEST_F(PauseTest, NobodyWaitsForWhatItsOwnThreadHasToEnd) {
+  Controller controller(settings_.socket);
+  Member member = make();
+  Bursts bursts(member, from_s(30));
+  member.tell_pauses(wanted_, [this] { ++called_; });
+  const auto describe = [](event::StartIo& start) { start.file = "f"; };
+  const Bursts::Begun first = bursts.begin("t", false, describe);
+  controller.say(event::PauseIo{controller.await_last<event::StartIo>().request, "b", "t"});
+  await_pause();
+  EXPECT_FALSE(bursts.begin("t", false, describe).waited) << "two that go on beside what the program does";
+  for (int i = 0; i < 2; ++i) bursts.end(*first.burst, node_now(), {}, 1, false);
+  EXPECT_EQ(controller.count<event::PausedIo>(), 0U);
   bursts.finish(true);
   member.leave({});
 }

@@ -110,7 +110,7 @@ def pieces_of(spec: Spec, machine: Machine) -> int:
     if not machine.round_bytes:
         return 0
     # Of each file; the last one may be shorter, which is told as if all were equal.
-    return spec.files * math.ceil(spec.bytes / spec.files / machine.round_bytes - 1e-9)
+    return spec.files * max(1, math.ceil(spec.bytes / spec.files / machine.round_bytes - 1e-9))
 
 
 def measure(

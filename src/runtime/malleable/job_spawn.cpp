@@ -263,6 +263,7 @@ State Job::join_others() {
     auto waiter = Waiter::at(join_door_);
     if (waiter) Process::tell(event::ProcessReady{join_request_});
     if (!waiter || !waiter.value().wait()) {
+      watch_.need({});
       left_ = true;
       return State::leave;
     }

@@ -18,7 +18,7 @@ const std::string& target_of(const File* file) {
 
 }  // namespace
 
-Begun begin_access(File* file, const Asked& asked, Time start) noexcept {
+Begun begin_access(File* file, const Asked& asked, Time start, bool in_one_call) noexcept {
   if (file && !file->data_set)
     return begin_independent({[file] { return target_in(*file); },
                               [file, &asked](event::StartIo& begins) {
@@ -26,24 +26,24 @@ Begun begin_access(File* file, const Asked& asked, Time start) noexcept {
                                 begins.operation = asked.routine;
                                 begins.bytes = asked.bytes();
                               }},
-                             start);
+                             start, in_one_call);
   Begun begun;
   begun.tracked = Process::get().operation_begins(start, false);
   return begun;
 }
 
-Begun begin_independent(const Independent& access, Time start) noexcept {
+Begun begin_independent(const Independent& access, Time start, bool in_one_call) noexcept {
   Process& process = Process::get();
   Bursts* bursts = process.bursts();
   Begun begun;
   begun.tracked = process.operation_begins(start, false);
   if (!bursts) return begun;
-  const Bursts::Begun burst = bursts->begin(access.target(), [&](event::StartIo& begins) {
+  const Bursts::Begun burst = bursts->begin(access.target(), in_one_call, [&](event::StartIo& begins) {
     access.describe(begins);
     process.describe(begins);
   });
   begun.burst = burst.burst;
-  begun.in_one_call = true;
+  begun.in_one_call = in_one_call;
   if (!burst.granted) process.uncoordinated();
   if (!burst.waited) return begun;
   begun.wait = node_now() - start;
@@ -55,11 +55,8 @@ Begun begin_collective(File* file, const Asked& asked, Time start, bool agree, U
   if (!file) return {};
   Process& process = Process::get();
   // Of one process, of several: it agrees with nobody.
-  if (!file->control && file->agreement == mpi::no_comm()) {
-    Begun begun = begin_access(file, asked, start);
-    begun.in_one_call = use == Use::operation;
-    return begun;
-  }
+  if (!file->control && file->agreement == mpi::no_comm())
+    return begin_access(file, asked, start, use == Use::operation);
   const bool asks = file->control && file->root;
   Begun begun;
   begun.tracked = process.operation_begins(start, asks);

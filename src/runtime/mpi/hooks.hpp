@@ -73,9 +73,10 @@ struct Independent {
 
 // An access begins: as part of an I/O phase, and with the control point where it is collective and its file has one.
 // `agree`: all ranks of the file learn the decision before it returns. `use`: whether the access goes on beside what
-// the program does. An independent one asks as a part of a burst (runtime/bursts.hpp).
-Begun begin_access(File* file, const Asked& asked, Time start) noexcept;
-Begun begin_independent(const Independent& access, Time start) noexcept;
+// the program does; `in_one_call`: the same of an independent one, which asks as a part of a burst
+// (runtime/bursts.hpp).
+Begun begin_access(File* file, const Asked& asked, Time start, bool in_one_call) noexcept;
+Begun begin_independent(const Independent& access, Time start, bool in_one_call) noexcept;
 Begun begin_collective(File* file, const Asked& asked, Time start, bool agree, Use use = Use::operation) noexcept;
 
 // The control point after a blocking collective access: the call has returned in this rank, `ok` or with an error. The
@@ -190,7 +191,7 @@ template <class Call>
   const std::shared_ptr<File> record = find_file(file);
   FilledStatus filled(status);
   const Begun begun = collective ? begin_collective(record.get(), asked, node_now(), true)
-                                 : begin_access(record.get(), asked, node_now());
+                                 : begin_access(record.get(), asked, node_now(), true);
   const Time start = node_now();
   int rc = MPI_SUCCESS;
   if constexpr (std::is_invocable_v<Call, MPI_Status*, bool>)
@@ -321,8 +322,7 @@ int watch_start(Direction direction, const Asked& asked, Call call, MPI_File fil
   const Depth depth;
   if (!depth.watched()) return call();
   const std::shared_ptr<File> record = find_file(file);
-  Begun begun = begin_access(record.get(), asked, node_now());
-  begun.in_one_call = false;
+  const Begun begun = begin_access(record.get(), asked, node_now(), false);
   return pass_start(direction, asked, call, begun, record.get(), request);
 }
 

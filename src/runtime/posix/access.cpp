@@ -74,7 +74,7 @@ class Access {
                                   begins.operation = routine;
                                   begins.bytes = *bytes;
                                 }},
-                               start_);
+                               start_, true);
     start_ = node_now();
   }
 
