@@ -403,7 +403,7 @@ void Access::settle(const Moment& moment) {
     grant_held_up(moment, *target);
     if (!target->waiting.empty() || (policy_->shares && !target->holders.empty()))
       ask_policy(moment, *target);
-    else
+    else if (target->shared)  // by the policy before
       share_out(moment, *target, {});
     if (std::holds_alternative<event::Tick>(moment.event.body)) send_reminders(moment, *target);
     set_timer(*target);
@@ -530,10 +530,12 @@ void Access::grant_held_up(const Moment& moment, const Target& target) {
 
 // Who has the target is told where its share has become another.
 void Access::share_out(const Moment& moment, Target& target, const std::vector<policy::Share>& shares) {
+  target.shared = false;
   for (Holder& holder : target.holders) {
     const auto same = [&](const policy::Share& one) { return one.application == holder.application->id; };
     const auto found = std::find_if(shares.begin(), shares.end(), same);
     const double share = found == shares.end() ? 1 : std::clamp(found->part, 0.0, 1.0);
+    target.shared |= share < 1;
     if (std::exchange(holder.share, share) == share) continue;
     each_request(*holder.application, target, RequestState::granted, [&](const Member& member, Place request) {
       // Who was told to pause would take it for the end of the pause.

@@ -55,6 +55,7 @@ struct Target {
   Requests waiting;          // in order of arrival; those that were interrupted by their first one
   Holders holders;           // one, under an exclusive policy; in the order in which they came to it
   std::map<std::pair<Time, AppId>, Holders::iterator> kept;  // holders without a grant, by the end of that
+  bool shared = false;                                       // a holder was told a share that is not all of it
   Time remind{};                   // where somebody waits: when those who wait are told so again
   Time wake{};                     // where somebody waits: the next time at which something is due here
   Time again{};                    // when the policy wants to be asked again; 0: not
