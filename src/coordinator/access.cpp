@@ -518,6 +518,7 @@ std::optional<Time> Access::held_up(const Target& target) const {
 }
 
 void Access::grant_held_up(const Moment& moment, const Target& target) {
+  if (target.waiting.empty()) return;
   for (const Holder& holder : target.holders) {
     const auto longest = held_up_for(holder);
     if (!longest) continue;
