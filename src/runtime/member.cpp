@@ -178,19 +178,19 @@ Member::Outcome Member::wait_for_grant(RequestId request) {
 
 void Member::give_up_waiting(RequestId request, bool silent) {
   send(event::FinishIo{request, {}, 0, false});
-  go_on_alone(request);
   silent_ = silent;
   if (silent_)
     give_up("hocketd at " + settings_.socket + " has not answered for " + std::to_string(to_s(settings_.answer)) +
             " s (HOCKET_ANSWER_S)");
   else
     give_up("no grant within " + std::to_string(to_s(settings_.max_wait)) + " s (HOCKET_MAX_WAIT_S)");
+  go_on_alone(request);  // last: who sees it may leave at once, and nothing is said any more
 }
 
 void Member::has_gone(RequestId request) {
   disconnect();
-  go_on_alone(request);
   if (!alone_) give_up("hocketd at " + settings_.socket + " has gone");
+  go_on_alone(request);
 }
 
 // The next event for us; nothing where none came by the deadline, or (fd_ < 0) the connection has ended. Waits without

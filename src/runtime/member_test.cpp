@@ -1,7 +1,6 @@
 // A member against a controller in the same process: its main thread and its lease thread send on one connection. Built
 // with -DHOCKET_SANITIZE=thread, this shows that they do so without a race.
 #include "runtime/member.hpp"
-#include "runtime/bursts.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -268,6 +267,21 @@ TEST_F(MemberTest, AsksAgainInTheNextPhaseOfAControllerThatCameBack) {
   member.leave({});
 }
 
+// A thread of the program may wait for a grant when another calls MPI_Finalize.
+TEST_F(MemberTest, LeavesThoughAThreadWaits) {
+  Controller controller(settings_.socket);
+  Member member = make();
+  std::thread waits([&] { EXPECT_FALSE(member.ask({{}, "t", "queued", "write", 0}, Use::burst)); });
+  controller.await_last<event::StartIo>();
+  member.leave({});
+  waits.join();
+  EXPECT_FALSE(member.ask({})) << "nothing is asked any more";
+  controller.stop();
+  EXPECT_EQ(controller.count<event::FinishIo>(), 1U) << "the request is withdrawn";
+  EXPECT_EQ(controller.count<event::Bye>(), 1U);
+  EXPECT_TRUE(lost_.empty());
+}
+
 // ---- pauses --------------------------------------------------------------------------------------------------------
 
 class PauseTest : public MemberTest {
@@ -281,6 +295,17 @@ class PauseTest : public MemberTest {
     controller.say(event::PauseIo{request, "b", "t"});
     await_pause();
     return request;
+  }
+  // Begins an access of a burst, which is then told to pause.
+  Bursts::Begun begin_and_be_told(Bursts& bursts, Member& member, Controller& controller, bool in_one_call) {
+    member.tell_pauses(wanted_, [this] { ++called_; });
+    const Bursts::Begun begun = begin(bursts, in_one_call);
+    controller.say(event::PauseIo{controller.await_last<event::StartIo>().request, "b", "t"});
+    await_pause();
+    return begun;
+  }
+  static Bursts::Begun begin(Bursts& bursts, bool in_one_call) {
+    return bursts.begin("t", in_one_call, [](event::StartIo& start) { start.file = "f"; });
   }
   void await_pause() const {
     const Time end = node_now() + from_s(10);
@@ -405,14 +430,10 @@ TEST_F(PauseTest, ABurstPausesThoughThreadsAccessInTurns) {
   controller.at_pause = Controller::AtPause::grant;
   Member member = make();
   Bursts bursts(member, from_s(30));
-  member.tell_pauses(wanted_, [this] { ++called_; });
-  const auto describe = [](event::StartIo& start) { start.file = "f"; };
-  const Bursts::Begun first = bursts.begin("t", true, describe);
-  controller.say(event::PauseIo{controller.await_last<event::StartIo>().request, "b", "t"});
-  await_pause();
+  const Bursts::Begun first = begin_and_be_told(bursts, member, controller, true);
   std::atomic<bool> begun = false;
   std::thread other([&] {
-    const Bursts::Begun second = bursts.begin("t", true, describe);
+    const Bursts::Begun second = begin(bursts, true);
     begun = true;
     bursts.end(*second.burst, node_now(), {}, 1, true);
   });
@@ -429,31 +450,12 @@ TEST_F(PauseTest, NobodyWaitsForWhatItsOwnThreadHasToEnd) {
   Controller controller(settings_.socket);
   Member member = make();
   Bursts bursts(member, from_s(30));
-  member.tell_pauses(wanted_, [this] { ++called_; });
-  const auto describe = [](event::StartIo& start) { start.file = "f"; };
-  const Bursts::Begun first = bursts.begin("t", false, describe);
-  controller.say(event::PauseIo{controller.await_last<event::StartIo>().request, "b", "t"});
-  await_pause();
-  EXPECT_FALSE(bursts.begin("t", false, describe).waited) << "two that go on beside what the program does";
+  const Bursts::Begun first = begin_and_be_told(bursts, member, controller, false);
+  EXPECT_FALSE(begin(bursts, false).waited) << "two that go on beside what the program does";
   for (int i = 0; i < 2; ++i) bursts.end(*first.burst, node_now(), {}, 1, false);
   EXPECT_EQ(controller.count<event::PausedIo>(), 0U);
   bursts.finish(true);
   member.leave({});
-}
-
-// A thread of the program may wait for a grant when another calls MPI_Finalize.
-TEST_F(MemberTest, LeavesThoughAThreadWaits) {
-  Controller controller(settings_.socket);
-  Member member = make();
-  std::thread waits([&] { EXPECT_FALSE(member.ask({{}, "t", "queued", "write", 0}, Use::burst)); });
-  controller.await_last<event::StartIo>();
-  member.leave({});
-  waits.join();
-  EXPECT_FALSE(member.ask({})) << "nothing is asked any more";
-  controller.stop();
-  EXPECT_EQ(controller.count<event::FinishIo>(), 1U) << "the request is withdrawn";
-  EXPECT_EQ(controller.count<event::Bye>(), 1U);
-  EXPECT_TRUE(lost_.empty());
 }
 
 TEST_F(PauseTest, ASessionIsOfferedTakenUpPausedAndResumed) {
