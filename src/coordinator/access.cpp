@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/saturating.hpp"
+#include "coordinator/places.hpp"
 #include "coordinator/words.hpp"
 
 namespace hocket::coordinator {
@@ -19,37 +20,6 @@ using model::RequestState;
 using model::Target;
 
 constexpr Time never{};  // of a target's wake
-
-// What an application asks for while it is to give the target up waits; but what it is in the middle of may need just
-// the process that asks: then it does not get on, and after so long it is granted, for one operation or round.
-constexpr Duration longest_held_up = std::chrono::seconds{1};
-// What a member asks for beside what it has began since: its threads may, and what one has ends soon; or it is one
-// thread, which does not get to that.
-constexpr Duration longest_beside = std::chrono::seconds{5};
-
-std::optional<model::Requests::iterator> find(const Member& member, RequestId id) {
-  for (const auto request : member.requests) {
-    if (request->id == id) return request;
-  }
-  return std::nullopt;
-}
-
-std::optional<model::Holders::iterator> find_holder(const Application& application, const Target& target) {
-  for (const auto holder : application.held) {
-    if (holder->target == &target) return holder;
-  }
-  return std::nullopt;
-}
-
-// `visit(member, request)` for each request of the application at the target that is in that state.
-template <class Visit>
-void each_request(const Application& application, const Target& target, RequestState state, Visit visit) {
-  for (const Member* member : application.members) {
-    for (const auto request : member->requests) {
-      if (request->target == &target && request->state == state) visit(*member, request);
-    }
-  }
-}
 
 // Of all processes, where one of them tells its own.
 std::int64_t of_all(const Application& application, std::int64_t bytes) {
@@ -286,7 +256,8 @@ void Access::grant(const Moment& moment, const Member& member, Place request) {
   forget_bound(request);
   granted_.splice(granted_.end(), target.waiting, request);
   request->state = RequestState::granted;
-  request->paused = request->told = false;
+  if (std::exchange(request->paused, false)) --target.paused;
+  request->told = false;
   request->granted = moment.now;
   request->expires = moment.now + settings_.lease;
 
@@ -299,7 +270,7 @@ void Access::grant(const Moment& moment, const Member& member, Place request) {
   } else if ((*holder)->grants == 0) {
     target.kept.erase({(*holder)->kept_until, application.id});
   }
-  ++(*holder)->grants;
+  if (++(*holder)->grants == 1) model::begin_progress(**holder);
   application.count_requests(-1, +1, moment.now);
   moment.commands.push_back(
       {member.id, event::GrantIo{request->id, moment.now - request->since, target.name, (*holder)->share}});
@@ -314,6 +285,7 @@ void Access::grant_queued_of(const Moment& moment, const Application& applicatio
 void Access::withdraw(Member& member, Place request, Time now) {
   Target& target = *request->target;
   forget_bound(request);
+  if (request->paused) --target.paused;
   std::erase(member.requests, request);
   target.waiting.erase(request);
   member.application->count_requests(-1, 0, now);
@@ -329,6 +301,7 @@ void Access::requeue(Member& member, Place request, Time now) {
   target.waiting.splice(place, granted_, request);
   request->state = RequestState::queued;
   request->paused = true;
+  ++target.paused;
   request->since = now;
   Application& application = *member.application;
   application.count_requests(+1, -1, now);
@@ -336,6 +309,7 @@ void Access::requeue(Member& member, Place request, Time now) {
   touch(target);
   const auto holder = *find_holder(application, target);
   if (--holder->grants > 0) return;
+  model::end_progress(*holder);
   model::learn_stop(application, now - holder->told);
   free_holder(holder);
 }
@@ -351,6 +325,7 @@ void Access::give_back(Member& member, Place request, After after, Time now) {
   const auto holder = *find_holder(application, target);
   touch(target);
   if (--holder->grants > 0) return;
+  model::end_progress(*holder);
   if (holder->pausing) model::learn_stop(application, now - holder->told);
   const bool freed = after == After::free || settings_.linger == Duration{} || holder->pausing;
   if (freed || is_turn_over(target, now)) return free_holder(holder);
@@ -367,16 +342,12 @@ void Access::renew_leases(const Member& member, const Target& target, Time now) 
   }
 }
 
-bool Access::is_turn_over(const Target& target, Time now) const {
-  return std::any_of(target.waiting.begin(), target.waiting.end(),
-                     [&](const Request& request) { return now - request.since >= settings_.turn; });
-}
-
 // ---- holders -----------------------------------------------------------------------------------------------------
 
 // Precondition: no grants.
 void Access::free_holder(model::Holders::iterator holder) {
   Target& target = *holder->target;
+  if (holder->pausing) --target.pausing;
   target.kept.erase({holder->kept_until, holder->application->id});
   std::erase(holder->application->held, holder);
   target.holders.erase(holder);
@@ -434,103 +405,9 @@ void Access::ask_policy(const Moment& moment, Target& target) {
   tell(moment, target, decision);
 }
 
-// The applications stop as soon as they can, and are asked to where they are in the middle of something. True: one has.
-bool Access::interrupt(const Moment& moment, Target& target, const policy::Decision& decision) {
-  bool freed = false;
-  for (const AppId id : decision.interruptions) {
-    Application* application = cluster_.find(id);
-    const auto holder = application ? find_holder(*application, target) : std::nullopt;
-    if (!holder || (*holder)->pausing) continue;
-    if (application->demand.interruptions >= access_settings_.most_interruptions) continue;
-    ++application->demand.interruptions;
-    if ((*holder)->grants == 0) {
-      free_holder(*holder);
-      freed = true;
-      continue;
-    }
-    (*holder)->pausing = true;
-    (*holder)->told = moment.now;
-    tell_to_pause(moment, **holder);
-  }
-  return freed;
-}
-
-// All that it is in the middle of, once each.
-void Access::tell_to_pause(const Moment& moment, const Holder& holder) {
-  const Target& target = *holder.target;
-  std::string because_of;
-  for (const Request& request : target.waiting) {
-    if (request.application != holder.application->id) because_of = cluster_.find(request.application)->name;
-  }
-  each_request(*holder.application, target, RequestState::granted, [&](const Member& member, Place request) {
-    if (std::exchange(request->told, true)) return;
-    moment.commands.push_back({member.id, event::PauseIo{request->id, because_of, target.name}});
-  });
-}
-
-// Those for whom somebody was to stop have gone before he did.
-void Access::go_on_if_alone(const Moment& moment, Target& target) {
-  for (Holder& holder : target.holders) {
-    const AppId id = holder.application->id;
-    const auto of_another = [id](const Request& request) { return request.application != id; };
-    if (!holder.pausing || std::any_of(target.waiting.begin(), target.waiting.end(), of_another)) continue;
-    holder.pausing = false;
-    grant_queued_of(moment, *holder.application, target);
-  }
-}
-
-// How long what the application asks for waits where it is to give the target up, but is in the middle of something;
-// nothing where it is not to, or has to wait for its next turn.
-std::optional<Duration> Access::held_up_for(const Holder& holder) const {
-  if (holder.grants == 0 || holder.application->waiting == 0) return std::nullopt;
-  Time since = holder.told;
-  if (!holder.pausing) {
-    since = Time::max();
-    for (const Request& other : holder.target->waiting) since = std::min(since, other.since + settings_.turn);
-    since = std::max(since, holder.since);  // others may have waited for too long before it came
-  }
-  std::optional<Duration> longest;
-  each_request(*holder.application, *holder.target, RequestState::granted, [&](const Member& member, Place request) {
-    const auto beside = [&](Place other) {
-      return other->target == request->target && other->state == RequestState::queued &&
-             other->since >= request->granted;
-    };
-    if (request->granted <= since)
-      longest = longest_held_up;
-    else if (!longest && std::any_of(member.requests.begin(), member.requests.end(), beside))
-      longest = longest_beside;
-  });
-  return longest;
-}
-
-// When the first request is granted whose own application has the target.
-std::optional<Time> Access::held_up(const Target& target) const {
-  std::optional<Time> first;
-  for (const Holder& holder : target.holders) {
-    const auto longest = held_up_for(holder);
-    if (!longest) continue;
-    for (const Request& request : target.waiting) {
-      if (request.application != holder.application->id) continue;
-      first = std::min(first.value_or(Time::max()), request.since + *longest);
-    }
-  }
-  return first;
-}
-
-void Access::grant_held_up(const Moment& moment, const Target& target) {
-  if (target.waiting.empty()) return;
-  for (const Holder& holder : target.holders) {
-    const auto longest = held_up_for(holder);
-    if (!longest) continue;
-    each_request(*holder.application, target, RequestState::queued, [&](const Member& member, Place request) {
-      if (moment.now - request->since >= *longest) grant(moment, member, request);
-    });
-    if (holder.pausing) tell_to_pause(moment, holder);
-  }
-}
-
 // Who has the target is told where its share has become another.
 void Access::share_out(const Moment& moment, Target& target, const std::vector<policy::Share>& shares) {
+  if (shares.empty() && !target.shared) return;
   target.shared = false;
   for (Holder& holder : target.holders) {
     const auto same = [&](const policy::Share& one) { return one.application == holder.application->id; };

@@ -59,6 +59,7 @@ class Access {
   bool interrupt(const Moment& moment, model::Target& target, const policy::Decision& decision);
   void tell_to_pause(const Moment& moment, const model::Holder& holder);
   void go_on_if_alone(const Moment& moment, model::Target& target);
+  std::vector<const model::Holder*> asking_holders(const model::Target& target) const;
   std::optional<Duration> held_up_for(const model::Holder& holder) const;
   std::optional<Time> held_up(const model::Target& target) const;
   void grant_held_up(const Moment& moment, const model::Target& target);

@@ -42,18 +42,21 @@ double alone_s(const Application& application, const Target& target) {
   return unknown_phase_s;
 }
 
+double of_target(const Target& target, double assumed) {
+  return target.record != nullptr && target.record->interference > 0 ? target.record->interference : assumed;
+}
+
 }  // namespace
 
 Work work_of(const Application& application, const Target& target) {
   const double alone = alone_s(application, target);
-  const double left = alone - application.demand.served_s;
+  double left = alone - application.demand.served_s;
+  for (const auto holder : application.held) left -= holder->target->progress.seen(holder->user).served_s;
   return {alone, left > 0 ? left : least_left * alone};
 }
 
 double interference_of(const Application& application, const Target& target, double assumed) {
-  if (application.io.interference > 0) return application.io.interference;
-  if (target.record != nullptr && target.record->interference > 0) return target.record->interference;
-  return assumed;
+  return application.io.interference > 0 ? application.io.interference : of_target(target, assumed);
 }
 
 void demand(Application& application, const event::StartIo& start, Time now) {
@@ -64,21 +67,30 @@ void demand(Application& application, const event::StartIo& start, Time now) {
 }
 
 void count_progress(Target& target, Time now, double assumed) {
-  const double passed_s = to_s(now - target.served);
+  target.progress.advance(to_s(now - target.served), of_target(target, assumed));
   target.served = now;
-  const auto has = [](const Holder& holder) { return holder.grants > 0; };
-  const auto count = static_cast<double>(std::count_if(target.holders.begin(), target.holders.end(), has));
-  if (!(passed_s > 0) || count == 0) return;
-  for (const Holder& holder : target.holders) {
-    if (!has(holder)) continue;
-    IoDemand& demand = holder.application->demand;
-    const double interference = interference_of(*holder.application, target, assumed);
-    demand.served_s += passed_s / slowdown(interference, count - 1);
-    if (count > 1) {
-      demand.shared_s += passed_s;
-      demand.shared_count += passed_s * count;
-    }
-  }
+}
+
+namespace {
+
+// What was done since it was asked last.
+void take_progress(Holder& holder) {
+  IoDemand& demand = holder.application->demand;
+  const Progress::Sums done = holder.target->progress.take(holder.user);
+  demand.served_s += done.served_s;
+  demand.shared_s += done.shared_s;
+  demand.shared_count += done.shared_count;
+}
+
+}  // namespace
+
+void begin_progress(Holder& holder) {
+  holder.user = holder.target->progress.enter(holder.application->io.interference);
+}
+
+void end_progress(Holder& holder) {
+  take_progress(holder);
+  holder.target->progress.leave(holder.user);
 }
 
 namespace {
@@ -86,6 +98,7 @@ namespace {
 void served(Application& application, const Target& target, std::int64_t bytes) {
   IoDemand& demand = application.demand;
   if (demand.bytes <= 0) return;
+  for (const auto holder : application.held) take_progress(*holder);
   const double part = positive_bytes(bytes) / positive_bytes(demand.bytes);
   demand.served_s = alone_s(application, target) * std::min(part, 1.0);
 }

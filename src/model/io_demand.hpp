@@ -12,6 +12,7 @@
 namespace hocket::model {
 
 struct Application;
+struct Holder;
 struct Request;
 struct Target;
 
@@ -21,8 +22,8 @@ struct IoDemand {
   std::int64_t bytes = 0;    // of the whole phase, all processes, as it was prepared; 0: not known
   std::int64_t largest = 0;  // bytes of its largest request
   std::int64_t moved = 0;    // by operations that have ended
-  double served_s = 0;       // progress, in seconds of the phase alone
-  double shared_s = 0;       // with a grant while others had one too
+  double served_s = 0;       // progress, in seconds of the phase alone; that of grants under way is with their target
+  double shared_s = 0;       // with a grant while others had one too, once that has ended
   double shared_count = 0;   // of them and itself, summed over those seconds
   std::int64_t interruptions = 0;
   bool over = false;     // as was said with its last operation; what it took may still be told
@@ -50,13 +51,15 @@ Work work_of(const Application& application, const Target& target);
 // How many times slower the application becomes beside one other: measured with it, else with others on the target,
 // else `assumed`.
 double interference_of(const Application& application, const Target& target, double assumed);
-// The same beside `others`: linear in their number.
-inline double slowdown(double interference, double others) { return 1 + (interference - 1) * others; }
 
 // A request begins or continues the phase.
 void demand(Application& application, const event::StartIo& start, Time now);
 // The progress of those who have the target, up to now: to be called before any change among them.
 void count_progress(Target& target, Time now, double assumed);
+// It has its first grant, and gets on from now.
+void begin_progress(Holder& holder);
+// Its last one has ended.
+void end_progress(Holder& holder);
 // `bytes` were moved by all processes since the request, by it or, where it is a step of the program, by others
 // meanwhile, which may have told of theirs; 0: not known.
 void told_progress(Application& application, const Request& request, std::int64_t bytes);

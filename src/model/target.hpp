@@ -9,6 +9,7 @@
 #include "base/ids.hpp"
 #include "base/time.hpp"
 #include "model/io_demand.hpp"
+#include "model/progress.hpp"
 
 namespace hocket::model {
 
@@ -46,6 +47,7 @@ struct Holder {
   bool pausing = false;     // it is to stop: the target is free for others when it has no grants
   Time told{};              // pausing: since when
   double share = 1;         // of the bandwidth, as it was told last
+  Progress::User user{};    // while it has grants
 };
 using Holders = std::list<Holder>;
 
@@ -56,10 +58,13 @@ struct Target {
   Holders holders;           // one, under an exclusive policy; in the order in which they came to it
   std::map<std::pair<Time, AppId>, Holders::iterator> kept;  // holders without a grant, by the end of that
   bool shared = false;                                       // a holder was told a share that is not all of it
+  std::int64_t pausing = 0;                                  // holders that are to stop
+  std::int64_t paused = 0;                                   // requests that wait since they were interrupted
   Time remind{};                   // where somebody waits: when those who wait are told so again
   Time wake{};                     // where somebody waits: the next time at which something is due here
   Time again{};                    // when the policy wants to be asked again; 0: not
-  Time served{};                   // up to when the progress of its holders is counted
+  Progress progress;               // of holders with grants
+  Time served{};                   // up to when that is counted
   std::uint64_t arrivals = 0;      // requests so far
   TargetRecord* record = nullptr;  // what was learnt of it; outlives it
 

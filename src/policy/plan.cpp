@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "model/io_demand.hpp"
+#include "model/progress.hpp"
 
 namespace hocket::policy {
 namespace {

@@ -1,0 +1,160 @@
+// Interruption (CALCioM, section III-A): those who have a target are told to give it up, or have had it for so long
+// that others come first, and what of that they are in the middle of may still need.
+#include <algorithm>
+#include <utility>
+
+#include "coordinator/access.hpp"
+#include "coordinator/places.hpp"
+
+namespace hocket::coordinator {
+namespace {
+
+using model::Application;
+using model::Holder;
+using model::Member;
+using model::Request;
+using model::RequestState;
+using model::Target;
+
+// What an application asks for while it is to give the target up waits; but what it is in the middle of may need just
+// the process that asks: then it does not get on, and after so long it is granted, for one operation or round.
+constexpr Duration longest_held_up = std::chrono::seconds{1};
+// What a member asks for beside what it has began since: its threads may, and what one has ends soon; or it is one
+// thread, which does not get to that.
+constexpr Duration longest_beside = std::chrono::seconds{5};
+
+// Since when somebody waits. Who came later has waited less, but for those who are back at their places since they were
+// interrupted. Precondition: somebody does.
+Time waited_since(const Target& target) {
+  Time first = Time::max();
+  std::int64_t paused = target.paused;
+  bool all_but_paused = false;
+  for (auto request = target.waiting.begin(); request != target.waiting.end() && !(all_but_paused && paused == 0);
+       ++request) {
+    first = std::min(first, request->since);
+    if (request->paused)
+      --paused;
+    else
+      all_but_paused = true;
+  }
+  return first;
+}
+
+}  // namespace
+
+bool Access::is_turn_over(const Target& target, Time now) const {
+  return !target.waiting.empty() && now - waited_since(target) >= settings_.turn;
+}
+
+// The applications stop as soon as they can, and are asked to where they are in the middle of something. True: one has.
+bool Access::interrupt(const Moment& moment, Target& target, const policy::Decision& decision) {
+  bool freed = false;
+  for (const AppId id : decision.interruptions) {
+    Application* application = cluster_.find(id);
+    const auto holder = application ? find_holder(*application, target) : std::nullopt;
+    if (!holder || (*holder)->pausing) continue;
+    if (application->demand.interruptions >= access_settings_.most_interruptions) continue;
+    ++application->demand.interruptions;
+    if ((*holder)->grants == 0) {
+      free_holder(*holder);
+      freed = true;
+      continue;
+    }
+    (*holder)->pausing = true;
+    ++target.pausing;
+    (*holder)->told = moment.now;
+    tell_to_pause(moment, **holder);
+  }
+  return freed;
+}
+
+// All that it is in the middle of, once each.
+void Access::tell_to_pause(const Moment& moment, const Holder& holder) {
+  const Target& target = *holder.target;
+  std::string because_of;
+  for (const Request& request : target.waiting) {
+    if (request.application != holder.application->id) because_of = cluster_.find(request.application)->name;
+  }
+  each_request(*holder.application, target, RequestState::granted, [&](const Member& member, Place request) {
+    if (std::exchange(request->told, true)) return;
+    moment.commands.push_back({member.id, event::PauseIo{request->id, because_of, target.name}});
+  });
+}
+
+// Those for whom somebody was to stop have gone before he did.
+void Access::go_on_if_alone(const Moment& moment, Target& target) {
+  if (target.pausing == 0) return;
+  for (Holder& holder : target.holders) {
+    const AppId id = holder.application->id;
+    const auto of_another = [id](const Request& request) { return request.application != id; };
+    if (!holder.pausing || std::any_of(target.waiting.begin(), target.waiting.end(), of_another)) continue;
+    holder.pausing = false;
+    --target.pausing;
+    grant_queued_of(moment, *holder.application, target);
+  }
+}
+
+// Those that are in the middle of something and ask for more; some perhaps twice. Many may have a target at once while
+// few wait, or the other way round.
+std::vector<const Holder*> Access::asking_holders(const Target& target) const {
+  std::vector<const Holder*> found;
+  const auto add = [&](const Holder& holder) {
+    if (holder.grants > 0 && holder.application->waiting > 0) found.push_back(&holder);
+  };
+  if (target.holders.size() <= target.waiting.size()) {
+    for (const Holder& holder : target.holders) add(holder);
+    return found;
+  }
+  for (const Request& request : target.waiting) {
+    if (const auto holder = find_holder(*cluster_.find(request.application), target)) add(**holder);
+  }
+  return found;
+}
+
+// How long what the application asks for waits where it is to give the target up, but is in the middle of something;
+// nothing where it is not to, or has to wait for its next turn.
+std::optional<Duration> Access::held_up_for(const Holder& holder) const {
+  if (holder.target->waiting.empty()) return std::nullopt;
+  Time since = holder.told;
+  // Others may have waited for too long before it came.
+  if (!holder.pausing) since = std::max(waited_since(*holder.target) + settings_.turn, holder.since);
+  std::optional<Duration> longest;
+  each_request(*holder.application, *holder.target, RequestState::granted, [&](const Member& member, Place request) {
+    const auto beside = [&](Place other) {
+      return other->target == request->target && other->state == RequestState::queued &&
+             other->since >= request->granted;
+    };
+    if (request->granted <= since)
+      longest = longest_held_up;
+    else if (!longest && std::any_of(member.requests.begin(), member.requests.end(), beside))
+      longest = longest_beside;
+  });
+  return longest;
+}
+
+// When the first request is granted whose own application has the target.
+std::optional<Time> Access::held_up(const Target& target) const {
+  std::optional<Time> first;
+  for (const Holder* holder : asking_holders(target)) {
+    const auto longest = held_up_for(*holder);
+    if (!longest) continue;
+    for (const Request& request : target.waiting) {
+      if (request.application != holder->application->id) continue;
+      first = std::min(first.value_or(Time::max()), request.since + *longest);
+    }
+  }
+  return first;
+}
+
+void Access::grant_held_up(const Moment& moment, const Target& target) {
+  for (const Holder* holder : asking_holders(target)) {
+    const auto longest = held_up_for(*holder);
+    if (!longest) continue;
+    each_request(*holder->application, target, RequestState::queued, [&](const Member& member, Place request) {
+      if (moment.now - request->since >= *longest) grant(moment, member, request);
+    });
+    if (holder->pausing) tell_to_pause(moment, *holder);
+  }
+}
+
+}  // namespace hocket::coordinator
