@@ -387,6 +387,25 @@ def test_who_paused_for_one_that_dies_goes_on(
     assert (run.code, run.err) == (0, "")
 
 
+def test_two_that_have_what_the_other_waits_for_both_end(mpi: kit.Mpi, built, start_daemon, tmp_path: Path) -> None:
+    daemon = start_daemon("--policy", "fcfs")
+
+    def begin(name: str, other: str) -> Any:
+        actions = [
+            f"target={name}", f"open={tmp_path / name}1", "begin=10", f"mark={tmp_path / name}",
+            f"await={tmp_path / other}", f"target={other}", f"open={tmp_path / name}2", "write=10",
+            "close", "finish", "close",
+        ]  # fmt: skip
+        return mpi.start([built("script.c"), *actions], kit.settings(daemon.socket, name=name, job=name), ranks=2)
+
+    one, other = begin("one", "other"), begin("other", "one")
+    for process in (one, other):
+        run = kit.finish(process)
+        assert (run.code, run.err) == (0, ""), "nobody gave up"
+    decided = Story(daemon).awaits("DECISION", action="deadlock")
+    assert {decided["decided_for"], decided["because_of"]} == {"one", "other"}
+
+
 def test_accesses_by_the_mpi_library_are_interrupted_between_two(
     mpi: kit.Mpi, built, start_daemon, tmp_path: Path, hocket_dir: Path
 ) -> None:

@@ -27,6 +27,7 @@ ACCESS_ACTIONS = {
     "wait": ("waits for", "waits"),
     "interfere": ("goes on beside", "goes on at once"),
     "delay": ("begins later because of", "begins later"),
+    "deadlock": ("breaks a deadlock with", "goes on at once"),
     "resume": ("goes on after", "goes on"),
 }
 CHANGING = ("expand", "shrink", "return", "reclaim")

@@ -376,6 +376,7 @@ void Access::settle(const Moment& moment) {
       ask_policy(moment, *target);
     else if (target->shared)  // by the policy before
       share_out(moment, *target, {});
+    grant_deadlocked(moment, *target);
     if (std::holds_alternative<event::Tick>(moment.event.body)) send_reminders(moment, *target);
     set_timer(*target);
     cluster_.drop_if_idle(*target);
@@ -467,6 +468,7 @@ void Access::set_timer(Target& target) {
     if (target.again != Time{}) wake = std::min(wake, target.again);
     if (!target.kept.empty()) wake = std::min(wake, target.kept.begin()->first.first);
     wake = std::min(wake, held_up(target).value_or(wake));
+    wake = std::min(wake, deadlocked(target).value_or(wake));
   }
   if (wake == target.wake) return;
   if (target.wake != never) timers_.erase({target.wake, target.number});

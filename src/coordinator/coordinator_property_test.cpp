@@ -49,6 +49,7 @@ class Observer {
   std::size_t granted_after_waiting() const { return granted_after_waiting_; }
   std::size_t expired() const { return expired_; }
   std::size_t kept_used() const { return kept_used_; }
+  std::size_t deadlocks() const { return deadlocks_; }
 
  private:
   using Key = std::pair<std::uint64_t, std::uint64_t>;  // member, request
@@ -58,6 +59,7 @@ class Observer {
     std::uint64_t arrival = 0;
     bool granted = false;
     Time expires{};
+    Time since{};
   };
   struct Member {
     std::uint64_t app = 0;
@@ -101,7 +103,7 @@ class Observer {
       return;
     }
     member->second.last_request = start.request.value;
-    requests_[{from_, start.request.value}] = {member->second.app, start.target, ++arrivals_, false, {}};
+    requests_[{from_, start.request.value}] = {member->second.app, start.target, ++arrivals_, false, {}, now_};
     refresh(start.target);
     answers_to_ = Key{from_, start.request.value};
   }
@@ -164,13 +166,34 @@ class Observer {
     const bool is_kept = kept != kept_.end() && kept->second > now_;
     kept_used_ += is_kept;
     if (exclusive_ && !is_kept && grants(request.app, request.target) == 0) {
-      check_turn(request);
+      if (now_ - request.since >= seconds{5} && is_deadlocked(request))
+        ++deadlocks_;
+      else
+        check_turn(request);
       if (answers_to_ != found->first) ++granted_after_waiting_;
     }
     request.granted = true;
     request.expires = now_ + lease;
     kept_.erase({request.target, request.app});
     if (answers_to_ == found->first) answers_to_.reset();
+  }
+
+  // Whether an application that has the target waits, directly or through others, for what the request's has.
+  bool is_deadlocked(const Request& request) const {
+    std::set<std::uint64_t> reached;
+    add_holders(request.target, reached);
+    for (std::size_t before = 0; before != reached.size();) {
+      before = reached.size();
+      for (const auto& [key, other] : requests_) {
+        if (!other.granted && reached.count(other.app) > 0) add_holders(other.target, reached);
+      }
+    }
+    return reached.count(request.app) > 0;
+  }
+  void add_holders(const std::string& target, std::set<std::uint64_t>& to) const {
+    for (const auto& [key, other] : requests_) {
+      if (other.granted && other.target == target) to.insert(other.app);
+    }
   }
 
   // Of a request whose application does not have the target already.
@@ -272,6 +295,7 @@ class Observer {
   std::size_t granted_after_waiting_ = 0;
   std::size_t expired_ = 0;
   std::size_t kept_used_ = 0;
+  std::size_t deadlocks_ = 0;
 };
 
 // Events as no orderly run has them: repeated, unknown, late, of members that came back or never came.
@@ -400,6 +424,7 @@ TEST(CoordinatorProperties, HoldInAnyOrderOfEvents) {
   std::size_t waited = 0;
   std::size_t expired = 0;
   std::size_t kept = 0;
+  std::size_t deadlocks = 0;
   for (std::uint64_t seed = 1; seed <= 5000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Coordinator coordinator{settings};
@@ -413,11 +438,13 @@ TEST(CoordinatorProperties, HoldInAnyOrderOfEvents) {
     waited += observer.granted_after_waiting();
     expired += observer.expired();
     kept += observer.kept_used();
+    deadlocks += observer.deadlocks();
   }
   // The orders were hostile enough to reach what they are about.
   EXPECT_GT(waited, 10'000u);
   EXPECT_GT(expired, 10'000u);
   EXPECT_GT(kept, 1'000u);
+  EXPECT_GT(deadlocks, 300u);
 }
 
 // From any state: if nobody ever says a word again, all who wait are granted, one lease and one linger after the other.

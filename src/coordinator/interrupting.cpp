@@ -2,6 +2,7 @@
 // that others come first, and what of that they are in the middle of may still need.
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "coordinator/access.hpp"
 #include "coordinator/places.hpp"
@@ -38,6 +39,48 @@ Time waited_since(const Target& target) {
       all_but_paused = true;
   }
   return first;
+}
+
+// An application that others wait for, and since when all that makes them do so is the case.
+struct Link {
+  const Application* application;
+  Time since;
+};
+
+// The holder, for whom it waits, for whom these do, and so on: what is reached in the wait-for graph.
+std::vector<Link> waits_for(const Holder& holder) {
+  std::vector<Link> found{{holder.application, holder.since}};
+  const auto follow = [&](const Link from, const Request& request) {
+    for (const Holder& next : request.target->holders) {
+      const auto same = [&](const Link& link) { return link.application == next.application; };
+      if (next.grants == 0 || std::any_of(found.begin(), found.end(), same)) continue;
+      found.push_back({next.application, std::max({from.since, request.since, next.since})});
+    }
+  };
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    for (const Member* member : found[i].application->members) {
+      for (const auto request : member->requests) {
+        if (request->state == RequestState::queued) follow(found[i], *request);
+      }
+    }
+  }
+  return found;
+}
+
+// `visit(request, holder, due)` for each request at the target of those for whom that holder of it waits. It is granted
+// when it is due: they may be separate threads, whose accesses end by themselves.
+template <class Visit>
+void each_deadlocked(const Target& target, Visit visit) {
+  if (target.waiting.empty()) return;
+  for (const Holder& holder : target.holders) {
+    if (holder.grants == 0 || holder.application->waiting == 0) continue;
+    for (const Link& link : waits_for(holder)) {
+      if (link.application == holder.application) continue;
+      each_request(*link.application, target, RequestState::queued, [&](const Member&, auto request) {
+        visit(request, holder, std::max(link.since, request->since) + longest_beside);
+      });
+    }
+  }
 }
 
 }  // namespace
@@ -144,6 +187,27 @@ std::optional<Time> Access::held_up(const Target& target) const {
     }
   }
   return first;
+}
+
+// When the first request is granted without which nobody of a circle gets on: each has what the next one waits for.
+std::optional<Time> Access::deadlocked(const Target& target) {
+  std::optional<Time> first;
+  each_deadlocked(target, [&](Place, const Holder&, Time due) { first = std::min(first.value_or(Time::max()), due); });
+  return first;
+}
+
+void Access::grant_deadlocked(const Moment& moment, const Target& target) {
+  std::vector<std::pair<Place, AppId>> due;
+  each_deadlocked(target, [&](Place request, const Holder& holder, Time at) {
+    if (at <= moment.now) due.emplace_back(request, holder.application->id);
+  });
+  for (const auto& [request, holder] : due) {
+    if (request->state == RequestState::granted) continue;  // with another one of its application
+    apply(moment, *cluster_.find(request->member), request, RequestInput::grant);
+    policy::Decision decision;
+    decision.choices = {{request->application, holder, "deadlock"}};
+    tell(moment, target, decision);
+  }
 }
 
 void Access::grant_held_up(const Moment& moment, const Target& target) {

@@ -39,6 +39,7 @@ inline std::string access_text(const std::string& application, const std::string
   if (action == "interrupt") return name + " interrupts " + beside + on;
   if (action == "interfere") return name + " goes beside " + beside + on;
   if (action == "delay") return name + " waits for a while, then goes beside " + beside + on;
+  if (action == "deadlock") return name + " goes beside " + beside + on + ", which waits for what it has itself";
   return name + " waits for " + beside + on;
 }
 

@@ -12,7 +12,8 @@
 //   writing=PATH        collective writes with 2 ms between two, until the file is there
 //   toolarge=BYTES      a collective write, and a split one, beyond the limit of a file's size; rank 0 says "failed" if
 //                       both do
-//   begin=BYTES finish  the two halves of a split collective write: between them the grant is held
+//   begin=BYTES finish  the two halves of a split collective write: between them the grant is held; other files may be
+//                       opened and closed meanwhile, and afterwards the file is this one again
 //   sync close          MPI_File_sync, MPI_File_close
 //   pause=SECONDS       compute nothing for so long
 //   allreduce=N         N times MPI_Allreduce
@@ -114,6 +115,7 @@ static void write_until(const char* path) {
 }
 
 static char* held;  // what `begin` writes
+static MPI_File held_file;
 
 static void begin_block(int bytes) {
   int r, n;
@@ -121,11 +123,13 @@ static void begin_block(int bytes) {
   MPI_Comm_size(comm, &n);
   held = malloc((size_t)bytes);
   memset(held, 'A' + rank, (size_t)bytes);
+  held_file = file;
   check(MPI_File_write_at_all_begin(file, written + (MPI_Offset)r * bytes, held, bytes, MPI_BYTE));
   written += (MPI_Offset)n * bytes;
 }
 
 static void finish_block(void) {
+  file = held_file;
   check(MPI_File_write_at_all_end(file, held, MPI_STATUS_IGNORE));
   free(held);
 }
