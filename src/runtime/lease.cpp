@@ -30,7 +30,7 @@ void LeaseKeeper::hold(RequestId request, Duration lease) {
   start();
   if (!listens()) set_alarm(listens_after);
   if (held_.empty()) renewed_ = node_now();
-  held_.push_back(request);
+  if (std::find(held_.begin(), held_.end(), request) == held_.end()) held_.push_back(request);
   interval_ = std::max(lease / 3, shortest_interval);
 }
 

@@ -31,7 +31,7 @@ class LeaseKeeper {
   LeaseKeeper(const LeaseKeeper&) = delete;
   LeaseKeeper& operator=(const LeaseKeeper&) = delete;
 
-  // The grant is renewed at least once in each third of its lease, until it is released.
+  // The grant is renewed at least once in each third of its lease, until it is released. It may be held already.
   void hold(RequestId request, Duration lease);
   void release(RequestId request);
 

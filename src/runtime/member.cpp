@@ -73,12 +73,8 @@ bool Member::ready() {
   if (alone_) return false;
   if (silent_) {
     // It did not answer in time before. Do not wait again before it has said something.
-    if (const auto heard = next_event(node_now())) {
-      take(heard->body);
-      silent_ = false;
-    } else if (fd_ < 0) {
-      silent_ = false;  // it has gone: there may be a new one
-    }
+    take_what_came();
+    if (fd_ < 0) silent_ = false;  // it has gone: there may be a new one
     alone_ = silent_;
   }
   if (fd_ < 0 && !connect())
@@ -88,18 +84,15 @@ bool Member::ready() {
 }
 
 RequestId Member::ask(event::StartIo start, Use use) {
-  const Asking asking(*this);
+  Asking asking(*this);
   const bool phase_begins = may_retry_;
   if (!ready()) return {};
   start.request = RequestId{++last_request_};
   begin(start.request, use);
-  Outcome outcome = ask_for(start, true);
-  if (outcome == Outcome::closed && phase_begins) {
-    // The daemon of the phase before has gone; there may be a new one.
-    disconnect();
-    alone_ = !connect();
-    if (!alone_) outcome = ask_for(start, true);
-  }
+  Outcome outcome = ask_for(start) ? wait_for_grant(asking, start.request) : Outcome::closed;
+  // The daemon of the phase before may have gone, and there may be a new one.
+  if (outcome == Outcome::closed && phase_begins && connect_anew(start.request))
+    outcome = ask_for(start) ? wait_for_grant(asking, start.request) : Outcome::closed;
   if (outcome == Outcome::closed) has_gone(start.request);
   if (outcome != Outcome::granted) {
     stepped_aside_ = {};
@@ -108,10 +101,9 @@ RequestId Member::ask(event::StartIo start, Use use) {
   }
   take_up(start.request);
   if (const RequestId session = std::exchange(stepped_aside_, {}); session) {
-    if (wait_for_grant(session) == Outcome::closed) has_gone(session);
+    if (wait_for_grant(asking, session) == Outcome::closed) has_gone(session);
   }
   resume();
-  take_what_came();  // right behind the grant, perhaps: nobody is told of what has been read
   return start.request;
 }
 
@@ -121,38 +113,31 @@ RequestId Member::inform(event::StartIo start) {
   start.request = RequestId{++last_request_};
   begin(start.request, Use::session);
   leases_.expect(true);
-  Outcome outcome = ask_for(start, false);
-  if (outcome == Outcome::closed) {
-    disconnect();
-    alone_ = !connect();
-    if (!alone_) outcome = ask_for(start, false);
-  }
-  if (outcome == Outcome::closed) has_gone(start.request);
-  if (outcome != Outcome::granted) {
-    forget(start.request);
-    return {};
-  }
-  return start.request;
+  if (ask_for(start) || (connect_anew(start.request) && ask_for(start))) return start.request;
+  has_gone(start.request);
+  forget(start.request);
+  return {};
 }
 
-// START_IO and, where it `waits`, its grant; else `granted` says that it was sent.
-Member::Outcome Member::ask_for(const event::StartIo& start, bool waits) {
+// START_IO. False: the connection has ended.
+bool Member::ask_for(const event::StartIo& start) {
   {
     const std::lock_guard lock(requests_mutex_);
     Request& request = *find(start.request);
     request.standing = Standing::queued;
     request.since = request.heard = node_now();
+    request.connection = connections_;
     show();
   }
-  if (!send(start)) return Outcome::closed;
-  return waits ? wait_for_grant(start.request) : Outcome::granted;
+  return send(start);
 }
 
-// Of a request that is queued or has paused.
-Member::Outcome Member::wait_for_grant(RequestId request) {
+// Of a request that is queued or has paused. Other threads may ask for something else meanwhile.
+Member::Outcome Member::wait_for_grant(Asking& asking, RequestId request) {
   while (true) {
     Time end{};
     Time answer_by{};
+    bool connected = fd_ >= 0;
     {
       const std::lock_guard lock(requests_mutex_);
       const Request* found = find(request);
@@ -160,20 +145,40 @@ Member::Outcome Member::wait_for_grant(RequestId request) {
       if (found->standing != Standing::queued && found->standing != Standing::paused) return Outcome::granted;
       end = found->since + settings_.max_wait;
       answer_by = found->heard + settings_.answer;
+      connected &= found->connection == connections_;
     }
-    const auto event = next_event(std::min(answer_by, end));
-    if (!event && fd_ < 0) return Outcome::closed;
-    if (!event) {
-      give_up_waiting(request, node_now() < end);
+    if (!connected) return Outcome::closed;
+    const Time now = node_now();
+    if (leaving_ || now >= std::min(answer_by, end)) {
+      give_up_waiting(request, now < end);
       return Outcome::alone;
     }
-    take(event->body);
-    if (const auto* refused = std::get_if<event::Refused>(&event->body)) {
-      give_up("hocketd refuses: " + refused->text);
-      return Outcome::alone;
-    }
+    sleep(asking, std::min(answer_by, end) - now);
+    take_what_came();
     step_aside();
   }
+}
+
+// Until something may have come. One thread listens; it tells the others.
+void Member::sleep(Asking& asking, Duration longest) {
+  // A send that fails in another thread closes the descriptor under poll(): look again now and then.
+  constexpr Duration slice = std::chrono::milliseconds{200};
+  const Duration wait = std::min(longest, slice);
+  ++waiting_;
+  if (listened_to_) {
+    came_.wait_for(asking.lock(), wait);
+  } else {
+    listened_to_ = true;
+    asking.lock().unlock();
+    const timespec timeout{0, wait.count()};
+    pollfd waited{fd_, POLLIN, 0};
+    ppoll(&waited, 1, &timeout, nullptr);
+    asking.lock().lock();
+    listened_to_ = false;
+    came_.notify_all();  // that has come, or it is for another one to listen
+  }
+  --waiting_;
+  if (leaving_) came_.notify_all();
 }
 
 void Member::give_up_waiting(RequestId request, bool silent) {
@@ -188,37 +193,40 @@ void Member::give_up_waiting(RequestId request, bool silent) {
 }
 
 void Member::has_gone(RequestId request) {
-  disconnect();
-  if (!alone_) give_up("hocketd at " + settings_.socket + " has gone");
+  if (is_of_this_connection(request)) {
+    disconnect();
+    if (!alone_) give_up("hocketd at " + settings_.socket + " has gone");
+  }
   go_on_alone(request);
 }
 
-// The next event for us; nothing where none came by the deadline, or (fd_ < 0) the connection has ended. Waits without
-// the lock, so that other threads can send meanwhile.
-std::optional<event::Event> Member::next_event(Time deadline) {
-  // A send that fails in another thread closes the descriptor under poll(): look again now and then.
-  constexpr Duration slice = std::chrono::milliseconds{200};
-  while (true) {
-    bool left_alone = false;
-    {
-      const std::lock_guard lock(connection_);
-      auto event = client_ && client_->connected() ? client_->receive(Duration::zero()) : Error{"not connected"};
-      if (!event) {
-        fd_ = -1;
-        left_alone = connection_ended();
-      } else if (event.value()) {
-        return std::move(event).value();
-      }
-    }
-    if (left_alone && !alone_) give_up("hocketd at " + settings_.socket + " has gone");
-    if (fd_ < 0 || leaving_) return std::nullopt;
-    const Duration left = deadline - node_now();
-    if (left <= Duration::zero()) return std::nullopt;
-    const Duration wait = std::min(left, slice);
-    const timespec timeout{0, wait.count()};
-    pollfd waited{fd_, POLLIN, 0};
-    ppoll(&waited, 1, &timeout, nullptr);
+// To a hocketd that there may be where the one that was asked has gone; another thread may have done so.
+bool Member::connect_anew(RequestId request) {
+  if (!is_of_this_connection(request)) return !alone_;
+  disconnect();
+  alone_ = false;
+  if (!connect()) give_up("hocketd at " + settings_.socket + " has gone");
+  return !alone_;
+}
+
+bool Member::is_of_this_connection(RequestId request) {
+  const std::lock_guard lock(requests_mutex_);
+  const Request* found = find(request);
+  return found && found->connection == connections_;
+}
+
+// The next event for us; nothing where none has come, or (fd_ < 0) the connection has ended.
+std::optional<event::Event> Member::next_event() {
+  bool left_alone = false;
+  {
+    const std::lock_guard lock(connection_);
+    auto event = client_ && client_->connected() ? client_->receive(Duration::zero()) : Error{"not connected"};
+    if (event) return std::move(event).value();
+    fd_ = -1;
+    left_alone = connection_ended();
   }
+  if (left_alone && !alone_) give_up("hocketd at " + settings_.socket + " has gone");
+  return std::nullopt;
 }
 
 void Member::take(const event::Body& body) {
@@ -228,7 +236,7 @@ void Member::take(const event::Body& body) {
   if (const auto* queued = std::get_if<event::QueuedIo>(&body)) hear(*queued);
   if (const auto* pause = std::get_if<event::PauseIo>(&body)) hear(*pause);
   if (const auto* expired = std::get_if<event::LeaseExpired>(&body)) hear(*expired);
-  if (std::holds_alternative<event::Refused>(body)) session_refused();
+  if (const auto* refused = std::get_if<event::Refused>(&body)) hear(*refused);
   if (std::holds_alternative<event::Reconfigure>(body) || std::holds_alternative<event::WithdrawResize>(body) ||
       std::holds_alternative<event::ProcessesReady>(body))
     commands_.push_back(body);
@@ -241,10 +249,10 @@ void Member::take(const event::Body& body) {
   }
 }
 
-// `asking_` is held.
+// `asking_` is held. Nothing while another thread listens, which would wait for what is taken here.
 void Member::take_what_came() {
-  while (fd_ >= 0) {
-    const auto event = next_event(node_now());
+  while (fd_ >= 0 && !listened_to_) {
+    const auto event = next_event();
     if (!event) break;
     take(event->body);
     silent_ = false;
@@ -272,7 +280,7 @@ std::optional<event::Body> Member::next_command() {
 
 bool Member::reconnect() {
   const Asking asking(*this, std::try_to_lock);
-  if (!asking) return false;
+  if (!asking || waiting_ > 0) return false;
   disconnect();
   return connect();
 }
@@ -298,7 +306,7 @@ void Member::finish(event::FinishIo finish) {
 int Member::listen() {
   missed_ = true;
   const Asking asking(*this, std::try_to_lock);
-  if (!asking) return -1;
+  if (!asking || listened_to_) return -1;
   missed_ = false;
   take_what_came();
   return fd_;
@@ -348,7 +356,9 @@ void Member::renew(RequestId request) {
 void Member::leave(const event::Bye& bye) {
   leaving_ = true;  // nobody waits for another thread's grant
   leases_.stop();
-  const Asking asking(*this);
+  Asking asking(*this);
+  came_.notify_all();
+  came_.wait_for(asking.lock(), std::chrono::seconds{1}, [&] { return waiting_ == 0; });
   if (fd_ < 0) return;
   if (!send(bye) && !alone_) lost_("hocketd at " + settings_.socket + " has gone");
   disconnect();

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -134,11 +135,14 @@ class Member {
     Use use = Use::operation;
     std::thread::id owner;
     Standing standing = Standing::queued;
-    Time since{};            // it has waited
-    Time heard{};            // that it waits
-    Share share{1, true};    // of the target's bandwidth
-    std::int64_t bytes = 0;  // moved by all processes since it was asked for
-    bool used = false;       // was taken up
+    Time since{};                 // it has waited
+    Time heard{};                 // that it waits
+    Share share{1, true};         // of the target's bandwidth
+    std::int64_t connection = 0;  // that it was sent on
+    std::int64_t bytes = 0;       // moved by all processes since it was asked for
+    bool used = false;            // was taken up
+    // It has been granted since nobody had it. Told to pause already, perhaps: who gets to that stops then.
+    bool has_come() const { return standing == Standing::offered || standing == Standing::to_pause; }
   };
 
   // `asking_`, and the keeper is told where it was kept from listening meanwhile.
@@ -150,6 +154,7 @@ class Member {
     Asking(const Asking&) = delete;
     Asking& operator=(const Asking&) = delete;
     explicit operator bool() const { return lock_.owns_lock(); }
+    std::unique_lock<std::mutex>& lock() { return lock_; }
 
    private:
     Member& member_;
@@ -159,14 +164,17 @@ class Member {
   bool connect();
   bool ready();
   bool send(const event::Body& body);
-  Outcome ask_for(const event::StartIo& start, bool waits);
-  Outcome wait_for_grant(RequestId request);
-  std::optional<event::Event> next_event(Time deadline);
+  bool ask_for(const event::StartIo& start);
+  Outcome wait_for_grant(Asking& asking, RequestId request);
+  void sleep(Asking& asking, Duration longest);
+  std::optional<event::Event> next_event();
   void take(const event::Body& body);
   void take_what_came();
   void give_up(std::string_view why);
   void give_up_waiting(RequestId request, bool silent);
   void has_gone(RequestId request);
+  bool connect_anew(RequestId request);
+  bool is_of_this_connection(RequestId request);
   void disconnect();
 
   // The keeper's duties.
@@ -178,8 +186,8 @@ class Member {
   void hear(const event::QueuedIo& queued);
   void hear(const event::PauseIo& pause);
   void hear(const event::LeaseExpired& expired);
+  void hear(const event::Refused& refused);
   bool connection_ended();
-  void session_refused();
   template <class Which>
   std::vector<RequestId> answer(Which which, std::int64_t bytes, std::int64_t round);
   void step_aside();
@@ -195,7 +203,10 @@ class Member {
   const event::Hello hello_;
   const std::function<void(std::string_view)> lost_;
 
-  std::mutex asking_;  // one thread waits for a grant at a time; taken before `connection_`
+  std::mutex asking_;             // not while a thread sleeps; taken before `connection_`
+  std::condition_variable came_;  // something was taken in, or nobody listens any more
+  bool listened_to_ = false;      // under asking_: a thread sleeps until something comes
+  int waiting_ = 0;               // under asking_: threads that sleep
   std::mutex connection_;
   std::optional<bus::Client> client_;  // under connection_
   std::atomic<bool> leaving_ = false;

@@ -29,11 +29,10 @@ bool Member::pause(std::int64_t bytes, std::int64_t round) {
   };
   const std::vector<RequestId> paused = answer(stops, bytes, round);
   if (paused.empty()) return false;
-  const Asking asking(*this);
+  Asking asking(*this);
   for (const RequestId request : paused)
-    if (wait_for_grant(request) == Outcome::closed) has_gone(request);
+    if (wait_for_grant(asking, request) == Outcome::closed) has_gone(request);
   resume();
-  take_what_came();
   return true;
 }
 
@@ -76,34 +75,36 @@ void Member::take_up(RequestId request) {
   {
     const std::lock_guard lock(requests_mutex_);
     Request* found = find(request);
-    if (!found || found->standing != Standing::offered) return;
-    found->standing = Standing::granted;
+    if (!found || !found->has_come()) return;
     found->used = true;
-    show();
+    if (found->standing == Standing::offered) {
+      found->standing = Standing::granted;
+      show();
+    }
   }
   leases_.hold(request, lease_);
-  // It may have ended in another thread meanwhile.
-  if (standing(request) == Standing::none) leases_.release(request);
+  // It may have ended, or paused, in another thread meanwhile.
+  const Standing now = standing(request);
+  if (now != Standing::granted && now != Standing::to_pause) leases_.release(request);
 }
 
 // What was in use before it paused is in use again.
 void Member::resume() {
-  std::vector<RequestId> offered;
+  std::vector<RequestId> come;
   {
     const std::lock_guard lock(requests_mutex_);
     for (const Request& request : requests_)
-      if (request.standing == Standing::offered && request.used) offered.push_back(request.id);
+      if (request.has_come() && request.used) come.push_back(request.id);
   }
-  for (const RequestId request : offered) take_up(request);
+  for (const RequestId request : come) take_up(request);
 }
 
 void Member::await(RequestId request) {
   answer_pause(request);
-  const Asking asking(*this);
-  if (wait_for_grant(request) == Outcome::closed) has_gone(request);
+  Asking asking(*this);
+  if (wait_for_grant(asking, request) == Outcome::closed) has_gone(request);
   take_up(request);
   resume();
-  take_what_came();
 }
 
 Standing Member::standing(RequestId request) {
@@ -193,15 +194,20 @@ bool Member::connection_ended() {
   return left_alone;
 }
 
-// A session that waits for its first grant waits for no answer that tells it so.
-void Member::session_refused() {
-  RequestId refused;
+// Which request is meant is not said: none that waits for its first grant gets it.
+void Member::hear(const event::Refused& refused) {
+  std::vector<RequestId> queued;
+  bool waited_for = false;
   {
     const std::lock_guard lock(requests_mutex_);
-    for (const Request& request : requests_)
-      if (request.use == Use::session && request.standing == Standing::queued) refused = request.id;
+    for (const Request& request : requests_) {
+      if (request.standing != Standing::queued) continue;
+      queued.push_back(request.id);
+      waited_for |= request.use != Use::session;
+    }
   }
-  if (refused) go_on_alone(refused);
+  if (waited_for) give_up("hocketd refuses: " + refused.text);
+  for (const RequestId request : queued) go_on_alone(request);
 }
 
 // ---- all of them --------------------------------------------------------------------------------------------------

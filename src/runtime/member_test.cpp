@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -69,6 +70,23 @@ class Controller {
   std::size_t taken() {
     const std::lock_guard lock(mutex_);
     return count<E>();
+  }
+
+  // Grants all that is queued, the last one first, and keeps at it until there were so many; 20 s at most.
+  void grant_queued(std::size_t count_of_them) {
+    std::set<std::uint64_t> granted;
+    const Time end = node_now() + from_s(20);
+    while (granted.size() < count_of_them && node_now() < end) {
+      std::vector<RequestId> queued;
+      {
+        const std::lock_guard lock(mutex_);
+        for (const event::Body& body : taken_)
+          if (const auto* start = std::get_if<event::StartIo>(&body); start && start->file == "queued")
+            if (granted.insert(start->request.value).second) queued.push_back(start->request);
+      }
+      for (auto request = queued.rbegin(); request != queued.rend(); ++request) say(event::GrantIo{*request, {}, "t"});
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
   }
 
   // After stop().
@@ -210,6 +228,65 @@ TEST_F(MemberTest, ThreadsAskAtOnce) {
   controller.stop();
   EXPECT_EQ(granted, 200);
   EXPECT_EQ(controller.count<event::FinishIo>(), 200U);
+}
+
+// One of them listens; whose grant comes in which order is not theirs to say.
+TEST_F(MemberTest, ThreadsWaitSideBySide) {
+  Controller controller(settings_.socket);
+  Member member = make();
+  std::vector<std::thread> threads;
+  std::atomic<int> granted = 0;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      for (int n = 0; n < 50; ++n) {
+        const RequestId request = member.ask({{}, "t", (n + i) % 3 == 0 ? "f" : "queued", "write", 0}, Use::burst);
+        granted += request ? 1 : 0;
+        if (request) member.finish({request, {}, 1, false});
+      }
+    });
+  controller.grant_queued(133);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(granted, 200);
+  member.leave({});
+  controller.stop();
+  EXPECT_EQ(controller.count<event::FinishIo>(), 200U);
+  EXPECT_TRUE(lost_.empty());
+}
+
+TEST_F(MemberTest, WhoWaitsKeepsNobodyElseFromAsking) {
+  Controller controller(settings_.socket);
+  Member member = make();
+  RequestId late;
+  std::thread waits([&] { late = member.ask({{}, "t", "queued", "write", 0}, Use::burst); });
+  controller.await_last<event::StartIo>();
+  for (int n = 0; n < 20; ++n) {
+    const RequestId request = member.ask({{}, "u", "f", "MPI_File_write_all", 0});
+    ASSERT_TRUE(request);
+    member.finish({request, {}, 1, false});
+  }
+  EXPECT_FALSE(late) << "that thread is no nearer to its target";
+  controller.grant_queued(1);
+  waits.join();
+  EXPECT_TRUE(late);
+  member.finish({late, {}, 1, false});
+  member.leave({});
+  EXPECT_TRUE(lost_.empty());
+}
+
+TEST_F(MemberTest, AllThatWaitGoOnWhereTheControllerGoes) {
+  settings_.answer = from_s(60);
+  Controller controller(settings_.socket);
+  Member member = make();
+  std::vector<std::thread> threads;
+  const Time start = node_now();
+  for (int i = 0; i < 3; ++i)
+    threads.emplace_back([&] { EXPECT_FALSE(member.ask({{}, "t", "queued", "write", 0}, Use::burst)); });
+  controller.await_last<event::StartIo>(3);
+  controller.stop();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LT(node_now() - start, settings_.answer);
+  EXPECT_EQ(lost_.size(), 1U) << "said once";
+  member.leave({});
 }
 
 TEST_F(MemberTest, KeepsTheServerMapThatCameLast) {
@@ -422,6 +499,20 @@ TEST_F(PauseTest, ThreadsAnswerForWhatTheyUseThemselves) {
   member.pause(2, 2);
   EXPECT_EQ(controller.await_last<event::PausedIo>().round, 2);
   member.finish({request, {}, 0, false});
+  member.leave({});
+}
+
+TEST_F(PauseTest, AnAccessPausesThoughAnotherThreadWaits) {
+  Controller controller(settings_.socket);
+  controller.at_pause = Controller::AtPause::grant;
+  Member member = make();
+  const RequestId request = ask_and_be_told(member, controller);
+  std::thread waits([&] { EXPECT_TRUE(member.ask({{}, "u", "queued", "write", 0}, Use::burst)); });
+  controller.await_last<event::StartIo>(2);
+  EXPECT_TRUE(member.pause(1000, 7)) << "and it has its grant again";
+  EXPECT_EQ(member.standing(request), Standing::granted);
+  controller.grant_queued(1);
+  waits.join();
   member.leave({});
 }
 
