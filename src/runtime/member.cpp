@@ -95,12 +95,13 @@ RequestId Member::ask(event::StartIo start, Use use) {
     outcome = ask_for(start) ? wait_for_grant(asking, start.request) : Outcome::closed;
   if (outcome == Outcome::closed) has_gone(start.request);
   if (outcome != Outcome::granted) {
-    stepped_aside_ = {};
+    if (waiting_ == 0) stepped_aside_ = {};
     forget(start.request);
     return {};
   }
   take_up(start.request);
-  if (const RequestId session = std::exchange(stepped_aside_, {}); session) {
+  // Another thread that waits stays aside.
+  if (const RequestId session = waiting_ == 0 ? std::exchange(stepped_aside_, {}) : RequestId{}; session) {
     if (wait_for_grant(asking, session) == Outcome::closed) has_gone(session);
   }
   resume();
@@ -140,9 +141,10 @@ Member::Outcome Member::wait_for_grant(Asking& asking, RequestId request) {
     bool connected = fd_ >= 0;
     {
       const std::lock_guard lock(requests_mutex_);
-      const Request* found = find(request);
+      Request* found = find(request);
       if (!found || found->standing == Standing::alone || found->standing == Standing::expired) return Outcome::alone;
-      if (found->standing != Standing::queued && found->standing != Standing::paused) return Outcome::granted;
+      found->awaited = found->waits();
+      if (!found->awaited) return Outcome::granted;
       end = found->since + settings_.max_wait;
       answer_by = found->heard + settings_.answer;
       connected &= found->connection == connections_;
@@ -153,9 +155,9 @@ Member::Outcome Member::wait_for_grant(Asking& asking, RequestId request) {
       give_up_waiting(request, now < end);
       return Outcome::alone;
     }
+    step_aside();
     sleep(asking, std::min(answer_by, end) - now);
     take_what_came();
-    step_aside();
   }
 }
 
@@ -322,8 +324,7 @@ Time Member::due(Time now) {
     const std::lock_guard lock(requests_mutex_);
     others = due_;
     for (const Request& request : requests_) {
-      const bool waits = request.standing == Standing::queued || request.standing == Standing::paused;
-      if (request.use != Use::session || !waits) continue;
+      if (request.use != Use::session || !request.waits()) continue;
       session = request.id;
       end = request.since + settings_.max_wait;
       answer_by = request.heard + settings_.answer;

@@ -141,6 +141,8 @@ class Member {
     std::int64_t connection = 0;  // that it was sent on
     std::int64_t bytes = 0;       // moved by all processes since it was asked for
     bool used = false;            // was taken up
+    bool awaited = false;         // a thread waits for it, and takes it up
+    bool waits() const { return standing == Standing::queued || standing == Standing::paused; }
     // It has been granted since nobody had it. Told to pause already, perhaps: who gets to that stops then.
     bool has_come() const { return standing == Standing::offered || standing == Standing::to_pause; }
   };

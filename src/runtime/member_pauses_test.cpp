@@ -263,6 +263,38 @@ TEST_F(PauseTest, ASessionPausesWhileItsProcessWaitsForAnOperation) {
   member.leave({});
 }
 
+// What comes at once is heard at once: the grant that somebody waits for is his, though the next pause is behind it.
+TEST_F(PauseTest, AGrantIsTakenThoughItIsToPauseAgainAtOnce) {
+  Controller controller(settings_.socket);
+  Member member = make();
+  const RequestId session = member.inform({{}, "t", "f", "hocket_io_inform", 0});
+  member.await(session);
+  RequestId operation;
+  std::thread asking([&] { operation = member.ask({{}, "t", "queued", "MPI_File_write_all", 0}); });
+  const RequestId asked = controller.await_last<event::StartIo>(2).request;
+  controller.say_at_once(
+      {event::GrantIo{asked, {}, "t"}, event::PauseIo{session, "b", "t"}, event::PauseIo{asked, "b", "t"}});
+  asking.join();
+  EXPECT_EQ(operation, asked);
+  EXPECT_EQ(member.standing(asked), Standing::to_pause) << "in its first round";
+  member.finish({operation, {}, 100, false});
+  EXPECT_EQ(member.session(), Standing::to_pause);
+  std::atomic<bool> over = false;
+  std::thread awaiting([&] {
+    member.await(session);
+    over = true;
+  });
+  const Time end = node_now() + from_s(10);
+  while (!over && node_now() < end) {  // in vain before it waits
+    controller.say_at_once({event::GrantIo{session, {}, "t"}, event::PauseIo{session, "b", "t"}});
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+  }
+  EXPECT_TRUE(over) << "it never got on";
+  controller.say(event::GrantIo{session, {}, "t"});
+  awaiting.join();
+  member.leave({});
+}
+
 TEST_F(PauseTest, ASessionGoesOnByItselfWhereTheControllerIsSilentOrGone) {
   settings_.answer = from_s(0.2);
   Controller controller(settings_.socket);

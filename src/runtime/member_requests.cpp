@@ -137,7 +137,7 @@ void Member::hear(const event::GrantIo& grant) {
   const std::lock_guard lock(requests_mutex_);
   Request* found = find(grant.request);
   if (!found) return;
-  if (found->standing == Standing::queued || found->standing == Standing::paused) found->standing = Standing::offered;
+  if (found->waits()) found->standing = Standing::offered;
   found->share = {grant.share, found->share.alone && grant.share >= 1};
   show();
 }
@@ -155,7 +155,7 @@ void Member::hear(const event::PauseIo& pause) {
     const std::lock_guard lock(requests_mutex_);
     Request* found = find(pause.request);
     if (!found || (found->standing != Standing::granted && found->standing != Standing::offered)) return;
-    in_use = found->standing == Standing::granted || found->use != Use::session;
+    in_use = found->standing == Standing::granted || found->use != Use::session || found->awaited;
     burst = found->use == Use::burst;
     found->standing = Standing::to_pause;
     show();
@@ -185,8 +185,7 @@ bool Member::connection_ended() {
   for (Request& request : requests_) {
     if (request.standing == Standing::to_pause) request.standing = Standing::granted;
     request.share = {};
-    const bool waits = request.standing == Standing::queued || request.standing == Standing::paused;
-    if (!waits || request.use != Use::session) continue;
+    if (!request.waits() || request.use != Use::session) continue;
     request.standing = Standing::alone;
     left_alone = true;
   }

@@ -43,9 +43,10 @@ class Controller {
   std::atomic<AtPause> at_pause = AtPause::silence;
 
   // To the member that is connected, from another thread.
-  void say(const event::Body& body) const {
+  void say(const event::Body& body) const { say_at_once({body}); }
+  void say_at_once(const std::vector<event::Body>& bodies) const {
     std::string out;
-    ASSERT_TRUE(wire::encode(body, out));
+    for (const event::Body& body : bodies) ASSERT_TRUE(wire::encode(body, out));
     ASSERT_EQ(send(client_, out.data(), out.size(), MSG_NOSIGNAL), static_cast<ssize_t>(out.size()));
   }
   // The last of that kind which has come within 10 s.
