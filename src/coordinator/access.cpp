@@ -372,11 +372,11 @@ void Access::settle(const Moment& moment) {
   for (Target* target : touched) {
     go_on_if_alone(moment, *target);
     grant_held_up(moment, *target);
+    grant_deadlocked(moment, *target);
     if (!target->waiting.empty() || (policy_->shares && !target->holders.empty()))
       ask_policy(moment, *target);
     else if (target->shared)  // by the policy before
       share_out(moment, *target, {});
-    grant_deadlocked(moment, *target);
     if (std::holds_alternative<event::Tick>(moment.event.body)) send_reminders(moment, *target);
     set_timer(*target);
     cluster_.drop_if_idle(*target);

@@ -63,7 +63,7 @@ class Access {
   std::optional<Duration> held_up_for(const model::Holder& holder) const;
   std::optional<Time> held_up(const model::Target& target) const;
   void grant_held_up(const Moment& moment, const model::Target& target);
-  static std::optional<Time> deadlocked(const model::Target& target);
+  std::optional<Time> deadlocked(const model::Target& target) const;
   void grant_deadlocked(const Moment& moment, const model::Target& target);
   void share_out(const Moment& moment, model::Target& target, const std::vector<policy::Share>& shares);
   void tell(const Moment& moment, const model::Target& target, const policy::Decision& decision);

@@ -467,53 +467,5 @@ TEST_F(CoordinatorTest, AnApplicationThatIsToPauseIsNotHeldUpByItsOwnRequests) {
   EXPECT_EQ(finish(1040, 1, 1), Lines{"3 GRANT_IO 1 waited 1030"});
 }
 
-// Each has what the other waits for: nobody would end anything before he gives up.
-TEST_F(CoordinatorTest, ADeadlockIsBroken) {
-  hello(1, "job-a", "a");
-  hello(2, "job-b", "b");
-  start(0, 1, 1, "t");
-  start(1, 2, 1, "u");
-  EXPECT_EQ(start(2, 1, 2, "u"), Lines{"1 QUEUED_IO 2 position 1 behind b"});
-  EXPECT_EQ(start(500, 2, 2, "t"), Lines{"2 QUEUED_IO 2 position 1 behind a"});
-  for (const int request : {1, 2})
-    for (const int s : {2, 4}) at(s * 1000, static_cast<std::uint64_t>(request), event::RenewIo{RequestId{1}});
-  tick(5490);
-  EXPECT_EQ(deadline_ms(), 5500);
-  EXPECT_EQ(tick(5500), (Lines{"2 GRANT_IO 2 waited 5000", "0 DECISION 1 fcfs deadlock b 4 to 4"}));
-  EXPECT_EQ(finish(6000, 2, 2), Lines{});
-  EXPECT_EQ(finish(6100, 2, 1), Lines{"1 GRANT_IO 2 waited 6098"});
-}
-
-TEST_F(CoordinatorTest, ADeadlockOfThreeIsBroken) {
-  for (const int app : {1, 2, 3}) hello(static_cast<std::uint64_t>(app), std::to_string(app));
-  start(0, 1, 1, "t1");
-  start(0, 2, 1, "t2");
-  start(0, 3, 1, "t3");
-  start(10, 1, 2, "t2");
-  start(20, 2, 2, "t3");
-  EXPECT_EQ(deadline_ms(), 1010) << "reminders: nothing is deadlocked yet";
-  start(30, 3, 2, "t1");
-  Lines told;
-  for (int ms = 1000; told.empty() && ms < 5030; ms += 5) {
-    for (Lines lines = tick(ms); const std::string& line : lines)
-      if (line.find("GRANT_IO") != std::string::npos) told.push_back(line);
-  }
-  EXPECT_EQ(told, Lines{});
-  told = tick(5030);
-  EXPECT_EQ(std::count(told.begin(), told.end(), "3 GRANT_IO 2 waited 5000"), 1);
-}
-
-TEST_F(CoordinatorTest, WhoHasATargetAndWaitsForAnotherIsWaitedFor) {
-  hello(1, "job-a");
-  hello(2, "job-b");
-  start(0, 1, 1, "t");
-  start(1, 2, 1, "u");
-  start(2, 1, 2, "u");
-  hello(3, "job-c");
-  start(3, 3, 1, "t");
-  const Lines told = tick(8000);
-  for (const std::string& line : told) EXPECT_NE(line.find("QUEUED_IO"), std::string::npos) << line;
-}
-
 }  // namespace
 }  // namespace hocket::coordinator

@@ -1,6 +1,7 @@
 // Interruption (CALCioM, section III-A): those who have a target are told to give it up, or have had it for so long
 // that others come first, and what of that they are in the middle of may still need.
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -41,45 +42,78 @@ Time waited_since(const Target& target) {
   return first;
 }
 
-// An application that others wait for, and since when all that makes them do so is the case.
+// A node of the wait-for graph: an application that has a target which the one before it waits for.
 struct Link {
   const Application* application;
-  Time since;
+  const Target* has;
+  const Application* first;  // where the search began
+  Time since;                // when the last of all that leads here came about
+  Duration patience;         // for how long that may be so before it is a deadlock
 };
 
-// The holder, for whom it waits, for whom these do, and so on: what is reached in the wait-for graph.
-std::vector<Link> waits_for(const Holder& holder) {
-  std::vector<Link> found{{holder.application, holder.since}};
-  const auto follow = [&](const Link from, const Request& request) {
+bool has(const Application& application, const Target& target) {
+  const auto holder = find_holder(application, target);
+  return holder && (*holder)->grants > 0;
+}
+
+// Since when the oldest of what it is in the middle of there has not ended.
+Time busy_since(const Holder& holder) {
+  Time first = Time::max();
+  each_request(*holder.application, *holder.target, RequestState::granted,
+               [&](const Member&, auto request) { first = std::min(first, request->granted); });
+  return first;
+}
+
+// A member that waits may not get to the end of what it has: it is one thread, perhaps. What others of its application
+// have ends by itself, mostly.
+Duration patience_for(const Link& link, const Member& member, Duration turn) {
+  const auto granted = [&](const auto request) {
+    return request->target == link.has && request->state == RequestState::granted;
+  };
+  const bool same = std::any_of(member.requests.begin(), member.requests.end(), granted);
+  return std::max(link.patience, same ? longest_beside : std::max(turn, longest_beside));
+}
+
+// Those that have the target and wait for another one, for whom these wait, and so on. Each application and each target
+// is looked at once.
+std::vector<Link> waited_for(const Target& target, Duration turn) {
+  std::vector<Link> found;
+  std::unordered_set<const Application*> applications;
+  std::unordered_set<const Target*> targets{&target};
+  for (const Holder& holder : target.holders) {
+    if (holder.grants == 0 || holder.application->waiting == 0) continue;
+    applications.insert(holder.application);
+    found.push_back({holder.application, &target, holder.application, busy_since(holder), {}});
+  }
+  const auto follow = [&](const Link from, const Member& member, const Request& request) {
+    // For a target that it has itself it waits for its turn.
+    if (request.state != RequestState::queued || has(*from.application, *request.target)) return;
+    if (!targets.insert(request.target).second) return;
+    const Duration patience = patience_for(from, member, turn);
     for (const Holder& next : request.target->holders) {
-      const auto same = [&](const Link& link) { return link.application == next.application; };
-      if (next.grants == 0 || std::any_of(found.begin(), found.end(), same)) continue;
-      found.push_back({next.application, std::max({from.since, request.since, next.since})});
+      if (next.grants == 0 || !applications.insert(next.application).second) continue;
+      const Time since = std::max({from.since, request.since, busy_since(next)});
+      found.push_back({next.application, request.target, from.first, since, patience});
     }
   };
   for (std::size_t i = 0; i < found.size(); ++i) {
     for (const Member* member : found[i].application->members) {
-      for (const auto request : member->requests) {
-        if (request->state == RequestState::queued) follow(found[i], *request);
-      }
+      for (const auto request : member->requests) follow(found[i], *member, *request);
     }
   }
   return found;
 }
 
-// `visit(request, holder, due)` for each request at the target of those for whom that holder of it waits. It is granted
-// when it is due: they may be separate threads, whose accesses end by themselves.
+// `visit(request, first, due)` for each request at the target that closes a circle which begins with `first`, and when
+// it is granted beside that.
 template <class Visit>
-void each_deadlocked(const Target& target, Visit visit) {
+void each_deadlocked(const Target& target, Duration turn, Visit visit) {
   if (target.waiting.empty()) return;
-  for (const Holder& holder : target.holders) {
-    if (holder.grants == 0 || holder.application->waiting == 0) continue;
-    for (const Link& link : waits_for(holder)) {
-      if (link.application == holder.application) continue;
-      each_request(*link.application, target, RequestState::queued, [&](const Member&, auto request) {
-        visit(request, holder, std::max(link.since, request->since) + longest_beside);
-      });
-    }
+  for (const Link& link : waited_for(target, turn)) {
+    if (has(*link.application, target)) continue;
+    each_request(*link.application, target, RequestState::queued, [&](const Member& member, auto request) {
+      visit(request, *link.first, std::max(link.since, request->since) + patience_for(link, member, turn));
+    });
   }
 }
 
@@ -190,22 +224,23 @@ std::optional<Time> Access::held_up(const Target& target) const {
 }
 
 // When the first request is granted without which nobody of a circle gets on: each has what the next one waits for.
-std::optional<Time> Access::deadlocked(const Target& target) {
+std::optional<Time> Access::deadlocked(const Target& target) const {
   std::optional<Time> first;
-  each_deadlocked(target, [&](Place, const Holder&, Time due) { first = std::min(first.value_or(Time::max()), due); });
+  const auto look = [&](Place, const Application&, Time due) { first = std::min(first.value_or(Time::max()), due); };
+  each_deadlocked(target, settings_.turn, look);
   return first;
 }
 
 void Access::grant_deadlocked(const Moment& moment, const Target& target) {
   std::vector<std::pair<Place, AppId>> due;
-  each_deadlocked(target, [&](Place request, const Holder& holder, Time at) {
-    if (at <= moment.now) due.emplace_back(request, holder.application->id);
+  each_deadlocked(target, settings_.turn, [&](Place request, const Application& first, Time at) {
+    if (at <= moment.now) due.emplace_back(request, first.id);
   });
-  for (const auto& [request, holder] : due) {
+  for (const auto& [request, first] : due) {
     if (request->state == RequestState::granted) continue;  // with another one of its application
     apply(moment, *cluster_.find(request->member), request, RequestInput::grant);
     policy::Decision decision;
-    decision.choices = {{request->application, holder, "deadlock"}};
+    decision.choices = {{request->application, first, "deadlock"}};
     tell(moment, target, decision);
   }
 }

@@ -1,0 +1,154 @@
+// Applications that have what others wait for: which are let go on, and which are waited for. Drawn ones:
+// deadlock_property_test.cpp.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coordinator/coordinator.hpp"
+#include "coordinator/testing.hpp"
+
+namespace hocket::coordinator {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::describe_all;
+using Lines = std::vector<std::string>;
+
+class DeadlockTest : public ::testing::Test {
+ protected:
+  void coordinate(const policy::Policy& policy, Duration turn) {
+    coordinator.emplace(Settings{{&policy}, seconds{100}, milliseconds{20}, turn, seconds{1}});
+  }
+  DeadlockTest() { coordinate(policy::fcfs, seconds{60}); }
+
+  Lines at(std::int64_t ms, std::uint64_t member, event::Body body) {
+    return describe_all(coordinator->handle(testing::event_of(ms, member, std::move(body))));
+  }
+  Lines hello(std::uint64_t member, const std::string& name) {
+    return at(0, member, event::Hello{"job-" + name, name, "/bin/" + name, "mpich", "0.1", 99, 4});
+  }
+  Lines start(std::int64_t ms, std::uint64_t member, std::uint64_t request, const std::string& target) {
+    return at(ms, member, event::StartIo{RequestId{request}, target, "/f", "MPI_File_write_all", 10});
+  }
+  Lines finish(std::int64_t ms, std::uint64_t member, std::uint64_t request, bool phase_over = true) {
+    return at(ms, member, event::FinishIo{RequestId{request}, {}, 0, phase_over});
+  }
+  Lines tick(std::int64_t ms) { return at(ms, 0, event::Tick{}); }
+  // What is granted from then on, until then, by time alone.
+  Lines granted(std::int64_t from_ms, std::int64_t to_ms) {
+    Lines found;
+    for (std::int64_t ms = from_ms; ms <= to_ms; ms += 5) {
+      for (Lines lines = tick(ms); const std::string& line : lines)
+        if (line.find("GRANT_IO") != std::string::npos) found.push_back(line);
+    }
+    return found;
+  }
+  std::int64_t deadline_ms() const { return to_ns(coordinator->deadline().value_or(Time{})) / 1'000'000; }
+
+  std::optional<Coordinator> coordinator;
+};
+
+// Each has what the other waits for: nobody would end anything before he gives up.
+TEST_F(DeadlockTest, IsBroken) {
+  hello(1, "a");
+  hello(2, "b");
+  start(0, 1, 1, "t");
+  start(1, 2, 1, "u");
+  EXPECT_EQ(start(2, 1, 2, "u"), Lines{"1 QUEUED_IO 2 position 1 behind b"});
+  EXPECT_EQ(start(500, 2, 2, "t"), Lines{"2 QUEUED_IO 2 position 1 behind a"});
+  EXPECT_EQ(granted(1000, 5495), Lines{});
+  EXPECT_EQ(deadline_ms(), 5500);
+  EXPECT_EQ(tick(5500), (Lines{"2 GRANT_IO 2 waited 5000", "0 DECISION 1 fcfs deadlock b 4 to 4"}));
+  EXPECT_EQ(finish(6000, 2, 2), Lines{});
+  EXPECT_EQ(finish(6100, 2, 1), Lines{"1 GRANT_IO 2 waited 6098"});
+}
+
+TEST_F(DeadlockTest, OfThreeIsBroken) {
+  hello(1, "a");
+  hello(2, "b");
+  hello(3, "c");
+  start(0, 1, 1, "t");
+  start(0, 2, 1, "u");
+  start(0, 3, 1, "v");
+  start(10, 1, 2, "u");
+  start(20, 2, 2, "v");
+  EXPECT_EQ(deadline_ms(), 1010) << "reminders: nothing is deadlocked yet";
+  start(30, 3, 2, "t");
+  EXPECT_EQ(granted(1000, 5025), Lines{});
+  const Lines told = tick(5030);
+  EXPECT_EQ(std::count(told.begin(), told.end(), "3 GRANT_IO 2 waited 5000"), 1);
+}
+
+TEST_F(DeadlockTest, WhoHasATargetAndWaitsForAnotherIsWaitedFor) {
+  for (const std::uint64_t member : {1U, 2U, 3U}) hello(member, std::to_string(member));
+  start(0, 1, 1, "t");
+  start(1, 2, 1, "u");
+  start(2, 1, 2, "u");
+  start(3, 3, 1, "t");
+  EXPECT_EQ(granted(1000, 30'000), Lines{}) << "there is no circle";
+}
+
+// Processes 1 and 3 end an operation each 100 ms, others of their applications wait.
+TEST_F(DeadlockTest, OperationsThatEndAreNone) {
+  for (const std::uint64_t member : {1U, 2U}) hello(member, "a");
+  for (const std::uint64_t member : {3U, 4U}) hello(member, "b");
+  start(0, 1, 1, "t");
+  start(0, 3, 1, "u");
+  start(10, 2, 1, "u");
+  start(20, 4, 1, "t");
+  for (std::uint64_t r = 1; r < 500; ++r) {
+    const auto ms = static_cast<std::int64_t>(100 * r);
+    for (const std::uint64_t member : {1U, 3U}) {
+      Lines told = finish(ms, member, r, false);
+      const Lines more = start(ms, member, r + 1, member == 1 ? "t" : "u");
+      told.insert(told.end(), more.begin(), more.end());
+      for (const std::string& line : told) {
+        ASSERT_NE(line.substr(0, 10), "2 GRANT_IO") << "at " << ms;
+        ASSERT_NE(line.substr(0, 10), "4 GRANT_IO") << "at " << ms;
+      }
+    }
+  }
+}
+
+// Other processes than those that wait are in the middle of something: it will end, but is not waited for endlessly.
+TEST_F(DeadlockTest, OfOtherProcessesIsBrokenAfterATurn) {
+  for (const std::uint64_t member : {1U, 2U}) hello(member, "a");
+  for (const std::uint64_t member : {3U, 4U}) hello(member, "b");
+  start(0, 1, 1, "t");
+  start(0, 3, 1, "u");
+  start(10, 2, 1, "u");
+  start(20, 4, 1, "t");
+  EXPECT_EQ(granted(1000, 60'015), Lines{});
+  EXPECT_EQ(granted(60'020, 60'020), Lines{"4 GRANT_IO 1 waited 60000"});
+}
+
+// a and b have it together; what their other processes ask for waits for c, which comes next, not for each other.
+TEST_F(DeadlockTest, WhoHaveATargetTogetherDoNotWaitForEachOther) {
+  coordinate(policy::interfere, seconds{3});
+  for (const std::uint64_t member : {1U, 2U}) hello(member, "a");
+  for (const std::uint64_t member : {3U, 4U}) hello(member, "b");
+  hello(5, "c");
+  start(0, 1, 1, "t");
+  start(0, 3, 1, "t");
+  at(1, 9, event::SetPolicy{"fcfs"});
+  start(2, 5, 1, "t");
+  start(4000, 2, 1, "t");
+  start(4000, 4, 1, "t");
+  EXPECT_EQ(granted(5000, 5000).size(), 2U) << "held up by what began before the turn was over";
+  finish(6000, 1, 1, false);
+  finish(6000, 3, 1, false);
+  start(6000, 1, 2, "t");
+  start(6000, 3, 2, "t");
+  EXPECT_EQ(granted(6005, 20'000), Lines{});
+  finish(20'100, 2, 1, false);
+  const Lines told = finish(20'200, 4, 1, false);
+  EXPECT_EQ(std::count(told.begin(), told.end(), "5 GRANT_IO 1 waited 20198"), 1);
+}
+
+}  // namespace
+}  // namespace hocket::coordinator
