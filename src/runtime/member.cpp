@@ -25,8 +25,9 @@ Member::Member(const Settings& settings, event::Hello hello, std::function<void(
 
 Member::Asking::~Asking() {
   if (!lock_) return;
+  const bool listened_to = member_.listened_to_;  // then who does so wakes it afterwards
   lock_.unlock();
-  if (member_.missed_.exchange(false)) member_.leases_.wake();
+  if (!listened_to && member_.missed_.exchange(false)) member_.leases_.wake();
 }
 
 void Member::join() {
@@ -87,23 +88,21 @@ RequestId Member::ask(event::StartIo start, Use use) {
   Asking asking(*this);
   const bool phase_begins = may_retry_;
   if (!ready()) return {};
-  start.request = RequestId{++last_request_};
-  begin(start.request, use);
-  Outcome outcome = ask_for(start) ? wait_for_grant(asking, start.request) : Outcome::closed;
+  RequestId session;  // that stepped aside for this request
+  Outcome outcome = ask_for(start, use) ? wait_for_grant(asking, start.request, &session) : Outcome::closed;
   // The daemon of the phase before may have gone, and there may be a new one.
-  if (outcome == Outcome::closed && phase_begins && connect_anew(start.request))
-    outcome = ask_for(start) ? wait_for_grant(asking, start.request) : Outcome::closed;
+  if (outcome == Outcome::closed && (phase_begins || !is_of_this_connection(start.request)) &&
+      connect_anew(start.request)) {
+    forget(start.request);
+    outcome = ask_for(start, use) ? wait_for_grant(asking, start.request, &session) : Outcome::closed;
+  }
   if (outcome == Outcome::closed) has_gone(start.request);
   if (outcome != Outcome::granted) {
-    if (waiting_ == 0) stepped_aside_ = {};
     forget(start.request);
     return {};
   }
   take_up(start.request);
-  // Another thread that waits stays aside.
-  if (const RequestId session = waiting_ == 0 ? std::exchange(stepped_aside_, {}) : RequestId{}; session) {
-    if (wait_for_grant(asking, session) == Outcome::closed) has_gone(session);
-  }
+  if (session && wait_for_grant(asking, session) == Outcome::closed) has_gone(session);
   resume();
   return start.request;
 }
@@ -111,30 +110,27 @@ RequestId Member::ask(event::StartIo start, Use use) {
 RequestId Member::inform(event::StartIo start) {
   const Asking asking(*this);
   if (!ready()) return {};
-  start.request = RequestId{++last_request_};
-  begin(start.request, Use::session);
-  leases_.expect(true);
-  if (ask_for(start) || (connect_anew(start.request) && ask_for(start))) return start.request;
+  if (ask_for(start, Use::session)) return start.request;
+  if (connect_anew(start.request)) {
+    forget(start.request);
+    if (ask_for(start, Use::session)) return start.request;
+  }
   has_gone(start.request);
   forget(start.request);
   return {};
 }
 
-// START_IO. False: the connection has ended.
-bool Member::ask_for(const event::StartIo& start) {
-  {
-    const std::lock_guard lock(requests_mutex_);
-    Request& request = *find(start.request);
-    request.standing = Standing::queued;
-    request.since = request.heard = node_now();
-    request.connection = connections_;
-    show();
-  }
+// START_IO, with the next number: hocketd takes them in order. False: the connection has ended.
+bool Member::ask_for(event::StartIo& start, Use use) {
+  start.request = RequestId{++last_request_};
+  begin(start.request, use);
   return send(start);
 }
 
 // Of a request that is queued or has paused. Other threads may ask for something else meanwhile.
-Member::Outcome Member::wait_for_grant(Asking& asking, RequestId request) {
+// `aside`: the session, where it has paused for that.
+Member::Outcome Member::wait_for_grant(Asking& asking, RequestId request, RequestId* aside) {
+  bool looked = false;
   while (true) {
     Time end{};
     Time answer_by{};
@@ -152,10 +148,15 @@ Member::Outcome Member::wait_for_grant(Asking& asking, RequestId request) {
     if (!connected) return Outcome::closed;
     const Time now = node_now();
     if (leaving_ || now >= std::min(answer_by, end)) {
+      // This process may not have run, and its grant be there.
+      if (!leaving_ && !std::exchange(looked, true)) {
+        take_what_came(true);
+        continue;
+      }
       give_up_waiting(request, now < end);
       return Outcome::alone;
     }
-    step_aside();
+    if (const RequestId session = step_aside(); session && aside) *aside = session;
     sleep(asking, std::min(answer_by, end) - now);
     take_what_came();
   }
@@ -219,15 +220,13 @@ bool Member::is_of_this_connection(RequestId request) {
 
 // The next event for us; nothing where none has come, or (fd_ < 0) the connection has ended.
 std::optional<event::Event> Member::next_event() {
-  bool left_alone = false;
   {
     const std::lock_guard lock(connection_);
     auto event = client_ && client_->connected() ? client_->receive(Duration::zero()) : Error{"not connected"};
     if (event) return std::move(event).value();
     fd_ = -1;
-    left_alone = connection_ended();
   }
-  if (left_alone && !alone_) give_up("hocketd at " + settings_.socket + " has gone");
+  connection_ended();
   return std::nullopt;
 }
 
@@ -251,9 +250,10 @@ void Member::take(const event::Body& body) {
   }
 }
 
-// `asking_` is held. Nothing while another thread listens, which would wait for what is taken here.
-void Member::take_what_came() {
-  while (fd_ >= 0 && !listened_to_) {
+// `asking_` is held. Nothing while another thread listens, which would wait for what is taken here until it looks
+// again; but `anyway`.
+void Member::take_what_came(bool anyway) {
+  while (fd_ >= 0 && (anyway || !listened_to_)) {
     const auto event = next_event();
     if (!event) break;
     take(event->body);
@@ -317,27 +317,30 @@ int Member::listen() {
 // The session waits without a thread that does: the bounds hold for it too.
 Time Member::due(Time now) {
   std::function<Time(Time)> others;
-  RequestId session;
-  Time end = Time::max();
-  Time answer_by = Time::max();
   {
     const std::lock_guard lock(requests_mutex_);
     others = due_;
-    for (const Request& request : requests_) {
-      if (request.use != Use::session || !request.waits()) continue;
-      session = request.id;
-      end = request.since + settings_.max_wait;
-      answer_by = request.heard + settings_.answer;
-    }
   }
   const Time next = others(now);
-  if (!session || now < std::min(end, answer_by)) return std::min({next, end, answer_by});
+  if (const Waiting session = waiting_session(); now < session.until) return std::min(next, session.until);
   missed_ = true;
   const Asking asking(*this, std::try_to_lock);
   if (!asking) return next;
   missed_ = false;
-  give_up_waiting(session, now < end);
+  take_what_came();
+  if (const Waiting session = waiting_session(); now >= session.until) give_up_waiting(session.request, session.silent);
   return next;
+}
+
+Member::Waiting Member::waiting_session() {
+  const std::lock_guard lock(requests_mutex_);
+  for (const Request& request : requests_) {
+    if (request.use != Use::session || !request.waits()) continue;
+    const Time end = request.since + settings_.max_wait;
+    const Time answer_by = request.heard + settings_.answer;
+    return {request.id, std::min(end, answer_by), answer_by < end};
+  }
+  return {};
 }
 
 void Member::renew(RequestId request) {

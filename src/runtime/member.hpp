@@ -166,18 +166,26 @@ class Member {
   bool connect();
   bool ready();
   bool send(const event::Body& body);
-  bool ask_for(const event::StartIo& start);
-  Outcome wait_for_grant(Asking& asking, RequestId request);
+  bool ask_for(event::StartIo& start, Use use);
+  Outcome wait_for_grant(Asking& asking, RequestId request, RequestId* aside = nullptr);
   void sleep(Asking& asking, Duration longest);
   std::optional<event::Event> next_event();
   void take(const event::Body& body);
-  void take_what_came();
+  void take_what_came(bool anyway = false);
   void give_up(std::string_view why);
   void give_up_waiting(RequestId request, bool silent);
   void has_gone(RequestId request);
   bool connect_anew(RequestId request);
   bool is_of_this_connection(RequestId request);
   void disconnect();
+
+  // The session that waits, until when, and whether only an answer is awaited until then.
+  struct Waiting {
+    RequestId request;
+    Time until = Time::max();
+    bool silent = false;
+  };
+  Waiting waiting_session();
 
   // The keeper's duties.
   int listen();
@@ -189,10 +197,10 @@ class Member {
   void hear(const event::PauseIo& pause);
   void hear(const event::LeaseExpired& expired);
   void hear(const event::Refused& refused);
-  bool connection_ended();
+  void connection_ended();
   template <class Which>
   std::vector<RequestId> answer(Which which, std::int64_t bytes, std::int64_t round);
-  void step_aside();
+  RequestId step_aside();
   void resume();
   void go_on_alone(RequestId request);
   void begin(RequestId request, Use use);
@@ -216,9 +224,8 @@ class Member {
   bool alone_ = false;   // under asking_: not asking until the next phase
   bool silent_ = false;  // under asking_: connected, but nothing is heard
   std::uint64_t last_request_ = 0;
-  RequestId stepped_aside_;  // under asking_: the session, which paused while its thread waited for another request
-  std::deque<event::Body> commands_;          // under asking_: that have come, and nobody has taken
-  Duration lease_ = std::chrono::seconds{5};  // until WELCOME says
+  std::deque<event::Body> commands_;                      // under asking_: that have come, and nobody has taken
+  std::atomic<Duration> lease_{std::chrono::seconds{5}};  // until WELCOME says
   std::mutex map_mutex_;
   std::shared_ptr<const event::ServerMap> map_ = std::make_shared<event::ServerMap>();  // under map_mutex_
   std::atomic<int> fd_ = -1;

@@ -263,6 +263,32 @@ TEST_F(PauseTest, ASessionPausesWhileItsProcessWaitsForAnOperation) {
   member.leave({});
 }
 
+// Who answered for the session waits for it, whatever becomes of what others ask for.
+TEST_F(PauseTest, ASessionIsAwaitedByTheThreadThatSteppedAside) {
+  Controller controller(settings_.socket);
+  Member member = make();
+  const RequestId session = member.inform({{}, "t", "f", "hocket_io_inform", 0});
+  member.await(session);
+  std::atomic<bool> back = false;
+  std::thread waits([&] {
+    EXPECT_TRUE(member.ask({{}, "u", "queued", "MPI_File_write_all", 0}));
+    back = true;
+  });
+  const RequestId asked = controller.await_last<event::StartIo>(2).request;
+  controller.say(event::PauseIo{session, "b", "t"});
+  controller.await_last<event::PausedIo>();
+  std::thread other([&] { EXPECT_FALSE(member.ask({{}, "v", "queued", "MPI_File_write_all", 0})); });
+  controller.say(event::LeaseExpired{controller.await_last<event::StartIo>(3).request, {}, {}});
+  other.join();
+  controller.say(event::GrantIo{asked, {}, "u"});
+  while (member.standing(asked) == Standing::queued) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  EXPECT_FALSE(back) << "the session has not been granted again";
+  controller.say(event::GrantIo{session, {}, "t"});
+  waits.join();
+  EXPECT_EQ(member.session(), Standing::granted);
+  member.leave({});
+}
+
 // What comes at once is heard at once: the grant that somebody waits for is his, though the next pause is behind it.
 TEST_F(PauseTest, AGrantIsTakenThoughItIsToPauseAgainAtOnce) {
   Controller controller(settings_.socket);

@@ -30,8 +30,10 @@ bool Member::pause(std::int64_t bytes, std::int64_t round) {
   const std::vector<RequestId> paused = answer(stops, bytes, round);
   if (paused.empty()) return false;
   Asking asking(*this);
-  for (const RequestId request : paused)
+  for (const RequestId request : paused) {
     if (wait_for_grant(asking, request) == Outcome::closed) has_gone(request);
+    take_up(request);
+  }
   resume();
   return true;
 }
@@ -41,9 +43,9 @@ void Member::answer_pause(RequestId request) {
 }
 
 // Who waits for a request does nothing else of the step meanwhile.
-void Member::step_aside() {
-  for (const RequestId session : answer([](const Request& request) { return request.use == Use::session; }, 0, -1))
-    stepped_aside_ = session;
+RequestId Member::step_aside() {
+  const auto paused = answer([](const Request& request) { return request.use == Use::session; }, 0, -1);
+  return paused.empty() ? RequestId{} : paused.front();
 }
 
 // PAUSED_IO for those that are to pause.
@@ -177,20 +179,17 @@ void Member::hear(const event::LeaseExpired& expired) {
   leases_.release(expired.request);
 }
 
-// Nobody hears an answer, and no grant will come; whoever waits finds that out himself. True: the session does not, and
-// goes on.
-bool Member::connection_ended() {
+// Nobody hears an answer, and no grant will come; whoever waits finds that out himself, but for the session, which goes
+// on.
+void Member::connection_ended() {
+  if (waiting_session().request && !alone_) give_up("hocketd at " + settings_.socket + " has gone");
   const std::lock_guard lock(requests_mutex_);
-  bool left_alone = false;
   for (Request& request : requests_) {
     if (request.standing == Standing::to_pause) request.standing = Standing::granted;
     request.share = {};
-    if (!request.waits() || request.use != Use::session) continue;
-    request.standing = Standing::alone;
-    left_alone = true;
+    if (request.waits() && request.use == Use::session) request.standing = Standing::alone;
   }
   show();
-  return left_alone;
 }
 
 // Which request is meant is not said: none that waits for its first grant gets it.
@@ -206,14 +205,26 @@ void Member::hear(const event::Refused& refused) {
     }
   }
   if (waited_for) give_up("hocketd refuses: " + refused.text);
-  for (const RequestId request : queued) go_on_alone(request);
+  for (const RequestId request : queued) {
+    send(event::FinishIo{request, {}, 0, false});
+    go_on_alone(request);
+  }
 }
 
 // ---- all of them --------------------------------------------------------------------------------------------------
 
 void Member::begin(RequestId request, Use use) {
-  const std::lock_guard lock(requests_mutex_);
-  requests_.push_back({request, use, std::this_thread::get_id()});
+  {
+    const std::lock_guard lock(requests_mutex_);
+    Request& begun = requests_.emplace_back();
+    begun.id = request;
+    begun.use = use;
+    begun.owner = std::this_thread::get_id();
+    begun.since = begun.heard = node_now();
+    begun.connection = connections_;
+    show();
+  }
+  if (use == Use::session) leases_.expect(true);
 }
 
 void Member::forget(RequestId request) {

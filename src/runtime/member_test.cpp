@@ -3,6 +3,7 @@
 #include "runtime/member.hpp"
 
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include <atomic>
 #include <thread>
@@ -103,6 +104,47 @@ TEST_F(MemberTest, WhoWaitsKeepsNobodyElseFromAsking) {
   member.finish({late, {}, 1, false});
   member.leave({});
   EXPECT_TRUE(lost_.empty());
+}
+
+// The thread that renews leases sleeps while another one listens.
+TEST_F(MemberTest, NobodySpinsWhileAThreadWaits) {
+  const auto cpu_s = [] {
+    timespec t{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+  };
+  Controller controller(settings_.socket);
+  Member member = make();
+  const RequestId held = member.ask({{}, "t", "f", "write", 0}, Use::burst);
+  std::thread waits([&] { EXPECT_TRUE(member.ask({{}, "u", "queued", "write", 0}, Use::burst)); });
+  controller.await_last<event::StartIo>(2);
+  const double before_s = cpu_s();
+  std::this_thread::sleep_for(std::chrono::seconds{1});
+  EXPECT_LT(cpu_s() - before_s, 0.4);
+  controller.grant_queued(1);
+  waits.join();
+  controller.say(event::PauseIo{held, "b", "t"});  // it listens again
+  const Time end = node_now() + from_s(10);
+  while (member.standing(held) != Standing::to_pause && node_now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  EXPECT_EQ(member.standing(held), Standing::to_pause);
+  member.leave({});
+}
+
+// REFUSED does not name a request.
+TEST_F(MemberTest, WhatIsRefusedIsWithdrawn) {
+  Controller controller(settings_.socket);
+  Member member = make();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i)
+    threads.emplace_back([&] { EXPECT_FALSE(member.ask({{}, "t", "queued", "write", 0}, Use::burst)); });
+  controller.await_last<event::StartIo>(2);
+  controller.say(event::Refused{"START_IO: one too many"});
+  for (std::thread& thread : threads) thread.join();
+  member.leave({});
+  controller.stop();
+  EXPECT_EQ(controller.count<event::FinishIo>(), 2U) << "hocketd would keep the target for them";
+  EXPECT_EQ(lost_.size(), 1U);
 }
 
 TEST_F(MemberTest, AllThatWaitGoOnWhereTheControllerGoes) {
