@@ -64,14 +64,16 @@ Time busy_since(const Holder& holder) {
   return first;
 }
 
+bool has(const Member& member, const Target& target) {
+  return std::any_of(member.requests.begin(), member.requests.end(), [&](const auto request) {
+    return request->target == &target && request->state == RequestState::granted;
+  });
+}
+
 // A member that waits may not get to the end of what it has: it is one thread, perhaps. What others of its application
 // have ends by itself, mostly.
 Duration patience_for(const Link& link, const Member& member, Duration turn) {
-  const auto granted = [&](const auto request) {
-    return request->target == link.has && request->state == RequestState::granted;
-  };
-  const bool same = std::any_of(member.requests.begin(), member.requests.end(), granted);
-  return std::max(link.patience, same ? longest_beside : std::max(turn, longest_beside));
+  return std::max(link.patience, has(member, *link.has) ? longest_beside : std::max(turn, longest_beside));
 }
 
 // Those that have the target and wait for another one, for whom these wait, and so on. Each application and each target
@@ -97,8 +99,11 @@ std::vector<Link> waited_for(const Target& target, Duration turn) {
     }
   };
   for (std::size_t i = 0; i < found.size(); ++i) {
-    for (const Member* member : found[i].application->members) {
-      for (const auto request : member->requests) follow(found[i], *member, *request);
+    for (const bool itself : {true, false}) {  // the way that takes less patience first
+      for (const Member* member : found[i].application->members) {
+        if (member->requests.empty() || has(*member, *found[i].has) != itself) continue;
+        for (const auto request : member->requests) follow(found[i], *member, *request);
+      }
     }
   }
   return found;

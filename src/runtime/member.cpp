@@ -97,14 +97,12 @@ RequestId Member::ask(event::StartIo start, Use use) {
     outcome = ask_for(start, use) ? wait_for_grant(asking, start.request, &session) : Outcome::closed;
   }
   if (outcome == Outcome::closed) has_gone(start.request);
-  if (outcome != Outcome::granted) {
+  if (outcome == Outcome::granted)
+    take_up(start.request);
+  else
     forget(start.request);
-    return {};
-  }
-  take_up(start.request);
-  if (session && wait_for_grant(asking, session) == Outcome::closed) has_gone(session);
-  resume();
-  return start.request;
+  rejoin(asking, session);
+  return outcome == Outcome::granted ? start.request : RequestId{};
 }
 
 RequestId Member::inform(event::StartIo start) {
@@ -159,6 +157,7 @@ Member::Outcome Member::wait_for_grant(Asking& asking, RequestId request, Reques
     if (const RequestId session = step_aside(); session && aside) *aside = session;
     sleep(asking, std::min(answer_by, end) - now);
     take_what_came();
+    looked = false;
   }
 }
 
@@ -327,7 +326,7 @@ Time Member::due(Time now) {
   const Asking asking(*this, std::try_to_lock);
   if (!asking) return next;
   missed_ = false;
-  take_what_came();
+  take_what_came(true);
   if (const Waiting session = waiting_session(); now >= session.until) give_up_waiting(session.request, session.silent);
   return next;
 }

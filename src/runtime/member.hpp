@@ -167,7 +167,7 @@ class Member {
   bool ready();
   bool send(const event::Body& body);
   bool ask_for(event::StartIo& start, Use use);
-  Outcome wait_for_grant(Asking& asking, RequestId request, RequestId* aside = nullptr);
+  Outcome wait_for_grant(Asking& asking, RequestId request, RequestId* aside);
   void sleep(Asking& asking, Duration longest);
   std::optional<event::Event> next_event();
   void take(const event::Body& body);
@@ -201,6 +201,7 @@ class Member {
   template <class Which>
   std::vector<RequestId> answer(Which which, std::int64_t bytes, std::int64_t round);
   RequestId step_aside();
+  void rejoin(Asking& asking, RequestId session);
   void resume();
   void go_on_alone(RequestId request);
   void begin(RequestId request, Use use);

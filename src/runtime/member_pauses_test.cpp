@@ -289,6 +289,29 @@ TEST_F(PauseTest, ASessionIsAwaitedByTheThreadThatSteppedAside) {
   member.leave({});
 }
 
+TEST_F(PauseTest, ASessionThatSteppedAsideForAnAccessThatPausesIsAwaited) {
+  Controller controller(settings_.socket);
+  Member member = make();
+  const RequestId session = member.inform({{}, "t", "f", "hocket_io_inform", 0});
+  member.await(session);
+  const RequestId operation = ask_and_be_told(member, controller);
+  std::atomic<bool> back = false;
+  std::thread pauses([&] {
+    member.await(operation);
+    back = true;
+  });
+  EXPECT_EQ(controller.await_last<event::PausedIo>().request, operation);
+  controller.say(event::PauseIo{session, "b", "t"});
+  EXPECT_EQ(controller.await_last<event::PausedIo>(2).request, session);
+  controller.say(event::GrantIo{operation, {}, "t"});
+  while (member.standing(operation) != Standing::granted) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  EXPECT_FALSE(back) << "the session has not been granted again";
+  controller.say(event::GrantIo{session, {}, "t"});
+  pauses.join();
+  EXPECT_EQ(member.session(), Standing::granted);
+  member.leave({});
+}
+
 // What comes at once is heard at once: the grant that somebody waits for is his, though the next pause is behind it.
 TEST_F(PauseTest, AGrantIsTakenThoughItIsToPauseAgainAtOnce) {
   Controller controller(settings_.socket);

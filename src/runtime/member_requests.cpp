@@ -30,11 +30,12 @@ bool Member::pause(std::int64_t bytes, std::int64_t round) {
   const std::vector<RequestId> paused = answer(stops, bytes, round);
   if (paused.empty()) return false;
   Asking asking(*this);
+  RequestId session;
   for (const RequestId request : paused) {
-    if (wait_for_grant(asking, request) == Outcome::closed) has_gone(request);
+    if (wait_for_grant(asking, request, &session) == Outcome::closed) has_gone(request);
     take_up(request);
   }
-  resume();
+  rejoin(asking, session);
   return true;
 }
 
@@ -104,8 +105,15 @@ void Member::resume() {
 void Member::await(RequestId request) {
   answer_pause(request);
   Asking asking(*this);
-  if (wait_for_grant(asking, request) == Outcome::closed) has_gone(request);
+  RequestId session;
+  if (wait_for_grant(asking, request, &session) == Outcome::closed) has_gone(request);
   take_up(request);
+  rejoin(asking, session);
+}
+
+// What this thread waited for has come, or will not: the session that stepped aside is waited for.
+void Member::rejoin(Asking& asking, RequestId session) {
+  if (session && wait_for_grant(asking, session, &session) == Outcome::closed) has_gone(session);
   resume();
 }
 
