@@ -48,6 +48,19 @@ class DeadlockTest : public ::testing::Test {
     }
     return found;
   }
+  // Processes 1 and 2 are of one application, 3 and 4 of another.
+  void hello_twice() {
+    for (const std::uint64_t member : {1U, 2U}) hello(member, "a");
+    for (const std::uint64_t member : {3U, 4U}) hello(member, "b");
+  }
+  // One of each has what the other application's second one waits for.
+  void cross() {
+    hello_twice();
+    start(0, 1, 1, "t");
+    start(0, 3, 1, "u");
+    start(10, 2, 1, "u");
+    start(20, 4, 1, "t");
+  }
   std::int64_t deadline_ms() const { return to_ns(coordinator->deadline().value_or(Time{})) / 1'000'000; }
 
   std::optional<Coordinator> coordinator;
@@ -95,12 +108,7 @@ TEST_F(DeadlockTest, WhoHasATargetAndWaitsForAnotherIsWaitedFor) {
 
 // Processes 1 and 3 end an operation each 100 ms, others of their applications wait.
 TEST_F(DeadlockTest, OperationsThatEndAreNone) {
-  for (const std::uint64_t member : {1U, 2U}) hello(member, "a");
-  for (const std::uint64_t member : {3U, 4U}) hello(member, "b");
-  start(0, 1, 1, "t");
-  start(0, 3, 1, "u");
-  start(10, 2, 1, "u");
-  start(20, 4, 1, "t");
+  cross();
   for (std::uint64_t r = 1; r < 500; ++r) {
     const auto ms = static_cast<std::int64_t>(100 * r);
     for (const std::uint64_t member : {1U, 3U}) {
@@ -117,12 +125,7 @@ TEST_F(DeadlockTest, OperationsThatEndAreNone) {
 
 // Other processes than those that wait are in the middle of something: it will end, but is not waited for endlessly.
 TEST_F(DeadlockTest, OfOtherProcessesIsBrokenAfterATurn) {
-  for (const std::uint64_t member : {1U, 2U}) hello(member, "a");
-  for (const std::uint64_t member : {3U, 4U}) hello(member, "b");
-  start(0, 1, 1, "t");
-  start(0, 3, 1, "u");
-  start(10, 2, 1, "u");
-  start(20, 4, 1, "t");
+  cross();
   EXPECT_EQ(granted(1000, 60'015), Lines{});
   EXPECT_EQ(granted(60'020, 60'020), Lines{"4 GRANT_IO 1 waited 60000"});
 }
@@ -130,8 +133,7 @@ TEST_F(DeadlockTest, OfOtherProcessesIsBrokenAfterATurn) {
 // a and b have it together; what their other processes ask for waits for c, which comes next, not for each other.
 TEST_F(DeadlockTest, WhoHaveATargetTogetherDoNotWaitForEachOther) {
   coordinate(policy::interfere, seconds{3});
-  for (const std::uint64_t member : {1U, 2U}) hello(member, "a");
-  for (const std::uint64_t member : {3U, 4U}) hello(member, "b");
+  hello_twice();
   hello(5, "c");
   start(0, 1, 1, "t");
   start(0, 3, 1, "t");

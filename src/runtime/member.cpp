@@ -206,9 +206,11 @@ void Member::has_gone(RequestId request) {
 bool Member::connect_anew(RequestId request) {
   if (!is_of_this_connection(request)) return !alone_;
   disconnect();
-  alone_ = false;
-  if (!connect()) give_up("hocketd at " + settings_.socket + " has gone");
-  return !alone_;
+  const bool said = std::exchange(alone_, false);
+  if (connect()) return true;
+  alone_ = said;
+  if (!said) give_up("hocketd at " + settings_.socket + " has gone");
+  return false;
 }
 
 bool Member::is_of_this_connection(RequestId request) {

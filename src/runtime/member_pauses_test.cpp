@@ -42,6 +42,12 @@ class PauseTest : public MemberTest {
     while ((!wanted_ || called_ == 0) && node_now() < end) std::this_thread::sleep_for(std::chrono::milliseconds{1});
     ASSERT_TRUE(wanted_) << "nobody heard of the pause";
   }
+  // A session that is in use.
+  static RequestId begin_step(Member& member) {
+    const RequestId session = member.inform({{}, "t", "f", "hocket_io_inform", 0});
+    member.await(session);
+    return session;
+  }
   static void await_session(const Member& member, Standing standing) {
     const Time end = node_now() + from_s(10);
     while (member.session() != standing && node_now() < end) std::this_thread::sleep_for(std::chrono::milliseconds{1});
@@ -246,8 +252,7 @@ TEST_F(PauseTest, ASessionThatNobodyHasTakenUpPausesByItself) {
 TEST_F(PauseTest, ASessionPausesWhileItsProcessWaitsForAnOperation) {
   Controller controller(settings_.socket);
   Member member = make();
-  const RequestId session = member.inform({{}, "t", "f", "hocket_io_inform", 0});
-  member.await(session);
+  const RequestId session = begin_step(member);
   RequestId operation;
   std::thread asking([&] { operation = member.ask({{}, "t", "queued", "MPI_File_write_all", 0}); });
   const RequestId asked = controller.await_last<event::StartIo>(2).request;
@@ -267,8 +272,7 @@ TEST_F(PauseTest, ASessionPausesWhileItsProcessWaitsForAnOperation) {
 TEST_F(PauseTest, ASessionIsAwaitedByTheThreadThatSteppedAside) {
   Controller controller(settings_.socket);
   Member member = make();
-  const RequestId session = member.inform({{}, "t", "f", "hocket_io_inform", 0});
-  member.await(session);
+  const RequestId session = begin_step(member);
   std::atomic<bool> back = false;
   std::thread waits([&] {
     EXPECT_TRUE(member.ask({{}, "u", "queued", "MPI_File_write_all", 0}));
@@ -292,8 +296,7 @@ TEST_F(PauseTest, ASessionIsAwaitedByTheThreadThatSteppedAside) {
 TEST_F(PauseTest, ASessionThatSteppedAsideForAnAccessThatPausesIsAwaited) {
   Controller controller(settings_.socket);
   Member member = make();
-  const RequestId session = member.inform({{}, "t", "f", "hocket_io_inform", 0});
-  member.await(session);
+  const RequestId session = begin_step(member);
   const RequestId operation = ask_and_be_told(member, controller);
   std::atomic<bool> back = false;
   std::thread pauses([&] {
@@ -316,8 +319,7 @@ TEST_F(PauseTest, ASessionThatSteppedAsideForAnAccessThatPausesIsAwaited) {
 TEST_F(PauseTest, AGrantIsTakenThoughItIsToPauseAgainAtOnce) {
   Controller controller(settings_.socket);
   Member member = make();
-  const RequestId session = member.inform({{}, "t", "f", "hocket_io_inform", 0});
-  member.await(session);
+  const RequestId session = begin_step(member);
   RequestId operation;
   std::thread asking([&] { operation = member.ask({{}, "t", "queued", "MPI_File_write_all", 0}); });
   const RequestId asked = controller.await_last<event::StartIo>(2).request;

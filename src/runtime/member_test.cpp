@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include <atomic>
+#include <filesystem>
 #include <thread>
 #include <vector>
 
@@ -156,6 +157,7 @@ TEST_F(MemberTest, AllThatWaitGoOnWhereTheControllerGoes) {
   for (int i = 0; i < 3; ++i)
     threads.emplace_back([&] { EXPECT_FALSE(member.ask({{}, "t", "queued", "write", 0}, Use::burst)); });
   controller.await_last<event::StartIo>(3);
+  std::filesystem::remove(settings_.socket);  // nor is it found again
   controller.stop();
   for (std::thread& thread : threads) thread.join();
   EXPECT_LT(node_now() - start, settings_.answer);
