@@ -372,16 +372,21 @@ void Access::settle(const Moment& moment) {
   for (Target* target : touched) {
     go_on_if_alone(moment, *target);
     grant_held_up(moment, *target);
-    grant_deadlocked(moment, *target);
-    if (!target->waiting.empty() || (policy_->shares && !target->holders.empty()))
-      ask_policy(moment, *target);
-    else if (target->shared)  // by the policy before
-      share_out(moment, *target, {});
+    ask_policy_if_any(moment, *target);
+    // Afterwards: where many have it beside each other, nobody waits any more.
+    if (grant_deadlocked(moment, *target)) ask_policy_if_any(moment, *target);
     if (std::holds_alternative<event::Tick>(moment.event.body)) send_reminders(moment, *target);
     set_timer(*target);
     cluster_.drop_if_idle(*target);
   }
   touched_.clear();
+}
+
+void Access::ask_policy_if_any(const Moment& moment, Target& target) {
+  if (!target.waiting.empty() || (policy_->shares && !target.holders.empty()))
+    ask_policy(moment, target);
+  else if (target.shared)  // by the policy before
+    share_out(moment, target, {});
 }
 
 void Access::ask_policy(const Moment& moment, Target& target) {

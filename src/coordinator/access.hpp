@@ -64,7 +64,7 @@ class Access {
   std::optional<Time> held_up(const model::Target& target) const;
   void grant_held_up(const Moment& moment, const model::Target& target);
   std::optional<Time> deadlocked(const model::Target& target) const;
-  void grant_deadlocked(const Moment& moment, const model::Target& target);
+  bool grant_deadlocked(const Moment& moment, const model::Target& target);
   void share_out(const Moment& moment, model::Target& target, const std::vector<policy::Share>& shares);
   void tell(const Moment& moment, const model::Target& target, const policy::Decision& decision);
   void withdraw(model::Member& member, Place request, Time now);
@@ -86,6 +86,7 @@ class Access {
   // of their numbers.
   void touch(model::Target& target) { touched_.push_back(&target); }
   void settle(const Moment& moment);
+  void ask_policy_if_any(const Moment& moment, model::Target& target);
   void ask_policy(const Moment& moment, model::Target& target);
   void send_reminders(const Moment& moment, model::Target& target);
   void set_timer(model::Target& target);

@@ -80,13 +80,14 @@ Duration patience_for(const Link& link, const Member& member, Duration turn) {
 // is looked at once.
 std::vector<Link> waited_for(const Target& target, Duration turn) {
   std::vector<Link> found;
-  std::unordered_set<const Application*> applications;
-  std::unordered_set<const Target*> targets{&target};
   for (const Holder& holder : target.holders) {
     if (holder.grants == 0 || holder.application->waiting == 0) continue;
-    applications.insert(holder.application);
     found.push_back({holder.application, &target, holder.application, busy_since(holder), {}});
   }
+  if (found.empty()) return found;
+  std::unordered_set<const Application*> applications;
+  std::unordered_set<const Target*> targets{&target};
+  for (const Link& link : found) applications.insert(link.application);
   const auto follow = [&](const Link from, const Member& member, const Request& request) {
     // For a target that it has itself it waits for its turn.
     if (request.state != RequestState::queued || has(*from.application, *request.target)) return;
@@ -236,7 +237,8 @@ std::optional<Time> Access::deadlocked(const Target& target) const {
   return first;
 }
 
-void Access::grant_deadlocked(const Moment& moment, const Target& target) {
+// True: somebody was.
+bool Access::grant_deadlocked(const Moment& moment, const Target& target) {
   std::vector<std::pair<Place, AppId>> due;
   each_deadlocked(target, settings_.turn, [&](Place request, const Application& first, Time at) {
     if (at <= moment.now) due.emplace_back(request, first.id);
@@ -248,6 +250,7 @@ void Access::grant_deadlocked(const Moment& moment, const Target& target) {
     decision.choices = {{request->application, first, "deadlock"}};
     tell(moment, target, decision);
   }
+  return !due.empty();
 }
 
 void Access::grant_held_up(const Moment& moment, const Target& target) {
