@@ -385,8 +385,8 @@ void Access::settle(const Moment& moment) {
 void Access::ask_policy_if_any(const Moment& moment, Target& target) {
   if (!target.waiting.empty() || (policy_->shares && !target.holders.empty()))
     ask_policy(moment, target);
-  else if (target.shared)  // by the policy before
-    share_out(moment, target, {});
+  else
+    share_out(moment, target, {});  // the policy before may have told some
 }
 
 void Access::ask_policy(const Moment& moment, Target& target) {

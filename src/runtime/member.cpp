@@ -89,12 +89,12 @@ RequestId Member::ask(event::StartIo start, Use use) {
   const bool phase_begins = may_retry_;
   if (!ready()) return {};
   RequestId session;  // that stepped aside for this request
-  Outcome outcome = ask_for(start, use) ? wait_for_grant(asking, start.request, &session) : Outcome::closed;
+  Outcome outcome = ask_for(start, use) ? wait_for_grant(asking, start.request, session) : Outcome::closed;
   // The daemon of the phase before may have gone, and there may be a new one.
   if (outcome == Outcome::closed && (phase_begins || !is_of_this_connection(start.request)) &&
       connect_anew(start.request)) {
     forget(start.request);
-    outcome = ask_for(start, use) ? wait_for_grant(asking, start.request, &session) : Outcome::closed;
+    outcome = ask_for(start, use) ? wait_for_grant(asking, start.request, session) : Outcome::closed;
   }
   if (outcome == Outcome::closed) has_gone(start.request);
   if (outcome == Outcome::granted)
@@ -127,7 +127,7 @@ bool Member::ask_for(event::StartIo& start, Use use) {
 
 // Of a request that is queued or has paused. Other threads may ask for something else meanwhile.
 // `aside`: the session, where it has paused for that.
-Member::Outcome Member::wait_for_grant(Asking& asking, RequestId request, RequestId* aside) {
+Member::Outcome Member::wait_for_grant(Asking& asking, RequestId request, RequestId& aside) {
   bool looked = false;
   while (true) {
     Time end{};
@@ -154,7 +154,7 @@ Member::Outcome Member::wait_for_grant(Asking& asking, RequestId request, Reques
       give_up_waiting(request, now < end);
       return Outcome::alone;
     }
-    if (const RequestId session = step_aside(); session && aside) *aside = session;
+    if (const RequestId session = step_aside(); session) aside = session;
     sleep(asking, std::min(answer_by, end) - now);
     take_what_came();
     looked = false;

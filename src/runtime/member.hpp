@@ -167,7 +167,8 @@ class Member {
   bool ready();
   bool send(const event::Body& body);
   bool ask_for(event::StartIo& start, Use use);
-  Outcome wait_for_grant(Asking& asking, RequestId request, RequestId* aside);
+  Outcome wait_for_grant(Asking& asking, RequestId request, RequestId& aside);
+  void wait_and_take_up(Asking& asking, RequestId request, RequestId& aside);
   void sleep(Asking& asking, Duration longest);
   std::optional<event::Event> next_event();
   void take(const event::Body& body);

@@ -12,6 +12,7 @@ namespace hocket::runtime {
 namespace {
 
 using testing::Controller;
+using testing::eventually;
 using testing::MemberTest;
 
 class PauseTest : public MemberTest {
@@ -38,9 +39,7 @@ class PauseTest : public MemberTest {
     return bursts.begin("t", in_one_call, [](event::StartIo& start) { start.file = "f"; });
   }
   void await_pause() const {
-    const Time end = node_now() + from_s(10);
-    while ((!wanted_ || called_ == 0) && node_now() < end) std::this_thread::sleep_for(std::chrono::milliseconds{1});
-    ASSERT_TRUE(wanted_) << "nobody heard of the pause";
+    ASSERT_TRUE(eventually([&] { return wanted_ && called_ > 0; })) << "nobody heard of the pause";
   }
   // A session that is in use.
   static RequestId begin_step(Member& member) {
@@ -49,8 +48,7 @@ class PauseTest : public MemberTest {
     return session;
   }
   static void await_session(const Member& member, Standing standing) {
-    const Time end = node_now() + from_s(10);
-    while (member.session() != standing && node_now() < end) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    eventually([&] { return member.session() == standing; });
     ASSERT_EQ(member.session(), standing);
   }
 
@@ -285,7 +283,7 @@ TEST_F(PauseTest, ASessionIsAwaitedByTheThreadThatSteppedAside) {
   controller.say(event::LeaseExpired{controller.await_last<event::StartIo>(3).request, {}, {}});
   other.join();
   controller.say(event::GrantIo{asked, {}, "u"});
-  while (member.standing(asked) == Standing::queued) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  EXPECT_TRUE(eventually([&] { return member.standing(asked) == Standing::granted; }));
   EXPECT_FALSE(back) << "the session has not been granted again";
   controller.say(event::GrantIo{session, {}, "t"});
   waits.join();
@@ -307,7 +305,7 @@ TEST_F(PauseTest, ASessionThatSteppedAsideForAnAccessThatPausesIsAwaited) {
   controller.say(event::PauseIo{session, "b", "t"});
   EXPECT_EQ(controller.await_last<event::PausedIo>(2).request, session);
   controller.say(event::GrantIo{operation, {}, "t"});
-  while (member.standing(operation) != Standing::granted) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  EXPECT_TRUE(eventually([&] { return member.standing(operation) == Standing::granted; }));
   EXPECT_FALSE(back) << "the session has not been granted again";
   controller.say(event::GrantIo{session, {}, "t"});
   pauses.join();

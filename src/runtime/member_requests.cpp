@@ -31,10 +31,7 @@ bool Member::pause(std::int64_t bytes, std::int64_t round) {
   if (paused.empty()) return false;
   Asking asking(*this);
   RequestId session;
-  for (const RequestId request : paused) {
-    if (wait_for_grant(asking, request, &session) == Outcome::closed) has_gone(request);
-    take_up(request);
-  }
+  for (const RequestId request : paused) wait_and_take_up(asking, request, session);
   rejoin(asking, session);
   return true;
 }
@@ -106,14 +103,18 @@ void Member::await(RequestId request) {
   answer_pause(request);
   Asking asking(*this);
   RequestId session;
-  if (wait_for_grant(asking, request, &session) == Outcome::closed) has_gone(request);
-  take_up(request);
+  wait_and_take_up(asking, request, session);
   rejoin(asking, session);
+}
+
+void Member::wait_and_take_up(Asking& asking, RequestId request, RequestId& aside) {
+  if (wait_for_grant(asking, request, aside) == Outcome::closed) has_gone(request);
+  take_up(request);
 }
 
 // What this thread waited for has come, or will not: the session that stepped aside is waited for.
 void Member::rejoin(Asking& asking, RequestId session) {
-  if (session && wait_for_grant(asking, session, &session) == Outcome::closed) has_gone(session);
+  if (RequestId again; session) wait_and_take_up(asking, session, again);
   resume();
 }
 

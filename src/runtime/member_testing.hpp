@@ -22,6 +22,17 @@
 
 namespace hocket::runtime::testing {
 
+// Whether it comes true within 10 s.
+template <class Condition>
+bool eventually(Condition condition) {
+  const Time end = node_now() + from_s(10);
+  while (!condition()) {
+    if (node_now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  return true;
+}
+
 // Welcomes, grants at once (unless mute, or the file is "queued"), and keeps what it was sent.
 class Controller {
  public:
