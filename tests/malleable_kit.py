@@ -299,8 +299,9 @@ def broken(job: Running, limit_s: float = 90) -> runtime_kit.Run:
     said = f"exit code {done.code}\n{done.out}{done.err}"
     assert done.code != 0, said
     assert not re.search("^ok ", done.out, re.M), said
-    # MPICH's launcher tells on stdout of a process that it started.
-    told_of = "^hocket: |BAD TERMINATION|MPI_ERRORS_ARE_FATAL|^prterun (noticed|has exited|detected)"
+    # MPICH's launcher tells on stdout of a process that it started; of one that its MPI ended, that MPI alone.
+    by_mpi = r"BAD TERMINATION|^Abort\(\d+\) on node|MPI_ERRORS_ARE_FATAL|^prterun (noticed|has exited|detected)"
+    told_of = f"^hocket: |{by_mpi}"
     assert re.search(told_of, done.err + done.out, re.M), f"nothing was said: {said}"
     assert "should be" not in done.err, f"wrong numbers: {done.err}"
     nothing_left(job.program)

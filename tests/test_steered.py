@@ -162,14 +162,18 @@ def went_as_meant(story: Story) -> tuple[dict[str, Any], dict[str, Any]] | None:
     return None
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(240)
 def test_phases_that_would_meet_are_shifted_by_a_stored_profile(machine, capsys, monkeypatch):
-    """Its periods are so long that a resize that takes a second, as on a busy machine, leaves enough to save."""
+    """Its periods are so long that a resize that takes a second, as on a busy machine, leaves enough to save.
+
+    Their ratio is near the golden one, and stays there where each iteration takes longer: whatever the phases' first
+    distance is, they meet within half a minute, where periods of 2 to 3 could pass each other for ever.
+    """
     monkeypatch.setattr("story.LIMIT_S", 90)
     machine.store_profile()
     story = machine.daemon("phase-shift", profiles=str(machine.profiles))
     machine.start("a", every=150)
-    machine.start("b", every=150, slower=0.65)  # each third of its I/O phases would meet each second of a's
+    machine.start("b", every=100, slower=0.9)
     assert {one["app"] for one in (story.awaits("PROFILE", app=1), story.awaits("PROFILE", app=2))} == {1, 2}
     story.until(lambda: max(sizes().values()) > 1, "somebody grows, and ls shows it")
     # A busy machine may delay what was decided beyond its use: then the next one.
