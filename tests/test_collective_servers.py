@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import runtime_kit as kit
-from conftest import Daemon
+from conftest import Daemon, descendants
 from hocket.bus import Bus
 from story import Story
 
@@ -119,3 +123,96 @@ def test_sync_tells_of_what_a_dead_server_had_answered(
     else:
         assert (run.code, run.err) == (0, "")
         assert (served_directory / "f").read_bytes() == (b"A" * 1000 + b"B" * 1000) * 2
+
+
+# ---- interrupted -----------------------------------------------------------------------------------------------------
+
+RANKS, BLOCKS, WINDOW = 4, 1024, 64 << 10
+DELAY = "delay=10ms"  # of a request: the access takes some seconds
+
+
+@pytest.fixture
+def interrupted(
+    mpi: kit.Mpi, built, start_server, daemon: Daemon, story: Story, served_directory: Path, tmp_path: Path
+) -> Iterator[Interrupted]:
+    pair = Interrupted(mpi, built, start_server, daemon, story, served_directory, tmp_path)
+    yield pair
+    for process in (pair.large, pair.small):
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+class Interrupted:
+    """A large application in the middle of a collective access through servers, and a small one that has its turn."""
+
+    def __init__(self, mpi, built, start_server, daemon: Daemon, story: Story, directory: Path, tmp_path: Path):
+        self.story, self.end = story, tmp_path / "end"
+        self.servers = [start_server(name, "--inject", DELAY) for name in ("s1", "s2")]
+        with Bus.connect() as bus:
+            bus.send("SET_POLICY", policy="interrupt")
+        up, go, held = (tmp_path / name for name in ("up", "go", "held"))
+        script = [f"mark={up}", f"await={go}", f"open={directory / 'small'}", "begin=10", f"mark={held}"]
+        script += [f"await={self.end}", "finish", "close"]
+        self.small = mpi.start([built("script.c"), *script], kit.settings(daemon.socket, name="small", job="small"))
+        kit.wait_until(up.exists, 30, "the small one has started")
+        written = directory / "large"
+        program = [built("faulty_access.c"), written, "write", "interleaved", BLOCKS, f"hocket_buffer_size={WINDOW}"]
+        how = kit.settings(daemon.socket, name="large", job="large", io="hocket", posix=0)
+        self.large = mpi.start(program, how, ranks=RANKS)
+        kit.wait_until(lambda: written.exists() and written.stat().st_size > 0, 30, "it writes")
+        for server in self.servers:  # so that it is still at it, however late the small one comes
+            os.kill(server.pid, signal.SIGSTOP)
+        go.touch()
+        story.awaits("PAUSE_IO", application="large")
+        for server in self.servers:
+            os.kill(server.pid, signal.SIGCONT)
+        kit.wait_until(held.exists, 30, "the small one has its turn")
+        self.paused = story.awaits("PAUSED_IO", application="large")
+
+    def operations(self) -> int:
+        return sum(event["operations"] for event in self.story.all("SERVER_LOAD"))
+
+    def finish(self) -> tuple[kit.Run, kit.Run]:
+        self.end.touch()
+        return kit.finish(self.small), kit.finish(self.large)
+
+
+def test_an_access_stands_still_between_two_rounds(interrupted: Interrupted) -> None:
+    """All ranks at the same one, and nothing is under way at the servers."""
+    every = RANKS * BLOCKS * 4096
+    # Each server has half of the file, and a round is a window of each.
+    assert 0 <= interrupted.paused["round"] < every // 2 // WINDOW
+    assert interrupted.paused["bytes"] == (interrupted.paused["round"] + 1) * 2 * WINDOW
+    time.sleep(1.5)  # that nothing happens cannot be awaited; what was done before is told once a second
+    before = interrupted.operations()
+    time.sleep(1.5)
+    assert interrupted.operations() == before
+    small, large = interrupted.finish()
+    assert (small.code, small.err) == (0, "")
+    assert (large.code, large.out, large.err) == (0, "MPI_SUCCESS\nright\n", "")
+    assert interrupted.operations() > before, "it went on through them"
+
+
+@pytest.mark.parametrize("killed", [1, 2])
+def test_servers_die_while_an_access_stands_still(interrupted: Interrupted, killed: int) -> None:
+    for server in interrupted.servers[:killed]:
+        server.kill()
+    small, large = interrupted.finish()
+    assert (small.code, small.err) == (0, "")
+    assert (large.code, large.out) == (0, "MPI_SUCCESS\nright\n"), large.err
+
+
+def test_hocketd_dies_while_an_access_stands_still(interrupted: Interrupted, daemon: Daemon) -> None:
+    daemon.kill()
+    _, large = interrupted.finish()
+    assert (large.code, large.out, len(large.warnings)) == (0, "MPI_SUCCESS\nright\n", 1), large.err
+
+
+def test_a_rank_is_killed_while_an_access_stands_still(interrupted: Interrupted) -> None:
+    started = sorted(descendants(interrupted.large.pid))
+    ranks = [pid for pid in started if Path(f"/proc/{pid}/comm").read_text().startswith("faulty_access")]
+    assert len(ranks) == RANKS
+    os.kill(ranks[-1], signal.SIGKILL)
+    _, large = interrupted.finish()
+    assert large.code != 0

@@ -42,9 +42,8 @@ void view_set(MPI_File file, MPI_Offset displacement, MPI_Datatype etype, MPI_Da
               const char* representation, bool ok) noexcept;
 
 // Does the access; the status may be MPI_STATUS_IGNORE. `granted`: all ranks know that hocketd granted it, so that it
-// may be stopped between two rounds where hocketd says so (not in atomic mode, nor through I/O servers). No value: the
-// MPI library is to do it, in all ranks. Collective. An error of one rank is the result in all: its class, passed to
-// the file's error handler.
+// may be stopped between two rounds where hocketd says so (not in atomic mode). No value: the MPI library is to do it,
+// in all ranks. Collective. An error of one rank is the result in all: its class, passed to the file's error handler.
 std::optional<int> access(const Access& access, bool granted, MPI_Status* status) noexcept;
 
 // Data sets, of which the MPI library has nothing. Whether the file is one.

@@ -73,6 +73,12 @@ std::vector<int> ranks_with_data(const std::vector<Word>& words) {
   return ranks;
 }
 
+std::int64_t data_bytes(const std::vector<Word>& words) {
+  std::int64_t bytes = 0;
+  for (const Word& word : words) bytes += word.bytes;
+  return bytes;
+}
+
 }  // namespace
 
 File::File(MPI_Comm comm, std::string path, int mode)
@@ -302,15 +308,11 @@ bool File::send_entries(const Local& local, Course& course) {
 int File::access_through_ranks(const Local& local, const std::vector<Word>& words, Interval file, bool granted) {
   std::vector<Extent> extents;
   extents.reserve(words.size());
-  std::int64_t bytes = 0;
-  for (const Word& word : words) {
-    extents.push_back({{word.low, word.high}, word.bytes});
-    bytes += word.bytes;
-  }
+  for (const Word& word : words) extents.push_back({{word.low, word.high}, word.bytes});
   std::optional<Brake> brake;
   if (separate(extents)) {
     const bool rounds = std::any_of(words.begin(), words.end(), [&](const Word& w) { return w.bytes > team_.window; });
-    if (granted && rounds) brake.emplace(team_, ranks_with_data(words), bytes);
+    if (granted && rounds) brake.emplace(team_, ranks_with_data(words), data_bytes(words));
     return access_alone(team_, local, brake ? &*brake : nullptr);
   }
   const Result<layout::Domains> domains =
@@ -326,8 +328,19 @@ int File::access_through_ranks(const Local& local, const std::vector<Word>& word
   course.participants.reserve(views_.size());
   for (std::size_t rank = 0; !course.lists && rank < views_.size(); ++rank)
     course.participants.push_back({&views_[rank], {words[rank].first, words[rank].first + words[rank].bytes}});
-  if (granted && has_rounds(course.grid)) brake.emplace(team_, aggregators_of(course.grid), bytes);
+  if (granted && has_rounds(course.grid)) brake.emplace(team_, aggregators_of(course.grid), data_bytes(words));
   return exchange(team_, local, std::move(course), brake ? &*brake : nullptr);
+}
+
+// As Servers::access, all servers of the file.
+std::optional<int> File::access_through_servers(const Local& local, const std::vector<Word>& words, Interval file,
+                                                bool granted) {
+  const Result<layout::Domains> domains = layout::Domains::make(file, servers_.count(), domain_block);
+  if (!domains) return EIO;
+  const Grid grid(domains.value(), team_.window);
+  std::optional<Brake> brake;
+  if (granted && has_rounds(grid)) brake.emplace(team_, ranks_with_data(words), data_bytes(words));
+  return servers_.access(team_, local, grid, serialised_, brake ? &*brake : nullptr);
 }
 
 // The error of all ranks, or 0.
@@ -339,14 +352,9 @@ int File::access_all(const Local& local, std::vector<Word>& words, bool atomic, 
   settle(words);
   if (file.end == 0) return 0;
   if (atomic) return agree_on_error(team_, access_locked(team_, local));
-  while (servers_.used()) {
-    const Result<layout::Domains> domains = layout::Domains::make(file, servers_.count(), domain_block);
-    if (!domains) return EIO;
-    // Servers that were lost on the way are left out, and all is done again: the data are still in the ranks.
-    if (const std::optional<int> error =
-            servers_.access(team_, local, Grid(domains.value(), team_.window), serialised_))
-      return *error;
-  }
+  // Servers that were lost on the way are left out, and all is done again: the data are still in the ranks.
+  while (servers_.used())
+    if (const std::optional<int> error = access_through_servers(local, words, file, granted)) return *error;
   return agree_on_error(team_, access_through_ranks(local, words, file, granted));
 }
 
@@ -410,7 +418,7 @@ int File::access_data_set(const Local& local, Interval file) {
   if (file.end == 0) return 0;
   const Result<layout::Domains> domain = layout::Domains::make(file, 1, domain_block);
   if (!domain) return EIO;
-  const std::optional<int> error = servers_.access(team_, local, Grid(domain.value(), window_), serialised_);
+  const std::optional<int> error = servers_.access(team_, local, Grid(domain.value(), window_), serialised_, nullptr);
   if (error && local.writes) size_ = std::max(size_, file.end);
   return error.value_or(EIO);
 }

@@ -78,6 +78,8 @@ class File {
   int access_all(const Local& local, std::vector<Word>& words, bool atomic, bool granted);
   int access_data_set(const Local& local, Interval file);
   int end_access(const Access& access, const Local& local, std::int64_t position, int error, MPI_Status* status);
+  std::optional<int> access_through_servers(const Local& local, const std::vector<Word>& words, Interval file,
+                                            bool granted);
   int access_through_ranks(const Local& local, const std::vector<Word>& words, Interval file, bool granted);
   bool send_views(const std::vector<Word>& words);
   bool send_entries(const Local& local, Course& course);

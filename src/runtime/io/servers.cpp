@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/io/agreement.hpp"
+#include "runtime/io/brake.hpp"
 #include "runtime/mpi/process.hpp"
 #include "runtime/server_map.hpp"
 #include "transport/proof.hpp"
@@ -43,15 +44,18 @@ std::size_t pending(std::span<const Served> served) {
 template <class Done>
 void wait(std::span<Served> served, MPI_Comm comm, Done done) {
   Time last = node_now();
+  Time due = last;  // since when something is
   while (!done()) {
     bool moved = false;
     for (Served& one : served) moved |= one.poll();
     if (moved) {
-      last = node_now();
+      last = due = node_now();
       continue;
     }
-    const Duration idle = node_now() - last;
-    const bool silent = idle > silence_bound;
+    const Time now = node_now();
+    if (pending(served) == 0) due = now;  // the access stands still
+    const Duration idle = now - last;
+    const bool silent = now - due > silence_bound;
     std::vector<pollfd> polled;
     for (Served& one : served) {
       if (silent && one.pending() > 0) one.lose();
@@ -213,38 +217,31 @@ namespace {
 // One access of this rank.
 class Passage {
  public:
-  Passage(std::vector<Served>& served, const Local& local, const Grid& grid, std::uint64_t operation, bool lists)
+  // `brake`: where it may be stopped between two rounds; else nullptr.
+  Passage(std::vector<Served>& served, const Local& local, const Grid& grid, std::uint64_t operation, bool lists,
+          Brake* brake)
       : served_(served),
         local_(local),
+        brake_(brake),
         pieces_(local.view, local.data, grid),
         piece_(pieces_.next()),
         operation_(operation),
         lists_(lists),
         most_under_way_(2 * served.size()) {}
 
-  // Asks for what there is room for; true: nothing is left to be asked or awaited. `participants`: in the operation; 0:
-  // it is none of several.
-  bool go_on(int participants) {
-    // What is under way at a server that is lost never comes back; all is done again without it, or is an error.
-    if (any_lost(served_)) piece_.reset();
-    while (piece_ && *under_way_ < most_under_way_) {
-      ask(*piece_);
-      piece_ = pieces_.next();
-    }
-    if (!piece_ && !ended_) {
-      for (Served& one : served_)
-        if (participants > 0 && !one.lost()) one.link().end(one.handle(), operation_, participants);
-      ended_ = true;
-    }
-    return ended_ && pending(served_) == 0;
-  }
+  // Asks for what there is room for; true: nothing is left to be asked, awaited or said, or MPI has failed.
+  // `participants`: in the operation; 0: it is none of several.
+  bool go_on(int participants);
   int error() const { return *error_; }
 
  private:
+  bool heed_brake();
+  bool may_ask() const { return *under_way_ < most_under_way_ && (!brake_ || brake_->may_begin(piece_->round)); }
   void ask(const Piece& piece);
 
   std::vector<Served>& served_;
   const Local& local_;
+  Brake* brake_;
   Pieces pieces_;
   std::optional<Piece> piece_;
   std::uint64_t operation_;
@@ -253,8 +250,39 @@ class Passage {
   // Of callbacks that may come after this.
   std::shared_ptr<std::size_t> under_way_ = std::make_shared<std::size_t>(0);
   std::shared_ptr<int> error_ = std::make_shared<int>(0);
+  std::shared_ptr<std::int64_t> answered_ = std::make_shared<std::int64_t>(0);  // bytes
+  std::int64_t told_ = 0;                                                       // of them to the brake
   bool ended_ = false;
 };
+
+bool Passage::go_on(int participants) {
+  // What is under way at a server that is lost never comes back; all is done again without it, or is an error.
+  if (any_lost(served_) || (brake_ && brake_->failed())) piece_.reset();
+  const bool free = heed_brake();
+  while (piece_ && may_ask()) {
+    if (brake_) brake_->begins(piece_->round);
+    ask(*piece_);
+    piece_ = pieces_.next();
+  }
+  if (!piece_ && !ended_) {
+    for (Served& one : served_)
+      if (participants > 0 && !one.lost()) one.link().end(one.handle(), operation_, participants);
+    ended_ = true;
+  }
+  return ended_ && pending(served_) == 0 && free;
+}
+
+// Before a round is begun, so that what is said holds. Servers hold requests back to merge them, but for no longer than
+// some milliseconds: nothing stays pending when nobody asks for more. True: the brake does not keep this rank here.
+bool Passage::heed_brake() {
+  if (!brake_) return true;
+  if (*answered_ != told_) brake_->stored(*answered_ - std::exchange(told_, *answered_));
+  brake_->hear(true);
+  const bool quiet = pending(served_) == 0;
+  const bool held = piece_ && quiet && !brake_->may_begin(piece_->round);
+  brake_->speak(held ? std::optional(piece_->round) : std::nullopt, !piece_ && quiet);
+  return brake_->own_part_done() || brake_->failed();
+}
 
 void Passage::ask(const Piece& piece) {
   Served& to = served_[static_cast<std::size_t>(piece.aggregator)];
@@ -279,16 +307,18 @@ void Passage::ask(const Piece& piece) {
   if (local_.writes) {
     if (!run) layout::gather(walk, local_.buffer, 0, memory);
     to.link().write(to.handle(), place, operation_, memory,
-                    [staged, under_way = under_way_, all = error_](int error, std::int64_t) {
+                    [staged, under_way = under_way_, all = error_, answered = answered_, bytes](int error, auto) {
                       --*under_way;
+                      *answered += bytes;
                       *all = one_of(*all, error);
                     });
     return;
   }
   to.link().read(to.handle(), place, operation_, memory,
-                 [staged, under_way = under_way_, all = error_, run, walk, memory, buffer = local_.buffer](
-                     int error, std::int64_t got) mutable {
+                 [staged, under_way = under_way_, all = error_, answered = answered_, run, walk, memory,
+                  buffer = local_.buffer](int error, std::int64_t got) mutable {
                    --*under_way;
+                   *answered += static_cast<std::int64_t>(memory.size());
                    // What is asked for was there when it was asked.
                    if (error != 0 || got < static_cast<std::int64_t>(memory.size()))
                      *all = one_of(*all, error != 0 ? error : EIO);
@@ -306,7 +336,7 @@ int Servers::access_own(const Local& local, std::int64_t window, const std::stri
   const Interval span = local.view.span(local.data);
   const Result<layout::Domains> domain = layout::Domains::make(span, 1, span.count());
   if (!domain) return EIO;
-  Passage passage(served_, local, Grid(domain.value(), window), 0, lists);
+  Passage passage(served_, local, Grid(domain.value(), window), 0, lists, nullptr);
   wait(served_, mpi::no_comm(), [&] { return passage.go_on(0); });
   return served_.front().lost() ? EIO : passage.error();
 }
@@ -321,15 +351,16 @@ int Servers::leave() {
 }
 
 std::optional<int> Servers::access(const Team& team, const Local& local, const Grid& grid,
-                                   const std::string& serialised) {
+                                   const std::string& serialised, Brake* brake) {
   written_ |= local.writes;
   const bool lists = serialised.size() > transport::ServerLink::most_view_bytes;
   for (Served& one : served_)
     if (!lists) one.show(serialised);
-  Passage passage(served_, local, grid, ++operation_, lists);
+  Passage passage(served_, local, grid, ++operation_, lists, brake);
   wait(served_, team.comm, [&] { return passage.go_on(team.ranks); });
   // The error of a lost server's requests is no error of the storage.
   int error = any_lost(served_) ? 0 : passage.error();
+  if (brake && !brake->finish()) error = EIO;
   if (leave_out(team, error)) return std::nullopt;
   return error;
 }

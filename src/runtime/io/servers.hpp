@@ -85,7 +85,9 @@ class Servers {
 
   // Does the access through all servers; `serialised`: the view. Collective. The error of all ranks, or 0; nothing
   // where servers were lost on the way: they are left out from here on, and nothing can be said of the access.
-  std::optional<int> access(const Team& team, const Local& local, const Grid& grid, const std::string& serialised);
+  // `brake`: of the ranks with data, where the access may be stopped between two rounds; else nullptr.
+  std::optional<int> access(const Team& team, const Local& local, const Grid& grid, const std::string& serialised,
+                            Brake* brake);
 
   // Of a data set: its server, which no map changes any more; `operation`: a number that those who opened it together
   // have in common.
