@@ -128,14 +128,18 @@ def test_sync_tells_of_what_a_dead_server_had_answered(
 # ---- interrupted -----------------------------------------------------------------------------------------------------
 
 RANKS, BLOCKS, WINDOW = 4, 1024, 64 << 10
-DELAY = "delay=10ms"  # of a request: the access takes some seconds
+PATTERNS = [("interleaved", "on"), ("separate", "on"), ("separate", "off")]
+DELAY = "delay=20ms"  # of a request: the access takes some seconds
 
 
 @pytest.fixture
 def interrupted(
-    mpi: kit.Mpi, built, start_server, daemon: Daemon, story: Story, served_directory: Path, tmp_path: Path
+    mpi: kit.Mpi, built, start_server, daemon: Daemon, story: Story, served_directory: Path, tmp_path: Path, request
 ) -> Iterator[Interrupted]:
-    pair = Interrupted(mpi, built, start_server, daemon, story, served_directory, tmp_path)
+    """The pattern, and whether ranks share memory, may be parameters."""
+    pattern, sharing = getattr(request, "param", ("interleaved", "on"))
+    start = (mpi, built, start_server, daemon, story, served_directory, tmp_path)
+    pair = Interrupted(*start, pattern, f"hocket_shared_memory={sharing}")
     yield pair
     for process in (pair.large, pair.small):
         if process.poll() is None:
@@ -146,8 +150,10 @@ def interrupted(
 class Interrupted:
     """A large application in the middle of a collective access through servers, and a small one that has its turn."""
 
-    def __init__(self, mpi, built, start_server, daemon: Daemon, story: Story, directory: Path, tmp_path: Path):
-        self.story, self.end = story, tmp_path / "end"
+    def __init__(
+        self, mpi, built, start_server, daemon: Daemon, story: Story, directory: Path, tmp_path: Path, pattern, *hints
+    ):
+        self.story, self.end, self.pattern = story, tmp_path / "end", pattern
         self.servers = [start_server(name, "--inject", DELAY) for name in ("s1", "s2")]
         with Bus.connect() as bus:
             bus.send("SET_POLICY", policy="interrupt")
@@ -157,7 +163,7 @@ class Interrupted:
         self.small = mpi.start([built("script.c"), *script], kit.settings(daemon.socket, name="small", job="small"))
         kit.wait_until(up.exists, 30, "the small one has started")
         written = directory / "large"
-        program = [built("faulty_access.c"), written, "write", "interleaved", BLOCKS, f"hocket_buffer_size={WINDOW}"]
+        program = [built("faulty_access.c"), written, "write", pattern, BLOCKS, f"hocket_buffer_size={WINDOW}", *hints]
         how = kit.settings(daemon.socket, name="large", job="large", io="hocket", posix=0)
         self.large = mpi.start(program, how, ranks=RANKS)
         kit.wait_until(lambda: written.exists() and written.stat().st_size > 0, 30, "it writes")
@@ -170,30 +176,36 @@ class Interrupted:
         kit.wait_until(held.exists, 30, "the small one has its turn")
         self.paused = story.awaits("PAUSED_IO", application="large")
 
-    def operations(self) -> int:
-        return sum(event["operations"] for event in self.story.all("SERVER_LOAD"))
+    def stored(self) -> int:
+        """Bytes, as the servers have told."""
+        return sum(event["bytes"] for event in self.story.all("SERVER_LOAD"))
+
+    def await_stored(self, count: int) -> None:
+        self.story.until(lambda: self.stored() == count, f"the servers have stored {count} bytes")
 
     def finish(self) -> tuple[kit.Run, kit.Run]:
         self.end.touch()
         return kit.finish(self.small), kit.finish(self.large)
 
 
+@pytest.mark.parametrize("interrupted", PATTERNS, indirect=True, ids="-".join)
 def test_an_access_stands_still_between_two_rounds(interrupted: Interrupted) -> None:
-    """All ranks at the same one, and nothing is under way at the servers."""
+    """All ranks at the same one, of those in which they have data, and nothing is under way at the servers."""
     every = RANKS * BLOCKS * 4096
-    # Each server has half of the file, and a round is a window of each.
-    assert 0 <= interrupted.paused["round"] < every // 2 // WINDOW
-    assert interrupted.paused["bytes"] == (interrupted.paused["round"] + 1) * 2 * WINDOW
-    time.sleep(1.5)  # that nothing happens cannot be awaited; what was done before is told once a second
-    before = interrupted.operations()
-    time.sleep(1.5)
-    assert interrupted.operations() == before
+    # Interleaved, a round is a window of each of the two servers; separate, one of each rank.
+    of_a_round = WINDOW * (RANKS if interrupted.pattern == "separate" else 2)
+    assert 0 <= interrupted.paused["round"] < every // of_a_round // 2, "long before its end"
+    assert interrupted.paused["bytes"] == (interrupted.paused["round"] + 1) * of_a_round
+    interrupted.await_stored(interrupted.paused["bytes"])
+    time.sleep(1.5)  # that nothing happens cannot be awaited; what is done is told within a second
+    assert interrupted.stored() == interrupted.paused["bytes"]
     small, large = interrupted.finish()
     assert (small.code, small.err) == (0, "")
     assert (large.code, large.out, large.err) == (0, "MPI_SUCCESS\nright\n", "")
-    assert interrupted.operations() > before, "it went on through them"
+    interrupted.await_stored(every)
 
 
+@pytest.mark.parametrize("interrupted", PATTERNS[1:2], indirect=True, ids="-".join)
 @pytest.mark.parametrize("killed", [1, 2])
 def test_servers_die_while_an_access_stands_still(interrupted: Interrupted, killed: int) -> None:
     for server in interrupted.servers[:killed]:
@@ -203,12 +215,14 @@ def test_servers_die_while_an_access_stands_still(interrupted: Interrupted, kill
     assert (large.code, large.out) == (0, "MPI_SUCCESS\nright\n"), large.err
 
 
+@pytest.mark.parametrize("interrupted", PATTERNS[1:], indirect=True, ids="-".join)
 def test_hocketd_dies_while_an_access_stands_still(interrupted: Interrupted, daemon: Daemon) -> None:
     daemon.kill()
     _, large = interrupted.finish()
     assert (large.code, large.out, len(large.warnings)) == (0, "MPI_SUCCESS\nright\n", 1), large.err
 
 
+@pytest.mark.parametrize("interrupted", PATTERNS[1:], indirect=True, ids="-".join)
 def test_a_rank_is_killed_while_an_access_stands_still(interrupted: Interrupted) -> None:
     started = sorted(descendants(interrupted.large.pid))
     ranks = [pid for pid in started if Path(f"/proc/{pid}/comm").read_text().startswith("faulty_access")]

@@ -40,20 +40,28 @@ std::size_t pending(std::span<const Served> served) {
   return sum;
 }
 
-// As await_answers, until `done`.
-template <class Done>
-void wait(std::span<Served> served, MPI_Comm comm, Done done) {
+struct Step {
+  bool done = false;
+  bool heard = false;   // words of other ranks, or said some
+  bool awaits = false;  // such words, of which no descriptor tells
+};
+
+// As await_answers, until `go_on` says that it is done.
+template <class GoOn>
+void wait(std::span<Served> served, MPI_Comm comm, GoOn go_on) {
   Time last = node_now();
   Time due = last;  // since when something is
-  while (!done()) {
+  mpi::Patience patience;
+  for (Step step = go_on(); !step.done; step = go_on()) {
     bool moved = false;
     for (Served& one : served) moved |= one.poll();
-    if (moved) {
-      last = due = node_now();
+    const Time now = node_now();
+    if (moved || pending(served) == 0) due = now;  // nothing is where the access stands still
+    if (moved || step.heard) {
+      last = now;
+      patience = mpi::Patience();
       continue;
     }
-    const Time now = node_now();
-    if (pending(served) == 0) due = now;  // the access stands still
     const Duration idle = now - last;
     const bool silent = now - due > silence_bound;
     std::vector<pollfd> polled;
@@ -61,7 +69,10 @@ void wait(std::span<Served> served, MPI_Comm comm, Done done) {
       if (silent && one.pending() > 0) one.lose();
       if (!one.lost()) polled.push_back({one.link().descriptor(), one.link().events(), 0});
     }
-    ::poll(polled.data(), polled.size(), idle > long_wait ? long_look_ms : look_ms);
+    if (step.awaits)
+      patience.pause();
+    else
+      ::poll(polled.data(), polled.size(), idle > long_wait ? long_look_ms : look_ms);
     if (comm != mpi::no_comm()) mpi::push(comm);
   }
 }
@@ -69,7 +80,7 @@ void wait(std::span<Served> served, MPI_Comm comm, Done done) {
 }  // namespace
 
 void await_answers(std::span<Served> served, MPI_Comm comm) {
-  wait(served, comm, [&] { return pending(served) == 0; });
+  wait(served, comm, [&] { return Step{.done = pending(served) == 0}; });
 }
 
 // ---- one server --------------------------------------------------------------------------------------------------
@@ -229,21 +240,23 @@ class Passage {
         lists_(lists),
         most_under_way_(2 * served.size()) {}
 
-  // Asks for what there is room for; true: nothing is left to be asked, awaited or said, or MPI has failed.
+  // Asks for what there is room for; done: nothing is left to be asked, awaited or said, or MPI has failed.
   // `participants`: in the operation; 0: it is none of several.
-  bool go_on(int participants);
+  Step go_on(int participants);
   int error() const { return *error_; }
 
  private:
-  bool heed_brake();
-  bool may_ask() const { return *under_way_ < most_under_way_ && (!brake_ || brake_->may_begin(piece_->round)); }
+  Step heed_brake();
+  bool may_ask() const { return *under_way_ < most_under_way_ && (!brake_ || brake_->may_begin(round_)); }
   void ask(const Piece& piece);
+  void go_to_next();
 
   std::vector<Served>& served_;
   const Local& local_;
   Brake* brake_;
   Pieces pieces_;
   std::optional<Piece> piece_;
+  std::int64_t round_ = 0;  // of this rank's: those in which it has data
   std::uint64_t operation_;
   bool lists_;
   std::size_t most_under_way_;
@@ -255,33 +268,42 @@ class Passage {
   bool ended_ = false;
 };
 
-bool Passage::go_on(int participants) {
+Step Passage::go_on(int participants) {
   // What is under way at a server that is lost never comes back; all is done again without it, or is an error.
   if (any_lost(served_) || (brake_ && brake_->failed())) piece_.reset();
-  const bool free = heed_brake();
+  Step step = heed_brake();
   while (piece_ && may_ask()) {
-    if (brake_) brake_->begins(piece_->round);
+    if (brake_) brake_->begins(round_);
     ask(*piece_);
-    piece_ = pieces_.next();
+    go_to_next();
   }
   if (!piece_ && !ended_) {
     for (Served& one : served_)
       if (participants > 0 && !one.lost()) one.link().end(one.handle(), operation_, participants);
     ended_ = true;
   }
-  return ended_ && pending(served_) == 0 && free;
+  step.done &= ended_ && pending(served_) == 0;
+  return step;
+}
+
+// Ranks wait for nobody here, so the rounds after which they stop are counted by each for itself: else who has the
+// front of a server's part would have to come to its end where another one has begun in the middle of it.
+void Passage::go_to_next() {
+  const std::int64_t round = piece_->round;
+  piece_ = pieces_.next();
+  if (piece_ && piece_->round != round) ++round_;
 }
 
 // Before a round is begun, so that what is said holds. Servers hold requests back to merge them, but for no longer than
-// some milliseconds: nothing stays pending when nobody asks for more. True: the brake does not keep this rank here.
-bool Passage::heed_brake() {
-  if (!brake_) return true;
+// some milliseconds: nothing stays pending when nobody asks for more. Done: the brake does not keep this rank here.
+Step Passage::heed_brake() {
+  if (!brake_) return {.done = true};
   if (*answered_ != told_) brake_->stored(*answered_ - std::exchange(told_, *answered_));
-  brake_->hear(true);
+  const bool heard = brake_->hear(true);
   const bool quiet = pending(served_) == 0;
-  const bool held = piece_ && quiet && !brake_->may_begin(piece_->round);
-  brake_->speak(held ? std::optional(piece_->round) : std::nullopt, !piece_ && quiet);
-  return brake_->own_part_done() || brake_->failed();
+  const bool held = piece_ && quiet && !brake_->may_begin(round_);
+  const bool spoke = brake_->speak(held ? std::optional(round_) : std::nullopt, !piece_ && quiet);
+  return {brake_->own_part_done() || brake_->failed(), heard || spoke, brake_->awaits_messages()};
 }
 
 void Passage::ask(const Piece& piece) {
@@ -309,7 +331,7 @@ void Passage::ask(const Piece& piece) {
     to.link().write(to.handle(), place, operation_, memory,
                     [staged, under_way = under_way_, all = error_, answered = answered_, bytes](int error, auto) {
                       --*under_way;
-                      *answered += bytes;
+                      if (error == 0) *answered += bytes;
                       *all = one_of(*all, error);
                     });
     return;
@@ -318,7 +340,7 @@ void Passage::ask(const Piece& piece) {
                  [staged, under_way = under_way_, all = error_, answered = answered_, run, walk, memory,
                   buffer = local_.buffer](int error, std::int64_t got) mutable {
                    --*under_way;
-                   *answered += static_cast<std::int64_t>(memory.size());
+                   if (error == 0) *answered += got;
                    // What is asked for was there when it was asked.
                    if (error != 0 || got < static_cast<std::int64_t>(memory.size()))
                      *all = one_of(*all, error != 0 ? error : EIO);
