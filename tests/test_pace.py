@@ -24,18 +24,19 @@ def waited(mpi: kit.Mpi, hocket_dir: Path, tmp_path: Path, timed_storage: Path) 
     """The seconds that a program waits on storage that takes STORAGE_S for each pwrite, and the accesses that had the
     share `share`: those of all but the first ALONE requests."""
 
-    def run(program: list, share: float, **settings) -> tuple[float, int]:
+    def run(program: list, share: float, ranks: int = 1, **settings) -> tuple[float, int]:
         controller = kit.Controller(hocket_dir, f"--share={ALONE}:{share}")
         environment = kit.settings(controller.socket, **settings)
         environment |= {"STORAGE_MS": str(1e3 * STORAGE_S), "STORAGE_LOG": str(tmp_path / "log")}
-        done = mpi.run(program, environment, ranks=1, preload=f"{mpi.libhocket}:{timed_storage}")
+        done = mpi.run(program, environment, ranks=ranks, preload=f"{mpi.libhocket}:{timed_storage}")
         finished = controller.events("FINISH_IO")
         bye = controller.events("BYE")[-1]
         controller.kill()
         controller.log.unlink()
         assert (done.code, done.err) == (0, "")
-        assert sum(one["bytes"] for one in finished) == (ALONE + SHARED) * BLOCK
-        return bye["wait_ns"] / 1e9, sum(one["bytes"] for one in finished if one["request"] > ALONE) // BLOCK
+        moved = {one["request"]: ranks * one["bytes"] for one in finished}  # rank 0's, and all have as many
+        assert sum(moved.values()) == (ALONE + SHARED) * BLOCK
+        return bye["wait_ns"] / 1e9, sum(count for request, count in moved.items() if request > ALONE) // BLOCK
 
     return run
 
@@ -49,6 +50,19 @@ def test_collective_accesses_keep_to_their_share(waited, built, memory: Path, io
     assert shared == SHARED
     assert waited_s > 0.8 * expected_s
     assert waited(program, 1, io=io)[0] < 0.5 * expected_s
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_long_access_by_hocket_keeps_to_its_share(waited, built, memory: Path, ranks: int) -> None:
+    """It stops between its rounds."""
+    writes = [f"write={BLOCK // ranks}"] * ALONE
+    program = [built("script.c"), f"open={memory / 'timed'}", *writes, f"write={SHARED * BLOCK // ranks}", "close"]
+    # Two ranks write at once, so a block of both takes as long as half of it; nothing waits after the last round.
+    expected_s = (SHARED - ranks) * STORAGE_S * (1 / SHARE - 1) / ranks
+    waited_s, shared = waited(program, SHARE, ranks=ranks, io="hocket")
+    assert shared == SHARED
+    assert waited_s > 0.8 * expected_s
+    assert waited(program, 1, ranks=ranks, io="hocket")[0] < 0.5 * expected_s
 
 
 def test_bursts_keep_to_their_share(waited, built, memory: Path) -> None:

@@ -19,15 +19,16 @@ constexpr Duration between_looks = std::chrono::milliseconds{10};
 
 }  // namespace
 
-void Pace::moved(Time end, Duration io, std::int64_t bytes, double share, bool alone) {
+void Pace::moved(Time end, Duration io, std::int64_t bytes, double share, bool alone, Duration stopped) {
   if (bytes <= 0 || io <= Duration{}) return;
   const auto moved = static_cast<double>(bytes);
   if (alone) {
     learnt_bytes_ = weight * learnt_bytes_ + moved;
     learnt_s_ = weight * learnt_s_ + to_s(io);
   }
-  if (alone || end - io > next(share) + most_credit) {
-    begin_ = end - io;
+  const Time begin = end - io - stopped;
+  if (alone || begin > next(share) + most_credit) {
+    begin_ = begin;
     bytes_ = io_s_ = 0;
   }
   end_ = end;

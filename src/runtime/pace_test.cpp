@@ -34,6 +34,21 @@ TEST(Pace, WhoWasSlowedByOthersAnywayWaitsForLess) {
   EXPECT_EQ(pace.next(0.25), at(30));
 }
 
+TEST(Pace, WhoStoodStillOnItsWayHasWaitedForThat) {
+  Pace pace = known();
+  pace.moved(at(24), from_s(1), 100 * mb, 0.25, false, from_s(3));
+  EXPECT_EQ(pace.next(0.25), at(24));
+  pace.moved(at(25), from_s(1), 100 * mb, 0.25, false);
+  EXPECT_EQ(pace.next(0.25), at(28)) << "of the same run";
+}
+
+TEST(Pace, TellsInTheMiddleOfAnAccessWhenItIsAhead) {
+  const PacedAccess access{.request = {}, .pace = known(), .begin = at(20), .stopped = from_s(2), .share = 0.25};
+  EXPECT_EQ(access.so_far(at(23), 100 * mb).next(0.5), at(23)) << "it has stood still for long enough";
+  EXPECT_EQ(access.so_far(at(23), 100 * mb).next(0.25), at(24));
+  EXPECT_LT(access.so_far(at(23), 0).next(0.25), at(23)) << "nothing has been moved";
+}
+
 TEST(Pace, WhatWasSleptTooLongIsToTheGood) {
   Pace pace = known();
   double begin = 20;

@@ -147,17 +147,19 @@ bool Brake::hear(bool idle) {
 // The time in which this rank stands still is a wait for the grant, in each as in rank 0.
 bool Brake::obey(const StopWord& word) {
   const bool heard = own_->hear(word);
-  if (heard && word.kind == Kind::go && standing_since_ != Time{}) {
-    Process::waited(node_now() - standing_since_);
-    standing_since_ = {};
-  }
+  if (heard && word.kind == Kind::go) stands_no_more();
   return heard;
+}
+
+void Brake::stands_no_more() {
+  if (standing_since_ != Time{}) Process::waited(node_now() - std::exchange(standing_since_, Time{}));
 }
 
 bool Brake::speak(std::optional<std::int64_t> held, bool ended) {
   bool spoke = false;
   if (const std::optional<StopWord> word = own_ ? own_->speak(held, ended) : std::nullopt) {
     own_ended_ = own_->has_ended();
+    if (own_ended_) stands_no_more();  // what was left has failed
     if (word->kind == Kind::at && !leader_) standing_since_ = node_now();
     say(*word);
     spoke = true;
@@ -186,8 +188,14 @@ void Brake::lead_from(int rank, const StopWord& word) {
   leader_->hear(static_cast<std::size_t>(which - aggregators_.begin()), word);
 }
 
+// Another application is to go first, or this one is ahead of its share of the target.
+bool Brake::is_wanted() const {
+  if (Process::pause_wanted() && Process::changes() != others_) return true;
+  return Process::get().has_share() && Process::get().ahead_of_share(bytes_moved(own_bytes_));
+}
+
 bool Brake::lead() {
-  const bool wanted = Process::pause_wanted() && Process::changes() != others_;
+  const bool wanted = is_wanted();
   if (!wanted && !leader_->asks() && !own_ended_) return false;
   for (std::size_t i = 0; i < aggregators_.size(); ++i)
     if (aggregators_[i] != 0 && by_memory(aggregators_[i])) leader_->hear(i, read_post(aggregators_[i]));
@@ -197,6 +205,7 @@ bool Brake::lead() {
   }
   const std::optional<std::int64_t> round = leader_->stopped_at();
   if (!round) return false;
+  if (Process::get().has_share()) Process::get().fall_back_to_share(bytes_moved());
   const std::uint64_t changes = Process::changes();
   others_ = Process::get().pause(bytes_moved(), *round) ? 0 : changes;
   say_to_all(leader_->go());
@@ -217,13 +226,15 @@ void Brake::say_to_all(const StopWord& word) {
   }
 }
 
-std::int64_t Brake::bytes_moved() const {
+// Of those that tell it by messages it is known where they stop; until then they are taken to have moved `otherwise`,
+// if that is more than they have told.
+std::int64_t Brake::bytes_moved(std::int64_t otherwise) const {
   std::int64_t all = own_bytes_;
   for (std::size_t i = 0; i < aggregators_.size(); ++i) {
     const int rank = aggregators_[i];
     if (rank == 0) continue;
     if (!by_memory(rank)) {
-      all += told_bytes_[i];
+      all += std::max(told_bytes_[i], otherwise);
       continue;
     }
     const NodeMemory::Post& post = team_.node->post(rank);

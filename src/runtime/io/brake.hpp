@@ -64,9 +64,11 @@ class Brake {
   void receive_reports();
   void receive_orders();
   bool obey(const StopWord& word);
+  void stands_no_more();
   void write_post(const StopWord& word);
   StopWord read_post(int rank) const;
-  std::int64_t bytes_moved() const;
+  std::int64_t bytes_moved(std::int64_t otherwise = 0) const;
+  bool is_wanted() const;
 
   Team& team_;
   const std::vector<int> aggregators_;

@@ -137,6 +137,13 @@ class Process {
   static Duration take_waited() noexcept { return std::exchange(waited_, Duration{}); }
   // What all processes have moved in this thread's access so far, where that is known. In the process that asked.
   void progress(std::int64_t bytes) noexcept;
+  // In the middle of an access of this thread: whether it may use no more than a part of the target's bandwidth. Two
+  // loads while nothing changes.
+  bool has_share() noexcept;
+  // Then: whether all processes, which have moved `bytes`, are so far ahead of that that they are to stop.
+  bool ahead_of_share(std::int64_t bytes) noexcept;
+  // They have stopped: waits until they are not, or have another share, or are to pause. That time is `waited`.
+  void fall_back_to_share(std::int64_t bytes) noexcept;
 
   // A control point of a malleable program. Who does not `lead` it (rank 0 of those that compute) keeps quiet about
   // phases that it did not ask for: each process that joined later is rank 0 of a world of its own.
