@@ -129,7 +129,7 @@ def test_sync_tells_of_what_a_dead_server_had_answered(
 
 RANKS, BLOCKS, WINDOW = 4, 1024, 64 << 10
 PATTERNS = [("interleaved", "on"), ("separate", "on"), ("separate", "off")]
-DELAY = "delay=20ms"  # of a request: the access takes some seconds
+DELAY = {"interleaved": "delay=20ms", "separate": "delay=50ms"}  # of a request: the access takes some seconds
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ class Interrupted:
         self, mpi, built, start_server, daemon: Daemon, story: Story, directory: Path, tmp_path: Path, pattern, *hints
     ):
         self.story, self.end, self.pattern = story, tmp_path / "end", pattern
-        self.servers = [start_server(name, "--inject", DELAY) for name in ("s1", "s2")]
+        self.servers = [start_server(name, "--inject", DELAY[pattern]) for name in ("s1", "s2")]
         with Bus.connect() as bus:
             bus.send("SET_POLICY", policy="interrupt")
         up, go, held = (tmp_path / name for name in ("up", "go", "held"))

@@ -178,6 +178,8 @@ def test_all_stop_after_the_same_round_and_go_on(start, way: str, pattern: str, 
     job.finish()
     check(job, pauses, domains)
     assert len(job.controller.events("PAUSED_IO")) == 2
+    stood = sum(pause.granted - pause.paused for pause in pauses)
+    assert job.controller.only("BYE")["wait_ns"] >= RANKS * stood, "no rank takes that for I/O, aggregator or not"
 
 
 @pytest.mark.parametrize("sharing", SHARING)

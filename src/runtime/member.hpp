@@ -93,7 +93,7 @@ class Member {
   };
   Share share(RequestId request);
   // Another number after each change of where any request is. Cheap: one load.
-  std::uint64_t changes() const { return changes_.load(std::memory_order_relaxed); }
+  std::uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
   // Whether there is a request for an operation or the session. Cheap: one load.
   bool engaged() const { return engaged_.load(std::memory_order_relaxed); }
   // What all processes have moved in this thread's operation so far; for RENEW_IO.

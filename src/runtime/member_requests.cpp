@@ -278,8 +278,9 @@ void Member::show() {
     engaged |= request.use != Use::burst;
   }
   engaged_ = engaged;
-  ++changes_;
+  // Before the number: who has seen that has seen what is wanted.
   if (wanted_) wanted_->store(wanted, std::memory_order_relaxed);
+  ++changes_;
   session_ = session;
 }
 

@@ -14,6 +14,9 @@ constexpr double least_share = 1e-6;
 constexpr Duration most_credit = std::chrono::milliseconds{50};
 // Shorter waits are left to add up: a sleep takes longer than that.
 constexpr Duration worth_sleeping = std::chrono::milliseconds{1};
+// So far ahead of its share an access is stopped for it: less often than a stop costs.
+constexpr Duration worth_stopping = std::chrono::milliseconds{100};
+constexpr double longest_s = 1e6;  // that is reckoned with
 // Another share, or the word to pause, is heard of by another thread.
 constexpr Duration between_looks = std::chrono::milliseconds{10};
 
@@ -25,22 +28,64 @@ void Pace::moved(Time end, Duration io, std::int64_t bytes, double share, bool a
   if (alone) {
     learnt_bytes_ = weight * learnt_bytes_ + moved;
     learnt_s_ = weight * learnt_s_ + to_s(io);
+    return begin_anew(end);
   }
   const Time begin = end - io - stopped;
-  if (alone || begin > next(share) + most_credit) {
-    begin_ = begin;
-    bytes_ = io_s_ = 0;
-  }
+  if (share != share_ || begin > next(share) + most_credit) begin_anew(begin);
+  share_ = share;
   end_ = end;
   bytes_ += moved;
   io_s_ += to_s(io);
 }
 
 Time Pace::next(double share) const {
-  if (share >= 1 || !(learnt_s_ > 0)) return end_;
-  const double part = std::max(share, least_share);
-  const double at_share_s = std::min(bytes_ / (learnt_bytes_ / learnt_s_), io_s_) / part;
+  const double part = std::max({share, share_, least_share});
+  if (share >= 1 || bytes_ <= 0 || !(learnt_s_ > 0)) return end_;
+  const double at_share_s = std::min({bytes_ / (learnt_bytes_ / learnt_s_) / part, io_s_ / part, longest_s});
   return std::clamp(begin_ + from_s(at_share_s), end_, end_ + longest_wait);
+}
+
+void Pace::begin_anew(Time now) {
+  begin_ = end_ = now;
+  bytes_ = io_s_ = 0;
+}
+
+void PacedAccess::moves_from(Time now) {
+  begin_ = now;
+  settled_bytes_ = 0;
+  stopped_ = {};
+}
+
+void PacedAccess::change_share(double share) {
+  settles_ |= share != share_;
+  share_ = share;
+}
+
+bool PacedAccess::is_ahead(Time now, std::int64_t bytes) {
+  if (now < look_again_) return false;
+  if (settles_) settle(now, bytes);
+  const Time next = so_far(now, bytes).next(share_);
+  if (now > next + most_credit) settle(now, bytes);
+  return next >= now + worth_stopping;
+}
+
+void PacedAccess::was_stopped_in_vain(Time now) { look_again_ = now + worth_stopping; }
+
+Pace PacedAccess::so_far(Time now, std::int64_t bytes) const {
+  Pace ended = pace_;
+  if (settles_)
+    ended.begin_anew(now);
+  else
+    ended.moved(now, now - begin_ - stopped_, bytes - settled_bytes_, share_, false, stopped_);
+  return ended;
+}
+
+void PacedAccess::settle(Time now, std::int64_t bytes) {
+  settles_ = false;
+  pace_.begin_anew(now);
+  begin_ = now;
+  settled_bytes_ = bytes;
+  stopped_ = {};
 }
 
 bool keep(const Pace& pace, Member& member, RequestId request) {

@@ -13,45 +13,68 @@ namespace hocket::runtime {
 // Pure. Of one process's accesses of one target; of threads at once, it knows the access that has ended last.
 class Pace {
  public:
-  // An access took `io` up to `end`, and is allowed this share now. `alone`: all of the bandwidth was its own all the
-  // time, so it tells how fast the target is. `stopped`: for so long it stood still on its way.
+  // An access took `io` up to `end`, and was allowed this share. `alone`: all of the bandwidth was its own all the
+  // time, so it tells how fast the target is, and owes nothing. `stopped`: for so long it stood still on its way.
   void moved(Time end, Duration io, std::int64_t bytes, double share, bool alone, Duration stopped = {});
-  // When the next one may begin at that share. Computing meanwhile is as good as waiting. No wait is longer than
-  // `longest_wait`, and all together are no longer than (1/share − 1) times the accesses, however wrong the rate; there
-  // is none before an access has shown one.
+  // When the next one may begin at that share; a smaller one than before counts from now on. Computing meanwhile is as
+  // good as waiting. No wait is longer than `longest_wait`, and all together are no longer than (1/share − 1) times the
+  // accesses, however wrong the rate; there is none before an access has shown one.
   Time next(double share) const;
+  // What was moved until now is settled.
+  void begin_anew(Time now);
 
   static constexpr Duration longest_wait = std::chrono::seconds{5};
 
  private:
   double learnt_bytes_ = 0;  // with all of the bandwidth, the last ones above all
   double learnt_s_ = 0;
-  // The accesses since one began that had nothing to wait for.
+  // The accesses since one began that had nothing to wait for, all with the same share.
+  double share_ = 1;
   Time begin_{};
   Time end_{};
   double bytes_ = 0;
   double io_s_ = 0;
 };
 
-// An access while it is under way.
-struct PacedAccess {
-  // Where it has moved `bytes` by now and ended here, had it `share` of the target.
-  Pace so_far(Time now, std::int64_t bytes) const {
-    Pace ended = pace;
-    ended.moved(now, now - begin - stopped, bytes, share, false, stopped);
-    return ended;
-  }
+// One access of a thread while it is under way, in rounds. Pure.
+class PacedAccess {
+ public:
+  PacedAccess() = default;
+  PacedAccess(RequestId request, const Pace& before, double share) : request_(request), pace_(before), share_(share) {}
 
-  RequestId request;  // none: there is no access
-  Pace pace;          // before it
-  Time begin{};
-  Duration stopped{};
-  double share = 1;         // as it was
-  std::uint64_t known = 0;  // after so many changes of the process's requests
+  RequestId request() const { return request_; }  // none: there is no access
+  double share() const { return share_; }
+  bool moves() const { return begin_ != Time{}; }
+  // Its data begin to move, perhaps anew.
+  void moves_from(Time now);
+  // It has stood still.
+  void stopped(Duration time) { stopped_ += time; }
+  // What has been moved before is settled then.
+  void change_share(double share);
+
+  // Whether it is so far ahead of its share that it is worth to stop, with `bytes` moved by now. Who is behind has no
+  // more to the good than a little.
+  bool is_ahead(Time now, std::int64_t bytes);
+  // It was stopped, and was not ahead when all was known: not so soon again.
+  void was_stopped_in_vain(Time now);
+  // The pace if it ended now.
+  Pace so_far(Time now, std::int64_t bytes) const;
+
+ private:
+  void settle(Time now, std::int64_t bytes);
+
+  RequestId request_;
+  Pace pace_;  // before what is counted here
+  double share_ = 1;
+  bool settles_ = false;
+  Time begin_{};
+  std::int64_t settled_bytes_ = 0;
+  Duration stopped_{};
+  Time look_again_{};
 };
 
-// Waits until `pace` lets the access of this request begin: for as long as it is granted, and no longer than its share
-// asks for. False: it is not granted any more.
+// Waits until `pace` lets the access of this request begin, or go on: for as long as it is granted, and no longer than
+// its share asks for. False: it is not granted any more.
 bool keep(const Pace& pace, Member& member, RequestId request);
 
 }  // namespace hocket::runtime

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 namespace hocket::runtime {
 namespace {
 
@@ -42,11 +44,87 @@ TEST(Pace, WhoStoodStillOnItsWayHasWaitedForThat) {
   EXPECT_EQ(pace.next(0.25), at(28)) << "of the same run";
 }
 
-TEST(Pace, TellsInTheMiddleOfAnAccessWhenItIsAhead) {
-  const PacedAccess access{.request = {}, .pace = known(), .begin = at(20), .stopped = from_s(2), .share = 0.25};
-  EXPECT_EQ(access.so_far(at(23), 100 * mb).next(0.5), at(23)) << "it has stood still for long enough";
-  EXPECT_EQ(access.so_far(at(23), 100 * mb).next(0.25), at(24));
-  EXPECT_LT(access.so_far(at(23), 0).next(0.25), at(23)) << "nothing has been moved";
+TEST(Pace, ASmallerShareIsForWhatComesAfterIt) {
+  Pace pace = known();
+  EXPECT_EQ(pace.next(0.1), at(10)) << "alone";
+  pace.moved(at(20), from_s(1), 100 * mb, 0.5, false);
+  EXPECT_EQ(pace.next(0.1), at(21));
+  pace.moved(at(21), from_s(1), 100 * mb, 0.25, false);
+  EXPECT_EQ(pace.next(0.25), at(24)) << "what was owed before is forgotten";
+}
+
+// One that is at work from 20 s on, with a quarter of 100 MB/s.
+PacedAccess quarter() {
+  PacedAccess access({}, known(), 0.25);
+  access.moves_from(at(20));
+  return access;
+}
+
+TEST(PacedAccess, IsAheadWhenItHasMovedMoreThanItsShare) {
+  PacedAccess access = quarter();
+  EXPECT_FALSE(access.is_ahead(at(20.03), 3 * mb)) << "by 0.09 s";
+  EXPECT_TRUE(access.is_ahead(at(20.05), 5 * mb));
+  EXPECT_EQ(access.so_far(at(20.05), 5 * mb).next(0.25), at(20.2));
+  EXPECT_EQ(access.so_far(at(20.05), 5 * mb).next(0.5), at(20.1));
+  access.stopped(from_s(0.15));
+  EXPECT_FALSE(access.is_ahead(at(20.2), 5 * mb));
+  EXPECT_TRUE(access.is_ahead(at(20.25), 10 * mb));
+  EXPECT_EQ(access.so_far(at(20.25), 10 * mb).next(0.25), at(20.4));
+}
+
+TEST(PacedAccess, HasLittleToTheGoodAfterStandingStill) {
+  PacedAccess access = quarter();
+  access.stopped(from_s(60));
+  EXPECT_FALSE(access.is_ahead(at(80), 0));
+  EXPECT_TRUE(access.is_ahead(at(80.05), 5 * mb));
+}
+
+TEST(PacedAccess, OwesNothingForWhatItMovedWithAnotherShare) {
+  PacedAccess access({}, known(), 1);
+  access.moves_from(at(20));
+  access.change_share(0.1);
+  EXPECT_EQ(access.so_far(at(119), 9900 * mb).next(0.1), at(119));
+  EXPECT_FALSE(access.is_ahead(at(119), 9900 * mb));
+  EXPECT_TRUE(access.is_ahead(at(119.1), 9910 * mb));
+  EXPECT_EQ(access.so_far(at(119.1), 9910 * mb).next(0.1), at(120));
+}
+
+TEST(PacedAccess, IsNotStoppedAgainAtOnceWhereThatWasInVain) {
+  PacedAccess access = quarter();
+  access.was_stopped_in_vain(at(20.1));
+  EXPECT_FALSE(access.is_ahead(at(20.15), 15 * mb));
+  EXPECT_TRUE(access.is_ahead(at(20.2), 20 * mb));
+}
+
+// What was moved in the end is never less than the share makes of the time, nor more than that and a little.
+TEST(PacedAccess, KeepsToAnyShares) {
+  std::mt19937 random(2026);
+  for (int run = 0; run < 200; ++run) {
+    PacedAccess access({}, known(), 1);
+    double now_s = 20, allowed_mb = 0, moved_mb = 0, share = 1;
+    int changes = 1;
+    access.moves_from(at(now_s));
+    for (int round = 0; round < 2000; ++round) {
+      if (random() % 100 == 0) {
+        access.change_share(share = 1.0 / static_cast<double>(1 + random() % 8));
+        ++changes;
+      }
+      now_s += 0.01;
+      moved_mb += 1;
+      allowed_mb += 1 * share;
+      const auto bytes = static_cast<std::int64_t>(moved_mb) * mb;
+      if (share == 1 || !access.is_ahead(at(now_s), bytes)) continue;
+      const double next_s = to_s(access.so_far(at(now_s), bytes).next(share).time_since_epoch());
+      ASSERT_GE(next_s - now_s, 0.0999);
+      ASSERT_LE(next_s - now_s, to_s(Pace::longest_wait));
+      access.stopped(from_s(next_s - now_s));
+      allowed_mb += (next_s - now_s) * 100 * share;
+      now_s = next_s;
+    }
+    // With each share it may be ahead by 0.1 s and a round, or as much behind as it has to the good.
+    EXPECT_LE(moved_mb, allowed_mb + changes * 0.11 * 100) << run;
+    EXPECT_GE(moved_mb, allowed_mb - changes * 0.06 * 100) << run;
+  }
 }
 
 TEST(Pace, WhatWasSleptTooLongIsToTheGood) {

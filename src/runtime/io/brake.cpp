@@ -61,6 +61,7 @@ Brake::Brake(Team& team, std::vector<int> aggregators, std::int64_t bytes)
     if (!dismissed_) receive_orders();
     return;
   }
+  Process::begins_to_move();
   leader_.emplace(aggregators_.size());
   told_bytes_.resize(aggregators_.size());
   for (const int rank : aggregators_)
@@ -152,7 +153,10 @@ bool Brake::obey(const StopWord& word) {
 }
 
 void Brake::stands_no_more() {
-  if (standing_since_ != Time{}) Process::waited(node_now() - std::exchange(standing_since_, Time{}));
+  if (standing_since_ == Time{}) return;
+  const Duration stood = node_now() - std::exchange(standing_since_, Time{});
+  Process::waited(stood);
+  team_.stood += stood;
 }
 
 bool Brake::speak(std::optional<std::int64_t> held, bool ended) {
@@ -205,9 +209,11 @@ bool Brake::lead() {
   }
   const std::optional<std::int64_t> round = leader_->stopped_at();
   if (!round) return false;
+  const Time since = node_now();
   if (Process::get().has_share()) Process::get().fall_back_to_share(bytes_moved());
   const std::uint64_t changes = Process::changes();
   others_ = Process::get().pause(bytes_moved(), *round) ? 0 : changes;
+  team_.stood += node_now() - since;
   say_to_all(leader_->go());
   return true;
 }
@@ -226,15 +232,15 @@ void Brake::say_to_all(const StopWord& word) {
   }
 }
 
-// Of those that tell it by messages it is known where they stop; until then they are taken to have moved `otherwise`,
-// if that is more than they have told.
+// Of those that tell it by messages it is known where they stop, or have ended; until then they are taken to have moved
+// `otherwise`, if that is more than they have told.
 std::int64_t Brake::bytes_moved(std::int64_t otherwise) const {
   std::int64_t all = own_bytes_;
   for (std::size_t i = 0; i < aggregators_.size(); ++i) {
     const int rank = aggregators_[i];
     if (rank == 0) continue;
     if (!by_memory(rank)) {
-      all += std::max(told_bytes_[i], otherwise);
+      all += leader_->has_ended(i) ? told_bytes_[i] : std::max(told_bytes_[i], otherwise);
       continue;
     }
     const NodeMemory::Post& post = team_.node->post(rank);
@@ -266,6 +272,11 @@ bool Brake::finish() {
 bool Brake::awaits_messages() const {
   if (!leader_) return !dismissed_ && (own_ended_ || own_->told_to_stop());
   return by_messages_ > 0 && leader_->asks();
+}
+
+void count_standstill(Team& team, Duration longest) {
+  if (longest > team.stood) Process::waited(longest - team.stood);
+  team.stood = {};
 }
 
 void Brake::give_up() {

@@ -1,8 +1,9 @@
 // The words of stopping.hpp between the ranks of a file: through the memory of rank 0's node where an aggregator shares
 // it, else by messages. Rank 0 leads: it has the connection to hocketd.
 //
-// While nobody is to stop, rank 0 looks at one atomic variable in each pass of its access and the others at rank 0's
-// last word, or at one receive; each aggregator says at its end that it is done.
+// While nobody is to stop, rank 0 looks at some atomic variables in each pass of its access and the others at rank 0's
+// last word, or at one receive; each aggregator says at its end that it is done. Where rank 0 knows that the
+// application has a part of the target's bandwidth, it also looks at the time, and at what all have moved.
 #pragma once
 
 #include <optional>
@@ -88,5 +89,9 @@ class Brake {
   std::size_t by_messages_ = 0;           // aggregators that have not ended
   std::uint64_t others_ = 0;  // Process::changes() when what is to pause was an access of another thread alone
 };
+
+// At the end of an access in which a rank of the file stood still for so long: who waited for it, without standing
+// still itself, has done no I/O meanwhile either.
+void count_standstill(Team& team, Duration longest);
 
 }  // namespace hocket::runtime::io

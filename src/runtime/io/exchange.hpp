@@ -10,6 +10,7 @@
 #include <atomic>
 #include <memory>
 
+#include "base/time.hpp"
 #include "runtime/io/lists.hpp"
 #include "runtime/io/local.hpp"
 #include "runtime/io/messages.hpp"
@@ -36,6 +37,7 @@ struct Team {
   Storage storage;
   Worker worker;
   std::int64_t stoppable = 0;  // accesses so far that could be stopped: the same in all ranks
+  Duration stood{};            // in the access of now this rank has stood still, and counted that as a wait
 };
 
 class Brake;

@@ -355,7 +355,23 @@ int File::access_all(const Local& local, std::vector<Word>& words, bool atomic, 
   // Servers that were lost on the way are left out, and all is done again: the data are still in the ranks.
   while (servers_.used())
     if (const std::optional<int> error = access_through_servers(local, words, file, granted)) return *error;
-  return agree_on_error(team_, access_through_ranks(local, words, file, granted));
+  return agree_on_end(access_through_ranks(local, words, file, granted));
+}
+
+// After an access that may have stood still: one of all ranks' errors, the same in all.
+int File::agree_on_end(int error) {
+  struct End {
+    std::int64_t error = 0;
+    std::int64_t stood_ns = 0;
+  };
+  const std::optional<std::vector<End>> all = tell_all(team_, End{error, team_.stood.count()});
+  Duration stood{};
+  for (std::size_t i = 0; all && i < all->size(); ++i) {
+    error = one_of(error, static_cast<int>((*all)[i].error));
+    stood = std::max(stood, Duration{(*all)[i].stood_ns});
+  }
+  count_standstill(team_, stood);
+  return all ? error : EIO;
 }
 
 std::optional<int> File::access(const Access& access, bool granted, MPI_Status* status) {

@@ -76,6 +76,7 @@ class File {
   void settle(std::vector<Word>& words);
   int refusal(Direction direction) const;
   int access_all(const Local& local, std::vector<Word>& words, bool atomic, bool granted);
+  int agree_on_end(int error);
   int access_data_set(const Local& local, Interval file);
   int end_access(const Access& access, const Local& local, std::int64_t position, int error, MPI_Status* status);
   std::optional<int> access_through_servers(const Local& local, const std::vector<Word>& words, Interval file,

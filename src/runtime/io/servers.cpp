@@ -192,7 +192,7 @@ void Servers::reach(const std::string& path, int mode) {
   close(before);
 }
 
-void Servers::adopt(const Team& team, const std::string& path, int mode, std::int64_t map_bytes, std::int64_t most) {
+void Servers::adopt(Team& team, const std::string& path, int mode, std::int64_t map_bytes, std::int64_t most) {
   most_ = most;
   if (map_bytes >= 0 && !receive(team, map_bytes)) map_ = event::ServerMap();
   reach(absolute(path), mode);
@@ -201,19 +201,23 @@ void Servers::adopt(const Team& team, const std::string& path, int mode, std::in
   leave_out(team, error);
 }
 
-bool Servers::leave_out(const Team& team, int& error) {
+bool Servers::leave_out(Team& team, int& error) {
   struct Verdict {
     std::int64_t lost = 0;
     std::int64_t error = 0;
-  } own{0, error};
+    std::int64_t stood_ns = 0;
+  } own{0, error, team.stood.count()};
   for (std::size_t i = 0; i < served_.size(); ++i)
     if (served_[i].failed()) own.lost |= std::int64_t{1} << i;
   const std::optional<std::vector<Verdict>> all = tell_all(team, own);
   std::int64_t left = all ? 0 : -1;
+  Duration stood{};
   for (std::size_t i = 0; all && i < all->size(); ++i) {
     left |= (*all)[i].lost;
     error = one_of(error, static_cast<int>((*all)[i].error));
+    stood = std::max(stood, Duration{(*all)[i].stood_ns});
   }
+  count_standstill(team, stood);
   std::vector<Served> kept, closed;
   for (std::size_t i = 0; i < served_.size(); ++i) (left >> i & 1 ? closed : kept).push_back(std::move(served_[i]));
   close(closed);
@@ -372,8 +376,8 @@ int Servers::leave() {
   return error;
 }
 
-std::optional<int> Servers::access(const Team& team, const Local& local, const Grid& grid,
-                                   const std::string& serialised, Brake* brake) {
+std::optional<int> Servers::access(Team& team, const Local& local, const Grid& grid, const std::string& serialised,
+                                   Brake* brake) {
   written_ |= local.writes;
   const bool lists = serialised.size() > transport::ServerLink::most_view_bytes;
   for (Served& one : served_)

@@ -81,12 +81,12 @@ class Servers {
   // Uses rank 0's map from here on: opens the file at the servers of its directory, at most `most` of them. Those that
   // not all ranks can use are left out. `map_bytes`: rank 0's news(), in all ranks; -1: the same map as before.
   // Collective.
-  void adopt(const Team& team, const std::string& path, int mode, std::int64_t map_bytes, std::int64_t most);
+  void adopt(Team& team, const std::string& path, int mode, std::int64_t map_bytes, std::int64_t most);
 
   // Does the access through all servers; `serialised`: the view. Collective. The error of all ranks, or 0; nothing
   // where servers were lost on the way: they are left out from here on, and nothing can be said of the access.
   // `brake`: of the ranks with data, where the access may be stopped between two rounds; else nullptr.
-  std::optional<int> access(const Team& team, const Local& local, const Grid& grid, const std::string& serialised,
+  std::optional<int> access(Team& team, const Local& local, const Grid& grid, const std::string& serialised,
                             Brake* brake);
 
   // Of a data set: its server, which no map changes any more; `operation`: a number that those who opened it together
@@ -110,7 +110,7 @@ class Servers {
   bool receive(const Team& team, std::int64_t map_bytes);
   void reach(const std::string& path, int mode);
   // Leaves out those that any rank cannot use; one of the errors. False: all can be used.
-  bool leave_out(const Team& team, int& error);
+  bool leave_out(Team& team, int& error);
 
   std::shared_ptr<const event::ServerMap> offered_, seen_;  // in rank 0: by news(); and that in use
   std::optional<event::ServerMap> map_;                     // in use

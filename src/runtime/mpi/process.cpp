@@ -18,11 +18,10 @@
 namespace hocket::runtime {
 namespace {
 
-// So far ahead of its share an access is stopped for it: less often than a stop costs.
-constexpr Duration worth_stopping = std::chrono::milliseconds{100};
-
-// This thread's, of those that were asked for one by one.
+// This thread's, of those that were asked for one by one, and the changes of the process's requests up to which its
+// share is known.
 constinit thread_local PacedAccess under_way;
+constinit thread_local std::uint64_t known_changes = 0;
 
 std::string program_path() {
   std::array<char, PATH_MAX> path{};
@@ -221,7 +220,7 @@ RequestId Process::ask(event::StartIo start, Use use) noexcept {
   }
   // Before it has begun there is nothing that could not stop.
   if (!keep(pace, member, request) && member.standing(request) == Standing::to_pause) member.await(request);
-  if (use == Use::operation) under_way = {.request = request, .pace = pace, .begin = node_now()};
+  if (use == Use::operation) under_way = {request, pace, member.share(request).part};
   return request;
 }
 
@@ -234,10 +233,13 @@ void Process::finish(const event::FinishIo& finish, const std::string& target, i
   if (in_one_call) {
     const std::lock_guard lock(preparing_);
     const Member::Share share = member.share(finish.request);
-    const Duration stopped = under_way.request == finish.request ? under_way.stopped : Duration{};
-    paces_[target].moved(node_now(), finish.io, all, share.part, share.alone, stopped);
+    under_way.change_share(share.part);
+    if (under_way.request() == finish.request && under_way.moves() && !share.alone)
+      paces_[target] = under_way.so_far(node_now(), all);
+    else
+      paces_[target].moved(node_now(), finish.io, all, share.part, share.alone);
   }
-  if (under_way.request == finish.request) under_way = {};
+  if (under_way.request() == finish.request) under_way = {};
   member.finish(finish);
 }
 
@@ -308,31 +310,32 @@ void Process::on_pause(void (*hook)()) noexcept { on_pause_ = hook; }
 void Process::waited(Duration wait) noexcept {
   waited_outside(wait);
   waited_ += wait;
-  under_way.stopped += wait;
+  under_way.stopped(wait);
 }
 
 void Process::progress(std::int64_t bytes) noexcept {
   if (Reporter* reporter = reporter_) reporter->member.progress(bytes);
 }
 
+void Process::begins_to_move() noexcept { under_way.moves_from(node_now()); }
+
 bool Process::has_share() noexcept {
-  if (!under_way.request) return false;
+  if (!under_way.request()) return false;
   Member& member = reporter_.load()->member;
-  if (const std::uint64_t changes = member.changes(); changes != under_way.known) {
-    under_way.known = changes;
-    under_way.share = member.share(under_way.request).part;
+  if (const std::uint64_t changes = member.changes(); changes != known_changes) {
+    known_changes = changes;
+    under_way.change_share(member.share(under_way.request()).part);
   }
-  return under_way.share < 1;
+  return under_way.share() < 1;
 }
 
-bool Process::ahead_of_share(std::int64_t bytes) noexcept {
-  const Time now = node_now();
-  return under_way.so_far(now, bytes).next(under_way.share) - now >= worth_stopping;
-}
+bool Process::ahead_of_share(std::int64_t bytes) noexcept { return under_way.is_ahead(node_now(), bytes); }
 
 void Process::fall_back_to_share(std::int64_t bytes) noexcept {
   const Time start = node_now();
-  keep(under_way.so_far(start, bytes), reporter_.load()->member, under_way.request);
+  const Pace pace = under_way.so_far(start, bytes);
+  if (pace.next(under_way.share()) <= start) return under_way.was_stopped_in_vain(start);
+  keep(pace, reporter_.load()->member, under_way.request());
   waited(node_now() - start);
 }
 

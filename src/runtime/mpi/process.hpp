@@ -137,8 +137,10 @@ class Process {
   static Duration take_waited() noexcept { return std::exchange(waited_, Duration{}); }
   // What all processes have moved in this thread's access so far, where that is known. In the process that asked.
   void progress(std::int64_t bytes) noexcept;
-  // In the middle of an access of this thread: whether it may use no more than a part of the target's bandwidth. Two
-  // loads while nothing changes.
+  // The data of this thread's access begin to move, in rounds.
+  static void begins_to_move() noexcept;
+  // In the middle of that: whether it may use no more than a part of the target's bandwidth. Two loads while nothing
+  // changes.
   bool has_share() noexcept;
   // Then: whether all processes, which have moved `bytes`, are so far ahead of that that they are to stop.
   bool ahead_of_share(std::int64_t bytes) noexcept;
