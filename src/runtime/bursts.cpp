@@ -106,6 +106,7 @@ void Bursts::ask(std::unique_lock<std::mutex>& lock, Burst& burst, event::StartI
   lock.lock();
   burst.asking = false;
   burst.request = request;
+  burst.pace.allow(member_.share(request).part);
   burst.seen = 0;  // as there
   burst.since = {};
   burst.io = {};

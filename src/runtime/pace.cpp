@@ -22,33 +22,51 @@ constexpr Duration between_looks = std::chrono::milliseconds{10};
 
 }  // namespace
 
+void Pace::allow(double share) {
+  if (share == share_) return;
+  share_ = share;
+  begin_anew(end_);
+}
+
 void Pace::moved(Time end, Duration io, std::int64_t bytes, double share, bool alone, Duration stopped) {
   if (bytes <= 0 || io <= Duration{}) return;
   const auto moved = static_cast<double>(bytes);
   if (alone) {
     learnt_bytes_ = weight * learnt_bytes_ + moved;
     learnt_s_ = weight * learnt_s_ + to_s(io);
+  }
+  if (alone || share != share_) {
+    share_ = alone ? 1 : share;
     return begin_anew(end);
   }
   const Time begin = end - io - stopped;
-  if (share != share_ || begin > next(share) + most_credit) begin_anew(begin);
-  share_ = share;
+  if (begin > due(share) + most_credit) begin_anew(begin);
   end_ = end;
   bytes_ += moved;
   io_s_ += to_s(io);
 }
 
-Time Pace::next(double share) const {
-  const double part = std::max({share, share_, least_share});
-  if (share >= 1 || bytes_ <= 0 || !(learnt_s_ > 0)) return end_;
-  const double at_share_s = std::min({bytes_ / (learnt_bytes_ / learnt_s_) / part, io_s_ / part, longest_s});
-  return std::clamp(begin_ + from_s(at_share_s), end_, end_ + longest_wait);
+void Pace::go_on_from(const Pace& run) {
+  share_ = run.share_;
+  begin_ = run.begin_;
+  end_ = run.end_;
+  bytes_ = run.bytes_;
+  io_s_ = run.io_s_;
 }
 
 void Pace::begin_anew(Time now) {
   begin_ = end_ = now;
   bytes_ = io_s_ = 0;
 }
+
+Time Pace::due(double share) const {
+  if (share >= 1 || bytes_ <= 0 || !(learnt_s_ > 0)) return end_;
+  const double part = std::max({share, share_, least_share});
+  const double at_share_s = std::min({bytes_ / (learnt_bytes_ / learnt_s_) / part, io_s_ / part, longest_s});
+  return begin_ + from_s(at_share_s);
+}
+
+Time Pace::next(double share) const { return std::clamp(due(share), end_, end_ + longest_wait); }
 
 void PacedAccess::moves_from(Time now) {
   begin_ = now;
@@ -64,24 +82,31 @@ void PacedAccess::change_share(double share) {
 bool PacedAccess::is_ahead(Time now, std::int64_t bytes) {
   if (now < look_again_) return false;
   if (settles_) settle(now, bytes);
-  const Time next = so_far(now, bytes).next(share_);
-  if (now > next + most_credit) settle(now, bytes);
-  return next >= now + worth_stopping;
+  const Time due = so_far(now, bytes).due(share_);
+  if (now > due + most_credit) settle(now, bytes);
+  return due >= now + worth_stopping;
 }
 
-void PacedAccess::was_stopped_in_vain(Time now) { look_again_ = now + worth_stopping; }
+Pace PacedAccess::stop(Time now, std::int64_t bytes) {
+  const Pace pace = so_far(now, bytes);
+  if (pace.due(share_) < now + worth_stopping) look_again_ = now + worth_stopping;
+  return pace;
+}
 
 Pace PacedAccess::so_far(Time now, std::int64_t bytes) const {
   Pace ended = pace_;
-  if (settles_)
+  if (settles_) {
+    ended.allow(share_);
     ended.begin_anew(now);
-  else
+  } else {
     ended.moved(now, now - begin_ - stopped_, bytes - settled_bytes_, share_, false, stopped_);
+  }
   return ended;
 }
 
 void PacedAccess::settle(Time now, std::int64_t bytes) {
   settles_ = false;
+  pace_.allow(share_);
   pace_.begin_anew(now);
   begin_ = now;
   settled_bytes_ = bytes;

@@ -13,15 +13,23 @@ namespace hocket::runtime {
 // Pure. Of one process's accesses of one target; of threads at once, it knows the access that has ended last.
 class Pace {
  public:
-  // An access took `io` up to `end`, and was allowed this share. `alone`: all of the bandwidth was its own all the
-  // time, so it tells how fast the target is, and owes nothing. `stopped`: for so long it stood still on its way.
+  // What follows has this share. What was moved with another one is settled.
+  void allow(double share);
+  // An access took `io` up to `end`, with this share at its end: if that was another one before, it owes nothing.
+  // `alone`: all of the bandwidth was its own all the time, so it tells how fast the target is, and owes nothing.
+  // `stopped`: for so long it stood still on its way.
   void moved(Time end, Duration io, std::int64_t bytes, double share, bool alone, Duration stopped = {});
-  // When the next one may begin at that share; a smaller one than before counts from now on. Computing meanwhile is as
-  // good as waiting. No wait is longer than `longest_wait`, and all together are no longer than (1/share − 1) times the
-  // accesses, however wrong the rate; there is none before an access has shown one.
-  Time next(double share) const;
+  // With what `run` has moved, and not settled, in the place of its own.
+  void go_on_from(const Pace& run);
   // What was moved until now is settled.
   void begin_anew(Time now);
+
+  // When the next one may begin at that share; a smaller one than that of what was moved makes it no later. Computing
+  // meanwhile is as good as waiting. No wait is longer than `longest_wait`, and all together are no longer than
+  // (1/share − 1) times the accesses, however wrong the rate; there is none before an access has shown one.
+  Time next(double share) const;
+  // The same without that bound, and where it is in the past.
+  Time due(double share) const;
 
   static constexpr Duration longest_wait = std::chrono::seconds{5};
 
@@ -40,7 +48,9 @@ class Pace {
 class PacedAccess {
  public:
   PacedAccess() = default;
-  PacedAccess(RequestId request, const Pace& before, double share) : request_(request), pace_(before), share_(share) {}
+  PacedAccess(RequestId request, const Pace& before, double share) : request_(request), pace_(before), share_(share) {
+    pace_.allow(share);
+  }
 
   RequestId request() const { return request_; }  // none: there is no access
   double share() const { return share_; }
@@ -49,14 +59,14 @@ class PacedAccess {
   void moves_from(Time now);
   // It has stood still.
   void stopped(Duration time) { stopped_ += time; }
-  // What has been moved before is settled then.
+  // What has been moved by now, as `is_ahead` hears, is settled then.
   void change_share(double share);
 
   // Whether it is so far ahead of its share that it is worth to stop, with `bytes` moved by now. Who is behind has no
   // more to the good than a little.
   bool is_ahead(Time now, std::int64_t bytes);
-  // It was stopped, and was not ahead when all was known: not so soon again.
-  void was_stopped_in_vain(Time now);
+  // It was stopped for that: the pace, now that all is known. Not again at once, if it was hardly ahead.
+  Pace stop(Time now, std::int64_t bytes);
   // The pace if it ended now.
   Pace so_far(Time now, std::int64_t bytes) const;
 

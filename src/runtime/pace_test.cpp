@@ -11,17 +11,18 @@ constexpr std::int64_t mb = 1'000'000;
 
 Time at(double s) { return Time{from_s(s)}; }
 
-// One that has shown 100 MB/s.
-Pace known() {
+// One that has shown 100 MB/s, and has a share from then on.
+Pace known(double share = 1) {
   Pace pace;
   pace.moved(at(10), from_s(1), 100 * mb, 1, true);
+  pace.allow(share);
   return pace;
 }
 
 TEST(Pace, WaitsForNothingWithAllOfTheBandwidth) { EXPECT_EQ(known().next(1), at(10)); }
 
 TEST(Pace, LetsAnAccessTakeAsLongAsAtItsShare) {
-  Pace pace = known();
+  Pace pace = known(0.25);
   pace.moved(at(20), from_s(1), 100 * mb, 0.25, false);
   EXPECT_EQ(pace.next(0.25), at(23));
   EXPECT_EQ(pace.next(0.5), at(21)) << "by the share of now";
@@ -29,7 +30,7 @@ TEST(Pace, LetsAnAccessTakeAsLongAsAtItsShare) {
 }
 
 TEST(Pace, WhoWasSlowedByOthersAnywayWaitsForLess) {
-  Pace pace = known();
+  Pace pace = known(0.25);
   pace.moved(at(20), from_s(3), 100 * mb, 0.25, false);
   EXPECT_EQ(pace.next(0.25), at(21));
   pace.moved(at(30), from_s(5), 100 * mb, 0.25, false);
@@ -37,20 +38,32 @@ TEST(Pace, WhoWasSlowedByOthersAnywayWaitsForLess) {
 }
 
 TEST(Pace, WhoStoodStillOnItsWayHasWaitedForThat) {
-  Pace pace = known();
+  Pace pace = known(0.25);
   pace.moved(at(24), from_s(1), 100 * mb, 0.25, false, from_s(3));
   EXPECT_EQ(pace.next(0.25), at(24));
   pace.moved(at(25), from_s(1), 100 * mb, 0.25, false);
   EXPECT_EQ(pace.next(0.25), at(28)) << "of the same run";
 }
 
-TEST(Pace, ASmallerShareIsForWhatComesAfterIt) {
+TEST(Pace, AnotherShareIsForWhatComesAfterIt) {
   Pace pace = known();
   EXPECT_EQ(pace.next(0.1), at(10)) << "alone";
   pace.moved(at(20), from_s(1), 100 * mb, 0.5, false);
-  EXPECT_EQ(pace.next(0.1), at(21));
-  pace.moved(at(21), from_s(1), 100 * mb, 0.25, false);
-  EXPECT_EQ(pace.next(0.25), at(24)) << "what was owed before is forgotten";
+  EXPECT_EQ(pace.next(0.5), at(20)) << "it came at an unknown time of the access";
+  pace.moved(at(21), from_s(1), 100 * mb, 0.5, false);
+  EXPECT_EQ(pace.next(0.5), at(22));
+  EXPECT_EQ(pace.next(0.1), at(22)) << "that was moved at a half";
+  pace.allow(0.25);
+  EXPECT_EQ(pace.next(0.25), at(21));
+  pace.moved(at(22), from_s(1), 100 * mb, 0.25, false);
+  EXPECT_EQ(pace.next(0.25), at(25));
+}
+
+TEST(Pace, WhoIsSlowHasLittleToTheGood) {
+  Pace pace = known(0.5);
+  pace.moved(at(100), from_s(50), 100 * mb, 0.5, false);
+  pace.moved(at(101), from_s(1), 100 * mb, 0.5, false);
+  EXPECT_EQ(pace.next(0.5), at(102));
 }
 
 // One that is at work from 20 s on, with a quarter of 100 MB/s.
@@ -75,8 +88,9 @@ TEST(PacedAccess, IsAheadWhenItHasMovedMoreThanItsShare) {
 TEST(PacedAccess, HasLittleToTheGoodAfterStandingStill) {
   PacedAccess access = quarter();
   access.stopped(from_s(60));
-  EXPECT_FALSE(access.is_ahead(at(80), 0));
-  EXPECT_TRUE(access.is_ahead(at(80.05), 5 * mb));
+  EXPECT_FALSE(access.is_ahead(at(80.05), 5 * mb));
+  EXPECT_FALSE(access.is_ahead(at(80.07), 7 * mb)) << "from there on";
+  EXPECT_TRUE(access.is_ahead(at(80.1), 10 * mb));
 }
 
 TEST(PacedAccess, OwesNothingForWhatItMovedWithAnotherShare) {
@@ -91,7 +105,7 @@ TEST(PacedAccess, OwesNothingForWhatItMovedWithAnotherShare) {
 
 TEST(PacedAccess, IsNotStoppedAgainAtOnceWhereThatWasInVain) {
   PacedAccess access = quarter();
-  access.was_stopped_in_vain(at(20.1));
+  EXPECT_EQ(access.stop(at(20.1), 2 * mb).next(0.25), at(20.1));
   EXPECT_FALSE(access.is_ahead(at(20.15), 15 * mb));
   EXPECT_TRUE(access.is_ahead(at(20.2), 20 * mb));
 }
@@ -128,7 +142,7 @@ TEST(PacedAccess, KeepsToAnyShares) {
 }
 
 TEST(Pace, WhatWasSleptTooLongIsToTheGood) {
-  Pace pace = known();
+  Pace pace = known(0.25);
   double begin = 20;
   for (int i = 0; i < 1000; ++i) {  // of 1 ms each, and 0.5 ms too late
     pace.moved(at(begin + 0.001), from_s(0.001), mb / 10, 0.25, false);
@@ -149,7 +163,7 @@ TEST(Pace, WhereTheRateIsNotKnownThereIsNoWait) {
 
 TEST(Pace, AWaitIsBounded) {
   for (const double share : {0.0, 1e-300, 1e-3, -1.0}) {
-    Pace pace = known();
+    Pace pace = known(share);
     pace.moved(at(20), from_s(1), 100 * mb, share, false);
     EXPECT_EQ(pace.next(share), at(20) + Pace::longest_wait) << share;
   }
@@ -158,6 +172,7 @@ TEST(Pace, AWaitIsBounded) {
 TEST(Pace, ARateThatIsTooLowCostsNoMoreThanTheShare) {
   Pace pace;
   pace.moved(at(10), from_s(1), 1, 1, true);  // a header, slowly
+  pace.allow(0.5);
   pace.moved(at(20), from_s(0.1), 100 * mb, 0.5, false);
   EXPECT_EQ(pace.next(0.5), at(20.1));
 }
@@ -168,6 +183,7 @@ TEST(Pace, LearnsByBytesNotByAccesses) {
     pace.moved(at(10 + i), from_s(0.01), 1, 1, true);
     pace.moved(at(10.5 + i), from_s(0.1), 10 * mb, 1, true);
   }
+  pace.allow(0.5);
   pace.moved(at(50), from_s(0.1), 10 * mb, 0.5, false);
   EXPECT_NEAR(to_s(pace.next(0.5) - at(50)), 0.1, 0.005);
 }

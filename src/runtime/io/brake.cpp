@@ -274,8 +274,8 @@ bool Brake::awaits_messages() const {
   return by_messages_ > 0 && leader_->asks();
 }
 
-void count_standstill(Team& team, Duration longest) {
-  if (longest > team.stood) Process::waited(longest - team.stood);
+void count_standstill(Team& team, Duration all_stood) {
+  if (all_stood > team.stood) Process::waited(all_stood - team.stood);
   team.stood = {};
 }
 

@@ -90,8 +90,8 @@ class Brake {
   std::uint64_t others_ = 0;  // Process::changes() when what is to pause was an access of another thread alone
 };
 
-// At the end of an access in which a rank of the file stood still for so long: who waited for it, without standing
-// still itself, has done no I/O meanwhile either.
-void count_standstill(Team& team, Duration longest);
+// At the end of an access in which all stood still for so long, as rank 0 knows: who has not counted that as a wait, as
+// it only waited for others, does so now.
+void count_standstill(Team& team, Duration all_stood);
 
 }  // namespace hocket::runtime::io

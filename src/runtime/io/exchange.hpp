@@ -37,7 +37,7 @@ struct Team {
   Storage storage;
   Worker worker;
   std::int64_t stoppable = 0;  // accesses so far that could be stopped: the same in all ranks
-  Duration stood{};            // in the access of now this rank has stood still, and counted that as a wait
+  Duration stood{};            // in the access of now, and counted as a wait; in rank 0 while all stood still
 };
 
 class Brake;

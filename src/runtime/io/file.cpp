@@ -365,13 +365,10 @@ int File::agree_on_end(int error) {
     std::int64_t stood_ns = 0;
   };
   const std::optional<std::vector<End>> all = tell_all(team_, End{error, team_.stood.count()});
-  Duration stood{};
-  for (std::size_t i = 0; all && i < all->size(); ++i) {
-    error = one_of(error, static_cast<int>((*all)[i].error));
-    stood = std::max(stood, Duration{(*all)[i].stood_ns});
-  }
-  count_standstill(team_, stood);
-  return all ? error : EIO;
+  count_standstill(team_, all ? Duration{all->front().stood_ns} : Duration{});
+  if (!all) return EIO;
+  for (const End& end : *all) error = one_of(error, static_cast<int>(end.error));
+  return error;
 }
 
 std::optional<int> File::access(const Access& access, bool granted, MPI_Status* status) {

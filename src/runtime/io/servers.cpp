@@ -211,13 +211,11 @@ bool Servers::leave_out(Team& team, int& error) {
     if (served_[i].failed()) own.lost |= std::int64_t{1} << i;
   const std::optional<std::vector<Verdict>> all = tell_all(team, own);
   std::int64_t left = all ? 0 : -1;
-  Duration stood{};
   for (std::size_t i = 0; all && i < all->size(); ++i) {
     left |= (*all)[i].lost;
     error = one_of(error, static_cast<int>((*all)[i].error));
-    stood = std::max(stood, Duration{(*all)[i].stood_ns});
   }
-  count_standstill(team, stood);
+  count_standstill(team, all ? Duration{all->front().stood_ns} : Duration{});
   std::vector<Served> kept, closed;
   for (std::size_t i = 0; i < served_.size(); ++i) (left >> i & 1 ? closed : kept).push_back(std::move(served_[i]));
   close(closed);

@@ -233,11 +233,14 @@ void Process::finish(const event::FinishIo& finish, const std::string& target, i
   if (in_one_call) {
     const std::lock_guard lock(preparing_);
     const Member::Share share = member.share(finish.request);
-    under_way.change_share(share.part);
-    if (under_way.request() == finish.request && under_way.moves() && !share.alone)
-      paces_[target] = under_way.so_far(node_now(), all);
-    else
-      paces_[target].moved(node_now(), finish.io, all, share.part, share.alone);
+    const Time now = node_now();
+    if (share.alone) {
+      paces_[target].moved(now, finish.io, all, 1, true);
+    } else if (under_way.request() == finish.request) {
+      if (!under_way.moves()) under_way.moves_from(now - finish.io);
+      under_way.change_share(share.part);
+      paces_[target].go_on_from(under_way.so_far(now, all));
+    }
   }
   if (under_way.request() == finish.request) under_way = {};
   member.finish(finish);
@@ -333,9 +336,7 @@ bool Process::ahead_of_share(std::int64_t bytes) noexcept { return under_way.is_
 
 void Process::fall_back_to_share(std::int64_t bytes) noexcept {
   const Time start = node_now();
-  const Pace pace = under_way.so_far(start, bytes);
-  if (pace.next(under_way.share()) <= start) return under_way.was_stopped_in_vain(start);
-  keep(pace, reporter_.load()->member, under_way.request());
+  keep(under_way.stop(start, bytes), reporter_.load()->member, under_way.request());
   waited(node_now() - start);
 }
 
