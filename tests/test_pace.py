@@ -60,7 +60,8 @@ def test_a_long_access_by_hocket_keeps_to_its_share(waited, built, memory: Path,
     expected_s = ranks * (SHARED // ranks - 1) * STORAGE_S * (1 / SHARE - 1)
     waited_s, shared = waited(program, SHARE, ranks=ranks, io="hocket")
     assert shared == SHARED
-    assert waited_s > 0.6 * expected_s  # whoever has begun the last round before the word to stop does not
+    # Of two, one may have begun its last rounds before the word to stop.
+    assert waited_s > (0.8 if ranks == 1 else 0.3) * expected_s
     assert waited(program, 1, ranks=ranks, io="hocket")[0] < 0.5 * expected_s
 
 

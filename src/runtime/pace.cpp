@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "base/clock.hpp"
 
@@ -70,7 +71,7 @@ Time Pace::next(double share) const { return std::clamp(due(share), end_, end_ +
 
 void PacedAccess::moves_from(Time now) {
   begin_ = now;
-  settled_bytes_ = 0;
+  settled_bytes_ = known_bytes_ = 0;
   stopped_ = {};
 }
 
@@ -83,7 +84,8 @@ bool PacedAccess::is_ahead(Time now, std::int64_t bytes) {
   if (now < look_again_) return false;
   if (settles_) settle(now, bytes);
   const Time due = so_far(now, bytes).due(share_);
-  if (now > due + most_credit) settle(now, bytes);
+  // Not in the middle of a round, whose bytes come at its end.
+  if (std::exchange(known_bytes_, bytes) < bytes && now > due + most_credit) settle(now, bytes);
   return due >= now + worth_stopping;
 }
 

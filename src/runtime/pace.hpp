@@ -79,6 +79,7 @@ class PacedAccess {
   bool settles_ = false;
   Time begin_{};
   std::int64_t settled_bytes_ = 0;
+  std::int64_t known_bytes_ = 0;  // when it was looked at last
   Duration stopped_{};
   Time look_again_{};
 };

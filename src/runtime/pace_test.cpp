@@ -93,6 +93,23 @@ TEST(PacedAccess, HasLittleToTheGoodAfterStandingStill) {
   EXPECT_TRUE(access.is_ahead(at(80.1), 10 * mb));
 }
 
+// 16 MB a round at 55 MB/s, looked at all the time: half of 100 MB/s is its share.
+TEST(PacedAccess, LongRoundsCountFromTheirBeginning) {
+  PacedAccess access({}, known(), 0.5);
+  access.moves_from(at(20));
+  double now_s = 20;
+  for (std::int64_t round = 1; round <= 100; ++round) {
+    const double end_s = now_s + 16.0 / 55;
+    for (; now_s < end_s; now_s += 0.01) ASSERT_FALSE(access.is_ahead(at(now_s), (round - 1) * 16 * mb)) << round;
+    now_s = end_s;
+    if (!access.is_ahead(at(now_s), round * 16 * mb)) continue;
+    const double next_s = to_s(access.stop(at(now_s), round * 16 * mb).next(0.5).time_since_epoch());
+    access.stopped(from_s(next_s - now_s));
+    now_s = next_s;
+  }
+  EXPECT_NEAR(1600 / (now_s - 20), 50, 1);
+}
+
 TEST(PacedAccess, OwesNothingForWhatItMovedWithAnotherShare) {
   PacedAccess access({}, known(), 1);
   access.moves_from(at(20));
