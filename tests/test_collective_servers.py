@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -135,23 +134,16 @@ DELAY = {"interleaved": "delay=20ms", "separate": "delay=50ms"}  # of a request:
 @pytest.fixture
 def interrupted(
     mpi: kit.Mpi, built, start_server, daemon: Daemon, story: Story, served_directory: Path, tmp_path: Path, request
-) -> Iterator[Interrupted]:
-    """The pattern, and whether ranks share memory, may be parameters."""
-    pattern, sharing = getattr(request, "param", ("interleaved", "on"))
-    start = (mpi, built, start_server, daemon, story, served_directory, tmp_path)
-    pair = Interrupted(*start, pattern, f"hocket_shared_memory={sharing}")
-    yield pair
-    for process in (pair.large, pair.small):
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+) -> Interrupted:
+    """The parameter: its pattern, and whether its ranks share memory."""
+    return Interrupted(mpi, built, start_server, daemon, story, served_directory, tmp_path, *request.param)
 
 
 class Interrupted:
     """A large application in the middle of a collective access through servers, and a small one that has its turn."""
 
     def __init__(
-        self, mpi, built, start_server, daemon: Daemon, story: Story, directory: Path, tmp_path: Path, pattern, *hints
+        self, mpi, built, start_server, daemon: Daemon, story: Story, directory: Path, tmp_path: Path, pattern, sharing
     ):
         self.story, self.end, self.pattern = story, tmp_path / "end", pattern
         self.servers = [start_server(name, "--inject", DELAY[pattern]) for name in ("s1", "s2")]
@@ -163,7 +155,8 @@ class Interrupted:
         self.small = mpi.start([built("script.c"), *script], kit.settings(daemon.socket, name="small", job="small"))
         kit.wait_until(up.exists, 30, "the small one has started")
         written = directory / "large"
-        program = [built("faulty_access.c"), written, "write", pattern, BLOCKS, f"hocket_buffer_size={WINDOW}", *hints]
+        program = [built("faulty_access.c"), written, "write", pattern, BLOCKS]
+        program += [f"hocket_buffer_size={WINDOW}", f"hocket_shared_memory={sharing}"]
         how = kit.settings(daemon.socket, name="large", job="large", io="hocket", posix=0)
         self.large = mpi.start(program, how, ranks=RANKS)
         kit.wait_until(lambda: written.exists() and written.stat().st_size > 0, 30, "it writes")

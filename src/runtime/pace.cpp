@@ -24,9 +24,9 @@ constexpr Duration between_looks = std::chrono::milliseconds{10};
 }  // namespace
 
 void Pace::allow(double share) {
-  if (share == share_) return;
-  share_ = share;
-  begin_anew(end_);
+  if (share == run_.share) return;
+  run_.share = share;
+  begin_anew(run_.end);
 }
 
 void Pace::moved(Time end, Duration io, std::int64_t bytes, double share, bool alone, Duration stopped) {
@@ -36,38 +36,27 @@ void Pace::moved(Time end, Duration io, std::int64_t bytes, double share, bool a
     learnt_bytes_ = weight * learnt_bytes_ + moved;
     learnt_s_ = weight * learnt_s_ + to_s(io);
   }
-  if (alone || share != share_) {
-    share_ = alone ? 1 : share;
+  if (alone || share != run_.share) {
+    run_.share = alone ? 1 : share;
     return begin_anew(end);
   }
   const Time begin = end - io - stopped;
   if (begin > due(share) + most_credit) begin_anew(begin);
-  end_ = end;
-  bytes_ += moved;
-  io_s_ += to_s(io);
+  run_.end = end;
+  run_.bytes += moved;
+  run_.io_s += to_s(io);
 }
 
-void Pace::go_on_from(const Pace& run) {
-  share_ = run.share_;
-  begin_ = run.begin_;
-  end_ = run.end_;
-  bytes_ = run.bytes_;
-  io_s_ = run.io_s_;
-}
-
-void Pace::begin_anew(Time now) {
-  begin_ = end_ = now;
-  bytes_ = io_s_ = 0;
-}
+void Pace::begin_anew(Time now) { run_ = {.share = run_.share, .begin = now, .end = now}; }
 
 Time Pace::due(double share) const {
-  if (share >= 1 || bytes_ <= 0 || !(learnt_s_ > 0)) return end_;
-  const double part = std::max({share, share_, least_share});
-  const double at_share_s = std::min({bytes_ / (learnt_bytes_ / learnt_s_) / part, io_s_ / part, longest_s});
-  return begin_ + from_s(at_share_s);
+  if (share >= 1 || run_.bytes <= 0 || !(learnt_s_ > 0)) return run_.end;
+  const double part = std::max({share, run_.share, least_share});
+  const double at_share_s = std::min({run_.bytes / (learnt_bytes_ / learnt_s_) / part, run_.io_s / part, longest_s});
+  return run_.begin + from_s(at_share_s);
 }
 
-Time Pace::next(double share) const { return std::clamp(due(share), end_, end_ + longest_wait); }
+Time Pace::next(double share) const { return std::clamp(due(share), run_.end, run_.end + longest_wait); }
 
 void PacedAccess::moves_from(Time now) {
   begin_ = now;

@@ -19,8 +19,8 @@ class Pace {
   // `alone`: all of the bandwidth was its own all the time, so it tells how fast the target is, and owes nothing.
   // `stopped`: for so long it stood still on its way.
   void moved(Time end, Duration io, std::int64_t bytes, double share, bool alone, Duration stopped = {});
-  // With what `run` has moved, and not settled, in the place of its own.
-  void go_on_from(const Pace& run);
+  // With what `other` has moved, and not settled, in the place of its own.
+  void go_on_from(const Pace& other) { run_ = other.run_; }
   // What was moved until now is settled.
   void begin_anew(Time now);
 
@@ -37,11 +37,14 @@ class Pace {
   double learnt_bytes_ = 0;  // with all of the bandwidth, the last ones above all
   double learnt_s_ = 0;
   // The accesses since one began that had nothing to wait for, all with the same share.
-  double share_ = 1;
-  Time begin_{};
-  Time end_{};
-  double bytes_ = 0;
-  double io_s_ = 0;
+  struct Run {
+    double share = 1;
+    Time begin{};
+    Time end{};
+    double bytes = 0;
+    double io_s = 0;
+  };
+  Run run_;
 };
 
 // One access of a thread while it is under way, in rounds. Pure.

@@ -274,11 +274,6 @@ bool Brake::awaits_messages() const {
   return by_messages_ > 0 && leader_->asks();
 }
 
-void count_standstill(Team& team, Duration all_stood) {
-  if (all_stood > team.stood) Process::waited(all_stood - team.stood);
-  team.stood = {};
-}
-
 void Brake::give_up() {
   if (std::exchange(given_up_, true)) return;
   if (!by_memory(0)) return;
@@ -286,6 +281,11 @@ void Brake::give_up() {
   for (const int rank : aggregators_)
     if (leader_ && by_memory(rank)) team_.node->ring(rank);
   if (!leader_) team_.node->ring(0);
+}
+
+void count_standstill(Team& team, Duration all_stood) {
+  if (all_stood > team.stood) Process::waited(all_stood - team.stood);
+  team.stood = {};
 }
 
 }  // namespace hocket::runtime::io
