@@ -288,6 +288,11 @@ def faulty_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return preloaded("faulty_storage", tmp_path_factory.mktemp("faulty-storage"))
 
 
+@pytest.fixture(scope="session")
+def stops_when_awake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return preloaded("stops_when_awake", tmp_path_factory.mktemp("stops-when-awake"))
+
+
 @pytest.fixture
 def controller(hocket_dir: Path) -> Iterator[runtime_kit.Controller]:
     """A stand-in for hocketd that grants everything at once."""

@@ -238,6 +238,22 @@ def wait_until(condition: Callable[[], Any], limit_s: float, what: str) -> None:
         time.sleep(0.005)
 
 
+def stop(pid: int) -> None:
+    """SIGSTOP, and waits until every thread of the process stands still: until one of them has taken the signal, the
+    others go on."""
+    os.kill(pid, signal.SIGSTOP)
+
+    wait_until(lambda: stands_still(pid), 20, f"process {pid} stands still")
+
+
+def stands_still(pid: int) -> bool:
+    try:
+        threads = [stat.read_text() for stat in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except OSError:
+        return False  # one has just ended
+    return all(thread.rpartition(")")[2].split()[0] in "TZ" for thread in threads)
+
+
 def settings(socket: Path, **others: Any) -> dict[str, str]:
     """The environment of a job, as `hocket run` sets it."""
     return {"HOCKET_SOCKET": str(socket), "HOCKET_JOB": "job-1", "HOCKET_NAME": "a"} | {

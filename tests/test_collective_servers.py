@@ -161,7 +161,7 @@ class Interrupted:
         self.large = mpi.start(program, how, ranks=RANKS)
         kit.wait_until(lambda: written.exists() and written.stat().st_size > 0, 30, "it writes")
         for server in self.servers:  # so that it is still at it, however late the small one comes
-            os.kill(server.pid, signal.SIGSTOP)
+            kit.stop(server.pid)
         go.touch()
         story.awaits("PAUSE_IO", application="large")
         for server in self.servers:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -194,7 +193,7 @@ def test_a_silent_server_is_lost(coupled: Coupled, start_server, mpich, tmp_path
     hold.touch()
     writer = coupled.start(mpich, "write", 1, "--hold", hold, "--hint", "hocket_buffer_size=4096")
     await_line(writer, "held")
-    server.process.send_signal(signal.SIGSTOP)
+    kit.stop(server.pid)
     hold.unlink()
     run = kit.finish(writer, 90)
     assert (run.code, run.out) == (0, "MPI_ERR_IO\n" * 3), run.err

@@ -154,7 +154,7 @@ def test_the_controller_is_stopped_while_it_is_paused(
     queueing.pause(start)
     queueing.await_events("PAUSED_IO", 1)
     enough.touch()
-    os.kill(queueing.process.pid, signal.SIGSTOP)
+    kit.stop(queueing.process.pid)
     begun = time.monotonic()
     run = kit.finish(process)
     took = time.monotonic() - begun

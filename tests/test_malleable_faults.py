@@ -314,7 +314,7 @@ def test_a_joiner_dies_when_it_is_ready(resizable):
     app.hold.at("begin")
     resize = app.resize(3)
     victim = int(app.job.reads(r"^held begin (\d+)")[1])
-    os.kill(app.first[0], signal.SIGSTOP)  # or it might meet them before one is dead
+    runtime_kit.stop(app.first[0])  # or it might meet them before one is dead
     app.hold.release("begin")
     runtime_kit.wait_until(lambda: "PROCESSES_READY" in sent(), LIMIT_S, "the new processes are ready")
     os.kill(victim, signal.SIGKILL)

@@ -207,7 +207,7 @@ def test_a_file_that_grows_while_it_is_got_has_no_holes(program, start_server, s
     (served_directory / "f").touch()
     one = program()
     one.must("open", served_directory / "f", "r")
-    second.process.send_signal(signal.SIGSTOP)
+    kit.stop(second.pid)
     one.tell_get("get", 0, 2 * MIB)
     kit.wait_until(lambda: operations(first) == 1, 30, "the read at the end")
     (served_directory / "f").write_bytes(data)

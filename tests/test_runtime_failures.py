@@ -202,7 +202,7 @@ def test_stopped_daemon_holds_nobody_up_for_long(
         kit.settings(daemon.socket, answer_s=1),
     )  # fmt: skip
     steps.reached("before")
-    os.kill(daemon.pid, signal.SIGSTOP)
+    kit.stop(daemon.pid)
     begun = time.monotonic()
     steps.go("stopped")
     steps.reached("alone")
@@ -271,7 +271,7 @@ def test_stopped_application_loses_its_grant(
     daemon = start_quick_daemon()
     holder = start_holder(mpi, built("script.c"), daemon, tmp_path, steps)
     pid = await_came(daemon, "HELLO", job="holder")[0]["pid"]
-    os.kill(pid, signal.SIGSTOP)
+    kit.stop(pid)
     run = mpi.run([built("script.c"), f"open={tmp_path / 'f'}", "write=10", "close"], kit.settings(daemon.socket))
     assert (run.code, run.err) == (0, ""), "the other goes on"
     os.kill(pid, signal.SIGCONT)

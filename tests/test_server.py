@@ -8,10 +8,12 @@ import resource
 import signal
 import stat
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import runtime_kit as kit
 from server_kit import LIMIT_S, LIST, READS, TYPE, WRITE_BEHIND, WRITES, Client, Frame, Server, prove
 
 
@@ -169,6 +171,14 @@ def descriptors(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
+def await_one_client(watching: Client) -> dict[str, str]:
+    """The state when all others have gone, and what they asked for."""
+    state = watching.state()
+    while state["clients"] != "1" or state["queue"] != "0":
+        state = watching.state()
+    return state
+
+
 def test_clients_that_die_leave_nothing_behind(server: Server, directory: Path) -> None:
     """In the middle of a frame, with data held for an operation, with answers that they do not fetch."""
     (directory / "file").write_bytes(b"r" * 4_000_000)
@@ -185,9 +195,7 @@ def test_clients_that_die_leave_nothing_behind(server: Server, directory: Path) 
             clients[2].ask("read", handle=handles[2], bytes=1 << 20)
         for client in clients:
             client.close()
-    state = watching.state()
-    while state["clients"] != "1" or state["queue"] != "0":
-        state = watching.state()
+    state = await_one_client(watching)
     assert (state["held_bytes"], state["files"]) == ("0", "0")
     assert descriptors(server.pid) == before
     handle = watching.open("file")
@@ -198,15 +206,35 @@ def test_what_a_client_that_has_gone_was_not_told_is_not_done(server: Server, di
     """It has lost its patience with a server that stood still, and written the data itself."""
     client, other = server.client(), server.client()
     handle = client.open("file")
-    server.process.send_signal(signal.SIGSTOP)
+    kit.stop(server.pid)
     for place in range(3):
         client.ask("write", handle=handle, offset=place, payload=b"x")
     client.close()
     server.process.send_signal(signal.SIGCONT)
-    state = other.state()
-    while state["clients"] != "1" or state["queue"] != "0":
-        state = other.state()
+    state = await_one_client(other)
     assert (state["operations"], (directory / "file").read_bytes()) == ("0", b"")
+
+
+@pytest.mark.parametrize("call", ["epoll_wait", "recvmsg"])
+def test_nor_where_the_server_stood_still_with_the_first_request_heard_of(
+    start: Callable[..., Server], directory: Path, stops_when_awake: Path, tmp_path: Path, call: str
+) -> None:
+    now = tmp_path / "now"
+    how = {"LD_PRELOAD": stops_when_awake, "HOCKET_STOP": now, "HOCKET_STOP_AFTER": call}
+    asan = f"{os.environ.get('ASAN_OPTIONS', '')}:verify_asan_link_order=0"
+    server = start(env={**os.environ, **how, "ASAN_OPTIONS": asan})
+    client, other = server.client(), server.client()
+    handle = client.open("file")
+    now.touch()
+    client.ask("write", handle=handle, offset=0, payload=b"x")
+    kit.wait_until(lambda: kit.stands_still(server.pid), LIMIT_S, "the server stands still")
+    for place in range(1, 3):
+        client.ask("write", handle=handle, offset=place, payload=b"x")
+    time.sleep(1.1)  # in less, nobody loses his patience
+    client.close()
+    server.process.send_signal(signal.SIGCONT)
+    await_one_client(other)
+    assert (directory / "file").read_bytes() == b""
 
 
 def test_a_reader_that_does_not_read_does_not_hold_others_up(start: Callable[..., Server], directory: Path) -> None:
@@ -309,7 +337,7 @@ def test_sync_tells_the_truth_of_what_was_written_behind(start: Callable[..., Se
 def test_a_server_that_was_stopped_and_goes_on_answers(server: Server) -> None:
     client = server.client()
     handle = client.open("file")
-    server.process.send_signal(signal.SIGSTOP)
+    kit.stop(server.pid)
     request = client.ask("write", handle=handle, offset=0, payload=b"later")
     server.process.send_signal(signal.SIGCONT)
     answer = client.receive()

@@ -304,7 +304,7 @@ def test_an_application_that_stands_still_does_not_keep_the_tool(machine, monkey
     job = machine.start("a", every=10)
     story.awaits("IO_PHASE")
     (stopped,) = job.pids()
-    os.kill(stopped, signal.SIGSTOP)
+    runtime_kit.stop(stopped)
     assert main(["resize", "a", "2", "--timeout", "0.2"]) == 1
     assert "takes the resize back when it comes to its next control point" in capsys.readouterr().err
     os.kill(stopped, signal.SIGCONT)

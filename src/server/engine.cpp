@@ -129,7 +129,6 @@ void Engine::gone(SessionId session) {
   }
   for (const std::uint64_t ticket : lost) settle(std::move(tasks_.extract(ticket).mapped()), {ECONNRESET, 0});
   release(holding_.gone(session));
-  dispatch();
 }
 
 // ---- carrying out --------------------------------------------------------------------------------------------------

@@ -86,7 +86,8 @@ class Engine {
   // After all that was submitted of the file before; `since`: when the asker opened it. A close gives its handle back.
   void sync(Asker asker, const FilePtr& file, std::uint64_t since);
   void close(Asker asker, const FilePtr& file, std::uint64_t since);
-  // The session is no more: what it was not told to be done is dropped. Its handles are the caller's to give back.
+  // The session is no more: what it was not told to be done is dropped. Its handles are the caller's to give back;
+  // `advance` begins what waited for it.
   void gone(SessionId session);
 
   // Holds nothing back any more.

@@ -30,6 +30,7 @@ constexpr std::size_t most_unsent = 256;       // frames to a session
 constexpr int frames_a_turn = 256;             // of one session, before it is the others' turn
 constexpr std::size_t most_strangers = 256;    // connections that have not said who they are
 constexpr Duration greeting_limit = std::chrono::seconds{10};
+constexpr Duration least_patience = std::chrono::seconds{1};  // of a client with us
 constexpr Duration accept_pause = std::chrono::milliseconds{100};
 constexpr Duration farewell_limit = std::chrono::seconds{2};
 constexpr std::size_t most_view_bytes = 8 << 20;  // of a session's views, serialised
@@ -85,9 +86,7 @@ void Server::run(int stop) {
   settle_down();
 }
 
-// Waits until something happens, and does what is to be done then.
-void Server::wait() {
-  std::array<epoll_event, 64> events;
+int Server::timeout_ms() {
   std::optional<Time> deadline = engine_.next_deadline();
   const auto at_latest = [&](Time time) { deadline = deadline ? std::min(*deadline, time) : time; };
   if (accept_again_) at_latest(*accept_again_);
@@ -96,18 +95,23 @@ void Server::wait() {
     at_latest(now_ + std::min<Duration>(settings_.patience, std::chrono::seconds{1}));
   const bool more = std::any_of(sessions_.begin(), sessions_.end(),
                                 [this](const auto& one) { return one.second->more && !is_paused(*one.second); });
-  int timeout_ms = -1;
-  if (more || !doomed_.empty() || std::exchange(freed_, false)) {
-    timeout_ms = 0;
-  } else if (deadline) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - node_now()).count();
-    timeout_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, 10'000));
-  }
-  const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
+  if (more || !doomed_.empty() || std::exchange(freed_, false)) return 0;
+  if (!deadline) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - node_now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 10'000));
+}
+
+// Waits until something happens, and does what is to be done then.
+void Server::wait() {
+  std::array<epoll_event, 64> events;
+  const Time since = now_;
+  const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms());
   now_ = node_now();
   const auto ready = std::span{events}.first(static_cast<std::size_t>(std::max(count, 0)));
-  for (const epoll_event& event : ready) hang_up(event.data.u64, event.events);
-  bury();  // before anything is begun
+  for (const epoll_event& event : ready) {
+    if ((event.events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) != 0) hang_up(event.data.u64);
+  }
+  bury_the_gone(since);
   for (const epoll_event& event : ready) handle(event.data.u64, event.events);
   for (auto& [number, session] : sessions_) {
     if (session->more && !is_paused(*session)) take_in(*session);
@@ -119,6 +123,7 @@ void Server::wait() {
   }
   retry_stalled();
   cut_off_the_stuck();
+  bury_the_gone(since);
   exchange_.expire(now_);
   engine_.advance(now_);
   bury();  // what others are told then is sent with the rest
@@ -136,10 +141,21 @@ void Server::wait() {
 
 // No answer reaches him any more: what he has sent, and was not told to be done, is not to be done later. He may have
 // lost his patience while this process stood still, and have done it himself.
-void Server::hang_up(std::uint64_t key, std::uint32_t events) {
-  if ((events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) == 0) return;
+void Server::hang_up(std::uint64_t key) {
   const auto found = sessions_.find(key);
   if (found != sessions_.end()) doom(*found->second, "closed by the other end");
+}
+
+// Before anything is begun. Where this process stood still behind epoll_wait, it has not heard of those who have lost
+// their patience since.
+void Server::bury_the_gone(Time since) {
+  if (node_now() - since > least_patience) {
+    for (auto& [number, session] : sessions_) {
+      pollfd end{session->stream.descriptor(), POLLRDHUP, 0};
+      if (::poll(&end, 1, 0) == 1) hang_up(number);
+    }
+  }
+  bury();
 }
 
 void Server::handle(std::uint64_t key, std::uint32_t events) {
@@ -216,6 +232,7 @@ void Server::doom(Session& session, std::string reason) {
 }
 
 void Server::bury() {
+  if (doomed_.empty()) return;
   for (const SessionId number : std::exchange(doomed_, {})) {
     const auto found = sessions_.find(number);
     Session& session = *found->second;
@@ -228,6 +245,7 @@ void Server::bury() {
     sessions_.erase(found);
     freed_ = !stalled_.empty();
   }
+  engine_.advance(now_);  // with what others have asked for, when all of them have gone
 }
 
 // ---- taking in -----------------------------------------------------------------------------------------------------

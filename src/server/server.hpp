@@ -55,8 +55,10 @@ class Server {
 
   void watch(int descriptor, std::uint64_t key, std::uint32_t events, bool is_new);
   void watch_listeners(std::uint32_t events);
+  int timeout_ms();
   void wait();
-  void hang_up(std::uint64_t key, std::uint32_t events);
+  void hang_up(std::uint64_t key);
+  void bury_the_gone(Time since);
   void handle(std::uint64_t key, std::uint32_t events);
   void accept_from(Listener& listener);
   bool may_connect(const Fd& socket, const Listener& listener);
