@@ -214,7 +214,7 @@ def amid_redistribution(probe: Probe, sizes: tuple[int, int], **settings: str) -
     pids = job.await_pids(lambda found: under_way(len(found) == max(sizes)), f"{max(sizes)} processes")
     target = pids[0] if after < before else pids[before]
     full_mib = usual_mib + ARRIVED_MIB
-    runtime_kit.wait_until(lambda: under_way(resident_mib(target) > full_mib), 30, f"data arrive in {target}")
+    runtime_kit.wait_until(lambda: under_way(resident_mib(target) > full_mib), 2 * AMPLE_S, f"data arrive in {target}")
     return job, pids
 
 

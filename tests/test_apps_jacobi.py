@@ -13,7 +13,7 @@ from apps_kit import runner
 from mpi_launch import MPIS
 
 HEADER = struct.Struct("<8sIIQQd24x")
-LIMIT_S = 40
+LIMIT_S = 100
 SPAWNING = {"MPIR_CVAR_CH4_NETMOD": "ofi", "OMPI_MCA_coll": "^han"}  # what the MPIs need for it: docs/malleable.md
 
 

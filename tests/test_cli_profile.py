@@ -344,7 +344,7 @@ def test_any_other_program_runs_once_for_each_size(tmp_path, data_home):
     assert "a run for each size" in done.stderr
     (found,) = Store(data_home / "hocket" / "profiles.db").profiles()
     assert [point.processes for point in found.points] == [1, 2]
-    assert all(0.15 <= point.iteration_s < 2 for point in found.points)  # a period of 0.2 s each
+    assert all(0.15 <= point.iteration_s < 10 for point in found.points)  # a period of 0.2 s each
 
 
 @pytest.mark.timeout(LIMIT_S + 30)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(120)
 LIMIT_S = 60
 # MPICH's mpiexec dies of SIGPIPE, with and without hocket, where a program that is no MPI program ends as soon as it
 # was started: one run in a hundred on a busy machine.
-LASTS = "sleep 0.2"
+LASTS = "sleep 1"
 # Which process of a rank's line of ancestors has libhocket: the rank, then those that started it.
 WHO_HAS_IT = f"""
 who=rank pid=$$

@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE
+from typing import Any
 
 import pytest
 import runtime_kit
@@ -19,9 +20,8 @@ from mpi_launch import MPIS, REPO, Mpi
 
 DEMO = REPO / "demo" / "demo.py"
 LIMIT_S = 150
-# Two solvers of which a busy machine starts one later than that may never write at the same time: then the demo is run
-# again.
-MOST_APART_S = 0.5
+# Two solvers of which a busy machine starts one late may never write at the same time: then the demo is run again.
+LEAST_WAIT_S = 0.05
 MOST_RUNS = 3
 TRACES = ("alone-a", "alone-b", "uncoordinated", "fcfs")
 
@@ -66,13 +66,16 @@ def granted(trace: Path) -> list[tuple[int, int, str]]:
     return sorted(spans)
 
 
-def started_apart_s(trace: Path) -> float:
-    """By the first I/O of each of the two applications."""
-    first: dict[str, int] = {}
-    for start, _, name in granted(trace):
-        first.setdefault(name, start)
-    one, other = first.values()
-    return abs(one - other) / 1e9
+def overlaps(trace: Path) -> list[tuple[Any, Any]]:
+    """Pairs of operations of the two solvers at the same time."""
+    spans = granted(trace)
+    return [(a, b) for at, a in enumerate(spans) for b in spans[at + 1 :] if a[2] != b[2] and b[0] < a[1]]
+
+
+def waited_s(trace: Path) -> float:
+    """For grants, of all applications together."""
+    grants = [json.loads(line) for line in trace.read_text().splitlines() if '"GRANT_IO"' in line]
+    return sum(grant["waited_ns"] for grant in grants) * 1e-9
 
 
 @pytest.fixture(scope="module", params=MPIS)
@@ -81,7 +84,7 @@ def demo(request, prefix, tmp_path_factory) -> Demo:
     for _ in range(MOST_RUNS):
         ended = run_demo(tmp_path_factory.mktemp("demo"), "--mpi", request.param, "--storage", "limited")
         assert ended.code == 0, f"the demo on {request.param} failed: {ended.err}\n{ended.out}"
-        if all(started_apart_s(ended.trace(name)) < MOST_APART_S for name in ("uncoordinated", "fcfs")):
+        if overlaps(ended.trace("uncoordinated")) and waited_s(ended.trace("fcfs")) > LEAST_WAIT_S:
             break
     return ended
 
@@ -141,15 +144,9 @@ def test_its_factors_are_those_of_its_times(demo):
         assert scheduled.cost == pytest.approx((scheduled.io_s + scheduled.wait_s) / alone.io_s)
 
 
-def waited_s(trace: Path) -> float:
-    """For grants, of all applications together."""
-    grants = [json.loads(line) for line in trace.read_text().splitlines() if '"GRANT_IO"' in line]
-    return sum(grant["waited_ns"] for grant in grants) * 1e-9
-
-
 def test_they_wait_under_fcfs_only(demo):
     assert waited_s(demo.trace("uncoordinated")) == 0
-    assert waited_s(demo.trace("fcfs")) > 0.05
+    assert waited_s(demo.trace("fcfs")) > LEAST_WAIT_S
 
 
 def test_granted_operations_never_overlap_under_fcfs(demo):
@@ -162,9 +159,7 @@ def test_granted_operations_never_overlap_under_fcfs(demo):
 
 
 def test_uncoordinated_operations_do_overlap(demo):
-    spans = granted(demo.trace("uncoordinated"))
-    pairs = [(a, b) for at, a in enumerate(spans) for b in spans[at + 1 :] if a[2] != b[2] and b[0] < a[1]]
-    assert pairs, "the two solvers never wrote at once"
+    assert overlaps(demo.trace("uncoordinated")), "the two solvers never wrote at once"
 
 
 def test_it_writes_the_report(demo):
@@ -199,7 +194,7 @@ def test_solvers_outlive_their_daemon(prefix, start_daemon, hocket_dir, tmp_path
     running = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        words = ["--system", tmp_path / f"{name}.jacobi", "--generate", 400, "--iterations", 180, "--tolerance", 0]
+        words = ["--system", tmp_path / f"{name}.jacobi", "--generate", 400, "--iterations", 400, "--tolerance", 0]
         words += ["--checkpoint-every", 2, "--checkpoint-dir", tmp_path / name, "--verify", "--iteration-time", 0.03]
         command = [sys.executable, "-m", "hocket.cli", "run", "--name", name, "--", *mpi.command(2, program, *words)]
         running.append(subprocess.Popen(command, env=environment, stdout=PIPE, stderr=PIPE, text=True))
@@ -210,7 +205,7 @@ def test_solvers_outlive_their_daemon(prefix, start_daemon, hocket_dir, tmp_path
     for process in running:
         out, err = process.communicate(timeout=LIMIT_S)
         assert process.returncode == 0, err
-        assert json.loads(out.splitlines()[-1])["verified"] == 90
+        assert json.loads(out.splitlines()[-1])["verified"] == 200
         assert [line for line in err.splitlines() if "has gone; going on uncoordinated" in line] == err.splitlines()
         assert err.count("hocket: ") == 1, err
 

@@ -165,6 +165,22 @@ def test_the_controller_is_stopped_while_it_is_paused(
     assert said(run) == (["became 0", "became 1"] if place == "check" else [])
 
 
+def test_a_turn_that_was_lost_before_it_was_heard_of_is_asked_for_again(
+    mpi: kit.Mpi, coordinate: Path, queueing: kit.Controller
+) -> None:
+    process = mpi.start([coordinate, "inform", "wait", "check", "release"], kit.settings(queueing.socket))
+    start = queueing.await_events("START_IO", 1)[0]
+    time.sleep(0.5)  # it waits, which nothing tells
+    waiting = next(e["pid"] for e in queueing.events("HELLO") if e["member"] == start["member"])
+    kit.stop(waiting)
+    queueing.grant(start)
+    queueing.tell_of("LEASE_EXPIRED", start, application="a", target="t")
+    os.kill(waiting, signal.SIGCONT)
+    queueing.grant(queueing.await_events("START_IO", 2)[1])
+    run = kit.finish(process)
+    assert (run.code, run.err, said(run)) == (0, "", ["check 1"])
+
+
 def test_killed_while_it_is_paused(mpi: kit.Mpi, coordinate: Path, queueing: kit.Controller, tmp_path: Path) -> None:
     process, start = begin(
         mpi, coordinate, queueing, tmp_path, [f"open={tmp_path / 'f'}", f"stopping={tmp_path / 'never'}"]
@@ -181,7 +197,7 @@ def test_a_turn_that_nobody_comes_for_is_given_to_others(
 ) -> None:
     come = tmp_path / "come"
     process = mpi.start(
-        [coordinate, "inform", f"await={come}", "check", "wait", "check", "pause=1", "release"],
+        [coordinate, "inform", f"await={come}", "check", "wait", "check", "pause=3", "release"],
         kit.settings(queueing.socket),
     )
     start = queueing.await_events("START_IO", 1)[0]
@@ -246,9 +262,9 @@ def test_the_example_tells_how_much_is_to_come(
 
 def test_independent_accesses_ask_once_a_burst(mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path) -> None:
     run = mpi.run(
-        [built("script.c"), f"open={tmp_path / 'f'}", *["alone=10"] * 5, "pause=1.5", "alone=10", "write=10",
+        [built("script.c"), f"open={tmp_path / 'f'}", *["alone=10"] * 5, "pause=5", "alone=10", "write=10",
          "alone=10", "close"],
-        kit.settings(controller.socket) | {"HOCKET_PHASE_GAP_S": "0.7"},
+        kit.settings(controller.socket, phase_gap_s=2),
     )  # fmt: skip
     assert (run.code, run.err) == (0, "")
     assert (tmp_path / "f").read_bytes() == (b"A" * 10 + b"B" * 10) * 8

@@ -23,7 +23,7 @@ WINDOW = 256 << 10
 STORAGE_MS = 10  # a round takes that long at least
 HOLD_S = 0.15  # of a pause
 STEP = 3  # accesses of a process, from the start or the end of a pause to the next pause
-READ_S = 0.05  # in which rank 0 reads PAUSE_IO, which nothing tells; if it takes longer, some rounds more are made
+READ_S = 0.05  # in which rank 0 reads PAUSE_IO, which nothing tells; if it takes longer, one round more is made
 SHARING = {"shared": "on", "messages": "off"}
 
 
@@ -56,7 +56,7 @@ class Job:
         self.controller, self.log, self.limit = controller, log, log.with_name("limit")
         self.kind = "read" if "read" in program else "write"
         self.ranks = how.get("ranks", RANKS)
-        self.paused = 0
+        self.paused = self.answers = 0
         self.allow(how.get("allowed", STEP))
         settings = kit.settings(controller.socket, io="hocket", posix=0)  # the program looks at its file past MPI
         settings |= {"STORAGE_MS": str(how.get("storage_ms", STORAGE_MS)), "STORAGE_SLOW": self.kind}
@@ -100,10 +100,20 @@ class Job:
         self.started = self.controller.events("START_IO")[-1]
 
     def ask_to_pause(self) -> int:
-        """While it is held up. Then it may go on."""
+        """While it is held up. It may go on by one access at a time until it has answered."""
         asked = time.monotonic_ns()
         self.controller.pause(self.started)
-        time.sleep(READ_S)
+
+        def answered() -> bool:
+            time.sleep(READ_S)
+            answers = self.controller.events("PAUSED_IO", "FINISH_IO")[self.answers :]
+            if self.process.poll() is not None or any(one["request"] == self.started["request"] for one in answers):
+                self.answers += len(answers)
+                return True
+            self.allow(self.allowed + 1)
+            return False
+
+        kit.wait_until(answered, 60, "an answer to PAUSE_IO")
         self.limit.unlink()
         return asked
 

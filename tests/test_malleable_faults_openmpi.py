@@ -49,7 +49,11 @@ def amid_start(
 def held(job: kit.Running, where: str) -> int:
     """The first process that is held there."""
     said = f"^held {where} (\\d+)"
-    runtime_kit.wait_until(lambda: job.has_said(said) or job.process.poll() is not None, 2 * kit.AMPLE_S, said)
+
+    def over() -> bool:
+        return job.process.poll() is not None or job.has_said("^iteration")  # resized, before anything was held
+
+    runtime_kit.wait_until(lambda: job.has_said(said) or over(), 2 * kit.AMPLE_S, said)
     if not job.has_said(said):
         job.abandon()
         raise kit.OverError

@@ -144,7 +144,7 @@ def test_who_waits_at_a_server_that_hangs_looks_for_it_once_more(program, start_
     kit.wait_until(lambda: server.client().state()["clients"] == "2", 30, "the reader")
     kit.stop(server.pid)
     # It is lost after 30 s at most, and 5 s more it may be absent.
-    readable, _, _ = select.select([reader.process.stdout], [], [], 32)
+    readable, _, _ = select.select([reader.process.stdout], [], [], 30.5)
     assert not readable, reader.answer()
     server.process.send_signal(signal.SIGCONT)
     writer.publish(b"data")

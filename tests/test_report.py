@@ -22,6 +22,7 @@ from hocket.tables import quantity
 from hocket.trace import Trace, read_trace
 from PIL import Image
 from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 
 DATA = Path(__file__).parent / "data"
@@ -63,10 +64,18 @@ def browser(tmp_path_factory: pytest.TempPathFactory):
     for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
+    driver = start_browser(options)
     driver.set_page_load_timeout(60)
     yield driver
     driver.quit()
+
+
+def start_browser(options: webdriver.ChromeOptions) -> webdriver.Chrome:
+    """The port that Selenium has chosen may have become another's before chromedriver listens there."""
+    for _ in range(2):
+        with contextlib.suppress(WebDriverException):
+            return webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
+    return webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
 
 
 @contextlib.contextmanager

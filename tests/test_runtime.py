@@ -219,7 +219,9 @@ def test_an_open_that_fails_leaves_nothing(mpi: kit.Mpi, built, controller: kit.
     # Each would leak a communicator: MPICH has 2048, so without giving them back this ends in an error.
     failing = [f"open={tmp_path / 'none' / 'f'}"] * 2100 if mpi.name == "mpich" else [f"open={tmp_path / 'none' / 'f'}"]
     run = mpi.run(
-        [built("script.c"), *failing, f"open={tmp_path / 'f'}", "write=10", "close"], kit.settings(controller.socket)
+        [built("script.c"), *failing, f"open={tmp_path / 'f'}", "write=10", "close"],
+        kit.settings(controller.socket),
+        limit_s=150,
     )
     assert run.code == 0
     assert "open failed" in run.err

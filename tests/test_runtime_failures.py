@@ -234,7 +234,7 @@ def test_waits_no_longer_than_it_is_told_to(mpi: kit.Mpi, built, start_daemon, t
     holder = start_holder(mpi, built("script.c"), daemon, tmp_path, steps)
     run = mpi.run(
         [built("script.c"), f"open={tmp_path / 'f'}", "write=10", "write=10", "close"],
-        kit.settings(daemon.socket, max_wait_s=2),
+        kit.settings(daemon.socket, max_wait_s=5),
     )
     steps.go("go")
     assert kit.finish(holder).code == 0
@@ -242,7 +242,7 @@ def test_waits_no_longer_than_it_is_told_to(mpi: kit.Mpi, built, start_daemon, t
     assert "HOCKET_MAX_WAIT_S" in run.warnings[0]
     assert (tmp_path / "f").read_bytes() == blocks(10, 10)
     waited_ns = came(stopped(daemon), "BYE", application="a")[0]["wait_ns"] / 2  # rank 1 may have come later
-    assert 1e9 < waited_ns < 3.5e9, "once, not for each operation"
+    assert 2.5e9 < waited_ns < 8e9, "once, not for each operation"
 
 
 def test_a_lease_is_renewed_while_the_operation_lasts(
@@ -351,7 +351,7 @@ def test_an_operation_ends_when_it_has_ended_in_all_ranks(
     assert [end < given_back for end, (_, given_back) in zip(ends, slow_ones, strict=True)] == [True, True]
     other, _, _ = next(interval for interval in granted if interval[2] == "a")
     assert all(other < start or other >= end for start, end in slow_ones), "granted while rank 1 was in its access"
-    assert came(daemon, "BYE", application="slow")[0]["io_ns"] >= 2 * 2 * 0.25e9, "of ranks 0 and 1"
+    assert came(daemon, "BYE", application="slow")[0]["io_ns"] >= 2 * 2 * 0.2e9, "of ranks 0 and 1"
 
 
 # Not on Open MPI: OMPIO itself hangs, without libhocket too, where an aggregator cannot write.

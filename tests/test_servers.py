@@ -21,7 +21,7 @@ from hocket.bus import Bus, BusError, Event
 from server_kit import Client
 from stand_in_server import report, say_hello
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(120)
 HOCKET = (sys.executable, "-m", "hocket.cli")
 LIMIT_S = 40
 TESTS = Path(__file__).resolve().parent

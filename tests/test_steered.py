@@ -210,7 +210,7 @@ def test_phases_that_would_meet_are_shifted_by_a_stored_profile(machine, capsys,
 
 def test_a_program_without_a_profile_is_measured_while_it_runs(machine, capsys):
     story = machine.daemon("speedup", cores=2)
-    machine.start("a", every=15)
+    machine.start("a", every=15, slower=5)  # one slow period must not hide what a second core gains
     measured = story.awaits("DECISION", policy="probe", action="expand", decided_for="a")
     decided = story.awaits("DECISION", measured["at"], policy="speedup", action="expand")
     steps = [(one["sources"], one["targets"], one["done"]) for one in changed(story.lines, story.lines[measured["at"]])]
@@ -307,6 +307,7 @@ def test_an_application_that_stands_still_does_not_keep_the_tool(machine, monkey
     runtime_kit.stop(stopped)
     assert main(["resize", "a", "2", "--timeout", "0.2"]) == 1
     assert "takes the resize back when it comes to its next control point" in capsys.readouterr().err
+    story.awaits("WITHDRAW_RESIZE")
     os.kill(stopped, signal.SIGCONT)
     answer = story.awaits("RECONFIGURATION", done=False)
     assert answer["reason"] == "it was withdrawn before it began"

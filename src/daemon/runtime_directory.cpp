@@ -25,7 +25,7 @@ std::string pid_in(const bus::Fd& lock) {
 bool lock_within_a_moment(const bus::Fd& lock, const std::string& socket) {
   constexpr useconds_t step_us = 10'000;
   for (int step = 0; flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++step) {
-    if (errno != EWOULDBLOCK || step == 100 || access(socket.c_str(), F_OK) == 0) return false;
+    if (errno != EWOULDBLOCK || step == 500 || access(socket.c_str(), F_OK) == 0) return false;
     usleep(step_us);
   }
   return true;

@@ -110,7 +110,7 @@ TEST_F(PauseTest, GoesOnAtOnceWhereTheControllerHasGone) {
 }
 
 TEST_F(PauseTest, GoesOnWhereTheControllerSaysNothing) {
-  settings_.answer = from_s(1);
+  settings_.answer = from_s(3);
   Controller controller(settings_.socket);
   Member member = make();
   const RequestId request = ask_and_be_told(member, controller);
@@ -124,7 +124,7 @@ TEST_F(PauseTest, GoesOnWhereTheControllerSaysNothing) {
 }
 
 TEST_F(PauseTest, IsBoundedThoughTheControllerSpeaks) {
-  settings_.max_wait = from_s(1);
+  settings_.max_wait = from_s(3);
   Controller controller(settings_.socket);
   Member member = make();
   const RequestId request = ask_and_be_told(member, controller);
@@ -189,7 +189,7 @@ TEST_F(PauseTest, ABurstPausesThoughThreadsAccessInTurns) {
   EXPECT_FALSE(begun) << "it waits for the first to end";
   bursts.end(*first.burst, node_now(), {}, 1, true);
   other.join();
-  EXPECT_EQ(controller.count<event::PausedIo>(), 1U);
+  EXPECT_EQ(controller.taken<event::PausedIo>(), 1U);
   bursts.finish(true);
   member.leave({});
 }
@@ -201,7 +201,7 @@ TEST_F(PauseTest, NobodyWaitsForWhatItsOwnThreadHasToEnd) {
   const Bursts::Begun first = begin_and_be_told(bursts, member, controller, false);
   EXPECT_FALSE(begin(bursts, false).waited) << "two that go on beside what the program does";
   for (int i = 0; i < 2; ++i) bursts.end(*first.burst, node_now(), {}, 1, false);
-  EXPECT_EQ(controller.count<event::PausedIo>(), 0U);
+  EXPECT_EQ(controller.taken<event::PausedIo>(), 0U);
   bursts.finish(true);
   member.leave({});
 }

@@ -143,7 +143,8 @@ Joined join(const Team& team, Wish wish) {
   for (;;) {
     Attempt attempt(team, wish, start, present);
     if (!attempt.choose()) return failed();
-    if (joined.error != 0 && attempt.is_late()) return joined;
+    // One that came while this slept is asked, however late it is.
+    if (joined.error != 0 && attempt.is_late() && !(joined.error == ENXIO && attempt.has_server())) return joined;
     if (attempt.has_server()) {
       joined.error = attempt.join(joined.home);
       joined.group = attempt.group();

@@ -87,8 +87,12 @@ bool look() {
 
 void await_turn() {
   if (step.member->session() == Standing::granted) return;
-  if (step.member->session() == Standing::expired) ask_again();
-  if (step.request) step.member->await(step.request);
+  // A process that stood still may hear of its turn and of its loss at once.
+  for (int i = 0; i < 2 && step.request; ++i) {
+    if (step.member->session() == Standing::expired) ask_again();
+    if (step.request) step.member->await(step.request);
+    if (step.member->session() != Standing::expired) return;
+  }
 }
 
 }  // namespace
