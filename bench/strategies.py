@@ -6,7 +6,8 @@ each metric: how much worse `dynamic` is than the best fixed policy of the same 
 to fcfs, with a 95 % interval (paired bootstrap over the draws). bench/strategies/ has the picture and every value.
 
 The same again where a process can write so much a second and no more, so that small applications leave a part of the
-target to others: told, without a bound, for what exclusive access costs there is known only when it was measured.
+target to others: `dynamic` beside the best fixed policy is told without a bound then, for what exclusive access costs
+there is known only from phases that were seen.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 #include "model/io_demand.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/saturating.hpp"
 #include "model/application.hpp"
@@ -20,6 +21,13 @@ constexpr double weight = 0.3;
 constexpr double least_shared = 0.02;
 constexpr double well_shared = 0.2;
 constexpr double most_interference = 64;
+// What is demanded beyond what the target can bear, for a phase to say how many times slower one is beside one that
+// demands all of it; where it is less, what was lost says how others disturb it.
+constexpr double well_demanded = 0.5;
+constexpr double most_disturbance = 3;
+constexpr double disturbance_weight = 0.5;  // of a phase all of which was shared
+constexpr double disturbance_step = 1.0 / 16;
+constexpr double forgotten = 0.02;  // of the greatest rate, with each phase alone
 
 void blend(double& mean, double value) { mean = mean > 0 ? mean + weight * (value - mean) : value; }
 
@@ -46,6 +54,12 @@ double of_target(const Target& target, double assumed) {
   return target.record != nullptr && target.record->interference > 0 ? target.record->interference : assumed;
 }
 
+// In steps: the more different ones there are, the more an event costs (progress.hpp).
+double disturbance(const IoRecord& own, const IoRecord* of_target) {
+  const double on_target = of_target != nullptr ? of_target->disturbance.value_or(0) : 0;
+  return std::max(0.0, std::round(own.disturbance.value_or(on_target) / disturbance_step) * disturbance_step);
+}
+
 }  // namespace
 
 Work work_of(const Application& application, const Target& target) {
@@ -55,8 +69,15 @@ Work work_of(const Application& application, const Target& target) {
   return {alone, left > 0 ? left : least_left * alone};
 }
 
-double interference_of(const Application& application, const Target& target, double assumed) {
-  return application.io.interference > 0 ? application.io.interference : of_target(target, assumed);
+Slowness slowness_of(const Application& application, const Target& target, double assumed) {
+  const double own = application.io.interference;
+  return {own > 0 ? own : of_target(target, assumed), disturbance(application.io, target.record)};
+}
+
+double demanded_by(const Application& application, const Target& target) {
+  const double most = target.record != nullptr ? target.record->most_bytes_per_s : 0;
+  if (!(application.io.bytes_per_s > 0) || !(most > 0)) return 1;
+  return std::min(1.0, application.io.bytes_per_s / most);
 }
 
 void demand(Application& application, const event::StartIo& start, Time now) {
@@ -79,13 +100,18 @@ void take_progress(Holder& holder) {
   const Progress::Sums done = holder.target->progress.take(holder.user);
   demand.served_s += done.served_s;
   demand.shared_s += done.shared_s;
-  demand.shared_count += done.shared_count;
+  demand.others_s += done.others_s;
+  demand.excess_s += done.excess_s;
 }
 
 }  // namespace
 
 void begin_progress(Holder& holder) {
-  holder.user = holder.target->progress.enter(holder.application->io.interference);
+  const Application& application = *holder.application;
+  const Target& target = *holder.target;
+  // The target's interference may be learnt meanwhile.
+  const Slowness slowness{application.io.interference, disturbance(application.io, target.record)};
+  holder.user = holder.target->progress.enter(slowness, demanded_by(application, target));
 }
 
 void end_progress(Holder& holder) {
@@ -118,27 +144,65 @@ void moved(Application& application, const Target& target, std::int64_t bytes) {
 
 void learn_stop(Application& application, Duration took) { blend(application.io.stop_s, to_s(took)); }
 
+namespace {
+
+void learn_alone(Application& application, TargetRecord* record, double io_s, std::int64_t bytes) {
+  for (IoRecord* one : {&application.io, static_cast<IoRecord*>(record)}) {
+    if (one == nullptr) continue;
+    blend(one->phase_s, io_s);
+    if (bytes > 0) blend(one->bytes_per_s, positive_bytes(bytes) / io_s);
+  }
+  if (record == nullptr || bytes <= 0) return;
+  // A phase that was served from a cache must not be believed for ever, nor what one does elsewhere be taken for its
+  // rate here.
+  const double rate = std::min(application.io.bytes_per_s, positive_bytes(bytes) / io_s);
+  double& most = record->most_bytes_per_s;
+  most = std::max(rate, most + forgotten * (rate - most));
+}
+
+// How much longer a phase was beside others.
+struct Loss {
+  double part;    // of what the shared part of it takes alone
+  double shared;  // part of the phase
+  double others;
+  double excess;
+};
+
+void learn_beside_others(Application& application, TargetRecord* record, const Loss& loss) {
+  if (loss.excess >= well_demanded) {
+    const double disturbed = disturbance(application.io, record) * loss.others;
+    const double measured = std::clamp(1 + (loss.part - disturbed) / loss.excess, 1.0, most_interference);
+    blend(application.io.interference, measured);
+    if (record != nullptr) blend(record->interference, measured);
+    return;
+  }
+  // Excess that nobody has measured costs what sharing costs.
+  const double per_excess = application.io.interference > 0 ? application.io.interference - 1 : 1;
+  const double each = (std::min(loss.part, most_disturbance) - per_excess * loss.excess) / loss.others;
+  const double before = record != nullptr ? record->disturbance.value_or(0) : 0;
+  // What a phase varies by counts the more, the less of it was shared.
+  for (IoRecord* one : {&application.io, static_cast<IoRecord*>(record)}) {
+    if (one == nullptr) continue;
+    const double mean = one->disturbance.value_or(before);
+    one->disturbance = mean + disturbance_weight * loss.shared * loss.shared * (each - mean);
+  }
+}
+
+}  // namespace
+
 void learn(Application& application, TargetRecord* record, Duration io, std::int64_t bytes) {
   const IoDemand& demand = application.demand;
   const double io_s = to_s(io);
   if (!demand.granted || !(io_s > 0)) return;
-  if (demand.shared_s <= least_shared * io_s) {
-    for (IoRecord* one : {&application.io, static_cast<IoRecord*>(record)}) {
-      if (one == nullptr) continue;
-      blend(one->phase_s, io_s);
-      if (bytes > 0) blend(one->bytes_per_s, positive_bytes(bytes) / io_s);
-    }
-    return;
-  }
+  if (demand.shared_s <= least_shared * io_s) return learn_alone(application, record, io_s, bytes);
   const double alone = bytes > 0 && application.io.bytes_per_s > 0 ? positive_bytes(bytes) / application.io.bytes_per_s
                                                                    : application.io.phase_s;
   const double shared_s = std::min(demand.shared_s, io_s);
   if (!(alone > 0) || shared_s < well_shared * io_s) return;
-  const double others = demand.shared_count / demand.shared_s - 1;
   const double progress_s = std::max(alone - (io_s - shared_s), shared_s / most_interference);
-  const double measured = std::clamp(1 + (shared_s / progress_s - 1) / others, 1.0, most_interference);
-  blend(application.io.interference, measured);
-  if (record != nullptr) blend(record->interference, measured);
+  learn_beside_others(application, record,
+                      {shared_s / progress_s - 1, shared_s / io_s, demand.others_s / demand.shared_s,
+                       demand.excess_s / demand.shared_s});
 }
 
 }  // namespace hocket::model

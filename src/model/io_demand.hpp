@@ -5,9 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/time.hpp"
 #include "event/event.hpp"
+#include "model/progress.hpp"
 
 namespace hocket::model {
 
@@ -24,7 +26,8 @@ struct IoDemand {
   std::int64_t moved = 0;    // by operations that have ended
   double served_s = 0;       // progress, in seconds of the phase alone; that of grants under way is with their target
   double shared_s = 0;       // with a grant while others had one too, once that has ended
-  double shared_count = 0;   // of them and itself, summed over those seconds
+  double others_s = 0;       // their number, summed over those seconds
+  double excess_s = 0;       // what was demanded then beyond what the target can bear, summed over them
   std::int64_t interruptions = 0;
   bool over = false;     // as was said with its last operation; what it took may still be told
   bool granted = false;  // at least once
@@ -34,12 +37,16 @@ struct IoDemand {
 struct IoRecord {
   double bytes_per_s = 0;   // of all processes, alone
   double phase_s = 0;       // of a phase alone
-  double interference = 0;  // how many times slower it was beside one other
+  double interference = 0;  // how many times slower it was beside one that demands all of the target
   double stop_s = 0;        // from when it was told to pause until it had
+  // How much longer it took for each of the others than their rates explain: a mean, below 0 where they explain more.
+  std::optional<double> disturbance;
 };
 
 // Of a target; outlives its use.
-struct TargetRecord : IoRecord {};
+struct TargetRecord : IoRecord {
+  double most_bytes_per_s = 0;  // of one application alone, lately
+};
 
 // A phase alone, and what is left of it.
 struct Work {
@@ -48,9 +55,13 @@ struct Work {
 };
 Work work_of(const Application& application, const Target& target);
 
-// How many times slower the application becomes beside one other: measured with it, else with others on the target,
-// else `assumed`.
-double interference_of(const Application& application, const Target& target, double assumed);
+// How others slow the application down: measured with it, else with others on the target; else `assumed` beside one
+// that demands all of it.
+Slowness slowness_of(const Application& application, const Target& target, double assumed);
+
+// The part of what the target can bear that the application takes alone: by its rate beside the greatest one that was
+// seen of an application alone; 1 where that is not known.
+double demanded_by(const Application& application, const Target& target);
 
 // A request begins or continues the phase.
 void demand(Application& application, const event::StartIo& start, Time now);

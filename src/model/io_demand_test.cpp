@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "model/application.hpp"
 
 namespace hocket::model {
@@ -29,12 +31,24 @@ class Demand : public ::testing::Test {
     target.holders.erase(holder);
     application.held.clear();
   }
+  void alone_first() {
+    for (Application* each : {&a, &b, &c}) {
+      begin(*each, 0, 0);
+      end(*each, 10, each == &a ? 1000 : 300, 10);
+    }
+    record.most_bytes_per_s = a.io.bytes_per_s;  // not as it is forgotten
+  }
+  static void learn_on(TargetRecord& other, Application& application, double io_s, std::int64_t bytes) {
+    application.demand = {};
+    application.demand.granted = true;
+    learn(application, &other, from_s(io_s), bytes);
+  }
 
   TargetRecord record;
   Target target;
-  Application a, b;
+  Application a, b, c;
   Demand() {
-    a.processes = b.processes = 4;
+    a.processes = b.processes = c.processes = 4;
     target.record = &record;
     target.served = at(0);
   }
@@ -81,14 +95,93 @@ TEST_F(Demand, InterferenceIsLearntFromPhasesThatMet) {
   EXPECT_NEAR(a.io.bytes_per_s, 100, 1e-9);
   EXPECT_NEAR(record.phase_s, 10, 1e-9);
   EXPECT_EQ(record.interference, 0);
-  EXPECT_EQ(interference_of(a, target, 2), 2);
+  EXPECT_EQ(slowness_of(a, target, 2).interference, 2);
   // 5 s of 12 alone, then 7 beside b: those would have taken 5.
   begin(a, 0, 20);
   begin(b, 0, 25);
   end(a, 12, 1000, 32);
   EXPECT_NEAR(a.io.interference, 1.4, 1e-6);
-  EXPECT_NEAR(interference_of(a, target, 2), 1.4, 1e-6);
-  EXPECT_NEAR(interference_of(b, target, 2), 1.4, 1e-6) << "of the target";
+  EXPECT_NEAR(slowness_of(a, target, 2).interference, 1.4, 1e-6);
+  EXPECT_NEAR(slowness_of(b, target, 2).interference, 1.4, 1e-6) << "of the target";
+}
+
+// a takes all that the target can bear, b and c each 0.3 of it.
+TEST_F(Demand, WhoseRateIsLowLeavesRoomForOthers) {
+  EXPECT_EQ(demanded_by(a, target), 1) << "nothing is known";
+  alone_first();
+  EXPECT_DOUBLE_EQ(demanded_by(a, target), 1);
+  EXPECT_DOUBLE_EQ(demanded_by(b, target), 0.3);
+  begin(b, 300, 20);
+  begin(c, 300, 20);
+  count_progress(target, at(24), 2);
+  EXPECT_NEAR(work_of(b, target).left_s, 6, 1e-9) << "as if it were alone";
+  begin(a, 1000, 24);
+  count_progress(target, at(27.2), 2);
+  EXPECT_NEAR(work_of(a, target).left_s, 8, 1e-9) << "1.6 times as slow";
+}
+
+// Small accesses, which keep a target busy at a low rate: b takes twice as long beside c.
+TEST_F(Demand, WhoBecomesSlowerThanTheRatesExplainIsDisturbed) {
+  alone_first();
+  const auto together = [&](double io_s, double now_s) {
+    begin(c, 300, now_s);
+    begin(b, 300, now_s);
+    end(b, io_s, 300, now_s + io_s);
+    end(c, io_s, 300, now_s + io_s);
+  };
+  together(20, 100);
+  EXPECT_NEAR(slowness_of(b, target, 2).disturbance, 0.5, 1e-9) << "half of it is believed";
+  EXPECT_EQ(slowness_of(a, target, 2).disturbance, 0.75) << "as the others on the target: b and c";
+  for (int i = 1; i < 6; ++i) together(20, 100 + 50 * i);
+  EXPECT_NEAR(slowness_of(b, target, 2).disturbance, 1, 1.0 / 16);
+  EXPECT_EQ(b.io.interference, 0) << "nobody demanded more than the target can bear";
+  for (int i = 6; i < 16; ++i) together(10, 100 + 50 * i);
+  EXPECT_EQ(slowness_of(b, target, 2).disturbance, 0) << "that is over";
+}
+
+// The one that demands all learns, too, what a small one beside it costs.
+TEST_F(Demand, ALargeOneIsDisturbedByASmallOne) {
+  alone_first();
+  for (int i = 0; i < 6; ++i) {
+    begin(b, 300, 100 + 50 * i);
+    begin(a, 1000, 100 + 50 * i);
+    end(a, 20, 1000, 120 + 50 * i);
+    end(b, 20, 300, 120 + 50 * i);
+  }
+  const Slowness slowness = slowness_of(a, target, 2);
+  EXPECT_NEAR(model::slowdown(slowness, {2, 1.3}), 2, 0.1);
+}
+
+// Times that vary by a tenth disturb nobody.
+TEST_F(Demand, NoiseIsNoDisturbance) {
+  alone_first();
+  std::mt19937_64 random{5};
+  std::normal_distribution<double> varied{10, 1};
+  for (int i = 0; i < 500; ++i) {
+    const double now_s = 100 + 50 * i;
+    const double io_s = std::clamp(varied(random), 7.0, 13.0);
+    begin(b, 300, now_s);
+    begin(c, 300, now_s + io_s * static_cast<double>(random() % 80) / 100);
+    end(b, io_s, 300, now_s + io_s);
+    end(c, io_s, 300, now_s + 20);
+    EXPECT_LE(slowness_of(b, target, 2).disturbance, 0.25) << i;
+  }
+}
+
+TEST_F(Demand, TheGreatestRateIsThatOfTheTargetLately) {
+  alone_first();
+  begin(b, 0, 100);
+  end(b, 1, 30'000, 101);
+  const double cached = record.most_bytes_per_s;
+  EXPECT_GT(cached, 1000);
+  for (int i = 0; i < 400; ++i) {
+    begin(a, 1000, 200 + 50 * i);
+    end(a, 10, 1000, 210 + 50 * i);
+  }
+  EXPECT_NEAR(record.most_bytes_per_s, 100, 10);
+  TargetRecord other;
+  learn_on(other, a, 10, 20);
+  EXPECT_EQ(other.most_bytes_per_s, 2) << "not what it does elsewhere";
 }
 
 TEST_F(Demand, APhaseThatWasNotSeenTeachesNothing) {

@@ -4,17 +4,19 @@
 
 namespace hocket::model {
 
-Progress::User Progress::enter(double interference) {
-  const auto same = [&](const Pace& pace) { return pace.users > 0 && pace.interference == interference; };
+Progress::User Progress::enter(const Slowness& slowness, double demanded) {
+  const auto same = [&](const Pace& pace) { return pace.users > 0 && pace.slowness == slowness; };
   auto pace = std::find_if(paces_.begin(), paces_.end(), same);
   if (pace == paces_.end()) {
     pace = std::find_if(paces_.begin(), paces_.end(), [](const Pace& one) { return one.users == 0; });
     if (pace == paces_.end()) pace = paces_.emplace(pace);
-    *pace = {interference, 0, 0};
+    *pace = {slowness, 0, 0};
   }
   ++pace->users;
   ++users_;
+  demanded_ += demanded;
   User user;
+  user.demanded_ = demanded;
   user.pace_ = static_cast<std::size_t>(pace - paces_.begin());
   user.taken_ = all(user);
   return user;
@@ -23,25 +25,30 @@ Progress::User Progress::enter(double interference) {
 void Progress::leave(User& user) {
   if (!user.active()) return;
   --paces_[user.pace_].users;
+  demanded_ -= user.demanded_;
   user = {};
   if (--users_ == 0) *this = {};  // sums that grow for ever lose their last digits
 }
 
 void Progress::advance(double passed_s, double of_target) {
   if (!(passed_s > 0) || users_ == 0) return;
-  const auto count = static_cast<double>(users_);
-  for (Pace& pace : paces_)
-    pace.served_s += passed_s / slowdown(pace.interference > 0 ? pace.interference : of_target, count - 1);
+  const Use use{static_cast<double>(users_), demanded_};
+  for (Pace& pace : paces_) {
+    Slowness slowness = pace.slowness;
+    if (!(slowness.interference > 0)) slowness.interference = of_target;
+    pace.served_s += passed_s / slowdown(slowness, use);
+  }
   if (users_ == 1) return;
   shared_s_ += passed_s;
-  shared_count_ += passed_s * count;
+  others_s_ += passed_s * use.others();
+  excess_s_ += passed_s * use.excess();
 }
 
 Progress::Sums Progress::seen(const User& user) const {
   if (!user.active()) return {};
   const Sums sums = all(user);
   return {sums.served_s - user.taken_.served_s, sums.shared_s - user.taken_.shared_s,
-          sums.shared_count - user.taken_.shared_count};
+          sums.others_s - user.taken_.others_s, sums.excess_s - user.taken_.excess_s};
 }
 
 Progress::Sums Progress::take(User& user) const {

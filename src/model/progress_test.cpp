@@ -10,7 +10,7 @@ namespace {
 TEST(Progress, OneAloneGetsOnAsTimePasses) {
   Progress progress;
   progress.advance(5, 2);
-  Progress::User user = progress.enter(0);
+  Progress::User user = progress.enter({}, 1);
   progress.advance(3, 2);
   EXPECT_EQ(progress.seen(user).served_s, 3);
   EXPECT_EQ(progress.seen(user).shared_s, 0);
@@ -23,14 +23,30 @@ TEST(Progress, OneAloneGetsOnAsTimePasses) {
 
 TEST(Progress, EachHasItsOwnPaceOrTheTargets) {
   Progress progress;
-  const Progress::User own = progress.enter(1.5);
-  const Progress::User of_target = progress.enter(0);
+  const Progress::User own = progress.enter({1.5, 0}, 1);
+  const Progress::User of_target = progress.enter({}, 1);
   progress.advance(6, 2);
   EXPECT_DOUBLE_EQ(progress.seen(own).served_s, 4);
   EXPECT_DOUBLE_EQ(progress.seen(of_target).served_s, 3);
   progress.advance(6, 3);  // learnt meanwhile
   EXPECT_DOUBLE_EQ(progress.seen(of_target).served_s, 5);
-  EXPECT_DOUBLE_EQ(progress.seen(own).shared_count, 24);
+  EXPECT_DOUBLE_EQ(progress.seen(own).excess_s, 12);
+}
+
+TEST(Progress, NobodyIsSlowerBeforeTheTargetIsFull) {
+  Progress progress;
+  const Progress::User half = progress.enter({}, 0.5);
+  const Progress::User less = progress.enter({3, 0}, 0.4);
+  progress.advance(6, 2);
+  EXPECT_DOUBLE_EQ(progress.seen(half).served_s, 6);
+  EXPECT_DOUBLE_EQ(progress.seen(less).served_s, 6);
+  EXPECT_DOUBLE_EQ(progress.seen(half).shared_s, 6);
+  EXPECT_DOUBLE_EQ(progress.seen(half).excess_s, 0);
+  progress.enter({}, 0.6);
+  progress.advance(6, 2);
+  EXPECT_DOUBLE_EQ(progress.seen(half).served_s, 10) << "1.5 times as slow";
+  EXPECT_DOUBLE_EQ(progress.seen(less).served_s, 9) << "twice";
+  EXPECT_DOUBLE_EQ(progress.seen(half).excess_s, 3);
 }
 
 // Users come and go; each has what a loop over all of them would have given it.
@@ -38,22 +54,26 @@ TEST(Progress, IsThatOfALoopOverAll) {
   std::mt19937_64 random{11};
   struct One {
     Progress::User user;
-    double interference;
+    Slowness slowness;
+    double demanded;
     Progress::Sums done;
   };
   Progress progress;
   std::vector<One> users;
+  double demanded = 0;
   for (int step = 0; step < 5000; ++step) {
     const double passed_s = static_cast<double>(random() % 100) / 10;
     const double of_target = 1 + static_cast<double>(step / 1000) / 4;
     progress.advance(passed_s, of_target);
-    const auto count = static_cast<double>(users.size());
+    const double excess = std::max(0.0, demanded - 1);
+    const double others = static_cast<double>(users.size()) - 1;
     for (One& one : users) {
-      const double interference = one.interference > 0 ? one.interference : of_target;
-      one.done.served_s += passed_s / (1 + (interference - 1) * (count - 1));
-      if (count == 1) continue;
+      const double interference = one.slowness.interference > 0 ? one.slowness.interference : of_target;
+      one.done.served_s += passed_s / (1 + (interference - 1) * excess + one.slowness.disturbance * others);
+      if (users.size() == 1) continue;
       one.done.shared_s += passed_s;
-      one.done.shared_count += passed_s * count;
+      one.done.others_s += passed_s * others;
+      one.done.excess_s += passed_s * excess;
     }
     const std::size_t at = users.empty() ? 0 : random() % users.size();
     if (random() % 8 >= (users.size() > 20 ? 2U : 5U) && !users.empty()) {
@@ -61,14 +81,19 @@ TEST(Progress, IsThatOfALoopOverAll) {
       const Progress::Sums done = progress.take(one.user);
       EXPECT_NEAR(done.served_s, one.done.served_s, 1e-9);
       EXPECT_NEAR(done.shared_s, one.done.shared_s, 1e-9);
-      EXPECT_NEAR(done.shared_count, one.done.shared_count, 1e-8);
+      EXPECT_NEAR(done.others_s, one.done.others_s, 1e-8);
+      EXPECT_NEAR(done.excess_s, one.done.excess_s, 1e-8);
       one.done = {};
       if (random() % 4 == 0) continue;  // it stays
       progress.leave(one.user);
+      demanded -= one.demanded;
       users.erase(users.begin() + static_cast<std::ptrdiff_t>(at));
     } else {
       const double interference = random() % 2 == 0 ? 0 : 1 + static_cast<double>(random() % 4) / 4;
-      users.push_back({progress.enter(interference), interference, {}});
+      const double its = 0.1 + static_cast<double>(random() % 10) / 10;
+      const Slowness slowness{interference, static_cast<double>(random() % 3) / 2};
+      users.push_back({progress.enter(slowness, its), slowness, its, {}});
+      demanded += its;
     }
   }
 }

@@ -69,10 +69,10 @@ void Search::add(const Contender& contender) {
   const model::Application& application = *contender.application;
   const model::Work work = model::work_of(application, view_.target);
   contenders_.push_back(&contender);
-  const double interference = model::interference_of(application, view_.target, view_.settings.interference);
+  const model::Slowness slowness = model::slowness_of(application, view_.target, view_.settings.interference);
   const auto processes = static_cast<double>(std::max<std::int64_t>(1, application.computing_processes()));
-  jobs_.push_back({processes, work.alone_s, work.left_s, to_s(view_.now - application.demand.since), interference,
-                   application.io.stop_s});
+  jobs_.push_back({processes, work.alone_s, work.left_s, to_s(view_.now - application.demand.since), slowness,
+                   model::demanded_by(application, view_.target), application.io.stop_s});
 }
 
 double Search::cost_of(const Plan& plan) {

@@ -107,6 +107,20 @@ TEST_F(Interruptions, WhoStopsLateIsNotInterruptedForLittle) {
   EXPECT_NEAR(*cost(late, "interrupt"), 64 * (5 + 5 + 1 + 4.5 + 1), 1e-6);
 }
 
+TEST_F(Interruptions, WhereThereIsRoomForAllNobodyWaits) {
+  model::TargetRecord record;
+  record.most_bytes_per_s = 1000;
+  target.record = &record;
+  holds(64, 10, 0, 0).io.bytes_per_s = 600;
+  model::Application& small = waits(64, 10, 0);
+  small.io.bytes_per_s = 400;
+  const Decision together = decide(dynamic, 0);
+  EXPECT_EQ(granted(together), std::vector{small.id});
+  EXPECT_NEAR(*cost(together, "interfere"), 64 * 20, 1e-6);
+  record.disturbance = 1;
+  EXPECT_TRUE(granted(decide(dynamic, 0)).empty());
+}
+
 TEST_F(Interruptions, LowInterferenceIsUsed) {
   holds(64, 10, 0, 2);
   const AppId second = waits(64, 10, 2).id;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "model/progress.hpp"
-
 namespace hocket::policy {
 namespace {
 
@@ -34,14 +32,15 @@ void expect(std::span<const Job> jobs, const Plan& plan, std::span<Expected> exp
       ++begun;
       continue;
     }
-    const double others = static_cast<double>(running.size() - 1);
+    model::Use use{static_cast<double>(running.size()), 0};
+    for (const Running& one : running) use.demanded += jobs[one.job].demanded;
     double step_s = held_back ? plan.delay_s - now_s : std::numeric_limits<double>::infinity();
     for (const Running& one : running) {
-      step_s = std::min(step_s, one.left_s * model::slowdown(jobs[one.job].interference, others));
+      step_s = std::min(step_s, one.left_s * model::slowdown(jobs[one.job].slowness, use));
     }
     now_s += step_s;
     std::erase_if(running, [&](Running& one) {
-      const double slower = model::slowdown(jobs[one.job].interference, others);
+      const double slower = model::slowdown(jobs[one.job].slowness, use);
       const bool ends = one.left_s * slower <= step_s;
       one.left_s -= step_s / slower;
       if (ends) expected[one.job] = ended(jobs[one.job], now_s);

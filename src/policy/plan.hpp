@@ -1,13 +1,14 @@
 // What becomes of applications that want one target, by the order in which they get it and how many have it at once.
 //
 // Progress is piecewise linear (CALCioM, section II-C): alone an application goes at its full speed, beside others it
-// is slower by as much as was measured or is assumed. Pure.
+// is slower by as much as was measured or is assumed (model/progress.hpp). Pure.
 #pragma once
 
 #include <cstddef>
 #include <span>
 #include <vector>
 
+#include "model/progress.hpp"
 #include "policy/metric.hpp"
 
 namespace hocket::policy {
@@ -15,11 +16,12 @@ namespace hocket::policy {
 // An application's I/O phase.
 struct Job {
   double processes = 1;
-  double alone_s = 0;       // of the whole phase
-  double left_s = 0;        // alone; above 0
-  double spent_s = 0;       // since the phase began
-  double interference = 2;  // how many times slower beside one other; at least 1
-  double stop_s = 0;        // that it goes on for before it has stopped
+  double alone_s = 0;  // of the whole phase
+  double left_s = 0;   // alone; above 0
+  double spent_s = 0;  // since the phase began
+  model::Slowness slowness{2, 0};
+  double demanded = 1;  // part of what the target can bear
+  double stop_s = 0;    // that it goes on for before it has stopped
 };
 
 struct Plan {
