@@ -109,9 +109,15 @@ Joining::Place Joining::find(AppId app, RequestId request) {
 }
 
 void Joining::give_up(const Moment& moment, Place join, std::string why) {
-  moment.commands.push_back({{}, event::StopProcesses{join->second.request, join->first}});
-  moment.commands.push_back({join->second.asking, event::ProcessesReady{join->second.request, std::move(why)}});
-  forget(join);
+  Join& given_up = join->second;
+  if (given_up.failed) return;
+  given_up.failed = true;
+  // Once all are ready the application may be in MPI_Comm_accept with any of them, which its MPI may not survive if
+  // that one is killed. Those whom it does not take in end by themselves, and are stopped with it if it ends first.
+  const bool stops = !given_up.all_ready();
+  if (stops) moment.commands.push_back({{}, event::StopProcesses{given_up.request, join->first}});
+  moment.commands.push_back({given_up.asking, event::ProcessesReady{given_up.request, std::move(why)}});
+  if (stops) forget(join);
 }
 
 void Joining::forget(Place join) {

@@ -3,6 +3,7 @@
 //
 //   START_PROCESSES (commanding member) → START_PROCESSES (the daemon) … PROCESS_READY (each) → PROCESSES_READY
 //                        PROCESS_FAILED, too late, STOP_PROCESSES → STOP_PROCESSES (the daemon), PROCESSES_READY failed
+//                        PROCESS_FAILED when all are ready → PROCESSES_READY failed
 //
 // One join of an application is under way at a time, until a RECONFIGURATION tells how it ended. A part of the
 // coordinator; pure and not thread-safe as it is.
@@ -46,6 +47,7 @@ class Joining {
     std::int64_t count = 0;
     std::set<MemberId> ready;
     Time until{};
+    bool failed = false;  // when all were ready
     bool all_ready() const { return static_cast<std::int64_t>(ready.size()) >= count; }
   };
   using Place = std::map<AppId, Join>::iterator;
