@@ -113,7 +113,7 @@ void Joining::give_up(const Moment& moment, Place join, std::string why) {
   if (given_up.failed) return;
   given_up.failed = true;
   // Once all are ready the application may be in MPI_Comm_accept with any of them, which its MPI may not survive if
-  // that one is killed. Those whom it does not take in end by themselves, and are stopped with it if it ends first.
+  // that one is killed. Those whom it does not take in end by themselves, and are stopped with it if it dies first.
   const bool stops = !given_up.all_ready();
   if (stops) moment.commands.push_back({{}, event::StopProcesses{given_up.request, join->first}});
   moment.commands.push_back({given_up.asking, event::ProcessesReady{given_up.request, std::move(why)}});

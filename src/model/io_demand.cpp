@@ -25,7 +25,9 @@ constexpr double most_interference = 64;
 // demands all of it; where it is less, what was lost says how others disturb it.
 constexpr double well_demanded = 0.5;
 constexpr double most_disturbance = 3;
-constexpr double disturbance_weight = 0.5;  // of a phase all of which was shared
+constexpr double disturbance_weight = 0.5;      // of a phase all of which was shared
+constexpr double disturbance_forgotten = 0.05;  // with each phase alone
+constexpr double usual_interference = 2;        // what sharing costs
 constexpr double disturbance_step = 1.0 / 16;
 constexpr double forgotten = 0.02;  // of the greatest rate, with each phase alone
 
@@ -76,7 +78,8 @@ Slowness slowness_of(const Application& application, const Target& target, doubl
 
 double demanded_by(const Application& application, const Target& target) {
   const double most = target.record != nullptr ? target.record->most_bytes_per_s : 0;
-  if (!(application.io.bytes_per_s > 0) || !(most > 0)) return 1;
+  const bool known = application.io.bytes_per_s > 0 && application.io.measured_on == target.record;
+  if (!known || !(most > 0)) return 1;
   return std::min(1.0, application.io.bytes_per_s / most);
 }
 
@@ -151,7 +154,10 @@ void learn_alone(Application& application, TargetRecord* record, double io_s, st
     if (one == nullptr) continue;
     blend(one->phase_s, io_s);
     if (bytes > 0) blend(one->bytes_per_s, positive_bytes(bytes) / io_s);
+    // Who is kept apart for it would never see that it is over.
+    if (one->disturbance) *one->disturbance *= 1 - disturbance_forgotten;
   }
+  if (bytes > 0) application.io.measured_on = record;
   if (record == nullptr || bytes <= 0) return;
   // A phase that was served from a cache must not be believed for ever, nor what one does elsewhere be taken for its
   // rate here.
@@ -176,8 +182,8 @@ void learn_beside_others(Application& application, TargetRecord* record, const L
     if (record != nullptr) blend(record->interference, measured);
     return;
   }
-  // Excess that nobody has measured costs what sharing costs.
-  const double per_excess = application.io.interference > 0 ? application.io.interference - 1 : 1;
+  const double on_target = record != nullptr && record->interference > 0 ? record->interference : usual_interference;
+  const double per_excess = (application.io.interference > 0 ? application.io.interference : on_target) - 1;
   const double each = (std::min(loss.part, most_disturbance) - per_excess * loss.excess) / loss.others;
   const double before = record != nullptr ? record->disturbance.value_or(0) : 0;
   // What a phase varies by counts the more, the less of it was shared.

@@ -41,6 +41,7 @@ struct IoRecord {
   double stop_s = 0;        // from when it was told to pause until it had
   // How much longer it took for each of the others than their rates explain: a mean, below 0 where they explain more.
   std::optional<double> disturbance;
+  const IoRecord* measured_on = nullptr;  // an application: the target of its last phase alone; not looked into
 };
 
 // Of a target; outlives its use.

@@ -139,6 +139,18 @@ TEST_F(Demand, WhoBecomesSlowerThanTheRatesExplainIsDisturbed) {
   EXPECT_EQ(slowness_of(b, target, 2).disturbance, 0) << "that is over";
 }
 
+TEST_F(Demand, ADisturbanceThatKeepsThemApartIsForgotten) {
+  alone_first();
+  a.io.disturbance = b.io.disturbance = record.disturbance = 3;
+  for (int i = 0; i < 80; ++i) {
+    begin(b, 300, 100 + 50 * i);
+    end(b, 10, 300, 110 + 50 * i);
+  }
+  EXPECT_LT(slowness_of(b, target, 2).disturbance, 0.1);
+  EXPECT_EQ(slowness_of(c, target, 2).disturbance, slowness_of(b, target, 2).disturbance) << "c knows only the target";
+  EXPECT_EQ(slowness_of(a, target, 2).disturbance, 3) << "had no phase since";
+}
+
 // The one that demands all learns, too, what a small one beside it costs.
 TEST_F(Demand, ALargeOneIsDisturbedByASmallOne) {
   alone_first();
@@ -182,6 +194,7 @@ TEST_F(Demand, TheGreatestRateIsThatOfTheTargetLately) {
   TargetRecord other;
   learn_on(other, a, 10, 20);
   EXPECT_EQ(other.most_bytes_per_s, 2) << "not what it does elsewhere";
+  EXPECT_EQ(demanded_by(a, target), 1) << "its rate is not of this target now";
 }
 
 TEST_F(Demand, APhaseThatWasNotSeenTeachesNothing) {

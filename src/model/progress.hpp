@@ -14,9 +14,7 @@ namespace hocket::model {
 struct Slowness {
   double interference = 0;  // how many times slower it is beside one that demands all of the target; 0: as the target's
   double disturbance = 0;   // how much longer it takes for each of the others, however little they demand
-  bool operator==(const Slowness& other) const {
-    return interference == other.interference && disturbance == other.disturbance;
-  }
+  bool operator==(const Slowness&) const = default;
 };
 
 // What goes on at a target: how many use it, and the sum of what they take alone, each as a part, 1 at most, of what

@@ -111,9 +111,11 @@ TEST_F(Interruptions, WhereThereIsRoomForAllNobodyWaits) {
   model::TargetRecord record;
   record.most_bytes_per_s = 1000;
   target.record = &record;
-  holds(64, 10, 0, 0).io.bytes_per_s = 600;
+  model::Application& large = holds(64, 10, 0, 0);
   model::Application& small = waits(64, 10, 0);
+  large.io.bytes_per_s = 600;
   small.io.bytes_per_s = 400;
+  large.io.measured_on = small.io.measured_on = &record;
   const Decision together = decide(dynamic, 0);
   EXPECT_EQ(granted(together), std::vector{small.id});
   EXPECT_NEAR(*cost(together, "interfere"), 64 * 20, 1e-6);

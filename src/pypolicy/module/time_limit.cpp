@@ -13,7 +13,7 @@ namespace {
 timer_t timer{};
 PyObject* too_slow = nullptr;  // no Exception, so that `except Exception` does not swallow it
 // A busy machine may hold a call up, which is not its fault: what it computes is limited, and what it waits in all.
-constexpr int most_held_up = 4;  // times the limit
+constexpr int most_held_up = 2;  // times the limit
 struct Call {
   Duration limit, computed;
   Time begun;
