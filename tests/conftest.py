@@ -167,10 +167,9 @@ def start_server(
 def descendants(root: int) -> set[int]:
     """Every process below `root`, by the parents that /proc tells."""
     children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            fields = stat.read_text().rpartition(")")[2].split()
-            children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    for process in Path("/proc").glob("[0-9]*"):
+        if fields := runtime_kit.stat_fields(process):
+            children.setdefault(int(fields[1]), []).append(int(process.name))
     found: set[int] = set()
     open_ends = [root]
     while open_ends:

@@ -227,23 +227,15 @@ def runs(pid: int, program: Path) -> bool:
     return executable.removesuffix(" (deleted)") == str(program)
 
 
-def stat_fields(pid: int) -> list[str]:
-    """What /proc/PID/stat says after the program's name; empty where the process is gone."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
-
-
 def started(pid: int) -> tuple[int, int]:
     """By which processes are put in the order of their starts: the kernel begins again at low numbers at times."""
-    fields = stat_fields(pid)
+    fields = runtime_kit.stat_fields(Path(f"/proc/{pid}"))
     return (int(fields[19]) if fields else 0, pid)
 
 
 def cpu_s(pid: int) -> float:
     """Seconds of CPU that the process has used."""
-    fields = stat_fields(pid)
+    fields = runtime_kit.stat_fields(Path(f"/proc/{pid}"))
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 

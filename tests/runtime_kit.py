@@ -251,11 +251,17 @@ def stop(pid: int) -> None:
 
 
 def stands_still(pid: int) -> bool:
+    threads = [stat_fields(thread) for thread in Path(f"/proc/{pid}/task").glob("*")]
+    return all(fields and fields[0] in "TZ" for fields in threads)  # none has just ended
+
+
+def stat_fields(process: Path) -> list[str]:
+    """What the kernel says of a process, or a thread, after the program's name (/proc/PID/stat); empty where it is
+    gone."""
     try:
-        threads = [stat.read_text() for stat in Path(f"/proc/{pid}/task").glob("*/stat")]
+        return (process / "stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return False  # one has just ended
-    return all(thread.rpartition(")")[2].split()[0] in "TZ" for thread in threads)
+        return []
 
 
 def settings(socket: Path, **others: Any) -> dict[str, str]:

@@ -72,10 +72,12 @@ def browser(tmp_path_factory: pytest.TempPathFactory):
 
 def start_browser(options: webdriver.ChromeOptions) -> webdriver.Chrome:
     """The port that Selenium has chosen may have become another's before chromedriver listens there."""
-    for _ in range(2):
-        with contextlib.suppress(WebDriverException):
+    for tries_left in (2, 1, 0):
+        try:
             return webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
-    return webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
+        except WebDriverException:
+            if not tries_left:
+                raise
 
 
 @contextlib.contextmanager

@@ -172,9 +172,7 @@ const std::array keys{
     Key{"coordinator", "most_interruptions", Count{&Settings::most_interruptions, some_interruptions},
         "so often an application is interrupted at most in one I/O phase"},
     Key{"coordinator", "interference", Number{&Settings::interference, an_interference},
-        "how many times slower two become each that do I/O on a target at once and leave none of it to others, until "
-        "that\n"
-        "is measured"},
+        "how many times slower two become beside each other that demand all of a target, until that is measured"},
     Key{"coordinator", "keep_alive_s", Number{&Settings::keep_alive_s, positive},
         "seconds after which who waits is told again that it does (less than HOCKET_ANSWER_S of the jobs)"},
     Key{"coordinator", "cores", Count{&Settings::cores, a_core_count},

@@ -47,7 +47,7 @@ class Joining {
     std::int64_t count = 0;
     std::set<MemberId> ready;
     Time until{};
-    bool failed = false;  // when all were ready
+    bool failed = false;  // that was told; it is kept where all were ready
     bool all_ready() const { return static_cast<std::int64_t>(ready.size()) >= count; }
   };
   using Place = std::map<AppId, Join>::iterator;

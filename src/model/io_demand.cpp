@@ -52,13 +52,17 @@ double alone_s(const Application& application, const Target& target) {
   return unknown_phase_s;
 }
 
-double of_target(const Target& target, double assumed) {
-  return target.record != nullptr && target.record->interference > 0 ? target.record->interference : assumed;
+double of_target(const IoRecord* record, double assumed) {
+  return record != nullptr && record->interference > 0 ? record->interference : assumed;
+}
+
+double interference(const IoRecord& own, const IoRecord* record, double assumed) {
+  return own.interference > 0 ? own.interference : of_target(record, assumed);
 }
 
 // In steps: the more different ones there are, the more an event costs (progress.hpp).
-double disturbance(const IoRecord& own, const IoRecord* of_target) {
-  const double on_target = of_target != nullptr ? of_target->disturbance.value_or(0) : 0;
+double disturbance(const IoRecord& own, const IoRecord* record) {
+  const double on_target = record != nullptr ? record->disturbance.value_or(0) : 0;
   return std::max(0.0, std::round(own.disturbance.value_or(on_target) / disturbance_step) * disturbance_step);
 }
 
@@ -72,8 +76,7 @@ Work work_of(const Application& application, const Target& target) {
 }
 
 Slowness slowness_of(const Application& application, const Target& target, double assumed) {
-  const double own = application.io.interference;
-  return {own > 0 ? own : of_target(target, assumed), disturbance(application.io, target.record)};
+  return {interference(application.io, target.record, assumed), disturbance(application.io, target.record)};
 }
 
 double demanded_by(const Application& application, const Target& target) {
@@ -91,7 +94,7 @@ void demand(Application& application, const event::StartIo& start, Time now) {
 }
 
 void count_progress(Target& target, Time now, double assumed) {
-  target.progress.advance(to_s(now - target.served), of_target(target, assumed));
+  target.progress.advance(to_s(now - target.served), of_target(target.record, assumed));
   target.served = now;
 }
 
@@ -182,8 +185,7 @@ void learn_beside_others(Application& application, TargetRecord* record, const L
     if (record != nullptr) blend(record->interference, measured);
     return;
   }
-  const double on_target = record != nullptr && record->interference > 0 ? record->interference : usual_interference;
-  const double per_excess = (application.io.interference > 0 ? application.io.interference : on_target) - 1;
+  const double per_excess = interference(application.io, record, usual_interference) - 1;
   const double each = (std::min(loss.part, most_disturbance) - per_excess * loss.excess) / loss.others;
   const double before = record != nullptr ? record->disturbance.value_or(0) : 0;
   // What a phase varies by counts the more, the less of it was shared.

@@ -123,7 +123,7 @@ void Server::wait() {
   }
   retry_stalled();
   cut_off_the_stuck();
-  bury_the_gone(since);
+  bury_the_gone(now_);
   exchange_.expire(now_);
   engine_.advance(now_);
   bury();  // what others are told then is sent with the rest
