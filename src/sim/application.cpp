@@ -10,6 +10,9 @@ namespace {
 // Of a wrong profile: times are told to be so much off.
 constexpr double wrong_by = 0.3;
 constexpr std::int64_t profile_samples = 10;
+// The factor of a wrong announcement.
+constexpr double least_announced = 0.3;
+constexpr double most_announced = 3;
 
 // The number of the first end of a part at or after `done`, counted from 1; what is lost in rounding is no part.
 double part_of(double done, double part_bytes) { return std::max(0.0, std::ceil(done / part_bytes - 1e-9)); }
@@ -18,11 +21,22 @@ Duration duration_of(double seconds) { return Duration{std::llround(seconds * 1e
 
 }  // namespace
 
-Application::Application(const ApplicationSpec& spec, const TargetSpec& target, std::uint64_t seed)
-    : spec_(spec), target_(target), random_(seed, spec.name) {
+Application::Application(const ApplicationSpec& spec, const std::vector<TargetSpec>& targets, std::uint64_t seed)
+    : spec_(spec), targets_(targets), phases_(spec.phases), random_(seed, spec.name) {
+  if (phases_.empty() && spec.io_bytes > 0) {
+    PhaseSpec only;
+    only.bytes = spec.io_bytes;
+    only.target = spec.target;
+    only.target_index = spec.target_index;
+    phases_.push_back(std::move(only));
+  }
+  next_phase_ = phases_.size();
+  if (spec.announces == Announces::wrong) {
+    const double part = random_.uniform(Stream::announcement, 0);
+    announced_factor_ = least_announced * std::pow(most_announced / least_announced, part);
+  }
   set_processes(spec.processes);
   first_iteration_s_ = iteration_s_;
-  first_bandwidth_ = bandwidth_;
   result.name = spec.name;
   result.processes_first = result.processes_last = spec.processes;
 }
@@ -30,11 +44,11 @@ Application::Application(const ApplicationSpec& spec, const TargetSpec& target, 
 void Application::set_processes(std::int64_t processes) {
   processes_ = processes;
   iteration_s_ = spec_.curve.iteration(processes).value;
-  bandwidth_ = most_bandwidth(processes);
 }
 
-double Application::most_bandwidth(std::int64_t processes) const {
-  double most = target_.bandwidth;
+double Application::most_bandwidth(std::int64_t processes, const PhaseSpec& phase) const {
+  if (phase.cached) return spec_.cache_bytes_per_s;
+  double most = targets_[phase.target_index].bandwidth;
   if (spec_.io_bandwidth > 0) most = std::min(most, spec_.io_bandwidth);
   if (!spec_.io_curve.empty()) most = std::min(most, spec_.io_bytes / spec_.io_curve.iteration(processes).value);
   return most;
@@ -45,6 +59,7 @@ double Application::most_bandwidth(std::int64_t processes) const {
 void Application::begin_period() {
   const std::uint64_t number = periods_++;
   const std::int64_t every = spec_.iterations_per_phase;
+  period_start_ = iteration_;
   period_end_ = std::min((iteration_ / every + 1) * every, spec_.iterations);
   const Troubles& troubles = spec_.troubles;
   const auto happens = [&](Stream stream, double chance) {
@@ -53,30 +68,73 @@ void Application::begin_period() {
   if (happens(Stream::period_change, troubles.period_change)) {
     pace_ = std::exp2(2 * random_.uniform(Stream::period_change, 2 * number + 1) - 1);
   }
-  has_phase_ = period_end_ % every == 0 && spec_.io_bytes > 0 && !happens(Stream::phase_skip, troubles.phase_skip);
   if (happens(Stream::death, troubles.death)) {
     const double part = random_.uniform(Stream::death, 2 * number + 1);
     death_ = iteration_ + 1 + static_cast<std::int64_t>(part * static_cast<double>(period_end_ - iteration_));
     death_ = std::min(death_, period_end_);
   }
-  std::pair<double, double> normal{0, 0};
-  if (spec_.jitter > 0 || spec_.io_jitter > 0) normal = random_.normal(Stream::jitter, number);
-  factor_ = pace_ * jitter_factor(spec_.jitter, normal.first);
-  phase_bytes_ = spec_.io_bytes * jitter_factor(spec_.io_jitter, normal.second);
+  factor_ = pace_;
+  if (spec_.jitter > 0) factor_ *= jitter_factor(spec_.jitter, random_.normal(Stream::jitter, number).first);
+  look_for_phase(0);
 }
 
-void Application::phase_done(Duration io) {
+void Application::look_for_phase(std::size_t from) {
+  operation_ = 0;
+  for (next_phase_ = from; next_phase_ < phases_.size(); ++next_phase_) {
+    const PhaseSpec& phase = phases_[next_phase_];
+    const auto iterations = static_cast<double>(spec_.iterations_per_phase);
+    phase_at_ = period_start_ + std::llround(phase.after * iterations);
+    if (phase.bytes <= 0 || phase_at_ > period_end_) continue;
+    const std::uint64_t number = periods_ - 1 + (static_cast<std::uint64_t>(next_phase_) << 32U);
+    const double chance = spec_.troubles.phase_skip;
+    if (chance > 0 && random_.uniform(Stream::phase_skip, 2 * number) < chance) continue;
+    phase_bytes_ = phase.bytes;
+    if (spec_.io_jitter > 0) {
+      phase_bytes_ *= jitter_factor(spec_.io_jitter, random_.normal(Stream::jitter, number).second);
+    }
+    return;
+  }
+}
+
+void Application::operation_done(Duration io) {
+  const PhaseSpec& present = phase();
+  const double bytes = operation_bytes();
   result.io_s += to_s(io);
-  result.io_alone_s += phase_bytes_ / first_bandwidth_;
-  result.bytes_written += phase_bytes_;
+  result.io_alone_s += bytes / most_bandwidth(spec_.processes, present);
+  (present.reads ? result.bytes_read : result.bytes_written) += bytes;
+  ++result.operations;
+  if (++operation_ < present.operations) return;
   ++result.phases;
+  look_for_phase(next_phase_ + 1);
+}
+
+std::int64_t Application::announced() const {
+  if (spec_.announces == Announces::nothing) return 0;
+  const double moved = operation_bytes() * static_cast<double>(operation_);
+  return static_cast<std::int64_t>(std::max(0.0, phase_bytes_ * announced_factor_ - moved));
+}
+
+Duration Application::gap() {
+  const double seconds = operation_ == 0 ? phase().gap_s : phase().operation_gap_s;
+  if (seconds <= 0) return {};
+  double factor = 1;
+  if (spec_.gap_jitter > 0) factor = jitter_factor(spec_.gap_jitter, random_.normal(Stream::gap, gaps_++).first);
+  return duration_of(seconds * factor);
+}
+
+void Application::gap_done(Duration gap) {
+  const double seconds = to_s(gap);
+  result.compute_s += seconds;
+  result.alone_s += seconds;
+  process_seconds_ += seconds * static_cast<double>(processes_);
 }
 
 double Application::stop_after(double done) const {
-  if (spec_.grain == Grain::phase) return phase_bytes_;
+  const double all = operation_bytes();
+  if (spec_.grain == Grain::operation) return all;
   if (spec_.grain == Grain::round && spec_.round_bytes == 0) return done;
-  const double file = phase_bytes_ / static_cast<double>(spec_.files);
-  const double file_end = std::min(part_of(done, file) * file, phase_bytes_);
+  const double file = all / static_cast<double>(spec_.files);
+  const double file_end = std::min(part_of(done, file) * file, all);
   if (spec_.grain == Grain::file) return file_end;
   const double file_start = std::max(0.0, file_end - file);
   return std::min(file_start + part_of(done - file_start, spec_.round_bytes) * spec_.round_bytes, file_end);
@@ -84,7 +142,7 @@ double Application::stop_after(double done) const {
 
 std::int64_t Application::round_at(double done) const {
   if (spec_.grain != Grain::round || spec_.round_bytes == 0) return -1;
-  const double file = phase_bytes_ / static_cast<double>(spec_.files);
+  const double file = operation_bytes() / static_cast<double>(spec_.files);
   const double file_start = std::max(0.0, part_of(done, file) - 1) * file;
   const bool full = done >= file_start + file * (1 - 1e-9);
   return full ? -1 : static_cast<std::int64_t>(part_of(done - file_start, spec_.round_bytes)) - 1;
@@ -99,7 +157,8 @@ void Application::compute(Time now) {
 
 std::int64_t Application::next_stop() const {
   std::int64_t stop = period_end_;
-  // The control point of the phase's iteration comes after the phase.
+  if (next_phase_ < phases_.size()) stop = std::min(stop, phase_at_);
+  // The control point of a phase's iteration comes after the phase.
   if (wanted_) stop = std::min(stop, wanted_->act_at);
   if (death_ > iteration_) stop = std::min(stop, death_);
   return stop;
@@ -137,10 +196,17 @@ std::int64_t Application::control_point_from(std::int64_t iteration) const {
 
 void Application::want(Time now, const event::Reconfigure& command) {
   // The control point of an iteration with a phase is still to come while that is under way.
-  const bool in_phase = state == State::waiting || state == State::io || state == State::paused;
+  const bool in_phase =
+      (state == State::waiting || state == State::io || state == State::paused || state == State::between) &&
+      passed_ != iteration_;
   Wanted wanted{command, control_point_from(iterations_done(now) + (in_phase ? 0 : 1)), 0};
   wanted.act_at = std::max(wanted.first_look, control_point_from(std::max<std::int64_t>(0, command.at_iteration)));
   wanted_ = wanted;
+}
+
+std::int64_t Application::last_control_point() const {
+  const std::int64_t done = passed_ == iteration_ ? iteration_ : iteration_ - 1;
+  return done / spec_.control_every * spec_.control_every;
 }
 
 bool Application::is_wanted_now() const {
@@ -203,7 +269,9 @@ std::vector<event::Profile> Application::profile() const {
     told.processes = point.processes;
     told.iteration_s = point.iteration_s * scale;
     told.iteration_spread_s = told.iteration_s * spec_.jitter;
-    told.io_s = spec_.io_bytes / most_bandwidth(point.processes);
+    for (const PhaseSpec& phase : phases_) {
+      told.io_s += phase.bytes / most_bandwidth(point.processes, phase) / static_cast<double>(phases_.size());
+    }
     told.io_spread_s = told.io_s * spec_.io_jitter;
     told.samples = profile_samples;
     told.flop_per_iteration = spec_.flop_per_iteration;

@@ -1,8 +1,9 @@
 // One simulated application: how far it is, how long what it does next takes, and what is wanted of it.
 //
-// A program computes iterations, does an I/O phase in each `iterations_per_phase`-th of them, and comes to a control
-// point after each `control_every`-th, the I/O phase of that iteration done. All random values are drawn by the number
-// of the period or phase (random.hpp), so that they are the same under each policy.
+// A program computes iterations, in periods of `iterations_per_phase`. A period has I/O phases: by default one after
+// its last iteration. A phase consists of operations. The program comes to a control point after each
+// `control_every`-th iteration, once the I/O phases of that iteration are done. All random values are drawn by the
+// number of the period, phase or gap (random.hpp), so that they are the same under each policy.
 //
 // Not thread-safe. It knows no other application and no coordinator: simulation.hpp moves it on.
 #pragma once
@@ -26,6 +27,7 @@ enum class State {
   waiting,  // for a grant
   io,
   paused,   // in the middle of it, for another application
+  between,  // computing before a phase or between two of its operations
   stopped,  // at a control point
   ended,
 };
@@ -48,20 +50,19 @@ struct Resize {
 class Application {
  public:
   // Both must outlive it.
-  Application(const ApplicationSpec& spec, const TargetSpec& target, std::uint64_t seed);
+  Application(const ApplicationSpec& spec, const std::vector<TargetSpec>& targets, std::uint64_t seed);
 
   // Begins the period that follows the iterations done. Precondition: is_period_over(), and some are left.
   void begin_period();
-  // The iteration in which the present period's phase is; the last one, where the program ends before.
-  std::int64_t period_end() const { return period_end_; }
   bool is_period_over() const { return iteration_ == period_end_; }
-  bool has_phase() const { return has_phase_; }
+  // Whether the next I/O phase comes before any further iteration.
+  bool is_phase_due() const { return next_phase_ < phases_.size() && phase_at_ == iteration_; }
   bool is_done() const { return iteration_ == spec_.iterations; }
   bool dies_at(std::int64_t iteration) const { return iteration == death_; }
 
   // Computing from `now` on, up to iteration next_stop().
   void compute(Time now);
-  // What comes first: the control point of what is wanted, its death, the end of the period.
+  // What comes first: the control point of what is wanted, its death, the next I/O phase, the end of the period.
   std::int64_t next_stop() const;
   Time time_of(std::int64_t iteration) const;
   // Precondition: state == computing. Sums up what was done until then.
@@ -78,21 +79,33 @@ class Application {
   Duration cost(const Resize& resize, const ReconfigurationCost& cost) const;
   void resized(Time now, const Resize& resize);
 
-  double phase_bytes() const { return phase_bytes_; }
-  // Where in its phase it can stop, so many bytes of it done: after so many bytes, the phase's where nowhere sooner.
+  // The next phase, or the present one, and its present operation. Precondition: there is one.
+  const PhaseSpec& phase() const { return phases_[next_phase_]; }
+  std::int64_t operation() const { return operation_; }
+  double operation_bytes() const { return phase_bytes_ / static_cast<double>(phase().operations); }
+  // What is announced of the phase's bytes before the present operation; 0: nothing.
+  std::int64_t announced() const;
+  // Where in its operation it can stop, so many bytes of it done: after so many bytes, the operation's if nowhere
+  // sooner.
   double stop_after(double done) const;
   // The round of the present file that ended there; -1: none did.
   std::int64_t round_at(double done) const;
-  double bandwidth() const { return bandwidth_; }  // the most that it can use at its size, bytes per second
-  void phase_done(Duration io);
+  // The most that the phase can use at the application's size, bytes per second.
+  double bandwidth() const { return most_bandwidth(processes_, phase()); }
+  // The present operation has ended; the next one is now the present one, perhaps of the next phase.
+  void operation_done(Duration io);
+  // Draws the computing time before the present operation; 0: none.
+  Duration gap();
+  void gap_done(Duration gap);
 
   const ApplicationSpec& spec() const { return spec_; }
   std::int64_t iteration() const { return iteration_; }
   std::int64_t processes() const { return processes_; }
   double process_seconds() const { return process_seconds_; }  // in computing
-  // The last control point before the present iteration's body.
-  std::int64_t last_control_point() const { return (iteration_ - 1) / spec_.control_every * spec_.control_every; }
+  // The last control point that it has passed.
+  std::int64_t last_control_point() const;
   bool is_at_control_point() const { return iteration_ % spec_.control_every == 0; }
+  void pass_control_point() { passed_ = iteration_; }
   // As the profile is said to tell: exact, or wrong.
   std::vector<event::Profile> profile() const;
 
@@ -101,26 +114,33 @@ class Application {
 
  private:
   std::int64_t control_point_from(std::int64_t iteration) const;
-  double most_bandwidth(std::int64_t processes) const;
+  double most_bandwidth(std::int64_t processes, const PhaseSpec& phase) const;
   void set_processes(std::int64_t processes);
+  // The next phase of the period from this one on that takes place.
+  void look_for_phase(std::size_t from);
 
   const ApplicationSpec& spec_;
-  const TargetSpec& target_;
+  const std::vector<TargetSpec>& targets_;
+  std::vector<PhaseSpec> phases_;  // of a period
   Random random_;
   std::int64_t processes_ = 0;
   double iteration_s_ = 0;        // at its size, without jitter
   double first_iteration_s_ = 0;  // at its first one
-  double bandwidth_ = 0;
-  double first_bandwidth_ = 0;
+  double announced_factor_ = 1;
 
   std::int64_t iteration_ = 0;  // done, at the beginning of the present stretch of computing
   Time since_{};                // when that began
   std::uint64_t periods_ = 0;
+  std::int64_t period_start_ = 0;
   std::int64_t period_end_ = 0;
-  double pace_ = 1;    // of the computing time, as its period changes for good
-  double factor_ = 1;  // of the present period's computing time
+  std::int64_t passed_ = 0;     // the iteration at which it last stood at a control point
+  double pace_ = 1;             // of the computing time, as its period changes for good
+  double factor_ = 1;           // of the present period's computing time
+  std::size_t next_phase_ = 0;  // of phases_; their number: none is left in the period
+  std::int64_t phase_at_ = 0;   // the iteration after which it comes
   double phase_bytes_ = 0;
-  bool has_phase_ = false;
+  std::int64_t operation_ = 0;
+  std::uint64_t gaps_ = 0;
   std::int64_t death_ = -1;  // iteration
   std::optional<Wanted> wanted_;
   std::uint64_t resizes_ = 0;

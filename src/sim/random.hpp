@@ -13,7 +13,7 @@
 namespace hocket::sim {
 
 // What a number is drawn for.
-enum class Stream : std::uint64_t { jitter = 1, period_change, phase_skip, death, resize, values };
+enum class Stream : std::uint64_t { jitter = 1, period_change, phase_skip, death, resize, values, gap, announcement };
 
 class Random {
  public:

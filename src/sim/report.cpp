@@ -27,7 +27,9 @@ Json json_of(const ApplicationResult& a) {
           {"iterations", a.iterations},
           {"flop", a.flop},
           {"reconfigurations", a.reconfigurations},
-          {"bytes_written", std::llround(a.bytes_written)}};
+          {"bytes_written", std::llround(a.bytes_written)},
+          {"operations", a.operations},
+          {"bytes_read", std::llround(a.bytes_read)}};
 }
 
 Json json_of(const TargetResult& t) {

@@ -15,16 +15,18 @@ struct ApplicationResult {
   double end_s = 0;    // of the simulation, where it was cut off
   double alone_s = 0;  // what it did, without others and with its first processes
   double compute_s = 0;
-  double io_s = 0;        // without waits
-  double io_alone_s = 0;  // as alone_s
-  double wait_s = 0;      // for grants: the delay, pauses included
-  double paused_s = 0;    // the part of it in the middle of phases
-  std::int64_t interruptions = 0;
-  double stopped_s = 0;  // in reconfigurations
+  double io_s = 0;                 // without waits
+  double io_alone_s = 0;           // as alone_s
+  double wait_s = 0;               // for grants: the delay, pauses included
+  double paused_s = 0;             // the part of it in the middle of phases
+  std::int64_t interruptions = 0;  // within a phase: in the middle of an operation, or before its next one
+  double stopped_s = 0;            // in reconfigurations
   std::int64_t phases = 0;
+  std::int64_t operations = 0;
   std::int64_t iterations = 0;
   double flop = 0;
   std::int64_t reconfigurations = 0;  // done
+  double bytes_read = 0;
   double bytes_written = 0;
 
   double total_s() const { return end_s - start_s; }

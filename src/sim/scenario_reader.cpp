@@ -23,6 +23,7 @@ constexpr Limits bytes{0, most_bytes};
 constexpr Limits bytes_per_s{1, most_bytes};
 constexpr Limits chance{0, 1};
 constexpr Limits deviation{0, 10};
+constexpr double usual_phase_gap_s = 0.1;  // HOCKET_PHASE_GAP of an application with `phases`
 
 // Sizes, as parts of the first one, at which a curve is made of `iteration_s` and `parallel_fraction`.
 constexpr std::array curve_sizes{0.25, 0.5, 1.0, 2.0, 4.0, 8.0};
@@ -127,6 +128,7 @@ class Reader {
         fields.wrong("name", fmt::format("there is an application '{}' already", spec.name));
       }
       read_application(fields, spec);
+      read_phases(fields, table, spec);
       fields.end();
       plan_.scenario.applications.push_back(std::move(spec));
     }
@@ -202,26 +204,80 @@ class Reader {
   void read_io(Fields& fields, ApplicationSpec& spec) {
     spec.io_bytes = fields.number("io_bytes", bytes, 0);
     spec.files = fields.whole("files", count_limits, 1);
-    spec.grain = static_cast<Grain>(choice(fields, "grain", {"round", "file", "phase"}));
+    // "phase" is what "operation" was called when a phase had one.
+    const std::size_t grain = choice(fields, "grain", {"round", "file", "operation", "phase"});
+    spec.grain = static_cast<Grain>(std::min<std::size_t>(grain, 2));
+    spec.announces = static_cast<Announces>(choice(fields, "announces", {"exact", "nothing", "wrong"}));
+    spec.writers = fields.whole("writers", {0, most_count}, 0);
+    spec.gap_jitter = fields.number("gap_jitter", deviation, 0);
+    spec.cache_bytes_per_s = fields.number("cache_bytes_per_s", bytes_per_s, spec.cache_bytes_per_s);
     spec.round_bytes = fields.number("round_bytes", bytes, 0);
     spec.io_bandwidth = fields.number("io_bandwidth_bytes_per_s", bytes_per_s, 0);
     for (const auto& [processes, s] : fields.points("io_curve", count_limits, time_of_an_iteration)) {
       add_point(fields, "io_curve", spec.io_curve, processes, s);
     }
+    spec.target_index = read_target_of(fields, spec.target);
+    spec.phase_gap_s = fields.number("phase_gap_s", seconds, fields.has("phases") ? usual_phase_gap_s : 0);
+    if (!problem_.error()) refuse_limits_where_queued(fields, spec.target_index);
+  }
+
+  // The place of the target that the key names; the first one by default.
+  std::size_t read_target_of(Fields& fields, std::string& name) {
     const std::vector<TargetSpec>& targets = plan_.scenario.targets;
     std::vector<std::string_view> names;
     names.reserve(targets.size());
     for (const TargetSpec& target : targets) names.push_back(target.name);
-    spec.target = fields.text("target", targets.empty() ? std::string{} : targets.front().name);
-    const auto found = std::find(names.begin(), names.end(), spec.target);
+    name = fields.text("target", targets.empty() ? std::string{} : targets.front().name);
+    const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
-      fields.wrong("target", fmt::format("there is no such target: did you mean '{}'?", nearest(spec.target, names)));
+      fields.wrong("target", fmt::format("there is no such target: did you mean '{}'?", nearest(name, names)));
     }
-    spec.target_index = static_cast<std::size_t>(found - names.begin());
-    if (found == names.end() || targets[spec.target_index].sharing != Sharing::queued) return;
+    return static_cast<std::size_t>(found - names.begin());
+  }
+
+  void refuse_limits_where_queued(Fields& fields, std::size_t target) {
+    if (plan_.scenario.targets[target].sharing != Sharing::queued) return;
     for (const char* key : {"io_curve", "io_bandwidth_bytes_per_s"}) {
       if (fields.has(key)) fields.wrong(key, "its target is shared 'queued', where no writer has a limit of its own");
     }
+  }
+
+  // Several of a period, each with its own keys.
+  void read_phases(Fields& fields, const toml::table& table, ApplicationSpec& spec) {
+    if (!fields.has("phases")) return fields.may_have("phases");
+    for (const char* key : {"io_bytes", "io_curve"}) {
+      if (fields.has(key)) fields.wrong(key, "it has 'phases', each with its own io_bytes: leave this out");
+    }
+    double after = 1;  // as the phase before
+    for (const toml::table* one : tables_of(fields, table, "phases", true)) {
+      const std::string place = fmt::format("phase {} of application '{}'", spec.phases.size() + 1, spec.name);
+      const Random random{plan_.scenario.seed, place};
+      Fields keys{problem_, *one, place, &random};
+      spec.phases.push_back(read_phase(keys, spec, spec.phases.empty() ? std::nullopt : std::optional{after}));
+      after = spec.phases.back().after;
+      if (!problem_.error()) refuse_limits_where_queued(fields, spec.phases.back().target_index);
+    }
+  }
+
+  // `before`: the place in the period of the phase before it.
+  PhaseSpec read_phase(Fields& fields, const ApplicationSpec& spec, std::optional<double> before) {
+    PhaseSpec phase;
+    phase.after = fields.number("after", {0, 1}, before.value_or(1));
+    if (before && phase.after < *before) {
+      fields.wrong("after", fmt::format("the phase before it comes at {:g}: give the phases in their order", *before));
+    }
+    phase.gap_s = fields.number("gap_s", seconds, 0);
+    phase.bytes = fields.number("io_bytes", bytes, std::nullopt);
+    phase.reads = choice(fields, "kind", {"write", "read"}) == 1;
+    phase.cached = fields.truth("cached", false);
+    phase.operations = fields.whole("operations", count_limits, 1);
+    phase.operation_gap_s = fields.number("operation_gap_s", seconds, 0);
+    phase.target = spec.target;
+    phase.target_index = spec.target_index;
+    if (fields.has("target")) phase.target_index = read_target_of(fields, phase.target);
+    fields.may_have("target");
+    fields.end();
+    return phase;
   }
 
   // The daemon's keys, checked by the daemon's table of them.

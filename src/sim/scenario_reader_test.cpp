@@ -70,6 +70,43 @@ TEST(ScenarioReaderTest, ReadsWhereAnApplicationCanBeInterruptedAndHowATargetIsS
   EXPECT_EQ(plan.value().scenario.targets.at(0).sharing, Sharing::proportional);
 }
 
+TEST(ScenarioReaderTest, ReadsTheIoPhasesOfAPeriod) {
+  const ApplicationSpec usual = read(good).value().scenario.applications.at(0);
+  EXPECT_TRUE(usual.phases.empty());
+  EXPECT_EQ(usual.phase_gap_s, 0);
+  EXPECT_EQ(usual.announces, Announces::exact);
+  std::string text = good;
+  text.replace(text.find("io_bytes = 11.9e9"), 17, R"(announces = "wrong"
+grain = "operation"
+writers = 4
+cache_bytes_per_s = 3e9
+gap_jitter = 0.2
+phases = [
+  { after = 0.5, io_bytes = { uniform = [1e8, 2e8] }, operations = 4, operation_gap_s = 0.02 },
+  { gap_s = 0.1, io_bytes = { uniform = [1e8, 2e8] }, kind = "read", cached = true },
+  { after = 1, io_bytes = 1e8, target = "scratch" },
+])");
+  text.replace(text.find("[reconfiguration]"), 0, "[[targets]]\nname = \"scratch\"\nbandwidth_bytes_per_s = 1e9\n");
+  const auto plan = read(text);
+  ASSERT_TRUE(plan) << plan.error().text;
+  const ApplicationSpec& spec = plan.value().scenario.applications.at(0);
+  EXPECT_EQ(spec.announces, Announces::wrong);
+  EXPECT_EQ(spec.grain, Grain::operation);
+  EXPECT_EQ(spec.writers, 4);
+  EXPECT_EQ(spec.phase_gap_s, 0.1);
+  ASSERT_EQ(spec.phases.size(), 3U);
+  EXPECT_EQ(spec.phases[0].after, 0.5);
+  EXPECT_EQ(spec.phases[0].operations, 4);
+  EXPECT_EQ(spec.phases[0].operation_gap_s, 0.02);
+  EXPECT_FALSE(spec.phases[0].reads);
+  EXPECT_EQ(spec.phases[1].after, 0.5);
+  EXPECT_EQ(spec.phases[1].gap_s, 0.1);
+  EXPECT_TRUE(spec.phases[1].reads && spec.phases[1].cached);
+  EXPECT_NE(spec.phases[0].bytes, spec.phases[1].bytes);
+  EXPECT_EQ(spec.phases[1].target, "gpfs");
+  EXPECT_EQ(spec.phases[2].target_index, 1U);
+}
+
 TEST(ScenarioReaderTest, DrawsTheValuesOfCopiesFromTheSeed) {
   std::string text = good;
   text.replace(text.find("processes = 64"), 14,
@@ -150,6 +187,15 @@ constexpr Invalid invalid[] = {
     {"NoFiles", "processes = 64", "processes = 64\nfiles = 0", "files = 0"},
     {"NoGrain", "processes = 64", "processes = 64\ngrain = \"rond\"", "did you mean 'round'?"},
     {"NoRound", "processes = 64", "processes = 64\nround_bytes = -1", "round_bytes = -1"},
+    {"NoAnnouncement", "processes = 64", "processes = 64\nannounces = \"exakt\"", "did you mean 'exact'?"},
+    {"NoPhases", "io_bytes = 11.9e9", "phases = []", "phases"},
+    {"PhasesAndBytes", "processes = 64", "processes = 64\nphases = [{ io_bytes = 1 }]", "io_bytes = 11900000000"},
+    {"PhaseWithoutBytes", "io_bytes = 11.9e9", "phases = [{ after = 1 }]", "phase 1 of application 'A': io_bytes"},
+    {"PhaseOutOfOrder", "io_bytes = 11.9e9", "phases = [{ io_bytes = 1 }, { io_bytes = 1, after = 0.5 }]",
+     "phase 2 of application 'A': after = 0.5"},
+    {"PhaseOfNoKind", "io_bytes = 11.9e9", "phases = [{ io_bytes = 1, kind = \"writ\" }]", "did you mean 'write'?"},
+    {"PhaseWithUnknownKey", "io_bytes = 11.9e9", "phases = [{ io_bytes = 1, opeations = 2 }]", "'operations'?"},
+    {"PhaseAtNoTarget", "io_bytes = 11.9e9", "phases = [{ io_bytes = 1, target = \"gpsf\" }]", "'gpfs'?"},
     {"NoSharing", "2.6e9", "2.6e9\nsharing = \"proportionate\"", "did you mean 'proportional'?"},
     {"UnknownDistribution", "processes = 64", "processes = { uniforn = [1, 2] }", "did you mean 'uniform'?"},
     {"EmptyRange", "processes = 64", "processes = { uniform = [9, 2] }", "give [least, most]"},

@@ -6,7 +6,9 @@
 namespace hocket::sim {
 namespace {
 
-constexpr const char* operation = "MPI_File_write_all";
+constexpr const char* writing = "MPI_File_write_all";
+constexpr const char* reading = "MPI_File_read_all";
+constexpr double page_cache = 1e18;  // bytes per second, more than all that use it: none slows down another
 constexpr double least_share = 1e-6;
 constexpr const char* resize_method = "merge plain, collective blocking";
 
@@ -25,13 +27,14 @@ Simulation::Simulation(const Scenario& scenario, std::unique_ptr<Controller> con
   for (const TargetSpec& target : scenario.targets) {
     targets_.emplace_back(target.bandwidth, target.interference, target.sharing);
   }
+  targets_.emplace_back(page_cache);
   users_.resize(targets_.size());
   bytes_.resize(targets_.size());
   applications_.reserve(scenario.applications.size());
   std::int64_t cores_before = 0;
   for (const ApplicationSpec& spec : scenario.applications) {
     const auto i = static_cast<Number>(applications_.size());
-    applications_.emplace_back(spec, scenario.targets[spec.target_index], scenario.seed);
+    applications_.emplace_back(spec, scenario.targets, scenario.seed);
     // One after the other on the nodes, in the order of the scenario.
     const std::int64_t node = cores_before / scenario.cores_per_node % scenario.nodes + 1;
     members_[i].self = {MemberId{i + 1}, "node" + std::to_string(node), {}};
@@ -55,6 +58,7 @@ Report Simulation::run() {
 void Simulation::happen(Number number) {
   if (number < applications_.size()) return application_event(number);
   if (number < number_of_tick()) return target_event(static_cast<Number>(number - applications_.size()));
+  if (number > number_of_tick()) return tell_phase(number - number_of_tick() - 1);
   // No TICK helps a coordinator that asks for one at once again: time must go on.
   send(daemon_, event::Tick{});
   if (queue_.contains(number_of_tick())) {
@@ -69,6 +73,7 @@ void Simulation::application_event(Number i) {
     case State::waiting:
     case State::paused: return give_up_waiting(i);
     case State::io: return members_[i].pauses_now ? pause(i) : renew(i);
+    case State::between: application.gap_done(members_[i].gap); return start_operation(i);
     case State::stopped: return end_resize(i);
     case State::ended: return;
     case State::computing: break;
@@ -76,7 +81,7 @@ void Simulation::application_event(Number i) {
   const std::int64_t reached = application.next_stop();
   application.compute_until(now_, reached);
   if (application.dies_at(reached)) return die(i);
-  if (reached == application.period_end() && application.has_phase()) return start_phase(i);
+  if (application.is_phase_due()) return approach_operation(i);
   application.state = State::stopped;
   control_point(i);
 }
@@ -86,7 +91,6 @@ void Simulation::application_event(Number i) {
 void Simulation::begin(Number i) {
   Application& application = applications_[i];
   const ApplicationSpec& spec = application.spec();
-  members_[i].phase_end = now_;
   application.state = State::stopped;
   if (controller_) {
     event::Hello hello{"job" + std::to_string(i + 1), spec.name, spec.program, "mpich", {}, 0, spec.processes};
@@ -106,6 +110,7 @@ void Simulation::go_on(Number i) {
   Application& application = applications_[i];
   if (application.is_done()) return end(i);
   if (application.is_period_over()) application.begin_period();
+  if (application.is_phase_due()) return approach_operation(i);
   application.compute(now_);
   schedule(i);
 }
@@ -119,12 +124,14 @@ void Simulation::end(Number i) {
   application.result.end_s = seconds(now_);
   queue_.erase(i);
   if (!controller_) return;
+  if (members_[i].phase_open) tell_phase(i);
   const auto processes = static_cast<double>(application.processes());
   event::Bye bye;
   bye.cpu = from_s(application.process_seconds());
   bye.io = from_s(result.io_s * processes);
   bye.wait = from_s(result.wait_s * processes);
-  bye.io_calls = result.phases * application.processes();
+  bye.io_calls = result.operations * application.processes();
+  bye.bytes_read = static_cast<std::int64_t>(result.bytes_read);
   bye.bytes_written = static_cast<std::int64_t>(result.bytes_written);
   send(members_[i].self, bye);
 }
@@ -133,6 +140,7 @@ void Simulation::die(Number i) {
   applications_[i].state = State::ended;
   applications_[i].result.end_s = seconds(now_);
   queue_.erase(i);
+  queue_.erase(number_of_monitor(i));
   if (controller_) send(members_[i].self, event::Lost{"its process died, as the scenario says"});
 }
 
@@ -141,6 +149,7 @@ void Simulation::die(Number i) {
 // The application stands at the end of an iteration, its I/O phase done.
 void Simulation::control_point(Number i) {
   Application& application = applications_[i];
+  application.pass_control_point();
   if (!application.is_wanted_now()) return go_on(i);
   const std::string refusal = application.refusal();
   if (!refusal.empty()) {
@@ -195,19 +204,48 @@ void Simulation::end_resize(Number i) {
 
 // ---- I/O phases ----------------------------------------------------------------------------------------------------
 
-void Simulation::start_phase(Number i) {
+// The program comes to its next operation, which some computing may precede.
+void Simulation::approach_operation(Number i) {
   Application& application = applications_[i];
   Member& member = members_[i];
+  member.gap = application.gap();
+  if (member.gap == Duration{}) return start_operation(i);
+  application.state = State::between;
+  member.since = now_;
+  queue_.set(i, now_ + member.gap);
+}
+
+void Simulation::start_operation(Number i) {
+  Application& application = applications_[i];
+  Member& member = members_[i];
+  const PhaseSpec& phase = application.phase();
   application.state = State::waiting;
-  member.phase.start = member.waiting_since = now_;
-  member.phase.wait = member.io_before = {};
-  member.rest = application.phase_bytes();
+  member.since = now_;
+  member.io_before = {};
+  member.rest = application.operation_bytes();
   member.share = 1;
+  member.target = static_cast<Number>(phase.cached ? targets_.size() - 1 : phase.target_index);
   if (!controller_) return transfer(i);
+  open_phase(i);
   wait(i);
   ++member.request.value;
-  const auto bytes = static_cast<std::int64_t>(member.rest);
-  send(member.self, event::StartIo{member.request, application.spec().target, {}, operation, bytes, bytes, {}});
+  event::StartIo asked{member.request, phase.target, {}, phase.reads ? reading : writing};
+  asked.bytes = static_cast<std::int64_t>(member.rest);
+  asked.phase_bytes = application.announced();
+  send(member.self, std::move(asked));
+}
+
+// As libhocket's monitor: an operation that begins within the gap belongs to the phase of the one before.
+void Simulation::open_phase(Number i) {
+  Member& member = members_[i];
+  queue_.erase(number_of_monitor(i));
+  const Duration gap = from_s(applications_[i].spec().phase_gap_s);
+  if (member.phase_open && gap > Duration{} && now_ - member.phase.end > gap) tell_phase(i);
+  if (std::exchange(member.phase_open, true)) return;
+  const std::int64_t index = member.phase.index;
+  member.phase = {};
+  member.phase.index = index;
+  member.phase.start = now_;
 }
 
 // As long as it may: HOCKET_MAX_WAIT_S.
@@ -226,14 +264,16 @@ void Simulation::give_up_waiting(Number i) {
   transfer(i);
 }
 
-// What is left of the phase, with a grant or without one.
+// What is left of the operation, with a grant or without one.
 void Simulation::transfer(Number i) {
   Application& application = applications_[i];
   Member& member = members_[i];
-  const Duration waited = now_ - member.waiting_since;
+  const Duration waited = now_ - member.since;
   member.phase.wait += waited;
   application.result.wait_s += to_s(waited);
-  if (application.state == State::paused) application.result.paused_s += to_s(waited);
+  const bool between_operations = application.state == State::waiting && application.operation() > 0;
+  if (application.state == State::paused || between_operations) application.result.paused_s += to_s(waited);
+  application.result.interruptions += between_operations && waited > Duration{};
   application.state = State::io;
   member.io_start = now_;
   start_transfer(i, std::exchange(member.rest, 0));
@@ -245,10 +285,9 @@ void Simulation::transfer(Number i) {
 }
 
 void Simulation::start_transfer(Number i, double bytes) {
-  const Application& application = applications_[i];
-  const auto target = static_cast<Number>(application.spec().target_index);
   Member& member = members_[i];
-  member.transfer = targets_[target].start(now_, bytes, application.bandwidth(), weight_of(i));
+  const Number target = member.target;
+  member.transfer = targets_[target].start(now_, bytes, applications_[i].bandwidth(), weight_of(i));
   bytes_[target] += bytes;
   auto& users = users_[target];
   if (member.transfer >= users.size()) users.resize(member.transfer + 1);
@@ -258,17 +297,20 @@ void Simulation::start_transfer(Number i, double bytes) {
 
 double Simulation::weight_of(Number i) const {
   const Application& application = applications_[i];
-  const bool proportional = scenario_.targets[application.spec().target_index].sharing == Sharing::proportional;
-  return members_[i].share * (proportional ? static_cast<double>(application.processes()) : 1);
+  const Member& member = members_[i];
+  const bool cached = member.target == scenario_.targets.size();
+  if (cached || scenario_.targets[member.target].sharing != Sharing::proportional) return member.share;
+  const std::int64_t writers = application.spec().writers;
+  return member.share * static_cast<double>(writers > 0 ? writers : application.processes());
 }
 
-// Of the phase.
+// Of the operation.
 double Simulation::bytes_done(Number i) {
   const Application& application = applications_[i];
   const Member& member = members_[i];
   double left = member.rest;
-  if (member.transfer != no_transfer) left += targets_[application.spec().target_index].left(now_, member.transfer);
-  return std::max(0.0, application.phase_bytes() - left);
+  if (member.transfer != no_transfer) left += targets_[member.target].left(now_, member.transfer);
+  return std::max(0.0, application.operation_bytes() - left);
 }
 
 void Simulation::renew(Number i) {
@@ -290,7 +332,7 @@ void Simulation::target_event(Number target) {
     if (members_[i].pausing) {
       pause(i);
     } else {
-      end_phase(i);
+      end_operation(i);
     }
   }
 }
@@ -316,9 +358,8 @@ void Simulation::obey(Number i, const event::GrantIo& grant) {
     member.coordinated = true;
     transfer(i);
   } else if (state == State::io && member.coordinated && member.transfer != no_transfer) {
-    const auto target = static_cast<Number>(applications_[i].spec().target_index);
-    targets_[target].set_weight(now_, member.transfer, weight_of(i));
-    set_target_event(target);
+    targets_[member.target].set_weight(now_, member.transfer, weight_of(i));
+    set_target_event(member.target);
   }
 }
 
@@ -328,11 +369,13 @@ void Simulation::obey(Number i, const event::PauseIo& pause) {
   Member& member = members_[i];
   const bool running = application.state == State::io && member.coordinated && member.transfer != no_transfer;
   if (!running || pause.request != member.request || member.pausing) return;
-  const auto target = static_cast<Number>(application.spec().target_index);
-  const double nothing = scenario_.targets[target].bandwidth * 1e-9;  // what takes less than a nanosecond
+  const Number target = member.target;
+  const bool cached = target == scenario_.targets.size();
+  const double rate = cached ? application.bandwidth() : scenario_.targets[target].bandwidth;
+  const double nothing = rate * 1e-9;  // what takes less than a nanosecond
   const double done = bytes_done(i);
   const double stop = application.stop_after(done);
-  const double most = application.phase_bytes() - nothing;
+  const double most = application.operation_bytes() - nothing;
   if (done >= most || stop >= most) return;
   member.pausing = true;
   if (stop <= done + nothing) {
@@ -342,13 +385,13 @@ void Simulation::obey(Number i, const event::PauseIo& pause) {
   }
   bytes_[target] -= targets_[target].stop(now_, member.transfer);
   start_transfer(i, stop - done);
-  member.rest = application.phase_bytes() - stop;
+  member.rest = application.operation_bytes() - stop;
 }
 
 void Simulation::pause(Number i) {
   Application& application = applications_[i];
   Member& member = members_[i];
-  const auto target = static_cast<Number>(application.spec().target_index);
+  const Number target = member.target;
   if (member.transfer != no_transfer) {
     member.rest = targets_[target].stop(now_, member.transfer);
     bytes_[target] -= member.rest;
@@ -358,49 +401,69 @@ void Simulation::pause(Number i) {
   application.state = State::paused;
   ++application.result.interruptions;
   member.io_before += now_ - member.io_start;
-  member.waiting_since = now_;
+  member.since = now_;
   member.coordinated = member.pausing = member.pauses_now = false;
   wait(i);
   const double done = bytes_done(i);
   send(member.self, event::PausedIo{member.request, static_cast<std::int64_t>(done), application.round_at(done)});
 }
 
-// ---- the ends of I/O phases ----------------------------------------------------------------------------------------
+// ---- the ends of operations and I/O phases --------------------------------------------------------------------------
 
-void Simulation::end_phase(Number i) {
+void Simulation::end_operation(Number i) {
   Application& application = applications_[i];
   Member& member = members_[i];
-  application.phase_done(member.io_before + (now_ - member.io_start));
-  application.state = State::stopped;
+  const bool last = application.operation() + 1 == application.phase().operations;
+  const Duration io = member.io_before + (now_ - member.io_start);
   queue_.erase(i);
-  if (controller_) tell_phase(i);
+  if (controller_) add_to_phase(i, io);
+  const double bytes = application.operation_bytes();
+  application.operation_done(io);
+  // What is told may be answered: the next operation is the present one then.
+  application.state = application.is_phase_due() ? State::between : State::stopped;
+  if (controller_) tell_operation(i, {io, share_of_a_process(bytes, application.processes()), last});
+  if (application.is_phase_due()) return approach_operation(i);
   control_point(i);
 }
 
-void Simulation::tell_phase(Number i) {
+// What the phase's report will say, as of the end of its last operation.
+void Simulation::add_to_phase(Number i, Duration io) {
   const Application& application = applications_[i];
-  const ApplicationSpec& spec = application.spec();
+  const PhaseSpec& spec = application.phase();
   Member& member = members_[i];
-  const Duration io = member.io_before + (now_ - member.io_start);
-  const std::int64_t bytes = share_of_a_process(application.phase_bytes(), application.processes());
-  if (std::exchange(member.coordinated, false)) send(member.self, event::FinishIo{member.request, io, bytes, true});
-
   event::IoPhase& phase = member.phase;
   phase.end = now_;
-  phase.io = io;
+  phase.io += io;
   phase.cpu = from_s(application.result.compute_s - member.compute_before);
-  phase.operations = 1;
-  phase.bytes_written = bytes;
+  ++phase.operations;
+  const std::int64_t bytes = share_of_a_process(application.operation_bytes(), application.processes());
+  (spec.reads ? phase.bytes_read : phase.bytes_written) += bytes;
   phase.target = spec.target;
-  if (spec.malleable) {
-    phase.iteration = application.last_control_point();
-    phase.processes = application.processes();
-    phase.control_every = spec.control_every;
+  member.compute_s = application.result.compute_s;
+  if (!application.spec().malleable) return;
+  phase.iteration = application.last_control_point();
+  phase.processes = application.processes();
+  phase.control_every = application.spec().control_every;
+}
+
+void Simulation::tell_operation(Number i, const Done& done) {
+  const double gap_s = applications_[i].spec().phase_gap_s;
+  Member& member = members_[i];
+  const bool over = gap_s == 0 && done.last;
+  if (std::exchange(member.coordinated, false)) {
+    send(member.self, event::FinishIo{member.request, done.io, done.bytes, over});
   }
-  member.compute_before = application.result.compute_s;
-  member.phase_end = now_;
-  send(member.self, phase);
-  ++phase.index;
+  if (over) return tell_phase(i);
+  if (gap_s > 0) queue_.set(number_of_monitor(i), now_ + from_s(gap_s) + Duration{1});
+}
+
+void Simulation::tell_phase(Number i) {
+  Member& member = members_[i];
+  queue_.erase(number_of_monitor(i));
+  member.phase_open = false;
+  member.compute_before = member.compute_s;
+  send(member.self, member.phase);
+  ++member.phase.index;
 }
 
 // ---- the coordinator -----------------------------------------------------------------------------------------------
@@ -455,10 +518,11 @@ void Simulation::cut_off() {
       case State::ended: continue;
       case State::computing: application.compute_until(now_, application.iterations_done(now_)); break;
       case State::paused:
-        result.paused_s += to_s(now_ - members_[i].waiting_since);
+        result.paused_s += to_s(now_ - members_[i].since);
         result.io_s += to_s(members_[i].io_before);
         [[fallthrough]];
-      case State::waiting: result.wait_s += to_s(now_ - members_[i].waiting_since); break;
+      case State::waiting: result.wait_s += to_s(now_ - members_[i].since); break;
+      case State::between: application.gap_done(now_ - members_[i].since); break;
       case State::io: result.io_s += to_s(members_[i].io_before + (now_ - members_[i].io_start)); break;
       case State::stopped: result.stopped_s += to_s(now_ - members_[i].resize.start); break;
       case State::not_started: result.start_s = std::max(result.start_s, seconds(now_)); break;
@@ -478,7 +542,7 @@ Report Simulation::report() const {
     if (result.total_s() > 0) report.flops += result.flop / result.total_s();
     report.applications.push_back(std::move(result));
   }
-  for (std::size_t t = 0; t < targets_.size(); ++t) {
+  for (std::size_t t = 0; t < scenario_.targets.size(); ++t) {
     report.targets.push_back(
         {scenario_.targets[t].name, to_s(targets_[t].busy()), to_s(targets_[t].overlap()), bytes_[t]});
   }

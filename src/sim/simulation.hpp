@@ -1,13 +1,15 @@
 // A simulated run: applications that compute and do I/O phases, targets that they share, and the real coordinator.
 //
-// An event queue with at most one entry for each application, each target and the coordinator. What happens between two
-// I/O phases is no event unless it matters: a control point is one only if a RECONFIGURE is to be looked at there.
+// An event queue with at most one entry for each application, each target, the coordinator and the monitor of each
+// application, which reports I/O phases as libhocket does. What happens between two I/O phases is no event unless it
+// matters: a control point is one only if a RECONFIGURE is to be looked at there.
 // Messages take no time. Deterministic: the same scenario gives the same report (but wall_s) and trace, bit for bit.
 //
-// Simplified against a real run: an I/O phase is one operation, of several files perhaps; libhocket's helper thread and
-// its bounded wait are there (RENEW_IO, HOCKET_MAX_WAIT_S), lost connections are not; a pause comes at the end of the
-// file or round under way, as the scenario says; RECONFIGURE is obeyed as libhocket does in `merge` and `blocking`, the
-// application standing still for the stated cost.
+// Simplified against a real run: an application is one member, and each of its operations has a grant of its own;
+// libhocket's helper thread and its bounded wait are there (RENEW_IO, HOCKET_MAX_WAIT_S), lost connections are not; a
+// pause comes at the end of the file or round under way, as the scenario says; RECONFIGURE is obeyed as libhocket does
+// in `merge` and `blocking`, the application standing still for the stated cost. What the page cache serves is a
+// transfer to a target that nobody slows down, the last one.
 #pragma once
 
 #include <cstdint>
@@ -41,20 +43,30 @@ class Simulation {
   struct Member {
     Controller::Member self;
     AppId app;
-    event::IoPhase phase;  // of the present or the last phase
+    event::IoPhase phase;     // the one that is open, or the next one
+    bool phase_open = false;  // it has begun, and was not reported yet
     RequestId request;
     bool coordinated = false;   // holds a grant for the operation under way
     double share = 1;           // of the target, as the last grant said
-    double rest = 0;            // bytes of the phase that are not in the present transfer
+    double rest = 0;            // bytes of the operation that are not in the present transfer
     bool pausing = false;       // it stops when the present transfer ends
     bool pauses_now = false;    // or does not go on with it
-    Time waiting_since{};       // while waiting or paused
+    Time since{};               // waiting, paused or between operations
     Time io_start{};            // of the present transfer
-    Duration io_before{};       // in the phase's earlier ones
-    Time phase_end{};           // of the last one
-    double compute_before = 0;  // s of computing, at the end of the last phase
+    Duration io_before{};       // in the operation's earlier ones
+    Duration gap{};             // of the present stretch of computing between two operations
+    double compute_s = 0;       // of computing, at the end of the last operation
+    double compute_before = 0;  // at the end of the last phase
+    Number target = 0;          // of the present operation
     SharedBandwidth::Transfer transfer = no_transfer;
     Resize resize;
+  };
+
+  // An operation that has ended.
+  struct Done {
+    Duration io{};
+    std::int64_t bytes = 0;  // of a process
+    bool last = false;       // of its phase
   };
 
   void happen(Number number);
@@ -70,7 +82,9 @@ class Simulation {
   void tell_given_up(Number i, const Resize& resize, const std::string& reason);
   void end_resize(Number i);
 
-  void start_phase(Number i);
+  void approach_operation(Number i);
+  void start_operation(Number i);
+  void open_phase(Number i);
   void wait(Number i);
   void give_up_waiting(Number i);
   void transfer(Number i);
@@ -81,7 +95,9 @@ class Simulation {
   void obey(Number i, const event::PauseIo& pause);
   void pause(Number i);
   double weight_of(Number i) const;
-  void end_phase(Number i);
+  void end_operation(Number i);
+  void add_to_phase(Number i, Duration io);
+  void tell_operation(Number i, const Done& done);
   void tell_phase(Number i);
 
   void send(const Controller::Member& from, event::Body body);
@@ -93,14 +109,15 @@ class Simulation {
 
   Number number_of_target(Number target) const { return static_cast<Number>(applications_.size()) + target; }
   Number number_of_tick() const { return number_of_target(static_cast<Number>(targets_.size())); }
+  Number number_of_monitor(Number i) const { return number_of_tick() + 1 + i; }
 
   const Scenario& scenario_;
   std::unique_ptr<Controller> controller_;
   Time now_ = start;
-  IndexedHeap<Time> queue_;  // applications, then targets, then the coordinator's TICK
+  IndexedHeap<Time> queue_;  // applications, then targets, then the coordinator's TICK, then the monitors
   std::vector<Application> applications_;
-  std::vector<Member> members_;  // as applications_
-  std::vector<SharedBandwidth> targets_;
+  std::vector<Member> members_;             // as applications_
+  std::vector<SharedBandwidth> targets_;    // as in the scenario, then the page cache
   std::vector<std::vector<Number>> users_;  // by target and transfer
   std::vector<double> bytes_;               // by target
   std::vector<SharedBandwidth::Transfer> ended_;

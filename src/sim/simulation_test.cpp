@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "policy/combination.hpp"
 #include "trace/reader.hpp"
@@ -357,17 +359,17 @@ TEST_P(Grains, APauseComesWhereTheScenarioAllowsIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, Grains,
-                         testing::Values(Stop{Grain::phase, 4, 100, 1.5, 2.5, -1},     //
-                                         Stop{Grain::file, 4, 100, 1.5, 0.5, -1},      //
-                                         Stop{Grain::file, 4, 100, 2, 0, -1},          // where it is full anyhow
-                                         Stop{Grain::file, 4, 100, 3.25, 0.75, -1},    // the last one
-                                         Stop{Grain::file, 1, 100, 1.5, 2.5, -1},      //
-                                         Stop{Grain::round, 4, 0, 1.53, 0, -1},        //
-                                         Stop{Grain::round, 4, 100, 1.53, 0.07, 5},    //
-                                         Stop{Grain::round, 4, 300, 1.53, 0.07, 1},    //
-                                         Stop{Grain::round, 4, 300, 1.93, 0.07, -1},   // the file's last, a short one
-                                         Stop{Grain::round, 1, 300, 1.53, 0.27, 5},    //
-                                         Stop{Grain::round, 3, 1e9, 1.5, 7.0 / 6, -1}  // a round is in one file
+                         testing::Values(Stop{Grain::operation, 4, 100, 1.5, 2.5, -1},  //
+                                         Stop{Grain::file, 4, 100, 1.5, 0.5, -1},       //
+                                         Stop{Grain::file, 4, 100, 2, 0, -1},           // where it is full anyhow
+                                         Stop{Grain::file, 4, 100, 3.25, 0.75, -1},     // the last one
+                                         Stop{Grain::file, 1, 100, 1.5, 2.5, -1},       //
+                                         Stop{Grain::round, 4, 0, 1.53, 0, -1},         //
+                                         Stop{Grain::round, 4, 100, 1.53, 0.07, 5},     //
+                                         Stop{Grain::round, 4, 300, 1.53, 0.07, 1},     //
+                                         Stop{Grain::round, 4, 300, 1.93, 0.07, -1},    // the file's last, a short one
+                                         Stop{Grain::round, 1, 300, 1.53, 0.27, 5},     //
+                                         Stop{Grain::round, 3, 1e9, 1.5, 7.0 / 6, -1}   // a round is in one file
                                          ));
 
 TEST_F(Interruptions, WhoIsPausedTooLongGoesOnUncoordinated) {
@@ -511,6 +513,218 @@ TEST(SimulationTest, PhasesStartWhenTheyAreToldTo) {
   }
 }
 
+// ---- several phases in a period ------------------------------------------------------------------------------------
+
+PhaseSpec phase_of(double bytes, double after = 1) {
+  PhaseSpec phase;
+  phase.bytes = bytes;
+  phase.after = after;
+  phase.target = "disk";
+  return phase;
+}
+
+class Phases : public Interruptions {
+ protected:
+  static ApplicationSpec cycle(const std::string& name, std::vector<PhaseSpec> phases, std::int64_t periods = 1) {
+    ApplicationSpec spec = program(name, 0.1, 0, periods);
+    spec.phases = std::move(phases);
+    return spec;
+  }
+  static Report run(const Scenario& scenario, const policy::Policy* access = nullptr) {
+    return sim::run(scenario, access);
+  }
+  Report listen(std::vector<ApplicationSpec> applications) {
+    scenario_ = scenario_of(std::move(applications));
+    return Simulation{scenario_, std::make_unique<LastComeFirst>(settings_of(policy::fcfs), heard_)}.run();
+  }
+};
+
+TEST_F(Phases, OnePhaseAtTheEndOfThePeriodIsWhatIoBytesIs) {
+  std::vector<ApplicationSpec> before = crowd(8, 0.3);
+  std::vector<ApplicationSpec> after = before;
+  for (ApplicationSpec& spec : after) spec.phases = {phase_of(std::exchange(spec.io_bytes, 0))};
+  for (ApplicationSpec& spec : before) spec.troubles.phase_skip = 0.1;
+  for (ApplicationSpec& spec : after) spec.troubles.phase_skip = 0.1;
+  for (const policy::Policy* access : {static_cast<const policy::Policy*>(nullptr), &policy::fcfs, &policy::dynamic}) {
+    EXPECT_EQ(to_json(run(scenario_of(after), access)), to_json(run(scenario_of(before), access)));
+  }
+}
+
+TEST_F(Phases, ComeWhereThePeriodSaysEachWithItsOwnTargetAndOperations) {
+  PhaseSpec write = phase_of(2000, 0.3);
+  write.operations = 4;
+  write.operation_gap_s = 0.25;
+  PhaseSpec read = phase_of(600, 0.3);
+  read.gap_s = 0.5;
+  read.reads = true;
+  read.target = "other";
+  read.target_index = 1;
+  ApplicationSpec a = cycle("a", {write, read, phase_of(1000)}, 2);
+  scenario_ = scenario_of({a});
+  scenario_.targets.push_back({"other", 300, 1, Sharing::fair});
+  const Report report = Simulation{scenario_, std::make_unique<LastComeFirst>(settings_of(policy::fcfs), heard_)}.run();
+  const ApplicationResult& result = report.applications.at(0);
+  const double period_s = 1 + (2 + 3 * 0.25) + (0.5 + 2) + 1;
+  EXPECT_DOUBLE_EQ(result.total_s(), 2 * period_s);
+  EXPECT_DOUBLE_EQ(result.alone_s, result.total_s());
+  EXPECT_DOUBLE_EQ(result.io_s, 2 * 5);
+  EXPECT_DOUBLE_EQ(result.compute_s, 2 * (1 + 0.75 + 0.5));
+  EXPECT_DOUBLE_EQ(result.bytes_written, 6000);
+  EXPECT_DOUBLE_EQ(result.bytes_read, 1200);
+  EXPECT_EQ(result.phases, 6);
+  EXPECT_EQ(result.operations, 12);
+  EXPECT_DOUBLE_EQ(report.targets.at(0).bytes, 6000);
+  EXPECT_DOUBLE_EQ(report.targets.at(1).bytes, 1200);
+
+  const auto asked = heard<event::StartIo>(1);
+  ASSERT_EQ(asked.size(), 12U);
+  const std::vector<double> first{0.3, 1.05, 1.8, 2.55, 3.55, 6.25};
+  const std::vector<std::int64_t> announced{2000, 1500, 1000, 500, 600, 1000};
+  for (std::size_t k = 0; k < 6; ++k) {
+    EXPECT_NEAR(asked[k].first, first[k], 1e-8);
+    EXPECT_NEAR(asked[k + 6].first, first[k] + period_s, 1e-8);
+    EXPECT_EQ(asked[k].second.bytes, k < 4 ? 500 : announced[k]);
+    EXPECT_EQ(asked[k].second.phase_bytes, announced[k]);
+    EXPECT_EQ(asked[k].second.target, k == 4 ? "other" : "disk");
+    EXPECT_EQ(asked[k].second.operation, k == 4 ? "MPI_File_read_all" : "MPI_File_write_all");
+  }
+  const auto phases = heard<event::IoPhase>(1);
+  ASSERT_EQ(phases.size(), 6U);
+  EXPECT_EQ(phases[0].second.operations, 4);
+  EXPECT_NEAR(to_s(phases[0].second.end - phases[0].second.start), 2.75, 1e-8);
+  EXPECT_NEAR(to_s(phases[0].second.io), 2, 1e-8);
+  EXPECT_NEAR(to_s(phases[0].second.cpu), 0.3 + 0.75, 1e-8);
+  EXPECT_NEAR(to_s(phases[1].second.cpu), 0.5, 1e-8);
+  EXPECT_EQ(phases[1].second.bytes_read, 150);
+  EXPECT_NEAR(to_s(phases[3].second.cpu), 0.3 + 0.75, 1e-8);
+  EXPECT_EQ(phases[5].second.index, 5);
+}
+
+// libhocket knows of the end of a phase by the gap alone: phases that are closer belong together.
+TEST_F(Phases, AreToldAsTheMonitorTellsThem) {
+  PhaseSpec near = phase_of(1000);
+  near.gap_s = 0.05;
+  PhaseSpec far = phase_of(500);
+  far.gap_s = 0.3;
+  ApplicationSpec a = cycle("a", {phase_of(1000), near, far}, 2);
+  a.phase_gap_s = 0.1;
+  listen({a});
+  for (const auto& finished : heard<event::FinishIo>(1)) EXPECT_FALSE(finished.second.phase_over);
+  const auto phases = heard<event::IoPhase>(1);
+  ASSERT_EQ(phases.size(), 4U);
+  EXPECT_NEAR(phases[0].first, 1 + 2.05 + 0.1, 1e-8);
+  EXPECT_EQ(phases[0].second.operations, 2);
+  EXPECT_NEAR(to_s(phases[0].second.end - phases[0].second.start), 2.05, 1e-8);
+  EXPECT_NEAR(to_s(phases[0].second.cpu), 1.05, 1e-8);
+  EXPECT_NEAR(to_s(phases[1].second.cpu), 0.3, 1e-8);
+  EXPECT_NEAR(to_s(phases[2].second.cpu), 1.05, 1e-8);
+  EXPECT_NEAR(phases[3].first, 2 * (1 + 1 + 0.05 + 1 + 0.3 + 0.5), 1e-8) << "at the end of the program";
+}
+
+TEST_F(Phases, ThePageCacheServesWithoutTheTarget) {
+  PhaseSpec read = phase_of(1000);
+  read.reads = read.cached = true;
+  ApplicationSpec a = cycle("a", {read});
+  a.cache_bytes_per_s = 2000;
+  const ApplicationSpec b = program("b", 0.1, 3000, 1);
+  const Report report = run(scenario_of({a, b}));
+  EXPECT_DOUBLE_EQ(report.applications[0].io_s, 0.5);
+  EXPECT_DOUBLE_EQ(report.applications[1].io_s, 3);
+  EXPECT_DOUBLE_EQ(report.targets.at(0).bytes, 3000);
+  EXPECT_EQ(report.targets.at(0).overlap_s, 0);
+  // Nobody tells the coordinator.
+  EXPECT_DOUBLE_EQ(run(scenario_of({b, a}), &policy::fcfs).applications[1].wait_s, 3);
+}
+
+TEST_F(Phases, AnnounceWhatTheScenarioSays) {
+  PhaseSpec four = phase_of(4000);
+  four.operations = 4;
+  ApplicationSpec a = cycle("a", {four}, 2);
+  a.announces = Announces::nothing;
+  listen({a});
+  for (const auto& asked : heard<event::StartIo>(1)) {
+    EXPECT_EQ(asked.second.phase_bytes, 0);
+    EXPECT_EQ(asked.second.bytes, 1000);
+  }
+  std::set<std::int64_t> drawn;
+  for (int k = 0; k < 40; ++k) {
+    heard_.clear();
+    a.name = "a" + std::to_string(k);
+    a.announces = Announces::wrong;
+    listen({a});
+    const auto asked = heard<event::StartIo>(1);
+    const std::int64_t first = asked.at(0).second.phase_bytes;
+    EXPECT_GE(first, 1200);
+    EXPECT_LE(first, 12000);
+    for (std::size_t n = 0; n < 8; ++n) {
+      const std::int64_t left = first - 1000 * static_cast<std::int64_t>(n % 4);
+      EXPECT_EQ(asked.at(n).second.phase_bytes, std::max<std::int64_t>(0, left));
+      EXPECT_EQ(asked.at(n).second.bytes, 1000);
+    }
+    drawn.insert(first);
+  }
+  EXPECT_GT(drawn.size(), 30U);
+  EXPECT_LT(*drawn.begin(), 2800);
+  EXPECT_GT(*drawn.rbegin(), 6000);
+}
+
+// A program without means to stop in an operation is stopped between two of them, and only there.
+TEST_F(Phases, WhatCannotStopInAnOperationStopsBetweenTwo) {
+  PhaseSpec four = phase_of(4000);
+  four.operations = 4;
+  ApplicationSpec a = cycle("a", {four});
+  a.grain = Grain::operation;
+  ApplicationSpec b = program("b", 0.1, 1000, 1);
+  b.start_s = 1.5;
+  scenario_ = scenario_of({a, b});
+  const Report report = run(scenario_, &policy::interrupt);
+  EXPECT_NEAR(report.applications[1].wait_s, 0.5, 2e-9);
+  EXPECT_NEAR(report.applications[0].paused_s, 1, 2e-9);
+  EXPECT_NEAR(report.applications[0].wait_s, 1, 2e-9);
+  EXPECT_EQ(report.applications[0].interruptions, 1);
+  EXPECT_NEAR(report.applications[0].io_s, 4, 1e-8);
+}
+
+TEST_F(Phases, FewWritersGetLittleOfAProportionalTarget) {
+  ApplicationSpec a = program("a", 0.1, 1000, 1);
+  ApplicationSpec b = program("b", 0.1, 1000, 1);
+  a.writers = 1;
+  scenario_ = scenario_of({a, b});
+  scenario_.targets[0].sharing = Sharing::proportional;
+  const Report report = run(scenario_);
+  EXPECT_NEAR(report.applications[1].io_s, 1.25, 1e-8);
+  EXPECT_NEAR(report.applications[0].io_s, 2, 1e-8);
+}
+
+TEST_F(Phases, JitterOfTheGapsIsTheSameUnderEachPolicy) {
+  PhaseSpec ten = phase_of(1000);
+  ten.operations = 10;
+  ten.operation_gap_s = 0.01;
+  ApplicationSpec a = cycle("a", {ten}, 20);
+  a.gap_jitter = 0.5;
+  ApplicationSpec b = a;
+  b.name = "b";
+  const Report together = run(scenario_of({a, b}));
+  const Report blocking = run(scenario_of({a, b}), &policy::fcfs);
+  for (std::size_t k = 0; k < 2; ++k) {
+    EXPECT_NEAR(together.applications[k].compute_s, blocking.applications[k].compute_s, 1e-6);
+    EXPECT_NEAR(together.applications[k].alone_s, blocking.applications[k].alone_s, 1e-6);
+    EXPECT_NE(together.applications[k].compute_s, 20 * (1 + 9 * 0.01));
+  }
+}
+
+TEST_F(Phases, AreCutOffBetweenTwoOperations) {
+  PhaseSpec two = phase_of(2000);
+  two.operations = 2;
+  two.operation_gap_s = 4;
+  scenario_ = scenario_of({cycle("a", {two})});
+  scenario_.until_s = 3;
+  const ApplicationResult a = run(scenario_, &policy::fcfs).applications.at(0);
+  EXPECT_DOUBLE_EQ(a.compute_s, 2);
+  EXPECT_DOUBLE_EQ(a.io_s, 1);
+  EXPECT_DOUBLE_EQ(a.end_s, 3);
+}
+
 // ---- control points ------------------------------------------------------------------------------------------------
 
 event::Reconfigure to(std::int64_t processes, std::int64_t at_iteration) {
@@ -527,8 +741,8 @@ class ControlPoints : public testing::Test {
   static Time at(double s) { return Simulation::start + from_s(s); }
 
   ApplicationSpec spec_ = program("a", 1, 1000, 2);
-  TargetSpec target_{"disk", 1000, 1, Sharing::fair};
-  Application application_{spec_, target_, 1};
+  std::vector<TargetSpec> targets_{{"disk", 1000, 1, Sharing::fair}};
+  Application application_{spec_, targets_, 1};
 };
 
 TEST_F(ControlPoints, AResizeComesAtTheFirstOneWithSoManyIterationsDone) {
@@ -565,7 +779,30 @@ TEST_F(ControlPoints, OneAfterThePhaseIsNoStopBeforeIt) {
   application_.compute(at(0));
   application_.want(at(9.5), to(8, 0));
   EXPECT_EQ(application_.next_stop(), 10);
-  EXPECT_TRUE(application_.has_phase());
+  EXPECT_FALSE(application_.is_phase_due());
+  application_.compute_until(at(10), 10);
+  EXPECT_TRUE(application_.is_phase_due());
+}
+
+TEST_F(ControlPoints, ComeAfterThePhaseInTheMiddleOfAPeriod) {
+  PhaseSpec middle;
+  middle.after = 0.6;
+  middle.bytes = 1000;
+  spec_.phases = {middle};
+  Application application{spec_, targets_, 1};
+  application.begin_period();
+  application.compute(at(0));
+  EXPECT_EQ(application.next_stop(), 6);
+  application.compute_until(at(6), 6);
+  ASSERT_TRUE(application.is_phase_due());
+  EXPECT_EQ(application.last_control_point(), 3);
+  application.state = State::between;
+  application.want(at(6), to(8, 0));
+  application.operation_done(from_s(1));
+  EXPECT_FALSE(application.is_phase_due());
+  EXPECT_TRUE(application.is_wanted_now());
+  application.pass_control_point();
+  EXPECT_EQ(application.last_control_point(), 6);
 }
 
 }  // namespace
