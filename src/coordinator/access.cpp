@@ -20,6 +20,8 @@ using model::RequestState;
 using model::Target;
 
 constexpr Time never{};  // of a target's wake
+// A policy is not asked again sooner: half of what is left, and half of that, would never be over.
+constexpr Duration soonest_again = std::chrono::milliseconds{1};
 
 // Of all processes, where one of them tells its own.
 std::int64_t of_all(const Application& application, std::int64_t bytes) {
@@ -407,7 +409,9 @@ void Access::ask_policy(const Moment& moment, Target& target) {
     apply(moment, *member, *request, RequestInput::grant);
   }
   share_out(moment, target, decision.shares);
-  if (decision.again > moment.now && !target.waiting.empty()) target.again = decision.again;
+  if (decision.again > moment.now && !target.waiting.empty()) {
+    target.again = std::max(decision.again, moment.now + soonest_again);
+  }
   tell(moment, target, decision);
 }
 

@@ -467,5 +467,28 @@ TEST_F(CoordinatorTest, AnApplicationThatIsToPauseIsNotHeldUpByItsOwnRequests) {
   EXPECT_EQ(finish(1040, 1, 1), Lines{"3 GRANT_IO 1 waited 1030"});
 }
 
+// A timer at each nanosecond would keep the daemon busy for as long as somebody waits.
+TEST(PolicyThatWaits, IsNotAskedAgainAtOnce) {
+  const policy::Policy impatient{"impatient", "", [](const policy::View& view, const event::Event&) {
+                                   policy::Decision decision;
+                                   decision.again = view.now + Duration{1};
+                                   return decision;
+                                 }};
+  Coordinator coordinator{{{&impatient},
+                           std::chrono::seconds{10},
+                           std::chrono::milliseconds{100},
+                           std::chrono::seconds{3},
+                           std::chrono::seconds{1}}};
+  coordinator.handle(testing::event_of(0, 1, event::Hello{"job", "app", "/bin/app", "mpich", "0.1", 99, 4}));
+  coordinator.handle(testing::event_of(5, 1, event::StartIo{RequestId{1}, "disk", "/f", "MPI_File_write_all", 10}));
+  Time now = *coordinator.deadline();
+  for (int asked = 0; asked < 10; ++asked) {
+    coordinator.handle({now, {}, event::Tick{}});
+    ASSERT_TRUE(coordinator.deadline());
+    EXPECT_GE(*coordinator.deadline(), now + std::chrono::milliseconds{1});
+    now = *coordinator.deadline();
+  }
+}
+
 }  // namespace
 }  // namespace hocket::coordinator
