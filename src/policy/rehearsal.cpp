@@ -13,6 +13,9 @@ namespace {
 
 constexpr int starts = 4;  // different ways in which the applications lie to each other at first
 constexpr double most_shortened = 0.9;
+// A job computes at least for this part of the longest period between two phases. An application whose phases come at
+// once after each other would make the rehearsal endless.
+constexpr double least_computing = 0.02;
 
 // The same for the n-th period of a job in every allocation.
 double uniform(std::uint64_t n) { return static_cast<double>(splitmix(n * splitmix_step) >> 11U) * 0x1p-53; }
@@ -24,12 +27,13 @@ double variation(std::uint64_t n) {
   return (sum - 3) * std::sqrt(2.0);
 }
 
-double compute_s(const Rehearsed& rehearsed, std::uint64_t job, std::uint64_t period) {
+double compute_s(const Rehearsed& rehearsed, std::uint64_t job, std::uint64_t period, double least_s) {
   const double factor = 1 + rehearsed.spread * variation(job << 32U | period);
-  return rehearsed.job.compute_s * std::max(1 - most_shortened, factor);
+  return std::max(least_s, rehearsed.job.compute_s * std::max(1 - most_shortened, factor));
 }
 
-double rehearse_once(const std::vector<Rehearsed>& jobs, std::size_t targets, double until_s, std::uint64_t start) {
+double rehearse_once(const std::vector<Rehearsed>& jobs, std::size_t targets, double until_s, double least_s,
+                     std::uint64_t start) {
   using Ask = std::pair<double, std::size_t>;  // when the job asks for its target, and which job
   std::priority_queue<Ask, std::vector<Ask>, std::greater<>> asks;
   std::vector<std::uint64_t> periods(jobs.size(), start << 24U);
@@ -37,7 +41,7 @@ double rehearse_once(const std::vector<Rehearsed>& jobs, std::size_t targets, do
   const auto number = [](std::size_t i) { return static_cast<std::uint64_t>(i); };
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const double first = start == 0 ? 1 : uniform(number(i) << 32U | start);
-    asks.emplace(first * compute_s(jobs[i], number(i), periods[i]), i);
+    asks.emplace(first * compute_s(jobs[i], number(i), periods[i], least_s), i);
   }
   double worth = 0;
   while (asks.top().first < until_s) {
@@ -47,7 +51,7 @@ double rehearse_once(const std::vector<Rehearsed>& jobs, std::size_t targets, do
     double& free = free_at[job.target];
     free = std::max(free, at) + job.io_s;
     worth += job.worth;
-    asks.emplace(free + compute_s(jobs[i], number(i), ++periods[i]), i);
+    asks.emplace(free + compute_s(jobs[i], number(i), ++periods[i], least_s), i);
   }
   // Of the period that is under way, the part that has passed: else an allocation would win by where the end falls.
   for (; !asks.empty(); asks.pop()) {
@@ -66,7 +70,7 @@ double rehearse(const std::vector<Rehearsed>& jobs, std::size_t targets, int per
   for (const Rehearsed& one : jobs) longest_s = std::max(longest_s, one.job.compute_s + one.job.io_s);
   double rate = 0;
   for (std::uint64_t start = 0; start < starts; ++start)
-    rate += rehearse_once(jobs, targets, periods * longest_s, start);
+    rate += rehearse_once(jobs, targets, periods * longest_s, least_computing * longest_s, start);
   return rate / starts;
 }
 

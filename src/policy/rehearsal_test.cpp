@@ -35,6 +35,12 @@ TEST(Rehearsal, AgreesWithMeanValuesWherePeriodsVary) {
   EXPECT_NEAR(rehearse(rehearsed, 1, 400) / Contention(jobs, 1).rate(), 1, 0.01);
 }
 
+// Of two phases in a row with nothing between them the model says that no time is computed.
+TEST(Rehearsal, EndsAlsoWhereAJobHardlyComputes) {
+  const double rate = rehearse({{{80, 20, 100, 0}, 0}, {{1e-9, 1e-9, 1, 1}, 0}}, 2, 50);
+  EXPECT_NEAR(rate, 1 + 1 / 2.0, 0.05);
+}
+
 TEST(Rehearsal, IsTheSameEachTime) {
   const std::vector<Rehearsed> jobs{{{8, 2, 1, 0}, 0.1}, {{5, 1, 1, 0}, 0.2}};
   EXPECT_EQ(rehearse(jobs, 1, 30), rehearse(jobs, 1, 30));
