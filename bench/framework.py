@@ -1,7 +1,7 @@
 """`./dev bench framework`: what the policies for cores and access are worth, against the paper's figures.
 
 In the simulator: CLARISSE+FlexMPI's use cases A, C and D and its Table 2, what wrong predictions cost (scenarios
-stress*.toml), then the machine of 500 applications. Every
+stress*.toml), the machine of 500 applications, then 500 random workloads (workloads.py). Every
 figure is of several seeds; `value` and `reference` are medians over them of runs with the same seed, `interval` is a
 95 % interval of the mean of what the line compares (Student's t). What the scenarios are calibrated on stands in them.
 """
@@ -18,6 +18,7 @@ from statistics import fmean, median
 
 import figures
 import framework_live
+import workloads
 from hocket.errors import HocketError
 from hocket.sim import runs
 from hocket.sim.figures import Series, delay, flops
@@ -241,7 +242,7 @@ def main() -> int:
         good = [use_case_a(), use_case_c(), use_case_d(), table_2(), stress(), machine()]
     except HocketError as error:
         raise SystemExit(f"bench: framework: {error}") from None
-    return 0 if all([*good, framework_live.main([]) == 0]) else 1
+    return 0 if all([*good, workloads.main([]) == 0, framework_live.main([]) == 0]) else 1
 
 
 if __name__ == "__main__":
