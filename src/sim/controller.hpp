@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,15 @@
 
 namespace hocket::sim {
 
+class Application;
+
 class Controller {
  public:
   explicit Controller(const coordinator::Settings& settings) : coordinator_(settings) {}
   virtual ~Controller() = default;  // a test may say other commands
+
+  // Called once, before all else: the simulated applications, which outlive it. The coordinator does not look at them.
+  virtual void watch(std::span<const Application>) {}
 
   // Fails where the file cannot be written.
   Status open_trace(const std::string& path, const trace::Header& header);

@@ -8,6 +8,7 @@
 
 #include "config/policy_file.hpp"
 #include "policy/combination.hpp"
+#include "sim/best.hpp"
 #include "sim/scenario_reader.hpp"
 #include "sim/simulation.hpp"
 
@@ -21,6 +22,7 @@ struct Options {
   std::optional<std::uint64_t> seed;
   std::optional<std::string> policy_file;
   std::string trace;
+  bool best = false;
 };
 
 // Nobody waits and nobody is resized: the coordinator has nothing to say.
@@ -38,6 +40,17 @@ Result<std::unique_ptr<sim::Controller>> make_controller(const sim::Plan& plan, 
   const trace::Header header{HOCKET_VERSION, "simulated", 0, sim::Simulation::start, config::for_trace(plan.settings)};
   if (const Status opened = controller->open_trace(trace, header); !opened) return opened.error();
   return controller;
+}
+
+Result<sim::Report> search(const Options& options) {
+  const auto plan = sim::read_scenario(options.scenario, options.seed);
+  if (!plan) return plan.error();
+  const auto start = std::chrono::steady_clock::now();
+  auto report = sim::best_schedule(plan.value().scenario);
+  if (!report) return Error{options.scenario + ": " + report.error().text};
+  report.value().policy = "best";
+  report.value().wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
 }
 
 Result<sim::Report> simulate(const Options& options) {
@@ -73,10 +86,17 @@ int main(int argc, char** argv) {
   CLI::App app{"hocket-sim: simulates applications, their storage and hocket's coordinator"};
   Options options;
   app.add_option("scenario", options.scenario, "TOML file of the scenario")->required();
-  app.add_option("--policy", options.policy, "instead of the scenario's: names joined by '+', or none");
-  app.add_option("--policy-file", options.policy_file, "a policy in Python, in force in the place of its kind");
+  auto* policy = app.add_option("--policy", options.policy, "instead of the scenario's: names joined by '+', or none");
+  auto* file =
+      app.add_option("--policy-file", options.policy_file, "a policy in Python, in force in the place of its kind");
   app.add_option("--seed", options.seed, "instead of the scenario's");
-  app.add_option("--trace", options.trace, "write the trace that hocketd would write to this file");
+  auto* trace = app.add_option("--trace", options.trace, "write the trace that hocketd would write to this file");
+  app.add_flag("--best", options.best,
+               "instead of a policy: the best schedule found with perfect knowledge, that makes no application slower "
+               "than uncoordinated")
+      ->excludes(policy)
+      ->excludes(file)
+      ->excludes(trace);
   app.set_version_flag("--version", HOCKET_VERSION);
   try {
     app.parse(argc, argv);
@@ -85,7 +105,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "hocket-sim: %s; hocket-sim --help lists the options\n", error.what());
     return 2;
   }
-  const auto report = simulate(options);
+  const auto report = options.best ? search(options) : simulate(options);
   if (!report) {
     std::fprintf(stderr, "hocket-sim: %s\n", report.error().text.c_str());
     return 2;

@@ -41,6 +41,7 @@ Simulation::Simulation(const Scenario& scenario, std::unique_ptr<Controller> con
     cores_before += spec.processes;
     queue_.set(i, time_at(spec.start_s));
   }
+  if (controller_) controller_->watch(applications_);
 }
 
 Report Simulation::run() {

@@ -27,6 +27,7 @@ class Wanted:
     seed: int | None = None
     policy_file: Path | None = None
     trace: Path | None = None
+    best: bool = False  # instead of a policy: the best schedule with perfect knowledge
 
     def command(self, program: Path) -> list[str]:
         words = [str(program), str(self.scenario)]
@@ -34,7 +35,7 @@ class Wanted:
         options |= {"--policy-file": self.policy_file, "--trace": self.trace}
         for option, value in options.items():
             words += [option, str(value)] if value is not None else []
-        return words
+        return words + (["--best"] if self.best else [])
 
 
 Result = dict[str, Any]  # what hocket-sim told: times in seconds
