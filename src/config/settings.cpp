@@ -89,6 +89,8 @@ std::string a_share(double share) {
   return fmt::format("{} is no share: give 0 to 1", share);
 }
 
+std::string a_share_or_of_policy(double share) { return share == -1 ? std::string{} : a_share(share); }
+
 std::string a_margin(double margin) {
   if (margin == 0 || (margin >= 1 && margin <= 1e6)) return {};
   return fmt::format("{} is no margin: give 1 or more, or 0 for no detection", margin);
@@ -147,8 +149,9 @@ const std::array keys{
     Key{"daemon", "exit_when_idle_s", Number{&Settings::exit_when_idle_s, not_negative},
         "seconds without any member connected after which the daemon ends; 0: never"},
     Key{"coordinator", "policy", Text{&Settings::policy, a_policy},
-        "names joined by '+', at most one of each kind. Who may use a target: fcfs (one application at a time, first\n"
-        "come, first served), interfere (nobody waits), interrupt (who comes second goes first), dynamic (whichever\n"
+        "names joined by '+', at most one of each kind. Who may use a target: cost (the cheapest by what was measured, and\n"
+        "nobody later than uncoordinated), fcfs (one application at a time, first come, first served), interfere (nobody\n"
+        "waits), interrupt (who comes second goes first), dynamic (whichever\n"
         "makes 'metric' the least), set-10 (sets by the order of magnitude of the period). Against interference:\n"
         "phase-shift, period-coupling. Who gets idle cores: fair, speedup, io-aware, predictive. \"none\": interfere\n"
         "alone. hocketd --print-policies lists all"},
@@ -183,9 +186,15 @@ const std::array keys{
         "after that they are ended and the resize is given up"},
     Key{"coordinator", "nodes", Text{&Settings::nodes, some_nodes},
         "where the cores are, as \"NAME:CORES NAME:CORES …\"; empty: on this machine, as many as 'cores' says"},
-    Key{"coordinator", "most_slowdown", Number{&Settings::most_slowdown, a_share},
-        "an application that has waited for grants for more than this share of the rest of its time is granted at\n"
-        "once, beside who holds the target: none becomes slower than uncoordinated by more than this; 0: no bound"},
+    Key{"coordinator", "most_slowdown", Number{&Settings::most_slowdown, a_share_or_of_policy},
+        "how much slower than uncoordinated an application may get, as a part of its time: one that would become\n"
+        "slower is granted at once, beside who holds the target; 0: no bound; -1: 0.05 under cost, else no bound"},
+    Key{"coordinator", "learnt_hold", Switch{&Settings::learnt_hold},
+        "true: a target stays with an application for as long as its next access usually takes to come, instead of\n"
+        "linger_s; cost does so anyway"},
+    Key{"coordinator", "small_access_s", Number{&Settings::small_access_s, not_negative},
+        "an access that is expected to take no longer than this is granted at once, whoever holds the target; 0: none.\n"
+        "cost compares what waiting costs instead"},
     Key{"coordinator", "uncertainty_s", Number{&Settings::uncertainty_s, a_time_or_observed},
         "seconds by which a predicted I/O phase may come earlier or later; -1: two standard deviations of what was\n"
         "observed"},
@@ -399,7 +408,9 @@ coordinator::Settings for_coordinator(const Settings& settings) {
           parse_nodes(settings.nodes).value(),
           {},
           settings.slow_server,
-          from_s(settings.slow_server_hold_off_s)};
+          from_s(settings.slow_server_hold_off_s),
+          settings.learnt_hold,
+          from_s(settings.small_access_s)};
 }
 
 event::Properties for_trace(const Settings& settings) {

@@ -34,7 +34,9 @@ struct Settings {
   std::int64_t cores = 0;  // 0: as many as this machine has, see with_cores
   double join_limit_s = 60;
   std::string nodes;  // "": one node, with `cores`
-  double most_slowdown = 0;
+  double most_slowdown = -1;
+  bool learnt_hold = false;
+  double small_access_s = 0;
   double uncertainty_s = -1;
   double reconfiguration_s = 1;
   std::string objective = "flops";

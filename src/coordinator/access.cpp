@@ -8,6 +8,7 @@
 #include "base/saturating.hpp"
 #include "coordinator/places.hpp"
 #include "coordinator/words.hpp"
+#include "model/occupancy.hpp"
 
 namespace hocket::coordinator {
 namespace {
@@ -22,6 +23,11 @@ using model::Target;
 constexpr Time never{};  // of a target's wake
 // A policy is not asked again sooner: half of what is left, and half of that, would never be over.
 constexpr Duration soonest_again = std::chrono::milliseconds{1};
+
+// An access that another one follows less often than this is taken for the last one of its phase.
+constexpr double least_follows = 0.1;
+constexpr double shortest_hold_s = 0.001;
+constexpr double longest_hold_s = 0.5;
 
 // Of all processes, where one of them tells its own.
 std::int64_t of_all(const Application& application, std::int64_t bytes) {
@@ -52,6 +58,8 @@ void Access::start(const Moment& moment, Member& member, const event::StartIo& s
   if (yields) free_kept(application, [&](const Holder& holder) { return holder.target == &target; });
   if (target.waiting.empty()) target.remind = now + settings_.keep_alive;
   Request asked{start.request, member.id, application.id, &target, RequestState::queued, start.bytes};
+  const bool only_one = application.waiting == 0 && application.granted == 0;
+  asked.kind = application.accesses.asked(start.operation, target.record, start.bytes, only_one, now);
   asked.since = now;
   asked.order = ++target.arrivals;
   target.waiting.push_back(asked);
@@ -63,11 +71,12 @@ void Access::start(const Moment& moment, Member& member, const event::StartIo& s
   if (application.demand.over) end_demand(application);
   model::demand(application, start, now);
   request->before = application.demand.moved;
+  watch_slowdown(application, *request, now);
 
   renew_leases(member, target, now);
   const auto holder = find_holder(application, target);
   yields |= holder && (*holder)->pausing;
-  if (!yields && holder) grant(moment, member, request);
+  if (!yields && (holder || is_small(application, *request))) grant(moment, member, request);
   touch(target);
   settle(moment);
   if (request->state != RequestState::queued) return;
@@ -88,8 +97,10 @@ void Access::finish(const Moment& moment, Member& member, const event::FinishIo&
   if ((*request)->state == RequestState::granted) {
     count_progress(target, moment.now);
     // A member that counts no processes speaks for itself alone.
-    const std::int64_t bytes = std::max<std::int64_t>(0, finish.bytes);
-    model::moved(*member.application, target, member.processes > 0 ? of_all(*member.application, bytes) : bytes);
+    std::int64_t bytes = std::max<std::int64_t>(0, finish.bytes);
+    if (member.processes > 0) bytes = of_all(*member.application, bytes);
+    model::moved(*member.application, target, bytes);
+    model::count_access(**find_holder(*member.application, target), bytes, finish.idle);
   }
   apply(moment, member, *request, RequestInput::finish, finish.phase_over ? After::free : After::keep);
   Application& application = *member.application;
@@ -141,6 +152,7 @@ void Access::end_phase(const Moment& moment, const Member& member, const event::
 }
 
 void Access::end_demand(Application& application) {
+  application.accesses.phase_over();
   application.demand = {};
   told_.erase(application.id);
 }
@@ -158,6 +170,7 @@ void Access::leave(const Moment& moment, Member& member) {
 void Access::set_policy(const Moment& moment, const policy::Policy& policy, const policy::Metric& metric) {
   policy_ = &policy;
   access_settings_.metric = metric;
+  access_settings_.most_slowdown = most_slowdown();
   for (const auto& [wake, target] : timers_) touch(*target);
   for (const auto& [id, application] : cluster_.applications())
     for (const auto holder : application.held) touch(*holder->target);
@@ -182,39 +195,6 @@ void Access::tick(const Moment& moment) {
   }
   settle(moment);
   grant_too_slow(moment);
-}
-
-// ---- the bound on waiting ----------------------------------------------------------------------------------------
-
-// From then on the application will have waited for more than the bound allows, a share of its time without waits: what
-// it would have taken uncoordinated. The moment is exact while it only waits; work in between moves it away.
-void Access::bound_wait(const model::Member& member, Place request, Time now) {
-  const double most = settings_.most_slowdown;
-  if (most <= 0 || most >= 1) return;
-  forget_bound(request);
-  const Application& application = *member.application;
-  const bool waits = application.activity == model::Activity::waiting;
-  const double waited = to_s(application.waited) + (waits ? to_s(now - application.since) : 0);
-  const double elapsed = to_s(now - application.arrived);
-  constexpr double longest_s = 1e9;
-  request->too_slow = now + from_s(std::clamp(most * (elapsed - waited) - waited, 0.0, longest_s));
-  too_slow_.emplace(std::tuple{request->too_slow, request->member, request->id}, request);
-}
-
-void Access::forget_bound(Place request) {
-  if (request->too_slow == Time{}) return;
-  too_slow_.erase({request->too_slow, request->member, request->id});
-  request->too_slow = {};
-}
-
-void Access::grant_too_slow(const Moment& moment) {
-  while (!too_slow_.empty() && std::get<Time>(too_slow_.begin()->first) <= moment.now) {
-    const Place request = too_slow_.begin()->second;
-    Member& member = *cluster_.find(request->member);
-    bound_wait(member, request, moment.now);
-    if (request->too_slow <= moment.now) apply(moment, member, request, RequestInput::grant);
-  }
-  settle(moment);
 }
 
 void Access::expire_leases(const Moment& moment) {
@@ -245,8 +225,8 @@ void Access::apply(const Moment& moment, Member& member, Place request, RequestI
         tell_to_pause(moment, **holder);
       return;
     case RequestAction::withdraw: return withdraw(member, request, moment.now);
-    case RequestAction::release: return give_back(member, request, after, moment.now);
-    case RequestAction::revoke: return give_back(member, request, After::free, moment.now);
+    case RequestAction::release: return give_back(member, request, RequestAction::release, after, moment.now);
+    case RequestAction::revoke: return give_back(member, request, RequestAction::revoke, After::free, moment.now);
     case RequestAction::renew: return renew_leases(member, *request->target, moment.now);
     case RequestAction::requeue: return requeue(member, request, moment.now);
   }
@@ -272,7 +252,10 @@ void Access::grant(const Moment& moment, const Member& member, Place request) {
   } else if ((*holder)->grants == 0) {
     target.kept.erase({(*holder)->kept_until, application.id});
   }
-  if (++(*holder)->grants == 1) model::begin_progress(**holder);
+  if (++(*holder)->grants == 1) {
+    model::begin_progress(**holder);
+    model::begin_occupancy(**holder, *request);
+  }
   application.count_requests(-1, +1, moment.now);
   moment.commands.push_back(
       {member.id, event::GrantIo{request->id, moment.now - request->since, target.name, (*holder)->share}});
@@ -291,6 +274,7 @@ void Access::withdraw(Member& member, Place request, Time now) {
   std::erase(member.requests, request);
   target.waiting.erase(request);
   member.application->count_requests(-1, 0, now);
+  if (!wants(*member.application, target)) target.uncoordinated.forget(member.application->id);
   touch(target);
 }
 
@@ -310,13 +294,15 @@ void Access::requeue(Member& member, Place request, Time now) {
   bound_wait(member, request, now);
   touch(target);
   const auto holder = *find_holder(application, target);
+  holder->occupancy.whole = false;
   if (--holder->grants > 0) return;
   model::end_progress(*holder);
+  model::end_occupancy(*holder, now);
   model::learn_stop(application, now - holder->told);
   free_holder(holder);
 }
 
-void Access::give_back(Member& member, Place request, After after, Time now) {
+void Access::give_back(Member& member, Place request, RequestAction how, After after, Time now) {
   Application& application = *member.application;
   Target& target = *request->target;
   count_progress(target, now);
@@ -326,13 +312,25 @@ void Access::give_back(Member& member, Place request, After after, Time now) {
 
   const auto holder = *find_holder(application, target);
   touch(target);
+  holder->occupancy.whole &= how == RequestAction::release;
   if (--holder->grants > 0) return;
   model::end_progress(*holder);
+  model::end_occupancy(*holder, now);
   if (holder->pausing) model::learn_stop(application, now - holder->told);
-  const bool freed = after == After::free || settings_.linger == Duration{} || holder->pausing;
-  if (freed || is_turn_over(target, now)) return free_holder(holder);
-  holder->kept_until = now + settings_.linger;
+  const Duration hold = after == After::free || holder->pausing ? Duration{} : hold_for(*holder);
+  if (hold == Duration{} || is_turn_over(target, now)) return free_holder(holder);
+  holder->kept_until = now + hold;
   target.kept.emplace(std::pair{holder->kept_until, application.id}, holder);
+}
+
+// The idle hold: for how long the target stays with the application after an access. Of who had it beside others it is
+// theirs then.
+Duration Access::hold_for(const Holder& holder) const {
+  if (!policy_->learnt_hold && !settings_.learnt_hold) return settings_.linger;
+  const model::AccessHistory& accesses = holder.application->accesses;
+  if (holder.target->holders.size() > 1 || accesses.follows() < least_follows) return Duration{};
+  const auto gap = accesses.gap();
+  return gap ? from_s(std::clamp(gap->longest_s, shortest_hold_s, longest_hold_s)) : settings_.linger;
 }
 
 // A member that does anything about a target lives, so all its leases there begin anew.

@@ -27,6 +27,7 @@ class Access {
         policy_(settings.policy.access),
         access_settings_(settings.access) {
     access_settings_.longest_wait = settings.turn;
+    access_settings_.most_slowdown = most_slowdown();
   }
 
   // A request of a number that the member has not used before; answers GRANT_IO or QUEUED_IO.
@@ -68,7 +69,9 @@ class Access {
   void share_out(const Moment& moment, model::Target& target, const std::vector<policy::Share>& shares);
   void tell(const Moment& moment, const model::Target& target, const policy::Decision& decision);
   void withdraw(model::Member& member, Place request, Time now);
-  void give_back(model::Member& member, Place request, After after, Time now);
+  void give_back(model::Member& member, Place request, RequestAction how, After after, Time now);
+  Duration hold_for(const model::Holder& holder) const;
+  bool is_small(const model::Application& application, const model::Request& request) const;
   void renew_leases(const model::Member& member, const model::Target& target, Time now);
   // Whether who has the target is to let those who wait come first.
   bool is_turn_over(const model::Target& target, Time now) const;
@@ -90,7 +93,9 @@ class Access {
   void ask_policy(const Moment& moment, model::Target& target);
   void send_reminders(const Moment& moment, model::Target& target);
   void set_timer(model::Target& target);
-  // The bound of the settings on how much slower waiting makes an application.
+  // The bound on how much slower than uncoordinated waiting makes an application (slowdown.cpp).
+  double most_slowdown() const;
+  void watch_slowdown(const model::Application& application, const model::Request& request, Time now);
   void bound_wait(const model::Member& member, Place request, Time now);
   void forget_bound(Place request);
   void grant_too_slow(const Moment& moment);

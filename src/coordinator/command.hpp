@@ -31,9 +31,10 @@ struct Settings {
   // Of policies for cores, and of those for access; `longest_wait` of the latter is `turn`.
   policy::CoreSettings core{};
   policy::AccessSettings access{};
-  // An application whose time waited for grants exceeds this share of the rest of its time is granted at once, beside
-  // whoever holds the target: no application becomes slower than uncoordinated by more than this. 0: no bound.
-  double most_slowdown = 0;
+  // An application that would become slower than uncoordinated by more than this part of its time if it waited any
+  // longer is granted at once, beside whoever holds the target (slowdown.cpp says how that is estimated). 0: no bound;
+  // below 0: as the policy for access has it.
+  double most_slowdown = -1;
   // Applications of which no times are known beyond their size are measured where a policy for cores is in force.
   bool probe = true;
   // Where the cores are; empty: one node that has them all.
@@ -44,6 +45,11 @@ struct Settings {
   // And for how long one that was slow is out of the map the first time.
   double slow_server = 1.25;
   Duration slow_server_hold_off = std::chrono::seconds{10};
+  // A target stays with an application after an access for as long as its next one usually takes to come, instead of
+  // `linger`; also where the policy for access does not have it so.
+  bool learnt_hold = false;
+  // An access that is expected to take no longer is granted at once, whoever holds the target. 0: none is.
+  Duration small_access{};
 };
 
 inline std::vector<model::Node> nodes_of(const Settings& settings) {

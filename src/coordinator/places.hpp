@@ -22,6 +22,16 @@ inline std::optional<model::Holders::iterator> find_holder(const model::Applicat
   return std::nullopt;
 }
 
+// Whether it has or asks for anything on the target.
+inline bool wants(const model::Application& application, const model::Target& target) {
+  for (const model::Member* member : application.members) {
+    for (const auto request : member->requests) {
+      if (request->target == &target) return true;
+    }
+  }
+  return false;
+}
+
 // `visit(member, request)` for each request of the application at the target that is in that state.
 template <class Visit>
 void each_request(const model::Application& application, const model::Target& target, model::RequestState state,

@@ -61,6 +61,7 @@ struct FinishIo {
   Duration io{};            // time in the operation, without the wait for the grant
   std::int64_t bytes = 0;   // moved by the asking rank
   bool phase_over = false;  // no further operation of this phase follows: nothing need be kept for it
+  Duration idle{};          // at the end, since the last access that the request covers
 };
 
 // The holder of a grant still works: its lease is extended.

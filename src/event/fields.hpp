@@ -44,6 +44,7 @@ void fields(E& e, V&& visit) {
   visit("io_ns", e.io);
   visit("bytes", e.bytes);
   visit("phase_over", e.phase_over);
+  visit("idle_ns", e.idle);
 }
 
 template <Of<RenewIo> E, class V>

@@ -86,6 +86,11 @@ struct Application {
   std::int64_t granted = 0;             // requests
   std::vector<Holders::iterator> held;  // its entries among the holders of targets
 
+  AccessHistory accesses;
+  // Its I/O time with waits beyond what it would have been uncoordinated, estimated; below 0 where that is less.
+  double late_s = 0;
+  // Of accesses that nobody ordered: how far the estimate of that was from what they took, as a part.
+  RunningMean late_error;
   IoDemand demand;  // of the I/O phase under way
   IoRecord io;
   Totals totals;

@@ -94,7 +94,11 @@ void demand(Application& application, const event::StartIo& start, Time now) {
 }
 
 void count_progress(Target& target, Time now, double assumed) {
-  target.progress.advance(to_s(now - target.served), of_target(target.record, assumed));
+  const double passed_s = to_s(now - target.served);
+  target.progress.advance(passed_s, of_target(target.record, assumed));
+  for (std::size_t load = 0; load < loads; ++load) {
+    target.present_s[load] += passed_s * static_cast<double>(target.present[load]);
+  }
   target.served = now;
 }
 
@@ -108,6 +112,8 @@ void take_progress(Holder& holder) {
   demand.shared_s += done.shared_s;
   demand.others_s += done.others_s;
   demand.excess_s += done.excess_s;
+  holder.occupancy.served_s += done.served_s;
+  holder.occupancy.shared_s += done.shared_s;
 }
 
 }  // namespace

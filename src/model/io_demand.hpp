@@ -4,11 +4,13 @@
 // Pure, not thread-safe.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
 #include "base/time.hpp"
 #include "event/event.hpp"
+#include "model/access_history.hpp"
 #include "model/progress.hpp"
 
 namespace hocket::model {
@@ -47,6 +49,13 @@ struct IoRecord {
 // Of a target; outlives its use.
 struct TargetRecord : IoRecord {
   double most_bytes_per_s = 0;  // of one application alone, lately
+  // How many times slower an access of the first load was beside one of the second.
+  struct Beside {
+    Contention contention;
+    std::int64_t alone = 0;  // accesses that were alone since it was measured
+  };
+  std::array<std::array<Beside, loads>, loads> beside{};
+  std::array<Rate, loads> rate{};  // of accesses alone
 };
 
 // A phase alone, and what is left of it.

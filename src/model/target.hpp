@@ -8,8 +8,10 @@
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
+#include "model/access_history.hpp"
 #include "model/io_demand.hpp"
 #include "model/progress.hpp"
+#include "model/uncoordinated.hpp"
 
 namespace hocket::model {
 
@@ -26,6 +28,7 @@ struct Request {
   Target* target = nullptr;
   RequestState state = RequestState::queued;
   std::int64_t bytes = 0;   // of all processes; 0 where not known
+  std::size_t kind = 0;     // of the application's AccessHistory
   std::int64_t before = 0;  // that other requests of the phase had moved when it was asked
   Time since{};             // queued: since when
   Time granted{};           // since when
@@ -48,6 +51,8 @@ struct Holder {
   Time told{};              // pausing: since when
   double share = 1;         // of the bandwidth, as it was told last
   Progress::User user{};    // while it has grants
+  Occupancy occupancy{};    // while it has grants
+  ByLoad others_before{};   // Target::present_s when that began
 };
 using Holders = std::list<Holder>;
 
@@ -60,13 +65,16 @@ struct Target {
   bool shared = false;                                       // a holder was told a share that is not all of it
   std::int64_t pausing = 0;                                  // holders that are to stop
   std::int64_t paused = 0;                                   // requests that wait since they were interrupted
-  Time remind{};                   // where somebody waits: when those who wait are told so again
-  Time wake{};                     // where somebody waits: the next time at which something is due here
-  Time again{};                    // when the policy wants to be asked again; 0: not
-  Progress progress;               // of holders with grants
-  Time served{};                   // up to when that is counted
-  std::uint64_t arrivals = 0;      // requests so far
-  TargetRecord* record = nullptr;  // what was learnt of it; outlives it
+  Time remind{};                              // where somebody waits: when those who wait are told so again
+  Time wake{};                                // where somebody waits: the next time at which something is due here
+  Time again{};                               // when the policy wants to be asked again; 0: not
+  Progress progress;                          // of holders with grants
+  Time served{};                              // up to when that is counted
+  std::array<std::int64_t, loads> present{};  // holders with grants, by what their accesses load
+  ByLoad present_s{};                         // their numbers, summed over time
+  Uncoordinated uncoordinated;                // where the bound on slowdowns is in force
+  std::uint64_t arrivals = 0;                 // requests so far
+  TargetRecord* record = nullptr;             // what was learnt of it; outlives it
 
   bool idle() const { return waiting.empty() && holders.empty(); }
 };

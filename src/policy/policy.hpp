@@ -24,6 +24,8 @@ struct AccessSettings {
   Duration longest_wait = std::chrono::seconds{60};
   // How many times slower two that do I/O on a target at once each become, where that was not measured yet. At least 1.
   double interference = 2;
+  // No application is to become slower than uncoordinated by more than this part of its time; 0: no bound.
+  double most_slowdown = 0;
 };
 
 // The state, read-only, at the moment of decision about one target. Valid during the call.
@@ -83,9 +85,13 @@ struct Policy {
   std::string_view summary;  // one line
   Decide decide;
   bool shares = false;  // it gives shares of the bandwidth, and is asked when one of those who have some has gone
+  // Defaults of settings under it: Settings::most_slowdown, and Settings::learnt_hold of the coordinator.
+  double most_slowdown = 0;
+  bool learnt_hold = false;
 };
 
 // The policies there are: each in the file of its name.
+extern const Policy cost;
 extern const Policy interfere;
 extern const Policy fcfs;
 extern const Policy interrupt;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.hpp"
+
 namespace hocket::runtime {
 namespace {
 
@@ -128,7 +130,8 @@ void Bursts::end(Burst& burst, Time now, Duration io, std::int64_t bytes, bool i
 }
 
 void Bursts::finish(Burst& burst, bool phase_over) {
-  member_.finish({std::exchange(burst.request, {}), burst.io, burst.bytes, phase_over});
+  const Duration idle = burst.last != Time{} ? node_now() - burst.last : Duration{};
+  member_.finish({std::exchange(burst.request, {}), burst.io, burst.bytes, phase_over, idle});
 }
 
 void Bursts::finish(bool phase_over) {

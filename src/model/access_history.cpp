@@ -1,0 +1,202 @@
+#include "model/access_history.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace hocket::model {
+namespace {
+
+constexpr std::size_t most_kinds = 32;
+constexpr double doublings = 3;  // in an order of magnitude
+// An occupancy counts as alone with no more than the first part of it beside others; with at least the second one it
+// says what others cost.
+constexpr double least_shared = 0.02;
+constexpr double well_shared = 0.2;
+constexpr double most_interference = 64;
+constexpr double kept = 0.7;  // of what was measured before, with each measurement
+// Two occupancies beside others tell what one alone would take where their shared parts differ by at least this part.
+constexpr double well_apart = 0.15;
+// The bytes asked tell the bytes moved where these differ by no more than this part.
+constexpr double well_told = 0.25;
+// A gap is waited for up to the mean and so many mean deviations, as TCP waits for an acknowledgement.
+constexpr double deviations = 4;
+
+// Phases are alike where they differ from their mean by no more than this part.
+constexpr double well_alike = 0.6;
+// Of those beside it, that all were of one kind of load.
+constexpr double nearly_all = 0.9;
+
+}  // namespace
+
+Load load_of(std::string_view routine) {
+  return routine.find("read") != std::string_view::npos ? Load::read : Load::write;
+}
+
+void Contention::add(double shared_s, double others_s, double longer_s) {
+  shared_s_ = kept * shared_s_ + shared_s;
+  others_s_ = kept * others_s_ + others_s;
+  longer_s_ = kept * longer_s_ + longer_s;
+}
+
+void Rate::add(double bytes, double seconds) {
+  bytes_ = kept * bytes_ + bytes;
+  seconds_ = kept * seconds_ + seconds;
+}
+
+double Contention::interference() const {
+  if (!(shared_s_ > 0)) return 0;
+  const double progress_s = std::max(shared_s_ - std::max(0.0, longer_s_), shared_s_ / most_interference);
+  return std::min(1 + (shared_s_ / progress_s - 1) / (others_s_ / shared_s_), most_interference);
+}
+
+std::size_t AccessHistory::asked(const std::string& routine, const TargetRecord* target, std::int64_t bytes,
+                                 bool only_one, Time now) {
+  const int magnitude = bytes > 0 ? static_cast<int>(std::log2(static_cast<double>(bytes)) / doublings) : -1;
+  const auto same = [&](const Kind& kind) {
+    return kind.target == target && kind.magnitude == magnitude && kind.routine == routine;
+  };
+  auto found = std::find_if(kinds_.begin(), kinds_.end(), same);
+  if (found == kinds_.end()) {
+    if (kinds_.size() == most_kinds) {
+      found = std::prev(found);
+    } else {
+      found = kinds_.insert(found,
+                            Kind{routine, magnitude, target, load_of(routine), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}});
+    }
+  }
+  const auto kind = static_cast<std::size_t>(found - kinds_.begin());
+  if (last_ && only_one) {
+    kinds_[*last_].follows.add(1);
+    kinds_[*last_].gap.add(to_s(now - last_end_));
+    last_.reset();
+  }
+  if (first_) return kind;
+  if (before_) {
+    kinds_[*before_].computing.add(to_s(now - last_end_));
+    kinds_[*before_].next = kind;
+  }
+  first_ = kind;
+  return kind;
+}
+
+AccessHistory::Ended AccessHistory::ended(const Occupancy& occupancy, Time now, double interference) {
+  Kind& kind = kinds_[occupancy.kind];
+  last_ = occupancy.kind;
+  last_end_ = now - std::clamp(occupancy.idle, Duration{}, now - occupancy.since);
+  const double span_s = to_s(last_end_ - occupancy.since);
+  if (!occupancy.whole || !(span_s > 0)) {
+    phase_known_ = false;
+    return {};
+  }
+  const double shared_s = std::min(occupancy.shared_s, span_s);
+  if (shared_s <= least_shared * span_s) {
+    learn_alone(kind, occupancy, span_s);
+    done_s_ += span_s;
+    return {span_s, {}};
+  }
+  const double scale = occupancy.bytes > 0 ? 1 / static_cast<double>(occupancy.bytes) : 1;
+  if (!kind.span.known() && interference > 0) {
+    const double others =
+        std::max(1.0, std::accumulate(occupancy.others_s.begin(), occupancy.others_s.end(), 0.0) / occupancy.shared_s);
+    const double alone_s = span_s - shared_s + shared_s / (1 + (interference - 1) * others);
+    learn_alone(kind, occupancy, alone_s);
+    done_s_ += alone_s;
+    return {alone_s, {}};
+  }
+  if (!kind.span.known()) learn_from_two_shared(kind, occupancy, {span_s * scale, shared_s * scale});
+  const double known_s = kind.span.known() ? alone_s(kind, occupancy.bytes) : 0;
+  done_s_ += known_s;
+  if (known_s > 0) return {known_s, learn_beside_others(kind, occupancy, {span_s, shared_s}, known_s)};
+  phase_known_ = false;
+  return {};
+}
+
+std::optional<AccessHistory::Shown> AccessHistory::learn_beside_others(Kind& kind, const Occupancy& occupancy,
+                                                                       Shared shared, double alone_s) {
+  const auto most = std::max_element(occupancy.others_s.begin(), occupancy.others_s.end());
+  const double all_s = std::accumulate(occupancy.others_s.begin(), occupancy.others_s.end(), 0.0);
+  if (shared.part_s < well_shared * shared.span_s || !(all_s > 0) || *most < nearly_all * all_s) return std::nullopt;
+  const auto which = static_cast<std::size_t>(most - occupancy.others_s.begin());
+  Contention shown;
+  shown.add(shared.part_s, std::max(all_s, shared.part_s), shared.span_s - alone_s);
+  kind.contention[which].add(shown);
+  return Shown{kind.load, static_cast<Load>(which), shown};
+}
+
+void AccessHistory::learn_alone(Kind& kind, const Occupancy& occupancy, double span_s) {
+  kind.span.add(span_s);
+  kind.shared = {};
+  if (occupancy.bytes <= 0) return;
+  kind.per_byte.add(span_s / static_cast<double>(occupancy.bytes));
+  if (occupancy.asked > 0) kind.moved.add(static_cast<double>(occupancy.bytes) / static_cast<double>(occupancy.asked));
+}
+
+// span = alone + loss x shared, twice.
+void AccessHistory::learn_from_two_shared(Kind& kind, const Occupancy& occupancy, Shared shared) {
+  const Shared before = std::exchange(kind.shared, shared);
+  const double apart = shared.part_s - before.part_s;
+  if (!(before.span_s > 0) || std::abs(apart) < well_apart * std::max(shared.span_s, before.span_s)) return;
+  const double loss = (shared.span_s - before.span_s) / apart;
+  const double alone = shared.span_s - loss * shared.part_s;
+  if (!(loss >= 0 && loss < 1 && alone > 0)) return;
+  const double span_s = occupancy.bytes > 0 ? alone * static_cast<double>(occupancy.bytes) : alone;
+  learn_alone(kind, occupancy, span_s);
+}
+
+double AccessHistory::alone_s(const Kind& kind, std::int64_t bytes) {
+  if (bytes > 0 && kind.per_byte.known()) return kind.per_byte.mean() * static_cast<double>(bytes);
+  return kind.span.mean();
+}
+
+void AccessHistory::phase_over() {
+  if (last_) kinds_[*last_].follows.add(0);
+  if (first_ && phase_known_ && done_s_ > 0) kinds_[*first_].phase.add(done_s_);
+  if (first_) before_ = first_;
+  first_.reset();
+  last_.reset();
+  done_s_ = 0;
+  phase_known_ = true;
+}
+
+std::optional<AccessHistory::Expected> AccessHistory::access(std::size_t number, std::int64_t bytes) const {
+  const Kind& kind = kinds_[number];
+  if (!kind.span.known()) return std::nullopt;
+  const bool told = bytes > 0 && kind.moved.known() && kind.moved.deviation() <= well_told * kind.moved.mean();
+  if (!told) return Expected{kind.span.mean(), kind.span.deviation()};
+  const double moved = static_cast<double>(bytes) * kind.moved.mean();
+  return Expected{kind.per_byte.mean() * moved, kind.per_byte.deviation() * moved};
+}
+
+std::optional<double> AccessHistory::rest_of_phase_s() const {
+  if (!first_ || !kinds_[*first_].phase.known()) return std::nullopt;
+  return std::max(0.0, kinds_[*first_].phase.mean() - done_s_);
+}
+
+std::optional<AccessHistory::Phase> AccessHistory::phase(std::size_t number) const {
+  const Kind& kind = kinds_[number];
+  const auto alike = [](const RunningMean& mean) {
+    return mean.known() && mean.deviation() <= well_alike * mean.mean();
+  };
+  if (!kind.next || !alike(kind.phase) || !alike(kind.computing)) return std::nullopt;
+  return Phase{kind.target, kind.phase.mean(), kind.computing.mean(), *kind.next};
+}
+
+double AccessHistory::bytes_per_s() const {
+  const double per_byte = first_ ? kinds_[*first_].per_byte.mean() : 0;
+  return per_byte > 0 ? 1 / per_byte : 0;
+}
+
+double AccessHistory::follows() const {
+  if (!last_ || !kinds_[*last_].follows.known()) return 1;
+  return kinds_[*last_].follows.mean();
+}
+
+std::optional<AccessHistory::Gap> AccessHistory::gap() const {
+  if (!last_ || !kinds_[*last_].gap.known()) return std::nullopt;
+  const RunningMean& gap = kinds_[*last_].gap;
+  return Gap{gap.mean(), gap.mean() + deviations * gap.deviation()};
+}
+
+}  // namespace hocket::model

@@ -1,0 +1,132 @@
+// What is learnt of accesses by kind.
+#include "model/access_history.hpp"
+
+#include <gtest/gtest.h>
+
+namespace hocket::model {
+namespace {
+
+class Accesses : public ::testing::Test {
+ protected:
+  static Time at(double s) { return time_from_ns(1'000'000'000) + from_s(s); }
+
+  // One access that begins now and takes so long, beside others for a part of it.
+  AccessHistory::Ended access(const char* routine, double span_s, std::int64_t bytes = 0, double shared_s = 0,
+                              Load other = Load::write) {
+    Occupancy occupancy;
+    occupancy.kind = history.asked(routine, nullptr, bytes, true, at(now_s));
+    occupancy.asked = occupancy.bytes = bytes;
+    occupancy.since = at(now_s);
+    occupancy.shared_s = shared_s;
+    occupancy.others_s[static_cast<std::size_t>(other)] = shared_s;
+    now_s += span_s;
+    return history.ended(occupancy, at(now_s), 0);
+  }
+  double expected(const char* routine, std::int64_t bytes = 0) {
+    return history.access(history.asked(routine, nullptr, bytes, false, at(now_s)), bytes)->seconds;
+  }
+
+  AccessHistory history;
+  double now_s = 0;
+};
+
+TEST_F(Accesses, OfEachKindItsOwnTimeIsLearnt) {
+  for (int i = 0; i < 5; ++i) {
+    access("MPI_File_write_at_all", 1.5);
+    access("MPI_File_sync", 0.2);
+    access("pread", 0.03);
+    history.phase_over();
+    now_s += 2;
+  }
+  EXPECT_NEAR(expected("MPI_File_write_at_all"), 1.5, 1e-6);
+  EXPECT_NEAR(expected("MPI_File_sync"), 0.2, 1e-6);
+  EXPECT_NEAR(expected("pread"), 0.03, 1e-6);
+}
+
+TEST_F(Accesses, WhatIsAskedTellsHowLongItTakesWhereItTellsWhatIsMoved) {
+  for (int i = 0; i < 5; ++i) access("write", 0.1, 10'000'000);
+  EXPECT_NEAR(expected("write", 15'000'000), 0.15, 1e-6);
+}
+
+TEST_F(Accesses, NothingIsKnownOfAKindThatWasNeverSeen) {
+  EXPECT_FALSE(history.access(history.asked("read", nullptr, 100, true, at(0)), 100));
+  EXPECT_FALSE(history.rest_of_phase_s());
+}
+
+TEST_F(Accesses, AHeaderDoesNotEndThePhase) {
+  for (int i = 0; i < 4; ++i) {
+    access("MPI_File_write_at", 0.001);
+    access("MPI_File_write_at_all", 1);
+    access("MPI_File_write_at_all", 1);
+    history.phase_over();
+    now_s += 3;
+  }
+  access("MPI_File_write_at", 0.001);
+  EXPECT_NEAR(*history.rest_of_phase_s(), 2, 1e-6);
+  access("MPI_File_write_at_all", 1);
+  EXPECT_NEAR(*history.rest_of_phase_s(), 1, 1e-6);
+  access("MPI_File_write_at_all", 1);
+  EXPECT_NEAR(*history.rest_of_phase_s(), 0, 1e-6);
+}
+
+TEST_F(Accesses, TheGapIsWhatItUsuallyIsAndFollowsTheMachine) {
+  const auto phase = [&](double gap_s) {
+    access("write", 0.1);
+    now_s += gap_s;
+    access("write", 0.1);
+    history.phase_over();
+    now_s += 1;
+  };
+  for (int i = 0; i < 20; ++i) phase(0.002);
+  access("write", 0.1);
+  EXPECT_NEAR(history.gap()->mean_s, 0.002, 1e-6);
+  EXPECT_LT(history.gap()->longest_s, 0.004);
+  history.phase_over();
+  for (int i = 0; i < 20; ++i) phase(0.03);
+  access("write", 0.1);
+  EXPECT_GT(history.gap()->longest_s, 0.03);
+}
+
+TEST_F(Accesses, AfterTheLastAccessOfAPhaseNoneIsExpected) {
+  for (int i = 0; i < 8; ++i) {
+    access("write", 0.1);
+    access("MPI_File_sync", 0.1);
+    history.phase_over();
+    now_s += 1;
+  }
+  access("write", 0.1);
+  EXPECT_GT(history.follows(), 0.9);
+  access("MPI_File_sync", 0.1);
+  EXPECT_LT(history.follows(), 0.1);
+}
+
+TEST_F(Accesses, WhatOthersCostIsLearntByTheirLoad) {
+  for (int i = 0; i < 3; ++i) access("write", 1, 100);
+  const auto beside_writes = access("write", 2, 100, 2, Load::write);
+  ASSERT_TRUE(beside_writes.shown);
+  EXPECT_NEAR(beside_writes.shown->contention.interference(), 2, 1e-6);
+  const auto beside_reads = access("write", 1.1, 100, 1.1, Load::read);
+  ASSERT_TRUE(beside_reads.shown);
+  EXPECT_NEAR(beside_reads.shown->contention.interference(), 1.1, 1e-6);
+  const std::size_t kind = history.asked("write", nullptr, 100, false, at(now_s));
+  EXPECT_NEAR(history.interference(kind, Load::write), 2, 1e-6);
+  EXPECT_NEAR(history.interference(kind, Load::read), 1.1, 1e-6);
+  EXPECT_NEAR(history.access(kind, 100)->seconds, 1, 1e-6) << "what was shared says nothing of the time alone";
+}
+
+// 1 s alone, and half the speed beside others: 1.5 s with 1 s shared, 1.8 s with 1.6 s shared.
+TEST_F(Accesses, TwoThatWereSharedTellWhatOneTakesAlone) {
+  EXPECT_FALSE(access("write", 1.5, 0, 1).alone_s > 0);
+  const auto second = access("write", 1.8, 0, 1.6);
+  EXPECT_NEAR(second.alone_s, 1, 1e-6);
+  ASSERT_TRUE(second.shown);
+  EXPECT_NEAR(second.shown->contention.interference(), 2, 1e-6);
+}
+
+TEST_F(Accesses, MoreKindsThanAreKeptDoNoHarm) {
+  for (int i = 0; i < 100; ++i) access(("routine " + std::to_string(i)).c_str(), 1);
+  EXPECT_NEAR(expected("routine 3"), 1, 1e-6);
+}
+
+}  // namespace
+}  // namespace hocket::model

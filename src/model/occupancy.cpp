@@ -1,0 +1,145 @@
+#include "model/occupancy.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/application.hpp"
+
+namespace hocket::model {
+namespace {
+
+// What was measured is not believed for longer than so many accesses alone: storage changes.
+constexpr std::int64_t most_alone = 256;
+// An estimate is off by so much of it at most, as far as waiting for it goes.
+constexpr double most_spread = 0.25;
+// More than so many times what an access took is not believed to be gained by it.
+constexpr double most_gained = 2;
+constexpr double least_shared = 0.2;  // of an access, to tell how good the estimate was
+constexpr double guessed_s = 1;       // where nothing at all is known
+
+std::size_t number(Load load) { return static_cast<std::size_t>(load); }
+
+void learn_contention(TargetRecord& record, Load own, const std::optional<AccessHistory::Shown>& shown) {
+  if (!shown) {
+    for (auto& one : record.beside[number(own)]) ++one.alone;
+    return;
+  }
+  auto& known = record.beside[number(shown->own)][number(shown->others)];
+  known.alone = 0;
+  known.contention.add(shown->contention);
+}
+
+// The difference between what it took and what it would have taken uncoordinated.
+void settle(Application& application, Target& target, const Occupancy& occupancy, double alone_s, Time end) {
+  target.uncoordinated.advance(end);
+  const Uncoordinated::Access* access = target.uncoordinated.find(application.id);
+  if (access == nullptr || !access->goes_on) return;
+  const Time asked = access->since;
+  const double waited_s = to_s(occupancy.since - asked);
+  const auto would_s = target.uncoordinated.end(application.id, alone_s > 0 ? alone_s : occupancy.served_s, end);
+  if (!(alone_s > 0)) {
+    application.late_s += waited_s;
+    return;
+  }
+  const double took_s = to_s(end - asked);
+  if (waited_s <= 0 && took_s > 0 && occupancy.shared_s >= least_shared * took_s) {
+    application.late_error.add(std::abs(took_s - *would_s) / took_s);
+  }
+  application.late_s += std::max(took_s - *would_s, -most_gained * took_s);
+}
+
+Remaining remaining(const Application& application, const Target& target, std::size_t kind, std::int64_t bytes) {
+  Remaining remaining;
+  const AccessHistory& accesses = application.accesses;
+  const Load load = accesses.load(kind);
+  const double rate = target.record != nullptr ? target.record->rate[number(load)].bytes_per_s() : 0;
+  if (const auto access = accesses.access(kind, bytes)) {
+    remaining.access_s = access->seconds;
+    remaining.spread_s = std::min(access->spread_s, most_spread * access->seconds);
+    remaining.known = access->is_alike();
+  } else {
+    remaining.access_s = bytes > 0 && rate > 0 ? static_cast<double>(bytes) / rate : guessed_s;
+    remaining.spread_s = most_spread * remaining.access_s;
+    // Reads may be served from a cache.
+    remaining.known = bytes > 0 && rate > 0 && load == Load::write;
+  }
+  remaining.left_s = remaining.access_s;
+  const IoDemand& demand = application.demand;
+  const double own_rate = accesses.bytes_per_s() > 0 ? accesses.bytes_per_s() : rate;
+  if (demand.bytes > demand.moved && own_rate > 0) {
+    remaining.left_s = std::max(remaining.left_s, static_cast<double>(demand.bytes - demand.moved) / own_rate);
+  } else if (const auto rest_s = accesses.rest_of_phase_s()) {
+    remaining.left_s = std::max(remaining.left_s, *rest_s);
+  }
+  return remaining;
+}
+
+}  // namespace
+
+void begin_occupancy(Holder& holder, const Request& request) {
+  holder.occupancy = {};
+  holder.occupancy.kind = request.kind;
+  holder.occupancy.asked = request.bytes;
+  holder.occupancy.since = request.granted;
+  holder.occupancy.idle = Duration::max();
+  holder.others_before = holder.target->present_s;
+  ++holder.target->present[number(holder.application->accesses.load(request.kind))];
+}
+
+void count_access(Holder& holder, std::int64_t bytes, Duration idle) {
+  holder.occupancy.bytes += std::max<std::int64_t>(0, bytes);
+  holder.occupancy.idle = std::min(holder.occupancy.idle, std::max(Duration{}, idle));
+}
+
+void end_occupancy(Holder& holder, Time now) {
+  Application& application = *holder.application;
+  Target& target = *holder.target;
+  Occupancy& occupancy = holder.occupancy;
+  const Load own = application.accesses.load(occupancy.kind);
+  --target.present[number(own)];
+  if (occupancy.idle == Duration::max()) occupancy.idle = {};
+  for (std::size_t load = 0; load < loads; ++load) {
+    occupancy.others_s[load] = target.present_s[load] - holder.others_before[load];
+  }
+  occupancy.others_s[number(own)] -= to_s(now - occupancy.since);
+  const double beside = interference_of(application, target, occupancy.kind, own);
+  const AccessHistory::Ended ended = application.accesses.ended(occupancy, now, beside);
+  if (target.record != nullptr && ended.alone_s > 0) {
+    learn_contention(*target.record, own, ended.shown);
+    if (occupancy.bytes > 0) target.record->rate[number(own)].add(static_cast<double>(occupancy.bytes), ended.alone_s);
+  }
+  settle(application, target, occupancy, ended.alone_s, now - occupancy.idle);
+}
+
+Remaining remaining_of(const Application& application, const Request& waiting) {
+  return remaining(application, *waiting.target, waiting.kind, waiting.bytes);
+}
+
+Remaining remaining_of(const Holder& holder, Time now) {
+  const Application& application = *holder.application;
+  const Target& target = *holder.target;
+  const Occupancy& occupancy = holder.occupancy;
+  Remaining result = remaining(application, target, occupancy.kind, occupancy.asked);
+  if (holder.grants > 0) {
+    result.served_s = occupancy.served_s + target.progress.seen(holder.user).served_s;
+    result.left_s -= result.served_s;
+    return result;
+  }
+  // Between two accesses: another one follows, or none.
+  const double follows = application.accesses.follows();
+  const auto rest_s = application.accesses.rest_of_phase_s();
+  result.left_s = follows * (rest_s ? *rest_s : result.access_s);
+  if (const auto gap = application.accesses.gap()) {
+    result.left_s += std::max(0.0, gap->mean_s - to_s(now - application.accesses.last_end()));
+  }
+  return result;
+}
+
+double interference_of(const Application& application, const Target& target, std::size_t kind, Load other) {
+  if (const double own = application.accesses.interference(kind, other); own > 0) return own;
+  if (target.record == nullptr) return 0;
+  const auto& known = target.record->beside[number(application.accesses.load(kind))][number(other)];
+  return known.alone <= most_alone ? known.contention.interference() : 0;
+}
+
+}  // namespace hocket::model
