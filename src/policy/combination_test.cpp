@@ -78,7 +78,7 @@ TEST(Combinations, ALoadedPolicyTakesThePlaceOfItsKind) {
 
 TEST(Combinations, ARefusalSaysWhatIsWrong) {
   EXPECT_EQ(refusal("phase-shfit"),
-            "unknown policy 'phase-shfit': did you mean 'phase-shift'? there are: interfere, fcfs, interrupt, "
+            "unknown policy 'phase-shfit': did you mean 'phase-shift'? there are: cost, interfere, fcfs, interrupt, "
             "dynamic, set-10, phase-shift, "
             "period-coupling, fair, speedup, io-aware, predictive, none; several are joined by '+'");
   EXPECT_EQ(refusal("fcfs+interfere"),

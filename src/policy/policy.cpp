@@ -7,7 +7,7 @@
 namespace hocket::policy {
 
 namespace {
-constexpr const Policy* known[] = {&interfere, &fcfs, &interrupt, &dynamic, &set_10};
+constexpr const Policy* known[] = {&cost, &interfere, &fcfs, &interrupt, &dynamic, &set_10};
 }
 
 std::span<const Policy* const> policies() { return known; }

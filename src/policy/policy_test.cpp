@@ -58,7 +58,7 @@ TEST(Policies, AnUnknownNameIsToldTheNearest) {
   const auto found = find_policy("fcsf");
   ASSERT_FALSE(found.ok());
   EXPECT_EQ(found.error().text,
-            "unknown policy 'fcsf': did you mean 'fcfs'? there are: interfere, fcfs, interrupt, dynamic, set-10");
+            "unknown policy 'fcsf': did you mean 'fcfs'? there are: cost, interfere, fcfs, interrupt, dynamic, set-10");
   EXPECT_NE(find_policy("interfear").error().text.find("'interfere'"), std::string::npos);
   EXPECT_FALSE(find_policy(std::string(100000, 'x')).ok());
 }

@@ -1,0 +1,405 @@
+// The cheapest of going on beside the holder, waiting, and preempting it, by what was measured for these applications
+// on this target; and nobody later than without coordination.
+//
+// Three rules, in this order:
+// 1. What is not known is not acted on. Where what an application asks for, what the holder has left, or what the two
+//    cost each other was not measured yet, it goes on beside the holder, as it would without hocket; and is measured.
+// 2. Nobody waits for longer than the holder should take: one that takes longer is no reason to wait any more.
+// 3. Of the plans that `dynamic` compares too, the one with the least cost by the operator's metric (CALCioM, sections
+//    III-A and IV-D), among those in which each application ends no later than it would uncoordinated, but for a part
+//    of `most_slowdown` (Friedman and Henderson, SIGMETRICS 2003: serving in the order in which equal sharing would end
+//    is late for nobody; so there is such a plan wherever sharing only divides the bandwidth).
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "model/occupancy.hpp"
+#include "policy/foresight.hpp"
+#include "policy/search.hpp"
+
+namespace hocket::policy {
+namespace {
+
+constexpr double most_slowdown = 0.05;
+// Of that bound, what is spent on purpose; the rest is for what the estimates are wrong by.
+constexpr double spent_on_purpose = 0.2;
+// Of what an application has gained so far, what it may lose again for others.
+constexpr double given_back = 0.0;
+constexpr double least_left = 0.02;  // of an access that should have ended
+// So many applications are looked ahead for, over so many of their longest periods.
+constexpr std::size_t most_foreseen = 6;
+constexpr double periods = 3;
+constexpr std::size_t longest_cycle = 8;
+constexpr int delays = 8;            // that are tried
+constexpr double least_gain = 1e-6;  // of the cost: rounding decides nothing
+constexpr double rounding_s = 1e-6;
+
+// One that has the target or waits for it.
+struct Known {
+  model::Remaining remaining;
+  std::size_t kind = 0;
+  model::Load load = model::Load::write;
+};
+
+class Costs {
+ public:
+  Costs(const View& view, const Contenders& all) : view_(view), all_(all) {}
+  Decision decide();
+
+ private:
+  Known known_of_holder(const model::Holder& holder) const;
+  Known known_of(const Contender& waiting) const;
+  bool is_measured(const Known& one, const model::Application& application, const Known& other) const;
+  std::vector<const Contender*> to_be_measured() const;
+  double interference_of(std::size_t which) const;
+  Job job_of(std::size_t which) const;
+  std::vector<double> latest() const;
+  double virtual_left_s(std::size_t which, double left_s) const;
+  std::optional<Decision> foresee() const;
+  double slack_s(const model::Application& application) const;
+
+  const View& view_;
+  const Contenders& all_;
+  std::vector<const Contender*> contenders_;  // holders that are not overdue, then those who wait
+  std::vector<Known> known_;                  // of them
+  std::size_t holders_ = 0;
+};
+
+Known Costs::known_of_holder(const model::Holder& holder) const {
+  const std::size_t kind = holder.occupancy.kind;
+  return {model::remaining_of(holder, view_.now), kind, holder.application->accesses.load(kind)};
+}
+
+Known Costs::known_of(const Contender& waiting) const {
+  const model::Application& application = *waiting.application;
+  const std::size_t kind = waiting.request->kind;
+  return {model::remaining_of(application, *waiting.request), kind, application.accesses.load(kind)};
+}
+
+// Whether both are known, and what the one costs the other.
+bool Costs::is_measured(const Known& one, const model::Application& application, const Known& other) const {
+  return one.remaining.known && other.remaining.known &&
+         model::interference_of(application, view_.target, one.kind, other.load) > 0;
+}
+
+// Those who wait for somebody, without a measurement that could tell them to.
+std::vector<const Contender*> Costs::to_be_measured() const {
+  std::vector<const Contender*> found;
+  if (holders_ == 0) return found;
+  for (std::size_t i = holders_; i < contenders_.size(); ++i) {
+    bool measured = true;
+    for (std::size_t holder = 0; holder < holders_; ++holder) {
+      measured &= is_measured(known_[i], *contenders_[i]->application, known_[holder]);
+    }
+    if (!measured) found.push_back(contenders_[i]);
+  }
+  return found;
+}
+
+// Beside one of the others, whichever that is; as the setting assumes where no two were beside each other yet.
+double Costs::interference_of(std::size_t which) const {
+  double sum = 0;
+  double count = 0;
+  for (std::size_t other = 0; other < contenders_.size(); ++other) {
+    if (other == which) continue;
+    const double beside =
+        model::interference_of(*contenders_[which]->application, view_.target, known_[which].kind, known_[other].load);
+    sum += beside > 0 ? beside : view_.settings.interference;
+    ++count;
+  }
+  return count > 0 ? sum / count : view_.settings.interference;
+}
+
+Job Costs::job_of(std::size_t which) const {
+  const model::Application& application = *contenders_[which]->application;
+  const model::Remaining& remaining = known_[which].remaining;
+  const auto processes = static_cast<double>(std::max<std::int64_t>(1, application.computing_processes()));
+  const double left_s = std::max(remaining.left_s, least_left * remaining.access_s);
+  const bool between = contenders_[which]->request == nullptr && application.granted == 0;
+  // What was never seen to stop in the middle of an access is taken to go on to its end.
+  const double access_left_s = std::max(0.0, remaining.access_s - remaining.served_s);
+  const double stop_s = application.io.stop_s > 0 ? std::min(application.io.stop_s, access_left_s) : access_left_s;
+  return {processes,
+          std::max(left_s, application.demand.served_s + left_s),
+          std::max(left_s, 1e-6),
+          to_s(view_.now - application.demand.since),
+          {interference_of(which), 0},
+          1,
+          between ? 0 : std::min(stop_s, left_s)};
+}
+
+double Costs::slack_s(const model::Application& application) const {
+  const double allowed_s = spent_on_purpose * view_.settings.most_slowdown * to_s(view_.now - application.arrived);
+  if (application.late_s <= 0) return allowed_s - given_back * application.late_s;
+  return std::max(0.0, allowed_s - application.late_s);
+}
+
+// What would be left now without coordination.
+double Costs::virtual_left_s(std::size_t which, double left_s) const {
+  const auto* access = view_.target.uncoordinated.find(contenders_[which]->application->id);
+  if (access == nullptr || !access->goes_on) return left_s;
+  return std::max(1e-6, left_s + known_[which].remaining.served_s - access->done_s);
+}
+
+// When each would end without coordination, from now, and what it may be later.
+std::vector<double> Costs::latest() const {
+  std::vector<Job> jobs;
+  for (std::size_t i = 0; i < contenders_.size(); ++i) {
+    Job job = job_of(i);
+    job.left_s = virtual_left_s(i, job.left_s);
+    jobs.push_back(job);
+  }
+  // Those who have ended really, but would not have yet.
+  for (const model::Uncoordinated::Access& access : view_.target.uncoordinated.accesses()) {
+    const auto same = [&](const Contender* one) { return one->application->id == access.application; };
+    if (access.goes_on || std::any_of(contenders_.begin(), contenders_.end(), same)) continue;
+    jobs.push_back({1, access.size_s, access.size_s - access.done_s, 0, access.slowness, access.demanded, 0});
+  }
+  Plan together;
+  for (std::size_t i = 0; i < jobs.size(); ++i) together.order.push_back(i);
+  together.at_once = jobs.size();
+  std::vector<Expected> expected(jobs.size());
+  expect(jobs, together, expected);
+  std::vector<double> latest_s;
+  for (std::size_t i = 0; i < contenders_.size(); ++i) {
+    latest_s.push_back(expected[i].end_s + slack_s(*contenders_[i]->application));
+  }
+  return latest_s;
+}
+
+// The phases to come, in their cycle, after the one under way; empty where the application is not regular.
+std::vector<Actor::Phase> cycle_of(const model::AccessHistory& accesses, const model::TargetRecord* target) {
+  std::vector<Actor::Phase> phases;
+  const auto first = accesses.present_phase();
+  if (!first) return phases;
+  std::size_t kind = *first;
+  for (std::size_t i = 0; i < longest_cycle; ++i) {
+    const auto phase = accesses.phase(kind);
+    const auto next = phase ? accesses.phase(phase->next) : std::nullopt;
+    if (!next) return {};
+    phases.push_back({phase->computing_s, next->target == target ? next->size_s : 0});
+    if (next->target != target) phases.back().computing_s += next->size_s;
+    kind = phase->next;
+    if (kind == *first) return phases;
+  }
+  return {};
+}
+
+double length_s(const Actor& actor) {
+  double sum = 0;
+  for (const Actor::Phase& phase : actor.phases) sum += phase.computing_s + phase.size_s;
+  return sum;
+}
+
+// The openings that there are, each compared by what it leads to. Nothing where somebody is not regular, or too many
+// are.
+class Openings {
+ public:
+  Openings(const View& view, const std::vector<const Contender*>& contenders, std::vector<Actor> actors,
+           std::vector<double> ahead_s, std::vector<double> slack_s, std::size_t holders)
+      : view_(view),
+        contenders_(contenders),
+        actors_(std::move(actors)),
+        ahead_s_(std::move(ahead_s)),
+        slack_s_(std::move(slack_s)),
+        holders_(holders) {
+    for (const Actor& actor : actors_) horizon_s_ = std::max(horizon_s_, periods * length_s(actor));
+  }
+
+  // `uncoordinated`: the actors as they would be without coordination.
+  Decision decide(const std::vector<Actor>& uncoordinated, bool interruptible) {
+    Opening together;
+    together.together = true;
+    base_s_ = lost_s(uncoordinated, together, horizon_s_);
+    if (holders_ > 0) look_at("wait", {});
+    const std::size_t first = holders_;
+    for (std::size_t i = first; i < contenders_.size(); ++i) look_at(holders_ > 0 ? "interfere" : "wait", {{i}});
+    if (contenders_.size() > first + 1) {
+      Opening all;
+      for (std::size_t i = first; i < contenders_.size(); ++i) all.go.push_back(i);
+      look_at("interfere", all);
+    }
+    for (std::size_t i = first; interruptible && i < contenders_.size(); ++i) look_at("interrupt", {{i}, 0});
+    if (holders_ == 1) look_at_delays();
+    return serve();
+  }
+
+ private:
+  struct Candidate {
+    std::string_view action;
+    Opening opening;
+    double excess_s = 0;
+    double cost = 0;
+  };
+
+  void look_at_delays() {
+    const double left_s = actors_[0].left_s;
+    for (int i = 1; i < delays; ++i) look_at("delay", {{1}, std::nullopt, left_s * i / delays});
+    if (actors_[1].left_s < left_s) look_at("delay", {{1}, std::nullopt, left_s - actors_[1].left_s});
+  }
+
+  void look_at(std::string_view action, const Opening& opening) {
+    const std::vector<double> lost = lost_s(actors_, opening, horizon_s_);
+    Candidate one{action, opening};
+    std::vector<Expected> expected;
+    for (std::size_t i = 0; i < actors_.size(); ++i) {
+      const Actor& actor = actors_[i];
+      const double cycle_s = length_s(actor);
+      double io_s = actor.left_s;
+      for (const Actor::Phase& phase : actor.phases) io_s += phase.size_s * (cycle_s > 0 ? horizon_s_ / cycle_s : 0);
+      expected.push_back({actor.processes, io_s + lost[i], std::max(io_s, 1e-9), horizon_s_ + lost[i]});
+      one.excess_s += std::max(0.0, lost[i] + ahead_s_[i] - base_s_[i] - slack_s_[i]);
+    }
+    one.cost = view_.settings.metric.of(expected);
+    if (!std::isfinite(one.cost)) return;
+    candidates_.push_back(std::move(one));
+  }
+
+  static bool is_better(const Candidate& one, const Candidate& other) {
+    if (std::abs(one.excess_s - other.excess_s) > rounding_s) return one.excess_s < other.excess_s;
+    return one.cost < other.cost - least_gain * std::abs(other.cost);
+  }
+
+  Decision serve() const {
+    Decision decision;
+    if (candidates_.empty()) return decision;
+    const Candidate* best = &candidates_.front();
+    for (const std::string_view action : {"wait", "delay", "interfere", "interrupt"}) {
+      const Candidate* least = nullptr;
+      for (const Candidate& one : candidates_) {
+        if (one.action == action && (least == nullptr || is_better(one, *least))) least = &one;
+      }
+      if (least == nullptr) continue;
+      decision.costs.push_back({action, least->cost});
+      if (is_better(*least, *best)) best = least;
+    }
+    const Opening& opening = best->opening;
+    if (opening.delay_s > 0) decision.again = view_.now + from_s(opening.delay_s);
+    if (opening.interrupted) {
+      const AppId holder = contenders_[*opening.interrupted]->application->id;
+      decision.interruptions = {holder};
+      decision.choices = {{contenders_[opening.go.front()]->application->id, holder, best->action}};
+      return decision;
+    }
+    const std::size_t beside = holders_ > 0 ? 0 : opening.go.front();
+    for (std::size_t i = holders_; i < contenders_.size(); ++i) {
+      const bool goes = std::find(opening.go.begin(), opening.go.end(), i) != opening.go.end();
+      if (goes && opening.delay_s <= 0) decision.grants.push_back(grant_of(*contenders_[i]));
+      if (i == beside) continue;
+      decision.choices.push_back({contenders_[i]->application->id, contenders_[beside]->application->id,
+                                  goes ? best->action : std::string_view{"wait"}});
+    }
+    return decision;
+  }
+
+  const View& view_;
+  const std::vector<const Contender*>& contenders_;
+  std::vector<Actor> actors_;  // the contenders, then others that will come
+  std::vector<double> ahead_s_;
+  std::vector<double> slack_s_;
+  std::size_t holders_;
+  double horizon_s_ = 0;
+  std::vector<double> base_s_;
+  std::vector<Candidate> candidates_;
+};
+
+// Nothing where somebody is not regular, or too many are.
+std::optional<Decision> Costs::foresee() const {
+  if (contenders_.size() > most_foreseen) return std::nullopt;
+  std::vector<Actor> actors;
+  std::vector<Actor> uncoordinated;
+  std::vector<double> ahead_s;
+  std::vector<double> slack;
+  for (std::size_t i = 0; i < contenders_.size(); ++i) {
+    const model::Application& application = *contenders_[i]->application;
+    const Job job = job_of(i);
+    Actor actor{job.processes,
+                job.left_s,
+                job.stop_s,
+                i < holders_,
+                0,
+                cycle_of(application.accesses, view_.target.record),
+                job.slowness.interference};
+    if (actor.phases.empty()) return std::nullopt;
+    actors.push_back(actor);
+    actor.left_s = virtual_left_s(i, job.left_s);
+    ahead_s.push_back(job.left_s - actor.left_s);
+    slack.push_back(slack_s(application));
+    uncoordinated.push_back(std::move(actor));
+  }
+  for (const auto& [id, application] : view_.cluster.applications()) {
+    const auto same = [&](const Contender* one) { return one->application == &application; };
+    if (std::any_of(contenders_.begin(), contenders_.end(), same)) continue;
+    auto phases = cycle_of(application.accesses, view_.target.record);
+    const bool comes = std::any_of(phases.begin(), phases.end(), [](const auto& one) { return one.size_s > 0; });
+    if (!comes || application.accesses.in_phase()) continue;
+    if (actors.size() == most_foreseen) return std::nullopt;
+    const double elapsed_s = to_s(view_.now - application.accesses.last_end());
+    const double starts_in_s = std::max(1e-3, phases.front().computing_s - elapsed_s);
+    const auto processes = static_cast<double>(std::max<std::int64_t>(1, application.computing_processes()));
+    actors.push_back({processes, 0, 0, false, starts_in_s, std::move(phases), view_.settings.interference});
+    uncoordinated.push_back(actors.back());
+    ahead_s.push_back(0);
+    slack.push_back(slack_s(application));
+  }
+  const bool interruptible =
+      holders_ == 1 && !all_.pausing && may_be_interrupted(view_, *contenders_.front()->application);
+  return Openings{view_, contenders_, std::move(actors), std::move(ahead_s), std::move(slack), holders_}.decide(
+      uncoordinated, interruptible);
+}
+
+Decision Costs::decide() {
+  // Contenders list holders in the order of the target's.
+  auto contender = all_.holders.begin();
+  double first_end_s = 1e9;
+  for (const model::Holder& holder : view_.target.holders) {
+    const Contender* one = &*contender++;
+    const Known known = known_of_holder(holder);
+    if (known.remaining.known && known.remaining.overdue()) continue;
+    contenders_.push_back(one);
+    known_.push_back(known);
+    const double more_s = known.remaining.left_s + known.remaining.spread_s;
+    first_end_s = std::min(first_end_s, std::max(more_s, 1e-3));
+  }
+  holders_ = contenders_.size();
+  for (const Contender& waiting : all_.waiting) {
+    contenders_.push_back(&waiting);
+    known_.push_back(known_of(waiting));
+  }
+  Decision decision;
+  for (const Contender* one : to_be_measured()) {
+    decision.grants.push_back(grant_of(*one));
+    decision.choices.push_back({one->application->id, contenders_.front()->application->id, "interfere"});
+  }
+  if (decision.grants.empty()) {
+    Contest contest;
+    contest.contenders = contenders_;
+    for (std::size_t i = 0; i < contenders_.size(); ++i) contest.jobs.push_back(job_of(i));
+    contest.holders = holders_;
+    contest.interruptible =
+        holders_ == 1 && !all_.pausing && may_be_interrupted(view_, *contenders_.front()->application);
+    contest.latest_s = latest();
+    const auto foreseen = foresee();
+    decision = foreseen ? *foreseen : Search{view_, contest}.decide();
+  }
+  const Time again = view_.now + from_s(first_end_s);
+  if (holders_ > 0 && (decision.again <= view_.now || again < decision.again)) decision.again = again;
+  return decision;
+}
+
+Decision decide(const View& view, const event::Event&) {
+  const Contenders all = contenders(view);
+  if (all.waiting.empty()) return {};
+  return Costs{view, all}.decide();
+}
+
+}  // namespace
+
+constexpr Policy cost{.name = "cost",
+                      .summary = "the cheapest by what was measured, and nobody later than uncoordinated (default)",
+                      .decide = decide,
+                      .most_slowdown = most_slowdown,
+                      .learnt_hold = true};
+
+}  // namespace hocket::policy

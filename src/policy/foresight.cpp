@@ -1,0 +1,178 @@
+#include "policy/foresight.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace hocket::policy {
+namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+constexpr double rounding_s = 1e-9;
+constexpr int most_events = 2000;
+
+enum class State { computing, waiting, io };
+
+struct Player {
+  const Actor* actor;
+  State state = State::computing;
+  double left_s = 0;     // of the phase
+  double begins_s = 0;   // waiting: not before; computing: its next phase
+  double came = 0;       // when it began to wait, to serve in that order
+  std::size_t next = 0;  // phase
+  double lost_s = 0;
+};
+
+class Play {
+ public:
+  Play(std::span<const Actor> actors, const Opening& opening);
+  std::vector<double> run(double horizon_s);
+
+ private:
+  double slowdown(const Player& one, double users) const { return 1 + (one.actor->interference - 1) * (users - 1); }
+  double users() const;
+  double step(double horizon_s) const;
+  void pass(double step_s);
+  void begin_phases();
+  void end_phases();
+  void serve();
+  void come(Player& one);
+  void compute(Player& one);
+
+  const Opening& opening_;
+  std::vector<Player> players_;
+  double now_s_ = 0;
+  std::optional<double> stops_s_;  // when the interrupted one does
+};
+
+Play::Play(std::span<const Actor> actors, const Opening& opening) : opening_(opening) {
+  for (std::size_t i = 0; i < actors.size(); ++i) {
+    const Actor& actor = actors[i];
+    Player one{&actor};
+    one.left_s = actor.left_s;
+    if (actor.left_s > 0) {
+      const bool goes = std::find(opening.go.begin(), opening.go.end(), i) != opening.go.end();
+      one.state = actor.has || opening.together ? State::io : State::waiting;
+      // Those who have come are served in their order, by their places here.
+      one.came = -1 + 1e-6 * static_cast<double>(i);
+      if (goes) {
+        one.begins_s = opening.interrupted ? actors[*opening.interrupted].stop_s : opening.delay_s;
+      } else {
+        one.begins_s = never;  // until somebody has ended
+      }
+    } else {
+      one.begins_s = actor.phases.empty() ? never : actor.starts_in_s;
+    }
+    players_.push_back(one);
+  }
+  if (opening.interrupted) stops_s_ = actors[*opening.interrupted].stop_s;
+}
+
+double Play::users() const {
+  return static_cast<double>(
+      std::count_if(players_.begin(), players_.end(), [](const Player& one) { return one.state == State::io; }));
+}
+
+double Play::step(double horizon_s) const {
+  double step_s = horizon_s - now_s_;
+  const double all = users();
+  for (const Player& one : players_) {
+    if (one.state == State::io) step_s = std::min(step_s, one.left_s * slowdown(one, all));
+    if (one.state != State::io && one.begins_s > now_s_) step_s = std::min(step_s, one.begins_s - now_s_);
+  }
+  if (stops_s_) step_s = std::min(step_s, *stops_s_ - now_s_);
+  return std::max(step_s, rounding_s);
+}
+
+void Play::pass(double step_s) {
+  const double all = users();
+  for (Player& one : players_) {
+    if (one.state == State::waiting) one.lost_s += step_s;
+    if (one.state != State::io) continue;
+    const double done_s = step_s / slowdown(one, all);
+    one.left_s -= done_s;
+    one.lost_s += step_s - done_s;
+  }
+  now_s_ += step_s;
+}
+
+void Play::compute(Player& one) {
+  one.state = State::computing;
+  one.left_s = 0;
+  one.begins_s = never;
+  if (one.actor->phases.empty()) return;
+  const Actor::Phase& phase = one.actor->phases[one.next];
+  one.begins_s = now_s_ + phase.computing_s;
+}
+
+// Waits for the one that has the target if that has no more left than it asks for.
+void Play::come(Player& one) {
+  const Actor::Phase& phase = one.actor->phases[one.next];
+  one.next = (one.next + 1) % one.actor->phases.size();
+  one.left_s = phase.size_s;
+  one.came = now_s_;
+  if (!(one.left_s > 0)) return compute(one);
+  double most_s = 0;
+  for (const Player& other : players_) {
+    if (&other != &one && other.state == State::io) most_s = std::max(most_s, other.left_s);
+    if (&other != &one && other.state == State::waiting) most_s = std::max(most_s, rounding_s);
+  }
+  const bool waits = !opening_.together && most_s > 0 && most_s <= one.left_s;
+  one.state = waits ? State::waiting : State::io;
+  one.begins_s = never;
+}
+
+void Play::begin_phases() {
+  for (Player& one : players_) {
+    if (one.begins_s > now_s_ + rounding_s) continue;
+    if (one.state == State::computing) {
+      come(one);
+    } else if (one.state == State::waiting) {
+      one.state = State::io;
+    }
+  }
+  if (!stops_s_ || *stops_s_ > now_s_ + rounding_s) return;
+  Player& stopped = players_[*opening_.interrupted];
+  stops_s_.reset();
+  if (stopped.state != State::io) return;
+  stopped.state = State::waiting;
+  stopped.begins_s = never;
+  stopped.came = now_s_;
+}
+
+void Play::end_phases() {
+  for (Player& one : players_) {
+    if (one.state == State::io && one.left_s <= rounding_s) compute(one);
+  }
+}
+
+// The target is free: whoever came first has it.
+void Play::serve() {
+  if (users() > 0) return;
+  Player* first = nullptr;
+  for (Player& one : players_) {
+    if (one.state == State::waiting && (first == nullptr || one.came < first->came)) first = &one;
+  }
+  if (first != nullptr) first->state = State::io;
+}
+
+std::vector<double> Play::run(double horizon_s) {
+  begin_phases();
+  serve();
+  for (int events = 0; now_s_ < horizon_s - rounding_s && events < most_events; ++events) {
+    pass(step(horizon_s));
+    end_phases();
+    begin_phases();
+    serve();
+  }
+  std::vector<double> lost;
+  for (const Player& one : players_) lost.push_back(one.lost_s);
+  return lost;
+}
+
+}  // namespace
+
+std::vector<double> lost_s(std::span<const Actor> actors, const Opening& opening, double horizon_s) {
+  return Play{actors, opening}.run(horizon_s);
+}
+
+}  // namespace hocket::policy
