@@ -102,9 +102,13 @@ def test_a_file_that_cannot_be_used_is_refused(policy, prefix, hocket_dir):
     assert (done.returncode, done.stderr) == (1, f"hocketd: {policy}: it defines no function decide(view, event)\n")
 
 
-def simulate(prefix: Path, *arguments: object) -> dict:
+def run_simulator(prefix: Path, *arguments: object) -> subprocess.CompletedProcess:
     command = [prefix / "libexec" / "hocket" / "hocket-sim", REPO / "scenarios" / "use-case-d.toml", *arguments]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=LIMIT_S)
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=LIMIT_S)
+
+
+def simulate(prefix: Path, *arguments: object) -> dict:
+    done = run_simulator(prefix, *arguments)
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
 
@@ -120,6 +124,26 @@ def test_the_policy_of_the_page_in_the_simulator(prefix, tmp_path):
     assert ", ".join(shown) in PAGE.read_text()
     again = simulate(prefix, "--policy-file", path, "--policy", "fcfs", "--seed", 1)
     assert {**result, "wall_s": 0} == {**again, "wall_s": 0}
+
+
+@pytest.mark.parametrize(
+    ("mistake", "told"),
+    [
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("return 3", "decide returned 3, not a list of commands"),
+        ("event.no_such_field", "object has no attribute 'no_such_field'"),
+    ],
+)
+def test_a_mistake_ends_the_simulation(prefix, policy, mistake, told):
+    policy.write_text(
+        LARGEST_FIRST.replace(
+            "if view.target.holders:", f"if view.now_s > 50:\n        {mistake}\n    if view.target.holders:"
+        )
+    )
+    done = run_simulator(prefix, "--policy-file", policy)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"hocket-sim: {policy}:") and told in line
 
 
 def test_the_policy_of_the_page_in_cpp(tmp_path):

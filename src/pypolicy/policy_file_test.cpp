@@ -128,17 +128,28 @@ TEST_F(PolicyFiles, SeeTheState) {
       "  a, b = view.applications\n"
       "  assert view.subject.name == a.name == 'a' and view.target is None\n"
       "  assert (view.now_s, view.cores, view.cores_free) == (5.0, 10, 6)\n"
-      "  assert event['type'] == 'IO_PHASE' and event['application'] == 'a'\n"
+      "  assert event.type == 'IO_PHASE' and event.application == 'a' and event.io_ns == 0\n"
+      "  assert repr(event).startswith('hocket.IO_PHASE(type=') and not hasattr(event, 'request')\n"
       "  assert a.processes == 2 and a.malleable and a.period_s == 0 and a.next_phases(2) == ()\n"
       "  assert [p.processes for p in a.curve] == [2, 4] and a.iteration_s_at(4) == 2.0\n"
       "  assert b.curve == () and b.iteration_s_at(4) is None and b.pace_at(3) is None\n"
-      "  for change in (lambda: setattr(a, 'processes', 9), lambda: event.update(x=1), lambda: a.pace_at(0)):\n"
+      "  for change in (lambda: setattr(a, 'processes', 9), lambda: setattr(event, 'io_ns', 1), lambda: "
+      "a.pace_at(0)):\n"
       "    try: change()\n"
       "    except (AttributeError, ValueError): pass\n"
       "    else: assert False, 'it could be changed'\n"
       "  return []\n");
   EXPECT_THAT(said_, IsEmpty());
   EXPECT_THAT(decision.changes, IsEmpty());
+}
+
+TEST_F(PolicyFiles, SeeEventsOfEachTypeWithItsOwnFields) {
+  event_.body = event::StartIo{RequestId{3}, "disk", "f", "MPI_File_write_all", 7};
+  decided("  assert (event.type, event.request, event.target, event.bytes) == ('START_IO', 3, 'disk', 7)\n");
+  EXPECT_THAT(said_, IsEmpty());
+  event_.body = event::Tick{};
+  decided("  assert event.type == 'TICK' and event.time_ns == 5 * 10**9 and not hasattr(event, 'bytes')\n");
+  EXPECT_THAT(said_, IsEmpty());
 }
 
 TEST_F(PolicyFiles, CommandByListsOfDicts) {
@@ -188,11 +199,11 @@ TEST_F(PolicyFiles, AnExceptionIsOneLineAndChangesNothing) {
 }
 
 TEST_F(PolicyFiles, TheSameMistakeIsSaidOnce) {
-  ASSERT_TRUE(loaded("NAME = 'm'\nKIND = 'sharing'\ndef decide(v, e): return e['x']\n").ok());
-  const auto file = loaded("NAME = 'm'\nKIND = 'sharing'\ndef decide(v, e):\n  return e['x']\n");
+  ASSERT_TRUE(loaded("NAME = 'm'\nKIND = 'sharing'\ndef decide(v, e): return e.x\n").ok());
+  const auto file = loaded("NAME = 'm'\nKIND = 'sharing'\ndef decide(v, e):\n  return e.x\n");
   for (int i = 0; i < 3; ++i)
     EXPECT_THAT(file.value().policy.core->decide({cluster_, cores_, settings_, now}, event_, {}).changes, IsEmpty());
-  EXPECT_THAT(said_, ElementsAre(at_line(4) + "KeyError: 'x'"));
+  EXPECT_THAT(said_, ElementsAre(at_line(4) + "AttributeError: 'hocket.IO_PHASE' object has no attribute 'x'"));
 }
 
 TEST_F(PolicyFiles, ACallThatTakesTooLongIsEnded) {

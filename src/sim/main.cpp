@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "config/policy_file.hpp"
 #include "policy/combination.hpp"
@@ -64,15 +65,20 @@ Result<sim::Report> simulate(const Options& options) {
   }
   if (options.policy_file) settings.policy_file = *options.policy_file;
   settings = config::with_cores(settings);
-  const auto prepared = config::with_policy_file(
-      settings, [](std::string_view line) { std::fprintf(stderr, "hocket-sim: %s\n", std::string{line}.c_str()); });
+  // A simulation has nobody to go on for: results of a policy that fails would look like those of one that works.
+  std::string mistake;
+  bool failed = false;
+  const auto prepared = config::with_policy_file(settings, [&](std::string_view line) {
+    if (!std::exchange(failed, true)) mistake = line;
+  });
   if (!prepared) return prepared.error();
   auto controller = make_controller(plan.value(), prepared.value(), options.trace);
   if (!controller) return controller.error();
   const sim::Controller* watched = controller.value().get();
   const auto start = std::chrono::steady_clock::now();
   sim::Simulation simulation{plan.value().scenario, std::move(controller).value()};
-  sim::Report report = simulation.run();
+  sim::Report report = simulation.run(failed);
+  if (failed) return Error{mistake};
   report.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   report.policy = options.policy_file ? policy::text_of(prepared.value().policy) : settings.policy;
   report.most_slowdown = settings.most_slowdown;

@@ -44,9 +44,9 @@ Simulation::Simulation(const Scenario& scenario, std::unique_ptr<Controller> con
   if (controller_) controller_->watch(applications_);
 }
 
-Report Simulation::run() {
+Report Simulation::run(const bool& stop) {
   const Time until = scenario_.until_s > 0 ? time_at(scenario_.until_s) : Time::max();
-  while (!queue_.empty() && queue_.top_key() <= until) {
+  while (!stop && !queue_.empty() && queue_.top_key() <= until) {
     now_ = queue_.top_key();
     ++events_;
     happen(queue_.top());

@@ -34,11 +34,12 @@ class Simulation {
   // `scenario` must outlive it. Without a controller nobody waits and nobody is resized: that is fast.
   Simulation(const Scenario& scenario, std::unique_ptr<Controller> controller);
 
-  // To be called once. Leaves `policy`, `wall_s` to be filled in.
-  Report run();
+  // To be called once; ends early when `stop` becomes true. Leaves `policy`, `wall_s` to be filled in.
+  Report run(const bool& stop = never);
 
  private:
   using Number = std::uint32_t;  // of an application, in the order of the scenario
+  static constexpr bool never = false;
   static constexpr auto no_transfer = static_cast<SharedBandwidth::Transfer>(-1);
   struct Member {
     Controller::Member self;

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include <array>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "event/properties.hpp"
@@ -221,6 +223,26 @@ Ref value_of(const event::Value& value) {
   return text(std::get<std::string>(value));
 }
 
+// Each type of event has a type of its own, made when the first event of it comes. Python keeps pointers to the names.
+struct EventType {
+  std::vector<std::string> names;
+  PyTypeObject* type = nullptr;
+};
+std::map<std::string, EventType, std::less<>> event_types;
+
+PyTypeObject* event_type_of(const event::Event& event, const event::Properties& properties) {
+  EventType& known = event_types[std::string{type_name(event.body)}];
+  if (known.type) return known.type;
+  known.names.clear();
+  known.names.push_back("hocket." + std::string{type_name(event.body)});
+  for (const auto& [key, value] : properties) known.names.push_back(key);
+  std::vector<PyStructSequence_Field> fields;
+  for (std::size_t i = 1; i < known.names.size(); ++i) fields.push_back({known.names[i].c_str(), doc});
+  fields.push_back({});
+  make_type(known.type, known.names.front().c_str(), fields.data());
+  return known.type;
+}
+
 std::uint64_t field(PyObject* tuple, Py_ssize_t i) {
   const std::uint64_t value = PyLong_AsUnsignedLongLong(PyStructSequence_GetItem(tuple, i));
   PyErr_Clear();
@@ -254,13 +276,17 @@ Ref view_of(const policy::View& view) {
 }
 
 Ref event_of(const event::Event& event) {
-  const Ref properties{PyDict_New()};
-  if (!properties) return nullptr;
-  for (const auto& [key, value] : event::properties_of(event)) {
-    const Ref item = value_of(value);
-    if (!item || PyDict_SetItemString(properties.get(), key.c_str(), item.get()) != 0) return nullptr;
+  const event::Properties properties = event::properties_of(event);
+  PyTypeObject* type = event_type_of(event, properties);
+  Ref made{type ? PyStructSequence_New(type) : nullptr};
+  if (!made) return made;
+  Py_ssize_t i = 0;
+  for (const auto& [key, value] : properties) {
+    Ref item = value_of(value);
+    if (!item) return nullptr;
+    PyStructSequence_SetItem(made.get(), i++, item.release());
   }
-  return Ref{PyDictProxy_New(properties.get())};
+  return made;
 }
 
 const model::Application* application_of(PyObject* object, const model::Cluster& cluster) {
