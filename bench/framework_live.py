@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import random
 import shutil
 import subprocess
@@ -30,9 +29,12 @@ from pathlib import Path
 from statistics import median
 
 import figures
+from hocket.analysis import analyse
+from hocket.busy import times_of
 from hocket.paths import prefix
 from hocket.profile.points import Point
 from hocket.profile.store import Profile, Store, fingerprint_of
+from hocket.trace import read_trace
 
 REPO = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPO / "demo"))
@@ -209,14 +211,13 @@ def _end(process: subprocess.Popen) -> None:
 
 def figures_of(trace: Path) -> Figures:
     """What the applications reported of the phases in which they wrote."""
-    io_ns = delay_ns = resizes = 0
-    for line in trace.read_text().splitlines()[1:]:
-        event = json.loads(line)
-        if event.get("in") == "IO_PHASE" and event["bytes_written"] > 0:
-            io_ns += event["io_ns"]
-            delay_ns += event["wait_ns"]
-        resizes += event.get("in") == "RECONFIGURATION" and event["done"]
-    return Figures(io_ns * 1e-9, delay_ns * 1e-9, resizes)
+    applications = analyse(read_trace(trace)).applications
+    spent = [
+        times_of(part for phase in one.phases if phase.bytes_written > 0 for part in phase.parts())
+        for one in applications
+    ]
+    resizes = sum(record.done for one in applications for record in one.reconfigurations)
+    return Figures(sum(one.io_ns for one in spent) / 1e9, sum(one.wait_ns for one in spent) / 1e9, resizes)
 
 
 def rounds(live: Live, use_case: UseCase, count: int) -> Iterator[dict[str, Figures]]:

@@ -55,17 +55,31 @@ def complaint(capsys, *words: str, code: int = 1) -> str:
 # ---- points from runs ---------------------------------------------------------------------------------------------
 
 
-def phase(index: int, *, member: int = 1, processes: int = 0, compute_s: float, io_s: float = 0.5, **more) -> Phase:
+def phase(index: int, *, member: int = 1, processes: int = 0, compute_s: float, comm_s=0.0, io_s=0.5, **more) -> Phase:
     start = (10 + index * 10) * S
-    figures = {"cpu_ns": round(compute_s * S), "comm_ns": 0, "io_ns": round(io_s * S), "wait_ns": 0}
+    figures = {
+        "cpu_ns": round((compute_s - comm_s) * S),
+        "comm_ns": round(comm_s * S),
+        "io_ns": round(io_s * S),
+        "wait_ns": 0,
+    }
     figures |= {"operations": 1, "bytes_read": 0, "bytes_written": 1, "target": "t"}
-    return Phase(member=member, index=index, start_ns=start, end_ns=start + S, processes=processes, **figures, **more)
+    return Phase(
+        member=member, index=index, start_ns=start, end_ns=start + 2 * S, processes=processes, **figures, **more
+    )
 
 
 def test_iterations_between_two_phases_divide_the_period():
     phases = [phase(at, compute_s=8.0, iteration=100 + 4 * at, processes=2, flop=40.0) for at in range(4)]
     (point,) = points_from([Application("a", phases=phases)], 7.0)
-    assert point == Point(2, 2.0, 0.0, 0.5, 0.0, 2, 10.0, 7.0)  # the first period of a size does not count
+    assert point == Point(2, 2.0, 0.0, 0.5, 0.0, 2, 10.0, 7.0, 0.0)  # the first period of a size does not count
+
+
+def test_communication_is_apart_from_computing():
+    phases = [phase(at, compute_s=8.0, comm_s=2.0, iteration=100 + 4 * at, processes=2) for at in range(4)]
+    (point,) = points_from([Application("a", phases=phases)])
+    assert (point.iteration_s, point.comm_s, point.cpu_s) == (2.0, 0.5, 1.5)
+    assert Point(2, 2.0).cpu_s is None
 
 
 def test_what_was_counted_goes_before_what_was_declared():
@@ -158,7 +172,17 @@ def test_the_store_has_the_schema_that_hocketd_reads(stored):
     with sqlite3.connect(stored.path) as database:
         assert database.execute("SELECT value FROM meta WHERE key = 'schema'").fetchall() == [("1",)]
         row = database.execute("SELECT * FROM point ORDER BY processes").fetchone()
-    assert row == ("jacobi", BYTES, "mpich", 1, 4.0, 0.1, 2.0, 0.2, 5, 1e9, 1000.0, "--system a.bin")
+    assert row == ("jacobi", BYTES, "mpich", 1, 4.0, 0.1, 2.0, 0.2, 5, 1e9, 1000.0, "--system a.bin", -1.0)
+
+
+def test_a_store_without_communication_is_read_and_extended(stored, data_home):
+    with sqlite3.connect(stored.path) as database:
+        database.execute("ALTER TABLE point DROP COLUMN comm_s")
+    assert Store(stored.path).profiles() == [JACOBI]
+    store = Store(stored.path, write=True)
+    told = Profile("cg", BYTES, "mpich", "", (Point(1, 4.0, comm_s=1.0),))
+    store.put(told)
+    assert store.profiles() == [told, JACOBI]
 
 
 def test_ls_show_and_rm(stored, capsys, tmp_path):
@@ -171,7 +195,7 @@ def test_ls_show_and_rm(stored, capsys, tmp_path):
     picture = tmp_path / "curve.png"
     assert main(["profile", "show", "jacobi", "--plot", str(picture)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[3].split() == ["2", "2.2", "±", "0.1", "1.82", "1.5", "±", "0.2", "5", "1e+09"]
+    assert lines[3].split() == ["2", "2.2", "±", "0.1", *["not", "known"] * 2, "1.82", "1.5", "±", "0.2", "5", "1e+09"]
     assert Image.open(picture).size[0] > 1000
     assert main(["profile", "rm", "jacobi"]) == 0
     assert stored.profiles() == []

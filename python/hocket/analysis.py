@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from hocket.bus import Event
+from hocket.busy import Part, Times, parts_of, times_of
 from hocket.decisions import Decisions
 from hocket.flop import COUNTERS, DECLARED, PROFILE, UNKNOWN
 from hocket.lanes import IO, WAITING, Interval, overlaps, overlay
@@ -78,6 +79,12 @@ class Phase:
     iteration: int = -1  # done at the last control point before its end; -1: the program has none
     processes: int = 0  # that computed then; 0: not told
     flop: float = 0.0  # of all processes since the previous phase; 0: not known
+    io_intervals: str = ""  # when the process was in I/O (hocket.busy); both "": only the sums are known
+    wait_intervals: str = ""
+
+    def parts(self) -> list[Part]:
+        """What the process did in it."""
+        return parts_of(self.start_ns, self.end_ns, self.io_ns, self.wait_ns, self.io_intervals, self.wait_intervals)
 
 
 @dataclass(frozen=True)
@@ -127,6 +134,8 @@ class Application:
     flop_per_iteration: float = 0.0  # as it declared it; 0: not known
     flop_of_profile: float = 0.0  # of an iteration, as an earlier run told; 0: not known
     interruptions: int = 0  # how often it stopped in the middle of its I/O for another
+    forgotten: Times = field(default_factory=Times, repr=False)  # of phases that were dropped
+    forgotten_ns: int = 0  # up to when
 
     @property
     def flop_source(self) -> str:
@@ -148,16 +157,29 @@ class Application:
                 busy.append(Interval(IO, phase.start_ns, phase.end_ns))
         return list(overlay(busy, start, end))
 
-    def io_s(self) -> float:
-        """Time in I/O operations, waits left out: what the monitor measured, else what the operations said."""
-        phases = sum(phase.io_ns for phase in self.phases)
-        return (phases or sum(operation.io_ns for operation in self.operations)) / 1e9
+    def times(self, now_ns: int) -> Times:
+        """How long it was in I/O, and how long it waited for grants (hocket.busy): what its processes reported, and
+        what the operations since then say.
+        """
+        end = self.end_ns if self.end_ns is not None else now_ns
+        reported: dict[int, int] = {}
+        for phase in self.phases:
+            reported[phase.member] = max(phase.end_ns, reported.get(phase.member, 0))
+        parts = [part for phase in self.phases for part in phase.parts()]
+        for operation in self.operations:
+            if operation.asked_ns > reported.get(operation.member, self.forgotten_ns):
+                for part in operation.parts(end):
+                    is_io = part.kind == IO
+                    parts.append(Part(part.start_ns, part.end_ns, float(is_io), float(not is_io)))
+        return self.forgotten + times_of(parts)
+
+    def io_s(self, now_ns: int = 0) -> float:
+        """Time during which at least one of its processes was in I/O. `now_ns` is needed while it runs."""
+        return self.times(now_ns).io_ns / 1e9
 
     def wait_s(self, now_ns: int) -> float:
-        """Time waited for grants."""
-        end = self.end_ns if self.end_ns is not None else now_ns
-        parts = (part for operation in self.operations for part in operation.parts(end))
-        return sum(part.seconds for part in parts if part.kind == WAITING)
+        """Time during which at least one of its processes waited for a grant, and none was in I/O."""
+        return self.times(now_ns).wait_ns / 1e9
 
     def total_s(self, now_ns: int) -> float:
         """From its first HELLO to its last BYE."""
@@ -184,7 +206,11 @@ class Application:
     def forget_before(self, time_ns: int) -> None:
         """Drop what ended before `time_ns`: a live view keeps only what it shows."""
         self.operations = [o for o in self.operations if o.finished_ns is None or o.finished_ns >= time_ns]
-        self.phases = [phase for phase in self.phases if phase.end_ns >= time_ns]
+        old = [phase for phase in self.phases if phase.end_ns < time_ns]
+        if old:
+            self.forgotten += times_of(part for phase in old for part in phase.parts())
+            self.phases = [phase for phase in self.phases if phase.end_ns >= time_ns]
+        self.forgotten_ns = max(self.forgotten_ns, time_ns)
         self.reconfigurations = [one for one in self.reconfigurations if one.time_ns >= time_ns]
         ended = sum(since_ns < time_ns for since_ns, _ in self.sizes[1:])
         self.sizes = self.sizes[ended:]
@@ -230,6 +256,12 @@ class Analysis:
     def start_ns(self) -> int:
         """When the first application began; 0 without any."""
         return min((application.start_ns for application in self.applications), default=0)
+
+    def end_all_but(self, names: Collection[str], now_ns: int) -> None:
+        """These were running at `now_ns`, and no others: an end that was not seen, before we listened, is told so."""
+        for application in self.applications:
+            if application.end_ns is None and application.start_ns <= now_ns and application.name not in names:
+                application.end_ns = now_ns
 
     def overlaps(self) -> list[Interval]:
         """Where two or more applications did I/O at once."""
@@ -379,9 +411,8 @@ class Analysis:
         if application := self._application(event):
             keys = ("start_ns", "end_ns", "io_ns", "wait_ns", "cpu_ns", "comm_ns", "operations")
             figures = {key: event.get(key, 0) for key in (*keys, "bytes_read", "bytes_written", "index")}
-            told = {
-                key: event.get(key, default) for key, default in (("iteration", -1), ("processes", 0), ("flop", 0.0))
-            }
+            defaults = {"iteration": -1, "processes": 0, "flop": 0.0, "io_intervals": "", "wait_intervals": ""}
+            told = {key: event.get(key, default) for key, default in defaults.items()}
             application.phases.append(Phase(member=event.member, target=event.get("target", ""), **figures, **told))
 
     def _on_profile(self, event: Event) -> None:
@@ -430,8 +461,9 @@ class Analysis:
         self.policy = event.get("policy", "") or self.policy
 
     def _on_application(self, event: Event) -> None:
-        """An answer to LIST: tells of those that came before we listened."""
-        if any(a.name == event["application"] and a.end_ns is None for a in self.applications):
+        """An answer to LIST: tells of those that came before we listened. Some have ended since, as we know."""
+        same = [a for a in self.applications if a.name == event["application"]]
+        if any(a.end_ns is None or a.app == event.get("app", 0) for a in same):
             return
         known = ("job", "program", "mpi", "processes", "app")
         fields = {key: event[key] for key in known if key in event.fields}

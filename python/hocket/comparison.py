@@ -73,14 +73,15 @@ def _io_alone(runs: Iterable[Run]) -> dict[str, float]:
     times: dict[str, list[float]] = {}
     for analysis in (analysis for run in runs for analysis in run.analyses):
         for application in analysis.applications:
-            times.setdefault(application.name, []).append(application.io_s())
+            times.setdefault(application.name, []).append(application.io_s(analysis.now_ns))
     return {name: median(values) for name, values in times.items()}
 
 
 def _rows(run: Run, alone: dict[str, float]) -> Iterable[Row]:
     for analysis in run.analyses:
         for application in analysis.applications:
-            io_s, wait_s = application.io_s(), application.wait_s(analysis.now_ns)
+            times = application.times(analysis.now_ns)
+            io_s, wait_s = times.io_ns / 1e9, times.wait_ns / 1e9
             reference = alone.get(application.name, 0.0)
             yield Row(
                 application=application.name,

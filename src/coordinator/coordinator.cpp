@@ -75,7 +75,7 @@ void Coordinator::on(const Moment& moment, const event::IoPhase& phase) {
   model::Member* member = cluster_.find(moment.event.origin.member);
   if (!member || phase.index <= member->last_phase) return;
   member->last_phase = phase.index;
-  member->application->add_phase(phase, moment.now);
+  member->application->add_phase(phase, moment.now, member);
   access_.end_phase(moment, *member, phase);
   steering_.phase(moment, *member->application, phase);
 }
@@ -214,9 +214,12 @@ event::Application describe(const model::Application& application, Time now) {
   row.duration_spread = history.duration().spread;
   row.io_ratio = history.io_ratio();
   row.io = application.totals.io;
-  row.wait = application.totals.wait;
-  row.cpu = application.totals.cpu;
-  row.comm = application.totals.comm;
+  row.wait = application.waited_until(now);
+  const auto cpu = application.computing(&model::Member::cpu), comm = application.computing(&model::Member::comm);
+  row.cpu = cpu.mean;
+  row.cpu_most = cpu.most;
+  row.comm = comm.mean;
+  row.comm_most = comm.most;
   row.bytes_read = application.totals.bytes_read;
   row.bytes_written = application.totals.bytes_written;
   if (const model::PhaseRecord* last = history.last()) {

@@ -72,6 +72,9 @@ std::string what_is_wrong(const event::Profile& p) {
   if (!std::isfinite(p.flop_per_iteration) || p.flop_per_iteration < 0) {
     return fmt::format("flop_per_iteration is {}: it must be 0 or more", p.flop_per_iteration);
   }
+  if (p.comm_s != -1 && !(is_time(p.comm_s, true) && p.comm_s <= p.iteration_s)) {
+    return fmt::format("comm_s is {}: it must be a part of iteration_s, or -1 where it is not known", p.comm_s);
+  }
   return {};
 }
 
@@ -85,6 +88,7 @@ event::Profile point_of(sqlite3_stmt* row, AppId app) {
   point.io_spread_s = sqlite3_column_double(row, 4);
   point.samples = sqlite3_column_int64(row, 5);
   point.flop_per_iteration = sqlite3_column_double(row, 6);
+  point.comm_s = sqlite3_column_double(row, 7);
   return point;
 }
 
@@ -93,10 +97,16 @@ std::string base_name(const std::string& path) { return path.substr(path.find_la
 Result<std::vector<event::Profile>> read_points(sqlite3* db, const std::string& program, const std::string& sha256,
                                                 AppId app) {
   if (const Status known = check_schema(db); !known) return known.error();
-  auto asked = prepare(db,
-                       "SELECT processes, iteration_s, iteration_spread_s, io_s, io_spread_s, samples, "
-                       "flop_per_iteration FROM point WHERE program = ?1 AND fingerprint = ?2 ORDER BY processes "
-                       "LIMIT 256");
+  // Stores that were made before communication was told apart do not have it.
+  const bool has_comm = prepare(db, "SELECT comm_s FROM point LIMIT 0").ok();
+  const std::string columns =
+      "processes, iteration_s, iteration_spread_s, io_s, io_spread_s, samples, "
+      "flop_per_iteration, " +
+      std::string{has_comm ? "comm_s" : "-1"};
+  const std::string sql = "SELECT " + columns +
+                          " FROM point WHERE program = ?1 AND fingerprint = ?2 ORDER BY processes "
+                          "LIMIT 256";
+  auto asked = prepare(db, sql.c_str());
   if (!asked) return asked.error();
   bind_text(asked.value(), 1, program);
   bind_text(asked.value(), 2, sha256);

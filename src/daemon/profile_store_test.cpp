@@ -41,6 +41,12 @@ class ProfileStoreTest : public ::testing::Test {
     EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, &wrong), SQLITE_OK) << wrong;
     sqlite3_close(db);
   }
+  void execute(const char* sql) const {
+    sqlite3* db = nullptr;
+    ASSERT_EQ(sqlite3_open(store.c_str(), &db), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(db, sql, nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(db);
+  }
   static std::string row(const std::string& fingerprint, int processes, const std::string& iteration_s) {
     return "INSERT INTO point VALUES('jacobi', '" + fingerprint + "', 'mpich', " + std::to_string(processes) + ", " +
            iteration_s + ", 0.1, 2.5, 0.2, 3, 1e9, 0, '');";
@@ -49,6 +55,16 @@ class ProfileStoreTest : public ::testing::Test {
 
   std::filesystem::path directory, program, store;
 };
+
+TEST_F(ProfileStoreTest, TellsCommunicationWhereItIsKnown) {
+  make(row(abc, 8, "0.5"));
+  ASSERT_EQ(find().value().size(), 1u);
+  EXPECT_EQ(find().value()[0].comm_s, -1) << "an older store";
+  execute("ALTER TABLE point ADD COLUMN comm_s REAL DEFAULT -1; UPDATE point SET comm_s = 0.125");
+  EXPECT_EQ(find().value()[0].comm_s, 0.125);
+  execute("UPDATE point SET comm_s = 0.75");
+  EXPECT_NE(find().error().text.find("comm_s is 0.75: it must be a part of iteration_s"), std::string::npos);
+}
 
 TEST_F(ProfileStoreTest, FindsThePointsOfTheSameProgram) {
   make(row(abc, 8, "0.5") + row(abc, 4, "1.0") + row("other", 2, "9.0"));

@@ -98,6 +98,10 @@ struct IoPhase {
   std::int64_t processes = 0;      // that computed then; 0: not told
   std::int64_t control_every = 0;  // iterations between its control points; 0: not known
   double flop = 0;                 // of all processes since the previous phase, counted; 0: not known
+  // When the reporting process was in I/O, and when it waited: "START:LENGTH:BUSY …", nanoseconds since `start`, in
+  // order; ":BUSY" where that is less than the length. Both "": not told, `io` and `wait` are all that is known.
+  std::string io_intervals{};
+  std::string wait_intervals{};
 };
 
 // The application can be resized; its first process says so when it computes for the first time, and after each
@@ -178,6 +182,9 @@ struct Bye {
   std::int64_t comm_calls = 0;
   std::int64_t bytes_read = 0;
   std::int64_t bytes_written = 0;
+  std::int64_t processes = 0;  // that were summed over; 0: not told
+  Duration cpu_most{};         // the largest of a process
+  Duration comm_most{};
 };
 
 // An application says the oldest epoch of the server map that its files still use (runtime/server_map.hpp); 0: none of
@@ -240,6 +247,7 @@ struct Profile {
   double io_spread_s = 0;
   std::int64_t samples = 0;       // phases that were measured
   double flop_per_iteration = 0;  // of all processes; 0: not known
+  double comm_s = -1;             // the part of iteration_s that is T_comm, mean over the processes; -1: not known
 };
 
 // Time has passed: a deadline that the coordinator asked for.
@@ -371,7 +379,8 @@ struct Decision {
   std::string text;                      // one sentence for people, with the numbers
 };
 
-// A prediction that a decision rested on, held against what happened.
+// A prediction that a decision rested on, held against what happened; or, of quantity "cores", that cores which a
+// decision gave away came back, which is no prediction.
 struct Outcome {
   static constexpr std::string_view name = "OUTCOME";
   std::int64_t decision = 0;  // its number
@@ -379,8 +388,12 @@ struct Outcome {
   std::string quantity;    // "start of the next I/O phase", "I/O period", "cores"
   double predicted_s = 0;  // from the decision on
   double actual_s = 0;
-  bool met = false;  // within the uncertainty that was assumed
-  std::string text;  // one sentence for people, with the numbers
+  // The error is within the uncertainty that was assumed, and within half an I/O period: beyond that a prediction says
+  // nothing, however uncertain it called itself.
+  bool met = false;
+  std::string text;           // one sentence for people, with the numbers
+  double uncertainty_s = -1;  // plus or minus, that was assumed; -1: not told
+  double period_s = 0;        // I/O period that was predicted, or expected at the decision; 0: not known
 };
 
 // A server is slower than its peers and was taken out of the map (coordinator/slow_servers.hpp). Goes to no member, as
@@ -447,8 +460,8 @@ struct Application {
   Duration duration{};       // mean I/O time of a phase
   Duration duration_spread{};
   double io_ratio = 0;  // CLARISSE+FlexMPI, Eq. 3
-  Duration io{};        // sums since the start
-  Duration wait{};
+  Duration io{};        // since the start: while at least one process is in I/O
+  Duration wait{};      // since the start: while at least one waits and none is in I/O
   Duration cpu{};
   Duration comm{};
   std::int64_t bytes_read = 0;
@@ -464,6 +477,8 @@ struct Application {
   double flop_per_iteration = 0;      // of all processes; 0: not known
   std::string flop_source;            // how it is known: "counters", "declared", "profile"; "": it is not
   std::int64_t map_epoch = 0;         // the oldest of the server map that it uses; 0: it uses no I/O servers
+  Duration cpu_most{};                // the largest of a process that reports; `cpu` and `comm` are means over them
+  Duration comm_most{};
 };
 
 // One I/O server as the controller knows it; in lists, after the applications.

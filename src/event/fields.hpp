@@ -77,6 +77,8 @@ void fields(E& e, V&& visit) {
   visit("processes", e.processes);
   visit("control_every", e.control_every);
   visit("flop", e.flop);
+  visit("io_intervals", e.io_intervals);
+  visit("wait_intervals", e.wait_intervals);
 }
 
 template <Of<Malleable> E, class V>
@@ -185,6 +187,9 @@ void fields(E& e, V&& visit) {
   visit("comm_calls", e.comm_calls);
   visit("bytes_read", e.bytes_read);
   visit("bytes_written", e.bytes_written);
+  visit("processes", e.processes);
+  visit("cpu_most_ns", e.cpu_most);
+  visit("comm_most_ns", e.comm_most);
 }
 
 template <Of<MapAdopted> E, class V>
@@ -227,6 +232,7 @@ void fields(E& e, V&& visit) {
   visit("io_spread_s", e.io_spread_s);
   visit("samples", e.samples);
   visit("flop_per_iteration", e.flop_per_iteration);
+  visit("comm_s", e.comm_s);
 }
 
 template <Of<Tick> E, class V>
@@ -315,6 +321,8 @@ void fields(E& e, V&& visit) {
   visit("actual_s", e.actual_s);
   visit("met", e.met);
   visit("text", e.text);
+  visit("uncertainty_s", e.uncertainty_s);
+  visit("period_s", e.period_s);
 }
 
 template <Of<SlowIoServer> E, class V>
@@ -388,6 +396,8 @@ void fields(E& e, V&& visit) {
   visit("flop_per_iteration", e.flop_per_iteration);
   visit("flop_source", e.flop_source);
   visit("map_epoch", e.map_epoch);
+  visit("cpu_most_ns", e.cpu_most);
+  visit("comm_most_ns", e.comm_most);
 }
 
 template <Of<IoServer> E, class V>

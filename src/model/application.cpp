@@ -61,8 +61,34 @@ void Application::count_requests(std::int64_t waiting_change, std::int64_t grant
   since = now;
 }
 
-void Application::add_phase(const event::IoPhase& phase, Time now) {
+Application::Computing Application::computing(Duration Member::*time) const {
+  Computing found;
+  std::int64_t reported = 0;
+  for (const Member* member : members) {
+    if (member->last_phase < 0) continue;
+    ++reported;
+    add(found.mean, member->*time);
+    found.most = std::max(found.most, member->*time);
+  }
+  if (reported > 0) found.mean /= reported;
+  return found;
+}
+
+Duration Application::waited_until(Time now) const {
+  const Duration waiting_now = activity == Activity::waiting ? std::max(Duration{}, now - since) : Duration{};
+  return saturating_sum(totals.wait, waited - waited_before + waiting_now);
+}
+
+void Application::add_phase(const event::IoPhase& phase, Time now, Member* member) {
   PhaseRecord record = possible(phase, now);
+  busy.add(parts_of(phase, record.start, record.end));
+  // The history takes this for the same phase as its last one where they overlap.
+  const PhaseRecord* last = history.last();
+  const bool joins = last != nullptr && record.start < last->end && record.end >= last->start;
+  const BusyTime::Times whole = busy.between(joins ? std::min(last->start, record.start) : record.start,
+                                             joins ? std::max(last->end, record.end) : record.end);
+  record.io = whole.io;
+  record.wait = whole.wait;
   if (malleability.malleable) {  // else it has one size, whatever its members call it
     record.processes = phase.processes > 0 ? std::min(phase.processes, most_processes) : malleability.processes;
     record.iteration = std::clamp<std::int64_t>(phase.iteration, -1, most_iterations);
@@ -74,10 +100,13 @@ void Application::add_phase(const event::IoPhase& phase, Time now) {
   }
   history.add(record);
   add_to_curve();
-  add(totals.io, record.io);
-  add(totals.wait, record.wait);
-  add(totals.cpu, record.cpu);
-  add(totals.comm, record.comm);
+  totals.io = busy.all().io;
+  totals.wait = busy.all().wait;
+  waited_before = waited;
+  if (member != nullptr) {
+    add(member->cpu, record.cpu);
+    add(member->comm, record.comm);
+  }
   add(totals.bytes_read, std::max<std::int64_t>(0, phase.bytes_read));
   add(totals.bytes_written, std::max<std::int64_t>(0, phase.bytes_written));
 }

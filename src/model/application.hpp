@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "event/event.hpp"
+#include "model/busy_time.hpp"
 #include "model/flop.hpp"
 #include "model/io_demand.hpp"
 #include "model/io_history.hpp"
@@ -24,6 +25,8 @@ struct Member {
   std::int64_t processes = 0;
   RequestId last_request;                    // the highest number that was asked with
   std::int64_t last_phase = -1;              // the highest index that was reported
+  Duration cpu{};                            // reported with I/O phases
+  Duration comm{};
   std::int64_t map_epoch = 0;                // the oldest of the server map that it uses; 0: it uses no I/O servers
   std::vector<Requests::iterator> requests;  // queued and granted
 };
@@ -31,12 +34,11 @@ struct Member {
 enum class Activity { computing, waiting, io };
 std::string_view name_of(Activity activity);
 
-// Sums of what its members reported with their I/O phases.
+// What its members reported with their I/O phases: I/O time and waiting as model/busy_time.hpp defines them, sums of
+// the rest.
 struct Totals {
   Duration io{};
   Duration wait{};
-  Duration cpu{};
-  Duration comm{};
   std::int64_t bytes_read = 0;
   std::int64_t bytes_written = 0;
 };
@@ -81,6 +83,7 @@ struct Application {
   Time since{};                         // start of that activity
   Time arrived{};                       // its first HELLO
   Duration waited{};                    // without any grant, in activities that are over
+  Duration waited_before{};             // the part of it that was before the last report
   std::string target;                   // last asked for
   std::int64_t waiting = 0;             // requests
   std::int64_t granted = 0;             // requests
@@ -93,6 +96,7 @@ struct Application {
   RunningMean late_error;
   IoDemand demand;  // of the I/O phase under way
   IoRecord io;
+  BusyTime busy;
   Totals totals;
   IoHistory history;
   Malleability malleability;
@@ -116,9 +120,19 @@ struct Application {
   // Takes in what `source` says of its operations, where nothing better is known.
   void learn_flop(double per_iteration, FlopSource source);
 
+  // For grants, up to now: as reported, and of the I/O phase under way as its requests show it.
+  Duration waited_until(Time now) const;
+
+  // Of the members that have reported: the mean and the largest.
+  struct Computing {
+    Duration mean{};
+    Duration most{};
+  };
+  Computing computing(Duration Member::*time) const;
+
   // Takes in a report. Numbers that cannot be (negative, longer than the phase, a phase that ends after `now`) are
   // brought to the nearest possible one: a client's mistake must not spoil sums or predictions for good.
-  void add_phase(const event::IoPhase& phase, Time now);
+  void add_phase(const event::IoPhase& phase, Time now, Member* member = nullptr);
 
  private:
   void count_flop(double since_last_phase, std::int64_t iteration);

@@ -81,6 +81,7 @@ TEST(Cluster, BearsAnyNumberOfProcesses) {
 
 TEST(Application, SumsWhatIsReportedAsFarAsItCanBe) {
   Application application;
+  Member member;
   event::IoPhase phase;
   phase.start = time_from_ns(1000);
   phase.end = time_from_ns(3000);
@@ -88,16 +89,16 @@ TEST(Application, SumsWhatIsReportedAsFarAsItCanBe) {
   phase.wait = Duration{700};
   phase.cpu = Duration{900};
   phase.bytes_written = 4096;
-  application.add_phase(phase, time_from_ns(3000));
+  application.add_phase(phase, time_from_ns(3000), &member);
   phase.io = Duration{INT64_MAX};
   phase.wait = Duration{INT64_MIN};
   phase.start = time_from_ns(4000);
   phase.end = time_from_ns(INT64_MAX);
   phase.bytes_written = INT64_MAX;
-  application.add_phase(phase, time_from_ns(5000));
+  application.add_phase(phase, time_from_ns(5000), &member);
   EXPECT_EQ(application.totals.io, Duration{1500});
   EXPECT_EQ(application.totals.wait, Duration{700});
-  EXPECT_EQ(application.totals.cpu, Duration{1800});
+  EXPECT_EQ(member.cpu, Duration{1800});
   EXPECT_EQ(application.totals.bytes_written, INT64_MAX);
   EXPECT_EQ(application.history.last()->end, time_from_ns(5000));
 }

@@ -12,6 +12,8 @@ std::optional<event::IoPhase> PhaseTracker::begin(Time start) {
     open_.emplace();
     open_->index = next_index_++;
     open_->start = open_->end = start;
+    io_.clear();
+    waits_.clear();
     previous_count_ = std::exchange(count_, std::nullopt);
   }
   ++running_;
@@ -22,6 +24,8 @@ void PhaseTracker::end(const Operation& operation, const Sums& sums) {
   --running_;
   extend(operation.end, operation.io, sums);
   open_->wait += operation.wait;
+  const Time began_to_move = operation.end - operation.io;  // pauses in the middle are taken to have come before
+  waits_.add(began_to_move - operation.wait, began_to_move);
   open_->operations += 1;
   open_->bytes_read += operation.bytes_read;
   open_->bytes_written += operation.bytes_written;
@@ -32,6 +36,7 @@ void PhaseTracker::extend(Time end, Duration io, const Sums& sums) {
   if (!open_) return;
   open_->end = std::max(open_->end, end);
   open_->io += io;
+  io_.add(end - io, end);
   open_->iteration = progress_.iteration;
   open_->processes = progress_.processes;
   open_->control_every = progress_.control_every;
@@ -50,6 +55,8 @@ std::optional<event::IoPhase> PhaseTracker::due(Time now) { return now > deadlin
 std::optional<event::IoPhase> PhaseTracker::finish() {
   if (!open_ || running_ > 0) return std::nullopt;
   event::IoPhase phase = *std::exchange(open_, std::nullopt);
+  phase.io_intervals = io_.text(phase.start);
+  phase.wait_intervals = waits_.text(phase.start);
   phase.comm = sums_.comm - previous_sums_.comm;
   const Duration accounted = phase.comm + (sums_.io - previous_sums_.io) + (sums_.wait - previous_sums_.wait);
   // Threads that communicate at once can account for more than has passed.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "event/event.hpp"
+#include "runtime/busy.hpp"
 
 namespace hocket::runtime {
 
@@ -72,6 +73,7 @@ class PhaseTracker {
  private:
   Duration gap_;
   std::optional<event::IoPhase> open_;
+  BusyIntervals io_, waits_;  // of the open phase
   bool began_ = false;
   std::int64_t running_ = 0;  // operations between begin and end
   std::int64_t next_index_ = 0;

@@ -76,6 +76,28 @@ TEST(PhaseTracker, WaitingCountsAsNeitherComputingNorIo) {
   EXPECT_EQ(phase->cpu, Duration{100});
 }
 
+TEST(PhaseTracker, APhaseTellsWhenItWasBusy) {
+  constexpr std::int64_t ms = 1'000'000;
+  PhaseTracker phases(Duration{100 * ms}, time_from_ns(0));
+  phases.begin(time_from_ns(10 * ms));
+  Operation operation = written(time_from_ns(40 * ms), Duration{20 * ms}, 1);
+  operation.wait = Duration{10 * ms};
+  phases.end(operation, {});
+  phases.begin(time_from_ns(50 * ms));
+  phases.end(written(time_from_ns(55 * ms), Duration{5 * ms}, 1), {});
+  phases.extend(time_from_ns(70 * ms), Duration{2 * ms}, {});
+  const auto first = phases.finish();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->io_intervals, "10000000:20000000 40000000:5000000 58000000:2000000");
+  EXPECT_EQ(first->wait_intervals, "0:10000000");
+  phases.begin(time_from_ns(300 * ms));
+  phases.end(written(time_from_ns(301 * ms), Duration{ms}, 1), {});
+  const auto second = phases.finish();
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->io_intervals, "0:1000000") << "of this phase alone";
+  EXPECT_EQ(second->wait_intervals, "");
+}
+
 TEST(PhaseTracker, APhaseIsOfTheLastControlPointBeforeItsEnd) {
   PhaseTracker phases(gap, time_from_ns(0));
   phases.begin(time_from_ns(0));

@@ -10,6 +10,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from hocket.analysis import Application, Phase
+from hocket.busy import times_of
 from hocket.errors import HocketError
 
 MOST_PROCESSES = 1 << 32
@@ -36,6 +37,12 @@ class Point:
     samples: int = 1  # phases that were measured
     flop_per_iteration: float = 0.0  # of all processes; 0: not known
     measured_unix_s: float = 0.0
+    comm_s: float = -1.0  # the part of iteration_s that is T_comm, mean; -1: not known
+
+    @property
+    def cpu_s(self) -> float | None:
+        """The part of iteration_s that is T_cpu; None: not known."""
+        return self.iteration_s - self.comm_s if self.comm_s >= 0 else None
 
 
 KEYS = tuple(field.name for field in fields(Point))
@@ -46,6 +53,7 @@ _RANGES = {
     "samples": (1, MOST_SAMPLES),
     "flop_per_iteration": (0, MOST_FLOP),
     "measured_unix_s": (0, 1e11),
+    "comm_s": (-1, MOST_SECONDS),
 }
 
 
@@ -66,6 +74,8 @@ def point_of(values: dict[str, Any]) -> Point:
     point = Point(**values)
     if point.iteration_s <= 0:
         raise PointError(f"iteration_s = {point.iteration_s:g}: an iteration takes more than 0 seconds")
+    if point.comm_s > point.iteration_s or -1 < point.comm_s < 0:
+        raise PointError(f"comm_s = {point.comm_s:g}: give a part of iteration_s, or -1 where it is not known")
     return point
 
 
@@ -95,27 +105,31 @@ def points_from(applications: Iterable[Application], measured_unix_s: float = 0.
     A period counts where the size was the same at its start and its end; the first of each size does not, for caches
     are cold and processes have only just started. Without control points a period counts as one iteration.
     """
-    samples: dict[int, list[tuple[float, float]]] = {}
-    flop: dict[int, float] = {}
+    samples: dict[int, list[_Period]] = {}
     for application in applications:
         for processes, periods in _of_most_telling(application).items():
-            samples.setdefault(processes, []).extend((compute_s, io_s) for compute_s, io_s, _ in periods)
-            flop[processes] = periods[-1][2]
+            samples.setdefault(processes, []).extend(periods)
     return [
         Point(
             processes,
-            *_mean_and_spread([compute_s for compute_s, _ in found]),
-            *_mean_and_spread([io_s for _, io_s in found]),
+            *_mean_and_spread([period.compute_s for period in found]),
+            *_mean_and_spread([period.io_s for period in found]),
             len(found),
-            flop[processes],
+            found[-1].flop,
             measured_unix_s,
+            fmean(period.comm_s for period in found),
         )
         for processes, found in sorted(samples.items())
         if len(found) >= least
     ]
 
 
-_Period = tuple[float, float, float]  # seconds of an iteration, of the I/O phase, FLOP of an iteration
+@dataclass(frozen=True)
+class _Period:
+    compute_s: float  # of an iteration
+    comm_s: float  # the part of it that is communication
+    io_s: float  # of the I/O phase
+    flop: float  # of an iteration
 
 
 def _of_most_telling(application: Application) -> dict[int, list[_Period]]:
@@ -124,16 +138,16 @@ def _of_most_telling(application: Application) -> dict[int, list[_Period]]:
     found: dict[int, list[_Period]] = {}
     for member in dict.fromkeys(phase.member for phase in counting):
         of_member: dict[int, list[_Period]] = {}
-        for processes, *period in _periods(application, [phase for phase in counting if phase.member == member]):
-            of_member.setdefault(processes, []).append((period[0], period[1], period[2]))
+        for processes, period in _periods(application, [phase for phase in counting if phase.member == member]):
+            of_member.setdefault(processes, []).append(period)
         for processes, periods in of_member.items():
             if len(periods) > len(found.get(processes, ())):
                 found[processes] = periods
     return found
 
 
-def _periods(application: Application, phases: Sequence[Phase]) -> Iterator[tuple[int, float, float, float]]:
-    """(processes, seconds of an iteration, of the I/O phase, FLOP of an iteration) of each period that counts."""
+def _periods(application: Application, phases: Sequence[Phase]) -> Iterator[tuple[int, _Period]]:
+    """Each period that counts, with its number of processes."""
     settled = False  # whether a whole period of this size has been seen
     for before, after in pairwise(phases):
         processes = after.processes or application.size_at(after.start_ns)
@@ -142,9 +156,10 @@ def _periods(application: Application, phases: Sequence[Phase]) -> Iterator[tupl
             if settled:
                 counted = before.iteration >= 0 and after.iteration > before.iteration
                 iterations = after.iteration - before.iteration if counted else 1
-                compute_s = (after.cpu_ns + after.comm_ns) / 1e9 / iterations
-                declared = application.flop_per_iteration
-                yield processes, compute_s, after.io_ns / 1e9, after.flop / iterations or declared
+                cpu_s, comm_s = after.cpu_ns / 1e9 / iterations, after.comm_ns / 1e9 / iterations
+                flop = after.flop / iterations or application.flop_per_iteration
+                io_s = times_of(after.parts()).io_ns / 1e9
+                yield processes, _Period(cpu_s + comm_s, comm_s, io_s, flop)
             settled = True
         else:
             settled = False

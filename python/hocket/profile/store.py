@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE IF NOT EXISTS point(
   program TEXT, fingerprint TEXT, mpi TEXT, processes INTEGER, iteration_s REAL, iteration_spread_s REAL, io_s REAL,
   io_spread_s REAL, samples INTEGER, flop_per_iteration REAL, measured_unix_s REAL, arguments TEXT,
-  PRIMARY KEY(program, fingerprint, processes));
+  comm_s REAL DEFAULT -1, PRIMARY KEY(program, fingerprint, processes));
 """
 COLUMNS = ("program", "fingerprint", "mpi", *KEYS, "arguments")
 LOCK_LIMIT_S = 10
@@ -74,6 +74,8 @@ class Store:
                 with closing(self._connect()) as database, database:
                     self._check(database)
                     database.executescript(CREATE)
+                    if not _has_comm(database):
+                        database.execute("ALTER TABLE point ADD COLUMN comm_s REAL DEFAULT -1")
                     database.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
             elif path.exists():
                 with closing(self._connect()) as database:
@@ -83,8 +85,9 @@ class Store:
         """Of all programs, or of those of that name; by name, the latest measured first."""
         if not self.path.exists():
             return []
-        query = f"SELECT {', '.join(COLUMNS)} FROM point ORDER BY program, fingerprint, processes"
         with self._told(), closing(self._connect()) as database:
+            selected = [name if name != "comm_s" or _has_comm(database) else "-1.0" for name in COLUMNS]
+            query = f"SELECT {', '.join(selected)} FROM point ORDER BY program, fingerprint, processes"
             rows = [dict(zip(COLUMNS, row, strict=True)) for row in database.execute(query)]
         found: dict[tuple[str, str], list[dict]] = {}
         for row in rows:
@@ -146,3 +149,8 @@ class Store:
             raise StoreError(
                 f"cannot use the store of profiles {self.path}: {why}; choose another with --store"
             ) from error
+
+
+def _has_comm(database: sqlite3.Connection) -> bool:
+    """Stores that were made before communication was told apart do not have it."""
+    return any(name == "comm_s" for _, name, *_ in database.execute("PRAGMA table_info(point)"))

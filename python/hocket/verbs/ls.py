@@ -69,8 +69,6 @@ def _processes(application: dict[str, Any]) -> str:
 def _row(application: dict[str, Any], now_ns: int) -> tuple[str, ...]:
     last = application["last_io_end_ns"]
     waited = application["wait_ns"]
-    if application["state"] == "waiting":
-        waited += now_ns - application["since_ns"]
     return (
         application["application"],
         application["state"],

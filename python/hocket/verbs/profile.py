@@ -269,6 +269,8 @@ def table(profile: Profile) -> str:
         (
             str(point.processes),
             f"{point.iteration_s:.4g} ± {point.iteration_spread_s:.2g}",
+            f"{point.cpu_s:.4g}" if point.cpu_s is not None else "not known",
+            f"{point.comm_s:.4g}" if point.cpu_s is not None else "not known",
             f"{first.iteration_s / point.iteration_s:.2f}",
             f"{point.io_s:.4g} ± {point.io_spread_s:.2g}" if point.io_s else "none",
             str(point.samples),
@@ -276,6 +278,6 @@ def table(profile: Profile) -> str:
         )
         for point in profile.points
     ]
-    heading = ("PROCESSES", "ITERATION, S", "SPEEDUP", "I/O PHASE, S", "PHASES", "FLOP/ITERATION")
+    heading = ("PROCESSES", "ITERATION, S", "CPU, S", "COMM, S", "SPEEDUP", "I/O PHASE, S", "PHASES", "FLOP/ITERATION")
     title = f"{profile.program}  {profile.fingerprint[:SHORT]}  {profile.mpi}  measured {_day(profile)}"
-    return f"{title}\n{columns(heading, rows, right=(0, 1, 2, 3, 4, 5))}"
+    return f"{title}\n{columns(heading, rows, right=range(len(heading)))}"

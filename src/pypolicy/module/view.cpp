@@ -186,7 +186,7 @@ Ref application(const model::Application& a) {
               number(a.malleability.iteration), number(a.malleability.resizing_to), number(a.expansion.original),
               text(name_of(a.activity)), text(a.target), number(a.history.phases()), seconds(period.mean),
               seconds(period.spread), seconds(io.mean), seconds(io.spread), number(a.history.io_ratio()),
-              seconds(a.totals.wait), number(a.flop_per_iteration), tuple_of(a.curve.points(), point),
+              seconds(a.waited_until(asked.now)), number(a.flop_per_iteration), tuple_of(a.curve.points(), point),
               bound(next_phases_method, a.id), bound(pace_at_method, a.id), bound(iteration_s_at_method, a.id),
               seconds(a.demand.since), number(a.demand.interruptions));
 }

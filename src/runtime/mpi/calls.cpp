@@ -150,19 +150,20 @@ bool gather_all(MPI_Comm comm, std::span<const std::int64_t> own, std::int64_t* 
 namespace {
 
 template <class Number>
-void sum_up(MPI_Comm comm, std::span<Number> values, MPI_Datatype type) {
+void reduce(MPI_Comm comm, std::span<Number> values, MPI_Datatype type, MPI_Op op) {
   std::array<Number, 16> own{};
   std::copy(values.begin(), values.end(), own.begin());
   MPI_Request request = no_request();
-  if (HOCKET_PMPI(Ireduce)(own.data(), values.data(), static_cast<int>(values.size()), type, sum_op(), 0, comm,
-                           &request) == MPI_SUCCESS)
+  if (HOCKET_PMPI(Ireduce)(own.data(), values.data(), static_cast<int>(values.size()), type, op, 0, comm, &request) ==
+      MPI_SUCCESS)
     wait_asleep(request);
 }
 
 }  // namespace
 
-void sum(MPI_Comm comm, std::span<std::int64_t> values) { sum_up(comm, values, int64_type()); }
-void sum(MPI_Comm comm, std::span<double> values) { sum_up(comm, values, double_type()); }
+void sum(MPI_Comm comm, std::span<std::int64_t> values) { reduce(comm, values, int64_type(), sum_op()); }
+void sum(MPI_Comm comm, std::span<double> values) { reduce(comm, values, double_type(), sum_op()); }
+void most(MPI_Comm comm, std::span<std::int64_t> values) { reduce(comm, values, int64_type(), max_op()); }
 
 std::int64_t bytes_of(MPI_Count count, MPI_Datatype type) {
   MPI_Count size = 0;

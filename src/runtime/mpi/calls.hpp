@@ -85,6 +85,8 @@ bool gather_all(MPI_Comm comm, std::span<const std::int64_t> own, std::int64_t* 
 // Sums over all processes, in rank 0. Collective; waits as `agree` does.
 void sum(MPI_Comm comm, std::span<std::int64_t> values);
 void sum(MPI_Comm comm, std::span<double> values);
+// The largest of all processes, in rank 0; as `sum`.
+void most(MPI_Comm comm, std::span<std::int64_t> values);
 
 // Bytes of `count` elements of the type.
 std::int64_t bytes_of(MPI_Count count, MPI_Datatype type);

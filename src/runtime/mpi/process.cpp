@@ -382,11 +382,23 @@ void Process::finalising() noexcept {
     std::array<std::int64_t, 9> all = {cpu.count(),           own.comm.count(),         own.io.count(),
                                        own.wait.count(),      counters.io_calls(),      counters.comm.calls.get(),
                                        counters.bytes_read(), counters.bytes_written(), uncoordinated_.get()};
+    std::array<std::int64_t, 2> most = {cpu.count(), own.comm.count()};
     mpi::sum(mpi::world(), all);
+    mpi::most(mpi::world(), most);
     if (rank_ == 0 && all[8] > 0) lost("hocketd at " + settings_.socket + " was missing");
     event::Bye bye;
     if (rank_ == 0)
-      bye = {Duration{all[0]}, Duration{all[1]}, Duration{all[2]}, Duration{all[3]}, all[4], all[5], all[6], all[7]};
+      bye = {Duration{all[0]},
+             Duration{all[1]},
+             Duration{all[2]},
+             Duration{all[3]},
+             all[4],
+             all[5],
+             all[6],
+             all[7],
+             size_,
+             Duration{most[0]},
+             Duration{most[1]}};
     // A further member has nothing to add to what rank 0 says of all.
     if (Reporter* reporter = reporter_) reporter->member.leave(bye);
   }
