@@ -26,6 +26,8 @@ MET = {
     "predicted_s": 9.0,
     "actual_s": 9.25,
     "met": True,
+    "uncertainty_s": 0.5,
+    "period_s": 10.0,
 }
 LEFT = {
     "number": 2, "policy": "phase-shift", "decided_for": "A2", "because_of": "A1", "action": "leave", "from": 8,
@@ -61,17 +63,17 @@ def test_a_trace_is_told_in_sentences(tmp_path, capsys):
         "its next I/O phase begins at 89.00 s instead of 92.50 s\n"
         "  cost          18 cores for 10.00 s; stood still 0.750 s in 2 resizes\n"
         "  in its words  it is the shorter period\n"
-        "  came of it    start of the next I/O phase: predicted 9.00 s, came 9.25 s: "
-        "0.25 s later than predicted, within what was assumed\n"
-        "  came of it    start of the next I/O phase: predicted 9.00 s, came 12.00 s: "
-        "3.00 s later than predicted, outside of what was assumed: the prediction was off\n"
+        "  came of it    start of the next I/O phase: predicted 9.00 s ± 0.50 s, came 9.25 s: "
+        "0.25 s later than predicted (2% of the I/O period), within what was assumed\n"
+        "  came of it    start of the next I/O phase: predicted 9.00 s ± 0.50 s, came 12.00 s: "
+        "3.00 s later than predicted (30% of the I/O period), outside of what was assumed: the prediction was off\n"
         "decision 2, phase-shift at 99.00 s, 10.0 s ago: A2 is left alone because of A1\n"
         "  predicted     the I/O phases of A2 and A1 meet at 119.00 s, for 1.00 s\n"
         "  in its words  82 processes do not reach the speedup 1.4\n"
         "\n"
         "predictions held against what happened\n"
         "  start of the next I/O phase: 2 predictions, 1 within what was assumed; "
-        "error 1.62 s at the median, 3.00 s at the worst\n"
+        "error 1.62 s (16% of the I/O period) at the median, 3.00 s (30% of the I/O period) at the worst\n"
         "FLOP: not known (iterations) (A1)\n"
     )
 
@@ -170,8 +172,13 @@ def test_unknown_fields_and_missing_ones_do_no_harm():
 @pytest.mark.parametrize(
     ("outcome", "words"),
     [
-        (Outcome(quantity="cores", predicted_s=4, actual_s=4, met=True), "predicted 4, came 4: as predicted"),
-        (Outcome(quantity="cores", predicted_s=4, actual_s=2), "2 less than predicted"),
+        (Outcome(quantity="cores", predicted_s=4, actual_s=4, met=True), "cores: 4 came back"),
+        (Outcome(quantity="cores", predicted_s=4, actual_s=2), "cores: 2 of 4 came back"),
+        (
+            Outcome(quantity="I/O period", predicted_s=10, actual_s=17.3, uncertainty_s=8, period_s=10),
+            "predicted 10.00 s ± 8.00 s, came 17.30 s: 7.30 s more than predicted (73% of the I/O period), "
+            "off: what was assumed is too wide to predict anything",
+        ),
         (Outcome(quantity="I/O period", predicted_s=2, actual_s=2.5), "0.50 s more than predicted"),
         (Outcome(quantity="start of the next I/O phase", predicted_s=2, actual_s=1), "1.00 s earlier than predicted"),
     ],
@@ -187,3 +194,16 @@ def test_starts_of_phases_come_first_in_the_summary():
         Accuracy("start of the next I/O phase", 1, 1, 0.5, 0.5),
         Accuracy("I/O period", 1, 0, 1.0, 1.0),
     ]
+
+
+def test_what_came_back_is_no_prediction():
+    back = Outcome(quantity="cores", predicted_s=22, actual_s=22, met=True)
+    assert accuracies([PolicyDecision(outcomes=[back])]) == []
+
+
+def test_errors_are_stated_as_shares_of_the_period_where_it_is_known_of_all():
+    known = Outcome(quantity="I/O period", predicted_s=2, actual_s=3, period_s=2)
+    (one,) = accuracies([PolicyDecision(outcomes=[known, known])])
+    assert (one.median_share, one.worst_share) == (0.5, 0.5)
+    (one,) = accuracies([PolicyDecision(outcomes=[known, Outcome(quantity="I/O period", predicted_s=2, actual_s=9)])])
+    assert (one.median_share, one.worst_share) == (None, None)

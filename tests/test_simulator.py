@@ -102,7 +102,8 @@ def test_predictions_that_are_off_are_told_and_explained(simulate, tmp_path, cap
     assert abs(worst["actual_s"] - worst["predicted_s"]) > 10  # of 70 s
 
     assert main(["explain", "--trace", str(trace), "-n", "1000"]) == 0
-    told = f"predicted {worst['predicted_s']:.2f} s, came {worst['actual_s']:.2f} s: "
+    predicted = f"predicted {worst['predicted_s']:.2f} s ± {worst['uncertainty_s']:.2f} s"
+    told = f"{predicted}, came {worst['actual_s']:.2f} s: "
     (line,) = [line for line in capsys.readouterr().out.splitlines() if told in line]
     assert "came of it" in line
     assert line.endswith("the prediction was off")

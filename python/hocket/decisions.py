@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from hocket.bus import Event
+from hocket.mounts import with_mount_points
 
 ACTIONS = {
     "expand": "expands",
@@ -47,6 +48,8 @@ class Outcome:
     met: bool = False
     text: str = ""
     time_ns: int = 0
+    uncertainty_s: float = -1.0  # plus or minus, that was assumed; -1: not told
+    period_s: float = 0.0  # I/O period that was predicted, or expected at the decision; 0: not known
 
     @classmethod
     def of(cls, event: Event) -> Outcome:
@@ -54,31 +57,47 @@ class Outcome:
         return cls(**{**fields, "time_ns": event.time_ns})
 
     @property
+    def is_prediction(self) -> bool:
+        """Not so where it tells that cores which were given away came back: that is bookkeeping."""
+        return self.quantity != CORES
+
+    @property
     def error_s(self) -> float:
         """Above 0: it came later, or was more, than predicted."""
         return self.actual_s - self.predicted_s
 
+    @property
+    def error_share(self) -> float | None:
+        """Of the I/O period, never negative; None: that is not known."""
+        return abs(self.error_s) / self.period_s if self.period_s > 0 else None
+
     def brief(self) -> str:
         """By how much it came otherwise."""
-        unit, digits = self._unit
         off = abs(self.error_s)
-        if off < 0.5 * 10**-digits:
+        if not self.is_prediction:
+            return f"{self.actual_s:.0f} came back"
+        if off < 0.005:
             return "as predicted"
         later = "later" if self.error_s > 0 else "earlier"
         way = later if self.quantity == PHASE_START else "more" if self.error_s > 0 else "less"
-        return f"{off:.{digits}f}{unit} {way} than predicted"
+        return f"{off:.2f} s {way} than predicted"
 
     def sentence(self) -> str:
         """What came of it, with the numbers."""
-        unit, digits = self._unit
-        held = "within what was assumed" if self.met else "outside of what was assumed: the prediction was off"
-        figures = f"predicted {self.predicted_s:.{digits}f}{unit}, came {self.actual_s:.{digits}f}{unit}"
-        return f"{self.quantity}: {figures}: {self.brief()}, {held}"
+        if not self.is_prediction:
+            missing = f" of {self.predicted_s:.0f}" if self.error_s else ""
+            return f"{self.quantity}: {self.actual_s:.0f}{missing} came back"
+        plus_minus = f" ± {self.uncertainty_s:.2f} s" if self.uncertainty_s >= 0 else ""
+        figures = f"predicted {self.predicted_s:.2f} s{plus_minus}, came {self.actual_s:.2f} s"
+        of_period = "" if self.error_share is None else f" ({self.error_share:.0%} of the I/O period)"
+        return f"{self.quantity}: {figures}: {self.brief()}{of_period}, {self._judgement()}"
 
-    @property
-    def _unit(self) -> tuple[str, int]:
-        """And how many digits its figures have."""
-        return ("", 0) if self.quantity == CORES else (" s", 2)
+    def _judgement(self) -> str:
+        if self.met:
+            return "within what was assumed"
+        if abs(self.error_s) <= self.uncertainty_s:
+            return "off: what was assumed is too wide to predict anything"
+        return "outside of what was assumed: the prediction was off"
 
 
 @dataclass
@@ -106,6 +125,7 @@ class PolicyDecision:
     stopped_ns: list[int] = field(default_factory=list)  # of each reconfiguration that carried it out
     until_ns: int = 0  # when the size that it chose was left again; 0: not known
     outcomes: list[Outcome] = field(default_factory=list)
+    node: str = ""  # of the daemon
 
     @classmethod
     def of(cls, event: Event) -> PolicyDecision:
@@ -117,6 +137,11 @@ class PolicyDecision:
     @property
     def is_about_access(self) -> bool:
         return self.action in ACCESS_ACTIONS
+
+    @property
+    def is_plain_wait(self) -> bool:
+        """Nothing was weighed: the application waits for its turn, as QUEUED_IO tells, too."""
+        return self.action == "wait" and "; " not in self.text
 
     @property
     def changes(self) -> bool:
@@ -151,7 +176,7 @@ class PolicyDecision:
             yield "chosen", self._chosen(zero_ns)
             yield from (("cost", words) for words in [self._cost()] if words)
         if self.text:
-            yield "in its words", self.text
+            yield "in its words", with_mount_points(self.text, self.node)
         for outcome in self.outcomes:
             yield "came of it", outcome.sentence()
 
@@ -191,10 +216,12 @@ class Decisions:
 
     def __init__(self) -> None:
         self.all: list[PolicyDecision] = []
+        self.node = ""  # of the daemon
         self._by_number: dict[int, PolicyDecision] = {}
         self._open: dict[str, PolicyDecision] = {}  # application → whose reconfiguration is to come, or to be undone
 
     def feed(self, event: Event) -> None:
+        self.node = self.node or event.node
         if event.type == "DECISION":
             self._decision(PolicyDecision.of(event))
         elif event.type == "OUTCOME":
@@ -221,6 +248,7 @@ class Decisions:
                 one.time_ns, one.stopped_ns, one.until_ns = known.time_ns, known.stopped_ns, known.until_ns
 
     def _decision(self, decision: PolicyDecision) -> None:
+        decision.node = self.node
         self.all.append(decision)
         self._by_number[decision.number] = decision
         if decision.changes:
@@ -252,30 +280,38 @@ def collect(events: Iterable[Event]) -> Decisions:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How well one quantity was predicted: errors are absolute."""
+    """How well one quantity was predicted: errors are absolute, or shares of the I/O period (None: not known)."""
 
     quantity: str
     predictions: int
     met: int
     median_s: float
     worst_s: float
+    median_share: float | None = None
+    worst_share: float | None = None
 
     def sentence(self) -> str:
-        unit = "" if self.quantity == CORES else " s"
         return (
             f"{self.quantity}: {self.predictions} prediction{'' if self.predictions == 1 else 's'}, {self.met} within "
-            f"what was assumed; error {self.median_s:.2f}{unit} at the median, {self.worst_s:.2f}{unit} at the worst"
+            f"what was assumed; error {self.median_s:.2f} s{_of_period(self.median_share)} at the median, "
+            f"{self.worst_s:.2f} s{_of_period(self.worst_share)} at the worst"
         )
 
 
+def _of_period(share: float | None) -> str:
+    return "" if share is None else f" ({share:.0%} of the I/O period)"
+
+
 def accuracies(decisions: Sequence[PolicyDecision]) -> list[Accuracy]:
-    """One for each quantity, starts of I/O phases first."""
+    """One for each quantity that was predicted, starts of I/O phases first."""
     by_quantity: dict[str, list[Outcome]] = {}
-    for outcome in (outcome for one in decisions for outcome in one.outcomes):
+    for outcome in (outcome for one in decisions for outcome in one.outcomes if outcome.is_prediction):
         by_quantity.setdefault(outcome.quantity, []).append(outcome)
     found = []
     for quantity, outcomes in sorted(by_quantity.items(), key=lambda item: item[0] != PHASE_START):
         errors = [abs(outcome.error_s) for outcome in outcomes]
+        shares = [share for outcome in outcomes if (share := outcome.error_share) is not None]
         met = sum(outcome.met for outcome in outcomes)
-        found.append(Accuracy(quantity, len(outcomes), met, median(errors), max(errors)))
+        of_period = (median(shares), max(shares)) if len(shares) == len(outcomes) else (None, None)
+        found.append(Accuracy(quantity, len(outcomes), met, median(errors), max(errors), *of_period))
     return found

@@ -31,7 +31,7 @@ def chrome_trace(trace: Trace) -> dict[str, Any]:
             events += _resize(pid, one, trace.start_ns)
     pids = {application.name: pid for pid, application in enumerate(analysis.applications, start=1)}
     events += [_instant(pids[d.application], d, trace.start_ns) for d in analysis.decisions if d.application in pids]
-    for one in (one for one in analysis.about_cores.all if one.decided_for in pids):
+    for one in (one for one in analysis.about_cores.all if one.decided_for in pids and not one.is_plain_wait):
         events += _about_cores(pids[one.decided_for], one, trace.start_ns, analysis)
     other = {"node": trace.node, "hocket": trace.version, "policy": analysis.policy}
     return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": other}
@@ -95,7 +95,8 @@ def _about_cores(pid: int, one: PolicyDecision, start_ns: int, analysis: Analysi
     told: dict[str, Any] = dict(one.sentences(start_ns)) | {"decision": one.number, "policy": one.policy}
     events = [{"name": one.heading(), **place, "ts": (one.time_ns - start_ns) / 1e3, "args": told}]
     for outcome in one.outcomes:
-        name = f"{outcome.quantity}: {'as predicted' if outcome.met else 'not as predicted'}"
+        held = "as predicted" if outcome.met else "not as predicted"
+        name = f"{outcome.quantity}: {held if outcome.is_prediction else outcome.brief()}"
         events.append({"name": name, **place, "ts": (outcome.time_ns - start_ns) / 1e3, "args": _held(outcome)})
     if one.expands(one.decided_for):
         end_ns = one.until_ns or analysis.named(one.decided_for).end_ns or analysis.now_ns

@@ -87,6 +87,7 @@ void Access::start(const Moment& moment, Member& member, const event::StartIo& s
   }
   const auto position = static_cast<std::int64_t>(target.waiting.size());
   moment.commands.push_back({member.id, queued(*request, position)});
+  if (settings_.tell_waits) tell_wait(moment, application, target);
 }
 
 void Access::finish(const Moment& moment, Member& member, const event::FinishIo& finish) {
@@ -439,24 +440,49 @@ void Access::share_out(const Moment& moment, Target& target, const std::vector<p
 
 // For people, and once: what was compared, and what came of it.
 void Access::tell(const Moment& moment, const Target& target, const policy::Decision& decision) {
-  for (const policy::Choice& choice : decision.choices) {
+  std::vector<policy::Choice> choices = decision.choices;
+  if (choices.empty() && settings_.tell_waits) {  // a policy in Python says what it does, not why
+    for (const AppId id : decision.interruptions) {
+      const auto of_another = [id](const Request& request) { return request.application != id; };
+      const auto last = std::find_if(target.waiting.rbegin(), target.waiting.rend(), of_another);
+      if (last != target.waiting.rend()) choices.push_back({last->application, id, "interrupt"});
+    }
+  }
+  for (const policy::Choice& choice : choices) {
     const Application* application = cluster_.find(choice.application);
     const Application* other = cluster_.find(choice.because_of);
     if (application == nullptr || other == nullptr) continue;
-    std::string key = std::string{choice.action} + " " + other->name;
-    std::string& told = told_[choice.application];
-    if (std::exchange(told, key) == key) continue;
-    event::Decision record;
-    record.number = ++decisions_;
-    record.policy = policy_->name;
-    record.decided_for = application->name;
-    record.because_of = other->name;
-    record.action = choice.action;
-    record.from = record.to = application->computing_processes();
-    record.text = access_text(application->name, other->name, target.name, choice.action);
-    record.text += costs_text(access_settings_.metric, decision.costs);
-    moment.commands.push_back({{}, std::move(record)});
+    const Told told{choice.action, other->id};
+    if (std::exchange(told_[application->id], told) == told) continue;
+    record(moment, *application, other, target, choice.action, costs_text(access_settings_.metric, decision.costs));
   }
+}
+
+// The policy has let the application wait, and may have said nothing about that: fcfs and policies in Python do not.
+void Access::tell_wait(const Moment& moment, const Application& application, const Target& target) {
+  const auto is_other = [&](const Holder& one) { return one.application != &application; };
+  const auto holder = std::find_if(target.holders.begin(), target.holders.end(), is_other);
+  const Application* other = holder == target.holders.end() ? nullptr : holder->application;
+  const AppId because_of = other == nullptr ? AppId{} : other->id;
+  Told& told = told_[application.id];
+  if (!told.action.empty() && told.because_of == because_of) return;
+  told = {"wait", because_of};
+  record(moment, application, other, target, told.action, {});
+}
+
+// `other`: nullptr where the application waits for nobody in particular.
+void Access::record(const Moment& moment, const Application& application, const Application* other,
+                    const Target& target, std::string_view action, const std::string& costs) {
+  static const std::string nobody;
+  event::Decision record;
+  record.number = ++decisions_;
+  record.policy = policy_->name;
+  record.decided_for = application.name;
+  record.because_of = other == nullptr ? nobody : other->name;
+  record.action = action;
+  record.from = record.to = application.computing_processes();
+  record.text = access_text(application.name, record.because_of, target.name, action) + costs;
+  moment.commands.push_back({{}, std::move(record)});
 }
 
 void Access::send_reminders(const Moment& moment, Target& target) {

@@ -7,7 +7,9 @@
 
 #include <map>
 #include <optional>
+#include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -68,6 +70,9 @@ class Access {
   bool grant_deadlocked(const Moment& moment, const model::Target& target);
   void share_out(const Moment& moment, model::Target& target, const std::vector<policy::Share>& shares);
   void tell(const Moment& moment, const model::Target& target, const policy::Decision& decision);
+  void tell_wait(const Moment& moment, const model::Application& application, const model::Target& target);
+  void record(const Moment& moment, const model::Application& application, const model::Application* other,
+              const model::Target& target, std::string_view action, const std::string& costs);
   void withdraw(model::Member& member, Place request, Time now);
   void give_back(model::Member& member, Place request, RequestAction how, After after, Time now);
   Duration hold_for(const model::Holder& holder) const;
@@ -109,7 +114,12 @@ class Access {
   std::map<std::pair<Time, std::uint64_t>, model::Target*> timers_;  // targets where somebody waits, by (wake, number)
   std::vector<model::Target*> touched_;
   std::map<std::tuple<Time, MemberId, RequestId>, Place> too_slow_;  // queued requests that have such a bound
-  std::map<AppId, std::string> told_;  // what was told last about the application's I/O phase under way
+  struct Told {
+    std::string_view action;  // "": nothing; else of a text that lasts, as those of Choice do
+    AppId because_of;
+    bool operator==(const Told&) const = default;
+  };
+  std::unordered_map<AppId, Told> told_;  // what was told last about the application's I/O phase under way
 };
 
 }  // namespace hocket::coordinator

@@ -50,6 +50,8 @@ struct Settings {
   bool learnt_hold = false;
   // An access that is expected to take no longer is granted at once, whoever holds the target. 0: none is.
   Duration small_access{};
+  // A wait that the access policy says nothing of is a DECISION, too, once for each I/O phase and holder.
+  bool tell_waits = true;
 };
 
 inline std::vector<model::Node> nodes_of(const Settings& settings) {

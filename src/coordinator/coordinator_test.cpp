@@ -14,14 +14,14 @@
 namespace hocket::coordinator {
 namespace {
 
-using testing::describe_all;
+using testing::describe_but_waits;
 using Lines = std::vector<std::string>;
 
 class CoordinatorTest : public ::testing::Test {
  protected:
   // Handles `body` of `member` at `milliseconds`; the commands as short lines, e.g. "1 GRANT_IO 3".
   Lines at(std::int64_t milliseconds, std::uint64_t member, event::Body body) {
-    return describe_all(coordinator.handle(testing::event_of(milliseconds, member, std::move(body))));
+    return describe_but_waits(coordinator.handle(testing::event_of(milliseconds, member, std::move(body))));
   }
   Lines hello(std::uint64_t member, const std::string& job, const std::string& name = "app") {
     return at(0, member, event::Hello{job, name, "/bin/" + name, "mpich", "0.1", 99, 4});
@@ -305,7 +305,7 @@ TEST_F(CoordinatorTest, TimeDoesNotGoBack) {
   EXPECT_EQ(deadline_ms(), 11000);
   event::Event late = testing::event_of(0, 0, event::Tick{});
   late.time = Time::max();
-  EXPECT_EQ(describe_all(coordinator.handle(late)), Lines{"2 LEASE_EXPIRED 1 app-2 dev:8:1"});
+  EXPECT_EQ(describe_but_waits(coordinator.handle(late)), Lines{"2 LEASE_EXPIRED 1 app-2 dev:8:1"});
   late.time = Time::min();
   coordinator.handle(late);
   EXPECT_EQ(start(2000, 1, 2), Lines{"1 GRANT_IO 2 waited 0"});

@@ -8,11 +8,22 @@
 namespace hocket::coordinator {
 namespace {
 
-std::string compared(double off_s, double uncertainty_s, bool met) {
-  const std::string way = off_s > 0 ? " later" : " earlier";
-  return seconds_text(std::abs(off_s)) + way + " than predicted" +
-         (met ? ", within the " + seconds_text(uncertainty_s) + " that were assumed"
-              : ", and only " + seconds_text(uncertainty_s) + " were assumed: the prediction was off");
+// Beyond this share of the I/O period, some phase is nearer to any prediction than the one that it was about.
+constexpr double most_error = 0.5;
+
+// Fills in what follows from both times, and says it: " 0.25 s later than predicted (3 % of the I/O period), …".
+std::string compared(event::Outcome& outcome, Duration uncertainty, Duration period) {
+  const double off_s = outcome.actual_s - outcome.predicted_s, error_s = std::abs(off_s);
+  outcome.uncertainty_s = to_s(uncertainty);
+  outcome.period_s = to_s(period);
+  const bool assumed = error_s <= outcome.uncertainty_s;
+  outcome.met = assumed && (period <= Duration{} || error_s <= most_error * outcome.period_s);
+  const std::string within = seconds_text(outcome.uncertainty_s) + " that were assumed";
+  std::string text = seconds_text(error_s) + (off_s > 0 ? " later" : " earlier") + " than predicted";
+  if (period > Duration{}) text += " (" + percent_text(error_s / outcome.period_s) + " of the I/O period)";
+  if (outcome.met) return text + ", within the " + within;
+  if (assumed) return text + ": the prediction was off, and the " + within + " are too wide to predict anything";
+  return text + ", and only " + within + ": the prediction was off";
 }
 
 event::Outcome outcome_of(std::int64_t decision, const std::string& application, const char* quantity) {
@@ -29,7 +40,7 @@ void Outcomes::expect(const Moment& moment, const model::Application& applicatio
                       const policy::CoreChange& change, Duration uncertainty) {
   Expected expected;
   if (change.start_after > moment.now) {
-    expected.start = {decision, moment.now, change.start_after, uncertainty};
+    expected.start = {decision, moment.now, change.start_after, uncertainty, application.history.period().mean};
   }
   if (change.return_at_iteration == 0 && change.period_after > Duration{}) {
     expected.period = {decision, change.period_after, uncertainty, false, {}, {}};
@@ -86,10 +97,8 @@ void Outcomes::tell_start(const Moment& moment, const model::Application& applic
   event::Outcome outcome = outcome_of(start.decision, application.name, "start of the next I/O phase");
   outcome.predicted_s = to_s(start.predicted - start.decided);
   outcome.actual_s = to_s(came - start.decided);
-  const double off = outcome.actual_s - outcome.predicted_s;
-  outcome.met = std::abs(off) <= to_s(start.uncertainty);
   outcome.text = "the next I/O phase of " + quoted(application.name) + " began " + seconds_text(outcome.actual_s) +
-                 " after the decision: " + compared(off, to_s(start.uncertainty), outcome.met);
+                 " after the decision: " + compared(outcome, start.uncertainty, start.period);
   moment.commands.push_back({{}, std::move(outcome)});
 }
 
@@ -98,11 +107,9 @@ void Outcomes::tell_period(const Moment& moment, const model::Application& appli
   event::Outcome outcome = outcome_of(period.decision, application.name, "I/O period");
   outcome.predicted_s = to_s(period.predicted);
   outcome.actual_s = to_s(came);
-  const double off = outcome.actual_s - outcome.predicted_s;
-  outcome.met = std::abs(off) <= to_s(period.uncertainty);
   outcome.text = "the I/O period of " + quoted(application.name) + " is " + seconds_text(outcome.actual_s) + ", " +
-                 seconds_text(outcome.predicted_s) + " were predicted" +
-                 (outcome.met ? "" : ": the prediction was off");
+                 seconds_text(outcome.predicted_s) +
+                 " were predicted: " + compared(outcome, period.uncertainty, period.predicted);
   moment.commands.push_back({{}, std::move(outcome)});
 }
 

@@ -24,6 +24,7 @@ class Outcomes {
   void phase(const Moment& moment, const model::Application& application);
   // The phase whose start was predicted has not come, and is waited for no longer.
   void never_came(const Moment& moment, const model::Application& application);
+  // No prediction, but the books of the cores that a decision gave away.
   static void cores_back(const Moment& moment, const std::string& application, std::int64_t decision,
                          std::int64_t expected, std::int64_t came, std::string text);
   // What is expected of it will not come as it was predicted.
@@ -36,6 +37,7 @@ class Outcomes {
     Time decided{};
     Time predicted{};
     Duration uncertainty{};
+    Duration period{};  // of the application at the decision; 0: not known
   };
   struct Period {
     std::int64_t decision = 0;

@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::describe_all;
+using testing::describe_but_waits;
 using testing::event_of;
 using Lines = std::vector<std::string>;
 
@@ -21,7 +21,7 @@ class SlowdownTest : public ::testing::Test {
     return settings;
   }
   Lines at(std::int64_t ms, std::uint64_t member, event::Body body) {
-    return describe_all(coordinator.handle(event_of(ms, member, std::move(body))));
+    return describe_but_waits(coordinator.handle(event_of(ms, member, std::move(body))));
   }
   void hello(std::int64_t ms, std::uint64_t member) {
     at(ms, member, event::Hello{"job" + std::to_string(member), "app", "/bin/a", "mpich", "0.1", 1, 4});

@@ -265,6 +265,54 @@ TEST_F(SteeringTest, ATemporaryChangeGoesOnTopOfOneForGood) {
   EXPECT_EQ(coordinator.cores().free(), 6);
 }
 
+Settings uncertain_settings() {
+  Settings settings = settings_with();
+  settings.core.uncertainty = seconds{9};
+  return settings;
+}
+
+class UncertainTest : public SteeringTest {
+ protected:
+  UncertainTest() : SteeringTest(uncertain_settings()) {}
+  event::Outcome phase_outcome(std::int64_t s) {
+    event::IoPhase said;
+    said.index = 3;
+    said.start = Time{} + seconds{s};
+    said.end = said.start + seconds{1};
+    said.io = seconds{1};
+    for (const Command& command : coordinator.handle(event_of((s + 1) * 1000, 1, said)))
+      if (const auto* outcome = std::get_if<event::Outcome>(&command.body)) return *outcome;
+    ADD_FAILURE() << "no OUTCOME";
+    return {};
+  }
+};
+
+TEST_F(UncertainTest, AnErrorBeyondHalfAPeriodIsNoPredictionHoweverUncertainItWas) {
+  start(1, 4);
+  change(1, 6, 0).start_after = Time{} + seconds{38};
+  poke(32);
+  const event::Outcome outcome = phase_outcome(46);
+  EXPECT_FALSE(outcome.met);
+  EXPECT_EQ(outcome.uncertainty_s, 9);
+  EXPECT_EQ(outcome.period_s, 10);
+  EXPECT_EQ(
+      outcome.text,
+      "the next I/O phase of 'app1' began 14.00 s after the decision: 8.00 s later than predicted (80 % of the I/O "
+      "period): the prediction was off, and the 9.00 s that were assumed are too wide to predict anything");
+}
+
+TEST_F(UncertainTest, AnErrorIsSaidBesideWhatWasAssumed) {
+  start(1, 4);
+  change(1, 6, 0).start_after = Time{} + seconds{38};
+  poke(32);
+  const event::Outcome outcome = phase_outcome(42);
+  EXPECT_TRUE(outcome.met);
+  EXPECT_EQ(
+      outcome.text,
+      "the next I/O phase of 'app1' began 10.00 s after the decision: 4.00 s later than predicted (40 % of the I/O "
+      "period), within the 9.00 s that were assumed");
+}
+
 class PlacesTest : public SteeringTest {
  protected:
   PlacesTest() : SteeringTest(settings_with({{"n1", 6}, {"n2", 6}})) {}

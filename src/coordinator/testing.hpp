@@ -87,4 +87,14 @@ inline std::vector<std::string> describe_all(const std::vector<Command>& command
   return lines;
 }
 
+// The same without waits, which go to no member; waiting_test.cpp looks at those.
+inline std::vector<std::string> describe_but_waits(const std::vector<Command>& commands) {
+  std::vector<std::string> lines;
+  for (const Command& command : commands) {
+    const auto* decision = std::get_if<event::Decision>(&command.body);
+    if (decision == nullptr || decision->action != "wait") lines.push_back(describe(command));
+  }
+  return lines;
+}
+
 }  // namespace hocket::coordinator::testing

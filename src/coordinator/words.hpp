@@ -3,6 +3,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -32,15 +33,23 @@ inline std::string seconds_text(double seconds) {
   return std::string{text.data(), end} + " s";
 }
 
-// What a policy does about an application that asks for a target beside another.
+inline std::string percent_text(double share) { return number(std::llround(share * 100)) + " %"; }
+
+// What a policy does about an application that asks for a target beside another; `other` may be "" where it waits. In
+// one allocation: where applications take turns, there are many.
 inline std::string access_text(const std::string& application, const std::string& other, const std::string& target,
                                std::string_view action) {
-  const std::string name = quoted(application), beside = quoted(other), on = " on " + target;
-  if (action == "interrupt") return name + " interrupts " + beside + on;
-  if (action == "interfere") return name + " goes beside " + beside + on;
-  if (action == "delay") return name + " waits for a while, then goes beside " + beside + on;
-  if (action == "deadlock") return name + " goes beside " + beside + on + ", which waits for what it has itself";
-  return name + " waits for " + beside + on;
+  std::string_view does = " waits for ", more;
+  if (action == "interrupt") does = " interrupts ";
+  if (action == "interfere" || action == "deadlock") does = " goes beside ";
+  if (action == "delay") does = " waits for a while, then goes beside ";
+  if (action == "deadlock") more = ", which waits for what it has itself";
+  if (other.empty()) does = " waits";
+  std::string text;
+  text.reserve(application.size() + does.size() + other.size() + target.size() + more.size() + 8);
+  text.append("'").append(application).append("'").append(does);
+  if (!other.empty()) text.append("'").append(other).append("'");
+  return text.append(" on ").append(target).append(more);
 }
 
 inline std::string costs_text(const policy::Metric& metric, const std::vector<policy::Cost>& costs) {

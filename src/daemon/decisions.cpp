@@ -4,11 +4,21 @@
 #include <variant>
 
 namespace hocket::daemon {
+namespace {
+
+bool is_wait(const event::Decision& decision) { return decision.action == "wait"; }
+
+}  // namespace
 
 void Decisions::add(const event::Body& command) {
   if (const auto* decision = std::get_if<event::Decision>(&command)) {
     kept_.push_back({*decision, {}});
-    if (kept_.size() > most) kept_.pop_front();
+    waits_ += is_wait(kept_.back().decision);
+    if (waits_ <= most_waits && kept_.size() <= most) return;
+    const auto oldest =
+        std::ranges::find_if(kept_, [&](const Kept& kept) { return waits_ <= most_waits || is_wait(kept.decision); });
+    waits_ -= is_wait(oldest->decision);
+    kept_.erase(oldest);
   } else if (const auto* outcome = std::get_if<event::Outcome>(&command)) {
     const auto decided =
         std::ranges::lower_bound(kept_, outcome->decision, {}, [](const Kept& kept) { return kept.decision.number; });

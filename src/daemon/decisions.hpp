@@ -11,6 +11,7 @@ namespace hocket::daemon {
 class Decisions {
  public:
   static constexpr std::size_t most = 256;
+  static constexpr std::size_t most_waits = 128;  // of those: where applications take turns, they are many
   static constexpr std::size_t most_outcomes = 16;  // of one decision; further ones are not kept
 
   // Looks at a command of the coordinator; others than DECISION and OUTCOME are passed over.
@@ -24,6 +25,7 @@ class Decisions {
     std::vector<event::Outcome> outcomes;
   };
   std::deque<Kept> kept_;  // by number
+  std::size_t waits_ = 0;
 };
 
 }  // namespace hocket::daemon

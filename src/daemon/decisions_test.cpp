@@ -45,6 +45,23 @@ TEST(Decisions, AreToldWithTheirOutcomesOldestFirst) {
   EXPECT_EQ(answered(decisions, 0, "c"), "");
 }
 
+TEST(Decisions, WaitsDoNotPushOutAllOthers) {
+  Decisions decisions;
+  decisions.add(decision(1, "a"));
+  std::int64_t number = 1;
+  for (std::size_t n = 0; n < 2 * Decisions::most; ++n) {
+    event::Decision wait = decision(++number, "b");
+    wait.action = "wait";
+    decisions.add(wait);
+  }
+  EXPECT_EQ(answered(decisions, 0, "a"), "D1");
+  EXPECT_EQ(decisions.answer({0, "b"}).size(), Decisions::most_waits);
+  EXPECT_EQ(answered(decisions, 1, "b"), "D" + std::to_string(number));
+  for (std::size_t n = 0; n < Decisions::most; ++n) decisions.add(decision(++number, "c"));
+  EXPECT_EQ(decisions.answer({0, ""}).size(), Decisions::most);
+  EXPECT_EQ(answered(decisions, 0, "b"), "");
+}
+
 TEST(Decisions, KeepNoMoreThanTheirBound) {
   Decisions decisions;
   const auto most = static_cast<std::int64_t>(Decisions::most);

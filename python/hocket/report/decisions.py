@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from hocket.comparison import Run
-from hocket.decisions import PolicyDecision, accuracies
+from hocket.decisions import Outcome, PolicyDecision, accuracies
 
 MOST_ROWS = 60  # in one run; the trace holds them all
 COLUMNS = ("decision", "at,&nbsp;s", "what", "predicted, chosen, cost", "what came of it")
@@ -15,10 +15,10 @@ COLUMNS = ("decision", "at,&nbsp;s", "what", "predicted, chosen, cost", "what ca
 def decisions_table(runs: Sequence[Run]) -> str:
     """ "" where nothing was decided."""
     groups = "".join(
-        _group(run.label if len(runs) > 1 else "", analysis.about_cores.all, analysis.start_ns)
+        _group(run.label if len(runs) > 1 else "", found, analysis.start_ns)
         for run in runs
         for analysis in run.analyses
-        if analysis.about_cores.all
+        if (found := [one for one in analysis.about_cores.all if not one.is_plain_wait])  # the lanes show those
     )
     if not groups:
         return ""
@@ -42,12 +42,13 @@ def _group(run: str, found: Sequence[PolicyDecision], zero_ns: int) -> str:
 
 def _cells(one: PolicyDecision, zero_ns: int) -> str:
     said = [f"<small>{escape(about)}</small>{escape(words)}" for about, words in _said(one, zero_ns)]
-    came = [
-        f'<span class="{"met" if outcome.met else "off"}">{escape(outcome.sentence())}</span>'
-        for outcome in one.outcomes
-    ]
+    came = [f'<span class="{_class(outcome)}">{escape(outcome.sentence())}</span>' for outcome in one.outcomes]
     cells = [f"{one.number}, {escape(one.policy)}", f"{(one.time_ns - zero_ns) / 1e9:.2f}", escape(one.heading())]
     return "".join(f"<td>{cell}</td>" for cell in [*cells, "".join(said), "<br>".join(came)])
+
+
+def _class(outcome: Outcome) -> str:
+    return "" if not outcome.is_prediction else "met" if outcome.met else "off"
 
 
 def _said(one: PolicyDecision, zero_ns: int) -> list[tuple[str, str]]:

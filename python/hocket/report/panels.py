@@ -14,7 +14,7 @@ from operator import itemgetter
 from hocket.analysis import Analysis, Application, Operation
 from hocket.comparison import ALONE, SCHEDULED, UNCOORDINATED, Run
 from hocket.decisions import PolicyDecision
-from hocket.lanes import COMPUTING, IO, WAITING, Interval, coalesce, seconds
+from hocket.lanes import COMPUTING, WAITING, Interval, coalesce
 from hocket.reconfigurations import CONSTANT, RESUMING, SPAWNING, VARIABLE, Reconfiguration
 from hocket.tables import quantity, times
 
@@ -126,8 +126,9 @@ def panels_of(runs: Sequence[Run], length_s: float, most_lanes: int = 0) -> list
     `most_lanes`: only so many applications, those with most I/O (0: all).
     """
     io_s: dict[str, float] = {}
-    for application in (a for run in runs for analysis in run.analyses for a in analysis.applications):
-        io_s[application.name] = io_s.get(application.name, 0.0) + application.io_s()
+    for analysis in (analysis for run in runs for analysis in run.analyses):
+        for one in analysis.applications:
+            io_s[one.name] = io_s.get(one.name, 0.0) + one.io_s(analysis.now_ns)
     shown = set(sorted(io_s, key=lambda name: -io_s[name])[: most_lanes or len(io_s)])
     places = {name: place for place, name in enumerate(name for name in io_s if name in shown)}
     return [_panel(run, length_s, places) for run in runs]
@@ -162,7 +163,7 @@ def _decided(analyses: Iterable[Analysis], places: Container[str]) -> tuple[list
                 begin_s = (one.conflict_ns - zero_ns) / 1e9
                 text = f"predicted in decision {one.number}: {one.decided_for} and {one.because_of} do I/O at once"
                 conflicts.append(Bar("conflict", begin_s, begin_s + one.overlap_ns / 1e9, text))
-            for outcome in one.outcomes:
+            for outcome in (outcome for outcome in one.outcomes if outcome.is_prediction):
                 text = f"decision {one.number}, {one.decided_for}: {outcome.sentence()}"
                 marks.append(Mark(MET if outcome.met else OFF, (outcome.time_ns - zero_ns) / 1e9, text))
     return sorted(marks, key=lambda mark: mark.at_s), conflicts
@@ -218,8 +219,9 @@ def _lane(application: Application, analysis: Analysis, length_s: float) -> Lane
         often = f", {part.share:.0%} of the time" if part.share < 1 else ""
         text = f"{application.name} {what}{often}: {part.seconds:.2f} s, from {start_s:.2f} to {end_s:.2f} s"
         bars.append(Bar(part.kind, start_s, end_s, text, part.share))
-    notes = [f"I/O {application.io_s():.2f} s"]
-    if (waited := application.wait_s(now)) >= 0.005:
+    spent = application.times(now)
+    notes = [f"I/O {spent.io_ns / 1e9:.2f} s"]
+    if (waited := spent.wait_ns / 1e9) >= 0.005:
         notes.append(f"waited {waited:.2f} s")
     if application.interruptions:
         notes.append(f"interrupted {times(application.interruptions)}")
@@ -293,9 +295,9 @@ def _what(
 
 
 def _caption(run: Run, both_s: float | None) -> str:
-    lanes = [a.intervals(analysis.now_ns) for analysis in run.analyses for a in analysis.applications]
-    waited = sum(seconds(lane, WAITING) for lane in lanes)
-    wrote = sum(seconds(lane, IO) for lane in lanes)
+    lanes = [a.times(analysis.now_ns) for analysis in run.analyses for a in analysis.applications]
+    waited = sum(lane.wait_ns for lane in lanes) / 1e9
+    wrote = sum(lane.io_ns for lane in lanes) / 1e9
     if run.role == ALONE or both_s is None:
         many = len(lanes) > 1
         text = "Each application had the target to itself" if many else "The application had the target to itself"

@@ -22,10 +22,11 @@ examples:
   hocket explain --trace run.jsonl        # of a recorded or simulated run
   hocket explain --json                   # all fields, times in nanoseconds
 
-About access to a target (policies interrupt, dynamic): who interrupts whom, waits or goes on, and the costs that were
-compared. About cores: what was predicted, what was chosen, what it cost, and what came of it. At the end: how far the
-predictions were off, and what the FLOP of each application rest on: hardware counters, what it declares, a profile,
-or nothing, so that policies count iterations. Times are seconds since the daemon, or the recorded run, began.
+About access to a target: who waits for whom, interrupts whom or goes on, and, where a policy weighed them, the costs
+that were compared; targets are named by their mount point on this node. About cores: what was predicted, what was
+chosen, what it cost, and what came of it. At the end: how far the predictions were off, and what the FLOP of each
+application rest on: hardware counters, what it declares, a profile, or nothing, so that policies count iterations.
+Times are seconds since the daemon, or the recorded run, began.
 """
 LAST = 10
 
@@ -59,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         told = [{**asdict(one), "from": one.sources, "to": one.targets} for one in shown]
         for one in told:
-            del one["sources"], one["targets"]
+            del one["sources"], one["targets"], one["node"]
         print_json(
             {"now_ns": now_ns, "decisions": told, "accuracy": [asdict(one) for one in accuracies(shown)], "flop": flop}
         )
@@ -74,9 +75,9 @@ def _ask(arguments: argparse.Namespace) -> tuple[Decisions, dict[str, str], int,
     """From the daemon; what it cost from its trace, as far as that can be read."""
     found = Decisions()
     with Bus.connect() as bus:
-        flop = {
-            one["application"]: one.get("flop_source", "") for one in bus.list().applications if one.get("malleable")
-        }
+        listing = bus.list()
+        found.node = str(listing.daemon.get("on_node", ""))
+        flop = {one["application"]: one.get("flop_source", "") for one in listing.applications if one.get("malleable")}
         bus.send("EXPLAIN", count=arguments.last, application_asked=arguments.application)
         while (answer := bus.answer(5.0)) is not None and answer.type != "DAEMON":
             found.feed(answer)
