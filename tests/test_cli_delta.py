@@ -15,8 +15,11 @@ from pathlib import Path
 import pytest
 import runtime_kit
 from conftest import descendants
+from hocket import paths
+from hocket.analysis import analyse
 from hocket.cli import main
 from hocket.delta.graph import first_phase
+from hocket.trace import read_trace
 from mpi_launch import Mpi
 from PIL import Image
 
@@ -195,6 +198,26 @@ def least_s(mib: int, accesses: int) -> float:
     return 0.95 * (mib / 40 - accesses * 0.01)
 
 
+def replay(trace: Path) -> subprocess.CompletedProcess:
+    command = [str(paths.hocketd()), "--replay", str(trace)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def check_traces(directory: Path) -> None:
+    """One of each run, with its applications alone, and each can be replayed: hocketd knew the runs before."""
+    traces = sorted(directory.glob("*.jsonl"), key=lambda path: int(path.stem.rsplit("-", 1)[1]))
+    assert len(traces) == 2 + 8
+    for trace in traces:
+        applications = analyse(read_trace(trace)).applications
+        assert [one.end_ns is not None for one in applications] == [True] * (1 if "alone" in trace.name else 2)
+        done = replay(trace)
+        assert (done.returncode, done.stderr) == (0, ""), trace
+    traces[0].rename(traces[0].with_suffix(".moved"))
+    done = replay(traces[-1])
+    assert done.returncode == 1
+    assert f"{traces[1]}, line 1: the trace continues {traces[0]}, which is not there" in done.stderr
+
+
 @pytest.mark.timeout(LIVE_LIMIT_S)
 @pytest.mark.parametrize(("grain", "ranks"), [("round", 1), ("file", 2)])
 def test_two_small_programs(tmp_path, memory, s_ior, capsys, monkeypatch, grain, ranks):
@@ -226,7 +249,7 @@ def test_two_small_programs(tmp_path, memory, s_ior, capsys, monkeypatch, grain,
         # The storage below the limited target may stall for seconds.
         assert abs(run["dt_s"] - run["wanted_dt_s"]) < 60, run
         assert run["A"]["io_s"] >= least_s(32, 16), run
-    assert len(list(traces.glob("*.jsonl"))) == 2 + 8
+    check_traces(traces)
     assert Image.open(tmp_path / "delta.png").size[0] > 1000
     captured = capsys.readouterr()
     assert captured.out.splitlines()[0].startswith("A alone: ")

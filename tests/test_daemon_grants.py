@@ -289,9 +289,21 @@ def test_replay_of_what_is_no_trace(hocket_dir, prefix):
     file.write_text('{"hocket_trace": 2}\n')
     replay = hocketd(prefix, "--replay", file)
     assert (replay.returncode, "version 2; this hocket reads version 1" in one_line(replay.stderr)) == (1, True)
-    file.write_text('{"hocket_trace": 1, "settings": {"policy": "fcfs"}}\n')
+    file.write_text('{"hocket_trace": 1, "settings": {"policy": 3}}\n')
     assert "it is a directory" in one_line(hocketd(prefix, "--replay", hocket_dir).stderr)
-    assert "line 1: the header's settings do not suffice" in one_line(hocketd(prefix, "--replay", file).stderr)
+    assert "line 1: the header's settings cannot be used" in one_line(hocketd(prefix, "--replay", file).stderr)
+
+
+def test_replay_takes_for_a_setting_that_came_later_what_was_done_before(recorded, prefix):
+    """The trace as one of the first versions would have written it: without waits among the decisions."""
+    header, *rest = recorded.read_text().splitlines()
+    whole = json.loads(header)
+    few = {key: whole["settings"][key] for key in ("policy", "lease_s", "linger_s", "keep_alive_s")}
+    assert any('"DECISION"' in line for line in rest)
+    rest = [line for line in rest if '"DECISION"' not in line]
+    recorded.write_text("\n".join([json.dumps(whole | {"settings": few}), *rest]) + "\n")
+    replay = hocketd(prefix, "--replay", recorded)
+    assert (replay.returncode, replay.stderr) == (0, "")
 
 
 def test_trace_of_a_killed_daemon_is_whole_up_to_a_moment(start_daemon, prefix):

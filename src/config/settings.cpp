@@ -137,6 +137,9 @@ struct Key {
   const char* name;
   std::variant<Text, Number, Count, Switch> type;
   const char* help;  // each line is a line of the printed file
+  // What hocket did before it had this key, for the replay of traces that do not have it; none: as the default does.
+  // Whoever changes a default, or adds a key whose default changes what is decided, puts the former behaviour here.
+  std::optional<event::Value> formerly{};
 };
 
 const std::array keys{
@@ -167,7 +170,8 @@ const std::array keys{
         "of one I/O phase are not pulled apart; 0: not at all"},
     Key{"coordinator", "turn_s", Number{&Settings::turn_s, not_negative},
         "seconds that the first in the queue waits at most for an application that does one operation after\n"
-        "another; then it comes before the next of them"},
+        "another; then it comes before the next of them",
+        a_year_s},
     Key{"coordinator", "metric", Text{&Settings::metric, a_metric},
         "what policy dynamic makes the least: cpu-time, io-time, interference, makespan, or a formula over what each\n"
         "application has of its I/O phase: processes, io_time (waits included), alone, end, e.g.\n"
@@ -213,9 +217,15 @@ const std::array keys{
         "~/.local/share/hocket/profiles.db; \"none\": no profiles are used"},
     Key{"coordinator", "slow_server", Number{&Settings::slow_server, a_margin},
         "an I/O server comes out of the map when an operation takes it more than this times n/(n-1) as long as its\n"
-        "peers, with n servers in the map (where its removal begins to pay); 0: none is taken for slow"},
+        "peers, with n servers in the map (where its removal begins to pay); 0: none is taken for slow",
+        0.0},
     Key{"coordinator", "slow_server_hold_off_s", Number{&Settings::slow_server_hold_off_s, positive},
         "seconds after which such a server is tried again; they double each time that it is slow again"},
+    Key{"coordinator", "tell_waits", Switch{&Settings::tell_waits},
+        "true: each wait for another application is a decision (hocket explain), also under policies that give no "
+        "reasons,\n"
+        "once for each I/O phase and holder",
+        false},
 };
 
 const Key* find_key(std::string_view table, std::string_view name) {
@@ -410,7 +420,8 @@ coordinator::Settings for_coordinator(const Settings& settings) {
           settings.slow_server,
           from_s(settings.slow_server_hold_off_s),
           settings.learnt_hold,
-          from_s(settings.small_access_s)};
+          from_s(settings.small_access_s),
+          settings.tell_waits};
 }
 
 event::Properties for_trace(const Settings& settings) {
@@ -426,11 +437,11 @@ Result<Settings> from_trace(const event::Properties& header) {
   std::string wrong;
   coordinator_keys([&](const Key& key) {
     const event::Value* value = event::find(header, key.name);
-    const std::string here =
-        value == nullptr ? fmt::format("'{}' is missing", key.name) : assign(settings, key, *value);
-    if (wrong.empty()) wrong = here;
+    if (value == nullptr && key.formerly) value = &*key.formerly;
+    if (value == nullptr || !wrong.empty()) return;
+    wrong = assign(settings, key, *value);
   });
-  if (!wrong.empty()) return Error{"the header's settings do not suffice for a replay: " + wrong};
+  if (!wrong.empty()) return Error{"the header's settings cannot be used for a replay: " + wrong};
   return settings;
 }
 

@@ -45,6 +45,7 @@ struct Settings {
   std::string profiles;  // "": profile_store.hpp has the path
   double slow_server = 1.25;
   double slow_server_hold_off_s = 10;
+  bool tell_waits = true;
 };
 
 // Changes what the TOML file sets.
@@ -65,6 +66,8 @@ coordinator::Settings for_coordinator(const Settings& settings);
 
 // The part that the trace's header holds, so that a replay can be given the same.
 event::Properties for_trace(const Settings& settings);
+// A key that the header does not have came after the trace was written: it gets the value that stands for what hocket
+// did before.
 Result<Settings> from_trace(const event::Properties& header);
 
 }  // namespace hocket::config

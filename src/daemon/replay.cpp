@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <deque>
+#include <filesystem>
+#include <set>
 #include <unordered_map>
+#include <vector>
 
 #include "config/policy_file.hpp"
 #include "config/settings.hpp"
@@ -22,9 +25,11 @@ std::string line_of(const event::Event& command) {
 
 class Replay {
  public:
-  Replay(std::string path, const coordinator::Settings& settings) : path_(std::move(path)), coordinator_(settings) {}
+  explicit Replay(const coordinator::Settings& settings) : coordinator_(settings) {}
 
-  Result<std::string> run(trace::Reader& reader) {
+  // The next trace of the same coordinator.
+  Status run(const std::string& path, trace::Reader& reader) {
+    path_ = path;
     while (true) {
       auto record = reader.next();
       if (!record) return record.error();
@@ -35,9 +40,10 @@ class Replay {
       if (!agrees) return agrees.error();
     }
     if (!due_.empty() && !reader.was_cut_short()) return differs(reader.line(), "the end of the trace", due_.front());
-    return fmt::format("{}: {} events and {} commands agree{}", path_, events_, commands_,
-                       reader.was_cut_short() ? "; the last line was cut short" : "");
+    return success();
   }
+
+  std::string agreement() const { return fmt::format("{} events and {} commands agree", events_, commands_); }
 
  private:
   Error differs(std::size_t line, const std::string& expected, const std::string& got) const {
@@ -79,16 +85,53 @@ class Replay {
   std::size_t commands_ = 0;
 };
 
+// The traces that this one continues, the first of all first, and itself last.
+Result<std::vector<std::string>> parts_of(const std::string& trace) {
+  std::vector<std::string> parts{trace};
+  std::set<std::string> seen{trace};
+  while (true) {
+    const auto reader = trace::Reader::open(parts.front());
+    if (!reader) return reader.error();
+    const std::string& before = reader.value().header().continues;
+    if (before.empty()) return parts;
+    const std::string path = (std::filesystem::path{parts.front()}.parent_path() / before).string();
+    std::error_code ignored;
+    if (!seen.insert(path).second || !std::filesystem::exists(path, ignored)) {
+      return Error{
+          fmt::format("{}, line 1: the trace continues {}, which is not there: keep the traces of one "
+                      "daemon together",
+                      parts.front(), path)};
+    }
+    parts.insert(parts.begin(), path);
+  }
+}
+
 }  // namespace
 
 Result<std::string> replay(const std::string& trace) {
-  auto reader = trace::Reader::open(trace);
-  if (!reader) return reader.error();
-  auto settings = config::from_trace(reader.value().header().settings);
-  if (!settings) return Error{trace + ", line 1: " + settings.error().text};
-  const auto prepared = config::with_policy_file(settings.value(), {});
-  if (!prepared) return Error{trace + ", line 1: " + prepared.error().text};
-  return Replay{trace, prepared.value()}.run(reader.value());
+  const auto parts = parts_of(trace);
+  if (!parts) return parts.error();
+  std::optional<Replay> run;
+  bool cut_short = false;
+  for (const std::string& part : parts.value()) {
+    auto reader = trace::Reader::open(part);
+    if (!reader) return reader.error();
+    if (!run) {
+      auto settings = config::from_trace(reader.value().header().settings);
+      if (!settings) return Error{part + ", line 1: " + settings.error().text};
+      const auto prepared = config::with_policy_file(settings.value(), {});
+      if (!prepared) return Error{part + ", line 1: " + prepared.error().text};
+      run.emplace(prepared.value());
+    }
+    if (const Status agrees = run->run(part, reader.value()); !agrees) return agrees.error();
+    cut_short = reader.value().was_cut_short();
+  }
+  const std::size_t before = parts.value().size() - 1;
+  return fmt::format("{}: {}{}{}", trace, run->agreement(),
+                     before == 0 ? ""
+                                 : fmt::format(", with those of the {} it continues",
+                                               before == 1 ? "trace" : fmt::format("{} traces", before)),
+                     cut_short ? "; the last line was cut short" : "");
 }
 
 }  // namespace hocket::daemon

@@ -65,8 +65,12 @@ Status Reader::read_header() {
     return wrong("a trace of version " + std::to_string(version) + "; this hocket reads version " +
                  std::to_string(format_version));
   }
-  header_ = {text_in(json, "version"), text_in(json, "node"), integer_in(json, "start_unix_ns"),
-             time_from_ns(integer_in(json, "start_ns")), settings_of(json)};
+  header_ = {text_in(json, "version"),
+             text_in(json, "node"),
+             integer_in(json, "start_unix_ns"),
+             time_from_ns(integer_in(json, "start_ns")),
+             settings_of(json),
+             text_in(json, "continues")};
   return success();
 }
 

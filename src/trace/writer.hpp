@@ -23,6 +23,9 @@ struct Header {
   Time start{};
   // In force at the start: what a replay needs. Times and durations in seconds.
   event::Properties settings;
+  // The trace of the same coordinator that this one continues, a path relative to this file's directory; "": none.
+  // The daemon writes whole traces; tools may cut them.
+  std::string continues{};
 };
 
 class Writer {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -22,6 +23,7 @@ from hocket.delta.graph import Alone, Graph, Phase, Together, first_phase
 from hocket.delta.model import Model, Side, rates
 from hocket.delta.simulated import FILE, ROUND
 from hocket.errors import HocketError, UsageError
+from hocket.mounts import with_mount_points
 from hocket.paths import prefix
 from hocket.private_daemon import end_group, private_daemon
 from hocket.profile.points import Point
@@ -120,6 +122,7 @@ class Live:
         for warning in (words for program in programs for words in program.job.warnings):
             say(warning)
         self._count = 0
+        self._kept, self._kept_bytes = "", 0  # name of the trace that was kept last, and where it ends in hocketd's
         self._stack = ExitStack()
         self._say = say
 
@@ -213,10 +216,22 @@ class Live:
                 break
             time.sleep(LOOK_S)
         if self.plan.traces:
-            header = self._trace.read_bytes().split(b"\n", 1)[0] + b"\n"
-            whole = lines[: lines.rfind(b"\n") + 1]
-            (self.plan.traces / f"{name}-{self._count}.jsonl").write_bytes(header + whole if begin else whole)
+            self._keep(self.plan.traces / f"{name}-{self._count}.jsonl")
         return found
+
+    def _keep(self, path: Path) -> None:
+        """What the trace has since the last one that was kept, as a trace that continues that one: the daemon decides
+        by what it has learnt in the runs before, and a replay must know them.
+        """
+        text = b""
+        while (now := self._trace.read_bytes()) != text:  # hocketd may be writing
+            text = now
+            time.sleep(LOOK_S)
+        header, begin = json.loads(text.split(b"\n", 1)[0]), self._kept_bytes or text.index(b"\n") + 1
+        if self._kept:
+            header["continues"] = self._kept
+        path.write_bytes(json.dumps(header).encode() + b"\n" + text[begin:])
+        self._kept, self._kept_bytes = path.name, len(text)
 
     def _job(self, program: Program) -> str:
         return f"delta-{os.getpid()}-{self._count}-{program.name}"
@@ -302,7 +317,8 @@ def measure(live: Live, say: Say, done: Callable[[str], None]) -> Graph:
     live.tell_alone(alone)
     targets = [one.runs[0].target for one in alone]
     if targets[0] != targets[1]:
-        say(f"A does I/O on {targets[0]}, B on {targets[1]}: they do not meet, and nobody waits")
+        named = [with_mount_points(target) for target in targets]
+        say(f"A does I/O on {named[0]}, B on {named[1]}: they do not meet, and nobody waits")
     order, made = Random(SEED), []
     wanted = [(policy, dt_s) for dt_s in plan.dts_s for policy in plan.policies]
     interrupted = False
