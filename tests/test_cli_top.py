@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -156,6 +157,46 @@ def test_live_feed_begins_with_the_trace_and_goes_on_with_events(agent, tmp_path
         feed.ask()
         feed.update()
     assert feed.model.analysis.named("a").operations[0].asked_ns == later
+
+
+def ask_and_update(feed: LiveFeed, bus: Bus) -> None:
+    """When the whole answer is there, and the events before it."""
+    feed.ask()
+    bus._pump_until(lambda: any(answer.type == "DAEMON" for answer in bus._answers), 10)
+    feed.update()
+
+
+def test_an_application_whose_end_was_not_seen_has_ended(agent, tmp_path):
+    """It ended after the trace's last line and before the view subscribed."""
+    lines = (DATA / "fcfs.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "trace.jsonl").write_text("".join(line for line in lines if not line.startswith('{"in": "BYE"')))
+    agent.daemon["now_ns"] = 10**12
+    with Bus.connect(tmp_path / "hocketd.sock") as bus:
+        feed = LiveFeed(bus)
+    states = {one.name: feed.model.state(one) for one in feed.model.analysis.applications}
+    assert states == {"jacobi-a": "ended", "jacobi-b": "ended", "a": "computing"}
+
+
+def test_an_application_that_ends_while_it_is_listed_has_ended(agent, tmp_path):
+    """The answer to LIST is older than its BYE, and is looked at later."""
+    now_ns = agent.daemon["now_ns"] = time.monotonic_ns()
+    with Bus.connect(tmp_path / "hocketd.sock") as bus:
+        feed = LiveFeed(bus)
+        agent.publish({"type": "BYE", "application": "a", "member": 5, "time_ns": now_ns + 1})
+        ask_and_update(feed, bus)
+    assert [feed.model.state(one) for one in feed.model.analysis.applications] == ["ended"]
+
+
+def test_an_application_that_came_after_the_list_runs(agent, tmp_path):
+    now_ns = agent.daemon["now_ns"] = time.monotonic_ns()
+    with Bus.connect(tmp_path / "hocketd.sock") as bus:
+        feed = LiveFeed(bus)
+        hello = {"type": "HELLO", "application": "", "member": 6, "time_ns": now_ns + 1, "job": "j", "processes": 1}
+        agent.publish(hello)
+        given = {"type": "WELCOME", "application": "b", "member": 6, "time_ns": now_ns + 1, "app": 2}
+        agent.publish({**given, "application_given": "b"})
+        ask_and_update(feed, bus)
+    assert [feed.model.state(one) for one in feed.model.analysis.applications] == ["computing", "computing"]
 
 
 @pytest.mark.parametrize("size", [(100, 30), (80, 24), (62, 12)])

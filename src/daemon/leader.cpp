@@ -161,7 +161,7 @@ bool Leader::has_been_idle(Time now) {
 }
 
 void Leader::handle(event::Event&& event) {
-  if (std::holds_alternative<event::List>(event.body)) return answer_list(event.origin.member);
+  if (std::holds_alternative<event::List>(event.body)) return answer_list(event.origin.member, event.time);
   if (const auto* asked = std::get_if<event::Explain>(&event.body)) return answer_explain(event.origin.member, *asked);
   const auto& commands = coordinator_.handle(event);
   for (const coordinator::Command& command : commands) {
@@ -210,8 +210,10 @@ void Leader::carry_out(const event::Body& command) {
   } else {
     decisions_.add(command);
     if (const auto* decision = std::get_if<event::Decision>(&command)) {
-      spdlog::info("decision {} ({}) {} {}: {}", decision->number, decision->policy, decision->action,
-                   decision->decided_for, decision->text);
+      // Where applications take turns, waits are many, and the trace has them.
+      const auto level = decision->action == "wait" ? spdlog::level::debug : spdlog::level::info;
+      spdlog::log(level, "decision {} ({}) {} {}: {}", decision->number, decision->policy, decision->action,
+                  decision->decided_for, decision->text);
     } else if (const auto* outcome = std::get_if<event::Outcome>(&command)) {
       spdlog::info("outcome of decision {}: {}", outcome->decision, outcome->text);
     } else if (const auto* slow = std::get_if<event::SlowIoServer>(&command)) {
@@ -251,8 +253,10 @@ void Leader::record(event::Event&& event, const std::vector<coordinator::Command
   if (traced && *trace_->due() <= time) trace_->flush();
 }
 
-void Leader::answer_list(MemberId to) {
-  const Time now = node_now();
+// As of `now`, when LIST came: events with a later time are not in it. The trace has all before it: who reads that
+// afterwards, and subscribed before, misses nothing.
+void Leader::answer_list(MemberId to, Time now) {
+  if (trace_) trace_->flush();
   const auto& applications = coordinator_.cluster().applications();
   for (const auto& [id, application] : applications) agent_->send(to, coordinator::describe(application, now));
   for (const event::IoServer& server : coordinator_.servers().describe(now)) agent_->send(to, server);

@@ -44,7 +44,7 @@ class Leader {
   void carry_out(const event::Body& command);
   void take_ended_processes();
   void tell_failed_processes();
-  void answer_list(MemberId to);
+  void answer_list(MemberId to, Time now);
   void answer_explain(MemberId to, const event::Explain& asked);
   event::Daemon describe_daemon(Time now) const;
   void feed_profiles(const event::Event& hello, const std::vector<coordinator::Command>& commands);

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
-from hocket.bus import Bus, Event, Listing
+from hocket.bus import Bus, Listing
 from hocket.errors import UsageError
 from hocket.top.model import TopModel
 from hocket.trace import last_events, read_trace
@@ -37,7 +38,8 @@ class LiveFeed:
         listing = bus.list()
         self._history(listing)
         self._told = self.model.now_ns
-        self._listing(listing)
+        self._rows: list[dict[str, Any]] = []  # of an answer to LIST that has not come to its end
+        self.model.feed_listing(listing)
         self.model.node = str(listing.daemon.get("on_node", ""))
 
     def ask(self) -> None:
@@ -50,16 +52,17 @@ class LiveFeed:
             if event.time_ns > self._told:
                 self.model.feed(event)
         while (answer := self._bus.answer(0)) is not None:
-            self.model.feed(answer)
+            if answer.type == "APPLICATION":
+                self._rows.append(dict(answer.fields))
+            elif answer.type == "DAEMON":
+                self.model.feed_listing(Listing(self._rows, dict(answer.fields), []))
+                self._rows = []
         self.model.advance(time.monotonic_ns())
         self.model.forget()
 
-    def _listing(self, listing: Listing) -> None:
-        self.model.feed(Event("DAEMON", listing.daemon))
-        for application in listing.applications:
-            self.model.feed(Event("APPLICATION", application))
-
     def _history(self, listing: Listing) -> None:
-        """The last part of the daemon's trace, as far as it can be read: a view that opens with its past."""
+        """The last part of the daemon's trace, as far as it can be read: a view that opens with its past. The daemon
+        has written all that came before it answered LIST.
+        """
         for event in last_events(str(listing.daemon.get("trace", ""))):
             self.model.feed(event)

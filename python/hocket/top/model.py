@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hocket.analysis import Analysis, Application, Decision
-from hocket.bus import Event
+from hocket.bus import Event, Listing
 from hocket.decisions import PolicyDecision
 from hocket.lanes import COMPUTING, Interval
 from hocket.reconfigurations import Reconfiguration
@@ -50,6 +50,14 @@ class TopModel:
             figures = {key: int(event.get(key, 0)) for key in keys}
             source = str(event.get("flop_source", ""))
             self._forecasts[str(event["application"])] = Forecast(**figures, told_ns=self.now_ns, flop_source=source)
+
+    def feed_listing(self, listing: Listing) -> None:
+        """The answer to LIST, which may be older than events that were fed."""
+        for application in listing.applications:
+            self.feed(Event("APPLICATION", application))
+        self.feed(Event("DAEMON", listing.daemon))
+        running = {str(application["application"]) for application in listing.applications}
+        self.analysis.end_all_but(running, int(listing.daemon.get("now_ns", 0)))
 
     def _take_resize(self, event: Event) -> None:
         name = event.application
@@ -119,7 +127,8 @@ class TopModel:
     def decisions(self, count: int) -> list[Decision]:
         """The last ones, the newest first; grants that nobody waited for are no news."""
         told = [d for d in self.analysis.decisions if d.kind != "granted" or d.waited_ns >= 1_000_000]
-        about_cores = [told for one in self.analysis.about_cores.all for told in _about_cores(one)]
+        decided = (one for one in self.analysis.about_cores.all if not one.is_plain_wait)  # "queued behind" is told
+        about_cores = [told for one in decided for told in _about_cores(one)]
         told = sorted([*told, *self._resizes, *about_cores], key=lambda d: d.time_ns)
         return told[-count:][::-1]
 
