@@ -97,6 +97,19 @@ def test_all_figures_use_the_one_definition(tmp_path):
     assert model.waited_s(model.analysis.named("a")) == pytest.approx(WAITED_S)
 
 
+def test_a_burst_counts_without_the_gap_at_its_end(tmp_path):
+    """Of a process that reports no phases: libhocket ends its burst a while after the last access."""
+    path = write_trace(tmp_path / "t.jsonl", "")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if line.get("in") == "FINISH_IO":
+            line["time_ns"] += S // 10
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (application,) = analyse(read_trace(path)).applications
+    assert application.io_s(10 * S) == pytest.approx(IO_S)
+    assert application.wait_s(10 * S) == pytest.approx(WAITED_S)
+
+
 def test_a_wait_counts_while_it_lasts(tmp_path):
     model = from_trace(str(write_trace(tmp_path / "t.jsonl")), 6.5)
     assert model.waited_s(model.analysis.named("a")) == pytest.approx(1.5)

@@ -59,6 +59,14 @@ class Operation:
                 done_ns += following[0] - begin
                 yield Interval(IO, begin, following[0])
 
+    def busy(self, now_ns: int) -> Iterator[Part]:
+        """The same, for sums: a burst of accesses ends with a gap, which is no I/O."""
+        exact = self.finished_ns is not None and self.io_ns > 0 and not self.pauses
+        for part in self.parts(now_ns):
+            is_io = part.kind == IO
+            end_ns = min(part.end_ns, part.start_ns + self.io_ns) if is_io and exact else part.end_ns
+            yield Part(part.start_ns, end_ns, float(is_io), float(not is_io))
+
 
 @dataclass(frozen=True)
 class Phase:
@@ -168,9 +176,7 @@ class Application:
         parts = [part for phase in self.phases for part in phase.parts()]
         for operation in self.operations:
             if operation.asked_ns > reported.get(operation.member, self.forgotten_ns):
-                for part in operation.parts(end):
-                    is_io = part.kind == IO
-                    parts.append(Part(part.start_ns, part.end_ns, float(is_io), float(not is_io)))
+                parts += operation.busy(end)
         return self.forgotten + times_of(parts)
 
     def io_s(self, now_ns: int = 0) -> float:
