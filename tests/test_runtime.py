@@ -120,6 +120,22 @@ def test_reports_phases_and_their_parts(mpi: kit.Mpi, built, controller: kit.Con
     assert controller.events("LOST") and types[-1] == "LOST"
 
 
+@pytest.mark.parametrize("touch", [["open=other"], ["collective=mpi"], ["close", "open=again"]])
+def test_computing_before_a_file_is_touched_is_in_no_phase(
+    mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path, touch: list[str]
+) -> None:
+    touch = [action.replace("open=", f"open={tmp_path}/") for action in touch]
+    run = mpi.run(
+        [built("script.c"), f"open={tmp_path / 'f'}", "write=1000", "pause=0.8", *touch, "write=1000", "close"],
+        kit.settings(controller.socket, phase_gap_s=0.5),
+    )
+    assert run.code == 0, run.err
+    first, second = controller.events("IO_PHASE")
+    assert [phase["bytes_written"] for phase in (first, second)] == [1000, 1000]
+    assert second["start_ns"] - first["end_ns"] >= 790e6
+    assert second["cpu_ns"] >= 790e6
+
+
 def test_says_how_much_an_access_is_about(mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path) -> None:
     actions = ["write=1000", "split=500", "start=300", "sync", "alone=70", "close"]
     run = mpi.run([built("script.c"), f"open={tmp_path / 'f'}", *actions], kit.settings(controller.socket))

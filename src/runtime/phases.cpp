@@ -22,7 +22,7 @@ std::optional<event::IoPhase> PhaseTracker::begin(Time start) {
 
 void PhaseTracker::end(const Operation& operation, const Sums& sums) {
   --running_;
-  extend(operation.end, operation.io, sums);
+  add(operation.end, operation.io, sums);
   open_->wait += operation.wait;
   const Time began_to_move = operation.end - operation.io;  // pauses in the middle are taken to have come before
   waits_.add(began_to_move - operation.wait, began_to_move);
@@ -32,8 +32,13 @@ void PhaseTracker::end(const Operation& operation, const Sums& sums) {
   open_->target = operation.target;
 }
 
-void PhaseTracker::extend(Time end, Duration io, const Sums& sums) {
-  if (!open_) return;
+std::optional<event::IoPhase> PhaseTracker::extend(Time end, Duration io, const Sums& sums) {
+  std::optional<event::IoPhase> over = due(end - io);
+  if (open_) add(end, io, sums);
+  return over;
+}
+
+void PhaseTracker::add(Time end, Duration io, const Sums& sums) {
   open_->end = std::max(open_->end, end);
   open_->io += io;
   io_.add(end - io, end);

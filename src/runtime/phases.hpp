@@ -4,7 +4,7 @@
 #pragma once
 
 #include <optional>
-#include <string>
+#include <string_view>
 
 #include "event/event.hpp"
 #include "runtime/busy.hpp"
@@ -33,7 +33,7 @@ struct Operation {
   Duration wait{};
   std::int64_t bytes_read = 0;
   std::int64_t bytes_written = 0;
-  std::string target;
+  std::string_view target;
 };
 
 class PhaseTracker {
@@ -49,8 +49,9 @@ class PhaseTracker {
   // An operation that `begin` was called for has ended; `sums` are those of the process, this operation included.
   void end(const Operation& operation, const Sums& sums);
 
-  // A file was closed, flushed or the like within a phase: that belongs to it.
-  void extend(Time end, Duration io, const Sums& sums);
+  // A file was opened, closed or the like, in `io` up to `end`. It belongs to the open phase unless that was over when
+  // this began; then gives that phase.
+  std::optional<event::IoPhase> extend(Time end, Duration io, const Sums& sums);
 
   // A control point. A phase that ended before it is none of its business, though it may be reported later.
   void control_point(const Progress& progress) { progress_ = progress; }
@@ -71,6 +72,8 @@ class PhaseTracker {
   Time deadline() const;
 
  private:
+  void add(Time end, Duration io, const Sums& sums);
+
   Duration gap_;
   std::optional<event::IoPhase> open_;
   BusyIntervals io_, waits_;  // of the open phase

@@ -120,6 +120,50 @@ TEST(PhaseTracker, APhaseIsOfTheLastControlPointBeforeItsEnd) {
   EXPECT_EQ(phase->control_every, 2);
 }
 
+TEST(PhaseTracker, AFileTouchedWithinTheGapBelongsToThePhase) {
+  PhaseTracker phases(gap, time_from_ns(0));
+  phases.begin(time_from_ns(0));
+  phases.end(written(time_from_ns(10), Duration{10}, 1), {Duration{10}, {}, {}});
+  EXPECT_FALSE(phases.extend(time_from_ns(130), Duration{20}, {Duration{30}, {}, {}}));  // from exactly the gap on
+  const auto phase = phases.finish();
+  ASSERT_TRUE(phase);
+  EXPECT_EQ(to_ns(phase->end), 130);
+  EXPECT_EQ(phase->io, Duration{30});
+  EXPECT_EQ(phase->cpu, Duration{100});
+}
+
+TEST(PhaseTracker, AFileTouchedAfterComputingDoesNotStretchThePhase) {
+  PhaseTracker phases(gap, time_from_ns(0));
+  phases.begin(time_from_ns(0));
+  phases.end(written(time_from_ns(10), Duration{10}, 1), {Duration{10}, {}, {}});
+  const auto phase = phases.extend(time_from_ns(2520), Duration{20}, {Duration{30}, {}, {}});
+  ASSERT_TRUE(phase);
+  EXPECT_EQ(to_ns(phase->end), 10);
+  EXPECT_EQ(phase->io, Duration{10});
+  EXPECT_EQ(phase->cpu, Duration{});
+  EXPECT_FALSE(phases.finish());
+
+  // What the file took counts as I/O before the next phase, and not as computing.
+  phases.begin(time_from_ns(2520));
+  EXPECT_TRUE(phases.began());
+  phases.end(written(time_from_ns(2530), Duration{10}, 1), {Duration{40}, {}, {}});
+  const auto next = phases.finish();
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->io, Duration{10});
+  EXPECT_EQ(next->cpu, Duration{2530 - 10 - 30});
+}
+
+TEST(PhaseTracker, AFileTouchedWhileAnOperationRunsBelongsToThePhase) {
+  PhaseTracker phases(gap, time_from_ns(0));
+  phases.begin(time_from_ns(0));  // a nonblocking one
+  EXPECT_FALSE(phases.extend(time_from_ns(2520), Duration{20}, {Duration{20}, {}, {}}));
+  phases.end(written(time_from_ns(2530), Duration{10}, 1), {Duration{30}, {}, {}});
+  const auto phase = phases.finish();
+  ASSERT_TRUE(phase);
+  EXPECT_EQ(to_ns(phase->end), 2530);
+  EXPECT_EQ(phase->io, Duration{30});
+}
+
 // Against a model that keeps every operation and groups them at the end.
 TEST(PhaseTracker, GroupsAsAListOfOperationsDoes) {
   for (unsigned seed = 0; seed < 200; ++seed) {

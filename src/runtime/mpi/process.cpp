@@ -166,8 +166,7 @@ void Process::file_touched(Time end, Duration io) noexcept {
   Reporter* reporter = reporter_;
   if (!reporter) return;
   const std::lock_guard lock(reporter->mutex);
-  reporter->phases.extend(end, io, sums());
-  report(*reporter, std::nullopt);
+  report(*reporter, reporter->phases.extend(end, io, sums()));
 }
 
 void Process::files_closed() noexcept {
