@@ -7,7 +7,7 @@ import struct
 
 import pytest
 from cli_fake_agent import FakeAgent, frame
-from hocket import bus as bus_module
+from hocket import connection
 from hocket.bus import Bus, BusError, ConnectionEndedError, NoDaemonError
 
 pytestmark = pytest.mark.timeout(20)
@@ -159,7 +159,7 @@ def test_says_where_no_daemon_listens(tmp_path):
 
 
 def test_leaves_a_socket_of_somebody_else_alone(agent, tmp_path, monkeypatch):
-    monkeypatch.setattr(bus_module.os, "getuid", lambda: 12345)
+    monkeypatch.setattr(connection.os, "getuid", lambda: 12345)
     if tmp_path.stat().st_uid == 0:  # root's would be fine: make it another's
         os.chown(tmp_path / "hocketd.sock", 4242, -1)
     with pytest.raises(BusError, match="belongs to user"):

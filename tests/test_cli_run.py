@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hocket as hocket_package
 import pytest
 from hocket import daemon as daemon_module
 from hocket.bus import Bus
@@ -76,6 +77,28 @@ def hocket(*arguments: object, **more) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*HOCKET, *words], capture_output=True, text=True, timeout=LIMIT_S, **more)
 
 
+# ---- what it costs ------------------------------------------------------------------------------------------------
+
+
+def test_imports_nothing_that_it_does_not_need(hocket_dir):
+    """Each application starts later by what is imported here."""
+    program = "import sys; from hocket.cli import main; main(['run', '--name', 'a', '--']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LIMIT_S)
+    modules = set(done.stdout.split())
+    assert {name for name in modules if name.startswith("hocket.verbs.")} == {"hocket.verbs.run"}
+    slow = {"dataclasses", "inspect", "json", "msgpack", "subprocess", "tempfile", "typing"}
+    assert "hocket.mpi" in modules and not modules & slow
+
+
+def test_the_list_of_verbs_is_whole():
+    done = hocket("--help")
+    listed = {line.split()[0] for line in done.stdout.splitlines() if line.startswith("    ") and line[4] != " "}
+    folder = Path(hocket_package.__file__).parent / "verbs"
+    assert listed == {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    wrong = hocket("no-such-verb")
+    assert (wrong.returncode, wrong.stderr.count("'no-such-verb' (choose from 'run', 'resize'")) == (2, 1)
+
+
 # ---- which MPI ----------------------------------------------------------------------------------------------------
 
 
@@ -98,6 +121,16 @@ def elf(path: Path, *needed: str, static: bool = False) -> Path:
         libraries.append(library)
     subprocess.run(["gcc", source, "-o", path, *flags, "-Wl,--no-as-needed", *libraries], check=True)
     return path
+
+
+def test_a_launcher_with_the_words_in_its_file_is_not_started(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = tmp_path / "main.c"
+    source.write_text('#include <stdio.h>\nint main(void) { fopen("started", "w"); puts("HYDRA build details"); }\n')
+    subprocess.run(["gcc", source, "-o", tmp_path / "mpiexec"], check=True)
+    job = examine([str(tmp_path / "mpiexec"), "-n", "2", "./app"])
+    assert (job.mpi, job.launcher) == (MPICH, True)
+    assert not Path("started").exists()
 
 
 @pytest.mark.parametrize(

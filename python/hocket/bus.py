@@ -17,7 +17,6 @@ leaves out, and `Bus.events_lost` counts it.
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import struct
 import time
@@ -29,8 +28,9 @@ from typing import Any
 
 import msgpack
 
-from hocket import paths
-from hocket.errors import HocketError
+from hocket.connection import BusError, NoDaemonError, connect
+
+__all__ = ["Bus", "BusError", "ConnectionEndedError", "Event", "Listing", "NoDaemonError", "Subscription"]
 
 VERSION = 1
 MAX_PAYLOAD = 64 * 1024
@@ -41,14 +41,6 @@ OWN_APPLICATION = ("APPLICATION",)
 ANSWERED_BY_DAEMON = ("LIST", "EXPLAIN")
 
 Value = int | float | bool | str
-
-
-class BusError(HocketError):
-    """The bus cannot be used: no daemon, a daemon of somebody else's, a connection that ended, a refusal."""
-
-
-class NoDaemonError(BusError):
-    """Nobody listens at the socket."""
 
 
 @dataclass(frozen=True)
@@ -171,19 +163,7 @@ class Bus:
 
         Raises NoDaemonError where nobody listens and BusError where socket or daemon belong to somebody else.
         """
-        where = Path(path) if path else paths.socket_path()
-        try:
-            _check_owner(where.stat().st_uid, f"the socket {where}")
-            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-            connection.settimeout(timeout)
-            connection.connect(str(where))
-        except (FileNotFoundError, ConnectionRefusedError) as error:
-            raise NoDaemonError(f"no hocketd listens at {where}; start one with 'hocket daemon start'") from error
-        except OSError as error:
-            raise BusError(f"cannot connect to hocketd at {where}: {error.strerror or error}") from error
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        _check_owner(struct.unpack("3i", credentials)[1], f"the daemon at {where}")
-        return cls(connection)
+        return cls(connect(path, timeout))
 
     def publish(self, type_name: str, properties: Mapping[str, Value] | None = None, /, **more: Value) -> None:
         """Publish an event of one's own: any type name that hocket does not use itself, any properties."""
@@ -337,8 +317,3 @@ class Bus:
 
 def _refusal(answer: Event) -> BusError:
     return BusError(str(answer.get("text", "the daemon refused")))
-
-
-def _check_owner(uid: int, what: str) -> None:
-    if uid not in (os.getuid(), 0):
-        raise BusError(f"{what} belongs to user {uid}, not to user {os.getuid()} or root; not used. Set HOCKET_DIR")

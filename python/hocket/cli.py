@@ -5,33 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
+from importlib import import_module
 
 from hocket import __version__
 from hocket.errors import HocketError, UsageError
-from hocket.verbs import (
-    bench,
-    daemon,
-    delta,
-    events,
-    explain,
-    ls,
-    policy,
-    profile,
-    publish,
-    report,
-    resize,
-    run,
-    server,
-    servers,
-    sim,
-    tell,
-    top,
-    trace,
-)
+from hocket.verbs import tell
 
+# Modules of hocket.verbs, in the order of the listing. Only the one that is asked for is imported: all of them take
+# longer than many an application.
 VERBS = (
-    run, resize, policy, explain, profile, daemon, server, servers, ls, top, events, publish, report, trace, delta, sim,
-    bench
+    "run", "resize", "policy", "explain", "profile", "daemon", "server", "servers", "ls", "top", "events", "publish",
+    "report", "trace", "delta", "sim", "bench"
 )  # fmt: skip
 EPILOG = """
 start here:
@@ -50,8 +35,9 @@ class Parser(argparse.ArgumentParser):
 
 def main(arguments: list[str] | None = None) -> int:
     """The command. Exit codes: 0; 1 for what failed; 2 for a wrong call; 127 for a program that is not there."""
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        parsed = _parser().parse_args(arguments)
+        parsed = _parser(words).parse_args(words)
         return parsed.verb(parsed)
     except HocketError as error:
         tell(str(error))
@@ -63,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = Parser(
         prog="hocket",
         description="MPI applications that share storage take turns at it.",
@@ -72,8 +58,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"hocket {__version__}")
     parsers = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for verb in VERBS:
-        verb.add(parsers)
+    asked = words[0] if words else ""
+    for verb in (asked,) if asked in VERBS else VERBS:
+        import_module(f"hocket.verbs.{verb}").add(parsers)
     return parser
 
 

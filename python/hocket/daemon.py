@@ -4,32 +4,47 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from hocket import paths
-from hocket.bus import Bus, NoDaemonError
+from hocket.connection import NoDaemonError, connect
 from hocket.errors import HocketError
+
+TYPE_CHECKING = False  # as of typing, whose import takes longer than a daemon's start
+if TYPE_CHECKING:
+    from hocket.bus import Bus
 
 START_LIMIT_S = 10.0
 STOP_LIMIT_S = 10.0
-POLL_S = 0.01  # nothing tells when a socket begins to listen, or when somebody else's child ends
+POLL_S = 0.01  # nothing tells when somebody else's child ends
+START_POLL_S = 0.001  # nor when a socket begins to listen, for which an application's start waits
 
 
 def connect_or_start(options: Sequence[str] = ()) -> tuple[Bus, bool]:
     """The bus of the daemon that runs here, which is started with `options` if none does; and whether we started it.
 
+    Raises HocketError where there is none and none can be started.
+    """
+    from hocket.bus import Bus
+
+    started = start_if_none(options)
+    return Bus.connect(), started
+
+
+def start_if_none(options: Sequence[str] = ()) -> bool:
+    """Start a daemon with `options` if none runs here; whether we did. Raises HocketError where that fails.
+
     Two that do this at once get the same daemon: the lock of the runtime directory lets only one lead, and the other's
-    hocketd ends. Raises HocketError where there is none and none can be started.
+    hocketd ends.
     """
     try:
-        return Bus.connect(), False
+        connect().close()
     except NoDaemonError:
-        pass
-    start(options)
-    return Bus.connect(), True
+        start(options)
+        return True
+    return False
 
 
 def start(options: Sequence[str]) -> None:
@@ -38,12 +53,12 @@ def start(options: Sequence[str]) -> None:
     program = paths.hocketd()
     if not program.exists():
         raise HocketError(f"no hocketd at {program}; is hocket built and installed? (HOCKET_PREFIX says where)")
-    with tempfile.TemporaryFile() as messages:
+    with os.fdopen(os.memfd_create("messages"), "w+b") as messages:
         first = spawn([str(program), "--dir", str(directory), *options], messages.fileno())
         deadline = time.monotonic() + START_LIMIT_S
         while time.monotonic() < deadline:
             try:
-                Bus.connect(directory / "hocketd.sock").close()
+                connect(directory / "hocketd.sock").close()
                 return
             except NoDaemonError:
                 ended = not is_alive(first)
@@ -52,12 +67,14 @@ def start(options: Sequence[str]) -> None:
                 said = messages.read().decode(errors="replace").strip().splitlines()
                 why = said[-1].removeprefix("hocketd: ") if said else f"see {directory}/hocketd.log"
                 raise HocketError(f"hocketd did not start: {why}")
-            time.sleep(POLL_S)
+            time.sleep(START_POLL_S)
     raise HocketError(f"hocketd does not listen after {START_LIMIT_S:g} s; see {directory}/hocketd.log")
 
 
 def stop() -> int | None:
     """End the daemon that runs here in order and wait for its end. Its pid; None where none ran."""
+    from hocket.bus import Bus
+
     try:
         with Bus.connect(paths.runtime_dir() / "hocketd.sock") as bus:
             pid = int(bus.list().daemon["pid"])

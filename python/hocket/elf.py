@@ -1,28 +1,28 @@
-"""What an executable says of itself: whether it is linked dynamically, and with which libraries. Reads ELF, 64 bit."""
+"""What an executable says of itself: whether it is linked dynamically, and with which libraries. Reads ELF, 64 bit.
+
+Of a large program only the pages that are looked at are read.
+"""
 
 from __future__ import annotations
 
+import mmap
 import struct
-from dataclasses import dataclass
+from collections import namedtuple
 from pathlib import Path
 
 PT_LOAD, PT_DYNAMIC, PT_INTERP = 1, 2, 3
 DT_NULL, DT_NEEDED, DT_STRTAB = 0, 1, 5
 
 
-@dataclass(frozen=True)
-class Elf:
-    static: bool
-    needed: tuple[str, ...]  # names of the libraries that it names itself
+# static: bool
+# needed: tuple[str, ...], the names of the libraries that it names itself
+Elf = namedtuple("Elf", ("static", "needed"))  # dataclasses and typing take long to import (cli.py)
 
 
 def read_elf(path: Path) -> Elf | None:
     """None where the file is no ELF program of this kind of machine, or cannot be read."""
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return None
-    if data[:6] != b"\x7fELF\x02\x01":  # 64 bit, little endian
+    data = _contents(path)
+    if data is None:
         return None
     try:
         return _parse(data)
@@ -30,7 +30,22 @@ def read_elf(path: Path) -> Elf | None:
         return None
 
 
-def _parse(data: bytes) -> Elf:
+def has_text(path: Path, text: str) -> bool:
+    """Whether the file is an ELF program with this text in it."""
+    data = _contents(path)
+    return data is not None and data.find(text.encode()) >= 0
+
+
+def _contents(path: Path) -> mmap.mmap | None:
+    try:
+        with path.open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError):  # an empty file
+        return None
+    return data if data[:6] == b"\x7fELF\x02\x01" else None  # 64 bit, little endian
+
+
+def _parse(data: mmap.mmap) -> Elf:
     offset, size, count = struct.unpack_from("<Q", data, 32)[0], *struct.unpack_from("<HH", data, 54)
     headers = []
     for number in range(count):
@@ -54,5 +69,8 @@ def _file_offset(headers: list[tuple[int, int, int, int]], address: int) -> int:
     raise ValueError(f"address {address:#x} is in no segment")
 
 
-def _text(data: bytes, at: int) -> str:
-    return data[at : data.index(b"\0", at)].decode(errors="replace")
+def _text(data: mmap.mmap, at: int) -> str:
+    end = data.find(b"\0", at)
+    if end < 0:
+        raise ValueError(f"no text ends behind {at:#x}")
+    return data[at:end].decode(errors="replace")

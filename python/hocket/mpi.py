@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
+from collections import namedtuple
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hocket import paths
-from hocket.elf import Elf, read_elf
+from hocket.elf import Elf, has_text, read_elf
 from hocket.errors import HocketError, UsageError
 
 MPICH, OPENMPI = "mpich", "openmpi"
+HYDRA_WORDS = "HYDRA build details"
 VERSION_WORDS = (
-    ("HYDRA build details", MPICH),
+    (HYDRA_WORDS, MPICH),
     ("Intel(R) MPI", MPICH),
     ("Open MPI", OPENMPI),
     ("OpenRTE", OPENMPI),
@@ -55,24 +55,31 @@ class ProgramNotFoundError(HocketError):
     exit_code = 127
 
 
-@dataclass(frozen=True)
-class Job:
+# Named tuples, here and in elf.py: dataclasses and typing take as long to import as all the rest of `hocket run`.
+class Job(
+    namedtuple(
+        "Job",
+        ("command", "program", "mpi", "launcher", "name", "application", "malleable", "warnings"),
+        defaults=("", False, ()),
+    )
+):
     """A command that starts an MPI application."""
 
+    __slots__ = ()
     command: list[str]
     program: Path  # what command[0] is
     mpi: str  # MPICH, OPENMPI
     launcher: bool  # whether `program` is a launcher of that MPI
     name: str  # of the application, for people
-    application: str = ""  # the program among the command's words
-    malleable: bool = False  # it is linked with libhocket, which a program is that can be resized
-    warnings: list[str] = field(default_factory=list)
+    application: str  # the program among the command's words
+    malleable: bool  # it is linked with libhocket, which a program is that can be resized
+    warnings: Sequence[str]
 
 
-@dataclass(frozen=True)
-class Preload:
+class Preload(namedtuple("Preload", ("command", "environment"))):
     """How to start a job so that its ranks get libhocket: the command line, and variables to add."""
 
+    __slots__ = ()
     command: list[str]
     environment: dict[str, str]
 
@@ -126,7 +133,7 @@ def start_small(job: Job, processes: int, environment: Mapping[str, str]) -> tup
                 f"'{argument}' of {job.program.name} says how many processes to start, and so does --malleable: "
                 f"write 'hocket run --malleable -n {processes} -- {job.program.name} ./app'"
             )
-    small = replace(job, command=[job.command[0], "-n", "1", *job.command[1:]])
+    small = job._replace(command=[job.command[0], "-n", "1", *job.command[1:]])
     settings = {name: value for name, value in MALLEABLE_SETTINGS[job.mpi].items() if name not in environment}
     return small, {"HOCKET_PROCESSES": str(processes), **settings}
 
@@ -168,6 +175,11 @@ def _with_library(arguments: Sequence[str], library: Path) -> list[str]:
 
 
 def _mpi_of_launcher(program: Path) -> str | None:
+    """What it says of its version. MPICH's has the words in its file, and to start it takes longer than to look."""
+    if has_text(program, HYDRA_WORDS):
+        return MPICH
+    import subprocess
+
     try:
         told = subprocess.run(
             [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=VERSION_LIMIT_S

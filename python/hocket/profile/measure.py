@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from hocket import mpi
@@ -75,7 +75,7 @@ def with_count(job: mpi.Job, processes: int) -> mpi.Job:
         command[1:1] = ["-n", str(processes)]
     else:
         command[at] = str(processes)
-    return replace(job, command=command)
+    return job._replace(command=command)
 
 
 def count_of(job: mpi.Job) -> int | None:
@@ -91,7 +91,7 @@ def count_of(job: mpi.Job) -> int | None:
 
 def without_count(job: mpi.Job) -> mpi.Job:
     at = _count_at(job.command)
-    return job if at is None else replace(job, command=job.command[: at - 1] + job.command[at + 1 :])
+    return job if at is None else job._replace(command=job.command[: at - 1] + job.command[at + 1 :])
 
 
 def _count_at(command: Sequence[str]) -> int | None:

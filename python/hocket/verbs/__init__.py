@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from typing import Any
 
 
-def help_text(summary: str, examples: str) -> dict[str, Any]:
+def help_text(summary: str, examples: str) -> dict[str, object]:
     """What argparse shows for a verb: a line in the list of verbs, and its own page with examples."""
     return {
         "help": summary,
@@ -23,5 +21,7 @@ def tell(text: str) -> None:
     print(f"hocket: {text}", file=sys.stderr, flush=True)
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
+    import json
+
     print(json.dumps(value, indent=2))

@@ -6,15 +6,12 @@ import argparse
 import os
 import re
 import signal
-import socket
 import time
 from pathlib import Path
 
 from hocket import daemon, mpi, paths
-from hocket.bus import Bus
 from hocket.errors import HocketError, UsageError
 from hocket.verbs import help_text, tell
-from hocket.verbs.policy import change_policy
 
 EXAMPLES = """
 examples:
@@ -75,9 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     for warning in job.warnings:
         tell(warning)
     try:
-        with _bus(arguments) as bus:
-            if arguments.policy is not None or arguments.metric is not None:
-                change_policy(bus, arguments.policy or "", arguments.metric or "")
+        _have_daemon(arguments)
         how = mpi.preload(job, environment)
         command = how.command
         environment |= how.environment | _job_environment(arguments, job)
@@ -97,7 +92,7 @@ def _processes(arguments: argparse.Namespace) -> int:
 
 
 def _job_environment(arguments: argparse.Namespace, job: mpi.Job) -> dict[str, str]:
-    unique = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
+    unique = f"{os.uname().nodename}-{os.getpid()}-{time.time_ns()}"
     name = arguments.name or re.sub(r"[^\w.+-]", "_", job.name)
     told = {"HOCKET_JOB": unique, "HOCKET_NAME": name, "HOCKET_SOCKET": str(paths.socket_path())}
     if arguments.coordinate is not None:
@@ -107,14 +102,24 @@ def _job_environment(arguments: argparse.Namespace, job: mpi.Job) -> dict[str, s
     return told
 
 
-def _bus(arguments: argparse.Namespace) -> Bus:
+def _have_daemon(arguments: argparse.Namespace) -> None:
+    """A daemon runs, and does what these arguments ask of it."""
     options = ["--exit-when-idle", str(IDLE_S)]
     if arguments.trace:
         options += ["--trace", str(Path(arguments.trace).absolute())]
-    bus, started = daemon.connect_or_start(options)
-    if arguments.trace and not started:
-        tell(f"a daemon runs already, its trace is {bus.list().daemon['trace']}; --trace has no effect")
-    return bus
+    started = daemon.start_if_none(options)
+    for_policy = arguments.policy is not None or arguments.metric is not None
+    if not for_policy and (started or not arguments.trace):
+        return
+    # Their imports take longer than all the rest of this command.
+    from hocket.bus import Bus
+    from hocket.verbs.policy import change_policy
+
+    with Bus.connect() as bus:
+        if arguments.trace and not started:
+            tell(f"a daemon runs already, its trace is {bus.list().daemon['trace']}; --trace has no effect")
+        if for_policy:
+            change_policy(bus, arguments.policy or "", arguments.metric or "")
 
 
 def _become(program: str, command: list[str], environment: dict[str, str]) -> None:

@@ -1,0 +1,44 @@
+"""The connection to hocketd's socket. Imports little: `hocket run` needs no more than to know that somebody listens."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from pathlib import Path
+
+from hocket import paths
+from hocket.errors import HocketError
+
+
+class BusError(HocketError):
+    """The bus cannot be used: no daemon, a daemon of somebody else's, a connection that ended, a refusal."""
+
+
+class NoDaemonError(BusError):
+    """Nobody listens at the socket."""
+
+
+def connect(path: Path | str | None = None, timeout: float = 5.0) -> socket.socket:
+    """Connect to the daemon at `path` (default: this user's, or that of the surrounding job).
+
+    Raises NoDaemonError where nobody listens and BusError where socket or daemon belong to somebody else.
+    """
+    where = Path(path) if path else paths.socket_path()
+    try:
+        _check_owner(where.stat().st_uid, f"the socket {where}")
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        connection.settimeout(timeout)
+        connection.connect(str(where))
+    except (FileNotFoundError, ConnectionRefusedError) as error:
+        raise NoDaemonError(f"no hocketd listens at {where}; start one with 'hocket daemon start'") from error
+    except OSError as error:
+        raise BusError(f"cannot connect to hocketd at {where}: {error.strerror or error}") from error
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    _check_owner(struct.unpack("3i", credentials)[1], f"the daemon at {where}")
+    return connection
+
+
+def _check_owner(uid: int, what: str) -> None:
+    if uid not in (os.getuid(), 0):
+        raise BusError(f"{what} belongs to user {uid}, not to user {os.getuid()} or root; not used. Set HOCKET_DIR")
