@@ -16,19 +16,18 @@ constexpr Duration longest_gathering = std::chrono::seconds{5};
 }  // namespace
 
 Bursts::Burst& Bursts::of(const std::string& target) {
+  const std::lock_guard lock(mutex_);
   for (Burst& burst : bursts_)
     if (burst.target == target) return burst;
   bursts_.emplace_back().target = target;
   return bursts_.back();
 }
 
-Bursts::Begun Bursts::begin(const std::string& target, bool in_one_call,
-                            const std::function<void(event::StartIo&)>& describe) {
+Bursts::Begun Bursts::begin(Burst& burst, bool in_one_call, Describe describe) {
   std::unique_lock lock(mutex_);
-  Burst& burst = of(target);
   bool waited = may_begin(lock, burst, describe);
   ++burst.running;
-  if (burst.request && member_.share(burst.request).part < 1) {
+  if (burst.request && share(burst).part < 1) {
     waited = true;
     if (!keep_pace(lock, burst)) {
       if (--burst.running == 0) changed_.notify_all();
@@ -41,8 +40,7 @@ Bursts::Begun Bursts::begin(const std::string& target, bool in_one_call,
 }
 
 // True: it may have taken long.
-bool Bursts::may_begin(std::unique_lock<std::mutex>& lock, Burst& burst,
-                       const std::function<void(event::StartIo&)>& describe) {
+bool Bursts::may_begin(std::unique_lock<std::mutex>& lock, Burst& burst, Describe describe) {
   bool waited = burst.request && burst.running > 0 && gather(lock, burst);
   changed_.wait(lock, [&] { return !burst.asking; });
   if (burst.request && burst.seen != member_.changes()) waited |= look(lock, burst);
@@ -91,6 +89,15 @@ bool Bursts::look(std::unique_lock<std::mutex>& lock, Burst& burst) {
   return true;
 }
 
+// Asks for it only where something has happened to a request: it changes with nothing else.
+const Member::Share& Bursts::share(Burst& burst) {
+  if (const std::uint64_t changes = member_.changes(); burst.share_seen != changes) {
+    burst.share = member_.share(burst.request);
+    burst.share_seen = changes;
+  }
+  return burst.share;
+}
+
 // False: it is not granted any more, or is to pause.
 bool Bursts::keep_pace(std::unique_lock<std::mutex>& lock, const Burst& burst) {
   const Pace pace = burst.pace;
@@ -108,7 +115,8 @@ void Bursts::ask(std::unique_lock<std::mutex>& lock, Burst& burst, event::StartI
   lock.lock();
   burst.asking = false;
   burst.request = request;
-  burst.pace.allow(member_.share(request).part);
+  burst.share_seen = 0;  // of the request before
+  burst.pace.allow(share(burst).part);
   burst.seen = 0;  // as there
   burst.since = {};
   burst.io = {};
@@ -125,8 +133,8 @@ void Bursts::end(Burst& burst, Time now, Duration io, std::int64_t bytes, bool i
   burst.io += io;
   burst.bytes += bytes;
   if (!burst.request || !in_one_call) return;
-  const Member::Share share = member_.share(burst.request);
-  burst.pace.moved(now, io, bytes, share.part, share.alone);
+  const Member::Share& part = share(burst);
+  burst.pace.moved(now, io, bytes, part.part, part.alone);
 }
 
 void Bursts::finish(Burst& burst, bool phase_over) {

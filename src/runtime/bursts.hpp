@@ -2,15 +2,15 @@
 // grant covers it. The first access asks; between two of them the burst pauses, where hocketd wants it; it is over when
 // nothing has come for the gap.
 //
-// Thread-safe. An access within a burst costs a lock that nobody holds, and no system call.
+// Thread-safe. An access within a burst costs two locks that nobody holds, and neither a system call nor memory.
 #pragma once
 
 #include <condition_variable>
-#include <functional>
 #include <list>
 #include <mutex>
 #include <string>
 
+#include "base/function_ref.hpp"
 #include "event/event.hpp"
 #include "runtime/member.hpp"
 #include "runtime/pace.hpp"
@@ -23,6 +23,10 @@ class Bursts {
   Bursts(Member& member, Duration gap) : member_(member), gap_(gap) {}
 
   struct Burst;
+  // That of the target; it is there as long as this is.
+  Burst& of(const std::string& target);
+
+  using Describe = FunctionRef<void(event::StartIo&)>;
   struct Begun {
     Burst* burst;  // for `end`
     bool waited;   // it may have taken long
@@ -30,7 +34,7 @@ class Bursts {
   };
   // An access begins: may ask, or pause, and wait for a grant, within the bounds of `member`. `describe` completes what
   // is asked for then. `in_one_call`: it ends before this thread does anything else.
-  Begun begin(const std::string& target, bool in_one_call, const std::function<void(event::StartIo&)>& describe);
+  Begun begin(Burst& burst, bool in_one_call, Describe describe);
   // `in_one_call`, as it began: its time tells how fast the target is.
   void end(Burst& burst, Time now, Duration io, std::int64_t bytes, bool in_one_call);
 
@@ -41,11 +45,10 @@ class Bursts {
   Time due(Time now);
 
  private:
-  Burst& of(const std::string& target);
-  bool may_begin(std::unique_lock<std::mutex>& lock, Burst& burst,
-                 const std::function<void(event::StartIo&)>& describe);
+  bool may_begin(std::unique_lock<std::mutex>& lock, Burst& burst, Describe describe);
   bool gather(std::unique_lock<std::mutex>& lock, Burst& burst);
   bool look(std::unique_lock<std::mutex>& lock, Burst& burst);
+  const Member::Share& share(Burst& burst);
   bool keep_pace(std::unique_lock<std::mutex>& lock, const Burst& burst);
   void ask(std::unique_lock<std::mutex>& lock, Burst& burst, event::StartIo start);
   void finish(Burst& burst, bool phase_over);
@@ -64,6 +67,8 @@ struct Bursts::Burst {
   bool asking = false;     // a thread waits for hocketd, without the lock
   int running = 0;         // accesses
   int open = 0;            // of these, not in one call: this very thread may have to end them
+  Member::Share share{1, true};
+  std::uint64_t share_seen = 0;  // changes of the member up to which the share is known
   Pace pace;
   Time since{};  // when the first one ended
   Time last{};   // when one ended

@@ -36,7 +36,7 @@ class PauseTest : public MemberTest {
     return begun;
   }
   static Bursts::Begun begin(Bursts& bursts, bool in_one_call) {
-    return bursts.begin("t", in_one_call, [](event::StartIo& start) { start.file = "f"; });
+    return bursts.begin(bursts.of("t"), in_one_call, [](event::StartIo& start) { start.file = "f"; });
   }
   void await_pause() const {
     ASSERT_TRUE(eventually([&] { return wanted_ && called_ > 0; })) << "nobody heard of the pause";

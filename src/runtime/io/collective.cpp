@@ -27,6 +27,12 @@ Files& files() {
   return files;
 }
 
+// The lock is held.
+void count_files() {
+  files().count = files().files.size();
+  hot.own_files = files().count > 0;
+}
+
 std::shared_ptr<File> find(MPI_File file) {
   if (files().count == 0) return nullptr;
   const std::lock_guard lock(files().mutex);
@@ -74,7 +80,7 @@ int file_opened(MPI_Comm comm, const char* name, int mode, MPI_Info info, MPI_Fi
   const std::lock_guard lock(files().mutex);
   files().data_sets += is_data_set ? 1 : 0;
   files().files[*file] = std::move(opened);
-  files().count = files().files.size();
+  count_files();
   return rc;
 }
 
@@ -84,7 +90,7 @@ int file_closes(MPI_File file) noexcept {
   {
     const std::lock_guard lock(files().mutex);
     if (auto found = files().files.extract(file)) closed = std::move(found.mapped());
-    files().count = files().files.size();
+    count_files();
     if (closed && closed->is_data_set()) --files().data_sets;
   }
   tell_epoch();

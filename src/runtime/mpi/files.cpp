@@ -19,6 +19,17 @@ struct Tables {
   std::atomic<std::size_t> started_count = 0;
 };
 
+// Another number after each file that is opened or closed.
+constinit std::atomic<std::uint64_t> changes = 1;
+
+// What this thread has found last.
+struct Found {
+  std::uint64_t changes = 0;
+  MPI_File handle{};
+  File* file = nullptr;
+};
+constinit thread_local Found found_last;
+
 Tables& tables() {
   static Tables& tables = *new Tables;
   return tables;
@@ -51,11 +62,13 @@ void Opening::done(bool opened, MPI_File file, MPI_Info info) {
   take_hints(file_, info);
   const std::lock_guard lock(tables().mutex);
   tables().files[file] = std::make_shared<File>(std::move(file_));
+  ++changes;
 }
 
 std::shared_ptr<File> take_file(MPI_File file) {
   const std::lock_guard lock(tables().mutex);
   const auto found = tables().files.extract(file);
+  ++changes;
   return found ? found.mapped() : nullptr;
 }
 
@@ -71,21 +84,32 @@ void file_closed(File* file) {
   if (last) Process::get().files_closed();
 }
 
-std::shared_ptr<File> find_file(MPI_File file) {
+File* find_file(MPI_File file) {
   if (!Process::reports()) return nullptr;
+  if (found_last.changes == changes.load(std::memory_order_acquire) && found_last.handle == file)
+    return found_last.file;
   const std::lock_guard lock(tables().mutex);
   const auto found = tables().files.find(file);
-  return found == tables().files.end() ? nullptr : found->second;
+  found_last = {changes, file, found == tables().files.end() ? nullptr : found->second.get()};
+  return found_last.file;
 }
 
-std::string target_in(File& file) {
+Bursts::Burst& burst_of(File& file, Bursts& bursts) {
+  const std::atomic_ref known(file.burst);
+  if (Bursts::Burst* burst = known.load(std::memory_order_acquire)) return *burst;
   const std::lock_guard lock(tables().mutex);
   if (file.target.empty()) file.target = target_of(file.name);
-  return file.target;
+  Bursts::Burst& burst = bursts.of(file.target);
+  known.store(&burst, std::memory_order_release);
+  return burst;
 }
 
 void take_hints(File& file, MPI_Info info) {
-  if (std::string target = mpi::hint(info, "hocket_target"); !target.empty()) file.target = std::move(target);
+  std::string target = mpi::hint(info, "hocket_target");
+  if (target.empty()) return;
+  const std::lock_guard lock(tables().mutex);
+  file.target = std::move(target);
+  std::atomic_ref(file.burst).store(nullptr, std::memory_order_release);
 }
 
 bool any_started() { return tables().started_count.load(std::memory_order_relaxed) > 0; }

@@ -20,7 +20,8 @@ struct Begun {
   RequestId request;               // of its grant; none: not asked for by this rank, or uncoordinated
   bool granted = false;            // by the decision that all ranks of the file have learnt
   bool stoppable = false;          // granted, as all ranks know: also where there is one alone
-  Duration wait{};                 // for the grant
+  Time start{};                    // its data may move from here on
+  Duration wait{};                 // for the grant, before that
   int processes = 1;               // of the file; where `request` is given
   bool in_one_call = false;        // its time is that of the access; where `request` or `burst` is given
   Bursts::Burst* burst = nullptr;  // of independent accesses, that it is one of
@@ -34,6 +35,8 @@ struct File {
   bool control = false;   // collective accesses are control points
   bool data_set = false;  // shares no storage with others
   bool root = false;      // rank 0 of the file's communicator: the one that asks
+  // That of its target, once an independent access has begun; threads at once may look.
+  Bursts::Burst* burst = nullptr;
   // In rank 0: how often the others have told it, or will, that a granted operation has ended. A rank's word of one
   // comes after its word of those before, so when none is left out all have ended.
   std::int64_t owed = 0;
@@ -58,11 +61,13 @@ class Opening {
 std::shared_ptr<File> take_file(MPI_File file);
 void file_closed(File* file);
 
-// nullptr: opened before MPI_Init of this world, or nobody is told of it.
-std::shared_ptr<File> find_file(MPI_File file);
+// nullptr: opened before MPI_Init of this world, or nobody is told of it. It is there until the file is closed, which
+// MPI allows nobody to do while another thread uses it. The file that this thread has used last is found without a
+// lock.
+File* find_file(MPI_File file);
 
-// The file's target, found where nobody has asked for it yet.
-std::string target_in(File& file);
+// That of the file's target, which is found where nobody has asked for it yet.
+Bursts::Burst& burst_of(File& file, Bursts& bursts);
 
 // The hint `hocket_target`, where the info has it, names the file's target from now on.
 void take_hints(File& file, MPI_Info info);

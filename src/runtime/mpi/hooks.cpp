@@ -11,54 +11,53 @@ namespace {
 constexpr int granted = 1;
 constexpr int counts_flop = 2;  // all add up their operations: the access is the first of an I/O phase
 
-const std::string& target_of(const File* file) {
-  static const std::string unknown;
-  return file ? file->target : unknown;
+std::string_view target_of(const File* file) { return file ? std::string_view(file->target) : ""; }
+
+void has_waited(Begun& begun, Time since) {
+  begun.start = node_now();
+  begun.wait = begun.start - since;
+  hot.counters.wait_time.add(begun.wait);
 }
 
 }  // namespace
 
 Begun begin_access(File* file, const Asked& asked, Time start, bool in_one_call) noexcept {
-  if (file && !file->data_set)
-    return begin_independent({[file] { return target_in(*file); },
-                              [file, &asked](event::StartIo& begins) {
-                                begins.file = file->name;
-                                begins.operation = asked.routine;
-                                begins.bytes = asked.bytes();
-                              }},
-                             start, in_one_call);
-  Begun begun;
-  begun.tracked = Process::get().operation_begins(start, false);
-  return begun;
+  Bursts* const bursts = file && !file->data_set ? Process::get().bursts() : nullptr;
+  const auto describe = [&](event::StartIo& begins) {
+    begins.file = file->name;
+    begins.operation = asked.routine;
+    begins.bytes = asked.bytes();
+  };
+  return begin_independent(bursts, bursts ? &burst_of(*file, *bursts) : nullptr, describe, start, in_one_call);
 }
 
-Begun begin_independent(const Independent& access, Time start, bool in_one_call) noexcept {
+Begun begin_independent(Bursts* bursts, Bursts::Burst* burst, Bursts::Describe describe, Time start,
+                        bool in_one_call) noexcept {
   Process& process = Process::get();
-  Bursts* bursts = process.bursts();
   Begun begun;
+  begun.start = start;
   begun.tracked = process.operation_begins(start, false);
   if (!bursts) return begun;
-  const Bursts::Begun burst = bursts->begin(access.target(), in_one_call, [&](event::StartIo& begins) {
-    access.describe(begins);
-    process.describe(begins);
+  const Bursts::Begun begins = bursts->begin(*burst, in_one_call, [&](event::StartIo& told) {
+    describe(told);
+    process.describe(told);
   });
-  begun.burst = burst.burst;
+  begun.burst = burst;
   begun.in_one_call = in_one_call;
-  if (!burst.granted) process.uncoordinated();
-  if (!burst.waited) return begun;
-  begun.wait = node_now() - start;
-  hot.counters.wait_time.add(begun.wait);
+  if (!begins.granted) process.uncoordinated();
+  if (begins.waited) has_waited(begun, start);
   return begun;
 }
 
 Begun begin_collective(File* file, const Asked& asked, Time start, bool agree, Use use) noexcept {
-  if (!file) return {};
+  Begun begun;
+  begun.start = start;
+  if (!file) return begun;
   Process& process = Process::get();
   // Of one process, of several: it agrees with nobody.
   if (!file->control && file->agreement == mpi::no_comm())
     return begin_access(file, asked, start, use == Use::operation);
   const bool asks = file->control && file->root;
-  Begun begun;
   begun.tracked = process.operation_begins(start, asks);
   if (!file->control) return begun;
   const bool alone = file->agreement == mpi::no_comm();
@@ -75,8 +74,7 @@ Begun begin_collective(File* file, const Asked& asked, Time start, bool agree, U
   begun.granted = agree && !alone && (decision & granted) != 0;
   begun.stoppable = begun.granted || (alone && begun.request);
   if ((agree || alone) && (decision & counts_flop) != 0) process.count_flop(file->agreement, file->root);
-  begun.wait = node_now() - start;
-  hot.counters.wait_time.add(begun.wait);
+  has_waited(begun, start);
   return begun;
 }
 
@@ -87,46 +85,50 @@ void await_end(const Begun& begun, File* file, bool ok) noexcept {
   if (ok) mpi::receive_words(file->agreement, file->owed);
 }
 
-void end_access(Direction direction, const Begun& begun, const File* file, Duration io,
+void end_access(Direction direction, const Begun& begun, const File* file, Time end,
                 const MPI_Status* status) noexcept {
   const std::int64_t bytes = status ? mpi::bytes_in(*status) : 0;
   const Duration paused = Process::take_waited();
-  io -= paused;
+  const Duration io = end - begun.start - paused;
   hot.count(activity(direction), bytes, io);
-  leave_access(direction, begun, target_of(file), io, paused, bytes);
+  leave_access(direction, begun, target_of(file), end, io, paused, bytes);
 }
 
-void leave_access(Direction direction, const Begun& begun, const std::string& target, Duration io, Duration paused,
-                  std::int64_t bytes) noexcept {
+void leave_access(Direction direction, const Begun& begun, std::string_view target, Time end, Duration io,
+                  Duration paused, std::int64_t bytes) noexcept {
   Process& process = Process::get();
-  if (begun.request) process.finish({begun.request, io, bytes, false}, target, begun.processes, begun.in_one_call);
-  if (begun.burst) process.end_in_burst(*begun.burst, io, bytes, begun.in_one_call);
+  if (begun.request)
+    process.finish({begun.request, io, bytes, false}, std::string(target), begun.processes, begun.in_one_call);
+  if (begun.burst) process.end_in_burst(*begun.burst, end, io, bytes, begun.in_one_call);
   if (!begun.tracked) return;
   const bool reads = direction == Direction::read;
-  process.operation_ends({node_now(), io, begun.wait + paused, reads ? bytes : 0, reads ? 0 : bytes, target});
+  process.operation_ends({end, io, begun.wait + paused, reads ? bytes : 0, reads ? 0 : bytes, target});
 }
 
-void split_began(Direction direction, const Begun& begun, File* file, Duration io, bool ok) noexcept {
-  if (!ok) return end_access(direction, begun, file, io, nullptr);
+void split_began(Direction direction, const Begun& begun, File* file, Time end, bool ok) noexcept {
+  if (!ok) return end_access(direction, begun, file, end, nullptr);
+  const Duration io = end - begun.start;
   activity(direction).time.add(io);
   if (!file) return;
   file->split = begun;
   file->split_io = io;
 }
 
-void split_ended(Direction direction, File* file, Duration io, const MPI_Status* status) noexcept {
+void split_ended(Direction direction, File* file, Time start, Time end, const MPI_Status* status) noexcept {
   const std::int64_t bytes = status ? mpi::bytes_in(*status) : 0;
+  const Duration io = end - start;
   hot.count(activity(direction), bytes, io);
-  if (file) leave_access(direction, std::exchange(file->split, {}), file->target, file->split_io + io, {}, bytes);
+  if (file) leave_access(direction, std::exchange(file->split, {}), file->target, end, file->split_io + io, {}, bytes);
 }
 
-void access_started(Direction direction, const Begun& begun, const File* file, Duration io, std::int64_t bytes,
+void access_started(Direction direction, const Begun& begun, const File* file, Time end, std::int64_t bytes,
                     const MPI_Request* request) noexcept {
+  const Duration io = end - begun.start;
   hot.count(activity(direction), bytes, io);
   if (request && *request != mpi::no_request())
-    started(*request, {direction, begun, io, bytes, target_of(file)});
+    started(*request, {direction, begun, io, bytes, std::string(target_of(file))});
   else
-    leave_access(direction, begun, target_of(file), io, {}, bytes);
+    leave_access(direction, begun, target_of(file), end, io, {}, bytes);
 }
 
 Completion::Completion(int count, const MPI_Request* requests) {
@@ -141,7 +143,7 @@ bool Completion::done(const MPI_Request* requests, Time start, Time end) noexcep
   for (const Watched& watched : watched_) {
     if (requests[watched.index] == watched.request) continue;  // not ended yet
     if (const auto access = take_started(watched.request))
-      leave_access(access->direction, access->begun, access->target, access->io + io, {}, access->bytes);
+      leave_access(access->direction, access->begun, access->target, end, access->io + io, {}, access->bytes);
   }
   return true;
 }

@@ -9,9 +9,8 @@
 
 #include <mpi.h>
 
-#include <functional>
 #include <memory>
-#include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -65,18 +64,15 @@ struct Asked {
   std::int64_t bytes() const { return count > 0 ? mpi::bytes_of(count, type) : 0; }
 };
 
-// What an independent access is of and about, where hocketd is asked: `describe` completes what it is told.
-struct Independent {
-  std::function<std::string()> target;
-  std::function<void(event::StartIo&)> describe;
-};
-
 // An access begins: as part of an I/O phase, and with the control point where it is collective and its file has one.
 // `agree`: all ranks of the file learn the decision before it returns. `use`: whether the access goes on beside what
 // the program does; `in_one_call`: the same of an independent one, which asks as a part of a burst
 // (runtime/bursts.hpp).
 Begun begin_access(File* file, const Asked& asked, Time start, bool in_one_call) noexcept;
-Begun begin_independent(const Independent& access, Time start, bool in_one_call) noexcept;
+// As a part of this one of the bursts, where it asks (else both are nullptr); `describe` completes what hocketd is
+// told.
+Begun begin_independent(Bursts* bursts, Bursts::Burst* burst, Bursts::Describe describe, Time start,
+                        bool in_one_call) noexcept;
 Begun begin_collective(File* file, const Asked& asked, Time start, bool agree, Use use = Use::operation) noexcept;
 
 // The control point after a blocking collective access: the call has returned in this rank, `ok` or with an error. The
@@ -84,19 +80,18 @@ Begun begin_collective(File* file, const Asked& asked, Time start, bool agree, U
 // the call failed in rank 0: then the others may never return from theirs.
 void await_end(const Begun& begun, File* file, bool ok) noexcept;
 
-// It has ended after `io`: counted, and FINISH_IO where it was granted. `status`: nullptr where the call failed.
-void end_access(Direction direction, const Begun& begun, const File* file, Duration io,
-                const MPI_Status* status) noexcept;
-// The control point and the phase after an access that took `io` in all, and has `paused` in its middle.
-void leave_access(Direction direction, const Begun& begun, const std::string& target, Duration io, Duration paused,
-                  std::int64_t bytes) noexcept;
+// It has ended: counted, and FINISH_IO where it was granted. `status`: nullptr where the call failed.
+void end_access(Direction direction, const Begun& begun, const File* file, Time end, const MPI_Status* status) noexcept;
+// The control point and the phase after an access that has ended, took `io` in all, and has `paused` in its middle.
+void leave_access(Direction direction, const Begun& begun, std::string_view target, Time end, Duration io,
+                  Duration paused, std::int64_t bytes) noexcept;
 
-// The first half of a split collective access has returned after `io`; and the second half.
-void split_began(Direction direction, const Begun& begun, File* file, Duration io, bool ok) noexcept;
-void split_ended(Direction direction, File* file, Duration io, const MPI_Status* status) noexcept;
+// The first half of a split collective access has returned; and the second half, which began at `start`.
+void split_began(Direction direction, const Begun& begun, File* file, Time end, bool ok) noexcept;
+void split_ended(Direction direction, File* file, Time start, Time end, const MPI_Status* status) noexcept;
 
-// A nonblocking access has been started, in `io`. `request`: nullptr where the call failed.
-void access_started(Direction direction, const Begun& begun, const File* file, Duration io, std::int64_t bytes,
+// A nonblocking access has been started. `request`: nullptr where the call failed.
+void access_started(Direction direction, const Begun& begun, const File* file, Time end, std::int64_t bytes,
                     const MPI_Request* request) noexcept;
 
 // The requests among an array that are I/O, remembered before a call that may end them.
@@ -188,18 +183,17 @@ int count_access(Direction direction, Call call, MPI_Status* status) {
 template <class Call>
 [[gnu::noinline]] int pass_access(Direction direction, bool collective, const Asked& asked, Call call, MPI_File file,
                                   MPI_Status* status) {
-  const std::shared_ptr<File> record = find_file(file);
+  File* const record = find_file(file);
   FilledStatus filled(status);
-  const Begun begun = collective ? begin_collective(record.get(), asked, node_now(), true)
-                                 : begin_access(record.get(), asked, node_now(), true);
-  const Time start = node_now();
+  const Begun begun =
+      collective ? begin_collective(record, asked, node_now(), true) : begin_access(record, asked, node_now(), true);
   int rc = MPI_SUCCESS;
   if constexpr (std::is_invocable_v<Call, MPI_Status*, bool>)
     rc = call(filled.get(), begun.stoppable);
   else
     rc = call(filled.get());
-  await_end(begun, record.get(), rc == MPI_SUCCESS);
-  end_access(direction, begun, record.get(), node_now() - start, rc == MPI_SUCCESS ? filled.get() : nullptr);
+  await_end(begun, record, rc == MPI_SUCCESS);
+  end_access(direction, begun, record, node_now(), rc == MPI_SUCCESS ? filled.get() : nullptr);
   return rc;
 }
 
@@ -219,17 +213,21 @@ int watch_collective(Direction direction, const Asked& asked, Call call, MPI_Fil
   return pass_access(direction, true, asked, call, file, status);
 }
 
+inline bool is_data_set(MPI_File file) {
+  return hot.own_files.load(std::memory_order_relaxed) && io::is_data_set(file);
+}
+
 // Routines that there are not for data sets.
 template <class Call>
 int unless_data_set(MPI_File file, bool writes, Call call) {
-  return io::is_data_set(file) ? io::refuse(file, writes) : call();
+  return is_data_set(file) ? io::refuse(file, writes) : call();
 }
 
 // An independent access, which hocket does itself where it is of a data set.
 template <class Call>
 int watch_own(const char* routine, Call call, const io::Access& access, MPI_Status* status) {
   const auto own = [&](MPI_Status* filled) {
-    return io::is_data_set(access.file) ? io::access_own(access, filled) : call(filled);
+    return is_data_set(access.file) ? io::access_own(access, filled) : call(filled);
   };
   return watch_independent(access.direction, {routine, access.count, access.type}, own, access.file, status);
 }
@@ -237,7 +235,7 @@ int watch_own(const char* routine, Call call, const io::Access& access, MPI_Stat
 template <class Call>
 int watch_size(Call call, MPI_File file, MPI_Offset* size) {
   const Depth depth;
-  if (!depth.watched() || !io::is_data_set(file)) return call();
+  if (!depth.watched() || !is_data_set(file)) return call();
   *size = io::size_of_data_set(file);
   return MPI_SUCCESS;
 }
@@ -246,7 +244,7 @@ int watch_size(Call call, MPI_File file, MPI_Offset* size) {
 template <class Call>
 int watch_seek(Call call, MPI_File file, MPI_Offset offset, int whence) {
   const Depth depth;
-  if (!depth.watched() || whence != MPI_SEEK_END || !io::is_data_set(file)) return call(offset, whence);
+  if (!depth.watched() || whence != MPI_SEEK_END || !is_data_set(file)) return call(offset, whence);
   return call(io::end_of_data_set(file) + offset, MPI_SEEK_SET);
 }
 
@@ -256,6 +254,7 @@ int watch_served(const char* routine, Call call, const io::Access& access, MPI_S
   const Depth depth;
   if (!depth.watched()) return call(status);
   const auto serve = [&](MPI_Status* filled, bool granted = false) {
+    if (!hot.own_files.load(std::memory_order_relaxed)) return call(filled);
     const std::optional<int> rc = io::access(access, granted, filled);
     return rc ? *rc : call(filled);
   };
@@ -271,7 +270,7 @@ int watch_sync(const char* routine, Call call, MPI_File file) {
   if (!depth.watched()) return call();
   const auto both = [&](MPI_Status*) {
     const int ours = io::sync(file);
-    if (io::is_data_set(file)) return ours;
+    if (is_data_set(file)) return ours;
     const int rc = call();
     return rc == MPI_SUCCESS ? ours : rc;
   };
@@ -284,12 +283,11 @@ template <class Call>
 int watch_begin(Direction direction, const Asked& asked, Call call, MPI_File file) {
   const Depth depth;
   if (!depth.watched()) return call();
-  const std::shared_ptr<File> record = find_file(file);
-  const Begun begun = begin_collective(record.get(), asked, node_now(), true, Use::started);
-  const Time start = node_now();
+  File* const record = find_file(file);
+  const Begun begun = begin_collective(record, asked, node_now(), true, Use::started);
   const int rc = call();
-  if (rc != MPI_SUCCESS) await_end(begun, record.get(), false);
-  split_began(direction, begun, record.get(), node_now() - start, rc == MPI_SUCCESS);
+  if (rc != MPI_SUCCESS) await_end(begun, record, false);
+  split_began(direction, begun, record, node_now(), rc == MPI_SUCCESS);
   return rc;
 }
 
@@ -297,23 +295,22 @@ template <class Call>
 int watch_end(Direction direction, Call call, MPI_File file, MPI_Status* status) {
   const Depth depth;
   if (!depth.watched()) return call(status);
-  const std::shared_ptr<File> record = find_file(file);
+  File* const record = find_file(file);
   FilledStatus filled(status);
   const Time start = node_now();
   const int rc = call(filled.get());
-  if (record) await_end(record->split, record.get(), rc == MPI_SUCCESS);
-  split_ended(direction, record.get(), node_now() - start, rc == MPI_SUCCESS ? filled.get() : nullptr);
+  if (record) await_end(record->split, record, rc == MPI_SUCCESS);
+  split_ended(direction, record, start, node_now(), rc == MPI_SUCCESS ? filled.get() : nullptr);
   return rc;
 }
 
 template <class Call>
 int pass_start(Direction direction, const Asked& asked, Call call, const Begun& begun, const File* file,
                const MPI_Request* request) {
-  const Time start = node_now();
   const int rc = call();
-  const Duration io = node_now() - start;
+  const Time end = node_now();
   const bool ok = rc == MPI_SUCCESS;
-  access_started(direction, begun, file, io, ok ? asked.bytes() : 0, ok ? request : nullptr);
+  access_started(direction, begun, file, end, ok ? asked.bytes() : 0, ok ? request : nullptr);
   return rc;
 }
 
@@ -321,9 +318,9 @@ template <class Call>
 int watch_start(Direction direction, const Asked& asked, Call call, MPI_File file, const MPI_Request* request) {
   const Depth depth;
   if (!depth.watched()) return call();
-  const std::shared_ptr<File> record = find_file(file);
-  const Begun begun = begin_access(record.get(), asked, node_now(), false);
-  return pass_start(direction, asked, call, begun, record.get(), request);
+  File* const record = find_file(file);
+  const Begun begun = begin_access(record, asked, node_now(), false);
+  return pass_start(direction, asked, call, begun, record, request);
 }
 
 // MPI lets no rank wait for another one here, so rank 0 alone waits for the grant.
@@ -332,9 +329,9 @@ int watch_collective_start(Direction direction, const Asked& asked, Call call, M
                            const MPI_Request* request) {
   const Depth depth;
   if (!depth.watched()) return call();
-  const std::shared_ptr<File> record = find_file(file);
-  const Begun begun = begin_collective(record.get(), asked, node_now(), false, Use::started);
-  return pass_start(direction, asked, call, begun, record.get(), request);
+  File* const record = find_file(file);
+  const Begun begun = begin_collective(record, asked, node_now(), false, Use::started);
+  return pass_start(direction, asked, call, begun, record, request);
 }
 
 template <class Call>
@@ -381,7 +378,7 @@ template <class Call>
 int watch_hint(Call call, MPI_File file, MPI_Info info) {
   return watch_file([&] {
     const int rc = call();
-    const std::shared_ptr<File> record = find_file(file);
+    File* const record = find_file(file);
     if (record && rc == MPI_SUCCESS) take_hints(*record, info);
     if (rc == MPI_SUCCESS) io::hints_set(file, info);
     return rc;

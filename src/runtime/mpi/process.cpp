@@ -148,7 +148,6 @@ bool Process::operation_begins(Time start, bool asks) noexcept {
   reporter->asked |= asks;
   if (reporter->phases.began()) {
     reporter->member.phase_begins();
-    const std::lock_guard preparing(preparing_);
     if (reporter->member.session() == Standing::none) moved_ = 0;
   }
   return true;
@@ -246,13 +245,14 @@ void Process::finish(const event::FinishIo& finish, const std::string& target, i
 }
 
 void Process::moved(std::int64_t bytes) {
-  const std::lock_guard lock(preparing_);
-  moved_ = saturating_sum(moved_, bytes);
+  std::int64_t before = moved_.load(std::memory_order_relaxed);
+  while (!moved_.compare_exchange_weak(before, saturating_sum(before, bytes), std::memory_order_relaxed)) {
+  }
 }
 
-void Process::end_in_burst(Bursts::Burst& burst, Duration io, std::int64_t bytes, bool in_one_call) noexcept {
+void Process::end_in_burst(Bursts::Burst& burst, Time now, Duration io, std::int64_t bytes, bool in_one_call) noexcept {
   moved(bytes);
-  reporter_.load()->bursts.end(burst, node_now(), io, bytes, in_one_call);
+  reporter_.load()->bursts.end(burst, now, io, bytes, in_one_call);
 }
 
 Bursts* Process::bursts() noexcept {

@@ -35,6 +35,7 @@ struct alignas(64) Hot {
   std::atomic<bool> watches_posix = false;           // Process::watches_posix()
   std::atomic<bool> threads = true;                  // whether several may call MPI at once
   std::atomic<bool> pause_wanted = false;            // Process::pause_wanted()
+  std::atomic<bool> own_files = false;               // whether hocket does accesses itself of any file (io/)
   std::atomic<std::int64_t> phase_deadline = never;  // ns: from when on an I/O phase is over
   Counters counters;
 
@@ -97,8 +98,8 @@ class Process {
   // `processes`: of the file, which are taken to have moved as much as this one each, or what `progress` has said.
   // `in_one_call`: its time tells how fast the target is.
   void finish(const event::FinishIo& finish, const std::string& target, int processes, bool in_one_call) noexcept;
-  // An access within a burst has ended.
-  void end_in_burst(Bursts::Burst& burst, Duration io, std::int64_t bytes, bool in_one_call) noexcept;
+  // An access within a burst has ended, at `now`.
+  void end_in_burst(Bursts::Burst& burst, Time now, Duration io, std::int64_t bytes, bool in_one_call) noexcept;
 
   // Where independent accesses ask; nullptr where they need not, as this process has asked for more than one access, or
   // the application is in a step of its own. An access that has asked without success is `uncoordinated`.
@@ -214,8 +215,8 @@ class Process {
   Counter uncoordinated_;  // operations that should have been granted and were not
   std::mutex preparing_;   // of what follows
   Prepared prepared_;
-  std::map<std::string, Pace> paces_;  // by target: of the accesses that this process asks for, for all
-  std::int64_t moved_ = 0;             // by all processes, of what was prepared, since the I/O phase began
+  std::map<std::string, Pace> paces_;    // by target: of the accesses that this process asks for, for all
+  std::atomic<std::int64_t> moved_ = 0;  // by all processes, of what was prepared, since the I/O phase began
   std::mutex becoming_;
   std::unique_ptr<Reporter> owned_;
   std::atomic<Reporter*> reporter_ = nullptr;  // in ranks that have a connection

@@ -14,14 +14,15 @@
 
 #include "runtime/mpi/hooks.hpp"
 #include "runtime/posix/descriptors.hpp"
+#include "runtime/posix/targets.hpp"
 #include "runtime/posix/volume.hpp"
-#include "runtime/target.hpp"
 
 namespace hocket::runtime::posix {
 namespace {
 
 constinit Volume volume;
 constinit Descriptors descriptors;
+constinit Targets targets;
 
 // What the program sees of errno is its call's.
 class SameErrno {
@@ -54,6 +55,13 @@ std::string path_of(int fd) {
   return {path.data(), length > 0 ? static_cast<std::size_t>(length) : 0};
 }
 
+Bursts::Burst& burst_of(Target& target, Bursts& bursts) {
+  if (Bursts::Burst* known = target.burst.load(std::memory_order_acquire)) return *known;
+  Bursts::Burst& burst = bursts.of(target.name);
+  target.burst.store(&burst, std::memory_order_release);
+  return burst;
+}
+
 // The most that Linux moves in a call.
 constexpr std::int64_t most_of_a_call = 0x7ffff000;
 
@@ -67,15 +75,15 @@ class Access {
     counts_ = bytes.has_value();
     if (!counts_) return;
     const NotCancelled not_cancelled;
-    target_ = target_of(device);
-    begun_ = begin_independent({[this] { return target_; },
-                                [&](event::StartIo& begins) {
-                                  begins.file = path_of(fd);
-                                  begins.operation = routine;
-                                  begins.bytes = *bytes;
-                                }},
-                               start_, true);
-    start_ = node_now();
+    target_ = &targets.of(device);
+    Bursts* const bursts = Process::get().bursts();
+    const auto describe = [&](event::StartIo& begins) {
+      begins.file = path_of(fd);
+      begins.operation = routine;
+      begins.bytes = *bytes;
+    };
+    begun_ = begin_independent(bursts, bursts ? &burst_of(*target_, *bursts) : nullptr, describe, start_, true);
+    start_ = begun_.start;
   }
 
   void end(std::int64_t moved) const {
@@ -89,7 +97,7 @@ class Access {
     if (!Process::active()) return;
     const NotCancelled not_cancelled;
     volume.counted(now, Process::get().phase_gap());
-    leave_access(direction_, begun_, target_, now - start_, {}, moved);
+    leave_access(direction_, begun_, target_->name, now, now - start_, {}, moved);
   }
 
  private:
@@ -97,7 +105,7 @@ class Access {
   Direction direction_;
   Time start_;
   bool counts_ = false;
-  std::string target_;
+  Target* target_ = nullptr;
   Begun begun_;
 };
 
