@@ -1,5 +1,6 @@
 """`./dev bench overhead`: what libhocket adds to a call where nothing is coordinated, at 2 ranks; and to a small pwrite
-where a hocketd has granted it.
+where a hocketd has granted it. Then, by overhead_pairs.py: whole programs and single calls beside the same without
+hocket at all.
 
 The program overhead.c makes each call with and without libhocket in turn, in one run; here are the statistics: medians,
 the median of the paired differences, and its 95 % confidence interval (of order statistics: no assumption about the
@@ -16,21 +17,16 @@ import os
 import subprocess
 import sys
 import tempfile
+from itertools import chain
 from pathlib import Path
 from statistics import median
 
 from hocket.private_daemon import private_daemon
+from overhead_pairs import alone, calls, interval
 
 REPO = Path(__file__).resolve().parent.parent
 BOUND_US = 0.3
 LIMIT_S = 300
-
-
-def interval(values: list[float]) -> tuple[float, float]:
-    """95 % confidence interval of the median."""
-    ordered = sorted(values)
-    half = 0.98 * len(ordered) ** 0.5
-    return ordered[max(0, int(len(ordered) / 2 - half))], ordered[min(len(ordered) - 1, int(len(ordered) / 2 + half))]
 
 
 def command(
@@ -113,7 +109,7 @@ def main() -> int:
         plain = {"paired_us": round(median(paired), 2), "paired_interval_us": [round(x, 2) for x in interval(paired)]}
         results.append(result(f"write-at-all-1MiB {mpi}", with_, without, differences(added, base), **plain))
         print(json.dumps(results[-1]), flush=True)
-        for found in measure_pwrite(mpi, build, prefix):
+        for found in chain(measure_pwrite(mpi, build, prefix), calls(mpi, build), alone(mpi, build)):
             results.append(found)
             print(json.dumps(found), flush=True)
     return 0 if all(r["ok"] for r in results) else 1
