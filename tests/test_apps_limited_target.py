@@ -21,10 +21,13 @@ TOGETHER_S = 0.02  # so far apart may the starts of writers be that are to share
 
 # Says "ready", starts at a line on stdin, writes MIB megabytes with the call named, and prints when it began and ended.
 WRITER = """
-import os, sys, time
+import ctypes, os, sys, time
 path, call, mib = sys.argv[1], sys.argv[2], int(sys.argv[3])
 data = bytes(range(256)) * 4096 * mib
 fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+libc = ctypes.CDLL(None)
+libc.fdopen.restype, libc.fwrite.restype = ctypes.c_void_p, ctypes.c_size_t
+stream = ctypes.c_void_p(libc.fdopen(fd, b"w")) if call == "fwrite" else None
 print("ready", flush=True)
 sys.stdin.readline()
 start, done = time.monotonic(), 0
@@ -35,7 +38,10 @@ while done < len(data):
         "pwrite": lambda: os.pwrite(fd, rest, done),
         "writev": lambda: os.writev(fd, [rest[:100_000], rest[100_000:]]),
         "pwritev": lambda: os.pwritev(fd, [rest[:100_000], rest[100_000:]], done),
+        "fwrite": lambda: libc.fwrite(bytes(rest[:1_000_001]), ctypes.c_size_t(1), min(len(rest), 1_000_001), stream),
     }[call]()
+if stream:
+    libc.fclose(stream)
 print(start, time.monotonic())
 """
 
@@ -104,7 +110,7 @@ def takes(expected_s, rel, start_writers):
     raise AssertionError(f"expected were {expected_s} s, in {TRIES_S} s it took {seconds}")
 
 
-@pytest.mark.parametrize("call", ["write", "pwrite", "writev", "pwritev"])
+@pytest.mark.parametrize("call", ["write", "pwrite", "writev", "pwritev", "fwrite"])
 def test_alone_gets_the_stated_bandwidth(target, call):
     takes([16 * MIB / BANDWIDTH], 0.05, lambda: [Writer(target, target / "a", 16, call)])
 

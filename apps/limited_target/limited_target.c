@@ -1,9 +1,10 @@
 // A storage device of a stated bandwidth, for demonstrations on machines whose storage is too fast or too noisy.
 //
 // Preloaded (LD_PRELOAD=liblimited_target.so) it lets write, writev, pwrite, pwritev, pwritev2 and their 64-bit names,
-// on files under $HOCKET_LIMIT_DIR only, take as long as one device of $HOCKET_LIMIT_BYTES_PER_S would need that all
-// processes share. The bytes are really written, by the next library's function; what is left of the time is slept.
-// fsync and reads pass through. Not seen: stdio, mmap, io_uring, copy_file_range, asynchronous I/O.
+// and what fwrite, fflush and fclose hand on to the file, on files under $HOCKET_LIMIT_DIR only, take as long as one
+// device of $HOCKET_LIMIT_BYTES_PER_S would need that all processes share. The bytes are really written, by the next
+// library's function; what is left of the time is slept. fsync and reads pass through. Not seen: what other functions
+// of stdio hand on (fprintf, where its buffer is full), mmap, io_uring, copy_file_range, asynchronous I/O.
 //
 // How: a write is cut into grains; each grain claims the device's next free time from a clock in a file in the limited
 // directory that all processes map. A writer has one grain out at a time, so that n writers take turns by grains and
@@ -16,6 +17,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,6 +25,8 @@
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
+
+#undef fwrite_unlocked
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -45,6 +49,10 @@ static ssize_t (*next_pwrite)(int, const void*, size_t, off_t);
 static ssize_t (*next_writev)(int, const struct iovec*, int);
 static ssize_t (*next_pwritev)(int, const struct iovec*, int, off_t);
 static ssize_t (*next_pwritev2)(int, const struct iovec*, int, off_t, int);
+static size_t (*next_fwrite)(const void*, size_t, size_t, FILE*);
+static size_t (*next_fwrite_unlocked)(const void*, size_t, size_t, FILE*);
+static int (*next_fflush)(FILE*);
+static int (*next_fclose)(FILE*);
 
 // ---- settings ------------------------------------------------------------------------------------------------------
 
@@ -79,6 +87,10 @@ static void map_clock(void) {
 }
 
 static void find_next(void) {
+  *(void**)&next_fclose = dlsym(RTLD_NEXT, "fclose");
+  *(void**)&next_fflush = dlsym(RTLD_NEXT, "fflush");
+  *(void**)&next_fwrite_unlocked = dlsym(RTLD_NEXT, "fwrite_unlocked");
+  *(void**)&next_fwrite = dlsym(RTLD_NEXT, "fwrite");
   *(void**)&next_pwritev2 = dlsym(RTLD_NEXT, "pwritev2");
   *(void**)&next_pwritev = dlsym(RTLD_NEXT, "pwritev");
   *(void**)&next_writev = dlsym(RTLD_NEXT, "writev");
@@ -170,6 +182,22 @@ static ssize_t writev_limited(int fd, const struct iovec* pieces, int count, off
   return (ssize_t)done;
 }
 
+// The time of what stdio has handed on to the file already.
+static void pay_for(int fd, size_t bytes) {
+  int was = errno;
+  if (bytes && is_limited(fd)) {
+    for (size_t done = 0; done < bytes; done += kGrainBytes)
+      sleep_until(claim(bytes - done < kGrainBytes ? bytes - done : kGrainBytes));
+  }
+  errno = was;
+}
+
+// Of a stream that held `before` bytes in its buffer and was given `more`.
+static void pay_for_stream(FILE* stream, size_t before, size_t more) {
+  size_t held = __fpending(stream);
+  if (before + more > held) pay_for(fileno(stream), before + more - held);
+}
+
 // ---- what is wrapped -----------------------------------------------------------------------------------------------
 
 EXPORT ssize_t write(int fd, const void* data, size_t bytes) {
@@ -207,4 +235,33 @@ EXPORT ssize_t pwritev64(int fd, const struct iovec* pieces, int count, off64_t 
 }
 EXPORT ssize_t pwritev64v2(int fd, const struct iovec* pieces, int count, off64_t at, int flags) {
   return pwritev2(fd, pieces, count, at, flags);
+}
+
+EXPORT size_t fwrite(const void* data, size_t size, size_t count, FILE* stream) {
+  if (!next_fwrite) find_next();
+  size_t before = __fpending(stream), written = next_fwrite(data, size, count, stream);
+  pay_for_stream(stream, before, written * size);
+  return written;
+}
+
+EXPORT size_t fwrite_unlocked(const void* data, size_t size, size_t count, FILE* stream) {
+  if (!next_fwrite_unlocked) find_next();
+  size_t before = __fpending(stream), written = next_fwrite_unlocked(data, size, count, stream);
+  pay_for_stream(stream, before, written * size);
+  return written;
+}
+
+EXPORT int fflush(FILE* stream) {
+  if (!next_fflush) find_next();
+  size_t before = stream ? __fpending(stream) : 0;
+  int failed = next_fflush(stream);
+  if (stream && !failed) pay_for_stream(stream, before, 0);
+  return failed;
+}
+
+// The time is that of the flush before it: afterwards there is no descriptor to ask about.
+EXPORT int fclose(FILE* stream) {
+  if (!next_fclose) find_next();
+  if (__fwriting(stream)) fflush(stream);
+  return next_fclose(stream);
 }

@@ -1,21 +1,24 @@
 // S-IOR: the access patterns of IOR by collective MPI-IO, in phases with computing between them (CLARISSE, section
-// V-A).
+// V-A); or, with --file-per-process, by POSIX calls to a file for each rank.
 //
 // A phase has S segments; a segment has one block of each rank, in the order of ranks, or in any order (--random). A
 // rank's blocks are one stream to it, of which each collective call moves the next T bytes. Few large blocks give IOR's
 // segmented pattern, many small ones the strided one. `s_ior --help` lists the options.
+#define _POSIX_C_SOURCE 200809L
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "own_file.h"
 #include "phases.h"
 #include "program.h"
 
 const char kProgram[] = "s_ior";
 
 static const char kHelp[] =
-    "s_ior: write and read a shared file in the patterns of IOR, by collective MPI-IO\n"
+    "s_ior: write and read in the patterns of IOR: a shared file by collective MPI-IO, or a file for each rank\n"
     "  mpiexec -n RANKS s_ior --file FILE [options]\n"
     "  mpiexec -n 4 s_ior -o f -b 16m -t 1m -s 1 -c      each rank's 16 MiB in one run, 1 MiB a call\n"
     "  mpiexec -n 4 s_ior -o f -b 4k -t 1m -s 4096 -c    blocks of 4 KiB in turn, 1 MiB a call\n"
@@ -23,23 +26,27 @@ static const char kHelp[] =
     "  -b, --block B           bytes of a rank in a segment, a multiple of 4 (1m); k, m, g: KiB, MiB, GiB\n"
     "  -t, --transfer T        bytes of a rank in one collective call (1m)\n"
     "  -s, --segments S        segments of a phase (1)\n"
-    "  -R, --random SEED       which block of a phase belongs to whom is drawn\n" PHASE_HELP;
+    "  -R, --random SEED       which block of a phase belongs to whom is drawn\n"
+    "  -F, --file-per-process  each rank has a file of its own, FILE.RANK, and goes at it by POSIX calls (pwrite, "
+    "pread,\n"
+    "                          fsync) of T bytes\n" PHASE_HELP;
 
-static const struct option kOptions[] = {{"block", required_argument, 0, 'b'},
-                                         {"transfer", required_argument, 0, 't'},
-                                         {"segments", required_argument, 0, 's'},
-                                         {"random", required_argument, 0, 'R'},
-                                         PHASE_OPTIONS};
+static const struct option kOptions[] = {
+    {"block", required_argument, 0, 'b'},      {"transfer", required_argument, 0, 't'},
+    {"segments", required_argument, 0, 's'},   {"random", required_argument, 0, 'R'},
+    {"file-per-process", no_argument, 0, 'F'}, PHASE_OPTIONS};
 
 struct ior {
   struct phases phases;
   uint64_t block, transfer, segments, seed;
-  int random;
+  int random, own_files;
   int rank, ranks;
   int* blocks;         // with --random: which blocks of a phase are ours, rising
   MPI_Datatype tiles;  // of the view; null: calls lie in one block, and go without a view
   char* data;          // of one phase
   MPI_File file;
+  int descriptor;  // with --file-per-process
+  char own_path[TEXT];
 };
 
 static char bad[TEXT];  // what is wrong with the arguments; "": nothing
@@ -66,6 +73,7 @@ static void set_option(void* own, int key, const char* name) {
     case 'b': ior->block = bytes_of(name, optarg); break;
     case 't': ior->transfer = bytes_of(name, optarg); break;
     case 's': ior->segments = whole_number(bad, name, optarg, 1, INT32_MAX); break;
+    case 'F': ior->own_files = 1; break;
     case 'R': ior->random = 1, ior->seed = whole_number(bad, name, optarg, 0, UINT64_MAX); break;
     default: break;
   }
@@ -78,6 +86,8 @@ static void check_together(const struct ior* ior) {
   else if (ior->block * ior->segments % ior->transfer)
     snprintf(bad, sizeof bad, "--transfer %llu: a rank's %llu bytes of a phase are no multiple of it",
              (unsigned long long)ior->transfer, (unsigned long long)(ior->block * ior->segments));
+  else if (ior->own_files && ior->random)
+    snprintf(bad, sizeof bad, "--random: with --file-per-process a rank's blocks are one behind the other");
   else if (ior->transfer > INT32_MAX)
     snprintf(bad, sizeof bad, "--transfer: give less than 2 GiB");
   else if (ior->segments * (uint64_t)ior->ranks > INT32_MAX)
@@ -86,7 +96,9 @@ static void check_together(const struct ior* ior) {
 
 // ---- where the bytes of the stream are -----------------------------------------------------------------------------
 
-static int is_in_blocks(const struct ior* ior) { return !ior->random && ior->block % ior->transfer == 0; }
+static int is_in_blocks(const struct ior* ior) {
+  return ior->own_files || (!ior->random && ior->block % ior->transfer == 0);
+}
 
 // The offset in the file of the rank's block `j` of the phase.
 static uint64_t offset_of(const struct ior* ior, uint64_t phase, uint64_t j) {
@@ -197,6 +209,37 @@ static int move_phase(void* own, uint64_t phase, int writes) {
 
 static uint32_t* block_of(const struct ior* ior, uint64_t j) { return (uint32_t*)(void*)(ior->data + j * ior->block); }
 
+// ---- accesses with --file-per-process ------------------------------------------------------------------------------
+
+static int open_own(void* own, int writes) {
+  struct ior* ior = own;
+  char text[TEXT] = "";
+  ior->descriptor = open_own_file(ior->phases.path, ior->rank, writes, ior->own_path, text);
+  if (!any_failed(MPI_COMM_WORLD, text)) return PROGRAM_OK;
+  if (ior->descriptor >= 0) close(ior->descriptor);
+  return PROGRAM_FAILED;
+}
+
+static int close_own(void* own) {
+  struct ior* ior = own;
+  char text[TEXT] = "";
+  close_own_file(ior->descriptor, ior->own_path, text);
+  return any_failed(MPI_COMM_WORLD, text) ? PROGRAM_FAILED : PROGRAM_OK;
+}
+
+static int move_own_phase(void* own, uint64_t phase, int writes) {
+  struct ior* ior = own;
+  char text[TEXT] = "";
+  const uint64_t bytes = ior->block * ior->segments;
+  for (uint64_t done = 0; done < bytes && !text[0]; done += ior->transfer)
+    move_in_own_file(ior->descriptor, ior->own_path, ior->data + done, ior->transfer, phase * bytes + done, writes,
+                     text);
+  if (writes && ior->phases.syncs && !text[0]) sync_own_file(ior->descriptor, ior->own_path, text);
+  return any_failed(MPI_COMM_WORLD, text) ? PROGRAM_FAILED : PROGRAM_OK;
+}
+
+// ---- contents, and the whole ---------------------------------------------------------------------------------------
+
 static void fill(void* own, uint64_t phase, int writes) {
   struct ior* ior = own;
   if (!writes) memset(ior->data, 0, ior->block * ior->segments);
@@ -211,13 +254,16 @@ static void compare(void* own, uint64_t phase) {
 }
 
 static int run(struct ior* ior) {
-  static const struct kernel kernel = {open_file, fill, move_phase, compare, close_file};
+  static const struct kernel shared = {open_file, fill, move_phase, compare, close_file};
+  static const struct kernel own = {open_own, fill, move_own_phase, compare, close_own};
   char more[512];
   int failure = prepare(ior);
-  if (!failure) failure = run_phases(&ior->phases, &kernel, ior);
-  snprintf(more, sizeof more, "\"block\": %llu, \"transfer\": %llu, \"segments\": %llu, \"random\": %s",
+  if (!failure) failure = run_phases(&ior->phases, ior->own_files ? &own : &shared, ior);
+  if (ior->own_files && !ior->phases.keeps) unlink(ior->own_path);
+  snprintf(more, sizeof more,
+           "\"block\": %llu, \"transfer\": %llu, \"segments\": %llu, \"random\": %s, \"file_per_process\": %s",
            (unsigned long long)ior->block, (unsigned long long)ior->transfer, (unsigned long long)ior->segments,
-           ior->random ? "true" : "false");
+           ior->random ? "true" : "false", ior->own_files ? "true" : "false");
   failure = end_phases(&ior->phases, failure, more);
   if (ior->tiles != MPI_DATATYPE_NULL) MPI_Type_free(&ior->tiles);
   free(ior->blocks);
@@ -231,7 +277,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &ior.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ior.ranks);
-  const int help = parse_phases(&ior.phases, bad, argc, argv, ":b:t:s:R:" PHASE_LETTERS, kOptions, set_option, &ior);
+  const int help = parse_phases(&ior.phases, bad, argc, argv, ":b:t:s:R:F" PHASE_LETTERS, kOptions, set_option, &ior);
   if (!help) check_together(&ior);
   if (any_failed(MPI_COMM_WORLD, bad))
     code = PROGRAM_BAD_INPUT;
