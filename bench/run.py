@@ -31,6 +31,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "server": [str(BUILD / "bench_server")],
     "delta": [sys.executable, str(REPO / "bench" / "delta.py")],
     "strategies": [sys.executable, str(REPO / "bench" / "strategies.py")],
+    "regret": [sys.executable, str(REPO / "bench" / "regret.py")],
     "framework": [sys.executable, str(REPO / "bench" / "framework.py")],
 }
 

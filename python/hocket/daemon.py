@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -89,6 +91,15 @@ def stop() -> int | None:
             )
         time.sleep(POLL_S)
     return pid
+
+
+def default_policy() -> str:
+    """That of a hocketd which was told nothing. Raises HocketError."""
+    try:
+        told = subprocess.run([paths.hocketd(), "--print-config"], capture_output=True, text=True, check=True)
+        return str(tomllib.loads(told.stdout)["coordinator"]["policy"])
+    except (OSError, subprocess.CalledProcessError, ValueError, KeyError) as error:
+        raise HocketError(f"'{paths.hocketd()} --print-config' does not tell the policy: {error}") from error
 
 
 def spawn(command: list[str], stderr: int) -> int:
