@@ -12,7 +12,7 @@ from hocket.analysis import Analysis, Operation, analyse
 from hocket.paths import hocketd
 from hocket.trace import read_trace
 from plan import Plan
-from solvers import RunningSolver
+from solvers import RunningSolver, Solver
 
 REPLAY_LIMIT_S = 60
 
@@ -21,7 +21,7 @@ class Checker:
     """Takes each run when it has ended; raises DemoError at the first thing that is wrong."""
 
     def __init__(self) -> None:
-        self._residuals: dict[str, float] = {}  # by application, of its first run
+        self._residuals: dict[Solver, float] = {}  # of its first run
         self._verified = self._bytes = self._runs = 0
 
     def run(self, plan: Plan, ended: Sequence[RunningSolver], trace: Path) -> None:
@@ -34,7 +34,7 @@ class Checker:
     def _result(self, label: str, ended: RunningSolver) -> None:
         """The same residual, to the last bit, as in every other run; and one that fell."""
         name, residual = ended.solver.name, ended.summary["residual"]
-        first = self._residuals.setdefault(name, residual)
+        first = self._residuals.setdefault(ended.solver, residual)
         if residual != first:
             raise DemoError(f"{name} came to residual {residual:.17g} in run '{label}', but to {first:.17g} before")
         if not residual < ended.summary["b_norm"]:

@@ -3,7 +3,7 @@
     .venv/bin/python demo/demo.py [--quick] [--mpi openmpi] [--storage real] [--io hocket]
 
 demo/README.md says what it shows. Exit code 0 only if every checkpoint was right, every solver came to the same result
-in every run, and every trace replays.
+in every run, every trace replays, and the default policy made neither solver slower than uncoordinated.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -24,16 +24,23 @@ import solvers
 import storage
 from checks import Checker
 from errors import DemoError
+from hocket.analysis import analyse
+from hocket.daemon import default_policy
 from hocket.errors import HocketError
 from hocket.paths import prefix
 from hocket.report import Run, compare, text_table, write_report
+from hocket.trace import read_trace
 from mpi_launch import MPIS, REPO, Mpi
-from plan import Plan, plans
+from outcome import Outcome, Pair
+from plan import Plan, pairs, plans
 from progress import Progress
 from solvers import RunningSolver, Solver
 
 CORES = 16
 RUN_LIMIT_S = 120
+# In three minutes there is time for five runs of solvers of the full size, and six of small ones.
+CHECKPOINTS, CHECKPOINTS_QUICK, CHECKPOINTS_OF_PAIRS = 4, 3, 5
+PAIRS = 3
 TITLE = "Two Jacobi solvers write checkpoints to the same storage"
 
 
@@ -51,7 +58,13 @@ class Demo:
         library = prefix() / "lib" / "hocket" / "liblimited_target.so"
         self.storage = storage.choose(self.target, arguments.storage, library, 3 if arguments.quick else 5)
         self.progress.say(self.storage.statement)
-        self.solvers = solvers.two_solvers(self.storage.bytes_per_s, arguments.quick)
+        quick = arguments.quick
+        checkpoints = CHECKPOINTS_QUICK if quick else CHECKPOINTS
+        self.solvers = solvers.two_solvers(self.storage.bytes_per_s, quick, checkpoints)
+        checkpoints = CHECKPOINTS_QUICK if quick else CHECKPOINTS_OF_PAIRS
+        self.small_solvers = solvers.two_solvers(self.storage.bytes_per_s, True, checkpoints)
+        self.policy = arguments.policy or default_policy()
+        self.policy_told = self.policy if arguments.policy else f"default ({self.policy})"
 
     def _check_installed(self) -> None:
         for file in (prefix() / "bin" / "hocketd", self.program, self.hocket, self.mpi.bin / "mpiexec"):
@@ -69,12 +82,12 @@ class Demo:
             raise DemoError(f"cannot make {error.filename}: {error.strerror}") from error
 
     def generate(self) -> None:
-        for solver in self.solvers:
+        for solver in dict.fromkeys([*self.solvers, *self.small_solvers]):
             self.progress.say(f"generating the system of {solver}")
             solvers.generate(solver, self.mpi, self.program, self._system(solver))
 
     def _system(self, solver: Solver) -> Path:
-        return self.run_dir / "systems" / f"{solver.name}.jacobi"
+        return self.run_dir / "systems" / f"{solver.name}-{solver.n}.jacobi"
 
     def trace(self, plan: Plan) -> Path:
         return self.run_dir / "traces" / f"{plan.name}.jsonl"
@@ -88,9 +101,10 @@ class Demo:
             environment.pop("HOCKET_SOCKET", None)
             # More than the machine may have: the solvers may be resized while they run, they sleep most of the time.
             Path(runtime, "hocket.toml").write_text(f"[coordinator]\ncores = {CORES}\n")
-            self.progress.say(
-                f"{plan.label}: look on, or resize: HOCKET_DIR={runtime} {self.hocket} top | resize jacobi-a +1"
-            )
+            if plan.shown:
+                self.progress.say(
+                    f"{plan.label}: look on, or resize: HOCKET_DIR={runtime} {self.hocket} top | resize jacobi-a +1"
+                )
             with self._daemon(plan, environment):
                 ended = self._solve(plan, environment)
             traces = list(Path(runtime, "traces").glob("*.jsonl"))
@@ -170,18 +184,34 @@ class Demo:
             f"{len(os.sched_getaffinity(0))}; iterations are padded to the stated time by sleeping",
         ]
 
+    def total_s(self, plan: Plan) -> dict[str, float]:
+        """Of each solver, as the table has it."""
+        analysis = analyse(read_trace(self.trace(plan)))
+        return {one.name: one.total_s(analysis.now_ns) for one in analysis.applications}
 
-def report(demo: Demo, made: Iterable[Plan], out_dir: Path) -> None:
+
+def compare_pairs(demo: Demo, checker: Checker, count: int) -> Outcome:
+    """Uncoordinated and the default policy in turn: which of them comes first changes from pair to pair."""
+    made = []
+    for n, pair in enumerate(pairs(*demo.small_solvers, demo.policy, demo.policy_told, count)):
+        for plan in pair if n % 2 == 0 else reversed(pair):
+            checker.run(plan, demo.run(plan), demo.trace(plan))
+        made.append(Pair(*map(demo.total_s, pair)))
+    return Outcome(demo.policy_told, made)
+
+
+def report(demo: Demo, made: Sequence[Plan], outcome: Outcome, out_dir: Path) -> None:
     """The table, and the page with the timelines."""
     traces = {plan.name: demo.trace(plan) for plan in made}
-    runs = [
-        Run("alone", [traces["alone-a"], traces["alone-b"]], role="alone"),
-        Run("together, uncoordinated", [traces["uncoordinated"]], role="uncoordinated"),
-        Run("together, fcfs", [traces["fcfs"]], role="scheduled"),
-    ]
+    alone, together = made[:2], made[2:]
+    runs = [Run("alone", [traces[plan.name] for plan in alone], role="alone")]
+    for plan in together:
+        role = "uncoordinated" if plan.name == "uncoordinated" else "scheduled"
+        runs.append(Run(plan.label, [traces[plan.name]], role=role))
     print(f"\n{TITLE}\n{demo.storage.statement}\n\n{text_table(compare(runs))}\n")
     print("I = I/O time together / alone; C = (I/O time + time waited) taking turns / I/O time alone\n")
-    written = write_report(runs, out_dir, TITLE, demo.notes())
+    said = [outcome.sentence()] if outcome.pairs else []
+    written = write_report(runs, out_dir, TITLE, [*demo.notes(), *said])
     print(f"report: {written.html} and {written.pngs[0]}")
 
 
@@ -195,6 +225,8 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
         help="auto measures, and limits the bandwidth where two writers do not disturb each other for long enough",
     )
     parser.add_argument("--io", choices=("mpi", "hocket"), default="mpi", help="who does the collective accesses")
+    parser.add_argument("--policy", help="in the place of the default policy")
+    parser.add_argument("--pairs", type=int, default=PAIRS, help="of runs that judge the default; 0: only the table")
     parser.add_argument("--directory", type=Path, help="where the checkpoints go (default: demo-run/storage)")
     parser.add_argument("--quick", action="store_true", help="the same, with smaller systems and fewer checkpoints")
     parser.add_argument("--run-dir", type=Path, default=REPO / "demo-run", help="traces and systems; emptied first")
@@ -216,12 +248,17 @@ def main(words: Sequence[str] | None = None) -> int:
         demo = Demo(arguments)
         demo.generate()
         checker = Checker()
-        made = plans(*demo.solvers)
+        made = plans(*demo.solvers, demo.policy, demo.policy_told)
         for plan in made:
             checker.run(plan, demo.run(plan), demo.trace(plan))
-        report(demo, made, arguments.out)
+        outcome = compare_pairs(demo, checker, arguments.pairs)
+        report(demo, made, outcome, arguments.out)
         print(checker.statement())
         demo.progress.say("done")
+        if outcome.pairs:
+            print(outcome.sentence())
+            if complaint := outcome.complaint():
+                raise DemoError(complaint)
     except (DemoError, HocketError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1

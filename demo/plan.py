@@ -10,18 +10,32 @@ from solvers import Solver
 
 @dataclass(frozen=True)
 class Plan:
-    """One run of one or both solvers under one policy; its trace is named after it."""
+    """One run of one or both solvers under one policy; its trace is named after it. `shown`: in the table."""
 
     name: str
     label: str
     policy: str
     applications: Sequence[Solver]
+    shown: bool = True
 
 
-def plans(a: Solver, b: Solver) -> list[Plan]:
+def plans(a: Solver, b: Solver, policy: str, told: str) -> list[Plan]:
+    """What stands in the table. `policy`: the default one, or that in its place; `told`: the same for people."""
     return [
         Plan("alone-a", f"{a.name} alone", "interfere", [a]),
         Plan("alone-b", f"{b.name} alone", "interfere", [b]),
         Plan("uncoordinated", "together, uncoordinated", "interfere", [a, b]),
         Plan("fcfs", "together, fcfs", "fcfs", [a, b]),
+        Plan("default", f"together, {told}", policy, [a, b]),
+    ]
+
+
+def pairs(a: Solver, b: Solver, policy: str, told: str, count: int) -> list[tuple[Plan, Plan]]:
+    """(uncoordinated, default) each."""
+    return [
+        (
+            Plan(f"pair-{n}-uncoordinated", f"pair {n}, uncoordinated", "interfere", [a, b], shown=False),
+            Plan(f"pair-{n}-default", f"pair {n}, {told}", policy, [a, b], shown=False),
+        )
+        for n in range(1, count + 1)
     ]

@@ -50,13 +50,12 @@ class Solver:
         )
 
 
-def two_solvers(bytes_per_s: float, quick: bool) -> tuple[Solver, Solver]:
+def two_solvers(bytes_per_s: float, small: bool, checkpoints: int) -> tuple[Solver, Solver]:
     """Different sizes and periods, near enough that their I/O phases meet again and again. Alone on storage of this
-    bandwidth, they write for 1.5 s every 3.9 s, and for 1.1 s every 3.7 s (quick: 0.6 s, 1.3 s, 0.45 s, 1.2 s)."""
+    bandwidth, they write for 1.5 s every 3.9 s, and for 1.1 s every 3.7 s (small: 0.6 s, 1.3 s, 0.45 s, 1.2 s)."""
     cores = sorted(os.sched_getaffinity(0))
-    phase_s = (0.6, 0.45) if quick else (1.5, 1.1)
-    every = (12, 15) if quick else (40, 50)
-    counts = (3, 3) if quick else (5, 5)
+    phase_s = (0.6, 0.45) if small else (1.5, 1.1)
+    every = (12, 15) if small else (40, 50)
     share = min(1, MAX_CHECKPOINT_BYTES / (bytes_per_s * phase_s[0]))  # of the wanted size, on fast storage
     return tuple(
         Solver(
@@ -65,7 +64,7 @@ def two_solvers(bytes_per_s: float, quick: bool) -> tuple[Solver, Solver]:
             seed=which + 1,
             core=cores[which % len(cores)],
             checkpoint_every=every[which],
-            checkpoints=counts[which],
+            checkpoints=checkpoints,
             iteration_time_s=(0.06, 0.052)[which],
         )
         for which, letter in enumerate("ab")

@@ -9,8 +9,9 @@ import storage
 from errors import DemoError
 from hocket.analysis import analyse
 from hocket.trace import read_trace
+from outcome import Outcome, Pair
 from probe import MIB, Probe
-from solvers import MAX_CHECKPOINT_BYTES, two_solvers
+from solvers import MAX_CHECKPOINT_BYTES, Solver, two_solvers
 
 DATA = Path(__file__).parent / "data"
 
@@ -62,11 +63,11 @@ def test_a_limit_needs_the_library(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("bytes_per_s", [3e7, 1e8, 2e9])
-@pytest.mark.parametrize("quick", [True, False])
-def test_the_solvers_differ_and_fit_the_storage(bytes_per_s, quick):
-    a, b = two_solvers(bytes_per_s, quick)
+@pytest.mark.parametrize("small", [True, False])
+def test_the_solvers_differ_and_fit_the_storage(bytes_per_s, small):
+    a, b = two_solvers(bytes_per_s, small, 3)
     assert a.n != b.n and a.checkpoint_every * a.iteration_time_s != b.checkpoint_every * b.iteration_time_s
-    for solver, phase_s in ((a, 0.6 if quick else 1.5), (b, 0.45 if quick else 1.1)):
+    for solver, phase_s in ((a, 0.6 if small else 1.5), (b, 0.45 if small else 1.1)):
         assert solver.checkpoint_bytes <= MAX_CHECKPOINT_BYTES * 1.01
         assert solver.checkpoint_bytes <= bytes_per_s * phase_s * 1.01
 
@@ -79,7 +80,8 @@ def test_overlapping_operations_are_found():
 
 def ended(residual, name="jacobi-a"):
     summary = {"residual": residual, "b_norm": 1.0, "verified": 3, "checkpoint_bytes": 100}
-    return SimpleNamespace(solver=SimpleNamespace(name=name), summary=summary)
+    solver = Solver(name, n=10, seed=1, core=0, checkpoint_every=1, checkpoints=3, iteration_time_s=0.1)
+    return SimpleNamespace(solver=solver, summary=summary)
 
 
 def run_checked(checker, *solvers):
@@ -109,3 +111,51 @@ def test_an_application_that_the_daemon_did_not_see_is_an_error():
     plan = SimpleNamespace(label="a run", policy="fcfs", applications=[solver])
     with pytest.raises(DemoError, match="0 applications called jacobi-c"):
         checks.Checker().run(plan, [], DATA / "fcfs.jsonl")
+
+
+# ---- whether the default has helped ----------------------------------------------------------------------------------
+
+
+def outcome(*pairs):
+    """(a uncoordinated, a default, b uncoordinated, b default) each."""
+    return Outcome("default (cost)", [Pair({"a": ua, "b": ub}, {"a": da, "b": db}) for ua, da, ub, db in pairs])
+
+
+def test_a_default_that_helps_says_so_and_is_no_complaint():
+    found = outcome((10, 9.6, 20, 20), (10.1, 9.7, 20, 20), (10, 9.0, 20, 19))
+    assert found.complaint() == ""
+    assert found.sentence() == (
+        "default (cost): a 4 % sooner than uncoordinated, b as soon "
+        "(median of 3 pairs of runs; uncoordinated differs from itself by up to 1 %)"
+    )
+
+
+def test_one_solver_that_became_slower_is_a_complaint_though_the_other_gained():
+    found = outcome((10, 5, 10, 10.4), (10, 5, 10, 10.4), (10, 5, 10, 10.4))
+    words = "default (cost) made b 4.0 % slower than uncoordinated, where 3.0 % is allowed"
+    assert found.complaint() == words
+    assert "a 50 % sooner than uncoordinated, b 4 % later" in found.sentence()
+
+
+@pytest.mark.parametrize(("slower", "complains"), [(1.029, False), (1.031, True), (0.9, False)])
+def test_three_percent_are_allowed(slower, complains):
+    assert bool(outcome(*[(10, 10 * slower, 10, 10)] * 3).complaint()) is complains
+
+
+def test_what_uncoordinated_differs_from_itself_by_is_allowed_too():
+    apart = [(10, 10.7, 10, 10), (10.5, 11.2, 10, 10), (11, 11.8, 10, 10)]  # uncoordinated: up to 10 % apart
+    assert outcome(*apart).change("a") == pytest.approx(0.07, abs=0.004) and outcome(*apart).complaint() == ""
+    steady = [(10, 10.7, 10, 10)] * 3
+    assert "made a 7.0 % slower" in outcome(*steady).complaint()
+    assert outcome(*[(ub, db, ua, da) for ua, da, ub, db in apart]).complaint() == ""
+
+
+def test_it_is_the_median_of_the_pairs_that_counts():
+    assert outcome((10, 10, 10, 10), (10, 15, 10, 10), (10, 10.1, 10, 10)).complaint() == ""
+    assert outcome((10, 15, 10, 10), (10, 15, 10, 10), (10, 10, 10, 10)).complaint() != ""
+
+
+def test_one_pair_tells_nothing_about_the_noise():
+    said = "default (cost): a 10 % sooner than uncoordinated, b as soon (one pair of runs)"
+    assert outcome((10, 9, 10, 10)).sentence() == said
+    assert outcome((10, 10, 10, 10)).sentence().startswith("default (cost): a as soon as uncoordinated, b as soon (")
