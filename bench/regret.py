@@ -12,6 +12,7 @@ made again (--fresh: they are). Bounds: regret_bounds.py; pictures: bench/regret
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -183,6 +184,7 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
 
 def main(words: Sequence[str] | None = None) -> int:
     arguments = parse(words)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended on the way out
     picture = arguments.results.parent / "regret.png"
     try:
         results = Results(arguments.results)
@@ -198,6 +200,8 @@ def main(words: Sequence[str] | None = None) -> int:
         good = report(results.of(campaign.build, campaign.policy), picture)
     except HocketError as error:
         raise SystemExit(f"bench: regret: {error}") from error
+    except KeyboardInterrupt:
+        raise SystemExit(f"bench: regret: interrupted; {arguments.results} has every round that was whole") from None
     return 0 if good and complete else 1
 
 

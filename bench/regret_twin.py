@@ -1,7 +1,8 @@
 """The twin of a set in the simulator: what the best schedule with perfect knowledge would gain there.
 
 The simulator's applications have the sizes, periods and bandwidths that the programs had alone in the same round: what
-they then cost each other is the simulator's to say, uncoordinated and in the best schedule alike.
+they then cost each other is the simulator's to say, uncoordinated and in the best schedule alike. A program that
+appends to a log all the time is told as one with few phases.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from regret_results import ALONE, Round
 SIM_LIMIT_S = 300
 
 
-def twin(one: Round, most_phases: int = 200) -> str:
-    """TOML. A program with more phases than that (one that appends to a log) has fewer, larger ones."""
+def twin(one: Round) -> str:
+    """TOML. A load that is not coordinated is left out."""
     target_bytes_per_s = one.bytes_per_s
     lines = [f"name = {json.dumps(str(one.case))}", "", "[platform]", "nodes = 1", "cores_per_node = 64", ""]
     lines += ["[[targets]]", 'name = "target"', f"bandwidth_bytes_per_s = {target_bytes_per_s!r}", 'sharing = "fair"']
