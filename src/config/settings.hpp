@@ -21,7 +21,7 @@ struct Settings {
   std::string log_level = "info";
   double exit_when_idle_s = 0;  // 0: never
 
-  std::string policy = "fcfs";  // names joined by `+`, see policy/combination.hpp
+  std::string policy = "cost";  // names joined by `+`, see policy/combination.hpp
   std::string policy_file;      // "": none
   std::string policy_file_sha256;
   double lease_s = 10;

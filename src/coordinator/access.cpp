@@ -57,7 +57,7 @@ void Access::start(const Moment& moment, Member& member, const event::StartIo& s
   bool yields = is_turn_over(target, now);
   if (yields) free_kept(application, [&](const Holder& holder) { return holder.target == &target; });
   if (target.waiting.empty()) target.remind = now + settings_.keep_alive;
-  Request asked{start.request, member.id, application.id, &target, RequestState::queued, start.bytes};
+  Request asked{start.request, member.id, application.id, &application, &target, RequestState::queued, start.bytes};
   const bool only_one = application.waiting == 0 && application.granted == 0;
   asked.kind = application.accesses.asked(start.operation, target.record, start.bytes, only_one, now);
   asked.since = now;
@@ -291,6 +291,7 @@ void Access::requeue(Member& member, Place request, Time now) {
   ++target.paused;
   request->since = now;
   Application& application = *member.application;
+  application.io.stops = true;
   application.count_requests(+1, -1, now);
   bound_wait(member, request, now);
   touch(target);

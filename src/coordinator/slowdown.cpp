@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "coordinator/access.hpp"
 #include "model/occupancy.hpp"
+#include "policy/plan.hpp"
 
 namespace hocket::coordinator {
 namespace {
@@ -20,6 +22,8 @@ using model::Target;
 
 constexpr double longest_s = 1e9;
 constexpr double rounding_s = 0.5e-9;
+constexpr std::size_t most_looked_at = 32;  // of those who want the target
+constexpr double least_left = 0.02;         // of an access that should have ended
 
 // Beside those who use or want the target now, whichever they are.
 model::Slowness slowness_of(const Application& application, const Request& request, double assumed) {
@@ -45,21 +49,57 @@ struct Ends {
   double uncoordinated_s;
 };
 
-Ends ends_of(const Application& application, const Request& request, double assumed) {
+// What is left of somebody's I/O phase, and would be without coordination.
+struct Left {
+  double now_s;
+  double uncoordinated_s;
+};
+
+Left left_of(const Target& target, const Application& application, const model::Remaining& remaining) {
+  const double left_s = std::max({remaining.left_s, least_left * remaining.access_s, rounding_s});
+  const model::Uncoordinated::Access* access = target.uncoordinated.find(application.id);
+  if (access == nullptr || !access->goes_on) return {left_s, left_s};
+  return {left_s, std::max(rounding_s, left_s + remaining.served_s - access->done_s)};
+}
+
+double end_s(const std::vector<policy::Job>& jobs) {
+  policy::Plan together;
+  together.at_once = jobs.size();
+  for (std::size_t i = 0; i < jobs.size(); ++i) together.order.push_back(i);
+  std::vector<policy::Expected> expected(jobs.size());
+  policy::expect(jobs, together, expected);
+  return expected.front().end_s;
+}
+
+Ends ends_of(const Application& application, const Request& request, Time now, double assumed) {
   const Target& target = *request.target;
   const model::Slowness slowness = slowness_of(application, request, assumed);
-  const double access_s = model::remaining_of(application, request).access_s;
-  model::Use now{1, 1};
+  const auto job = [&](double left_s) { return policy::Job{1, left_s, left_s, 0, slowness, 1, 0}; };
+  const Left own = left_of(target, application, model::remaining_of(application, request));
+  std::vector<policy::Job> granted{job(own.now_s)};
+  std::vector<policy::Job> uncoordinated{job(own.uncoordinated_s)};
   for (const model::Holder& holder : target.holders) {
-    if (holder.grants == 0) continue;
-    now.users += 1;
-    now.demanded += 1;
+    if (holder.application == &application || holder.grants == 0 || granted.size() >= most_looked_at) continue;
+    const Left left = left_of(target, *holder.application, model::remaining_of(holder, now));
+    granted.push_back(job(left.now_s));
+    uncoordinated.push_back(job(left.uncoordinated_s));
   }
-  const model::Use uncoordinated = target.uncoordinated.use();
-  const model::Uncoordinated::Access* access = target.uncoordinated.find(application.id);
-  const double left_s = access_s - (access != nullptr ? access->done_s : 0);
-  const double uncoordinated_s = left_s > 0 ? left_s * model::slowdown(slowness, uncoordinated) : 0;
-  return {access_s * model::slowdown(slowness, now), uncoordinated_s};
+  const Application* last = nullptr;  // those who wait for several accesses are counted once
+  for (const Request& other : target.waiting) {
+    if (uncoordinated.size() >= most_looked_at) break;
+    const Application* waiting = other.of;
+    if (waiting == &application || waiting == last) continue;
+    last = waiting;
+    uncoordinated.push_back(job(left_of(target, *waiting, model::remaining_of(*waiting, other)).uncoordinated_s));
+  }
+  // Those who have ended really, but would not have yet.
+  for (const model::Uncoordinated::Access& access : target.uncoordinated.accesses()) {
+    if (uncoordinated.size() >= 2 * most_looked_at) break;
+    if (!access.goes_on && access.application != application.id) {
+      uncoordinated.push_back(job(std::max(rounding_s, access.size_s - access.done_s)));
+    }
+  }
+  return {end_s(granted), end_s(uncoordinated)};
 }
 
 }  // namespace
@@ -91,7 +131,7 @@ void Access::bound_wait(const Member& member, Place request, Time now) {
   forget_bound(request);
   const Application& application = *member.application;
   request->target->uncoordinated.advance(now);
-  const Ends ends = ends_of(application, *request, access_settings_.interference);
+  const Ends ends = ends_of(application, *request, now, access_settings_.interference);
   const double elapsed_s = to_s(request->since - application.arrived);
   const double late_s = application.late_s;
   const double budget_s = most * std::max(0.0, elapsed_s - std::max(0.0, late_s)) - late_s;

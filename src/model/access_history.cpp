@@ -15,6 +15,8 @@ constexpr double doublings = 3;  // in an order of magnitude
 constexpr double least_shared = 0.02;
 constexpr double well_shared = 0.2;
 constexpr double most_interference = 64;
+// Less time beside others than this says nothing of them: a header waits for a grain of a large access.
+constexpr double least_measured_s = 0.05;
 constexpr double kept = 0.7;  // of what was measured before, with each measurement
 // Two occupancies beside others tell what one alone would take where their shared parts differ by at least this part.
 constexpr double well_apart = 0.15;
@@ -46,7 +48,7 @@ void Rate::add(double bytes, double seconds) {
 }
 
 double Contention::interference() const {
-  if (!(shared_s_ > 0)) return 0;
+  if (shared_s_ < least_measured_s) return 0;
   const double progress_s = std::max(shared_s_ - std::max(0.0, longer_s_), shared_s_ / most_interference);
   return std::min(1 + (shared_s_ / progress_s - 1) / (others_s_ / shared_s_), most_interference);
 }

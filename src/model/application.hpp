@@ -23,9 +23,9 @@ struct Member {
   MemberId id;
   Application* application = nullptr;
   std::int64_t processes = 0;
-  RequestId last_request;                    // the highest number that was asked with
-  std::int64_t last_phase = -1;              // the highest index that was reported
-  Duration cpu{};                            // reported with I/O phases
+  RequestId last_request;        // the highest number that was asked with
+  std::int64_t last_phase = -1;  // the highest index that was reported
+  Duration cpu{};                // reported with I/O phases
   Duration comm{};
   std::int64_t map_epoch = 0;                // the oldest of the server map that it uses; 0: it uses no I/O servers
   std::vector<Requests::iterator> requests;  // queued and granted

@@ -41,6 +41,7 @@ struct IoRecord {
   double phase_s = 0;       // of a phase alone
   double interference = 0;  // how many times slower it was beside one that demands all of the target
   double stop_s = 0;        // from when it was told to pause until it had
+  bool stops = false;       // in the middle of an access, too, as it has shown
   // How much longer it took for each of the others than their rates explain: a mean, below 0 where they explain more.
   std::optional<double> disturbance;
   const IoRecord* measured_on = nullptr;  // an application: the target of its last phase alone; not looked into

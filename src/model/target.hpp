@@ -25,6 +25,7 @@ struct Request {
   RequestId id;
   MemberId member;
   AppId application;
+  const Application* of = nullptr;  // that application
   Target* target = nullptr;
   RequestState state = RequestState::queued;
   std::int64_t bytes = 0;   // of all processes; 0 where not known

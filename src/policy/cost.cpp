@@ -29,6 +29,8 @@ constexpr double given_back = 0.0;
 constexpr double least_left = 0.02;  // of an access that should have ended
 // So many applications are looked ahead for, over so many of their longest periods.
 constexpr std::size_t most_foreseen = 6;
+// With more of them only the metric is compared.
+constexpr std::size_t most_bounded = 64;
 constexpr double periods = 3;
 constexpr std::size_t longest_cycle = 8;
 constexpr int delays = 8;            // that are tried
@@ -119,7 +121,7 @@ Job Costs::job_of(std::size_t which) const {
   const bool between = contenders_[which]->request == nullptr && application.granted == 0;
   // What was never seen to stop in the middle of an access is taken to go on to its end.
   const double access_left_s = std::max(0.0, remaining.access_s - remaining.served_s);
-  const double stop_s = application.io.stop_s > 0 ? std::min(application.io.stop_s, access_left_s) : access_left_s;
+  const double stop_s = application.io.stops ? std::min(application.io.stop_s, access_left_s) : access_left_s;
   return {processes,
           std::max(left_s, application.demand.served_s + left_s),
           std::max(left_s, 1e-6),
@@ -379,7 +381,7 @@ Decision Costs::decide() {
     contest.holders = holders_;
     contest.interruptible =
         holders_ == 1 && !all_.pausing && may_be_interrupted(view_, *contenders_.front()->application);
-    contest.latest_s = latest();
+    if (contenders_.size() <= most_bounded) contest.latest_s = latest();
     const auto foreseen = foresee();
     decision = foreseen ? *foreseen : Search{view_, contest}.decide();
   }
