@@ -29,13 +29,6 @@ constexpr double least_follows = 0.1;
 constexpr double shortest_hold_s = 0.001;
 constexpr double longest_hold_s = 0.5;
 
-// Of all processes, where one of them tells its own.
-std::int64_t of_all(const Application& application, std::int64_t bytes) {
-  const std::int64_t processes = std::max<std::int64_t>(1, application.computing_processes());
-  std::int64_t all = 0;
-  return bytes <= 0 || __builtin_mul_overflow(bytes, processes, &all) ? 0 : all;
-}
-
 event::QueuedIo queued(const Request& request, std::int64_t position) {
   event::QueuedIo answer{request.id, position, {}};
   const model::Holders& holders = request.target->holders;
@@ -99,7 +92,7 @@ void Access::finish(const Moment& moment, Member& member, const event::FinishIo&
     count_progress(target, moment.now);
     // A member that counts no processes speaks for itself alone.
     std::int64_t bytes = std::max<std::int64_t>(0, finish.bytes);
-    if (member.processes > 0) bytes = of_all(*member.application, bytes);
+    if (member.processes > 0) bytes = member.application->of_all(bytes);
     model::moved(*member.application, target, bytes);
     model::count_access(**find_holder(*member.application, target), bytes, finish.idle);
   }
@@ -146,7 +139,7 @@ void Access::end_phase(const Moment& moment, const Member& member, const event::
     const bool speaks_for_all = member.processes > 0;
     const Duration io = std::min(phase.io, moment.now - application.demand.since);  // what can be
     model::learn(application, target != nullptr ? target->record : cluster_.record(phase.target), io,
-                 speaks_for_all ? of_all(application, bytes) : 0);
+                 speaks_for_all ? application.of_all(bytes) : 0);
     end_demand(application);
   }
   settle(moment);

@@ -41,7 +41,7 @@ std::optional<model::CurvePoint> Measuring::sample(const model::Application& app
   const auto iterations = static_cast<double>(now.iteration) - static_cast<double>(before.iteration);
   const double iteration_s = to_s(record->cpu + record->comm) / iterations;
   if (!(iteration_s > 0)) return std::nullopt;
-  return model::CurvePoint{now.processes, iteration_s, 0, to_s(record->io), 0, 1};
+  return model::CurvePoint{now.processes, iteration_s, 0, to_s(application.history.io_of_last_cycle()), 0, 1};
 }
 
 bool Measuring::is_due(const model::Application& application) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/saturating.hpp"
 #include "coordinator/words.hpp"
 
 namespace hocket::coordinator {
@@ -43,7 +44,7 @@ void Outcomes::expect(const Moment& moment, const model::Application& applicatio
     expected.start = {decision, moment.now, change.start_after, uncertainty, application.history.period().mean};
   }
   if (change.return_at_iteration == 0 && change.period_after > Duration{}) {
-    expected.period = {decision, change.period_after, uncertainty, false, {}, {}};
+    expected.period = {decision, change.period_after, uncertainty};
   }
   expected.phases = application.history.phases();
   forget(application.id);
@@ -67,14 +68,14 @@ void Outcomes::phase(const Moment& moment, const model::Application& application
   }
   Period& period = expected.period;
   if (period.decision != 0 && period.in_force) {
-    if (period.last_start != Time{}) {
+    if (period.begun == Time{}) {
+      period.begun = last->start;
+    } else if (++period.phases >= application.history.cycle_length()) {
       // Waits for grants are not what was predicted.
-      const Duration came = last->start - period.last_start - period.last_wait;
+      const Duration came = last->start - period.begun - period.waited;
       tell_period(moment, application, std::exchange(period, {}), came);
-    } else {
-      period.last_start = last->start;
-      period.last_wait = last->wait;
     }
+    period.waited = saturating_sum(period.waited, last->wait);
   }
   if (expected.nothing()) expected_.erase(found);
 }

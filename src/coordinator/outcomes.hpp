@@ -44,8 +44,9 @@ class Outcomes {
     Duration predicted{};
     Duration uncertainty{};
     bool in_force = false;
-    Time last_start{};  // of the first phase under it; 0: has not come
-    Duration last_wait{};
+    Time begun{};            // start of the first phase under it; 0: has not come
+    Duration waited{};       // since then
+    std::size_t phases = 0;  // since then
   };
   struct Expected {
     Start start;

@@ -27,8 +27,6 @@ PhaseRecord possible(const event::IoPhase& phase, Time now) {
   const Duration before = record.start - Time{};
   record.cpu = within(phase.cpu, before);
   record.comm = within(phase.comm, before - record.cpu);
-  record.bytes =
-      saturating_sum(std::max<std::int64_t>(0, phase.bytes_read), std::max<std::int64_t>(0, phase.bytes_written));
   return record;
 }
 
@@ -79,6 +77,12 @@ Duration Application::waited_until(Time now) const {
   return saturating_sum(totals.wait, waited - waited_before + waiting_now);
 }
 
+std::int64_t Application::of_all(std::int64_t bytes) const {
+  std::int64_t all = 0;
+  const std::int64_t computing = std::max<std::int64_t>(1, computing_processes());
+  return bytes <= 0 || __builtin_mul_overflow(bytes, computing, &all) ? 0 : all;
+}
+
 void Application::add_phase(const event::IoPhase& phase, Time now, Member* member) {
   PhaseRecord record = possible(phase, now);
   busy.add(parts_of(phase, record.start, record.end));
@@ -89,6 +93,13 @@ void Application::add_phase(const event::IoPhase& phase, Time now, Member* membe
                                              joins ? std::max(last->end, record.end) : record.end);
   record.io = whole.io;
   record.wait = whole.wait;
+  const bool speaks_for_all = member == nullptr || member->processes > 0;
+  const auto moved = [&](std::int64_t bytes) {
+    return speaks_for_all ? of_all(bytes) : std::max<std::int64_t>(0, bytes);
+  };
+  record.written = moved(phase.bytes_written);
+  record.bytes = saturating_sum(moved(phase.bytes_read), record.written);
+  record.target = phase.target.empty() ? target : phase.target;
   if (malleability.malleable) {  // else it has one size, whatever its members call it
     record.processes = phase.processes > 0 ? std::min(phase.processes, most_processes) : malleability.processes;
     record.iteration = std::clamp<std::int64_t>(phase.iteration, -1, most_iterations);

@@ -111,6 +111,9 @@ struct Application {
   // else the sum over members.
   std::int64_t computing_processes() const { return malleability.malleable ? malleability.processes : processes; }
 
+  // What all processes moved, where each did as much; 0: not known.
+  std::int64_t of_all(std::int64_t bytes_of_one) const;
+
   // The oldest epoch of the server map that a member uses; 0: none uses I/O servers.
   std::int64_t map_epoch() const;
 
@@ -132,6 +135,7 @@ struct Application {
 
   // Takes in a report. Numbers that cannot be (negative, longer than the phase, a phase that ends after `now`) are
   // brought to the nearest possible one: a client's mistake must not spoil sums or predictions for good.
+  // The other processes moved as much as the one that reports, where the member counts them.
   void add_phase(const event::IoPhase& phase, Time now, Member* member = nullptr);
 
  private:

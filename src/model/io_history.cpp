@@ -1,18 +1,13 @@
 #include "model/io_history.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "base/saturating.hpp"
+#include "model/robust.hpp"
 
 namespace hocket::model {
 namespace {
-
-// Two standard deviations: 19 of 20 phases start within them if periods are spread normally.
-constexpr double coverage = 2;
-// One period says nothing of the spread; a quarter of it is assumed until a second one was seen.
-constexpr double assumed_spread = 0.25;
 
 Duration from_ns(double ns) {
   constexpr double most = 4e18;  // within int64
@@ -21,118 +16,37 @@ Duration from_ns(double ns) {
 
 double ns_of(Duration d) { return static_cast<double>(d.count()); }
 
-// Values of one quantity, the newest first.
-class Values {
+MeanSpread times_of(const Samples& samples) {
+  const Moments moments = samples.moments();
+  return {from_ns(moments.mean), from_ns(moments.spread)};
+}
+
+// Since the phase before; below 0: not known.
+double iterations_between(const PhaseRecord& before, const PhaseRecord& phase) {
+  const bool known = before.iteration >= 0 && phase.iteration >= before.iteration;
+  return known ? static_cast<double>(phase.iteration - before.iteration) : -1;
+}
+
+// The one that more than half of them are, if there is one (Boyer and Moore).
+class Majority {
  public:
-  void add(Duration value) { values_[count_++] = ns_of(value); }
-  MeanSpread mean_spread() const;
+  void add(const std::string& value) {
+    if (votes_ == 0) value_ = &value;
+    votes_ += *value_ == value ? 1 : -1;
+  }
+  std::string value() const { return value_ ? *value_ : std::string{}; }
 
  private:
-  static constexpr std::size_t judges = 5;   // the newest ones, whose median is what is usual now
-  static constexpr std::size_t changed = 3;  // so many unusual ones in a row were another time
-  using Ring = std::array<double, IoHistory::capacity>;
-
-  template <class Counts>
-  static MeanSpread mean_spread(const Ring& values, std::size_t count, const Counts& counts);
-
-  Ring values_{};
-  std::size_t count_ = 0;
+  const std::string* value_ = nullptr;
+  int votes_ = 0;
 };
 
-double median(std::array<double, 5> values) {
-  std::nth_element(values.begin(), values.begin() + 2, values.end());
-  return values[2];
-}
-
-template <class Counts>
-MeanSpread Values::mean_spread(const Ring& values, std::size_t count, const Counts& counts) {
-  double sum = 0;
-  double used = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (!counts(values[i])) continue;
-    sum += values[i];
-    used += 1;
-  }
-  if (used == 0) return {};
-  const double mean = sum / used;
-  double squares = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (counts(values[i])) squares += (values[i] - mean) * (values[i] - mean);
-  }
-  return {from_ns(mean), from_ns(used < 2 ? 0 : std::sqrt(squares / (used - 1)))};
-}
-
-MeanSpread Values::mean_spread() const {
-  const auto all = [](double) { return true; };
-  if (count_ < judges) return mean_spread(values_, count_, all);
-
-  std::array<double, judges> newest{};
-  std::copy_n(values_.begin(), judges, newest.begin());
-  const double usual = median(newest);
-  for (double& value : newest) value = std::abs(value - usual);
-  // Far is what five standard deviations and a quarter are not enough for (7.4 median deviations are five standard
-  // ones).
-  const double far = std::max(0.25 * std::abs(usual), 7.4 * median(newest));
-  const auto near = [&](double value) { return std::abs(value - usual) <= far; };
-
-  std::size_t count = count_;
-  std::size_t unusual = 0;
-  std::size_t in_a_row = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    in_a_row = near(values_[i]) ? 0 : in_a_row + 1;
-    unusual += in_a_row > 0;
-    if (in_a_row < changed) continue;
-    count = i + 1 - changed;
-    unusual -= changed;
-  }
-  // Many unusual ones are no mishaps but how the application is.
-  return unusual * 4 > count ? mean_spread(values_, count, all) : mean_spread(values_, count, near);
-}
-
-// t + n * step, held at the end of time.
-Time later(Time t, std::int64_t n, Duration step) {
-  std::int64_t product = 0;
-  if (__builtin_mul_overflow(n, step.count(), &product)) product = INT64_MAX;
-  return saturating_sum(t, Duration{product});
-}
-
 }  // namespace
-
-PredictedPhase Forecast::phase(std::int64_t i) const {
-  // Each period ahead adds its own variance; the error of the mean, spread² / periods, grows with the distance.
-  const auto k = static_cast<double>(ahead + i);
-  const Duration uncertainty = from_ns(coverage * ns_of(spread) * std::sqrt(k + k * k / periods));
-  if (i == 0) return {first, first_duration, uncertainty};
-  return {later(second, i - 1, step), duration, uncertainty};
-}
-
-std::optional<Forecast> forecast(const PhaseRecord& last, const Rhythm& rhythm, Time now) {
-  if (rhythm.periods == 0 || rhythm.period.mean <= Duration{}) return std::nullopt;
-  Forecast next;
-  next.step = rhythm.period.mean;
-  next.duration = next.first_duration = rhythm.io.mean;
-  next.periods = static_cast<double>(rhythm.periods);
-  next.spread = rhythm.periods < 2 ? from_ns(assumed_spread * ns_of(next.step)) : rhythm.computing.spread;
-  next.first = saturating_sum(last.end, rhythm.computing.mean);
-  const Duration late = now - next.first;
-  if (late > next.step) {
-    const std::int64_t missed = late / next.step;
-    next.ahead += missed;
-    next.first = later(next.first, missed, next.step);
-  }
-  next.second = saturating_sum(next.first, next.step);
-  return next;
-}
 
 void IoHistory::add(const PhaseRecord& phase) {
   if (!join_last(phase)) {
     ++phases_;
-    if (kept_.size() < capacity) {
-      kept_.push_back(phase);
-    } else {
-      kept_[oldest_] = phase;
-      oldest_ = (oldest_ + 1) % capacity;
-    }
+    kept_.push(phase);
   }
   summary_.reset();
 }
@@ -140,15 +54,16 @@ void IoHistory::add(const PhaseRecord& phase) {
 const IoHistory::Summary& IoHistory::summary() const {
   if (summary_) return *summary_;
   Summary& summary = summary_.emplace();
-  if (kept_.empty()) return summary;
-  for (const PhaseRecord& phase : kept_) {
+  if (kept_.size() == 0) return summary;
+  summary.cycle = find_cycle(kept_);
+  for (std::size_t i = 0; i < kept_.size(); ++i) {
     auto& sizes = summary.sizes;
-    if (std::find(sizes.begin(), sizes.end(), phase.processes) == sizes.end()) sizes.push_back(phase.processes);
+    if (std::find(sizes.begin(), sizes.end(), kept_[i].processes) == sizes.end()) sizes.push_back(kept_[i].processes);
   }
   summary.present = measured_at(last()->processes);
-  for (std::size_t i = kept_.size() - 1; i-- > 0;) {
-    const std::int64_t processes = at(i).processes;
-    if (!whole(i, processes)) continue;
+  for (std::size_t i = kept_.size(); i-- > 0;) {
+    const std::int64_t processes = kept_[i].processes;
+    if (!whole_period(i, processes)) continue;
     summary.latest = processes == summary.present.processes ? summary.present : measured_at(processes);
     break;
   }
@@ -156,8 +71,15 @@ const IoHistory::Summary& IoHistory::summary() const {
 }
 
 bool IoHistory::whole(std::size_t i, std::int64_t processes) const {
-  const PhaseRecord& next = at(i + 1);
-  return at(i).processes == processes && next.processes == processes && !next.resized;
+  const PhaseRecord& next = kept_[i + 1];
+  return kept_[i].processes == processes && next.processes == processes && !next.resized && summary_->cycle.follows(i);
+}
+
+bool IoHistory::whole_period(std::size_t i, std::int64_t processes) const {
+  const std::size_t end = i + summary_->cycle.length;
+  if (end >= kept_.size()) return false;
+  while (i < end && whole(i, processes)) ++i;
+  return i == end;
 }
 
 Rhythm IoHistory::at_size(std::int64_t processes) const {
@@ -171,45 +93,107 @@ Rhythm IoHistory::at_size(std::int64_t processes) const {
 Rhythm IoHistory::measured_at(std::int64_t processes) const {
   Rhythm rhythm;
   rhythm.processes = processes;
-  Values period;
-  Values computing;
-  Values io;
-  double iterations = 0;
-  double counted = 0;
-  for (std::size_t i = kept_.size(); i-- > 0;) {
-    const PhaseRecord& phase = at(i);
-    if (phase.processes == processes) io.add(phase.io);
-    if (i + 1 == kept_.size() || !whole(i, processes)) continue;
-    const PhaseRecord& next = at(i + 1);
-    ++rhythm.periods;
-    period.add(next.start - phase.start);
-    computing.add(std::max(Duration{}, next.start - phase.end));
-    if (phase.iteration < 0 || next.iteration <= phase.iteration) continue;
-    iterations += static_cast<double>(next.iteration - phase.iteration);
-    counted += 1;
-  }
-  rhythm.period = period.mean_spread();
-  rhythm.computing = computing.mean_spread();
-  rhythm.io = io.mean_spread();
-  rhythm.iterations = counted > 0 ? iterations / counted : 0;
+  measure_periods(rhythm);
+  const std::size_t length = summary_->cycle.length;
+  rhythm.cycle.reserve(length);
+  for (std::size_t place = 0; place < length; ++place) rhythm.cycle.push_back(measured_phase(place, processes));
   return rhythm;
+}
+
+// Of the records from `first` on.
+template <class Quantity>
+double IoHistory::sum(std::size_t first, std::size_t count, const Quantity& quantity) const {
+  double sum = 0;
+  for (std::size_t i = first; i < first + count; ++i) sum += ns_of(quantity(i));
+  return sum;
+}
+
+// The last periods that do not overlap, the newest first.
+template <class Use>
+void IoHistory::each_period(std::int64_t processes, const Use& use) const {
+  const std::size_t length = summary_->cycle.length;
+  for (std::size_t end = kept_.size(); end > length;) {
+    const std::size_t first = end - 1 - length;
+    const bool found = whole_period(first, processes);
+    if (found) use(first);
+    end -= found ? length : 1;
+  }
+}
+
+void IoHistory::measure_periods(Rhythm& rhythm) const {
+  const std::size_t length = summary_->cycle.length;
+  Samples period;
+  Samples computing;
+  Samples io;
+  Samples iterations;
+  each_period(rhythm.processes, [&](std::size_t first) {
+    const std::size_t last = first + length;
+    period.add(ns_of(kept_[last].start - kept_[first].start));
+    computing.add(
+        sum(first, length, [&](std::size_t i) { return std::max(Duration{}, kept_[i + 1].start - kept_[i].end); }));
+    const double done = iterations_between(kept_[first], kept_[last]);
+    if (done > 0) iterations.add(done);
+  });
+  // The I/O of a cycle is known before the period is over.
+  const auto at_size = [&](std::size_t i) { return kept_[i].processes == rhythm.processes; };
+  for (std::size_t end = kept_.size(); end >= length;) {
+    std::size_t last = end - length;
+    while (last + 1 < end && at_size(last) && summary_->cycle.follows(last)) ++last;
+    const bool found = last + 1 == end && at_size(last);
+    if (found) io.add(sum(end - length, length, [&](std::size_t i) { return kept_[i].io; }));
+    end -= found ? length : 1;
+  }
+  rhythm.periods = period.count();
+  rhythm.period = times_of(period);
+  rhythm.computing = times_of(computing);
+  rhythm.io = times_of(io);
+  rhythm.iterations = iterations.moments().mean;
+}
+
+CyclePhase IoHistory::measured_phase(std::size_t place, std::int64_t processes) const {
+  const PhaseCycle& cycle = summary_->cycle;
+  CyclePhase phase;
+  Samples computing;
+  Samples interval;
+  Samples io;
+  Samples iterations;
+  Samples bytes;
+  Majority target;
+  for (std::size_t i = kept_.size(); i-- > 0;) {
+    if (cycle.place[i] != place) continue;
+    const PhaseRecord& one = kept_[i];
+    bytes.add(static_cast<double>(one.bytes));
+    target.add(one.target);
+    if (one.processes == processes) io.add(ns_of(one.io));
+    if (i + 1 < kept_.size() && whole(i, processes)) interval.add(ns_of(kept_[i + 1].start - one.start));
+    if (i == 0 || !cycle.follows(i - 1)) continue;
+    if (const double done = iterations_between(kept_[i - 1], one); done >= 0) iterations.add(done);
+    if (whole(i - 1, processes)) computing.add(ns_of(std::max(Duration{}, one.start - kept_[i - 1].end)));
+  }
+  phase.computing = times_of(computing);
+  phase.interval = times_of(interval);
+  phase.io = times_of(io);
+  if (iterations.count() > 0) phase.iterations = iterations.moments().mean;
+  phase.bytes = from_ns(bytes.moments().mean).count();
+  phase.target = target.value();
+  return phase;
 }
 
 // True where `phase` is not a phase of its own.
 bool IoHistory::join_last(const PhaseRecord& phase) {
-  if (kept_.empty()) return false;
-  const std::size_t newest = kept_.size() - 1;
-  PhaseRecord& last = kept_[(oldest_ + newest) % kept_.size()];
+  if (kept_.size() == 0) return false;
+  PhaseRecord& last = kept_.newest();
   if (phase.start >= last.end && phase.start > last.start) return false;
   if (phase.end < last.start) return true;
   last.start = std::min(last.start, phase.start);
-  if (newest > 0) last.start = std::max(last.start, at(newest - 1).end);
+  if (kept_.size() > 1) last.start = std::max(last.start, kept_[kept_.size() - 2].end);
   last.end = std::max(last.end, phase.end);
   last.io = std::max(last.io, phase.io);
   last.wait = std::max(last.wait, phase.wait);
   last.cpu = std::max(last.cpu, phase.cpu);
   last.comm = std::max(last.comm, phase.comm);
   last.bytes = saturating_sum(last.bytes, phase.bytes);
+  last.written = saturating_sum(last.written, phase.written);
   last.iteration = std::max(last.iteration, phase.iteration);
   last.processes = std::max(last.processes, phase.processes);
   last.resized |= phase.resized;
@@ -226,30 +210,59 @@ PeriodParts IoHistory::period_parts() const {
   if (present().periods == 0) return {};
   // A period runs from the start of a phase to the start of the next, so its I/O is that of the first of the two, and
   // its computing is what the second reports.
-  Values cpu;
-  Values comm;
-  Values io;
-  Values wait;
-  for (std::size_t i = kept_.size() - 1; i-- > 0;) {
-    if (!whole(i, present().processes)) continue;
-    cpu.add(at(i + 1).cpu);
-    comm.add(at(i + 1).comm);
-    io.add(at(i).io);
-    wait.add(at(i).wait);
-  }
+  Samples cpu;
+  Samples comm;
+  Samples io;
+  Samples wait;
+  each_period(present().processes, [&](std::size_t first) {
+    const std::size_t length = summary_->cycle.length;
+    cpu.add(sum(first + 1, length, [&](std::size_t i) { return kept_[i].cpu; }));
+    comm.add(sum(first + 1, length, [&](std::size_t i) { return kept_[i].comm; }));
+    io.add(sum(first, length, [&](std::size_t i) { return kept_[i].io; }));
+    wait.add(sum(first, length, [&](std::size_t i) { return kept_[i].wait; }));
+  });
   PeriodParts parts;
-  parts.cpu = cpu.mean_spread().mean;
-  parts.comm = comm.mean_spread().mean;
-  parts.io = io.mean_spread().mean;
-  parts.wait = wait.mean_spread().mean;
+  parts.cpu = times_of(cpu).mean;
+  parts.comm = times_of(comm).mean;
+  parts.io = times_of(io).mean;
+  parts.wait = times_of(wait).mean;
   const double named = ns_of(parts.cpu) + ns_of(parts.comm) + ns_of(parts.io) + ns_of(parts.wait);
   parts.other = from_ns(std::max(0.0, ns_of(period().mean) - named));
   return parts;
 }
 
+Duration IoHistory::io_of_last_cycle() const {
+  const std::size_t count = std::min(kept_.size(), summary().cycle.length);
+  return from_ns(sum(kept_.size() - count, count, [&](std::size_t i) { return kept_[i].io; }));
+}
+
+const CyclePhase* IoHistory::due(const std::string& target, Time began) const {
+  if (kept_.size() == 0) return nullptr;
+  const std::vector<CyclePhase>& cycle = present().cycle;
+  if (cycle.size() == 1) return cycle.data();
+  if (const auto next = Forecast::after(last()->end, present(), last()->end); next && began > last()->end) {
+    return &cycle[static_cast<std::size_t>(next->nearest(began, target))];
+  }
+  const auto same =
+      std::find_if(cycle.begin(), cycle.end(), [&](const CyclePhase& one) { return one.target == target; });
+  return same == cycle.end() ? cycle.data() : &*same;
+}
+
+std::optional<PredictedPhase> IoHistory::upcoming(const std::string& target, Time began) const {
+  const CyclePhase* phase = due(target, began);
+  if (phase == nullptr) return std::nullopt;
+  PredictedPhase predicted{last()->end, phase->io.mean, {}, phase->bytes, phase->target};
+  if (const auto next = Forecast::after(last()->end, present(), last()->end)) {
+    const PredictedPhase timed = next->phase(phase - present().cycle.data());
+    predicted.start = timed.start;
+    predicted.uncertainty = timed.uncertainty;
+  }
+  return predicted;
+}
+
 std::vector<PredictedPhase> IoHistory::predict(Time now, std::size_t count) const {
-  if (kept_.empty()) return {};
-  const auto next = forecast(*last(), present(), now);
+  if (kept_.size() == 0) return {};
+  const auto next = Forecast::after(last()->end, present(), now);
   if (!next) return {};
   std::vector<PredictedPhase> phases;
   phases.reserve(count);

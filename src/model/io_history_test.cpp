@@ -67,8 +67,9 @@ TEST(IoHistory, UncertaintyGrowsWithTheDistanceAndTheSpread) {
   IoHistory calm;
   IoHistory wild;
   for (int i = 0; i < 20; ++i) {
-    calm.add(phase(10 * i + (i % 2 ? 0.1 : 0), 1));
-    wild.add(phase(10 * i + (i % 2 ? 3.0 : 0), 1));
+    const double off = static_cast<double>(i * i % 7) / 6;  // no cycle of up to six
+    calm.add(phase(10 * i + 0.1 * off, 1));
+    wild.add(phase(10 * i + 3 * off, 1));
   }
   const auto of_calm = calm.predict(at(192), 4);
   const auto of_wild = wild.predict(at(195), 4);
@@ -201,12 +202,28 @@ TEST(IoHistory, FollowsAnApplicationThatChanges) {
   }
 }
 
+// Neither is a mishap, and they do not come in turn.
 TEST(IoHistory, TakesTwoKindsOfPeriodsForWhatTheyAre) {
   IoHistory history;
+  std::mt19937_64 random{3};
   double start = 0;
-  for (int i = 0; i < 31; ++i, start += i % 2 ? 10 : 30) history.add(phase(start, 2));
-  EXPECT_EQ(history.period().mean, from_s(20));
+  for (int i = 0; i < 31; ++i, start += random() % 2 ? 10 : 30) history.add(phase(start, 2));
   EXPECT_GT(history.period().spread, from_s(9));
+}
+
+TEST(IoHistory, IterationsOfAPeriodBearAPhaseThatIsLeftOut) {
+  IoHistory history;
+  double start = 0;
+  std::int64_t iteration = 0;
+  for (int i = 0; i < 30; ++i) {
+    start += i % 10 == 5 ? 40 : 20;
+    iteration += i % 10 == 5 ? 200 : 100;
+    PhaseRecord record = phase(start, 2);
+    record.iteration = iteration;
+    record.processes = 64;
+    history.add(record);
+  }
+  EXPECT_EQ(history.present().iterations, 100);
 }
 
 // The stated two standard deviations hold what they promise where periods are spread normally.

@@ -22,56 +22,93 @@ Estimate scaled(const Estimate& shown, const Estimate& there, const Estimate& he
 
 Pace shown_at(const Rhythm& rhythm) { return {rhythm.iterations, estimate(rhythm.computing), estimate(rhythm.io)}; }
 
-// The rhythm at its present size, from the curve where it has not shown it yet.
-Rhythm present_rhythm(const Application& application) {
-  const IoHistory& history = application.history;
-  const std::int64_t processes = application.computing_processes();
-  const bool changed = application.malleability.malleable && history.present().processes != processes &&
-                       application.expansion.return_at_iteration == 0;
-  if (!changed && history.present().periods > 0) return history.present();
-  const auto expected = pace(application, changed ? processes : history.present().processes);
-  if (!expected) return {};
-  const auto mean_spread = [](const Estimate& e) {
-    return MeanSpread{from_s(std::min(e.value, longest_s)), from_s(std::min(e.uncertainty / coverage, longest_s))};
+// As `shown`, at another size where a period takes what is expected.
+Rhythm scaled(const Rhythm& shown, const Pace& expected, std::int64_t processes) {
+  const auto time = [](double seconds) { return from_s(std::clamp(seconds, 0.0, longest_s)); };
+  const auto part = [](const MeanSpread& one, const MeanSpread& all) {
+    return all.mean > Duration{} ? to_s(one.mean) / to_s(all.mean) : 0;
+  };
+  const auto mean_spread = [&](const Estimate& all, double share) {
+    return MeanSpread{time(share * all.value), time(share * all.uncertainty / coverage)};
   };
   Rhythm rhythm;
   rhythm.processes = processes;
-  rhythm.periods = std::max<std::size_t>(2, history.latest().periods);
-  rhythm.iterations = expected->iterations;
-  rhythm.computing = mean_spread(expected->compute);
-  rhythm.io = mean_spread(expected->io);
+  rhythm.periods = std::max<std::size_t>(2, shown.periods);
+  rhythm.iterations = expected.iterations;
+  rhythm.computing = mean_spread(expected.compute, 1);
+  rhythm.io = mean_spread(expected.io, 1);
   rhythm.period.mean = saturating_sum(rhythm.computing.mean, rhythm.io.mean);
+  rhythm.cycle = shown.cycle;
+  for (CyclePhase& phase : rhythm.cycle) {
+    const double computing = rhythm.cycle.size() == 1 ? 1 : part(phase.computing, shown.computing);
+    const double io = rhythm.cycle.size() == 1 ? 1 : part(phase.io, shown.io);
+    phase.computing = mean_spread(expected.compute, computing);
+    phase.io = mean_spread(expected.io, io);
+  }
+  for (std::size_t i = 0; i < rhythm.cycle.size(); ++i) {
+    const CyclePhase& next = rhythm.cycle[(i + 1) % rhythm.cycle.size()];
+    rhythm.cycle[i].interval.mean = saturating_sum(rhythm.cycle[i].io.mean, next.computing.mean);
+  }
   return rhythm;
 }
 
-// Whether the phase that a change of size was decided for is still to come; it is waited for during one period, as any.
-bool awaited(const Application& application, const Forecast& next, Time now) {
-  const Time start = application.expansion.start_after;
-  return application.expansion.decision != 0 && start > application.history.last()->end && now - start <= next.step;
-}
-
-// The phase that has begun and is not reported yet is the first; the second follows its end.
-void begin_now(Forecast& next, const Application& application, Time now) {
-  const bool waits = application.activity == Activity::waiting;
-  const Time end = std::max(now, saturating_sum(waits ? now : application.since, next.duration));
-  const Duration computing = next.step - std::min(next.step, next.duration);
-  next.first = application.since;
-  next.first_duration = end - next.first;
-  next.second = saturating_sum(end, computing);
-}
-
-std::optional<Forecast> forecast_of(const Application& application, Time now) {
-  const PhaseRecord* last = application.history.last();
-  if (last == nullptr) return std::nullopt;
-  auto next = forecast(*last, present_rhythm(application), now);
-  if (!next) return std::nullopt;
-  if (application.activity != Activity::computing && application.since > last->end) {
-    begin_now(*next, application, now);
-  } else if (awaited(application, *next, now)) {
-    next->first = application.expansion.start_after;
-    next->second = saturating_sum(next->first, next->step);
+// The phases to come of an application, and the rhythm that they follow.
+class Ahead {
+ public:
+  Ahead(const Application& application, Time now) {
+    const PhaseRecord* last = application.history.last();
+    if (last == nullptr) return;
+    forecast_ = Forecast::after(last->end, rhythm_of(application), now);
+    if (!forecast_) return;
+    if (application.activity != Activity::computing && application.since > last->end) {
+      begin_now(application, now);
+    } else if (awaited(application, now)) {
+      forecast_->move_first(application.expansion.start_after);
+    }
   }
-  return next;
+  Ahead(const Ahead&) = delete;
+  Ahead& operator=(const Ahead&) = delete;
+
+  explicit operator bool() const { return forecast_.has_value(); }
+  const Forecast* operator->() const { return &*forecast_; }
+  const Forecast& operator*() const { return *forecast_; }
+
+ private:
+  // At its present size, from the curve where it has not shown it yet.
+  const Rhythm& rhythm_of(const Application& application) {
+    const IoHistory& history = application.history;
+    const std::int64_t processes = application.computing_processes();
+    const bool changed = application.malleability.malleable && history.present().processes != processes &&
+                         application.expansion.return_at_iteration == 0;
+    if (!changed && history.present().periods > 0) return history.present();
+    const auto expected = pace(application, changed ? processes : history.present().processes);
+    if (expected) expected_ = scaled(history.latest(), *expected, processes);
+    return expected_;
+  }
+
+  // Whether the phase that a change of size was decided for is still to come; it is waited for during one period, as
+  // any.
+  bool awaited(const Application& application, Time now) const {
+    const Time start = application.expansion.start_after;
+    return application.expansion.decision != 0 && start > application.history.last()->end &&
+           now - start <= forecast_->step();
+  }
+
+  // The phase that has begun and is not reported yet is the first; the second follows its end.
+  void begin_now(const Application& application, Time now) {
+    forecast_->begin(application.since, application.target);
+    const bool waits = application.activity == Activity::waiting;
+    forecast_->end(std::max(now, saturating_sum(waits ? now : application.since, forecast_->usual_duration())));
+  }
+
+  Rhythm expected_;
+  std::optional<Forecast> forecast_;
+};
+
+Forecast::Timing timing(const Forecast& next, std::int64_t i, Duration uncertainty) {
+  Forecast::Timing timing = next.timing(i);
+  if (uncertainty >= Duration{}) timing.uncertainty = uncertainty;
+  return timing;
 }
 
 PredictedPhase phase(const Forecast& next, std::int64_t i, Duration uncertainty) {
@@ -86,22 +123,32 @@ PredictedPhase widened(PredictedPhase phase) {
 }
 
 Time end_of(const PredictedPhase& phase) { return saturating_sum(phase.start, phase.duration); }
+Time widened_end_of(const Forecast::Timing& phase) {
+  return saturating_sum(saturating_sum(phase.start, phase.duration), phase.uncertainty);
+}
 
 // Whoever is as likely to be anywhere in its period meets everybody and nobody.
-bool is_predictable(const PredictedPhase& phase, const Forecast& next) { return phase.uncertainty < next.step / 2; }
+bool is_predictable(Duration uncertainty, const Forecast& next) { return uncertainty < next.step() / 2; }
 
 // The first phase that can still be going on at `start`; one that cannot may come before it, as widths grow.
 std::int64_t first_reaching(const Forecast& next, Time start, Duration uncertainty) {
-  const Time second_ends = end_of(widened(phase(next, 1, uncertainty)));
-  return second_ends >= start ? 0 : (start - second_ends) / next.step;
+  Time ends{};  // of all phases of a cycle
+  for (std::int64_t i = 1; i <= next.length(); ++i) ends = std::max(ends, widened_end_of(timing(next, i, uncertainty)));
+  if (ends >= start) return 0;
+  const std::int64_t periods = (start - ends) / next.step();
+  return periods == 0 ? 0 : 1 + next.length() * (periods - 1);
 }
 
 // The first of the phases to come that meets `mine`, widened.
 std::optional<PredictedPhase> first_meeting(const Forecast& next, const PredictedPhase& mine, Duration uncertainty) {
+  const auto is_there = [&](std::int64_t i) { return next.target(i) == mine.target; };
+  bool possible = false;
+  for (std::int64_t i = 0; i < next.length(); ++i) possible |= is_there(i);
+  if (!possible) return std::nullopt;
   for (std::int64_t i = first_reaching(next, mine.start, uncertainty);; ++i) {
-    const PredictedPhase theirs = phase(next, i, uncertainty);
-    if (theirs.start >= end_of(mine) || !is_predictable(theirs, next)) return std::nullopt;
-    if (end_of(widened(theirs)) > mine.start) return widened(theirs);
+    const Forecast::Timing theirs = timing(next, i, uncertainty);
+    if (theirs.start >= end_of(mine) || !is_predictable(theirs.uncertainty, next)) return std::nullopt;
+    if (is_there(i) && widened_end_of(theirs) > mine.start) return widened(phase(next, i, uncertainty));
   }
 }
 
@@ -126,7 +173,7 @@ std::optional<Pace> pace(const Application& application, std::int64_t processes)
 
 std::vector<PredictedPhase> next_phases(const Application& application, Time now, Duration uncertainty,
                                         std::size_t count) {
-  const auto next = forecast_of(application, now);
+  const Ahead next{application, now};
   if (!next) return {};
   std::vector<PredictedPhase> phases;
   phases.reserve(count);
@@ -136,17 +183,17 @@ std::vector<PredictedPhase> next_phases(const Application& application, Time now
 
 std::vector<Conflict> conflicts(const Cluster& cluster, const Application& subject, Time now, Duration uncertainty,
                                 std::optional<Time> shifted) {
-  const auto of_subject = forecast_of(subject, now);
+  const Ahead of_subject{subject, now};
   if (!of_subject) return {};
   PredictedPhase mine = phase(*of_subject, 0, uncertainty);
-  if (!is_predictable(mine, *of_subject)) return {};
+  if (!is_predictable(mine.uncertainty, *of_subject)) return {};
   if (shifted) mine.start = *shifted;
   mine = widened(mine);
 
   std::vector<Conflict> found;
   for (const auto& [id, other] : cluster.applications()) {
-    if (id == subject.id || other.target != subject.target) continue;
-    const auto of_other = forecast_of(other, now);
+    if (id == subject.id) continue;
+    const Ahead of_other{other, now};
     if (!of_other) continue;
     const auto theirs = first_meeting(*of_other, mine, uncertainty);
     if (!theirs) continue;

@@ -159,8 +159,47 @@ TEST_F(Prediction, MeetsOnOneTargetOnly) {
   phases(first, 300, 70, 5);
   phases(second, 300, 70, 5);
   EXPECT_TRUE(conflicts(cluster, first, at(310), from_s(2)).empty());
-  second.target = "fs";
+  Application& third = application(64);
+  phases(third, 300, 70, 5);
   EXPECT_EQ(conflicts(cluster, first, at(310), from_s(2)).size(), 1u);
+}
+
+// Both write at the same times, and never to the same file system.
+TEST_F(Prediction, ThoseThatAlternateMeetWhereTheyAreOnOneTarget) {
+  const auto alternate = [](Application& app, int first) {
+    for (int i = 0; i < 20; ++i) {
+      app.target = (i + first) % 2 == 0 ? "scratch" : "home";
+      report(app, 100 + 50 * i, 5);
+    }
+  };
+  Application& first = application(64);
+  Application& second = application(64);
+  alternate(first, 0);
+  alternate(second, 1);
+  EXPECT_EQ(next_phases(first, at(1060), from_s(2), 2)[1].target, "home");
+  EXPECT_TRUE(conflicts(cluster, first, at(1060), from_s(2)).empty());
+  EXPECT_TRUE(conflicts(cluster, second, at(1060), from_s(2)).empty());
+  Application& third = application(64);
+  alternate(third, 0);
+  const auto met = conflicts(cluster, first, at(1060), from_s(2));
+  ASSERT_EQ(met.size(), 1u);
+  EXPECT_EQ(met[0].other, &third);
+  EXPECT_EQ(met[0].start, at(1100));
+}
+
+TEST_F(Prediction, ScalesEachPhaseOfACycleToAnotherSize) {
+  Application& app = application(64);
+  ASSERT_TRUE(app.curve.add({64, 1, 0, 5, 0, 1}).ok());
+  ASSERT_TRUE(app.curve.add({128, 0.5, 0, 5, 0, 1}).ok());
+  for (int i = 0; i < 20; ++i) {
+    report(app, 100 + 100 * i, 5);
+    report(app, 115 + 100 * i, 1);
+  }
+  resized(app, 128);
+  const auto next = next_phases(app, at(2016), Duration{-1}, 3);
+  EXPECT_EQ(next[0].start, at(2016 + 42));
+  EXPECT_EQ(next[1].start, at(2016 + 42 + 5 + 5));
+  EXPECT_EQ(next[2].start, at(2016 + 42 + 5 + 5 + 1 + 42));
 }
 
 // Every pair of phases, one by one.

@@ -141,11 +141,14 @@ std::optional<Stretch> stretch_ahead(const Application& application, Time now) {
   if (last == nullptr || last->iteration < 0 || !pace || pace->iterations < 1) return std::nullopt;
   const double iteration_s = pace->compute.value / pace->iterations;
   if (!(iteration_s > 0)) return std::nullopt;
+  const model::CyclePhase* next = application.history.due();
+  const bool one_of_many = application.history.cycle_length() > 1 && next->iterations >= 0;
+  const double iterations = one_of_many ? next->iterations : pace->iterations;
 
   const auto every = static_cast<double>(std::max<std::int64_t>(1, application.malleability.control_every));
-  const double done = std::min(pace->iterations, std::floor(std::max(0.0, to_s(now - last->end)) / iteration_s));
+  const double done = std::min(iterations, std::floor(std::max(0.0, to_s(now - last->end)) / iteration_s));
   const double begin = (std::floor(done / every) + 1) * every;
-  const double end = std::floor(std::round(pace->iterations) / every) * every;
+  const double end = std::floor(std::round(iterations) / every) * every;
   if (end <= begin) return std::nullopt;
   return Stretch{last->iteration + static_cast<std::int64_t>(begin), last->iteration + static_cast<std::int64_t>(end),
                  (end - begin) * iteration_s};

@@ -14,10 +14,14 @@ namespace {
 constexpr double least_period_s = 1e-6;
 constexpr double most_period_s = 1e9;
 
-// Start to start of its I/O phases; of the first one, from its own start, and no less than the phase itself takes: who
-// begins by reading a large input has no short period.
+// Start to start of its I/O phases on the target, on average; of the first one, from its own start, and no less than
+// the phase itself takes: who begins by reading a large input has no short period.
 double period_s(const model::Application& application, const model::Target& target) {
-  if (const Duration mean = application.history.period().mean; mean > Duration{}) return to_s(mean);
+  if (const Duration mean = application.history.period().mean; mean > Duration{}) {
+    const auto& cycle = application.history.present().cycle;
+    const auto here = std::ranges::count(cycle, target.name, &model::CyclePhase::target);
+    return to_s(mean) / static_cast<double>(std::max<std::ptrdiff_t>(1, here));
+  }
   return std::max(to_s(application.demand.since - application.arrived), model::work_of(application, target).alone_s);
 }
 

@@ -19,7 +19,8 @@ namespace {
 PyTypeObject *phase_type, *point_type, *pace_type, *application_type, *request_type, *target_type, *view_type;
 
 constexpr const char* doc = nullptr;
-PyStructSequence_Field phase_fields[] = {{"start_s", doc}, {"duration_s", doc}, {"uncertainty_s", doc}, {}};
+PyStructSequence_Field phase_fields[] = {{"start_s", doc}, {"duration_s", doc}, {"uncertainty_s", doc},
+                                         {"bytes", doc},   {"target", doc},     {}};
 PyStructSequence_Field point_fields[] = {{"processes", doc}, {"iteration_s", doc}, {"io_s", doc}, {}};
 PyStructSequence_Field pace_fields[] = {{"iterations", doc}, {"compute_s", doc}, {"io_s", doc},
                                         {"period_s", doc},   {"io_ratio", doc},  {}};
@@ -139,7 +140,8 @@ PyObject* next_phases(PyObject* id, PyObject* argument) {
   const auto phases = model::next_phases(*application, asked.now, asked.uncertainty, static_cast<std::size_t>(*count));
   return tuple_of(phases,
                   [](const model::PredictedPhase& phase) {
-                    return make(phase_type, seconds(phase.start), seconds(phase.duration), seconds(phase.uncertainty));
+                    return make(phase_type, seconds(phase.start), seconds(phase.duration), seconds(phase.uncertainty),
+                                number(phase.bytes), text(phase.target));
                   })
       .release();
 }

@@ -1,0 +1,66 @@
+#include "model/robust.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hocket::model {
+namespace {
+
+constexpr std::size_t judges = 5;   // the newest ones, whose median is what is usual now
+constexpr std::size_t changed = 3;  // so many unusual ones in a row were another time
+
+using Judges = std::array<double, judges>;
+
+double median(Judges values) {
+  std::nth_element(values.begin(), values.begin() + judges / 2, values.end());
+  return values[judges / 2];
+}
+
+template <class Counts>
+Moments moments_of(const EachPhase<double>& values, std::size_t count, const Counts& counts) {
+  double sum = 0;
+  double used = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!counts(values[i])) continue;
+    sum += values[i];
+    used += 1;
+  }
+  if (used == 0) return {};
+  const double mean = sum / used;
+  double squares = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (counts(values[i])) squares += (values[i] - mean) * (values[i] - mean);
+  }
+  return {mean, used < 2 ? 0 : std::sqrt(squares / (used - 1))};
+}
+
+}  // namespace
+
+Moments Samples::moments() const {
+  const auto all = [](double) { return true; };
+  if (count_ < judges) return moments_of(values_, count_, all);
+
+  Judges newest{};
+  std::copy_n(values_.begin(), judges, newest.begin());
+  const double usual = median(newest);
+  for (double& value : newest) value = std::abs(value - usual);
+  // Far is what five standard deviations and a quarter are not enough for (7.4 median deviations are five standard
+  // ones).
+  const double far = std::max(0.25 * std::abs(usual), 7.4 * median(newest));
+  const auto near = [&](double value) { return std::abs(value - usual) <= far; };
+
+  std::size_t count = count_;
+  std::size_t unusual = 0;
+  std::size_t in_a_row = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    in_a_row = near(values_[i]) ? 0 : in_a_row + 1;
+    unusual += in_a_row > 0;
+    if (in_a_row < changed) continue;
+    count = i + 1 - changed;
+    unusual -= changed;
+  }
+  // Many unusual ones are no mishaps but how the application is.
+  return unusual * 4 > count ? moments_of(values_, count, all) : moments_of(values_, count, near);
+}
+
+}  // namespace hocket::model
