@@ -97,6 +97,7 @@ struct Application {
   IoDemand demand;  // of the I/O phase under way
   IoRecord io;
   BusyTime busy;
+  Announcements announcements;
   Totals totals;
   IoHistory history;
   Malleability malleability;

@@ -29,22 +29,57 @@ constexpr double disturbance_weight = 0.5;      // of a phase all of which was s
 constexpr double disturbance_forgotten = 0.05;  // with each phase alone
 constexpr double usual_interference = 2;        // what sharing costs
 constexpr double disturbance_step = 1.0 / 16;
+// Of the bytes that were moved: an announcement that is further off has missed.
+constexpr double most_off = 0.2;
 constexpr double forgotten = 0.02;  // of the greatest rate, with each phase alone
 
 void blend(double& mean, double value) { mean = mean > 0 ? mean + weight * (value - mean) : value; }
 
 double positive_bytes(std::int64_t bytes) { return static_cast<double>(std::max<std::int64_t>(0, bytes)); }
 
+// Whether what it said of the present phase's size counts.
+bool is_announced(const Application& application) {
+  return application.demand.bytes > 0 && application.announcements.believed();
+}
+
+// The phase of the cycle that is under way or comes next; nullptr where all phases are of one kind, or none is known.
+const CyclePhase* one_of_cycle(const Application& application, const Target& target) {
+  if (application.history.cycle_length() == 1) return nullptr;
+  return application.history.due(target.name, application.demand.since);
+}
+
+// At which it moves bytes in the phase; 0: not known.
+double rate_of(const Application& application, const Target& target) {
+  const CyclePhase* kind = one_of_cycle(application, target);
+  if (kind != nullptr && kind->bytes > 0 && kind->io.mean > Duration{}) {
+    return positive_bytes(kind->bytes) / to_s(kind->io.mean);
+  }
+  if (application.io.bytes_per_s > 0) return application.io.bytes_per_s;
+  return target.record != nullptr ? target.record->bytes_per_s : 0;
+}
+
+// Of an I/O period with the present size, as a profile has it, the part that the phase takes; 0: not known.
+double profiled_s(const Application& application, const CyclePhase* kind) {
+  const std::int64_t processes = application.computing_processes();
+  if (application.curve.empty() || processes <= 0) return 0;
+  const Duration all = application.history.duration().mean;
+  const double part = kind != nullptr && all > Duration{} ? to_s(kind->io.mean) / to_s(all) : 1;
+  return application.curve.io(processes).value * part;
+}
+
 double alone_s(const Application& application, const Target& target) {
   const IoDemand& demand = application.demand;
   const auto bytes = positive_bytes(demand.bytes > 0 ? demand.bytes : demand.largest);
-  if (demand.bytes > 0 && application.io.bytes_per_s > 0) return bytes / application.io.bytes_per_s;
-  const std::int64_t processes = application.computing_processes();
-  if (!application.curve.empty() && processes > 0) {
-    if (const double known = application.curve.io(processes).value; known > 0) return known;
+  if (is_announced(application)) {
+    if (const double rate = rate_of(application, target); rate > 0) return bytes / rate;
   }
+  const CyclePhase* kind = one_of_cycle(application, target);
+  if (const double known = profiled_s(application, kind); known > 0) return known;
+  if (kind != nullptr && kind->io.mean > Duration{}) return to_s(kind->io.mean);
   if (application.io.phase_s > 0) return application.io.phase_s;
-  if (const Duration mean = application.history.duration().mean; mean > Duration{}) return to_s(mean);
+  if (const CyclePhase* due = application.history.due(); due != nullptr && due->io.mean > Duration{}) {
+    return to_s(due->io.mean);
+  }
   if (target.record != nullptr) {
     if (bytes > 0 && target.record->bytes_per_s > 0) return bytes / target.record->bytes_per_s;
     if (target.record->phase_s > 0) return target.record->phase_s;
@@ -90,7 +125,9 @@ void demand(Application& application, const event::StartIo& start, Time now) {
   IoDemand& demand = application.demand;
   if (demand.since == Time{}) demand.since = now;
   demand.largest = std::max(demand.largest, start.bytes);
-  if (start.phase_bytes > 0) demand.bytes = saturating_sum(demand.moved, start.phase_bytes);
+  if (start.phase_bytes <= 0) return;
+  demand.bytes = saturating_sum(demand.moved, start.phase_bytes);
+  if (demand.announced == 0) demand.announced = demand.bytes;
 }
 
 void count_progress(Target& target, Time now, double assumed) {
@@ -135,7 +172,7 @@ namespace {
 
 void served(Application& application, const Target& target, std::int64_t bytes) {
   IoDemand& demand = application.demand;
-  if (demand.bytes <= 0) return;
+  if (!is_announced(application)) return;
   for (const auto holder : application.held) take_progress(*holder);
   const double part = positive_bytes(bytes) / positive_bytes(demand.bytes);
   demand.served_s = alone_s(application, target) * std::min(part, 1.0);
@@ -204,8 +241,17 @@ void learn_beside_others(Application& application, TargetRecord* record, const L
 
 }  // namespace
 
+void Announcements::compare(std::int64_t announced, std::int64_t moved) {
+  const double off = std::abs(positive_bytes(announced) - positive_bytes(moved));
+  const bool holds = off <= most_off * positive_bytes(moved);
+  held_ = holds ? held_ + 1 : 0;
+  if (!holds) missed_ = std::min(missed_ + 1, most_missed);
+  if (held_ >= restoring) missed_ = 0;
+}
+
 void learn(Application& application, TargetRecord* record, Duration io, std::int64_t bytes) {
   const IoDemand& demand = application.demand;
+  if (demand.announced > 0 && bytes > 0) application.announcements.compare(demand.announced, bytes);
   const double io_s = to_s(io);
   if (!demand.granted || !(io_s > 0)) return;
   if (demand.shared_s <= least_shared * io_s) return learn_alone(application, record, io_s, bytes);

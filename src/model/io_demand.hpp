@@ -22,14 +22,15 @@ struct Target;
 
 // The I/O phase of an application, from its first request to its end.
 struct IoDemand {
-  Time since{};              // the first request; 0: there is no phase
-  std::int64_t bytes = 0;    // of the whole phase, all processes, as it was prepared; 0: not known
-  std::int64_t largest = 0;  // bytes of its largest request
-  std::int64_t moved = 0;    // by operations that have ended
-  double served_s = 0;       // progress, in seconds of the phase alone; that of grants under way is with their target
-  double shared_s = 0;       // with a grant while others had one too, once that has ended
-  double others_s = 0;       // their number, summed over those seconds
-  double excess_s = 0;       // what was demanded then beyond what the target can bear, summed over them
+  Time since{};                // the first request; 0: there is no phase
+  std::int64_t bytes = 0;      // of the whole phase, all processes, as it was prepared; 0: not known
+  std::int64_t announced = 0;  // the same, as it was said first
+  std::int64_t largest = 0;    // bytes of its largest request
+  std::int64_t moved = 0;      // by operations that have ended
+  double served_s = 0;         // progress, in seconds of the phase alone; that of grants under way is with their target
+  double shared_s = 0;         // with a grant while others had one too, once that has ended
+  double others_s = 0;         // their number, summed over those seconds
+  double excess_s = 0;         // what was demanded then beyond what the target can bear, summed over them
   std::int64_t interruptions = 0;
   bool over = false;     // as was said with its last operation; what it took may still be told
   bool granted = false;  // at least once
@@ -57,6 +58,21 @@ struct TargetRecord : IoRecord {
   };
   std::array<std::array<Beside, loads>, loads> beside{};
   std::array<Rate, loads> rate{};  // of accesses alone
+};
+
+// How far an application's announcements of its phases' sizes are believed: from the first one on, until two have
+// missed. Two that hold in a row bring the belief back.
+class Announcements {
+ public:
+  bool believed() const { return missed_ < most_missed; }
+  // `announced` and `moved`: bytes of all processes.
+  void compare(std::int64_t announced, std::int64_t moved);
+
+ private:
+  static constexpr int most_missed = 2;
+  static constexpr int restoring = 2;
+  int missed_ = 0;
+  int held_ = 0;  // in a row
 };
 
 // A phase alone, and what is left of it.

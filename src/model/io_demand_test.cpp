@@ -79,6 +79,58 @@ TEST_F(Demand, WhatWasPreparedAndMovedTellsWhatIsLeft) {
   EXPECT_LT(work_of(a, target).left_s, 0.5);
 }
 
+TEST_F(Demand, AnAnnouncedSizeCountsBeforeProfileAndHistory) {
+  record.bytes_per_s = 50;
+  ASSERT_TRUE(a.curve.add({4, 1, 0, 3, 0, 1}).ok());
+  begin(a, 1000, 0);
+  EXPECT_EQ(work_of(a, target).alone_s, 20) << "at the target's rate";
+  end(a, 5, 1000, 5);
+  begin(a, 4000, 10);
+  EXPECT_EQ(work_of(a, target).alone_s, 20) << "at its own";
+  begin(a, 0, 20);
+  EXPECT_EQ(work_of(a, target).alone_s, 3) << "nothing is announced: the profile";
+}
+
+TEST_F(Demand, AnnouncementsThatMissAreNotBelieved) {
+  ASSERT_TRUE(a.curve.add({4, 1, 0, 3, 0, 1}).ok());
+  double now = 0;
+  // What is said before a phase that moves 1000 bytes, and how long it is taken to be.
+  const auto announced = [&](std::int64_t bytes) {
+    begin(a, bytes, now);
+    const double alone = work_of(a, target).alone_s;
+    end(a, 10, 1000, now += 10);
+    return alone;
+  };
+  announced(1000);
+  EXPECT_EQ(announced(1200), 12) << "within a fifth";
+  EXPECT_EQ(announced(2000), 20);
+  EXPECT_EQ(announced(500), 5) << "one has missed";
+  EXPECT_EQ(announced(1000), 3) << "two have missed";
+  EXPECT_EQ(announced(1000), 3);
+  EXPECT_EQ(announced(1000), 10) << "two in a row have held";
+  announced(2000);
+  announced(1000);
+  announced(2000);
+  EXPECT_EQ(announced(1000), 3) << "each second one misses";
+}
+
+TEST_F(Demand, EachPhaseOfACycleHasItsOwnLength) {
+  for (int i = 0; i < 20; ++i) {
+    event::IoPhase phase;
+    phase.start = at(10 * i + (i % 2 ? -7.9 : 0));
+    phase.io = from_s(i % 2 ? 0.1 : 2);
+    phase.end = phase.start + phase.io;
+    (i % 2 ? phase.bytes_read : phase.bytes_written) = 100;
+    phase.target = "disk";
+    a.add_phase(phase, phase.end);
+  }
+  target.name = "disk";
+  begin(a, 0, 200);
+  EXPECT_NEAR(work_of(a, target).alone_s, 2, 1e-6);
+  begin(a, 0, 202.1);
+  EXPECT_NEAR(work_of(a, target).alone_s, 0.1, 1e-6) << "nearer to when it reads";
+}
+
 TEST_F(Demand, OfTwoAtOnceEachIsSlower) {
   a.io.phase_s = b.io.phase_s = 10;
   begin(a, 0, 0);

@@ -98,6 +98,38 @@ TEST_F(Interference, ShiftsTheShorterOfSimilarPeriodsWhichComesSecond) {
   EXPECT_EQ(change.return_at_iteration, first.history.last()->iteration + 100);
 }
 
+// It does no I/O in one period of ten.
+TEST_F(Interference, IsBackBeforeThePhaseThoughPhasesAreLeftOut) {
+  Application& app = application("A1", 64, 100, 10, 1000);
+  double start = 1000;
+  for (int i = 0; i < 40; ++i) {
+    const bool left_out = i % 10 == 4;
+    if (left_out) app.malleability.iteration += 100;
+    start += left_out ? 190 : 100;
+    report(app, start, 10);
+    const auto stretch = stretch_ahead(app, app.history.last()->end);
+    ASSERT_TRUE(stretch);
+    EXPECT_EQ(stretch->end, app.history.last()->iteration + 100) << i;
+  }
+}
+
+// It writes, goes on for 20 iterations, and reads back.
+TEST_F(Interference, LooksAheadToTheNextPhaseOfACycle) {
+  Application& app = application("A1", 64, 100, 10, 100);
+  double start = 100;
+  for (int i = 0; i < 60; ++i) {
+    const bool reads = i % 2 == 1;
+    app.malleability.iteration += reads ? -80 : -20;
+    start += 10 + (reads ? 20 : 80);
+    report(app, start, 10);
+    if (i < 36) continue;
+    const auto stretch = stretch_ahead(app, app.history.last()->end);
+    ASSERT_TRUE(stretch);
+    EXPECT_EQ(stretch->end, app.history.last()->iteration + (reads ? 80 : 20)) << i;
+    EXPECT_NEAR(stretch->time_s, reads ? 79 : 19, 1e-6);
+  }
+}
+
 TEST_F(Interference, ShiftsTheShorterOfSimilarPeriodsWhichComesFirst) {
   settings.uncertainty = Duration{0};
   application("A1", 64, 210, 10, 880);                        // next at 1090
