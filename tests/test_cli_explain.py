@@ -54,6 +54,19 @@ def events() -> list[Event]:
     return [Event(kind, fields, at * S, "n", name) for _, kind, at, name, fields in LINES]
 
 
+def test_whose_io_phases_fit_no_period_is_told(tmp_path, capsys):
+    hello = {"job": "j", "application_asked": "A1", "program": "/bin/a", "mpi": "mpich", "processes": 4}
+    for models, told in ((["irregular"], True), (["irregular", "regular"], False)):
+        path = write_trace(tmp_path / "run.jsonl")
+        lines = [{"in": "HELLO", "time_ns": S, "application": "A1", "member": 1, **hello}]
+        lines += [{"out": "MODEL", "time_ns": 5 * S, "modelled": "A1", "model": model} for model in models]
+        path.write_text(path.read_text() + "".join(json.dumps(line) + "\n" for line in lines))
+        assert main(["explain", "--trace", str(path)]) == 0
+        assert ("no period fits the I/O phases of A1" in capsys.readouterr().out) == told
+        assert main(["explain", "--trace", str(path), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["irregular"] == (["A1"] if told else [])
+
+
 def test_a_trace_is_told_in_sentences(tmp_path, capsys):
     assert main(["explain", "--trace", str(write_trace(tmp_path / "run.jsonl"))]) == 0
     assert capsys.readouterr().out == (

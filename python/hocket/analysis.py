@@ -20,6 +20,7 @@ from hocket.busy import Part, Times, parts_of, times_of
 from hocket.decisions import Decisions
 from hocket.flop import COUNTERS, DECLARED, PROFILE, UNKNOWN
 from hocket.lanes import IO, WAITING, Interval, overlaps, overlay
+from hocket.periods import IRREGULAR
 from hocket.reconfigurations import Reconfiguration
 from hocket.trace import Trace, collector_at_rest
 
@@ -141,6 +142,7 @@ class Application:
     reconfigurations: list[Reconfiguration] = field(default_factory=list)
     flop_per_iteration: float = 0.0  # as it declared it; 0: not known
     flop_of_profile: float = 0.0  # of an iteration, as an earlier run told; 0: not known
+    irregular: bool = False  # no period fits its I/O phases, as the controller told last
     interruptions: int = 0  # how often it stopped in the middle of its I/O for another
     forgotten: Times = field(default_factory=Times, repr=False)  # of phases that were dropped
     forgotten_ns: int = 0  # up to when
@@ -420,6 +422,11 @@ class Analysis:
             defaults = {"iteration": -1, "processes": 0, "flop": 0.0, "io_intervals": "", "wait_intervals": ""}
             told = {key: event.get(key, default) for key, default in defaults.items()}
             application.phases.append(Phase(member=event.member, target=event.get("target", ""), **figures, **told))
+
+    def _on_model(self, event: Event) -> None:
+        for application in self.applications:
+            if application.name == event.get("modelled", "") and application.end_ns is None:
+                application.irregular = event.get("model", "") == IRREGULAR
 
     def _on_profile(self, event: Event) -> None:
         for application in self.applications:

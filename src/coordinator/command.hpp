@@ -61,7 +61,7 @@ inline std::vector<model::Node> nodes_of(const Settings& settings) {
 
 struct Command {
   // None: what the daemon itself is to do (START_PROCESSES, STOP_PROCESSES) or to tell (DECISION, OUTCOME,
-  // SLOW_IO_SERVER).
+  // MODEL, SLOW_IO_SERVER).
   MemberId to;
   event::Body body;
 };

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "model/prediction.hpp"
+
 namespace hocket::coordinator {
 namespace {
 
@@ -76,8 +78,20 @@ void Coordinator::on(const Moment& moment, const event::IoPhase& phase) {
   if (!member || phase.index <= member->last_phase) return;
   member->last_phase = phase.index;
   member->application->add_phase(phase, moment.now, member);
+  tell_model(moment, *member->application);
   access_.end_phase(moment, *member, phase);
   steering_.phase(moment, *member->application, phase);
+}
+
+// Where no period fits any more, or one does again.
+void Coordinator::tell_model(const Moment& moment, model::Application& application) {
+  const model::Fit fit = model::fit(application);
+  if (fit == model::Fit::learning || application.irregular == (fit == model::Fit::irregular)) return;
+  application.irregular = fit == model::Fit::irregular;
+  event::Model told{application.name, std::string{model::name_of(fit)}, {}};
+  told.text = application.irregular ? model::irregular_text(application)
+                                    : "the I/O phases of " + application.name + " come at regular times again";
+  moment.commands.push_back({{}, std::move(told)});
 }
 
 void Coordinator::on(const Moment& moment, const event::Bye&) {
@@ -237,6 +251,8 @@ event::Application describe(const model::Application& application, Time now) {
   row.flop_per_iteration = application.flop_per_iteration;
   row.flop_source = model::name_of(application.flop_source);
   row.map_epoch = application.map_epoch();
+  row.model = model::name_of(model::fit(application));
+  row.phases_in_period = history.phases() > 0 ? static_cast<std::int64_t>(history.cycle_length()) : 0;
   return row;
 }
 

@@ -92,6 +92,7 @@ class Coordinator {
   template <class Other>
   void on(const Moment&, const Other&) {}
 
+  static void tell_model(const Moment& moment, model::Application& application);
   void remove(const Moment& moment);
   void refuse(const Moment& moment, std::string text);
 

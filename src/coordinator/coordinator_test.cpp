@@ -56,6 +56,35 @@ TEST_F(CoordinatorTest, WelcomesMembersOfOneJobAsOneApplication) {
   EXPECT_EQ(hello(4, "job-c", "jacobi"), Lines{"4 WELCOME app 3 jacobi fcfs"}) << "the name is free again";
 }
 
+// Once what it is, and once what it is left alone for.
+TEST_F(CoordinatorTest, SaysThatAnApplicationHasNoPeriod) {
+  hello(1, "job-a");
+  at(0, 0, event::SetPolicy{"fcfs+phase-shift"});
+  std::int64_t start = 1000;
+  const auto phase = [&](std::int64_t index, std::int64_t gap) {
+    start += 1000 + gap;
+    event::IoPhase said;
+    said.index = index;
+    said.start = Time{} + std::chrono::milliseconds{start};
+    said.end = said.start + std::chrono::milliseconds{1000};
+    said.io = std::chrono::milliseconds{1000};
+    said.target = "dev:8:1";
+    return at(start + 1000, 1, said);
+  };
+  Lines told;
+  std::int64_t index = 0;
+  for (; index < 40; ++index) {
+    for (const std::string& line : phase(index, index * index * 7919 % 20011)) told.push_back(line);
+  }
+  EXPECT_EQ(told, (Lines{"0 MODEL app irregular", "0 DECISION 1 phase-shift leave app 4 to 4"}));
+  EXPECT_EQ(describe(coordinator.cluster().applications().at(AppId{1}), {}).model, "irregular");
+  told.clear();
+  for (; index < 80; ++index) {
+    for (const std::string& line : phase(index, 5000)) told.push_back(line);
+  }
+  EXPECT_EQ(told, Lines{"0 MODEL app regular"});
+}
+
 TEST_F(CoordinatorTest, AToolIsNoApplication) {
   EXPECT_EQ(at(0, 9, event::Hello{"", "hocket ls", "", "", "0.1", 5, 0}), Lines{"9 WELCOME app 0  fcfs"});
   EXPECT_TRUE(coordinator.cluster().applications().empty());

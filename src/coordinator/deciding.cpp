@@ -176,10 +176,11 @@ std::string Steering::places_for(const Application& application, std::int64_t pr
   return complete && places.size() <= longest_places ? places : std::string{};
 }
 
-// Tells it once in an I/O period of the application.
+// Tells it once in an I/O period of the application, or once and for all.
 void Steering::leave(const Moment& moment, std::string_view policy, const policy::LeftAlone& left) {
   const Application* application = cluster_.find(left.application);
   if (application == nullptr) return;
+  if (left.once && !told_once_.insert(left.application).second) return;
   const std::int64_t phases = application->history.phases();
   std::vector<Told>& told = told_[left.application];
   std::erase_if(told, [phases](const Told& one) { return one.phases != phases; });

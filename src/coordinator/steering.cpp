@@ -151,6 +151,7 @@ void Steering::gone(const Moment& moment, AppId app, const std::string& name) {
   begun_.erase(app);
   refused_.erase(app);
   told_.erase(app);
+  told_once_.erase(app);
   measuring_.forget(app);
   after(moment, {});
 }
@@ -160,6 +161,7 @@ void Steering::set_policies(const Moment& moment, const policy::Combination& pol
   sharing_ = policies.sharing;
   set_by_tool_.clear();
   told_.clear();
+  told_once_.clear();
   refused_.clear();
   for (auto place = courses_.begin(); place != courses_.end();) {
     auto& [id, course] = *place++;  // it may be forgotten

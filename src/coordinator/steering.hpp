@@ -118,6 +118,7 @@ class Steering {
   std::map<AppId, std::int64_t> begun_;   // processes that they may be becoming while a tool's resize is under way
   std::map<AppId, Refusal> refused_;      // not asked again at once
   std::map<AppId, std::vector<Told>> told_;
+  std::set<AppId> told_once_;
   std::int64_t& decisions_made_;  // shared with others who decide
 };
 

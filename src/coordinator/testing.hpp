@@ -56,6 +56,7 @@ struct Words {
     out << " " << e.decision << " " << e.quantity << " " << std::fixed << std::setprecision(2) << e.predicted_s << " "
         << e.actual_s << (e.met ? " met" : " off");
   }
+  void operator()(const event::Model& e) { out << " " << e.application << " " << e.model; }
   void operator()(const event::NewServerMap& e) {
     out << " " << e.epoch;
     const auto map = event::parse_server_map(e.epoch, e.text);

@@ -216,6 +216,8 @@ void Leader::carry_out(const event::Body& command) {
                   decision->decided_for, decision->text);
     } else if (const auto* outcome = std::get_if<event::Outcome>(&command)) {
       spdlog::info("outcome of decision {}: {}", outcome->decision, outcome->text);
+    } else if (const auto* model = std::get_if<event::Model>(&command)) {
+      spdlog::info("{}", model->text);
     } else if (const auto* slow = std::get_if<event::SlowIoServer>(&command)) {
       spdlog::warn("{}", slow->text);
     }

@@ -104,6 +104,19 @@ struct IoPhase {
   std::string wait_intervals{};
 };
 
+// Iterations between two control points of a malleable program, whose processes stayed the same: reported about once a
+// second, so that a program is known that does no I/O, or does it once an hour.
+struct Iterations {
+  static constexpr std::string_view name = "ITERATIONS";
+  std::int64_t iteration = 0;      // done at the later control point
+  std::int64_t iterations = 0;     // since the earlier one, which is that of the report before, or a later one
+  std::int64_t processes = 0;      // that computed them
+  std::int64_t control_every = 0;  // iterations between control points; 0: not known
+  Duration elapsed{};
+  Duration cpu{};   // of the reporting rank, in neither MPI communication nor I/O nor waiting for grants
+  Duration comm{};  // of the reporting rank, in MPI communication
+};
+
 // The application can be resized; its first process says so when it computes for the first time, and after each
 // reconfiguration (then perhaps another process). RECONFIGURE goes to the member that said it last.
 struct Malleable {
@@ -396,6 +409,14 @@ struct Outcome {
   double period_s = 0;        // I/O period that was predicted, or expected at the decision; 0: not known
 };
 
+// No period or cycle fits an application's I/O phases, or one fits again. Goes to no member, as DECISION.
+struct Model {
+  static constexpr std::string_view name = "MODEL";
+  std::string application;
+  std::string model;  // as in APPLICATION
+  std::string text;   // one sentence for people, with the numbers
+};
+
 // A server is slower than its peers and was taken out of the map (coordinator/slow_servers.hpp). Goes to no member, as
 // DECISION. A monitor of somebody else's may send it too (CLARISSE, section IV-A), with the server alone.
 struct SlowIoServer {
@@ -455,9 +476,9 @@ struct Application {
   Time since{};       // start of that state
   std::string target;
   std::int64_t phases = 0;
-  Duration period{};         // mean, start to start; 0: not known yet
+  Duration period{};         // mean, start to start of a cycle of phases; 0: not known yet
   Duration period_spread{};  // standard deviation
-  Duration duration{};       // mean I/O time of a phase
+  Duration duration{};       // mean I/O time of a period
   Duration duration_spread{};
   double io_ratio = 0;  // CLARISSE+FlexMPI, Eq. 3
   Duration io{};        // since the start: while at least one process is in I/O
@@ -479,6 +500,8 @@ struct Application {
   std::int64_t map_epoch = 0;         // the oldest of the server map that it uses; 0: it uses no I/O servers
   Duration cpu_most{};                // the largest of a process that reports; `cpu` and `comm` are means over them
   Duration comm_most{};
+  std::string model;                  // whether its I/O phases have a period: "learning", "regular", "irregular"
+  std::int64_t phases_in_period = 0;  // of the cycle; 0: there was no phase
 };
 
 // One I/O server as the controller knows it; in lists, after the applications.
@@ -538,11 +561,11 @@ struct User {
 
 // TICK is what an event is at first, because it costs nothing to make.
 using AnyEvent =
-    std::variant<Tick, Hello, StartIo, FinishIo, RenewIo, PausedIo, IoPhase, Malleable, Reconfiguration, StartProcesses,
-                 ProcessReady, StopProcesses, Bye, MapAdopted, Server, ServerLoad, Lost, ProcessFailed, Profile,
-                 SetPolicy, Resize, WithdrawResize, SetServer, Welcome, QueuedIo, GrantIo, PauseIo, Reconfigure,
-                 ProcessesReady, NewServerMap, LeaseExpired, Decision, Outcome, SlowIoServer, Refused, Subscribe,
-                 Unsubscribe, List, Explain, Application, IoServer, Daemon, EventsLost, User>;
+    std::variant<Tick, Hello, StartIo, FinishIo, RenewIo, PausedIo, IoPhase, Iterations, Malleable, Reconfiguration,
+                 StartProcesses, ProcessReady, StopProcesses, Bye, MapAdopted, Server, ServerLoad, Lost, ProcessFailed,
+                 Profile, SetPolicy, Resize, WithdrawResize, SetServer, Welcome, QueuedIo, GrantIo, PauseIo,
+                 Reconfigure, ProcessesReady, NewServerMap, LeaseExpired, Decision, Outcome, Model, SlowIoServer,
+                 Refused, Subscribe, Unsubscribe, List, Explain, Application, IoServer, Daemon, EventsLost, User>;
 
 namespace detail {
 

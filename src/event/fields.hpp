@@ -81,6 +81,17 @@ void fields(E& e, V&& visit) {
   visit("wait_intervals", e.wait_intervals);
 }
 
+template <Of<Iterations> E, class V>
+void fields(E& e, V&& visit) {
+  visit("iteration", e.iteration);
+  visit("iterations", e.iterations);
+  visit("processes", e.processes);
+  visit("control_every", e.control_every);
+  visit("elapsed_ns", e.elapsed);
+  visit("cpu_ns", e.cpu);
+  visit("comm_ns", e.comm);
+}
+
 template <Of<Malleable> E, class V>
 void fields(E& e, V&& visit) {
   visit("processes", e.processes);
@@ -325,6 +336,13 @@ void fields(E& e, V&& visit) {
   visit("period_s", e.period_s);
 }
 
+template <Of<Model> E, class V>
+void fields(E& e, V&& visit) {
+  visit("modelled", e.application);
+  visit("model", e.model);
+  visit("text", e.text);
+}
+
 template <Of<SlowIoServer> E, class V>
 void fields(E& e, V&& visit) {
   visit("server", e.server);
@@ -398,6 +416,8 @@ void fields(E& e, V&& visit) {
   visit("map_epoch", e.map_epoch);
   visit("cpu_most_ns", e.cpu_most);
   visit("comm_most_ns", e.comm_most);
+  visit("model", e.model);
+  visit("phases_in_period", e.phases_in_period);
 }
 
 template <Of<IoServer> E, class V>

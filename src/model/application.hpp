@@ -100,6 +100,7 @@ struct Application {
   Announcements announcements;
   Totals totals;
   IoHistory history;
+  bool irregular = false;  // no period fits, as it was told last
   Malleability malleability;
   SpeedupCurve curve;             // of a profile; without one, what is seen of this run
   bool curve_is_seen = false;     // the latter

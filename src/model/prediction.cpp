@@ -2,12 +2,16 @@
 
 #include <algorithm>
 
+#include "base/decimal.hpp"
 #include "base/saturating.hpp"
 
 namespace hocket::model {
 namespace {
 
-constexpr double coverage = 2;     // standard deviations
+constexpr double coverage = 2;  // standard deviations
+// Periods at one size that tell whether there is a period at all, and phases in which a cycle of four would be found.
+constexpr std::size_t telling_periods = 2;
+constexpr std::int64_t telling_phases = 13;
 constexpr double longest_s = 1e9;  // what is further away stays within the range of Time
 
 Estimate estimate(const MeanSpread& shown) { return {to_s(shown.mean), coverage * to_s(shown.spread)}; }
@@ -169,6 +173,30 @@ std::optional<Pace> pace(const Application& application, std::int64_t processes)
   const Pace shown = shown_at(known);
   return Pace{shown.iterations, scaled(shown.compute, curve.iteration(known.processes), curve.iteration(processes)),
               scaled(shown.io, curve.io(known.processes), curve.io(processes))};
+}
+
+std::string_view name_of(Fit fit) {
+  switch (fit) {
+    case Fit::learning: return "learning";
+    case Fit::regular: return "regular";
+    case Fit::irregular: return "irregular";
+  }
+  return "";
+}
+
+Fit fit(const Application& application) {
+  const IoHistory& history = application.history;
+  const PhaseRecord* last = history.last();
+  if (last == nullptr || history.present().periods < telling_periods) return Fit::learning;
+  const auto next = Forecast::after(last->end, history.present(), last->end);
+  if (next && is_predictable(next->timing(0).uncertainty, *next)) return Fit::regular;
+  return history.phases() < telling_phases ? Fit::learning : Fit::irregular;
+}
+
+std::string irregular_text(const Application& application) {
+  const MeanSpread period = application.history.period();
+  return "the I/O phases of " + application.name + " come at no regular times: " + decimals(to_s(period.mean), 1) +
+         " s apart, with a standard deviation of " + decimals(to_s(period.spread), 1) + " s";
 }
 
 std::vector<PredictedPhase> next_phases(const Application& application, Time now, Duration uncertainty,

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "model/cluster.hpp"
@@ -31,6 +32,17 @@ std::optional<Pace> pace(const Application& application, std::int64_t processes)
 // `uncertainty` as CoreSettings::uncertainty: negative, what was observed.
 std::vector<PredictedPhase> next_phases(const Application& application, Time now, Duration uncertainty,
                                         std::size_t count);
+
+// How well the application's I/O phases are described by a period.
+enum class Fit {
+  learning,   // it is too early to say, at this size or at all
+  regular,    // the next phase is expected within less than half a period
+  irregular,  // it may come at any time
+};
+std::string_view name_of(Fit fit);
+Fit fit(const Application& application);
+// "the I/O phases of a come at no regular times: 13.4 s apart, with a standard deviation of 11.0 s"
+std::string irregular_text(const Application& application);
 
 // Two predicted I/O phases on one target that meet when each is widened by its uncertainty.
 struct Conflict {

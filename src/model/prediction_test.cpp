@@ -187,6 +187,38 @@ TEST_F(Prediction, ThoseThatAlternateMeetWhereTheyAreOnOneTarget) {
   EXPECT_EQ(met[0].start, at(1100));
 }
 
+TEST_F(Prediction, SaysWhetherThereIsAPeriod) {
+  Application& regular = application(64);
+  EXPECT_EQ(fit(regular), Fit::learning);
+  report(regular, 100, 1);
+  report(regular, 150, 1);
+  EXPECT_EQ(fit(regular), Fit::learning);
+  report(regular, 200, 1);
+  EXPECT_EQ(fit(regular), Fit::regular);
+  resized(regular, 80);
+  report(regular, 240, 1);
+  EXPECT_EQ(fit(regular), Fit::learning) << "at the new size";
+
+  std::mt19937_64 random{7};
+  std::exponential_distribution<double> gap{0.02};
+  Application& irregular = application(64);
+  double now = 100;
+  for (int i = 0; i < 60; ++i) {
+    report(irregular, now += 1 + gap(random), 1);
+    if (i >= 20) {
+      EXPECT_EQ(name_of(fit(irregular)), "irregular") << i;
+    }
+  }
+
+  Application& reads_back = application(64);
+  for (int i = 0; i < 30; ++i) {
+    report(reads_back, 100 + 100 * i, 5);
+    report(reads_back, 110 + 100 * i, 1);
+    EXPECT_NE(fit(reads_back), Fit::irregular) << i;
+  }
+  EXPECT_EQ(fit(reads_back), Fit::regular);
+}
+
 TEST_F(Prediction, ScalesEachPhaseOfACycleToAnotherSize) {
   Application& app = application(64);
   ASSERT_TRUE(app.curve.add({64, 1, 0, 5, 0, 1}).ok());

@@ -60,13 +60,14 @@ struct CoreChange {
   std::string text;         // one sentence with the numbers: what was predicted, what was chosen, what it costs
 };
 
-// A conflict that was seen and left alone, and why: one sentence.
+// A conflict that was seen and left alone, or an application whose conflicts cannot be seen, and why: one sentence.
 struct LeftAlone {
   AppId application;
   AppId because_of;
   Time conflict{};
   Duration overlap{};
   std::string text;
+  bool once = false;  // said once of the application, not once in each of its I/O periods
 };
 
 struct CoreDecision {

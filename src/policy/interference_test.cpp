@@ -113,6 +113,21 @@ TEST_F(Interference, IsBackBeforeThePhaseThoughPhasesAreLeftOut) {
   }
 }
 
+TEST_F(Interference, SaysThatAnApplicationHasNoPeriod) {
+  Application& app = application("A1", 64, 100, 10, 1000);
+  std::mt19937_64 random{11};
+  std::exponential_distribution<double> gap{0.02};
+  double start = 1000;
+  for (int i = 0; i < 40; ++i) report(app, start += 11 + gap(random), 10);
+  for (const CorePolicy* policy : {&phase_shift, &period_coupling}) {
+    const CoreDecision decision = decide(*policy, app, start + 10);
+    EXPECT_TRUE(decision.changes.empty());
+    ASSERT_EQ(decision.left_alone.size(), 1u);
+    EXPECT_TRUE(decision.left_alone[0].once);
+    EXPECT_THAT(decision.left_alone[0].text, HasSubstr("the I/O phases of A1 come at no regular times"));
+  }
+}
+
 // It writes, goes on for 20 iterations, and reads back.
 TEST_F(Interference, LooksAheadToTheNextPhaseOfACycle) {
   Application& app = application("A1", 64, 100, 10, 100);

@@ -75,9 +75,14 @@ std::optional<CoreChange> couple(const CoreView& view, const Conflict& conflict)
 
 CoreDecision decide(const CoreView& view, const event::Event& event, AppId subject) {
   const auto conflicts = conflicts_ahead(view, event, subject);
-  if (conflicts.empty()) return {};
-  if (auto change = couple(view, conflicts.front())) return {{std::move(*change)}, {}};
-  return shift_phases(view, conflicts);
+  CoreDecision decision;
+  if (!conflicts.empty()) {
+    auto change = couple(view, conflicts.front());
+    if (change) return {{std::move(*change)}, {}};
+    decision = shift_phases(view, conflicts);
+  }
+  leave_irregular(view, event, subject, decision);
+  return decision;
 }
 
 }  // namespace

@@ -125,7 +125,9 @@ Plan plan(const CoreView& view, const Conflict& conflict, const Application& k) 
 }
 
 CoreDecision decide(const CoreView& view, const event::Event& event, AppId subject) {
-  return shift_phases(view, conflicts_ahead(view, event, subject));
+  CoreDecision decision = shift_phases(view, conflicts_ahead(view, event, subject));
+  leave_irregular(view, event, subject, decision);
+  return decision;
 }
 
 }  // namespace
@@ -183,6 +185,14 @@ const PredictedPhase& phase_of(const Conflict& conflict, const Application& appl
 
 const Application& other_than(const Conflict& conflict, const Application& application) {
   return conflict.subject == &application ? *conflict.other : *conflict.subject;
+}
+
+void leave_irregular(const CoreView& view, const event::Event& event, AppId subject, CoreDecision& decision) {
+  const Application* application = view.cluster.find(subject);
+  if (application == nullptr || !std::holds_alternative<event::IoPhase>(event.body)) return;
+  if (model::fit(*application) != model::Fit::irregular) return;
+  decision.left_alone.push_back(
+      {subject, {}, {}, {}, model::irregular_text(*application) + ", so nothing is done about whom they meet", true});
 }
 
 std::vector<Conflict> conflicts_ahead(const CoreView& view, const event::Event& event, AppId subject) {

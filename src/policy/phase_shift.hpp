@@ -42,6 +42,9 @@ std::string conflict_text(const model::Conflict& conflict, const model::Applicat
 const model::PredictedPhase& phase_of(const model::Conflict& conflict, const model::Application& application);
 const model::Application& other_than(const model::Conflict& conflict, const model::Application& application);
 
+// Says of an application whose I/O phases have no period that its conflicts are not seen; nothing where that is not so.
+void leave_irregular(const CoreView& view, const event::Event& event, AppId subject, CoreDecision& decision);
+
 // Of the subject's next phase, those that nothing is late for. A phase that has ended (IO_PHASE) is what makes the next
 // one known; none at other events.
 std::vector<model::Conflict> conflicts_ahead(const CoreView& view, const event::Event& event, AppId subject);

@@ -8,6 +8,7 @@ from html import escape
 
 from hocket.comparison import Row, Run, cells
 from hocket.flop import sources_text
+from hocket.periods import irregular_text
 from hocket.reconfigurations import PARTS
 from hocket.report.decisions import decisions_table
 from hocket.report.panels import MARK_WORDS, PART_WORDS, Mark, Panel, doing
@@ -144,6 +145,8 @@ def _footer(runs: Sequence[Run]) -> str:
         # Policies count the FLOP of those that they resize.
         malleable = {a.name: a.flop_source for analysis in run.analyses for a in analysis.applications if a.sizes}
         if words := sources_text(malleable):
+            lines.append(f"{escape(run.label)}: {escape(words)}")
+        if words := irregular_text(a.name for analysis in run.analyses for a in analysis.applications if a.irregular):
             lines.append(f"{escape(run.label)}: {escape(words)}")
         for trace in run.traces:
             when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(trace.start_unix_ns / 1e9))

@@ -8,6 +8,7 @@ from hocket.analysis import Analysis, Application, Decision
 from hocket.bus import Event, Listing
 from hocket.decisions import PolicyDecision
 from hocket.lanes import COMPUTING, Interval
+from hocket.periods import IRREGULAR
 from hocket.reconfigurations import Reconfiguration
 
 KEEP_S = 120.0  # of the past, for the widest window
@@ -25,6 +26,7 @@ class Forecast:
     wait_ns: int = 0  # in all, until `told_ns`
     told_ns: int = 0
     flop_source: str = ""
+    irregular: bool = False  # no period fits its I/O phases
 
 
 class TopModel:
@@ -49,7 +51,9 @@ class TopModel:
             keys = ("period_ns", "period_spread_ns", "duration_ns", "next_start_ns", "next_uncertainty_ns", "wait_ns")
             figures = {key: int(event.get(key, 0)) for key in keys}
             source = str(event.get("flop_source", ""))
-            self._forecasts[str(event["application"])] = Forecast(**figures, told_ns=self.now_ns, flop_source=source)
+            irregular = event.get("model", "") == IRREGULAR
+            forecast = Forecast(**figures, told_ns=self.now_ns, flop_source=source, irregular=irregular)
+            self._forecasts[str(event["application"])] = forecast
 
     def feed_listing(self, listing: Listing) -> None:
         """The answer to LIST, which may be older than events that were fed."""

@@ -176,13 +176,15 @@ def _figures(model: TopModel, application: Application, forecast: Forecast) -> l
         back = f", back at iteration {expansion.return_at_iteration}" if expansion.return_at_iteration else ""
         processes += f" (expanded from {expansion.sources} by {expansion.policy}{back})"
     facts = [processes] if count else []
-    if period := with_spread(forecast.period_ns, forecast.period_spread_ns):
+    if forecast.irregular:
+        facts.append("no period")
+    elif period := with_spread(forecast.period_ns, forecast.period_spread_ns):
         facts.append(f"period {period}")
     if (waited := model.waited_s(application)) >= 0.005:
         facts.append(f"waited {waited:.2f} s")
     if application.interruptions:
         facts.append(f"interrupted {times(application.interruptions)}")
-    if forecast.next_start_ns > model.now_ns and application.end_ns is None:
+    if forecast.next_start_ns > model.now_ns and application.end_ns is None and not forecast.irregular:
         ahead = (forecast.next_start_ns - model.now_ns) / 1e9
         facts.append(f"next in {ahead:.1f} ± {forecast.next_uncertainty_ns / 1e9:.1f} s")
     if application.lost:

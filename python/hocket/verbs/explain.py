@@ -11,6 +11,7 @@ from hocket.bus import Bus, BusError
 from hocket.decisions import Decisions, PolicyDecision, accuracies, collect
 from hocket.errors import HocketError, UsageError
 from hocket.flop import sources_text
+from hocket.periods import IRREGULAR, irregular_text
 from hocket.tables import duration, printable
 from hocket.trace import last_events, read_trace
 from hocket.verbs import help_text, print_json
@@ -25,8 +26,8 @@ examples:
 About access to a target: who waits for whom, interrupts whom or goes on, and, where a policy weighed them, the costs
 that were compared; targets are named by their mount point on this node. About cores: what was predicted, what was
 chosen, what it cost, and what came of it. At the end: how far the predictions were off, and what the FLOP of each
-application rest on: hardware counters, what it declares, a profile, or nothing, so that policies count iterations.
-Times are seconds since the daemon, or the recorded run, began.
+application rest on: hardware counters, what it declares, a profile, or nothing, so that policies count iterations;
+and whose I/O phases fit no period. Times are seconds since the daemon, or the recorded run, began.
 """
 LAST = 10
 
@@ -47,44 +48,51 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.trace:
         trace = read_trace(arguments.trace)
         found, zero_ns, now_ns = collect(trace.events), trace.start_ns, trace.end_ns
-        flop = {one.name: one.flop_source for one in analyse(trace).applications if one.sizes}
+        applications = analyse(trace).applications
+        flop = {one.name: one.flop_source for one in applications if one.sizes}
+        irregular = [one.name for one in applications if one.irregular]
         known = {name for one in found.all for name in (one.decided_for, one.because_of)}
         known |= {event.application for event in trace.events}
         if arguments.application and arguments.application not in known:
             raise HocketError(f"no application '{printable(arguments.application)}' in {trace.path}")
     else:
-        found, flop, zero_ns, now_ns = _ask(arguments)
+        found, flop, irregular, zero_ns, now_ns = _ask(arguments)
     shown = found.of(arguments.application, arguments.last)
     if arguments.application:
         flop = {name: source for name, source in flop.items() if name == arguments.application}
+        irregular = [name for name in irregular if name == arguments.application]
     if arguments.json:
         told = [{**asdict(one), "from": one.sources, "to": one.targets} for one in shown]
         for one in told:
             del one["sources"], one["targets"], one["node"]
         print_json(
             {"now_ns": now_ns, "decisions": told, "accuracy": [asdict(one) for one in accuracies(shown)], "flop": flop}
+            | {"irregular": irregular}
         )
     else:
         print(text_of(shown, zero_ns, now_ns))
         if words := sources_text(flop):
             print(printable(words))
+        if words := irregular_text(irregular):
+            print(printable(words))
     return 0
 
 
-def _ask(arguments: argparse.Namespace) -> tuple[Decisions, dict[str, str], int, int]:
+def _ask(arguments: argparse.Namespace) -> tuple[Decisions, dict[str, str], list[str], int, int]:
     """From the daemon; what it cost from its trace, as far as that can be read."""
     found = Decisions()
     with Bus.connect() as bus:
         listing = bus.list()
         found.node = str(listing.daemon.get("on_node", ""))
         flop = {one["application"]: one.get("flop_source", "") for one in listing.applications if one.get("malleable")}
+        irregular = [one["application"] for one in listing.applications if one.get("model") == IRREGULAR]
         bus.send("EXPLAIN", count=arguments.last, application_asked=arguments.application)
         while (answer := bus.answer(5.0)) is not None and answer.type != "DAEMON":
             found.feed(answer)
     if answer is None:
         raise BusError("hocketd did not answer within 5 s; is it stopped? see 'hocket daemon status'")
     found.learn_from(collect(last_events(str(answer.get("trace", "")))))
-    return found, flop, int(answer.get("started_ns", 0)), int(answer.get("now_ns", 0))
+    return found, flop, irregular, int(answer.get("started_ns", 0)), int(answer.get("now_ns", 0))
 
 
 def text_of(shown: Sequence[PolicyDecision], zero_ns: int, now_ns: int) -> str:

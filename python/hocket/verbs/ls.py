@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from hocket.bus import Bus
+from hocket.periods import IRREGULAR
 from hocket.tables import columns, duration, with_spread
 from hocket.verbs import help_text, print_json
 
@@ -15,9 +16,10 @@ examples:
   hocket ls --json | jq -r '.applications[] | select(.state == "waiting") | .application'
 
 state: computing, waiting (for a grant), io. period: from the start of one I/O phase to that of the next, mean and
-spread. next: when its next I/O phase is expected. Where an application is malleable ('hocket resize') two more columns
-tell how many of its processes sleep and how often it was resized; "2 → 4" processes: a resize is under way. --json
-gives all fields, times in nanoseconds of the node's monotonic clock ("now_ns" of "daemon" is the present);
+spread; where phases of several kinds come in turn, that of the whole cycle, and how many there are; "irregular": the
+phases fit no period. next: when its next I/O phase is expected. Where an application is malleable ('hocket resize') two
+more columns tell how many of its processes sleep and how often it was resized; "2 → 4" processes: a resize is under
+way. --json gives all fields, times in nanoseconds of the node's monotonic clock ("now_ns" of "daemon" is the present);
 docs/ls.schema.json documents them.
 """
 HEADING = ("APPLICATION", "STATE", "PROCESSES", "PHASES", "PERIOD", "LAST I/O", "WAITED", "NEXT")
@@ -74,16 +76,25 @@ def _row(application: dict[str, Any], now_ns: int) -> tuple[str, ...]:
         application["state"],
         _processes(application),
         str(application["phases"]),
-        with_spread(application["period_ns"], application["period_spread_ns"]),
+        period_text(application),
         f"{duration(now_ns - last)} ago" if last else "",
         duration(waited) if waited else "",
         next_phase(application, now_ns),
     )
 
 
+def period_text(application: dict[str, Any]) -> str:
+    """Its I/O period, "" where none is known yet."""
+    if application.get("model") == IRREGULAR:
+        return IRREGULAR
+    phases = application.get("phases_in_period", 0)
+    period = with_spread(application["period_ns"], application["period_spread_ns"])
+    return f"{period}, {phases} phases" if period and phases > 1 else period
+
+
 def next_phase(application: dict[str, Any], now_ns: int) -> str:
-    """When the next I/O phase is expected, "" where nothing is known or it has begun."""
-    if application["state"] != "computing":
+    """When the next I/O phase is expected, "" where nothing is known, it may come at any time, or it has begun."""
+    if application["state"] != "computing" or application.get("model") == IRREGULAR:
         return ""
     at = application["next_start_ns"]
     if not at:
