@@ -82,6 +82,15 @@ def test_communication_is_apart_from_computing():
     assert Point(2, 2.0).cpu_s is None
 
 
+def test_phases_with_no_iteration_between_them_are_the_io_of_one_period():
+    phases = []
+    for at in range(4):
+        phases.append(phase(3 * at, compute_s=8.0, iteration=100 + 4 * at, processes=2))
+        phases.append(phase(3 * at + 1, compute_s=0.0, io_s=0.25, iteration=100 + 4 * at, processes=2))
+    (point,) = points_from([Application("a", phases=phases)])
+    assert (point.iteration_s, point.io_s, point.samples) == (2.0, 0.75, 2)
+
+
 def test_what_was_counted_goes_before_what_was_declared():
     for flop, expected in ((40.0, 10.0), (0.0, 3.0)):
         phases = [phase(at, compute_s=8.0, iteration=100 + 4 * at, processes=2, flop=flop) for at in range(4)]

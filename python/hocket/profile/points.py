@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from statistics import fmean, stdev
 from typing import Any
@@ -148,6 +148,7 @@ def _of_most_telling(application: Application) -> dict[int, list[_Period]]:
 
 def _periods(application: Application, phases: Sequence[Phase]) -> Iterator[tuple[int, _Period]]:
     """Each period that counts, with its number of processes."""
+    phases = _without_repeats(application, phases)
     settled = False  # whether a whole period of this size has been seen
     for before, after in pairwise(phases):
         processes = after.processes or application.size_at(after.start_ns)
@@ -163,6 +164,21 @@ def _periods(application: Application, phases: Sequence[Phase]) -> Iterator[tupl
             settled = True
         else:
             settled = False
+
+
+def _without_repeats(application: Application, phases: Sequence[Phase]) -> list[Phase]:
+    """Phases with no iteration between them (it writes and reads back) are one period's I/O."""
+    joined: list[Phase] = []
+    for phase in phases:
+        before = joined[-1] if joined else None
+        if before is None or phase.iteration < 0 or phase.iteration != before.iteration:
+            joined.append(phase)
+        elif not any(before.end_ns <= one.time_ns <= phase.start_ns for one in application.reconfigurations):
+            sums = {key: getattr(before, key) + getattr(phase, key) for key in ("io_ns", "cpu_ns", "comm_ns", "flop")}
+            joined[-1] = replace(before, end_ns=phase.end_ns, **sums)
+        else:
+            joined.append(phase)
+    return joined
 
 
 def _mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
