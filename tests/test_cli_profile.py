@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from apps_kit import PREFIX
-from hocket.analysis import Application, Phase
+from hocket.analysis import Application, Iterations, Phase
 from hocket.cli import main
 from hocket.errors import UsageError
 from hocket.mpi import MPICH, Job
@@ -89,6 +89,16 @@ def test_phases_with_no_iteration_between_them_are_the_io_of_one_period():
         phases.append(phase(3 * at + 1, compute_s=0.0, io_s=0.25, iteration=100 + 4 * at, processes=2))
     (point,) = points_from([Application("a", phases=phases)])
     assert (point.iteration_s, point.io_s, point.samples) == (2.0, 0.75, 2)
+
+
+def test_where_there_is_no_io_the_reports_of_iterations_count():
+    reports = [Iterations(at * S, 2, 10, round(seconds * 10 * S)) for at, seconds in enumerate((9.0, 0.2, 0.4))]
+    reports += [Iterations((4 + at) * S, 4, 20, 3 * S) for at in range(3)]
+    two, four = points_from([Application("a", iterations=reports, flop_per_iteration=3.0)], 7.0)
+    assert (two.processes, two.iteration_s, two.io_s, two.samples) == (2, pytest.approx(0.3), 0.0, 2)
+    assert four == Point(4, 0.15, 0.0, 0.0, 0.0, 2, 3.0, 7.0)
+    phases = [phase(at, compute_s=8.0, iteration=100 + 4 * at, processes=2) for at in range(4)]
+    assert points_from([Application("a", phases=phases, iterations=reports)])[0].iteration_s == 2.0
 
 
 def test_what_was_counted_goes_before_what_was_declared():
@@ -364,6 +374,23 @@ def test_a_malleable_program_is_resized_through_the_sizes(tmp_path, data_home):
         assert 0.02 <= point.iteration_s < period_s / 4  # of one iteration, not of the period of 20
         assert point.samples >= 2
         assert point.io_s > 0
+
+
+@pytest.mark.timeout(LIMIT_S + 30)
+def test_a_malleable_program_that_only_computes_is_profiled(tmp_path, data_home):
+    program, mpiexec = Mpi("mpich").app("jacobi", PREFIX), Mpi("mpich").bin / "mpiexec"
+    system = tmp_path / "system.bin"
+    made = [mpiexec, "-n", "1", program, "--generate", "100", "--system", system, "--iterations", "0"]
+    subprocess.run(made, env=Mpi("mpich").environment(), check=True, capture_output=True, timeout=LIMIT_S)
+    steps = ["--iterations", 10**6, "--tolerance", 0, "--emulate", "1:0.04,2:0.02", "--print-every", 10**6]
+    done = profile("--phases", 2, "--", mpiexec, "-n", 2, program, "--system", system, *steps)
+    assert done.returncode == 0, done.stderr
+    (found,) = Store(data_home / "hocket" / "profiles.db").profiles()
+    assert [point.processes for point in found.points] == [1, 2]
+    assert [point.io_s for point in found.points] == [0, 0]
+    for point, least_s in zip(found.points, (0.04, 0.02), strict=True):
+        assert least_s <= point.iteration_s < 20 * least_s
+        assert point.samples >= 2
 
 
 @pytest.mark.timeout(LIMIT_S + 30)

@@ -224,6 +224,16 @@ def test_a_program_without_a_profile_is_measured_while_it_runs(machine, capsys):
     assert "chosen        2 processes at the next control point, for good; its I/O period becomes " in text
 
 
+def test_a_program_that_only_computes_is_measured_and_grows(machine):
+    story = machine.daemon("speedup", cores=2)
+    machine.start("a", every=0)
+    story.awaits("ITERATIONS", processes=1)
+    story.awaits("DECISION", policy="probe", action="expand", decided_for="a")
+    story.awaits("ITERATIONS", processes=2)
+    story.awaits("DECISION", policy="speedup", action="expand", decided_for="a")
+    assert not [line for line in story.lines if line.get("in") == "IO_PHASE" and line["iteration"] > 0]
+
+
 def test_fair_shares_cores_takes_them_back_and_shares_them_again(machine):
     story = machine.daemon("fair")
     machine.start("a", every=10)

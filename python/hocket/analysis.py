@@ -120,6 +120,17 @@ class Decision:
         return self.kind
 
 
+@dataclass(frozen=True)
+class Iterations:
+    """What some iterations took that a malleable program did between two control points."""
+
+    time_ns: int
+    processes: int
+    count: int
+    computed_ns: int  # in neither I/O nor waiting for it
+    comm_ns: int = 0  # of that, in communication
+
+
 @dataclass
 class Application:
     """One application: every process of one `hocket run`."""
@@ -138,6 +149,7 @@ class Application:
     phases: list[Phase] = field(default_factory=list)
     sums: Counter[str] = field(default_factory=Counter)  # of its members' BYE: cpu_ns, comm_ns, io_ns, …
     latest: dict[tuple[int, int], Operation] = field(default_factory=dict, repr=False)
+    iterations: list[Iterations] = field(default_factory=list)  # reports of control points
     sizes: list[tuple[int, int]] = field(default_factory=list)  # since when how many processes; [] unless malleable
     reconfigurations: list[Reconfiguration] = field(default_factory=list)
     flop_per_iteration: float = 0.0  # as it declared it; 0: not known
@@ -422,6 +434,13 @@ class Analysis:
             defaults = {"iteration": -1, "processes": 0, "flop": 0.0, "io_intervals": "", "wait_intervals": ""}
             told = {key: event.get(key, default) for key, default in defaults.items()}
             application.phases.append(Phase(member=event.member, target=event.get("target", ""), **figures, **told))
+
+    def _on_iterations(self, event: Event) -> None:
+        if application := self._application(event):
+            comm_ns = event.get("comm_ns", 0)
+            computed_ns = event.get("cpu_ns", 0) + comm_ns
+            count, processes = event.get("iterations", 0), event.get("processes", 0)
+            application.iterations.append(Iterations(event.time_ns, processes, count, computed_ns, comm_ns))
 
     def _on_model(self, event: Event) -> None:
         for application in self.applications:

@@ -27,14 +27,14 @@ template <class E>
 constexpr bool is_for_members =
     std::is_same_v<E, event::Hello> || std::is_same_v<E, event::StartIo> || std::is_same_v<E, event::FinishIo> ||
     std::is_same_v<E, event::RenewIo> || std::is_same_v<E, event::PausedIo> || std::is_same_v<E, event::IoPhase> ||
-    std::is_same_v<E, event::Malleable> || std::is_same_v<E, event::Reconfiguration> ||
-    std::is_same_v<E, event::StartProcesses> || std::is_same_v<E, event::ProcessReady> ||
-    std::is_same_v<E, event::StopProcesses> || std::is_same_v<E, event::Bye> || std::is_same_v<E, event::SetPolicy> ||
-    std::is_same_v<E, event::Resize> || std::is_same_v<E, event::WithdrawResize> ||
-    std::is_same_v<E, event::Subscribe> || std::is_same_v<E, event::Unsubscribe> || std::is_same_v<E, event::List> ||
-    std::is_same_v<E, event::Explain> || std::is_same_v<E, event::MapAdopted> || std::is_same_v<E, event::Server> ||
-    std::is_same_v<E, event::ServerLoad> || std::is_same_v<E, event::SetServer> ||
-    std::is_same_v<E, event::SlowIoServer> || std::is_same_v<E, event::User>;
+    std::is_same_v<E, event::Iterations> || std::is_same_v<E, event::Malleable> ||
+    std::is_same_v<E, event::Reconfiguration> || std::is_same_v<E, event::StartProcesses> ||
+    std::is_same_v<E, event::ProcessReady> || std::is_same_v<E, event::StopProcesses> ||
+    std::is_same_v<E, event::Bye> || std::is_same_v<E, event::SetPolicy> || std::is_same_v<E, event::Resize> ||
+    std::is_same_v<E, event::WithdrawResize> || std::is_same_v<E, event::Subscribe> ||
+    std::is_same_v<E, event::Unsubscribe> || std::is_same_v<E, event::List> || std::is_same_v<E, event::Explain> ||
+    std::is_same_v<E, event::MapAdopted> || std::is_same_v<E, event::Server> || std::is_same_v<E, event::ServerLoad> ||
+    std::is_same_v<E, event::SetServer> || std::is_same_v<E, event::SlowIoServer> || std::is_same_v<E, event::User>;
 
 // Of one text of a member's event, so that every answer and listing that repeats such texts fits into a frame.
 constexpr std::size_t longest_text_bytes = 8192;

@@ -129,6 +129,13 @@ void Coordinator::on(const Moment& moment, const event::Malleable& said) {
   steering_.malleable(moment, *member->application, said);
 }
 
+void Coordinator::on(const Moment& moment, const event::Iterations& said) {
+  const model::Member* member = cluster_.find(moment.event.origin.member);
+  if (!member) return;
+  member->application->add_iterations(said);
+  steering_.iterations(moment, *member->application);
+}
+
 void Coordinator::on(const Moment& moment, const event::Reconfiguration& record) {
   const model::Member* member = cluster_.find(moment.event.origin.member);
   if (!member) return;

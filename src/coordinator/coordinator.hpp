@@ -71,6 +71,7 @@ class Coordinator {
   void on(const Moment& moment, const event::RenewIo& renew);
   void on(const Moment& moment, const event::PausedIo& paused);
   void on(const Moment& moment, const event::IoPhase& phase);
+  void on(const Moment& moment, const event::Iterations& said);
   void on(const Moment& moment, const event::Malleable& said);
   void on(const Moment& moment, const event::Reconfiguration& record);
   void on(const Moment& moment, const event::StartProcesses& start);

@@ -13,6 +13,8 @@ namespace {
 constexpr std::string_view policy_name = "probe";
 // I/O periods at its own size before it is measured at others: the first has the application's start in it.
 constexpr std::int64_t phases_before = 2;
+// Reports of iterations, a second each, that stand for a period.
+constexpr std::int64_t reports_of_a_size = 3;
 // So many periods at its own size are enough.
 constexpr std::int64_t most_samples = 4;
 
@@ -63,13 +65,28 @@ void Steering::start_measuring(const Moment& moment, model::Application& applica
                     !courses_.contains(application.id) && !set_by_tool_.contains(application.id) &&
                     !refused_.contains(application.id);
   if (!idle || !Measuring::is_due(application) || application.curve.empty()) return;
-  if (application.history.phases() < phases_before) return;
+  const std::int64_t own_reports = application.iterations.at_size(application.computing_processes()).reports;
+  const bool shown = application.lives_by_iterations() && own_reports >= reports_of_a_size;
+  if (application.history.phases() < phases_before && !shown) return;
   const std::int64_t own = application.computing_processes();
   if (next_size(own, own) > own + cores_.free()) return;
   Course course;
   course.passing = {0, policy_name, own, own, 0};
   if (!ask_to_measure(moment, application, course, next_size(own, own))) return;
   show_expansion(application, courses_[application.id] = course);
+}
+
+// Enough reports of iterations at the size that is measured are as good as an I/O period.
+void Steering::take_iterations(const Moment& moment, model::Application& application, Course& course) {
+  const bool measured = course.is_passing() && course.passing.policy == policy_name && course.stage == Stage::there;
+  if (!measured || application.computing_processes() != course.passing.processes) return;
+  const model::IterationTimes::Shown shown = application.iterations.at_size(course.passing.processes);
+  if (shown.reports < reports_of_a_size) return;
+  if (!application.curve_is_seen) {  // else it has the point already
+    (void)application.curve.add({shown.processes, shown.iteration_s, shown.spread_s,
+                                 application.curve.io(shown.processes).value, 0, shown.reports});
+  }
+  go_on_measuring(moment, application, course);
 }
 
 // A point of the present size is there: the next one, or back.

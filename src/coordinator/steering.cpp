@@ -90,6 +90,17 @@ void Steering::phase(const Moment& moment, Application& application, const event
   if (settings_.probe && (interference_ || sharing_)) start_measuring(moment, application);
 }
 
+// Of an application without I/O, or whose I/O periods are long, a report of iterations is what another's phase is.
+void Steering::iterations(const Moment& moment, Application& application) {
+  if (!application.lives_by_iterations()) return;
+  const bool measures = settings_.probe && (interference_ || sharing_);
+  const auto found = courses_.find(application.id);
+  if (measures && found != courses_.end()) take_iterations(moment, application, found->second);
+  const std::int64_t reports = application.iterations.reports();
+  if ((reports & (reports - 1)) == 0) after(moment, application.id);
+  if (measures) start_measuring(moment, application);
+}
+
 void Steering::ended(const Moment& moment, Application& application, const event::Reconfiguration& record) {
   follow(application);
   const auto found = courses_.find(application.id);

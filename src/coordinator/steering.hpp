@@ -49,6 +49,7 @@ class Steering {
   void profile(const Moment& moment, const event::Profile& profile);
   void malleable(const Moment& moment, model::Application& application, const event::Malleable& said);
   void phase(const Moment& moment, model::Application& application, const event::IoPhase& phase);
+  void iterations(const Moment& moment, model::Application& application);
   void ended(const Moment& moment, model::Application& application, const event::Reconfiguration& record);
   void resized_by_tool(const Moment& moment, model::Application& application);
   // A member has left, others remain.
@@ -101,6 +102,7 @@ class Steering {
 
   // measuring.cpp has what is measured; these resize for it
   void start_measuring(const Moment& moment, model::Application& application);
+  void take_iterations(const Moment& moment, model::Application& application, Course& course);
   void go_on_measuring(const Moment& moment, model::Application& application, Course& course);
   bool ask_to_measure(const Moment& moment, model::Application& application, Course& course, std::int64_t processes);
 

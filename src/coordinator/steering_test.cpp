@@ -349,6 +349,31 @@ TEST_F(ProbingTest, MeasuresWhatIsNotKnownAndGoesBack) {
   EXPECT_THAT(phase(70, 1, 6), IsEmpty()) << "once is enough";
 }
 
+// It does no I/O: a second of iterations at a time.
+TEST_F(ProbingTest, MeasuresOneThatOnlyComputes) {
+  start(1, 4, 0);
+  std::int64_t iteration = 0;
+  const auto iterate = [&](std::int64_t s, std::int64_t processes) {
+    event::Iterations said;
+    said.iteration = iteration += 10;
+    said.iterations = 10;
+    said.processes = processes;
+    said.elapsed = said.cpu = from_s(4.0 / static_cast<double>(processes));
+    return at(s, 1, said);
+  };
+  for (int s = 1; s < 4; ++s) EXPECT_THAT(iterate(s, 4), IsEmpty()) << s;
+  EXPECT_EQ(iterate(4, 4), (Lines{"1 RECONFIGURE 1 to 6 at 0", "0 DECISION 1 probe expand app1 4 to 6"}));
+  record(5, 1, 1, true, 4, 6);
+  for (int s = 6; s < 9; ++s) EXPECT_THAT(iterate(s, 6), IsEmpty()) << s;
+  EXPECT_EQ(iterate(9, 6), (Lines{"1 RECONFIGURE 2 to 8 at 0", "0 DECISION 2 probe expand app1 6 to 8"}));
+  record(10, 1, 2, true, 6, 8);
+  for (int s = 11; s < 14; ++s) iterate(s, 8);
+  EXPECT_EQ(iterate(14, 8), Lines{"1 RECONFIGURE 3 to 4 at 0"});
+  record(15, 1, 3, true, 8, 4);
+  EXPECT_EQ(coordinator.cores().free(), 8);
+  EXPECT_NEAR(app(1).curve.speedup(4, 8), 2, 1e-9);
+}
+
 TEST_F(ProbingTest, IsGivenUpWhereNoCoresAreFree) {
   start(2, 7, 0);
   start(1, 4, 4);

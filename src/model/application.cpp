@@ -8,6 +8,8 @@
 namespace hocket::model {
 namespace {
 
+constexpr Duration longest_report = std::chrono::hours{24 * 365};
+constexpr Duration long_period = std::chrono::seconds{30};
 constexpr std::int64_t most_iterations = std::int64_t{1} << 53;  // exact as a double
 
 template <class Amount>
@@ -122,6 +124,30 @@ void Application::add_phase(const event::IoPhase& phase, Time now, Member* membe
   add(totals.bytes_written, std::max<std::int64_t>(0, phase.bytes_written));
 }
 
+void Application::add_iterations(const event::Iterations& said) {
+  const std::int64_t computing = std::min(said.processes, most_processes);
+  if (!malleability.malleable || computing < 1 || computing != malleability.processes) return;
+  if (said.iterations < 1 || said.iterations > most_iterations) return;
+  malleability.iteration = std::max(malleability.iteration, std::min(said.iteration, most_iterations));
+  if (said.control_every > 0) malleability.control_every = std::min(said.control_every, most_iterations);
+  const auto within = [](Duration value, Duration most) { return std::clamp(value, Duration{}, most); };
+  const Duration elapsed = within(said.elapsed, longest_report);
+  const Duration comm = within(said.comm, elapsed);
+  const double taken_s = to_s(comm) + to_s(within(said.cpu, elapsed - comm));
+  if (!(taken_s > 0)) return;
+  iterations.add(computing, taken_s / static_cast<double>(said.iterations));
+  if (!lives_by_iterations()) return;
+  const IterationTimes::Shown shown = iterations.at_size(computing);
+  if (shown.reports == 0) return;
+  const double io_s = curve.empty() ? to_s(history.duration().mean) : curve.io(computing).value;
+  add_to_curve({computing, shown.iteration_s, shown.spread_s, io_s, 0, shown.reports});
+}
+
+bool Application::lives_by_iterations() const {
+  const Rhythm& shown = history.latest();
+  return shown.periods == 0 || shown.period.mean > long_period;
+}
+
 void Application::count_flop(double since_last_phase, std::int64_t iteration) {
   const PhaseRecord* before = history.last();
   if (before == nullptr || before->iteration < 0 || iteration <= before->iteration) return;
@@ -137,7 +163,7 @@ void Application::learn_flop(double per_iteration, FlopSource source) {
 // What it showed at its present size becomes a point of its curve. A profile is left as it is: it may be of another
 // input, and points that do not fit together would look like a speedup (`pace` brings the two together).
 void Application::add_to_curve() {
-  if (history.last()->iteration < 0 || (!curve.empty() && !curve_is_seen)) return;
+  if (history.last()->iteration < 0) return;
   const Rhythm& shown = history.present();
   if (shown.iterations <= 0 || shown.processes <= 0) return;
   CurvePoint point;
@@ -147,6 +173,11 @@ void Application::add_to_curve() {
   point.io_s = to_s(shown.io.mean);
   point.io_spread_s = to_s(shown.io.spread);
   point.samples = static_cast<std::int64_t>(shown.periods);
+  add_to_curve(point);
+}
+
+void Application::add_to_curve(const CurvePoint& point) {
+  if (!curve.empty() && !curve_is_seen) return;
   if (curve.replace(point).ok()) curve_is_seen = true;  // one that cannot be is left out
 }
 

@@ -11,6 +11,7 @@
 #include "model/flop.hpp"
 #include "model/io_demand.hpp"
 #include "model/io_history.hpp"
+#include "model/iteration_times.hpp"
 #include "model/speedup_curve.hpp"
 #include "model/target.hpp"
 
@@ -101,6 +102,7 @@ struct Application {
   Totals totals;
   IoHistory history;
   bool irregular = false;  // no period fits, as it was told last
+  IterationTimes iterations;
   Malleability malleability;
   SpeedupCurve curve;             // of a profile; without one, what is seen of this run
   bool curve_is_seen = false;     // the latter
@@ -139,10 +141,16 @@ struct Application {
   // brought to the nearest possible one: a client's mistake must not spoil sums or predictions for good.
   // The other processes moved as much as the one that reports, where the member counts them.
   void add_phase(const event::IoPhase& phase, Time now, Member* member = nullptr);
+  // The same for a report of iterations.
+  void add_iterations(const event::Iterations& said);
+  // Whether its times are to be had from reports of iterations: no whole I/O period was seen at its size, or such a
+  // period takes long.
+  bool lives_by_iterations() const;
 
  private:
   void count_flop(double since_last_phase, std::int64_t iteration);
   void add_to_curve();
+  void add_to_curve(const CurvePoint& point);
 };
 
 }  // namespace hocket::model

@@ -63,6 +63,58 @@ TEST(Application, DoesNotCountAPeriodInWhichItGrewAndShrank) {
   EXPECT_EQ(application.history.present().periods, 2u);
 }
 
+void iterate(Application& application, std::int64_t iteration, double iteration_s, std::int64_t processes) {
+  event::Iterations said;
+  said.iteration = iteration;
+  said.iterations = 10;
+  said.processes = processes;
+  said.elapsed = from_s(10 * iteration_s);
+  said.cpu = from_s(8 * iteration_s);
+  said.comm = from_s(2 * iteration_s);
+  application.add_iterations(said);
+}
+
+TEST(Application, SeesItsCurveInIterationsWhereItDoesNoIo) {
+  Application application = malleable(4);
+  iterate(application, 10, 9, 4);
+  EXPECT_TRUE(application.curve.empty()) << "caches are cold";
+  iterate(application, 20, 0.1, 4);
+  iterate(application, 30, 0.1, 4);
+  ASSERT_EQ(application.curve.points().size(), 1u);
+  EXPECT_NEAR(application.curve.iteration(4).value, 0.1, 1e-9);
+  EXPECT_EQ(application.curve.points()[0].samples, 2);
+  EXPECT_EQ(application.malleability.iteration, 30);
+  iterate(application, 40, 0.07, 8);
+  EXPECT_EQ(application.curve.points().size(), 1u) << "it has not told that it has that size";
+  application.malleability.processes = 8;
+  for (int i = 0; i < 4; ++i) iterate(application, 50 + 10 * i, 0.06, 8);
+  EXPECT_NEAR(application.curve.iteration(8).value, 0.06, 1e-9);
+}
+
+TEST(Application, WholePeriodsCountBeforeReportsOfIterations) {
+  Application application = malleable(64);
+  report(application, 0, 100, 64);
+  report(application, 20, 200, 64);
+  for (int i = 0; i < 5; ++i) iterate(application, 210 + 10 * i, 1, 64);
+  EXPECT_DOUBLE_EQ(application.curve.iteration(64).value, 0.18);
+}
+
+TEST(Application, BearsAnyReportOfIterations) {
+  Application application = malleable(4);
+  constexpr std::int64_t extremes[] = {INT64_MIN, -1, 0, 1, 4, INT64_MAX};
+  for (int i = 0; i < 6 * 6 * 6 * 6; ++i) {
+    event::Iterations said;
+    said.iteration = extremes[i % 6];
+    said.iterations = extremes[i / 6 % 6];
+    said.processes = extremes[(i + 4) % 6];
+    said.elapsed = said.comm = Duration{extremes[i / 36 % 6]};
+    said.cpu = Duration{extremes[i / 216 % 6]};
+    application.add_iterations(said);
+    for (const CurvePoint& point : application.curve.points()) EXPECT_TRUE(std::isfinite(point.iteration_s));
+    EXPECT_LE(application.malleability.iteration, std::int64_t{1} << 53);
+  }
+}
+
 TEST(Application, LeavesAProfileAsItIs) {
   Application application = malleable(64);
   ASSERT_TRUE(application.curve.add({64, 1.0, 0, 5, 0, 3}).ok());

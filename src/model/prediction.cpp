@@ -1,6 +1,7 @@
 #include "model/prediction.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/decimal.hpp"
 #include "base/saturating.hpp"
@@ -18,13 +19,28 @@ Estimate estimate(const MeanSpread& shown) { return {to_s(shown.mean), coverage 
 
 // What was shown at one size, by the ratio of the curve's times there and here. Relative uncertainties add up.
 Estimate scaled(const Estimate& shown, const Estimate& there, const Estimate& here) {
-  if (there.value <= 0) return shown;  // the curve knows nothing of it
-  const double value = shown.value * here.value / there.value;
+  if (there.value <= 0) return shown;                             // the curve knows nothing of it
+  const double value = shown.value * (here.value / there.value);  // exactly the same where the curve is flat
   const double relative = shown.value > 0 ? shown.uncertainty / shown.value : 0;
   return {value, value * relative + shown.value * here.uncertainty / there.value};
 }
 
 Pace shown_at(const Rhythm& rhythm) { return {rhythm.iterations, estimate(rhythm.computing), estimate(rhythm.io)}; }
+
+std::optional<Pace> pace_of_iterations(const Application& application, std::int64_t processes) {
+  const IterationTimes::Shown known = application.iterations.latest();
+  if (known.reports == 0) return std::nullopt;
+  const double iterations = std::max(1.0, std::round(nominal_period_s / known.iteration_s));
+  const auto period = [&](const IterationTimes::Shown& shown) {
+    return Estimate{iterations * shown.iteration_s, coverage * iterations * shown.spread_s};
+  };
+  const IterationTimes::Shown shown = application.iterations.at_size(processes);
+  if (shown.reports > 0) return Pace{iterations, period(shown), {}, true};
+  const SpeedupCurve& curve = application.curve;
+  if (curve.empty()) return std::nullopt;
+  return Pace{
+      iterations, scaled(period(known), curve.iteration(known.processes), curve.iteration(processes)), {}, true};
+}
 
 // As `shown`, at another size where a period takes what is expected.
 Rhythm scaled(const Rhythm& shown, const Pace& expected, std::int64_t processes) {
@@ -85,6 +101,7 @@ class Ahead {
     const bool changed = application.malleability.malleable && history.present().processes != processes &&
                          application.expansion.return_at_iteration == 0;
     if (!changed && history.present().periods > 0) return history.present();
+    if (history.latest().periods == 0) return expected_;  // what iterations take says nothing of phases
     const auto expected = pace(application, changed ? processes : history.present().processes);
     if (expected) expected_ = scaled(history.latest(), *expected, processes);
     return expected_;
@@ -160,7 +177,8 @@ std::optional<PredictedPhase> first_meeting(const Forecast& next, const Predicte
 
 std::optional<Pace> pace(const Application& application, std::int64_t processes) {
   const IoHistory& history = application.history;
-  if (history.latest().periods == 0 || processes <= 0) return std::nullopt;
+  if (processes <= 0) return std::nullopt;
+  if (history.latest().periods == 0) return pace_of_iterations(application, processes);
   if (!application.malleability.malleable) {
     return processes == application.computing_processes() ? std::optional{shown_at(history.latest())} : std::nullopt;
   }

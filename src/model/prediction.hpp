@@ -20,9 +20,13 @@ struct Pace {
   double iterations = 0;  // in a period
   Estimate compute;       // T_cpu + T_comm of the period
   Estimate io;            // T_io of the phase, undisturbed
+  bool nominal = false;   // no I/O period was seen: it is one of computing alone, as long as is convenient
   double period_s() const { return compute.value + io.value; }
   double io_ratio() const { return period_s() > 0 ? io.value / period_s() : 0; }  // Eq. 3
 };
+
+// Of one that has shown no whole I/O period, but iterations: of `nominal_period_s`, without I/O.
+constexpr double nominal_period_s = 60;
 
 // From the curve, scaled so that it agrees with what the application showed at its present size, which a profile of
 // other input does not. At its present size: what it showed. Nothing where neither is known.

@@ -187,6 +187,31 @@ TEST_F(Prediction, ThoseThatAlternateMeetWhereTheyAreOnOneTarget) {
   EXPECT_EQ(met[0].start, at(1100));
 }
 
+TEST_F(Prediction, PaceOfOneThatOnlyComputesIsOfItsIterations) {
+  Application& app = application(4);
+  ASSERT_TRUE(app.curve.add({4, 1, 0, 0, 0, 1}).ok());
+  ASSERT_TRUE(app.curve.add({8, 0.6, 0, 0, 0, 1}).ok());
+  EXPECT_FALSE(pace(app, 4)) << "a profile alone";
+  for (int i = 0; i < 4; ++i) {
+    event::Iterations said;
+    said.iteration = 5 * i;
+    said.iterations = 5;
+    said.processes = 4;
+    said.elapsed = said.cpu = from_s(10);
+    app.add_iterations(said);
+  }
+  const auto shown = pace(app, 4);
+  ASSERT_TRUE(shown);
+  EXPECT_DOUBLE_EQ(shown->iterations, nominal_period_s / 2);
+  EXPECT_DOUBLE_EQ(shown->compute.value, nominal_period_s);
+  EXPECT_EQ(shown->io.value, 0);
+  EXPECT_DOUBLE_EQ(pace(app, 8)->compute.value, 0.6 * nominal_period_s);
+  EXPECT_TRUE(next_phases(app, at(100), Duration{-1}, 1).empty());
+  report(app, 100, 1);
+  EXPECT_TRUE(pace(app, 4));
+  EXPECT_TRUE(next_phases(app, at(102), Duration{-1}, 1).empty()) << "one phase is no period";
+}
+
 TEST_F(Prediction, SaysWhetherThereIsAPeriod) {
   Application& regular = application(64);
   EXPECT_EQ(fit(regular), Fit::learning);

@@ -42,6 +42,7 @@ bool is_news(const event::Event& event, const model::Application* subject) {
     const std::int64_t phases = subject ? subject->history.phases() : 0;
     return (phases & (phases - 1)) == 0;
   }
+  if (std::holds_alternative<event::Iterations>(event.body)) return subject && subject->lives_by_iterations();
   return true;
 }
 
@@ -161,7 +162,8 @@ CoreDecision changes_to(const CoreView& view, const Pool& pool, const Sizes& siz
     CoreChange made;
     made.application = sharer.application->id;
     made.processes = size;
-    if (const auto pace = model::pace(*sharer.application, size)) made.period_after = from_s(pace->period_s());
+    const auto pace = model::pace(*sharer.application, size);
+    if (pace && !pace->nominal) made.period_after = from_s(pace->period_s());
     made.text = reason(sharer, size);
     decision.changes.push_back(std::move(made));
   };

@@ -298,6 +298,11 @@ void Member::report(const event::IoPhase& phase) {
     give_up("no hocketd answers at " + settings_.socket);
 }
 
+void Member::report_iterations(const event::Iterations& iterations) {
+  pollfd socket{fd_, POLLOUT, 0};
+  if (socket.fd >= 0 && poll(&socket, 1, 0) == 1 && (socket.revents & POLLOUT) != 0) send(iterations);
+}
+
 void Member::finish(event::FinishIo finish) {
   forget(finish.request);
   leases_.release(finish.request);

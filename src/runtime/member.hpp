@@ -106,6 +106,8 @@ class Member {
 
   // Where nothing is asked, no other moment finds out that hocketd has gone, or come: tries to join again.
   void report(const event::IoPhase& phase);
+  // Nobody waits for it: left out where hocketd does not take it in at once.
+  void report_iterations(const event::Iterations& iterations);
 
   // Malleability. An event to hocketd; false: it is not there.
   bool tell(const event::Body& body) { return send(body); }

@@ -33,6 +33,8 @@ LOOK_S = 0.2  # between two looks at whether the program still runs
 # Of each size, beside those that count: one that reads input before the first control point, the
 # first after it, which only begins a period, and that of the first period, which is not counted.
 MORE_PHASES = 3
+MORE_REPORTS = 1  # of iterations, of each size: the first one does not count
+PATIENCE_S = 10  # for the second I/O phase of a size, where iterations are reported
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ class _Runs:
     def __init__(self, plan: Plan, directory: Path, bus: Bus, say: Say) -> None:
         self._plan, self._directory, self._bus, self._say = plan, directory, bus, say
         self._phases = bus.subscribe("IO_PHASE")
+        self._iterations = bus.subscribe("ITERATIONS")
         self._count = 0
         self.problem = ""  # of the last run that ended early
 
@@ -144,13 +147,22 @@ class _Runs:
     def _await_phases(self, process: subprocess.Popen, processes: int) -> bool:
         """Until enough phases were seen; False: the program ended before."""
         seen: Counter[int] = Counter()
-        while self._phases.test():  # what the size before still told
-            pass
+        reports = 0
+        for subscription in (self._phases, self._iterations):
+            while subscription.test():  # what the size before still told
+                pass
+        began = time.monotonic()
         while max(seen.values(), default=0) < self._plan.phases + MORE_PHASES:
             event: Event | None = self._phases.wait(LOOK_S)
             if event is not None:
                 seen[event.member] += event.application == self._name
-            elif process.poll() is not None:
+            while told := self._iterations.test():
+                reports += told.application == self._name and told.get("processes", 0) == processes
+            # A program that has done no I/O by then does none, or so seldom that nobody would wait for it.
+            enough = reports >= self._plan.phases + MORE_REPORTS and time.monotonic() - began >= PATIENCE_S
+            if enough and max(seen.values(), default=0) < 2:
+                return True
+            if event is None and process.poll() is not None:
                 break
         else:
             return True
@@ -202,7 +214,10 @@ def _profile(plan: Plan, analysis: Analysis, problem: str, say: Say) -> Profile:
     programs = {application.program for application in analysis.applications if application.program}
     if not points or not programs:
         why = problem or "no I/O phase was seen"
-        raise HocketError(f"nothing was measured: {why}; at least 5 I/O phases at one size are needed")
+        raise HocketError(
+            f"nothing was measured: {why}; at least 5 I/O phases at one size are needed, "
+            "or some seconds of iterations with control points"
+        )
     if left := [size for size in plan.sizes if size not in {point.processes for point in points}]:
         say(f"not measured: {', '.join(map(str, left))} processes{f': {problem}' if problem else ''}")
     program = Path(sorted(programs)[0])

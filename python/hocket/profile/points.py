@@ -103,12 +103,18 @@ def points_from(applications: Iterable[Application], measured_unix_s: float = 0.
     """What runs showed, by size: a point for each number of processes with at least `least` whole I/O periods.
 
     A period counts where the size was the same at its start and its end; the first of each size does not, for caches
-    are cold and processes have only just started. Without control points a period counts as one iteration.
+    are cold and processes have only just started. Without control points a period counts as one iteration. At sizes
+    where there are too few periods, reports of iterations count instead: the program does little I/O or none.
     """
     samples: dict[int, list[_Period]] = {}
-    for application in applications:
+    told = list(applications)
+    for application in told:
         for processes, periods in _of_most_telling(application).items():
             samples.setdefault(processes, []).extend(periods)
+    for application in told:
+        for processes, reports in _reports(application).items():
+            if len(samples.get(processes, ())) < least <= len(reports):
+                samples[processes] = reports
     return [
         Point(
             processes,
@@ -130,6 +136,20 @@ class _Period:
     comm_s: float  # the part of it that is communication
     io_s: float  # of the I/O phase
     flop: float  # of an iteration
+
+
+def _reports(application: Application) -> dict[int, list[_Period]]:
+    """What iterations took by size, a mean of each report; the first one of each size does not count."""
+    found: dict[int, list[_Period]] = {}
+    before = 0
+    for report in application.iterations:
+        if report.processes == before and report.count > 0 and report.computed_ns > 0:
+            computed_s, comm_s = (ns / 1e9 / report.count for ns in (report.computed_ns, report.comm_ns))
+            found.setdefault(report.processes, []).append(
+                _Period(computed_s, comm_s, 0.0, application.flop_per_iteration)
+            )
+        before = report.processes
+    return found
 
 
 def _of_most_telling(application: Application) -> dict[int, list[_Period]]:

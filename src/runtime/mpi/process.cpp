@@ -182,6 +182,10 @@ void Process::control_point(const Progress& progress, bool leads) noexcept {
   const std::lock_guard lock(reporter->mutex);
   reporter->speaks = leads;
   reporter->phases.control_point(progress);
+  if (!leads) return;
+  if (const auto report = reporter->iterations.control_point(progress, node_now(), sums())) {
+    reporter->member.report_iterations(*report);
+  }
 }
 
 bool Process::phase_wants_flop() noexcept {

@@ -19,6 +19,7 @@
 #include "runtime/bursts.hpp"
 #include "runtime/counters.hpp"
 #include "runtime/flop_counter.hpp"
+#include "runtime/iterations.hpp"
 #include "runtime/member.hpp"
 #include "runtime/phases.hpp"
 #include "runtime/prepared.hpp"
@@ -186,6 +187,7 @@ class Process {
     Bursts bursts;
     std::mutex mutex;  // of what follows
     PhaseTracker phases;
+    IterationMeter iterations;
     bool speaks = true;  // for all, of every phase
     bool asked = false;  // for an operation of the phase that is open
   };

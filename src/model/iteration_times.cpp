@@ -1,0 +1,28 @@
+#include "model/iteration_times.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace hocket::model {
+
+void IterationTimes::add(std::int64_t processes, double iteration_s) {
+  ++reports_;
+  if (std::exchange(present_size_, processes) != processes) return;
+  kept_[next_] = {processes, iteration_s};
+  next_ = (next_ + 1) % kept_.size();
+  ++counted_;
+  last_size_ = processes;
+}
+
+IterationTimes::Shown IterationTimes::at_size(std::int64_t processes) const {
+  Samples samples;
+  const auto kept = static_cast<std::size_t>(std::min<std::int64_t>(counted_, static_cast<std::int64_t>(kept_.size())));
+  for (std::size_t i = 1; i <= kept; ++i) {
+    const Report& report = kept_[(next_ + kept_.size() - i) % kept_.size()];
+    if (report.processes == processes) samples.add(report.iteration_s);
+  }
+  const Moments moments = samples.moments();
+  return {processes, moments.mean, moments.spread, static_cast<std::int64_t>(samples.count())};
+}
+
+}  // namespace hocket::model
