@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "model/occupancy.hpp"
-#include "policy/foresight.hpp"
+#include "policy/lookahead.hpp"
 #include "policy/search.hpp"
 
 namespace hocket::policy {

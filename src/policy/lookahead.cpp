@@ -1,4 +1,4 @@
-#include "policy/foresight.hpp"
+#include "policy/lookahead.hpp"
 
 #include <algorithm>
 #include <limits>

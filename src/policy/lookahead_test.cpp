@@ -1,5 +1,5 @@
 // What choices lead to, over the next phases.
-#include "policy/foresight.hpp"
+#include "policy/lookahead.hpp"
 
 #include <gtest/gtest.h>
 
@@ -32,12 +32,12 @@ Opening together() {
 
 double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
-TEST(Foresight, WhoIsAloneLosesNothing) {
+TEST(Lookahead, WhoIsAloneLosesNothing) {
   const std::vector<Actor> alone{writes(1, true, 2, 1)};
   EXPECT_NEAR(lost_s(alone, {}, 30)[0], 0, 1e-6);
 }
 
-TEST(Foresight, TheOneBehindWaitsForWhatIsLeft) {
+TEST(Lookahead, TheOneBehindWaitsForWhatIsLeft) {
   const std::vector<Actor> both{writes(1, true, 100, 1), writes(2, false, 100, 2)};
   const auto waits = lost_s(both, {}, 50);
   EXPECT_NEAR(waits[0], 0, 1e-6);
@@ -47,7 +47,7 @@ TEST(Foresight, TheOneBehindWaitsForWhatIsLeft) {
   EXPECT_NEAR(beside[1], 1, 1e-6) << "beside it, it ends no sooner";
 }
 
-TEST(Foresight, TheInterruptedOneLosesWhatTheOtherTakes) {
+TEST(Lookahead, TheInterruptedOneLosesWhatTheOtherTakes) {
   std::vector<Actor> both{writes(10, true, 100, 10), writes(1, false, 100, 1)};
   both[0].stop_s = 0.5;
   const auto lost = lost_s(both, {{1}, 0}, 50);
@@ -55,7 +55,7 @@ TEST(Foresight, TheInterruptedOneLosesWhatTheOtherTakes) {
   EXPECT_NEAR(lost[1], 0.5, 1e-6);
 }
 
-TEST(Foresight, WhoBeginsLaterIsBesideTheOtherForThatMuchLess) {
+TEST(Lookahead, WhoBeginsLaterIsBesideTheOtherForThatMuchLess) {
   const std::vector<Actor> both{writes(2, true, 100, 2), writes(1, false, 100, 1)};
   const auto lost = lost_s(both, {{1}, {}, 1.5}, 50);
   EXPECT_NEAR(lost[0], 0.5, 1e-6);
@@ -63,13 +63,13 @@ TEST(Foresight, WhoBeginsLaterIsBesideTheOtherForThatMuchLess) {
 }
 
 // Two of one period: to wait once moves them apart for good, to go beside each other keeps them in step.
-TEST(Foresight, ToWaitOncePaysWherePhasesMeetAgainAndAgain) {
+TEST(Lookahead, ToWaitOncePaysWherePhasesMeetAgainAndAgain) {
   const std::vector<Actor> both{writes(1, true, 3, 1), writes(1, false, 3, 1)};
   EXPECT_NEAR(sum(lost_s(both, {}, 12)), 1, 1e-6);
   EXPECT_GT(sum(lost_s(both, together(), 12)), 5);
 }
 
-TEST(Foresight, WhoComputesComesWhenHeIsExpected) {
+TEST(Lookahead, WhoComputesComesWhenHeIsExpected) {
   const std::vector<Actor> both{writes(2, true, 100, 2), computes(1, 100, 1)};
   const auto lost = lost_s(both, {}, 50);
   EXPECT_NEAR(lost[1], 1, 1e-6) << "the holder has no more left than it asks for: it waits";
@@ -78,7 +78,7 @@ TEST(Foresight, WhoComputesComesWhenHeIsExpected) {
 }
 
 // By the rule that holds after each choice nobody ends later than by sharing, where sharing only divides the bandwidth.
-TEST(ForesightProperty, OfPhasesThatMeetOnceNobodyLosesMoreThanBySharing) {
+TEST(LookaheadProperty, OfPhasesThatMeetOnceNobodyLosesMoreThanBySharing) {
   std::uint64_t seed = 7;
   const auto draw = [&] {
     seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
