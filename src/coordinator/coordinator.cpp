@@ -201,6 +201,7 @@ void Coordinator::remove(const Moment& moment) {
   model::Application& application = *member->application;
   const AppId app = application.id;
   const std::string name = application.name;
+  if (application.members.size() == 1) Steering::leaves(moment, application);
   cluster_.leave(*member);
   if (cluster_.find(app) != nullptr) {
     steering_.member_left(moment, application);

@@ -1,6 +1,7 @@
 // What policies for cores decide becomes what applications are asked for.
 #include <algorithm>
 
+#include "base/saturating.hpp"
 #include "coordinator/steering.hpp"
 #include "coordinator/words.hpp"
 
@@ -42,7 +43,7 @@ event::Decision decision_about(const Application& application, std::int64_t numb
 void Steering::ask_policies(const Moment& moment, AppId subject) {
   for (const policy::CorePolicy* policy : {interference_, sharing_}) {
     if (policy == nullptr) continue;
-    const policy::CoreView view{cluster_, cores_, settings_.core, moment.now};
+    const policy::CoreView view{cluster_, cores_, settings_.core, moment.now, together_};
     const policy::CoreDecision decision = policy->decide(view, moment.event, subject);
     for (const policy::LeftAlone& left : decision.left_alone) leave(moment, policy->name, left);
     for (const policy::CoreChange& change : decision.changes) carry_out(moment, *policy, change);
@@ -89,7 +90,7 @@ void Steering::carry_out(const Moment& moment, const policy::CorePolicy& policy,
   }
   bound(application->id, course, until);
   show_expansion(*application, course);
-  outcomes_.expect(moment, *application, layer.decision, change, uncertainty);
+  outcomes_.expect(moment, *application, layer.decision, change, saturating_sum(uncertainty, change.resize_spread));
 
   const Application* other = change.because_of ? cluster_.find(change.because_of) : nullptr;
   event::Decision told = decision_about(*application, layer.decision, policy.name);
@@ -162,7 +163,7 @@ Result<RequestId> Steering::request_size(const Moment& moment, Application& appl
 // Where new processes go; "" where there is only one node. `fresh`: the cores that were allocated for them.
 std::string Steering::places_for(const Application& application, std::int64_t processes,
                                  const std::vector<model::Share>& fresh) const {
-  const std::int64_t count = Resizing::processes_to_start(application, processes);
+  const std::int64_t count = application.malleability.to_start(processes);
   if (settings_.nodes.size() < 2 || count == 0 || static_cast<std::size_t>(count) > longest_places) return {};
   std::vector<std::string_view> names = names_of(fresh, count);
   std::vector<model::Share> all;

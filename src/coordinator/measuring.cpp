@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
 
 #include "coordinator/steering.hpp"
@@ -15,8 +16,11 @@ constexpr std::string_view policy_name = "probe";
 constexpr std::int64_t phases_before = 2;
 // Reports of iterations, a second each, that stand for a period.
 constexpr std::int64_t reports_of_a_size = 3;
-// So many periods at its own size are enough.
+// Periods at one size: at least, and enough however much they vary.
+constexpr std::int64_t least_samples = 2;
 constexpr std::int64_t most_samples = 4;
+// Standard error of the mean, in parts of it, that is small enough.
+constexpr double small_error = 0.005;
 
 // The next size to measure above `processes`: 1.5 and 2 times its own.
 std::int64_t next_size(std::int64_t own, std::int64_t processes) {
@@ -51,11 +55,15 @@ bool Measuring::is_due(const model::Application& application) {
 }
 
 bool Measuring::wants(const model::Application& application) {
-  if (!is_due(application)) return false;
-  const auto& points = application.curve.points();
-  const std::int64_t size = application.computing_processes();
-  const auto own = std::find_if(points.begin(), points.end(), [&](const auto& p) { return p.processes == size; });
-  return own == points.end() || own->samples < most_samples;
+  return is_due(application) && !is_known(application.curve, application.computing_processes());
+}
+
+bool Measuring::is_known(const model::SpeedupCurve& curve, std::int64_t processes) {
+  const auto& points = curve.points();
+  const auto at = std::find_if(points.begin(), points.end(), [&](const auto& p) { return p.processes == processes; });
+  if (at == points.end() || at->samples < least_samples) return false;
+  const double error_s = at->iteration_spread_s / std::sqrt(static_cast<double>(at->samples));
+  return at->samples >= most_samples || error_s <= small_error * at->iteration_s;
 }
 
 // ---- resizing for it ---------------------------------------------------------------------------------------------
@@ -107,10 +115,11 @@ bool Steering::ask_to_measure(const Moment& moment, model::Application& applicat
   const std::int64_t from = application.computing_processes();
   const auto request = request_size(moment, application, processes, 0);
   if (!request) return false;
-  course.passing.decision = tell(moment, application, policy_name, "expand", processes,
-                                 quoted(application.name) + " is measured with " + processes_text(processes) +
-                                     " for an I/O period, for a policy needs its times beyond " + processes_text(from) +
-                                     "; then it has " + processes_text(course.passing.original) + " again");
+  course.passing.decision =
+      tell(moment, application, policy_name, "expand", processes,
+           quoted(application.name) + " is measured with " + processes_text(processes) +
+               " for some I/O periods, for a policy needs its times beyond " + processes_text(from) + "; then it has " +
+               processes_text(course.passing.original) + " again");
   course.passing.processes = processes;
   course.stage = Stage::going;
   course.request = request.value();

@@ -21,6 +21,9 @@ class Measuring {
   // Whether nothing is known of the application beyond its size; and whether of that size not enough either.
   static bool is_due(const model::Application& application);
   static bool wants(const model::Application& application);
+  // Whether the mean time at that size is known well enough: several periods, until its standard error is small, or so
+  // many that more would help little.
+  static bool is_known(const model::SpeedupCurve& curve, std::int64_t processes);
 
  private:
   struct Last {

@@ -56,7 +56,7 @@ void Outcomes::in_force(const model::Application& application) {
   if (found != expected_.end()) found->second.period.in_force = true;
 }
 
-void Outcomes::phase(const Moment& moment, const model::Application& application) {
+void Outcomes::phase(const Moment& moment, model::Application& application) {
   const auto found = expected_.find(application.id);
   const model::PhaseRecord* last = application.history.last();
   if (found == expected_.end() || last == nullptr) return;
@@ -80,7 +80,7 @@ void Outcomes::phase(const Moment& moment, const model::Application& application
   if (expected.nothing()) expected_.erase(found);
 }
 
-void Outcomes::never_came(const Moment& moment, const model::Application& application) {
+void Outcomes::never_came(const Moment& moment, model::Application& application) {
   const auto found = expected_.find(application.id);
   if (found == expected_.end() || found->second.start.decision == 0) return;
   const Start start = std::exchange(found->second.start, {});
@@ -88,29 +88,31 @@ void Outcomes::never_came(const Moment& moment, const model::Application& applic
   event::Outcome outcome = outcome_of(start.decision, application.name, "start of the next I/O phase");
   outcome.predicted_s = to_s(start.predicted - start.decided);
   outcome.actual_s = to_s(moment.now - start.decided);
+  application.judge(false);
   outcome.text = "the next I/O phase of " + quoted(application.name) + " was predicted " +
                  seconds_text(outcome.predicted_s) + " after the decision, and has not come after " +
                  seconds_text(outcome.actual_s) + ": the prediction was off";
   moment.commands.push_back({{}, std::move(outcome)});
 }
 
-void Outcomes::tell_start(const Moment& moment, const model::Application& application, const Start& start, Time came) {
+void Outcomes::tell_start(const Moment& moment, model::Application& application, const Start& start, Time came) {
   event::Outcome outcome = outcome_of(start.decision, application.name, "start of the next I/O phase");
   outcome.predicted_s = to_s(start.predicted - start.decided);
   outcome.actual_s = to_s(came - start.decided);
   outcome.text = "the next I/O phase of " + quoted(application.name) + " began " + seconds_text(outcome.actual_s) +
                  " after the decision: " + compared(outcome, start.uncertainty, start.period);
+  application.judge(outcome.met);
   moment.commands.push_back({{}, std::move(outcome)});
 }
 
-void Outcomes::tell_period(const Moment& moment, const model::Application& application, const Period& period,
-                           Duration came) {
+void Outcomes::tell_period(const Moment& moment, model::Application& application, const Period& period, Duration came) {
   event::Outcome outcome = outcome_of(period.decision, application.name, "I/O period");
   outcome.predicted_s = to_s(period.predicted);
   outcome.actual_s = to_s(came);
   outcome.text = "the I/O period of " + quoted(application.name) + " is " + seconds_text(outcome.actual_s) + ", " +
                  seconds_text(outcome.predicted_s) +
                  " were predicted: " + compared(outcome, period.uncertainty, period.predicted);
+  application.judge(outcome.met);
   moment.commands.push_back({{}, std::move(outcome)});
 }
 

@@ -1,5 +1,7 @@
 // Predictions that decisions rested on, held against what happens: OUTCOME.
 //
+// An application learns by them how far it can be predicted (model::Reliance).
+//
 // Of an application at most one start of an I/O phase and one I/O period are expected at a time: those of the last
 // decisions about it. A part of Steering; pure and not thread-safe as it is.
 #pragma once
@@ -21,9 +23,9 @@ class Outcomes {
   // The size that a change for good asked for is there: I/O periods from the next phase on are its.
   void in_force(const model::Application& application);
   // An I/O phase of the application was reported, and is in its history.
-  void phase(const Moment& moment, const model::Application& application);
+  void phase(const Moment& moment, model::Application& application);
   // The phase whose start was predicted has not come, and is waited for no longer.
-  void never_came(const Moment& moment, const model::Application& application);
+  void never_came(const Moment& moment, model::Application& application);
   // No prediction, but the books of the cores that a decision gave away.
   static void cores_back(const Moment& moment, const std::string& application, std::int64_t decision,
                          std::int64_t expected, std::int64_t came, std::string text);
@@ -55,9 +57,8 @@ class Outcomes {
     bool nothing() const { return start.decision == 0 && period.decision == 0; }
   };
 
-  static void tell_start(const Moment& moment, const model::Application& application, const Start& start, Time came);
-  static void tell_period(const Moment& moment, const model::Application& application, const Period& period,
-                          Duration came);
+  static void tell_start(const Moment& moment, model::Application& application, const Start& start, Time came);
+  static void tell_period(const Moment& moment, model::Application& application, const Period& period, Duration came);
 
   std::map<AppId, Expected> expected_;
 };

@@ -23,11 +23,6 @@ std::int64_t cores_used(const Application& application) {
   return std::max(application.computing_processes(), application.malleability.resizing_to);
 }
 
-std::int64_t new_processes(const Malleability& of, std::int64_t processes) {
-  if (of.method.starts_with("baseline")) return processes;
-  return std::max<std::int64_t>(0, processes - of.processes - of.sleeping);
-}
-
 Status check_places(const Application& application, std::int64_t processes, const std::string& places) {
   const auto given = places_of(places);
   if (!given) {
@@ -35,7 +30,7 @@ Status check_places(const Application& application, std::int64_t processes, cons
                  " is no place: write NODE or NODE:CORE, one for each new process"};
   }
   const auto count = static_cast<std::int64_t>(given.value().size());
-  const std::int64_t expected = new_processes(application.malleability, processes);
+  const std::int64_t expected = application.malleability.to_start(processes);
   if (count == 0 || count == expected) return success();
   return Error{"places: " + number(count) + " are given, but " + quoted(application.name) + " gets " +
                processes_text(expected) + " that must be started: give one place for each, or none"};
@@ -47,6 +42,12 @@ Status check_iteration(const Application& application, std::int64_t at) {
   if (at == 0 || at > done) return success();
   return Error{"iteration " + number(at) + " is past: " + quoted(application.name) + " has done " + number(done) +
                "; give a later one, or 0 for the next one"};
+}
+
+// As MALLEABLE names it.
+std::string method_of(const event::Reconfiguration& record) {
+  return record.spawn + " " + record.spawn_strategy + ", " + record.redistribution + " " +
+         record.redistribution_strategy;
 }
 
 }  // namespace
@@ -92,10 +93,6 @@ void Resizing::take_as_answered(Application& application, std::int64_t processes
   under_way_.erase(application.id);
   application.malleability.resizing_to = 0;
   application.malleability.processes = std::clamp<std::int64_t>(processes, 1, model::most_processes);
-}
-
-std::int64_t Resizing::processes_to_start(const Application& application, std::int64_t processes) {
-  return new_processes(application.malleability, processes);
 }
 
 bool Resizing::is_for_tool(AppId app) const {
@@ -179,6 +176,7 @@ void Resizing::ended(const Moment& moment, const model::Member& member, const ev
     const auto changed = [](std::int64_t n) { return std::clamp<std::int64_t>(n, 0, model::most_processes); };
     state.sleeping = changed(state.sleeping + changed(record.put_to_sleep) - changed(record.woken));
     ++state.reconfigurations;
+    state.costs.add({record.sources, record.targets, record.started, method_of(record)}, record.stopped);
   } else if (record.sources > 0) {
     state.processes = std::clamp<std::int64_t>(record.sources, 1, model::most_processes);  // it knows best
   }

@@ -41,8 +41,6 @@ class Resizing {
   Status check_cores(const model::Application& application, std::int64_t processes) const;
   // What a policy asked for was not answered, but the application shows that it has that size.
   void take_as_answered(model::Application& application, std::int64_t processes);
-  // How many processes must be started for that size: `places` are as many.
-  static std::int64_t processes_to_start(const model::Application& application, std::int64_t processes);
   // The tool takes back what it asked for. False: nothing of its is under way.
   bool withdraw(const Moment& moment);
   // The application has begun with what is to be taken back.

@@ -14,6 +14,18 @@ using model::Application;
 constexpr std::string_view policy_for_measuring = "probe";
 // A return that is refused is asked for again at once so often; then after each I/O phase.
 constexpr std::int64_t most_refusals = 3;
+// Sizes: a program that was seen at fewer has no curve that would be worth remembering.
+constexpr std::size_t least_remembered = 3;
+
+// Of the policies for access, one lets applications overlap without looking at them.
+double together(const Settings& settings, const policy::Combination& policies) {
+  return policies.access == &policy::interfere ? settings.access.interference : 0;
+}
+
+// A curve that is seen in this run takes in its periods by itself.
+void take_sample(Application& application, const model::CurvePoint& sample) {
+  if (!application.curve_is_seen) (void)application.curve.add(sample);
+}
 
 }  // namespace
 
@@ -25,6 +37,7 @@ Steering::Steering(const Settings& settings, model::Cluster& cluster, model::Cor
       resizing_(resizing),
       interference_(settings.policy.interference),
       sharing_(settings.policy.sharing),
+      together_(together(settings, settings.policy)),
       decisions_made_(decisions) {}
 
 // ---- events ------------------------------------------------------------------------------------------------------
@@ -67,7 +80,7 @@ void Steering::phase(const Moment& moment, Application& application, const event
                                                                      : std::optional<model::CurvePoint>{};
   const auto found = courses_.find(application.id);
   if (found == courses_.end()) {
-    if (sample && Measuring::wants(application)) (void)application.curve.add(*sample);
+    if (sample && Measuring::wants(application)) take_sample(application, *sample);
   } else {
     Course& course = found->second;
     const bool answer_is_lost =
@@ -79,8 +92,12 @@ void Steering::phase(const Moment& moment, Application& application, const event
       advance(moment, application, course, phase.processes == course.goal);
     } else if (course.is_passing() && course.passing.policy == policy_for_measuring && course.stage == Stage::there) {
       if (sample && sample->processes == course.passing.processes) {
-        (void)application.curve.add(*sample);
-        go_on_measuring(moment, application, course);
+        take_sample(application, *sample);
+        if (Measuring::is_known(application.curve, sample->processes)) {
+          go_on_measuring(moment, application, course);
+        } else {
+          bound(application.id, course, moment.now + resizing_.patience(application));  // one period more
+        }
       }
     } else {
       fresh_phase(moment, application, course);
@@ -147,6 +164,16 @@ void Steering::member_left(const Moment& moment, Application& application) {
   after(moment, application.id);
 }
 
+void Steering::leaves(const Moment& moment, const Application& application) {
+  const auto& points = application.curve.points();
+  if (!application.curve_is_seen || points.size() < least_remembered) return;
+  for (const model::CurvePoint& point : points) {
+    event::Profile measured{application.id, point.processes,   point.iteration_s, point.iteration_spread_s,
+                            point.io_s,     point.io_spread_s, point.samples,     application.flop_per_iteration};
+    moment.commands.push_back({{}, std::move(measured)});
+  }
+}
+
 void Steering::gone(const Moment& moment, AppId app, const std::string& name) {
   if (const auto found = courses_.find(app); found != courses_.end()) {
     const Layer& layer = found->second.top();
@@ -170,6 +197,7 @@ void Steering::gone(const Moment& moment, AppId app, const std::string& name) {
 void Steering::set_policies(const Moment& moment, const policy::Combination& policies) {
   interference_ = policies.interference;
   sharing_ = policies.sharing;
+  together_ = together(settings_, policies);
   set_by_tool_.clear();
   told_.clear();
   told_once_.clear();

@@ -10,7 +10,8 @@
 // first, then those whose cores help least by their speedup curve, the latest first among equals.
 //
 // Applications without a speedup curve are measured on line where a policy needs one: resized at their start to a few
-// sizes for a phase each, and back (section 4.1, the on-line predictor).
+// sizes, for some I/O periods each, and back (section 4.1, the on-line predictor). Further sizes are measured while
+// policies give them. What was measured is remembered: PROFILE goes out when the application leaves.
 //
 // Cores are free again when the application has told that it is back, never before: what it was asked for and did not
 // answer is kept for it. What an operator resizes by hand stays as it is until the next SET_POLICY.
@@ -54,6 +55,8 @@ class Steering {
   void resized_by_tool(const Moment& moment, model::Application& application);
   // A member has left, others remain.
   void member_left(const Moment& moment, model::Application& application);
+  // Its last member is about to leave: what was measured of it is handed on (PROFILE), to be remembered.
+  static void leaves(const Moment& moment, const model::Application& application);
   void gone(const Moment& moment, AppId app, const std::string& name);
   void set_policies(const Moment& moment, const policy::Combination& policies);
   void tick(const Moment& moment);
@@ -112,6 +115,7 @@ class Steering {
   Resizing& resizing_;
   const policy::CorePolicy* interference_;
   const policy::CorePolicy* sharing_;
+  double together_;  // policy::CoreView::together
   Courses courses_;
   Outcomes outcomes_;
   Measuring measuring_;

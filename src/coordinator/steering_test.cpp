@@ -335,18 +335,53 @@ TEST_F(ProbingTest, MeasuresWhatIsNotKnownAndGoesBack) {
   EXPECT_EQ(app(1).malleability.resizing_to, 6) << "one whole period at its own size was seen";
   record(22, 1, 1, true, 4, 6);
   EXPECT_EQ(phase(30, 1, 2), Lines{}) << "not wholly at 6";
-  EXPECT_EQ(phase(40, 1, 3), (Lines{"1 RECONFIGURE 2 to 8 at 0", "0 DECISION 2 probe expand app1 6 to 8"}));
-  record(42, 1, 2, true, 6, 8);
-  phase(50, 1, 4);
-  EXPECT_EQ(phase(60, 1, 5), Lines{"1 RECONFIGURE 3 to 4 at 0"});
-  record(62, 1, 3, true, 8, 4);
+  EXPECT_EQ(phase(40, 1, 3), Lines{}) << "one period says nothing of how much they vary";
+  EXPECT_EQ(phase(50, 1, 4), (Lines{"1 RECONFIGURE 2 to 8 at 0", "0 DECISION 2 probe expand app1 6 to 8"}));
+  record(52, 1, 2, true, 6, 8);
+  for (int i = 5; i < 7; ++i) EXPECT_EQ(phase(10 * (i + 1), 1, i), Lines{});
+  EXPECT_EQ(phase(80, 1, 7), Lines{"1 RECONFIGURE 3 to 4 at 0"});
+  record(82, 1, 3, true, 8, 4);
   EXPECT_EQ(coordinator.cores().free(), 8);
   EXPECT_EQ(app(1).expansion.decision, 0);
   std::vector<std::int64_t> sizes;
   for (const model::CurvePoint& point : app(1).curve.points()) sizes.push_back(point.processes);
   EXPECT_EQ(sizes, (std::vector<std::int64_t>{4, 6, 8}));
   EXPECT_NEAR(app(1).curve.iteration(6).value, 0.9, 1e-9);
-  EXPECT_THAT(phase(70, 1, 6), IsEmpty()) << "once is enough";
+  EXPECT_THAT(phase(90, 1, 8), IsEmpty()) << "once is enough";
+  EXPECT_EQ(at(95, 1, event::Bye{}), (Lines{"0 PROFILE app 1: 4", "0 PROFILE app 1: 6", "0 PROFILE app 1: 8"}))
+      << "and is to be remembered";
+}
+
+TEST_F(SteeringTest, WhatAResizeCostsIsLearnt) {
+  start(1, 4);
+  change(1, 6, 0);
+  poke(32);
+  EXPECT_FALSE(app(1).malleability.cost_of(6, 8));
+  event::Reconfiguration said;
+  said.request = RequestId{1};
+  said.done = true;
+  said.sources = 4;
+  said.targets = 6;
+  said.started = 2;
+  said.stopped = milliseconds{1500};
+  at(33, 1, said);
+  ASSERT_TRUE(app(1).malleability.cost_of(6, 8));
+  EXPECT_DOUBLE_EQ(app(1).malleability.cost_of(6, 8)->value, 1.5);
+}
+
+TEST_F(SteeringTest, PredictionsThatKeepMissingAreReliedOnLess) {
+  start(1, 4);
+  for (int i = 0; i < 3; ++i) {
+    const std::int64_t s = 32 + 10 * i;
+    const auto request = static_cast<std::uint64_t>(2 * i + 1);
+    change(1, 6, 39 + 10 * i).start_after = Time{} + seconds{s + 6};
+    poke(s);
+    record(s + 1, 1, request, true, 4, 6, 30 + 10 * i + 2);
+    record(s + 4, 1, request + 1, true, 6, 4, 39 + 10 * i);
+    phase(s + 9, 1, 3 + i);  // 3 s late
+    EXPECT_EQ(app(1).reliance.misses, i + 1);
+    EXPECT_EQ(app(1).reliance.until_phases, app(1).history.phases() + (2 << i) - 1);
+  }
 }
 
 // It does no I/O: a second of iterations at a time.

@@ -11,6 +11,7 @@ namespace {
 constexpr Duration longest_report = std::chrono::hours{24 * 365};
 constexpr Duration long_period = std::chrono::seconds{30};
 constexpr std::int64_t most_iterations = std::int64_t{1} << 53;  // exact as a double
+constexpr std::int64_t most_misses = 10;                         // leaves an application alone for 1023 phases
 
 template <class Amount>
 void add(Amount& sum, Amount more) {
@@ -41,6 +42,18 @@ std::string_view name_of(Activity activity) {
     case Activity::io: return "io";
   }
   return "";
+}
+
+std::int64_t Malleability::to_start(std::int64_t targets) const {
+  if (method.starts_with("baseline")) return targets;
+  return std::max<std::int64_t>(0, targets - processes - sleeping);
+}
+
+std::optional<Estimate> Malleability::cost_of(std::int64_t sources, std::int64_t targets) const {
+  const bool is_present = sources == processes;  // else nothing is known of who sleeps then
+  const std::int64_t started =
+      is_present || method.starts_with("baseline") ? to_start(targets) : std::max<std::int64_t>(0, targets - sources);
+  return costs.expected({sources, targets, started, method});
 }
 
 std::int64_t Application::map_epoch() const {
@@ -158,6 +171,15 @@ void Application::learn_flop(double per_iteration, FlopSource source) {
   if (!replaces(flop_source, source, per_iteration)) return;
   flop_per_iteration = per_iteration;
   flop_source = source;
+}
+
+void Application::judge(bool met) {
+  if (met) {
+    reliance.misses /= 2;
+    return;
+  }
+  reliance.misses = std::min(reliance.misses + 1, most_misses);
+  reliance.until_phases = history.phases() + (std::int64_t{1} << reliance.misses) - 1;
 }
 
 // What it showed at its present size becomes a point of its curve. A profile is left as it is: it may be of another

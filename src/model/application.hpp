@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "model/io_demand.hpp"
 #include "model/io_history.hpp"
 #include "model/iteration_times.hpp"
+#include "model/resize_costs.hpp"
 #include "model/speedup_curve.hpp"
 #include "model/target.hpp"
 
@@ -54,8 +56,14 @@ struct Malleability {
   std::int64_t sleeping = 0;
   std::string method;
   std::int64_t reconfigurations = 0;  // done
-  Duration stopped{};                 // the time that it stood still in them, all in all
+  ResizeCosts costs;                  // of those that were done
   std::int64_t resizing_to = 0;       // processes; 0: no resize that a tool asked for is under way
+
+  // The new processes of a resize from the present size. New ones alone take over in `baseline`; else those that sleep
+  // are used first.
+  std::int64_t to_start(std::int64_t targets) const;
+  // What a resize is expected to cost, as its resizes did; nothing before the first one.
+  std::optional<Estimate> cost_of(std::int64_t sources, std::int64_t targets) const;
 };
 
 // A change of its size that a policy made and that is not undone.
@@ -65,6 +73,12 @@ struct Expansion {
   std::int64_t original = 0;             // processes before
   std::int64_t return_at_iteration = 0;  // to `original`; 0: it is for good, until the cores are reclaimed
   Time start_after{};                    // predicted start of the next I/O phase under it; 0: that has come
+};
+
+// How far the predictions about it can be relied on, by those that were held against what happened.
+struct Reliance {
+  std::int64_t misses = 0;        // of late: one more with each miss, half with each prediction that was met
+  std::int64_t until_phases = 0;  // policies that rest on its predictions leave it alone until it has done so many
 };
 
 struct Application {
@@ -104,11 +118,12 @@ struct Application {
   bool irregular = false;  // no period fits, as it was told last
   IterationTimes iterations;
   Malleability malleability;
-  SpeedupCurve curve;             // of a profile; without one, what is seen of this run
-  bool curve_is_seen = false;     // the latter
-  double flop_per_iteration = 0;  // of all processes; 0: not known
+  SpeedupCurve curve{Beyond::law};  // of a profile; without one, what is seen of this run
+  bool curve_is_seen = false;       // the latter
+  double flop_per_iteration = 0;    // of all processes; 0: not known
   FlopSource flop_source = FlopSource::unknown;
   Expansion expansion;
+  Reliance reliance;
   std::int64_t reconfigurations_before = 0;  // done when the last phase was reported
 
   // The processes that compute: what a malleable application says of itself (its members are many, and some sleep),
@@ -136,6 +151,9 @@ struct Application {
     Duration most{};
   };
   Computing computing(Duration Member::*time) const;
+  // A prediction about it was held against what happened. Each miss doubles the time for which it is left alone.
+  void judge(bool met);
+  bool is_left_alone() const { return history.phases() < reliance.until_phases; }
 
   // Takes in a report. Numbers that cannot be (negative, longer than the phase, a phase that ends after `now`) are
   // brought to the nearest possible one: a client's mistake must not spoil sums or predictions for good.

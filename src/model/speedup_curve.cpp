@@ -12,6 +12,8 @@ namespace {
 
 constexpr double coverage = 2;              // standard deviations
 constexpr double error_of_doubling = 0.05;  // of an interpolated time, for each doubling away from a measured size
+constexpr double error_of_law = 0.01;       // of a time, beside the law: programs follow it no better
+constexpr std::size_t points_of_law = 4;    // the largest sizes: smaller ones say little of larger ones
 constexpr double shortest_s = 1e-9;         // of an iteration: the resolution of Time
 constexpr double longest_s = 1e9;           // more than 30 years is a mistake
 
@@ -156,6 +158,61 @@ void SpeedupCurve::fit() {
   }
   fit_slopes(points_, fitted_, IterationField{});
   fit_slopes(points_, fitted_, IoField{});
+  if (beyond_ == Beyond::law) fit_law();
+}
+
+double SpeedupCurve::Law::variance_at(double processes) const {
+  return serial_variance + (2 * covariance + parallel_variance / processes) / processes;
+}
+
+// Least squares, each point weighted by how well it is known. Neither part can be negative.
+void SpeedupCurve::fit_law() {
+  law_.reset();
+  const std::size_t count = std::min(points_.size(), points_of_law);
+  if (count < 2) return;
+  double weights = 0;
+  double x = 0;
+  double t = 0;
+  double xx = 0;
+  double xt = 0;
+  for (auto point = points_.end() - static_cast<std::ptrdiff_t>(count); point != points_.end(); ++point) {
+    const double at = 1 / static_cast<double>(point->processes);
+    const double spread = point->iteration_spread_s / std::sqrt(static_cast<double>(point->samples));
+    const double error = std::hypot(spread, error_of_law * point->iteration_s);
+    const double weight = 1 / (error * error);
+    weights += weight;
+    x += weight * at;
+    t += weight * point->iteration_s;
+    xx += weight * at * at;
+    xt += weight * at * point->iteration_s;
+  }
+  const double determinant = weights * xx - x * x;
+  if (!(determinant > 0)) return;
+  Law law;
+  law.parallel_s = (weights * xt - x * t) / determinant;
+  law.serial_s = (t - law.parallel_s * x) / weights;
+  if (law.serial_s < 0) law = {0, xt / xx, 0, 0, 0};
+  if (law.parallel_s < 0) law = {t / weights, 0, 0, 0, 0};
+  law.serial_variance = xx / determinant;
+  law.parallel_variance = weights / determinant;
+  law.covariance = -x / determinant;
+  law_ = law;
+}
+
+// Beyond the largest measured size: what is measured there, times the ratio that the law has.
+Estimate SpeedupCurve::beyond(std::int64_t processes) const {
+  const CurvePoint& last = points_.back();
+  const double uncertain_s = coverage * last.iteration_spread_s;
+  const auto flat = [&](double time_s, double more_s, std::int64_t known) {  // it could be as fast as divided evenly
+    const double unknown = 1 - static_cast<double>(known) / static_cast<double>(processes);
+    return Estimate{time_s, uncertain_s + more_s + unknown * time_s};
+  };
+  if (!law_) return flat(last.iteration_s, 0, last.processes);
+  const std::int64_t reached = std::min(processes, reach * last.processes);
+  const auto size = static_cast<double>(reached);
+  const double time_s = last.iteration_s * law_->at(size) / law_->at(static_cast<double>(last.processes));
+  const double more_s = coverage * std::sqrt(std::max(0.0, law_->variance_at(size)));
+  return flat(time_s, more_s, reached);
 }
 
 template <class Field>
@@ -194,7 +251,10 @@ Estimate SpeedupCurve::estimate(std::int64_t processes, const Field& field) cons
   return {value, std::max(uncertainty(a), uncertainty(b)) + error_of_doubling * doublings * value};
 }
 
-Estimate SpeedupCurve::iteration(std::int64_t processes) const { return estimate(processes, IterationField{}); }
+Estimate SpeedupCurve::iteration(std::int64_t processes) const {
+  return processes > measured_up_to() && beyond_ == Beyond::law ? beyond(processes)
+                                                                : estimate(processes, IterationField{});
+}
 
 Estimate SpeedupCurve::io(std::int64_t processes) const { return estimate(processes, IoField{}); }
 
@@ -224,7 +284,9 @@ std::optional<std::int64_t> SpeedupCurve::processes_for(double speedup, std::int
   for (const CurvePoint& point : points_) {
     if (const auto found = search(std::min(point.processes, most))) return found;
   }
-  return search(most);  // beyond the largest measured size
+  // Beyond the largest measured size: times fall as far as the law reaches, then stay.
+  if (const auto found = search(std::min(reach * measured_up_to(), most))) return found;
+  return search(most);
 }
 
 }  // namespace hocket::model

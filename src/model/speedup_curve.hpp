@@ -3,9 +3,12 @@
 //
 // Between two measured sizes a time is interpolated in the logarithms of both, by a cubic that is monotone where the
 // measured points are (Fritsch and Carlson), so that no speedup appears between two sizes that neither of them has.
-// Beyond the largest measured size the time stays what it is there: more processes are never promised to help where
-// nobody has seen it. Below the smallest the work is taken as divided evenly, which is the most cautious guess about
-// shrinking. The uncertainty of an estimate grows with its distance from the measured sizes.
+// Beyond the largest measured size, `Beyond` says what is known. `flat`: the time stays what it is there, as a scenario
+// of the simulator says it. `law`: the time of an iteration goes on by Amdahl's law, T = a + b/p, fitted to the largest
+// measured sizes, up to twice the largest; further away it stays flat, so that an application grows step by step, and
+// each step is measured. I/O time stays flat in either case: it is the storage that limits it. Below the smallest size
+// the work is taken as divided evenly, which is the most cautious guess about shrinking. The uncertainty of an estimate
+// grows with its distance from the measured sizes.
 //
 // Pure, not thread-safe. Costs of a question: the logarithm of the number of points.
 #pragma once
@@ -35,9 +38,15 @@ struct Estimate {
   double uncertainty = 0;  // s, plus or minus: two standard deviations
 };
 
+enum class Beyond { flat, law };
+
 class SpeedupCurve {
  public:
   static constexpr std::size_t most_points = 256;
+  static constexpr std::int64_t reach = 2;  // of the law, in multiples of the largest measured size
+
+  SpeedupCurve() = default;
+  explicit SpeedupCurve(Beyond beyond) : beyond_(beyond) {}
 
   // A further measurement; at a size that has one already, the mean of both by their samples. Refused, with the
   // reason, where a value is not finite, not positive where it must be, or the curve is full.
@@ -73,9 +82,24 @@ class SpeedupCurve {
   std::optional<Error> refuse(const CurvePoint& point) const;
   void insert(const CurvePoint& point);
   void fit();
+  // T = a + b/p, and how well that is known.
+  struct Law {
+    double serial_s = 0;    // a
+    double parallel_s = 0;  // b
+    // Variances and covariance of the two; their sum at 1/p is the variance of a time.
+    double serial_variance = 0;
+    double parallel_variance = 0;
+    double covariance = 0;
+    double at(double processes) const { return serial_s + parallel_s / processes; }
+    double variance_at(double processes) const;
+  };
   template <class Field>
   Estimate estimate(std::int64_t processes, const Field& field) const;
+  void fit_law();
+  Estimate beyond(std::int64_t processes) const;
 
+  Beyond beyond_ = Beyond::flat;
+  std::optional<Law> law_;          // where there are points enough for it
   std::vector<CurvePoint> points_;  // by processes, each size once
   std::vector<Measured> fitted_;    // one each
 };

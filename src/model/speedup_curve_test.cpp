@@ -164,5 +164,62 @@ TEST(SpeedupCurve, FindsTheFewestProcesses) {
   }
 }
 
+CurvePoint amdahl(std::int64_t processes, double serial_s, double parallel_s, double noise = 0) {
+  const double time = (serial_s + parallel_s / static_cast<double>(processes)) * (1 + noise);
+  return {processes, time, 0.02 * time, 0, 0, 4};
+}
+
+TEST(SpeedupCurveLaw, GoesOnWhereItWasMeasuredAndNoFurtherThanTwice) {
+  SpeedupCurve curve{Beyond::law};
+  for (const std::int64_t size : {8, 12, 16}) ASSERT_TRUE(curve.add(amdahl(size, 0.1, 8)).ok());
+  EXPECT_NEAR(curve.iteration(24).value, 0.1 + 8.0 / 24, 1e-9);
+  EXPECT_NEAR(curve.iteration(32).value, 0.1 + 8.0 / 32, 1e-9);
+  EXPECT_DOUBLE_EQ(curve.iteration(64).value, curve.iteration(32).value);
+  EXPECT_GT(curve.iteration(64).uncertainty, curve.iteration(32).uncertainty);
+  EXPECT_GT(curve.iteration(32).uncertainty, curve.iteration(24).uncertainty);
+  EXPECT_EQ(curve.processes_for(curve.speedup(16, 30), 16, most_processes), 30);
+  EXPECT_FALSE(curve.processes_for(curve.speedup(16, 32) * 1.01, 16, most_processes));
+}
+
+TEST(SpeedupCurveLaw, IsForThoseWhoAskForIt) {
+  SpeedupCurve curve;
+  for (const std::int64_t size : {8, 12, 16}) ASSERT_TRUE(curve.add(amdahl(size, 0.1, 8)).ok());
+  EXPECT_DOUBLE_EQ(curve.iteration(32).value, curve.iteration(16).value);
+}
+
+TEST(SpeedupCurveLaw, OfOneSizeThereIsNone) {
+  SpeedupCurve curve{Beyond::law};
+  ASSERT_TRUE(curve.add(amdahl(8, 0.1, 8)).ok());
+  EXPECT_DOUBLE_EQ(curve.iteration(16).value, curve.iteration(8).value);
+}
+
+// Times that rise, or fall faster than the work is divided.
+TEST(SpeedupCurveLaw, NeverFallsFasterThanTheWorkIsDividedAndNeverRises) {
+  SpeedupCurve faster{Beyond::law};
+  ASSERT_TRUE(faster.add({8, 1, 0, 0, 0, 4}).ok());
+  ASSERT_TRUE(faster.add({16, 0.4, 0, 0, 0, 4}).ok());
+  EXPECT_NEAR(faster.iteration(32).value, 0.2, 1e-9);
+  SpeedupCurve slower{Beyond::law};
+  ASSERT_TRUE(slower.add({8, 1, 0, 0, 0, 4}).ok());
+  ASSERT_TRUE(slower.add({16, 1.2, 0, 0, 0, 4}).ok());
+  EXPECT_NEAR(slower.iteration(32).value, 1.2, 1e-9);
+}
+
+// Two standard deviations: about 95 % of the times that programs have lie within what is stated.
+TEST(SpeedupCurveLaw, StatesHowFarItMayBeOff) {
+  std::mt19937_64 random{7};
+  std::normal_distribution<double> noise{0, 0.01};  // of a mean of four periods that vary by 2 %
+  int within = 0;
+  constexpr int runs = 500;
+  for (int run = 0; run < runs; ++run) {
+    SpeedupCurve curve{Beyond::law};
+    const double serial = std::uniform_real_distribution<double>{0, 0.5}(random);
+    for (const std::int64_t size : {8, 12, 16}) ASSERT_TRUE(curve.add(amdahl(size, serial, 8, noise(random))).ok());
+    const Estimate there = curve.iteration(32);
+    within += std::abs(there.value - (serial + 8.0 / 32)) <= there.uncertainty;
+  }
+  EXPECT_GE(within, runs * 93 / 100);
+}
+
 }  // namespace
 }  // namespace hocket::model

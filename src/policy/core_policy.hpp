@@ -28,7 +28,8 @@ struct CoreSettings {
   // A predicted phase is widened by so much (CLARISSE+FlexMPI: 2 s); negative: two standard deviations of what was
   // observed.
   Duration uncertainty{-1};
-  // Of one reconfiguration, where the application has made none yet; else the mean of what it took.
+  // What one resize stops an application for, until it has made one: then what its resizes took
+  // (model/resize_costs.hpp).
   Duration reconfiguration{std::chrono::seconds{1}};
   Objective objective = Objective::flops;
   // A sharing policy leaves the allocation as it is where the change is predicted to gain less than this share of the
@@ -42,6 +43,9 @@ struct CoreView {
   const model::Cores& cores;
   const CoreSettings& settings;
   Time now;
+  // How many times slower applications become beside each other on a target, where nothing was measured and the access
+  // policy lets them; 0: it grants a target to one at a time.
+  double together = 0;
 };
 
 // An application is to become `processes` processes.
@@ -54,10 +58,11 @@ struct CoreChange {
   AppId because_of;  // the other application of a conflict; none: there is none
   Time conflict{};   // start of the overlap
   Duration overlap{};
-  Time start_before{};      // of its next I/O phase, without the change
-  Time start_after{};       // and with it
-  Duration period_after{};  // its I/O period with the change, where it is for good
-  std::string text;         // one sentence with the numbers: what was predicted, what was chosen, what it costs
+  Time start_before{};       // of its next I/O phase, without the change
+  Time start_after{};        // and with it
+  Duration period_after{};   // its I/O period with the change, where it is for good
+  Duration resize_spread{};  // plus or minus: how far the stand-still of its resizes is known
+  std::string text;          // one sentence with the numbers: what was predicted, what was chosen, what it costs
 };
 
 // A conflict that was seen and left alone, or an application whose conflicts cannot be seen, and why: one sentence.

@@ -268,8 +268,84 @@ TEST_F(Interference, ShiftsOncePeriodsFitOrCannot) {
   cluster = model::Cluster{};
   Application& third = application("A3", 64, 200, 10, 880);
   application("A4", 64, 380, 10, 705);
+  settings.reconfiguration = from_s(0.1);  // they meet again soon: the shift saves little
   EXPECT_GT(decide(period_coupling, third, 896).changes.at(0).return_at_iteration, 0)
       << "380 s are nearer to 400 s, and no expansion makes a period longer";
+}
+
+// The costs of a resize as it was measured: out and back.
+void measured(Application& app, double stopped_s) {
+  app.malleability.costs.add({64, 80, 16, ""}, from_s(stopped_s));
+  app.malleability.costs.add({80, 64, 0, ""}, from_s(stopped_s));
+}
+
+TEST_F(Interference, SavesTheTimeThatItsResizesWereMeasuredToTakeToo) {
+  Application& first = application("A1", 256, 200, 10, 880);
+  application("A2", 64, 200, 10, 885);
+  const std::int64_t assumed = decide(phase_shift, first, 890).changes.at(0).processes;
+  measured(first, 2);
+  const CoreChange change = decide(phase_shift, first, 890).changes.at(0);
+  EXPECT_GT(change.processes, assumed);
+  EXPECT_THAT(change.text, HasSubstr("its resizes stop it for 4.00 s"));
+}
+
+TEST_F(Interference, LeavesAloneWhatSavesLessThanItsResizesCost) {
+  settings.uncertainty = Duration{0};
+  Application& first = application("A1", 64, 200, 10, 880);
+  application("A2", 64, 200, 10, 889.93);  // 0.07 s of overlap, and none once that has been waited for
+  measured(first, 1.5);
+  EXPECT_THAT(left_alone(decide(phase_shift, first, 890)),
+              HasSubstr("its resizes would stop A1 for 3.00 s, and save 0.07 s of waiting in the 4 periods"));
+  measured(first, 0.001);
+  for (int i = 0; i < 40; ++i) measured(first, 0.001);
+  EXPECT_EQ(decide(phase_shift, first, 890).changes.size(), 1u);
+}
+
+// The shorter period's phase is the later one, and comes earlier in each period: it waits again and again.
+TEST_F(Interference, CountsAnOverlapAsOftenAsItComesAgain) {
+  settings.uncertainty = Duration{0};
+  application("A1", 64, 200, 10, 880);                        // next at 1080, until 1090
+  Application& second = application("A2", 64, 195, 10, 894);  // next at 1089
+  measured(second, 7.5);
+  const CoreDecision decision = decide(phase_shift, second, 905);
+  ASSERT_EQ(decision.changes.size(), 1u) << left_alone(decision);
+  EXPECT_THAT(decision.changes[0].text, HasSubstr("stop it for 15.0 s, and 16.0 s of waiting are saved"))
+      << "1 s now, and 5 s in each of the next three periods";
+  for (int i = 0; i < 40; ++i) measured(second, 8.5);
+  EXPECT_THAT(left_alone(decide(phase_shift, second, 905)), HasSubstr("would stop A2 for 17.0 s, and save 16.0 s"));
+}
+
+TEST_F(Interference, WeighsWhatIsLostTogetherWhereTargetsAreShared) {
+  settings.uncertainty = Duration{0};
+  Application& first = application("A1", 64, 200, 10, 880);
+  application("A2", 64, 200, 10, 885);  // 5 s of overlap
+  measured(first, 3);
+  const auto shared = [&](double slower) {
+    const CoreView view{cluster, cores, settings, at(895), slower};
+    return phase_shift.decide(view, event::Event{at(895), {}, event::IoPhase{}}, first.id);
+  };
+  EXPECT_TRUE(shared(1.05).changes.empty()) << "they hardly disturb each other";
+  EXPECT_EQ(shared(2).changes.size(), 1u);
+}
+
+TEST_F(Interference, LeavesAloneForAGrowingTimeWhosePredictionsKeepMissing) {
+  Application& first = application("A1", 64, 200, 10, 880);
+  Application& second = application("A2", 64, 200, 10, 885);
+  second.malleability.malleable = false;
+  std::int64_t before = 0;
+  for (int miss = 0; miss < 5; ++miss) {
+    first.judge(false);
+    const std::int64_t phases = first.reliance.until_phases - first.history.phases();
+    EXPECT_GT(phases, before);
+    before = phases;
+    EXPECT_THAT(left_alone(decide(phase_shift, first, 890)),
+                HasSubstr(" about A1 missed lately, so it is left alone for " + std::to_string(phases) + " more"));
+  }
+  first.reliance.until_phases = first.history.phases();
+  EXPECT_EQ(decide(phase_shift, first, 890).changes.size(), 1u);
+  first.judge(true);
+  EXPECT_EQ(first.reliance.misses, 2);
+  EXPECT_FALSE(first.is_left_alone());
 }
 
 // Whatever runs: no more cores than there are free, and what was to be avoided is avoided.

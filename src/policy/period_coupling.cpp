@@ -54,8 +54,8 @@ std::optional<CoreChange> couple(const CoreView& view, const Conflict& conflict)
   const std::int64_t present = k.computing_processes();
   const double period_after = period_at(k, processes);
   const auto stretch = stretch_ahead(k, view.now);
-  const double saved_s = (stretch ? stretch->time_s : 0) * (1 - 1 / k.curve.speedup(present, processes)) -
-                         to_s(reconfiguration_time(k, view.settings));
+  const model::Estimate cost = resize_cost(k, present, processes, view.settings);
+  const double saved_s = (stretch ? stretch->time_s : 0) * (1 - 1 / k.curve.speedup(present, processes)) - cost.value;
   CoreChange change;
   change.application = k.id;
   change.processes = processes;
@@ -65,6 +65,9 @@ std::optional<CoreChange> couple(const CoreView& view, const Conflict& conflict)
   change.start_before = phase_of(conflict, k).start;
   change.start_after = change.start_before - duration_of(saved_s);
   change.period_after = duration_of(period_after);
+  change.resize_spread = duration_of(cost.uncertainty);
+  const Worth worth = worth_of(view, conflict, k, change.start_after, change.period_after);
+  if (!why_not_worth(worth, k, cost.value).empty()) return std::nullopt;  // shifting is asked next, and says why
   const std::string times = multiple > 1 ? std::to_string(static_cast<std::int64_t>(multiple)) + " times " : "";
   change.text =
       conflict_text(conflict, k, view.now) + "; " + k.name + " grows for good from " + std::to_string(present) +

@@ -3,16 +3,20 @@
 #include "policy/phase_shift.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 
 #include "base/decimal.hpp"
 #include "base/saturating.hpp"
+#include "policy/foresight.hpp"
 
 namespace hocket::policy {
 namespace {
 
 using model::Application;
 using model::Conflict;
+using model::Estimate;
 using model::PredictedPhase;
 
 // Periods that differ by less are equal: means of few periods are not known better.
@@ -21,6 +25,14 @@ constexpr double equal_within = 0.02;
 constexpr double similar_from = 0.75;
 // Conflicts of one phase that are tried, the earliest first, until one can be avoided.
 constexpr std::size_t most_tried = 3;
+// Of the search for a size: each takes the costs of the last one's.
+constexpr int most_steps = 8;
+// That a change is weighed over.
+constexpr double most_periods = 100;
+// How far the phases come otherwise than predicted to each other, in parts of the uncertainty, and how likely that is:
+// a normal distribution of which the uncertainty is two deviations.
+constexpr std::array<std::pair<double, double>, 5> errors{
+    {{-1, 0.0545}, {-0.5, 0.2442}, {0, 0.4026}, {0.5, 0.2442}, {1, 0.0545}}};
 
 double period_of(const Application& application) {
   const auto pace = model::pace(application, application.computing_processes());
@@ -80,6 +92,39 @@ std::string shift_text(const std::string& conflict, const Application& k, std::i
          " earlier";
 }
 
+// Out and back.
+Estimate both_resizes(const CoreView& view, const Application& k, std::int64_t processes) {
+  const std::int64_t present = k.computing_processes();
+  const Estimate out = resize_cost(k, present, processes, view.settings);
+  const Estimate in = resize_cost(k, processes, present, view.settings);
+  return {out.value + in.value, std::hypot(out.uncertainty, in.uncertainty)};
+}
+
+// Fewest processes with which k saves `shift_s` and what its resizes cost, which may depend on their number.
+struct Size {
+  std::int64_t processes = 0;  // 0: see `why_not`
+  Estimate overhead;
+};
+Size find_size(const CoreView& view, const Application& k, const Stretch& stretch, double shift_s,
+               std::string& why_not) {
+  Size size{0, both_resizes(view, k, k.computing_processes() + 1)};
+  for (int step = 0; step < most_steps; ++step) {
+    const double reduction_s = shift_s + size.overhead.value + size.overhead.uncertainty;  // T_reconf
+    const auto speedup = needed_speedup(stretch.time_s, reduction_s);
+    if (!speedup) {
+      why_not = k.name + " would have to save " + seconds_text(reduction_s) + " of " + seconds_text(stretch.time_s);
+      return {};
+    }
+    const std::int64_t before = size.processes;
+    size.processes = std::max(before, obtain_processes(view, k, *speedup, why_not));
+    if (!why_not.empty()) return {};
+    if (size.processes == before) return size;
+    size.overhead = both_resizes(view, k, size.processes);
+  }
+  why_not = k.name + " would need the more processes, the more its resizes cost";
+  return {};
+}
+
 Plan plan(const CoreView& view, const Conflict& conflict, const Application& k) {
   Plan plan;
   const Application& other = other_than(conflict, k);
@@ -94,34 +139,69 @@ Plan plan(const CoreView& view, const Conflict& conflict, const Application& k) 
   // T_shift, whichever phase comes first: k's has to end when the other's begins. The widened end is T_shift and the
   // uncertainty in one.
   const Duration shift = saturating_sum(own.start, own.duration) - theirs.start;
-  const Duration overhead = 2 * reconfiguration_time(k, view.settings);
-  const double reduction_s = to_s(shift) + to_s(overhead);  // T_reconf
-  const auto speedup = needed_speedup(stretch->time_s, reduction_s);
-  if (!speedup) {
-    plan.why_not = k.name + " would have to save " + seconds_text(reduction_s) + " of " + seconds_text(stretch->time_s);
-    return plan;
-  }
-  const std::int64_t present = k.computing_processes();
-  const std::int64_t processes = obtain_processes(view, k, *speedup, plan.why_not);
+  const auto [processes, overhead] = find_size(view, k, *stretch, to_s(shift), plan.why_not);
   if (processes == 0) return plan;
 
-  const double saved_s = stretch->time_s * (1 - 1 / k.curve.speedup(present, processes)) - to_s(overhead);
+  const double saved_s =
+      stretch->time_s * (1 - 1 / k.curve.speedup(k.computing_processes(), processes)) - overhead.value;
   CoreChange& change = plan.change;
   change.application = k.id;
   change.processes = processes;
   change.return_at_iteration = stretch->end;
   change.start_before = own.start;
   change.start_after = own.start - std::max(shift, duration_of(saved_s));  // rounding must not make it too late
+  change.resize_spread = duration_of(overhead.uncertainty);
 
+  const Worth worth = worth_of(view, conflict, k, change.start_after, {});
+  plan.why_not = why_not_worth(worth, k, overhead.value);
+  if (!plan.why_not.empty()) return plan;
   const auto third = model::conflicts(view.cluster, k, view.now, view.settings.uncertainty, change.start_after);
   if (!third.empty()) {
     plan.why_not = "a shift by " + seconds_text(saved_s) + " would bring " + k.name + " to where " +
                    third.front().other->name + " is expected to do its I/O";
     return plan;
   }
-  change.text = shift_text(conflict_text(conflict, k, view.now), k, processes, *stretch, saved_s, to_s(overhead)) +
-                " and is through before " + other.name + " begins";
+  change.text = shift_text(conflict_text(conflict, k, view.now), k, processes, *stretch, saved_s, overhead.value) +
+                " and is through before " + other.name + " begins; its resizes stop it for " +
+                seconds_text(overhead.value) + ", and " + seconds_text(worth.saved_s()) + " of waiting are saved";
   return plan;
+}
+
+// What is expected of an application, in seconds from now.
+struct Ahead {
+  Phases phases;
+  double uncertainty_s = 0;  // of the first start
+  double step_s() const { return phases.io_s + phases.compute_s; }
+};
+std::optional<Ahead> ahead(const CoreView& view, const Application& application) {
+  const auto next = model::next_phases(application, view.now, view.settings.uncertainty, 1);
+  // Periods without waits: those come of the phases meeting, and would hide that one application overtakes another.
+  const auto pace = model::pace(application, application.computing_processes());
+  if (next.empty() || !pace) return std::nullopt;
+  const double slower = application.io.interference > 0 ? application.io.interference : view.together;
+  return Ahead{{to_s(next[0].start - view.now), pace->io.value, pace->compute.value, slower},
+               to_s(next[0].uncertainty)};
+}
+
+// As many periods as both were seen for: nothing says that they go on for longer. No further than it is known where in
+// their periods they are.
+double periods_ahead(const Application& a, const Application& b, const Ahead& of_a, const Ahead& of_b) {
+  const double seen = static_cast<double>(std::min(a.history.phases(), b.history.phases()));
+  const double spread_s = std::hypot(to_s(a.history.period().spread), to_s(b.history.period().spread));
+  const double known = std::min(of_a.step_s(), of_b.step_s()) / (4 * spread_s);  // half a period is two deviations
+  return std::clamp(std::min(seen, known * known), 1.0, most_periods);
+}
+
+// Whose predictions keep missing is left alone, and for how long.
+std::string why_neither(const Conflict& conflict) {
+  std::string why = "neither of them can be resized now";
+  for (const Application* one : {conflict.subject, conflict.other}) {
+    if (!one->malleability.malleable || !one->is_left_alone()) continue;
+    const std::int64_t phases = one->reliance.until_phases - one->history.phases();
+    why += "; " + std::to_string(one->reliance.misses) + " predictions about " + one->name +
+           " missed lately, so it is left alone for " + std::to_string(phases) + " more I/O phases";
+  }
+  return why;
 }
 
 CoreDecision decide(const CoreView& view, const event::Event& event, AppId subject) {
@@ -158,13 +238,44 @@ std::optional<Stretch> stretch_ahead(const Application& application, Time now) {
 
 bool can_resize(const Application& application) {
   const model::Malleability& state = application.malleability;
-  return state.malleable && state.commanding && state.resizing_to == 0 && !is_shifted(application);
+  return state.malleable && state.commanding && state.resizing_to == 0 && !is_shifted(application) &&
+         !application.is_left_alone();
 }
 
-Duration reconfiguration_time(const Application& application, const CoreSettings& settings) {
-  const model::Malleability& state = application.malleability;
-  const bool known = state.reconfigurations > 0 && state.stopped > Duration{};
-  return known ? state.stopped / state.reconfigurations : settings.reconfiguration;
+Estimate resize_cost(const Application& application, std::int64_t from, std::int64_t to, const CoreSettings& settings) {
+  const auto measured = application.malleability.cost_of(from, to);
+  return measured ? *measured : Estimate{to_s(settings.reconfiguration), 0};
+}
+
+Worth worth_of(const CoreView& view, const Conflict& conflict, const Application& k, Time start_after,
+               Duration period_after) {
+  const Application& other = other_than(conflict, k);
+  const auto mine = ahead(view, k);
+  const auto theirs = ahead(view, other);
+  if (!mine || !theirs) return {};
+  Phases changed = mine->phases;
+  changed.first_s = to_s(start_after - view.now);
+  if (period_after > Duration{}) changed.compute_s = std::max(0.0, to_s(period_after) - changed.io_s);
+
+  Worth worth;
+  worth.periods = periods_ahead(k, other, *mine, *theirs);
+  const double until_s = std::max(mine->phases.first_s, theirs->phases.first_s) + worth.periods * mine->step_s();
+  const double uncertainty_s = std::hypot(mine->uncertainty_s, theirs->uncertainty_s);
+  for (const auto& [away, weight] : errors) {
+    Phases meets = theirs->phases;
+    meets.first_s += away * uncertainty_s;
+    const bool exclusive = view.together <= 0;
+    worth.lost_s += weight * lost_together(mine->phases, meets, until_s, exclusive);
+    worth.left_s += weight * lost_together(changed, meets, until_s, exclusive);
+  }
+  return worth;
+}
+
+std::string why_not_worth(const Worth& worth, const Application& k, double cost_s) {
+  if (worth.saved_s() > cost_s) return {};
+  return "its resizes would stop " + k.name + " for " + seconds_text(cost_s) + ", and save " +
+         seconds_text(std::max(0.0, worth.saved_s())) + " of waiting in the " +
+         std::to_string(std::llround(worth.periods)) + " periods that can be looked ahead";
 }
 
 Duration duration_of(double seconds) { return from_s(std::clamp(seconds, -1e9, 1e9)); }
@@ -216,7 +327,7 @@ CoreDecision shift_phases(const CoreView& view, const std::vector<Conflict>& con
     if (can_resize(*k)) {
       made = plan(view, conflict, *k);
     } else {
-      made.why_not = "neither of them can be resized now";
+      made.why_not = why_neither(conflict);
     }
     if (made.why_not.empty()) {
       made.change.because_of = other.id;

@@ -26,10 +26,24 @@ struct Stretch {
 // Nothing where no control point is left between, or its iterations are not known.
 std::optional<Stretch> stretch_ahead(const model::Application& application, Time now);
 
-// Malleable, and neither being resized nor expanded for a while.
+// Malleable, neither being resized nor expanded for a while, and its predictions have not kept missing.
 bool can_resize(const model::Application& application);
-// How long the application stands still in one reconfiguration: what its reconfigurations took, else the setting.
-Duration reconfiguration_time(const model::Application& application, const CoreSettings& settings);
+// How long a resize stops the application: what its resizes took, else the setting.
+model::Estimate resize_cost(const model::Application& application, std::int64_t from, std::int64_t to,
+                            const CoreSettings& settings);
+
+// What is lost to a conflict and those that follow from it, by both applications together, in seconds.
+struct Worth {
+  double lost_s = 0;   // as things are
+  double left_s = 0;   // with the change
+  double periods = 0;  // that were looked ahead
+  double saved_s() const { return lost_s - left_s; }
+};
+// The application k of the conflict begins its next phase at `start_after` and then has that period (0: its own).
+Worth worth_of(const CoreView& view, const model::Conflict& conflict, const model::Application& k, Time start_after,
+               Duration period_after);
+// Empty where the change saves more than `cost_s`; else why it is not made.
+std::string why_not_worth(const Worth& worth, const model::Application& k, double cost_s);
 
 // Held within 30 years, so that sums of a few stay within the range of Time.
 Duration duration_of(double seconds);

@@ -15,6 +15,8 @@ constexpr std::int64_t most_turns = 4096;  // of the greedy distribution: bounds
 constexpr std::int64_t tenth = 10;
 constexpr std::int64_t least_patience = 10;  // reconfigurations that a new application is waited for at least
 constexpr double longest_s = 1e6;            // of a period that is waited for
+// The least share of its time that an application must save by a core: less is rounding, or as good as nothing.
+constexpr double least_saved = 1e-6;
 
 bool is_temporary(const model::Expansion& expansion) {
   return expansion.decision != 0 && expansion.return_at_iteration != 0;
@@ -34,13 +36,16 @@ std::optional<model::Pace> present_pace(const model::Application& application) {
   return model::pace(application, application.computing_processes());
 }
 
+bool is_power(std::int64_t of_two) { return (of_two & (of_two - 1)) == 0; }
+
 // What is known of an application becomes better with its phases, in ever smaller steps: it is looked at after the
-// first, second, fourth, … one, and between them the allocation is left in peace.
+// first, second, fourth, … one, of all and of those at its present size; between them the allocation is left in peace.
 bool is_news(const event::Event& event, const model::Application* subject) {
   if (std::holds_alternative<event::Profile>(event.body)) return subject && subject->malleability.malleable;
   if (std::holds_alternative<event::IoPhase>(event.body)) {
-    const std::int64_t phases = subject ? subject->history.phases() : 0;
-    return (phases & (phases - 1)) == 0;
+    if (subject == nullptr) return true;
+    const auto periods = static_cast<std::int64_t>(subject->history.present().periods);
+    return is_power(subject->history.phases()) || (periods > 1 && is_power(periods));
   }
   if (std::holds_alternative<event::Iterations>(event.body)) return subject && subject->lives_by_iterations();
   return true;
@@ -205,6 +210,7 @@ double marginal_speedup(const Sharer& sharer, std::int64_t from, std::int64_t to
   const double before = time(from);
   const double after = time(to);
   if (!(before > 0) || !(after > 0) || to == from) return 0;
+  if (std::abs(before - after) <= least_saved * before * std::abs(static_cast<double>(to - from))) return 0;
   return time(1) * (1 / after - 1 / before) / static_cast<double>(to - from);
 }
 
