@@ -12,6 +12,8 @@ using model::Application;
 
 // A list of places that is longer is not sent: then new processes go anywhere. Frames have 64 KiB.
 constexpr std::size_t longest_places = 8192;
+// The share of its time that resizes of policies stop an application for, where most_slowdown says nothing.
+constexpr double most_stopped = 0.05;
 // Of one application in one I/O period; further ones are not told.
 constexpr std::size_t most_told = 8;
 
@@ -43,7 +45,7 @@ event::Decision decision_about(const Application& application, std::int64_t numb
 void Steering::ask_policies(const Moment& moment, AppId subject) {
   for (const policy::CorePolicy* policy : {interference_, sharing_}) {
     if (policy == nullptr) continue;
-    const policy::CoreView view{cluster_, cores_, settings_.core, moment.now, together_};
+    const policy::CoreView view{cluster_, cores_, settings_.core, moment.now, together_, settings_.most_slowdown};
     const policy::CoreDecision decision = policy->decide(view, moment.event, subject);
     for (const policy::LeftAlone& left : decision.left_alone) leave(moment, policy->name, left);
     for (const policy::CoreChange& change : decision.changes) carry_out(moment, *policy, change);
@@ -132,11 +134,30 @@ std::string Steering::what_prevents(const Moment& moment, const Application& app
   if (change.at_iteration < 0 || (change.at_iteration != 0 && change.at_iteration <= state.iteration)) {
     return "iteration " + number(change.at_iteration) + " is past, " + number(state.iteration) + " are done";
   }
+  const bool returns = change.return_at_iteration != 0;
+  if (const std::string why = why_too_often(moment, application, change.processes, returns); !why.empty()) return why;
   const std::int64_t least = std::max(change.at_iteration, state.iteration);
   if (change.return_at_iteration != 0 && change.return_at_iteration <= least) {
     return "it would be back at iteration " + number(change.return_at_iteration) + ", which is too early";
   }
   return {};
+}
+
+// Policies stop an application for a small share of its time, whatever they expect of it: what they expect may be
+// wrong, and the next time, too. The first resize is an attempt: what it costs is not known yet.
+std::string Steering::why_too_often(const Moment& moment, const Application& application, std::int64_t processes,
+                                    bool returns) const {
+  const model::Malleability& state = application.malleability;
+  const std::int64_t present = application.computing_processes();
+  const auto out = state.cost_of(present, processes);
+  if (!out) return {};
+  const double cost_s = out->value + (returns ? state.cost_of(processes, present)->value : 0);
+  const double stopped_s = to_s(state.costs.stopped());
+  const double share = settings_.most_slowdown > 0 ? settings_.most_slowdown : most_stopped;
+  const double runs_s = to_s(moment.now - application.arrived);
+  if (stopped_s + cost_s <= share * runs_s) return {};
+  return "its resizes would have stopped " + quoted(application.name) + " for " + seconds_text(stopped_s + cost_s) +
+         " of the " + seconds_text(runs_s) + " that it has run, which is more than " + significant(100 * share) + " %";
 }
 
 // Cores for it, and RECONFIGURE. Nothing has changed where it fails.

@@ -113,6 +113,7 @@ void Steering::go_on_measuring(const Moment& moment, model::Application& applica
 bool Steering::ask_to_measure(const Moment& moment, model::Application& application, Course& course,
                               std::int64_t processes) {
   const std::int64_t from = application.computing_processes();
+  if (!why_too_often(moment, application, processes, true).empty()) return false;
   const auto request = request_size(moment, application, processes, 0);
   if (!request) return false;
   course.passing.decision =

@@ -90,6 +90,8 @@ class Steering {
   void carry_out(const Moment& moment, const policy::CorePolicy& policy, const policy::CoreChange& change);
   std::string what_prevents(const Moment& moment, const model::Application& application,
                             const policy::CoreChange& change) const;
+  std::string why_too_often(const Moment& moment, const model::Application& application, std::int64_t processes,
+                            bool returns) const;
   Result<RequestId> request_size(const Moment& moment, model::Application& application, std::int64_t processes,
                                  std::int64_t at_iteration);
   std::string places_for(const model::Application& application, std::int64_t processes,

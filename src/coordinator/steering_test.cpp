@@ -369,6 +369,23 @@ TEST_F(SteeringTest, WhatAResizeCostsIsLearnt) {
   EXPECT_DOUBLE_EQ(app(1).malleability.cost_of(6, 8)->value, 1.5);
 }
 
+TEST_F(SteeringTest, AnApplicationIsStoppedForASmallShareOfItsTimeOnly) {
+  start(1, 4);
+  change(1, 6, 0);
+  poke(32);
+  event::Reconfiguration said;
+  said.request = RequestId{1};
+  said.done = true;
+  said.sources = 4;
+  said.targets = 6;
+  said.stopped = seconds{3};
+  at(35, 1, said);
+  change(1, 8, 0);
+  EXPECT_EQ(poke(40), Lines{"0 DECISION 2 scripted leave app1 6 to 6"}) << "6 s of 40 s";
+  change(1, 8, 0);
+  EXPECT_EQ(poke(121).front(), "1 RECONFIGURE 2 to 8 at 0") << "6 s are 5 % of 120 s";
+}
+
 TEST_F(SteeringTest, PredictionsThatKeepMissingAreReliedOnLess) {
   start(1, 4);
   for (int i = 0; i < 3; ++i) {

@@ -163,6 +163,14 @@ bool Leader::has_been_idle(Time now) {
 void Leader::handle(event::Event&& event) {
   if (std::holds_alternative<event::List>(event.body)) return answer_list(event.origin.member, event.time);
   if (const auto* asked = std::get_if<event::Explain>(&event.body)) return answer_explain(event.origin.member, *asked);
+  std::string program;
+  std::string mpi;
+  if (std::holds_alternative<event::Bye>(event.body) || std::holds_alternative<event::Lost>(event.body)) {
+    if (const model::Member* leaves = coordinator_.cluster().find(event.origin.member)) {
+      program = leaves->application->program;
+      mpi = leaves->application->mpi;
+    }
+  }
   const auto& commands = coordinator_.handle(event);
   for (const coordinator::Command& command : commands) {
     if (command.to) agent_->send(command.to, command.body);
@@ -172,6 +180,7 @@ void Leader::handle(event::Event&& event) {
     if (!command.to) carry_out(command.body);
   }
   if (std::holds_alternative<event::Hello>(event.body)) feed_profiles(event, commands);
+  if (!program.empty()) remember(program, mpi, commands);
   record(std::move(event), commands);
   tell_profiles();
 }
@@ -198,6 +207,22 @@ void Leader::feed_profiles(const event::Event& hello, const std::vector<coordina
 void Leader::tell_profiles() {
   for (const event::Profile& point : std::exchange(found_profiles_, {})) {
     handle({node_now(), {node_, {}, {}}, point});
+  }
+}
+
+// What the coordinator measured of an application that has left.
+void Leader::remember(const std::string& program, const std::string& mpi,
+                      const std::vector<coordinator::Command>& commands) {
+  std::vector<event::Profile> points;
+  for (const coordinator::Command& command : commands) {
+    if (const auto* point = std::get_if<event::Profile>(&command.body)) points.push_back(*point);
+  }
+  if (points.empty()) return;
+  const Status put = profiles_.put(program, mpi, points, unix_now_ns() / 1'000'000'000);
+  if (put) {
+    spdlog::info("{}: {} points were measured and are remembered", program, points.size());
+  } else {
+    spdlog::warn("{}", put.error().text);
   }
 }
 

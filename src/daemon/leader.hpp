@@ -49,6 +49,7 @@ class Leader {
   event::Daemon describe_daemon(Time now) const;
   void feed_profiles(const event::Event& hello, const std::vector<coordinator::Command>& commands);
   void tell_profiles();
+  void remember(const std::string& program, const std::string& mpi, const std::vector<coordinator::Command>& commands);
   void record(event::Event&& event, const std::vector<coordinator::Command>& commands);
   void tick_if_due(Time now);
   // Until when `run` may sleep; nothing: without end.

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include "bus/local_socket.hpp"
@@ -38,9 +39,9 @@ void bind_text(const Statement& statement, int place, const std::string& text) {
   sqlite3_bind_text(statement.get(), place, text.c_str(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
 }
 
-Result<Database> open(const std::string& path) {
+Result<Database> open(const std::string& path, int mode = SQLITE_OPEN_READONLY) {
   sqlite3* made = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &made, SQLITE_OPEN_READONLY, nullptr);
+  const int code = sqlite3_open_v2(path.c_str(), &made, mode, nullptr);
   Database db{made};
   if (code != SQLITE_OK) return Error{made == nullptr ? "out of memory" : sqlite3_errmsg(made)};
   sqlite3_busy_timeout(made, longest_wait_ms);
@@ -123,6 +124,41 @@ Result<std::vector<event::Profile>> read_points(sqlite3* db, const std::string& 
   return points;
 }
 
+Status execute(sqlite3* db, const char* sql) {
+  return sqlite3_exec(db, sql, nullptr, nullptr, nullptr) == SQLITE_OK ? success() : Status{Error{sqlite3_errmsg(db)}};
+}
+
+Status write_point(sqlite3* db, const std::string& program, const std::string& sha256, const std::string& mpi,
+                   const event::Profile& point, std::int64_t measured_unix_s) {
+  auto row = prepare(db, "INSERT OR REPLACE INTO point VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, '')");
+  if (!row) return row.error();
+  bind_text(row.value(), 1, program);
+  bind_text(row.value(), 2, sha256);
+  bind_text(row.value(), 3, mpi);
+  sqlite3_stmt* into = row.value().get();
+  sqlite3_bind_int64(into, 4, point.processes);
+  sqlite3_bind_double(into, 5, point.iteration_s);
+  sqlite3_bind_double(into, 6, point.iteration_spread_s);
+  sqlite3_bind_double(into, 7, point.io_s);
+  sqlite3_bind_double(into, 8, point.io_spread_s);
+  sqlite3_bind_int64(into, 9, point.samples);
+  sqlite3_bind_double(into, 10, point.flop_per_iteration);
+  sqlite3_bind_double(into, 11, static_cast<double>(measured_unix_s));
+  return sqlite3_step(into) == SQLITE_DONE ? success() : Status{Error{sqlite3_errmsg(db)}};
+}
+
+// As python/hocket/profile/store.py makes it.
+constexpr const char* create =
+    "PRAGMA synchronous = OFF;"
+    "BEGIN IMMEDIATE;"
+    "CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT);"
+    "CREATE TABLE IF NOT EXISTS point("
+    "program TEXT, fingerprint TEXT, mpi TEXT, processes INTEGER, iteration_s REAL, iteration_spread_s REAL, io_s "
+    "REAL, "
+    "io_spread_s REAL, samples INTEGER, flop_per_iteration REAL, measured_unix_s REAL, arguments TEXT, "
+    "PRIMARY KEY(program, fingerprint, processes));"
+    "INSERT OR IGNORE INTO meta VALUES('schema', '1');";
+
 }  // namespace
 
 std::string profile_store_path(const std::string& setting) {
@@ -181,6 +217,29 @@ Result<std::vector<event::Profile>> ProfileStore::find(const std::string& execut
   auto points = read_points(db.value().get(), base_name(executable), sha256.value(), app);
   if (!points) return in_store(points.error());
   return points;
+}
+
+Status ProfileStore::put(const std::string& executable, const std::string& mpi,
+                         const std::vector<event::Profile>& points, std::int64_t measured_unix_s) {
+  if (path_.empty() || points.empty()) return success();
+  const auto in_store = [this](const std::string& why) {
+    return Error{fmt::format("profiles: {}: {}; what was measured is forgotten", path_, why)};
+  };
+  const auto sha256 = fingerprint(executable);
+  if (!sha256) return success();  // it may have been replaced while it ran
+  std::error_code failed;
+  std::filesystem::create_directories(std::filesystem::path{path_}.parent_path(), failed);
+  auto db = open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+  if (!db) return in_store(db.error().text);
+  sqlite3* into = db.value().get();
+  if (const Status made = execute(into, create); !made) return in_store(made.error().text);
+  if (const Status known = check_schema(into); !known) return in_store(known.error().text);
+  for (const event::Profile& point : points) {
+    const Status written = write_point(into, base_name(executable), sha256.value(), mpi, point, measured_unix_s);
+    if (!written) return in_store(written.error().text);  // what was begun is undone when it is closed
+  }
+  const Status done = execute(into, "COMMIT");
+  return done ? done : Status{in_store(done.error().text)};
 }
 
 }  // namespace hocket::daemon

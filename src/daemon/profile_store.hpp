@@ -1,9 +1,10 @@
-// The store of measured profiles (SQLite 3; `hocket profile` writes it): what is known of the times of a program by its
-// number of processes (CLARISSE+FlexMPI, section 4.1, off-line prediction).
+// The store of measured profiles (SQLite 3; `hocket profile` writes it, and hocketd adds what it measured of programs
+// that have none): what is known of the times of a program by its number of processes (CLARISSE+FlexMPI, section 4.1,
+// off-line prediction).
 //
 // Table `point`: one row for each program, fingerprint (SHA-256 of the executable's bytes, so that another program of
-// the same name is not taken for it) and number of processes. Opened read-only for each look-up: others may write it.
-// Not thread-safe.
+// the same name is not taken for it) and number of processes. Opened for each look-up and each write: others may write
+// it too. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,10 @@ class ProfileStore {
   // does not exist or does not know it. The error says in one line why the store could not be read, or which of its
   // values cannot be.
   Result<std::vector<event::Profile>> find(const std::string& executable, AppId app);
+  // Remembers points that were measured in a run, all or none; those of the same sizes are replaced. The store is made
+  // where there is none. Does not wait for the disk: the daemon has applications to answer.
+  Status put(const std::string& executable, const std::string& mpi, const std::vector<event::Profile>& points,
+             std::int64_t measured_unix_s);
 
  private:
   // Read again only when it has changed: programs may be large.

@@ -102,5 +102,33 @@ TEST_F(ProfileStoreTest, SaysWhatIsWrongWithAStore) {
   EXPECT_THAT(find().error().text, HasSubstr("its schema is '9', and this hocketd reads '1'"));
 }
 
+std::vector<event::Profile> measured() {
+  return {{AppId{3}, 8, 0.5, 0.01, 2.5, 0.1, 4, 1e9}, {AppId{3}, 12, 0.35, 0.01, 2.5, 0.1, 4, 1e9}};
+}
+
+TEST_F(ProfileStoreTest, RemembersWhatWasMeasured) {
+  store = directory / "made" / "profiles.db";
+  const Status put = ProfileStore{store}.put(program, "mpich", measured(), 1'700'000'000);
+  ASSERT_TRUE(put) << put.error().text;
+  const auto found = find();
+  ASSERT_TRUE(found) << found.error().text;
+  ASSERT_EQ(found.value().size(), 2u);
+  EXPECT_EQ(found.value()[0].processes, 8);
+  EXPECT_EQ(found.value()[1].iteration_s, 0.35);
+  EXPECT_EQ(found.value()[1].samples, 4);
+  std::vector<event::Profile> again{{AppId{4}, 12, 0.3, 0.01, 2.5, 0.1, 8, 1e9}};
+  ASSERT_TRUE(ProfileStore{store}.put(program, "mpich", again, 1'700'000'001));
+  EXPECT_EQ(find().value().size(), 2u);
+  EXPECT_EQ(find().value()[1].iteration_s, 0.3);
+}
+
+TEST_F(ProfileStoreTest, WritesNothingIntoAStoreOfAnotherSchema) {
+  make("", "2");
+  const Status put = ProfileStore{store}.put(program, "mpich", measured(), 0);
+  ASSERT_FALSE(put);
+  EXPECT_THAT(put.error().text, HasSubstr("its schema is '2'"));
+  EXPECT_TRUE(ProfileStore{""}.put(program, "mpich", measured(), 0)) << "no store, nothing to remember";
+}
+
 }  // namespace
 }  // namespace hocket::daemon

@@ -46,6 +46,8 @@ struct CoreView {
   // How many times slower applications become beside each other on a target, where nothing was measured and the access
   // policy lets them; 0: it grants a target to one at a time.
   double together = 0;
+  // No application is to become slower than uncoordinated by more than this share. 0: no bound.
+  double most_slowdown = 0;
 };
 
 // An application is to become `processes` processes.

@@ -19,13 +19,12 @@
 // what it found undoes the changes without which almost the same is reached.
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <string>
 #include <utility>
 
-#include "policy/contention.hpp"
 #include "policy/rehearsal.hpp"
 #include "policy/sharing.hpp"
+#include "policy/workload.hpp"
 
 namespace hocket::policy {
 namespace {
@@ -37,66 +36,20 @@ constexpr double worth_keeping = 0.1;       // of `least_gain`: what a single ch
 constexpr std::size_t most_rehearsed = 16;  // applications
 constexpr int rehearsed_periods = 50;       // of the slowest
 
-// Counts what the objective counts, of a period.
-class Weights {
- public:
-  Weights(const CoreView& view) : flops_{view.settings.objective == Objective::flops} {
-    for (const auto& [id, application] : view.cluster.applications()) {
-      if (application.malleability.malleable && !(application.flop_per_iteration > 0)) flops_ = false;
-    }
-  }
-  double of(const model::Application& application, const model::Pace& original) const {
-    return flops_ ? original.iterations * application.flop_per_iteration : original.period_s();
-  }
-  bool flops() const { return flops_; }
-
- private:
-  bool flops_;
-};
-
-// All applications whose times are known; those of the pool first, in its order.
-struct Machine {
-  Contention queue;
-  std::vector<double> spreads;  // of the computing times: standard deviation over mean
-  std::size_t targets;
-};
-
-Machine queue_of(const CoreView& view, const Pool& pool, const Weights& weights) {
-  std::vector<Contention::Job> jobs;
-  std::vector<double> spreads;
-  std::map<std::string, std::size_t> targets;
-  const auto add = [&](const model::Application& application, std::int64_t original) {
-    const auto pace = model::pace(application, application.computing_processes());
-    if (!pace) return;
-    const auto first = model::pace(application, original);
-    const std::size_t target = targets.emplace(application.target, targets.size()).first->second;
-    jobs.push_back({pace->compute.value, pace->io.value, weights.of(application, first ? *first : *pace), target});
-    const model::MeanSpread period = application.history.period();
-    spreads.push_back(period.mean > Duration{} ? to_s(period.spread) / to_s(period.mean) : 0);
-  };
-  for (const Sharer& sharer : pool.sharers) add(*sharer.application, sharer.original);
-  auto sharer = pool.sharers.begin();  // in the order of the applications, as they are here
-  for (const auto& [id, application] : view.cluster.applications()) {
-    if (sharer != pool.sharers.end() && sharer->application == &application) {
-      ++sharer;
-    } else if (application.computing_processes() > 0) {
-      add(application, application.computing_processes());
-    }
-  }
-  return {Contention{std::move(jobs), targets.size()}, std::move(spreads), targets.size()};
-}
-
 class Search {
  public:
-  Search(const Pool& pool, Machine machine)
+  Search(const Pool& pool, Workload workload, double most_slowdown)
       : pool_{pool},
-        queue_{std::move(machine.queue)},
-        spreads_{std::move(machine.spreads)},
-        targets_{machine.targets},
+        bound_{workload, most_slowdown},
+        queue_{std::move(workload.queue)},
+        spreads_{std::move(workload.spreads)},
+        targets_{workload.targets},
         sizes_{present_sizes(pool)},
         free_{pool.free} {}
 
   const Sizes& sizes() const { return sizes_; }
+  // Whether no application becomes slower than it may (most_slowdown).
+  bool is_allowed() const { return bound_.holds(queue_); }
   bool rehearses() const { return queue_.size() <= most_rehearsed; }
   // What the sizes come to: played through where that is not too much, else by mean values.
   double outcome() const {
@@ -194,7 +147,7 @@ class Search {
       if (takes) set(take.sharer, sizes_[take.sharer] + chunk);
       if (!gives && !takes) return;
       queue_.settle();
-      if (queue_.rate() < before * (1 + least_step)) {
+      if (queue_.rate() < before * (1 + least_step) || !is_allowed()) {
         if (gives) set(give.sharer, sizes_[give.sharer] + chunk);
         if (takes) set(take.sharer, sizes_[take.sharer] - chunk);
         queue_.settle();
@@ -206,6 +159,7 @@ class Search {
   }
 
   const Pool& pool_;
+  SlowdownBound bound_;
   Contention queue_;
   std::vector<double> spreads_;
   std::size_t targets_;
@@ -228,6 +182,7 @@ std::string percent(double share) { return number(100 * share) + " %"; }
 double go_to_best(const Pool& pool, Search& search, double present) {
   std::pair<Sizes, double> best{search.sizes(), present};
   const auto consider = [&] {
+    if (!search.is_allowed()) return;
     const double outcome = search.outcome();
     if (outcome > best.second) best = {search.sizes(), outcome};
   };
@@ -251,7 +206,7 @@ CoreDecision decide(const CoreView& view, const event::Event& event, AppId subje
   const auto pool = find_pool(view, event, subject, true);
   if (!pool) return {};
   const Weights weights{view};
-  Search search{*pool, queue_of(view, *pool, weights)};
+  Search search{*pool, workload_of(view, *pool, weights), view.most_slowdown};
   const double present = search.outcome();
   if (go_to_best(*pool, search, present) < present * (1 + view.settings.least_gain)) return {};
   search.undo_what_gains_less_than(view.settings.least_gain * worth_keeping);

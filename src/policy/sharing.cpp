@@ -1,12 +1,14 @@
 #include "policy/sharing.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <queue>
 #include <utility>
 
 #include "base/decimal.hpp"
+#include "policy/workload.hpp"
 
 namespace hocket::policy {
 namespace {
@@ -17,6 +19,7 @@ constexpr std::int64_t least_patience = 10;  // reconfigurations that a new appl
 constexpr double longest_s = 1e6;            // of a period that is waited for
 // The least share of its time that an application must save by a core: less is rounding, or as good as nothing.
 constexpr double least_saved = 1e-6;
+constexpr std::int64_t resizes_a_doubling = 2;  // of the periods that an application was seen for, while it is learnt
 
 bool is_temporary(const model::Expansion& expansion) {
   return expansion.decision != 0 && expansion.return_at_iteration != 0;
@@ -73,10 +76,20 @@ bool far_below(std::int64_t size, std::int64_t wanted) {
   return wanted - size >= std::max<std::int64_t>(1, size / tenth);
 }
 
-// One that was never changed and would get a good many cores more than it gets of those that are free.
+// Never changed, or still being learnt: what it has was given for what was known then. The longer that goes on, the
+// less news there is: it is learnt in ever rarer steps.
+bool may_be_denied(const Sharer& sharer) {
+  const model::Application& application = *sharer.application;
+  if (application.expansion.decision == 0) return true;
+  const auto steps =
+      static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(application.history.phases())));
+  return application.curve_is_seen && application.malleability.reconfigurations < resizes_a_doubling * steps;
+}
+
+// One that would get a good many cores more than it gets of those that are free.
 bool somebody_is_denied(const Pool& pool, const Sizes& from_free, const Sizes& anew) {
   for (std::size_t i = 0; i < pool.sharers.size(); ++i) {
-    if (pool.sharers[i].application->expansion.decision == 0 && far_below(from_free[i], anew[i])) return true;
+    if (may_be_denied(pool.sharers[i]) && far_below(from_free[i], anew[i])) return true;
   }
   return false;
 }
@@ -161,8 +174,10 @@ Sizes share_greedily(const Pool& pool, Sizes sizes, std::int64_t cores, const Wo
   return sizes;
 }
 
-CoreDecision changes_to(const CoreView& view, const Pool& pool, const Sizes& sizes, const Reason& reason) {
+CoreDecision changes_to(const CoreView& view, const Pool& pool, const Sizes& wanted, const Reason& reason) {
   CoreDecision decision;
+  const Sizes sizes = within_bound(view, pool, wanted);
+  const bool bounded = sizes != wanted;
   const auto change = [&](const Sharer& sharer, std::int64_t size) {
     CoreChange made;
     made.application = sharer.application->id;
@@ -170,6 +185,7 @@ CoreDecision changes_to(const CoreView& view, const Pool& pool, const Sizes& siz
     const auto pace = model::pace(*sharer.application, size);
     if (pace && !pace->nominal) made.period_after = from_s(pace->period_s());
     made.text = reason(sharer, size);
+    if (bounded) made.text += "; more would make an application slower than most_slowdown allows";
     decision.changes.push_back(std::move(made));
   };
   for (std::size_t i = 0; i < sizes.size(); ++i) {

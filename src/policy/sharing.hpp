@@ -64,8 +64,8 @@ using Reason = std::function<std::string(const Sharer&, std::int64_t to)>;
 CoreDecision decide_greedily(const CoreView& view, const Pool& pool, const Worth& worth, const Reason& reason);
 
 // The changes that lead to these sizes, those that shrink first; those that grow only as far as cores are free now: the
-// policy is asked again when the others have shrunk.
-CoreDecision changes_to(const CoreView& view, const Pool& pool, const Sizes& sizes, const Reason& reason);
+// policy is asked again when the others have shrunk. Fewer where the bound on slowdowns asks for it (workload.hpp).
+CoreDecision changes_to(const CoreView& view, const Pool& pool, const Sizes& wanted, const Reason& reason);
 
 // S(to) - S(from), for each core: Algorithm 5.
 double marginal_speedup(const Sharer& sharer, std::int64_t from, std::int64_t to);

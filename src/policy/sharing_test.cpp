@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "policy/contention.hpp"
 #include "policy/sharing_testing.hpp"
 
 namespace hocket::policy {
@@ -196,6 +197,43 @@ TEST(Sharing, KeepsToTheCores) {
       machine.leave(machine.cluster.applications().begin()->first);
       machine.run(*policy);
     }
+  }
+}
+
+// Rounding makes a flat curve fall by 1e-16 here and there.
+TEST(Sharing, GivesNothingForRoundingNoise) {
+  const auto flat = [](std::int64_t p) { return 60 * (1 - 1e-15 * static_cast<double>(p % 3)); };
+  const auto io = [](std::int64_t) { return 2.0; };
+  for (const CorePolicy* policy : {&speedup, &io_aware, &predictive}) {
+    Machine machine{{{"A1", 8, flat, io, 1e9}, {"A2", 8, flat, io, 1e9}}, 100};
+    EXPECT_TRUE(machine.ask(*policy).changes.empty()) << policy->name;
+  }
+}
+
+// Two that scale would come to the target twice as often and more, and the third, which has one size, would wait.
+TEST(Sharing, MakesNobodySlowerThanMostSlowdownAllows) {
+  const auto scales = [](std::int64_t p) { return 1000.0 / static_cast<double>(p); };
+  const auto rigid = [](std::int64_t) { return 60.0; };
+  const auto io = [](std::int64_t) { return 20.0; };
+  for (const CorePolicy* policy : all) {
+    const auto grown = [&](double most_slowdown) {
+      Machine machine{{{"M1", 8, scales, io, 1e9}, {"M2", 8, scales, io, 1e9}, {"R", 8, rigid, io, 1e9}}, 256};
+      machine.most_slowdown = most_slowdown;
+      auto& alone = *machine.cluster.find_application("R");
+      alone.malleability.malleable = false;
+      machine.run(*policy);
+      const Sizes sizes = machine.sizes();
+      const auto period = [&](std::size_t m1, std::size_t m2) {
+        const Contention queue{{{scales(static_cast<std::int64_t>(m1)), 20, 1, 0},
+                                {scales(static_cast<std::int64_t>(m2)), 20, 1, 0},
+                                {60, 20, 1, 0}},
+                               1};
+        return queue.cycle_s(2);
+      };
+      return period(static_cast<std::size_t>(sizes[0]), static_cast<std::size_t>(sizes[1])) / period(8, 8);
+    };
+    EXPECT_GT(grown(0), 1.1) << policy->name;
+    EXPECT_LE(grown(0.1), 1.1) << policy->name;
   }
 }
 

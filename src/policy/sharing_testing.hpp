@@ -96,7 +96,7 @@ class Machine {
   }
 
   CoreDecision ask(const CorePolicy& policy) {
-    return policy.decide({cluster, cores_, settings, now}, {now, {}, event::SetPolicy{}}, {});
+    return policy.decide({cluster, cores_, settings, now, 0, most_slowdown}, {now, {}, event::SetPolicy{}}, {});
   }
 
   // Carries out what the policy decides until it decides nothing more.
@@ -140,6 +140,7 @@ class Machine {
 
   model::Cluster cluster;
   CoreSettings settings;
+  double most_slowdown = 0;
   Time now{};
 
  private:
