@@ -32,6 +32,12 @@ STOP_LIMIT_S = 10
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_profiles_of_others(tmp_path_factory) -> None:
+    """hocketd remembers what it measured: no test is to meet what another one left, or the user's."""
+    os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
+
+
 class Daemon:
     """A hocketd of the prefix under test, in one runtime directory."""
 
