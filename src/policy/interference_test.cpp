@@ -352,7 +352,7 @@ TEST_F(Interference, LeavesAloneForAGrowingTimeWhosePredictionsKeepMissing) {
 TEST_F(Interference, PredictedPhasesDoNotMeetAfterTheChange) {
   int shifted = 0;
   int coupled = 0;
-  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+  for (std::uint64_t seed = 0; seed < 900; ++seed) {
     std::mt19937_64 random{seed};
     const auto draw = [&](double low, double high) {
       return std::uniform_real_distribution<double>{low, high}(random);
