@@ -52,11 +52,16 @@ class Machine:
         self.mpi = mpi
         self.program = prefix / "lib" / "hocket" / "apps" / "jacobi-mpich"
         self.profiles = directory / "profiles.db"
-        library = prefix / "lib" / "hocket" / "liblimited_target.so"
-        self._storage = storage.limited(directory, BYTES_PER_S, library, "for the tests").environment
+        self._library = prefix / "lib" / "hocket" / "liblimited_target.so"
+        self.limit_storage(BYTES_PER_S)
         self._start_daemon = start_daemon
         self._system = directory / "system.jacobi"
         self.run(1, self.program, "--system", self._system, "--generate", UNKNOWNS, "--iterations", 0)
+
+    def limit_storage(self, bytes_per_s: int) -> None:
+        """For what is started, and for the profile that is stored, from now on."""
+        self._bytes_per_s = bytes_per_s
+        self._storage = storage.limited(self.directory, bytes_per_s, self._library, "for the tests").environment
 
     def run(self, ranks: int, *program: Any) -> None:
         done = self.mpi.run(list(program), ranks=ranks, preload="")
@@ -83,7 +88,7 @@ class Machine:
                 processes=size,
                 iteration_s=ITERATION_S / size,
                 iteration_spread_s=0.0,
-                io_s=UNKNOWNS * (UNKNOWNS + 2) * 8 / BYTES_PER_S,
+                io_s=UNKNOWNS * (UNKNOWNS + 2) * 8 / self._bytes_per_s,
                 io_spread_s=0.0,
                 samples=10,
                 flop_per_iteration=2.0 * UNKNOWNS**2,
@@ -164,16 +169,18 @@ def went_as_meant(story: Story) -> tuple[dict[str, Any], dict[str, Any]] | None:
 
 @pytest.mark.timeout(240)
 def test_phases_that_would_meet_are_shifted_by_a_stored_profile(machine, capsys, monkeypatch):
-    """Its periods are so long that a resize that takes a second, as on a busy machine, leaves enough to save.
+    """Its periods are so long that a resize that takes a second, as on a busy machine, leaves enough to save, and its
+    phases too: waiting for one costs more than two resizes.
 
-    Their ratio is near the golden one, and stays there where each iteration takes longer: whatever the phases' first
-    distance is, they meet within half a minute, where periods of 2 to 3 could pass each other for ever.
+    The ratio of the periods is near the golden one, and stays there where each iteration takes longer: whatever the
+    phases' first distance is, they meet soon, where periods of 2 to 3 could pass each other for ever.
     """
-    monkeypatch.setattr("story.LIMIT_S", 90)
+    monkeypatch.setattr("story.LIMIT_S", 120)
+    machine.limit_storage(BYTES_PER_S // 7)  # 0.7 s for a checkpoint
     machine.store_profile()
     story = machine.daemon("phase-shift", profiles=str(machine.profiles))
-    machine.start("a", every=150)
-    machine.start("b", every=100, slower=0.9)
+    machine.start("a", every=300)
+    machine.start("b", every=185, slower=0.9)
     assert {one["app"] for one in (story.awaits("PROFILE", app=1), story.awaits("PROFILE", app=2))} == {1, 2}
     story.until(lambda: max(sizes().values()) > 1, "somebody grows, and ls shows it")
     # A busy machine may delay what was decided beyond its use: then the next one.

@@ -12,8 +12,10 @@ using model::Application;
 
 // A list of places that is longer is not sent: then new processes go anywhere. Frames have 64 KiB.
 constexpr std::size_t longest_places = 8192;
-// The share of its time that resizes of policies stop an application for, where most_slowdown says nothing.
+// The share of its time that resizes of policies stop an application for, where most_slowdown says nothing: out and
+// back, and where it keeps what it got, which makes up for it.
 constexpr double most_stopped = 0.05;
+constexpr double most_stopped_for_good = 0.5;
 // Of one application in one I/O period; further ones are not told.
 constexpr std::size_t most_told = 8;
 
@@ -153,7 +155,8 @@ std::string Steering::why_too_often(const Moment& moment, const Application& app
   if (!out) return {};
   const double cost_s = out->value + (returns ? state.cost_of(processes, present)->value : 0);
   const double stopped_s = to_s(state.costs.stopped());
-  const double share = settings_.most_slowdown > 0 ? settings_.most_slowdown : most_stopped;
+  const double usual = returns ? most_stopped : most_stopped_for_good;
+  const double share = settings_.most_slowdown > 0 ? settings_.most_slowdown : usual;
   const double runs_s = to_s(moment.now - application.arrived);
   if (stopped_s + cost_s <= share * runs_s) return {};
   return "its resizes would have stopped " + quoted(application.name) + " for " + seconds_text(stopped_s + cost_s) +

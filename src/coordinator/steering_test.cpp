@@ -378,12 +378,30 @@ TEST_F(SteeringTest, AnApplicationIsStoppedForASmallShareOfItsTimeOnly) {
   said.done = true;
   said.sources = 4;
   said.targets = 6;
+  said.iteration = 30;
   said.stopped = seconds{3};
   at(35, 1, said);
+  change(1, 8, 39);
+  EXPECT_EQ(poke(100), Lines{"0 DECISION 2 scripted leave app1 6 to 6"}) << "3 s, and 6 s more: 9 % of 100 s";
+  change(1, 8, 39);
+  EXPECT_EQ(poke(181).front(), "1 RECONFIGURE 2 to 8 at 0") << "5 % of 180 s";
+}
+
+TEST_F(SteeringTest, AnApplicationThatKeepsWhatItGetsIsStoppedForMore) {
+  start(1, 4);
+  change(1, 6, 0);
+  poke(32);
+  event::Reconfiguration said;
+  said.request = RequestId{1};
+  said.done = true;
+  said.sources = 4;
+  said.targets = 6;
+  said.stopped = seconds{15};
+  at(47, 1, said);
   change(1, 8, 0);
-  EXPECT_EQ(poke(40), Lines{"0 DECISION 2 scripted leave app1 6 to 6"}) << "6 s of 40 s";
+  EXPECT_EQ(poke(50), Lines{"0 DECISION 2 scripted leave app1 6 to 6"}) << "30 s of 50 s";
   change(1, 8, 0);
-  EXPECT_EQ(poke(121).front(), "1 RECONFIGURE 2 to 8 at 0") << "6 s are 5 % of 120 s";
+  EXPECT_EQ(poke(61).front(), "1 RECONFIGURE 2 to 8 at 0");
 }
 
 TEST_F(SteeringTest, PredictionsThatKeepMissingAreReliedOnLess) {
