@@ -21,6 +21,7 @@ ACTIONS = {
     "reclaim": "gives cores back",
     "cancel": "is left as it is",
     "leave": "is left alone",
+    "estimate": "ended",
 }
 # About access to a target, with the other application's name behind; without: where there is no other.
 ACCESS_ACTIONS = {

@@ -157,6 +157,7 @@ void Access::leave(const Moment& moment, Member& member) {
   if (application.members.size() == 1) {
     free_kept(application, [](const Holder&) { return true; });
     end_demand(application);
+    tell_slowdown(moment, application);
   }
   settle(moment);
 }
@@ -164,7 +165,7 @@ void Access::leave(const Moment& moment, Member& member) {
 void Access::set_policy(const Moment& moment, const policy::Policy& policy, const policy::Metric& metric) {
   policy_ = &policy;
   access_settings_.metric = metric;
-  access_settings_.most_slowdown = most_slowdown();
+  access_settings_.most_slowdown = most_slowdown_of(settings_, policy);
   for (const auto& [wake, target] : timers_) touch(*target);
   for (const auto& [id, application] : cluster_.applications())
     for (const auto holder : application.held) touch(*holder->target);

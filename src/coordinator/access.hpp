@@ -29,7 +29,7 @@ class Access {
         policy_(settings.policy.access),
         access_settings_(settings.access) {
     access_settings_.longest_wait = settings.turn;
-    access_settings_.most_slowdown = most_slowdown();
+    access_settings_.most_slowdown = most_slowdown_of(settings, *policy_);
   }
 
   // A request of a number that the member has not used before; answers GRANT_IO or QUEUED_IO.
@@ -99,8 +99,8 @@ class Access {
   void send_reminders(const Moment& moment, model::Target& target);
   void set_timer(model::Target& target);
   // The bound on how much slower than uncoordinated waiting makes an application (slowdown.cpp).
-  double most_slowdown() const;
   void watch_slowdown(const model::Application& application, const model::Request& request, Time now);
+  void tell_slowdown(const Moment& moment, const model::Application& application);
   void bound_wait(const model::Member& member, Place request, Time now);
   void forget_bound(Place request);
   void grant_too_slow(const Moment& moment);

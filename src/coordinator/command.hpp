@@ -54,6 +54,11 @@ struct Settings {
   bool tell_waits = true;
 };
 
+// Settings::most_slowdown that is in force under a policy for access.
+inline double most_slowdown_of(const Settings& settings, const policy::Policy& access) {
+  return settings.most_slowdown < 0 ? access.most_slowdown : settings.most_slowdown;
+}
+
 inline std::vector<model::Node> nodes_of(const Settings& settings) {
   if (!settings.nodes.empty()) return settings.nodes;
   return {{"", settings.cores}};

@@ -47,7 +47,7 @@ event::Decision decision_about(const Application& application, std::int64_t numb
 void Steering::ask_policies(const Moment& moment, AppId subject) {
   for (const policy::CorePolicy* policy : {interference_, sharing_}) {
     if (policy == nullptr) continue;
-    const policy::CoreView view{cluster_, cores_, settings_.core, moment.now, together_, settings_.most_slowdown};
+    const policy::CoreView view{cluster_, cores_, settings_.core, moment.now, together_, most_slowdown_};
     const policy::CoreDecision decision = policy->decide(view, moment.event, subject);
     for (const policy::LeftAlone& left : decision.left_alone) leave(moment, policy->name, left);
     for (const policy::CoreChange& change : decision.changes) carry_out(moment, *policy, change);
@@ -156,7 +156,7 @@ std::string Steering::why_too_often(const Moment& moment, const Application& app
   const double cost_s = out->value + (returns ? state.cost_of(processes, present)->value : 0);
   const double stopped_s = to_s(state.costs.stopped());
   const double usual = returns ? most_stopped : most_stopped_for_good;
-  const double share = settings_.most_slowdown > 0 ? settings_.most_slowdown : usual;
+  const double share = most_slowdown_ > 0 ? most_slowdown_ : usual;
   const double runs_s = to_s(moment.now - application.arrived);
   if (stopped_s + cost_s <= share * runs_s) return {};
   return "its resizes would have stopped " + quoted(application.name) + " for " + seconds_text(stopped_s + cost_s) +

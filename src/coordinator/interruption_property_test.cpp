@@ -250,8 +250,8 @@ TEST_P(Interruption, EveryoneIsServedAndAPauseEnds) {
 
 INSTANTIATE_TEST_SUITE_P(Policies, Interruption,
                          ::testing::Values(Case{&policy::fcfs, true}, Case{&policy::interrupt, true},
-                                           Case{&policy::dynamic, false}, Case{&policy::set_10, false},
-                                           Case{&policy::interfere, false}),
+                                           Case{&policy::dynamic, false}, Case{&policy::cost, false},
+                                           Case{&policy::set_10, false}, Case{&policy::interfere, false}),
                          [](const auto& one) {
                            std::string name{one.param.policy->name};
                            std::erase(name, '-');

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "coordinator/access.hpp"
+#include "coordinator/words.hpp"
 #include "model/occupancy.hpp"
 #include "policy/plan.hpp"
 
@@ -104,10 +105,6 @@ Ends ends_of(const Application& application, const Request& request, Time now, d
 
 }  // namespace
 
-double Access::most_slowdown() const {
-  return settings_.most_slowdown < 0 ? policy_->most_slowdown : settings_.most_slowdown;
-}
-
 void Access::watch_slowdown(const Application& application, const Request& request, Time now) {
   Target& target = *request.target;
   if (access_settings_.most_slowdown <= 0) return;
@@ -116,6 +113,27 @@ void Access::watch_slowdown(const Application& application, const Request& reque
   const model::Remaining remaining = model::remaining_of(application, request);
   const double expected_s = remaining.known ? remaining.access_s : std::numeric_limits<double>::infinity();
   target.uncoordinated.begin(application.id, slowness, 1, expected_s, now);
+}
+
+// For people: what came of the application, beside what would have without coordination, and how far to believe it.
+void Access::tell_slowdown(const Moment& moment, const Application& application) {
+  if (access_settings_.most_slowdown <= 0 || application.history.phases() == 0) return;
+  event::Decision record;
+  record.number = ++decisions_;
+  record.policy = policy_->name;
+  record.decided_for = application.name;
+  record.action = "estimate";
+  record.from = record.to = application.computing_processes();
+  const double runs_s = std::max(rounding_s, to_s(moment.now - application.arrived));
+  const double late_s = application.late_s;
+  record.text = "the I/O of " + quoted(application.name) + ", waits included, took an estimated " +
+                seconds_text(std::abs(late_s)) + (late_s > 0 ? " more" : " less") + " than uncoordinated, " +
+                percent_text(std::abs(late_s) / runs_s) + " of its time";
+  const model::RunningMean& off = application.late_error;
+  record.text += off.known() ? "; the estimate was off by " + percent_text(off.mean()) + " in the mean of " +
+                                   number(off.count()) + " accesses that nobody ordered"
+                             : "; no access showed how good the estimate is";
+  moment.commands.push_back({{}, std::move(record)});
 }
 
 bool Access::is_small(const Application& application, const Request& request) const {

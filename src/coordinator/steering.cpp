@@ -38,6 +38,7 @@ Steering::Steering(const Settings& settings, model::Cluster& cluster, model::Cor
       interference_(settings.policy.interference),
       sharing_(settings.policy.sharing),
       together_(together(settings, settings.policy)),
+      most_slowdown_(most_slowdown_of(settings, *settings.policy.access)),
       decisions_made_(decisions) {}
 
 // ---- events ------------------------------------------------------------------------------------------------------
@@ -198,6 +199,7 @@ void Steering::set_policies(const Moment& moment, const policy::Combination& pol
   interference_ = policies.interference;
   sharing_ = policies.sharing;
   together_ = together(settings_, policies);
+  most_slowdown_ = most_slowdown_of(settings_, *policies.access);
   set_by_tool_.clear();
   told_.clear();
   told_once_.clear();

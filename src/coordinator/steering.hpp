@@ -118,6 +118,7 @@ class Steering {
   const policy::CorePolicy* interference_;
   const policy::CorePolicy* sharing_;
   double together_;  // policy::CoreView::together
+  double most_slowdown_;
   Courses courses_;
   Outcomes outcomes_;
   Measuring measuring_;

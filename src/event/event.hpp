@@ -379,7 +379,7 @@ struct Decision {
   std::string policy;
   std::string decided_for;  // name of the application that is changed
   std::string because_of;   // of the other one of a conflict; "" where there is none
-  std::string action;       // "expand", "shrink", "return", "reclaim", "cancel", "leave"
+  std::string action;       // "expand", "shrink", "return", "reclaim", "cancel", "leave", "estimate"
   std::int64_t from = 0;    // processes
   std::int64_t to = 0;      // processes
   std::int64_t at_iteration = 0;

@@ -81,7 +81,7 @@ Result<sim::Report> simulate(const Options& options) {
   if (failed) return Error{mistake};
   report.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   report.policy = options.policy_file ? policy::text_of(prepared.value().policy) : settings.policy;
-  report.most_slowdown = settings.most_slowdown;
+  report.most_slowdown = coordinator::most_slowdown_of(prepared.value(), *prepared.value().policy.access);
   if (watched != nullptr && !watched->trace_error().empty()) return Error{watched->trace_error()};
   return report;
 }
