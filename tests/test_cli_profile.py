@@ -96,7 +96,7 @@ def test_where_there_is_no_io_the_reports_of_iterations_count():
     reports += [Iterations((4 + at) * S, 4, 20, 3 * S) for at in range(3)]
     two, four = points_from([Application("a", iterations=reports, flop_per_iteration=3.0)], 7.0)
     assert (two.processes, two.iteration_s, two.io_s, two.samples) == (2, pytest.approx(0.3), 0.0, 2)
-    assert four == Point(4, 0.15, 0.0, 0.0, 0.0, 2, 3.0, 7.0)
+    assert four == Point(4, 0.15, 0.0, 0.0, 0.0, 2, 3.0, 7.0, 0.0)
     phases = [phase(at, compute_s=8.0, iteration=100 + 4 * at, processes=2) for at in range(4)]
     assert points_from([Application("a", phases=phases, iterations=reports)])[0].iteration_s == 2.0
 

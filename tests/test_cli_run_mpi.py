@@ -78,7 +78,7 @@ def test_the_ranks_and_only_the_ranks_get_libhocket(start, mpi, monkeypatch):
 
 
 def test_an_application_is_watched_and_asks(start, script, tmp_path):
-    run = start([script, f"open={tmp_path / 'f'}", "write=1000", "close"], "--name", "writer", "--policy", "fcfs")
+    run = start([script, f"open={tmp_path / 'f'}", "write=1000", "close"], "--name", "writer")
     done = kit.finish(run, LIMIT_S)
     assert (done.code, done.err) == (0, "")
     analysis = traced()

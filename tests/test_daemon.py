@@ -188,7 +188,7 @@ MISTAKES = {
     "list_for_a_text": ("[daemon]\ndir = ['a']\n", "2: daemon.dir must be a text in double quotes"),
     "unknown_policy": (
         "[coordinator]\npolicy = 'fcsf'\n",
-        "2: coordinator.policy: unknown policy 'fcsf': did you mean 'fcfs'? there are: interfere, fcfs, interrupt",
+        "2: coordinator.policy: unknown policy 'fcsf': did you mean 'fcfs'? there are: cost, interfere, fcfs",
     ),
     "unknown_level": (
         "[daemon]\nlog_level = 'warn'\n",

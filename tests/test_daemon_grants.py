@@ -17,12 +17,20 @@ RECORDED_LEASE_S = 0.8
 
 
 @pytest.fixture
+def daemon(start_daemon):
+    """One under which applications exclude each other whatever is known of them."""
+    return start_daemon("--policy", "fcfs")
+
+
+@pytest.fixture
 def short_times(hocket_dir: Path) -> Callable[[float], Path]:
     """Makes a configuration with a lease of so many seconds and a short keep-alive."""
 
     def make(lease_s: float) -> Path:
         config = hocket_dir / "hocket.toml"
-        config.write_text(f"[coordinator]\nlease_s = {lease_s}\nkeep_alive_s = 0.05\nlinger_s = 0.01\n")
+        config.write_text(
+            f'[coordinator]\npolicy = "fcfs"\nlease_s = {lease_s}\nkeep_alive_s = 0.05\nlinger_s = 0.01\n'
+        )
         return config
 
     return make
@@ -307,7 +315,7 @@ def test_replay_takes_for_a_setting_that_came_later_what_was_done_before(recorde
 
 
 def test_trace_of_a_killed_daemon_is_whole_up_to_a_moment(start_daemon, prefix):
-    daemon = start_daemon()
+    daemon = start_daemon("--policy", "fcfs")
     with Bus.connect() as bus, Bus.connect() as watcher:
         hello(bus, "a")
         for request in range(1, 2000):

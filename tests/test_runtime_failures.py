@@ -23,7 +23,7 @@ LEASE_S = 3  # a busy machine keeps processes from running for a second at times
 def start_quick_daemon(start_daemon: Callable[..., Any], hocket_dir: Path) -> Callable[..., Any]:
     """hocketd with a short lease."""
     config = hocket_dir / "hocket.toml"
-    config.write_text(f"[coordinator]\nlease_s = {LEASE_S}\nkeep_alive_s = 0.1\nlinger_s = 0.02\n")
+    config.write_text(f'[coordinator]\npolicy = "fcfs"\nlease_s = {LEASE_S}\nkeep_alive_s = 0.1\nlinger_s = 0.02\n')
     return lambda: start_daemon("--config", config)
 
 
@@ -110,7 +110,7 @@ def test_without_a_daemon_it_goes_on_and_says_so_once(mpi: kit.Mpi, built, hocke
 def test_a_missing_daemon_is_told_of_once_where_only_other_ranks_write(
     mpi: kit.Mpi, built, start_daemon, hocket_dir: Path, tmp_path: Path, steps: Steps
 ) -> None:
-    daemon = start_daemon()
+    daemon = start_daemon("--policy", "fcfs")
     process = mpi.start(
         [built("script.c"), steps.mark("up"), steps.wait("go"), "half", f"open={tmp_path / 'f'}", "write=10", "close"],
         kit.settings(daemon.socket),
@@ -133,7 +133,7 @@ def test_joins_a_daemon_that_comes_later(
         kit.settings(hocket_dir / "hocketd.sock"),
     )  # fmt: skip
     steps.reached("alone")
-    daemon = start_daemon()
+    daemon = start_daemon("--policy", "fcfs")
     steps.go("go")
     run = kit.finish(process)
     assert (run.code, len(run.warnings)) == (0, 1), run.err
@@ -146,7 +146,7 @@ def test_joins_a_daemon_that_comes_later(
 def test_what_is_only_watched_joins_a_new_daemon(
     mpi: kit.Mpi, built, start_daemon, tmp_path: Path, steps: Steps
 ) -> None:
-    daemon = start_daemon()
+    daemon = start_daemon("--policy", "fcfs")
     process = mpi.start(
         [built("script.c"), f"open={tmp_path / 'f'}", "write=10", steps.mark("before"), steps.wait("new"), "pause=0.2",
          "write=10", "close"],
@@ -155,7 +155,7 @@ def test_what_is_only_watched_joins_a_new_daemon(
     steps.reached("before")
     await_came(daemon, "HELLO")
     daemon.kill()
-    new = start_daemon()
+    new = start_daemon("--policy", "fcfs")
     steps.go("new")
     run = kit.finish(process)
     assert (run.code, run.err) == (0, "")
@@ -165,7 +165,7 @@ def test_what_is_only_watched_joins_a_new_daemon(
 
 
 def test_daemon_killed_while_applications_run(mpi: kit.Mpi, built, start_daemon, tmp_path: Path, steps: Steps) -> None:
-    daemon = start_daemon()
+    daemon = start_daemon("--policy", "fcfs")
     process = mpi.start(
         [built("script.c"), f"open={tmp_path / 'f'}", "write=1000", "write=1000", steps.mark("before"),
          steps.wait("killed"), "write=1000", "pause=0.2", "write=1000", "write=1000", steps.mark("alone"),
@@ -178,7 +178,7 @@ def test_daemon_killed_while_applications_run(mpi: kit.Mpi, built, start_daemon,
     daemon.kill()
     steps.go("killed")
     steps.reached("alone")
-    new = start_daemon()
+    new = start_daemon("--policy", "fcfs")
     steps.go("restarted")
     run = kit.finish(process)
     assert run.code == 0, run.err
@@ -194,7 +194,7 @@ def test_daemon_killed_while_applications_run(mpi: kit.Mpi, built, start_daemon,
 def test_stopped_daemon_holds_nobody_up_for_long(
     mpi: kit.Mpi, built, start_daemon, tmp_path: Path, steps: Steps
 ) -> None:
-    daemon = start_daemon()
+    daemon = start_daemon("--policy", "fcfs")
     phases = [action for _ in range(5) for action in ("pause=0.15", "write=100")]
     process = mpi.start(
         [built("script.c"), f"open={tmp_path / 'f'}", "write=100", steps.mark("before"), steps.wait("stopped"), *phases,
@@ -230,7 +230,7 @@ def start_holder(mpi: kit.Mpi, script, daemon, tmp_path: Path, steps: Steps):
 
 
 def test_waits_no_longer_than_it_is_told_to(mpi: kit.Mpi, built, start_daemon, tmp_path: Path, steps: Steps) -> None:
-    daemon = start_daemon()
+    daemon = start_daemon("--policy", "fcfs")
     holder = start_holder(mpi, built("script.c"), daemon, tmp_path, steps)
     run = mpi.run(
         [built("script.c"), f"open={tmp_path / 'f'}", "write=10", "write=10", "close"],
@@ -286,7 +286,7 @@ def test_stopped_application_loses_its_grant(
 def test_killed_application_gives_its_grant_back_at_once(
     mpi: kit.Mpi, built, start_daemon, tmp_path: Path, steps: Steps
 ) -> None:
-    daemon = start_daemon()  # its lease of 10 s is far longer than what is allowed below
+    daemon = start_daemon("--policy", "fcfs")  # its lease of 10 s is far longer than what is allowed below
     holder = mpi.start(
         [built("script.c"), f"open={tmp_path / 'h'}", "begin=10", steps.mark("held"), "pause=60"],
         kit.settings(daemon.socket, job="holder", name="holder"),
@@ -304,7 +304,7 @@ def test_killed_application_gives_its_grant_back_at_once(
 
 
 def test_two_applications_take_turns(mpi: kit.Mpi, built, start_daemon, tmp_path: Path, steps: Steps) -> None:
-    daemon = start_daemon()
+    daemon = start_daemon("--policy", "fcfs")
     phases = [action for _ in range(3) for action in ("write=20000", "split=3000", "start=2000", "sync", "pause=0.7")]
 
     def start(name: str):
@@ -358,7 +358,7 @@ def test_an_operation_ends_when_it_has_ended_in_all_ranks(
 # Not on Open MPI: OMPIO itself hangs, without libhocket too, where an aggregator cannot write.
 @pytest.mark.parametrize("mpi", ["mpich"], indirect=True)
 def test_a_write_that_fails_gives_its_grant_back(mpi: kit.Mpi, built, start_daemon, tmp_path: Path) -> None:
-    daemon = start_daemon()
+    daemon = start_daemon("--policy", "fcfs")
     failing = ["write=1000", "toolarge=100000", "toolarge=100000"]
     run = mpi.run(
         [built("script.c"), f"open={tmp_path / 'f'}", *failing, "close", f"open={tmp_path / 'g'}", *failing, "close"],

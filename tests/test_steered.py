@@ -207,7 +207,7 @@ def test_phases_that_would_meet_are_shifted_by_a_stored_profile(machine, capsys,
         f"  cost          {decided['to'] - 1} {plural} for ",
         f"; stood still {sum(stopped) / 1e9:.3f} s in 2 resizes\n",
         f"  in its words  {decided['text']}\n",
-        f"  came of it    start of the next I/O phase: predicted {outcome['predicted_s']:.2f} s, came ",
+        f"  came of it    start of the next I/O phase: predicted {outcome['predicted_s']:.2f} s ± ",
     ):
         assert words in text, text
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -95,6 +93,9 @@ def stop() -> int | None:
 
 def default_policy() -> str:
     """That of a hocketd which was told nothing. Raises HocketError."""
+    import subprocess  # not at the start of every run
+    import tomllib
+
     try:
         told = subprocess.run([paths.hocketd(), "--print-config"], capture_output=True, text=True, check=True)
         return str(tomllib.loads(told.stdout)["coordinator"]["policy"])
