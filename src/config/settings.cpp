@@ -152,8 +152,10 @@ const std::array keys{
     Key{"daemon", "exit_when_idle_s", Number{&Settings::exit_when_idle_s, not_negative},
         "seconds without any member connected after which the daemon ends; 0: never"},
     Key{"coordinator", "policy", Text{&Settings::policy, a_policy},
-        "names joined by '+', at most one of each kind. Who may use a target: cost (the cheapest by what was measured, and\n"
-        "nobody later than uncoordinated), fcfs (one application at a time, first come, first served), interfere (nobody\n"
+        "names joined by '+', at most one of each kind. Who may use a target: cost (the cheapest by what was measured, "
+        "and\n"
+        "nobody later than uncoordinated), fcfs (one application at a time, first come, first served), interfere "
+        "(nobody\n"
         "waits), interrupt (who comes second goes first), dynamic (whichever\n"
         "makes 'metric' the least), set-10 (sets by the order of magnitude of the period). Against interference:\n"
         "phase-shift, period-coupling. Who gets idle cores: fair, speedup, io-aware, predictive. \"none\": interfere\n"
@@ -197,7 +199,8 @@ const std::array keys{
         "true: a target stays with an application for as long as its next access usually takes to come, instead of\n"
         "linger_s; cost does so anyway"},
     Key{"coordinator", "small_access_s", Number{&Settings::small_access_s, not_negative},
-        "an access that is expected to take no longer than this is granted at once, whoever holds the target; 0: none.\n"
+        "an access that is expected to take no longer than this is granted at once, whoever holds the target; 0: "
+        "none.\n"
         "cost compares what waiting costs instead"},
     Key{"coordinator", "uncertainty_s", Number{&Settings::uncertainty_s, a_time_or_observed},
         "seconds by which a predicted I/O phase may come earlier or later; -1: two standard deviations of what was\n"

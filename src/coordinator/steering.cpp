@@ -171,7 +171,7 @@ void Steering::leaves(const Moment& moment, const Application& application) {
   for (const model::CurvePoint& point : points) {
     event::Profile measured{application.id, point.processes,   point.iteration_s, point.iteration_spread_s,
                             point.io_s,     point.io_spread_s, point.samples,     application.flop_per_iteration};
-    moment.commands.push_back({{}, std::move(measured)});
+    moment.commands.push_back({{}, measured});
   }
 }
 

@@ -11,7 +11,7 @@ namespace hocket::daemon {
 class Decisions {
  public:
   static constexpr std::size_t most = 256;
-  static constexpr std::size_t most_waits = 128;  // of those: where applications take turns, they are many
+  static constexpr std::size_t most_waits = 128;    // of those: where applications take turns, they are many
   static constexpr std::size_t most_outcomes = 16;  // of one decision; further ones are not kept
 
   // Looks at a command of the coordinator; others than DECISION and OUTCOME are passed over.

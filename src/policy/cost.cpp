@@ -44,6 +44,14 @@ struct Known {
   model::Load load = model::Load::write;
 };
 
+// All who want the target or will, for the look ahead.
+struct Cast {
+  std::vector<Actor> actors;         // the contenders, then others that will come
+  std::vector<Actor> uncoordinated;  // the same, as they would be without coordination
+  std::vector<double> ahead_s;       // what each has less done than it would have
+  std::vector<double> slack_s;       // what each may lose
+};
+
 class Costs {
  public:
   Costs(const View& view, const Contenders& all) : view_(view), all_(all) {}
@@ -58,6 +66,8 @@ class Costs {
   Job job_of(std::size_t which) const;
   std::vector<double> latest() const;
   double virtual_left_s(std::size_t which, double left_s) const;
+  bool add_contenders(Cast& cast) const;
+  bool add_expected(Cast& cast) const;
   std::optional<Decision> foresee() const;
   double slack_s(const model::Application& application) const;
 
@@ -198,22 +208,15 @@ double length_s(const Actor& actor) {
 // are.
 class Openings {
  public:
-  Openings(const View& view, const std::vector<const Contender*>& contenders, std::vector<Actor> actors,
-           std::vector<double> ahead_s, std::vector<double> slack_s, std::size_t holders)
-      : view_(view),
-        contenders_(contenders),
-        actors_(std::move(actors)),
-        ahead_s_(std::move(ahead_s)),
-        slack_s_(std::move(slack_s)),
-        holders_(holders) {
-    for (const Actor& actor : actors_) horizon_s_ = std::max(horizon_s_, periods * length_s(actor));
+  Openings(const View& view, const std::vector<const Contender*>& contenders, Cast cast, std::size_t holders)
+      : view_(view), contenders_(contenders), cast_(std::move(cast)), holders_(holders) {
+    for (const Actor& actor : cast_.actors) horizon_s_ = std::max(horizon_s_, periods * length_s(actor));
   }
 
-  // `uncoordinated`: the actors as they would be without coordination.
-  Decision decide(const std::vector<Actor>& uncoordinated, bool interruptible) {
+  Decision decide(bool interruptible) {
     Opening together;
     together.together = true;
-    base_s_ = lost_s(uncoordinated, together, horizon_s_);
+    base_s_ = lost_s(cast_.uncoordinated, together, horizon_s_);
     if (holders_ > 0) look_at("wait", {});
     const std::size_t first = holders_;
     for (std::size_t i = first; i < contenders_.size(); ++i) look_at(holders_ > 0 ? "interfere" : "wait", {{i}});
@@ -236,22 +239,22 @@ class Openings {
   };
 
   void look_at_delays() {
-    const double left_s = actors_[0].left_s;
+    const double left_s = cast_.actors[0].left_s;
     for (int i = 1; i < delays; ++i) look_at("delay", {{1}, std::nullopt, left_s * i / delays});
-    if (actors_[1].left_s < left_s) look_at("delay", {{1}, std::nullopt, left_s - actors_[1].left_s});
+    if (cast_.actors[1].left_s < left_s) look_at("delay", {{1}, std::nullopt, left_s - cast_.actors[1].left_s});
   }
 
   void look_at(std::string_view action, const Opening& opening) {
-    const std::vector<double> lost = lost_s(actors_, opening, horizon_s_);
+    const std::vector<double> lost = lost_s(cast_.actors, opening, horizon_s_);
     Candidate one{action, opening};
     std::vector<Expected> expected;
-    for (std::size_t i = 0; i < actors_.size(); ++i) {
-      const Actor& actor = actors_[i];
+    for (std::size_t i = 0; i < cast_.actors.size(); ++i) {
+      const Actor& actor = cast_.actors[i];
       const double cycle_s = length_s(actor);
       double io_s = actor.left_s;
       for (const Actor::Phase& phase : actor.phases) io_s += phase.size_s * (cycle_s > 0 ? horizon_s_ / cycle_s : 0);
       expected.push_back({actor.processes, io_s + lost[i], std::max(io_s, 1e-9), horizon_s_ + lost[i]});
-      one.excess_s += std::max(0.0, lost[i] + ahead_s_[i] - base_s_[i] - slack_s_[i]);
+      one.excess_s += std::max(0.0, lost[i] + cast_.ahead_s[i] - base_s_[i] - cast_.slack_s[i]);
     }
     one.cost = view_.settings.metric.of(expected);
     if (!std::isfinite(one.cost)) return;
@@ -297,58 +300,59 @@ class Openings {
 
   const View& view_;
   const std::vector<const Contender*>& contenders_;
-  std::vector<Actor> actors_;  // the contenders, then others that will come
-  std::vector<double> ahead_s_;
-  std::vector<double> slack_s_;
+  Cast cast_;
   std::size_t holders_;
   double horizon_s_ = 0;
   std::vector<double> base_s_;
   std::vector<Candidate> candidates_;
 };
 
-// Nothing where somebody is not regular, or too many are.
-std::optional<Decision> Costs::foresee() const {
-  if (contenders_.size() > most_foreseen) return std::nullopt;
-  std::vector<Actor> actors;
-  std::vector<Actor> uncoordinated;
-  std::vector<double> ahead_s;
-  std::vector<double> slack;
+// Those who want the target; false: one of them is not regular.
+bool Costs::add_contenders(Cast& cast) const {
   for (std::size_t i = 0; i < contenders_.size(); ++i) {
     const model::Application& application = *contenders_[i]->application;
     const Job job = job_of(i);
-    Actor actor{job.processes,
-                job.left_s,
-                job.stop_s,
-                i < holders_,
-                0,
-                cycle_of(application.accesses, view_.target.record),
-                job.slowness.interference};
-    if (actor.phases.empty()) return std::nullopt;
-    actors.push_back(actor);
+    auto phases = cycle_of(application.accesses, view_.target.record);
+    if (phases.empty()) return false;
+    Actor actor{job.processes, job.left_s, job.stop_s, i < holders_, 0, std::move(phases), job.slowness.interference};
+    cast.actors.push_back(actor);
     actor.left_s = virtual_left_s(i, job.left_s);
-    ahead_s.push_back(job.left_s - actor.left_s);
-    slack.push_back(slack_s(application));
-    uncoordinated.push_back(std::move(actor));
+    cast.ahead_s.push_back(job.left_s - actor.left_s);
+    cast.slack_s.push_back(slack_s(application));
+    cast.uncoordinated.push_back(std::move(actor));
   }
-  for (const auto& [id, application] : view_.cluster.applications()) {
+  return true;
+}
+
+// Those who compute, and will want it; false: there are too many.
+bool Costs::add_expected(Cast& cast) const {
+  for (const auto& [id, other] : view_.cluster.applications()) {
+    const model::Application& application = other;
     const auto same = [&](const Contender* one) { return one->application == &application; };
-    if (std::any_of(contenders_.begin(), contenders_.end(), same)) continue;
+    if (std::any_of(contenders_.begin(), contenders_.end(), same) || application.accesses.in_phase()) continue;
     auto phases = cycle_of(application.accesses, view_.target.record);
     const bool comes = std::any_of(phases.begin(), phases.end(), [](const auto& one) { return one.size_s > 0; });
-    if (!comes || application.accesses.in_phase()) continue;
-    if (actors.size() == most_foreseen) return std::nullopt;
+    if (!comes) continue;
+    if (cast.actors.size() == most_foreseen) return false;
     const double elapsed_s = to_s(view_.now - application.accesses.last_end());
     const double starts_in_s = std::max(1e-3, phases.front().computing_s - elapsed_s);
     const auto processes = static_cast<double>(std::max<std::int64_t>(1, application.computing_processes()));
-    actors.push_back({processes, 0, 0, false, starts_in_s, std::move(phases), view_.settings.interference});
-    uncoordinated.push_back(actors.back());
-    ahead_s.push_back(0);
-    slack.push_back(slack_s(application));
+    cast.actors.push_back({processes, 0, 0, false, starts_in_s, std::move(phases), view_.settings.interference});
+    cast.uncoordinated.push_back(cast.actors.back());
+    cast.ahead_s.push_back(0);
+    cast.slack_s.push_back(slack_s(application));
   }
+  return true;
+}
+
+// Nothing where somebody is not regular, or too many are.
+std::optional<Decision> Costs::foresee() const {
+  if (contenders_.size() > most_foreseen) return std::nullopt;
+  Cast cast;
+  if (!add_contenders(cast) || !add_expected(cast)) return std::nullopt;
   const bool interruptible =
       holders_ == 1 && !all_.pausing && may_be_interrupted(view_, *contenders_.front()->application);
-  return Openings{view_, contenders_, std::move(actors), std::move(ahead_s), std::move(slack), holders_}.decide(
-      uncoordinated, interruptible);
+  return Openings{view_, contenders_, std::move(cast), holders_}.decide(interruptible);
 }
 
 Decision Costs::decide() {
