@@ -243,7 +243,8 @@ TEST_P(Interruption, EveryoneIsServedAndAPauseEnds) {
     paused += run.paused;
     late += run.answered_late;
   }
-  const bool interrupts = GetParam().policy == &policy::interrupt || GetParam().policy == &policy::dynamic;
+  const bool interrupts = GetParam().policy == &policy::interrupt || GetParam().policy == &policy::dynamic ||
+                          GetParam().policy == &policy::cost;
   EXPECT_EQ(paused > 300, interrupts) << paused;
   EXPECT_EQ(late > 100, interrupts) << late;
 }

@@ -23,6 +23,7 @@ using model::Target;
 
 constexpr double longest_s = 1e9;
 constexpr double rounding_s = 0.5e-9;
+constexpr std::size_t few = 3;
 constexpr std::size_t most_looked_at = 32;  // of those who want the target
 constexpr double least_left = 0.02;         // of an access that should have ended
 
@@ -76,7 +77,10 @@ Ends ends_of(const Application& application, const Request& request, Time now, d
   const Target& target = *request.target;
   const model::Slowness slowness = slowness_of(application, request, assumed);
   const auto job = [&](double left_s) { return policy::Job{1, left_s, left_s, 0, slowness, 1, 0}; };
-  const Left own = left_of(target, application, model::remaining_of(application, request));
+  model::Remaining remaining = model::remaining_of(application, request);
+  // Among many, what comes after this access is too uncertain to be set off against waiting for it.
+  if (target.uncoordinated.accesses().size() > few) remaining.left_s = remaining.access_s;
+  const Left own = left_of(target, application, remaining);
   std::vector<policy::Job> granted{job(own.now_s)};
   std::vector<policy::Job> uncoordinated{job(own.uncoordinated_s)};
   for (const model::Holder& holder : target.holders) {

@@ -17,6 +17,10 @@ constexpr double well_shared = 0.2;
 constexpr double most_interference = 64;
 // Less time beside others than this says nothing of them: a header waits for a grain of a large access.
 constexpr double least_measured_s = 0.05;
+// Of the determinant of the fit of two rates: less says that all accesses overlapped alike. And what the fit may be off
+// by, as a squared part.
+constexpr double least_apart = 0.02;
+constexpr double most_residual = 0.02;
 constexpr double kept = 0.7;  // of what was measured before, with each measurement
 // Two occupancies beside others tell what one alone would take where their shared parts differ by at least this part.
 constexpr double well_apart = 0.15;
@@ -45,6 +49,27 @@ void Contention::add(double shared_s, double others_s, double longer_s) {
 void Rate::add(double bytes, double seconds) {
   bytes_ = kept * bytes_ + bytes;
   seconds_ = kept * seconds_ + seconds;
+}
+
+// Each access counts the same, whatever its size.
+void RateFit::add(double alone_s, double beside_s, double bytes) {
+  const double a = alone_s / bytes, b = beside_s / bytes;
+  aa_ = kept * aa_ + a * a;
+  ab_ = kept * ab_ + a * b;
+  bb_ = kept * bb_ + b * b;
+  a_ = kept * a_ + a;
+  b_ = kept * b_ + b;
+  count_ = kept * count_ + 1;
+}
+
+std::optional<double> RateFit::bytes_per_s() const {
+  const double determinant = aa_ * bb_ - ab_ * ab_;
+  if (count_ < 1.5 || !(determinant > least_apart * aa_ * bb_)) return std::nullopt;
+  const double alone = (a_ * bb_ - b_ * ab_) / determinant;
+  const double beside = (b_ * aa_ - a_ * ab_) / determinant;
+  const double residual = count_ - alone * a_ - beside * b_;  // of the parts 1 that each is to sum up to
+  if (!(beside > 0 && alone >= beside) || residual > most_residual * count_) return std::nullopt;
+  return alone;
 }
 
 double Contention::interference() const {
@@ -83,7 +108,7 @@ std::size_t AccessHistory::asked(const std::string& routine, const TargetRecord*
   return kind;
 }
 
-AccessHistory::Ended AccessHistory::ended(const Occupancy& occupancy, Time now, double interference) {
+AccessHistory::Ended AccessHistory::ended(const Occupancy& occupancy, Time now, double interference, double told_s) {
   Kind& kind = kinds_[occupancy.kind];
   last_ = occupancy.kind;
   last_end_ = now - std::clamp(occupancy.idle, Duration{}, now - occupancy.since);
@@ -99,13 +124,15 @@ AccessHistory::Ended AccessHistory::ended(const Occupancy& occupancy, Time now, 
     return {span_s, {}};
   }
   const double scale = occupancy.bytes > 0 ? 1 / static_cast<double>(occupancy.bytes) : 1;
-  if (!kind.span.known() && interference > 0) {
+  if (!kind.span.known() && (interference > 0 || told_s > 0)) {
     const double others =
         std::max(1.0, std::accumulate(occupancy.others_s.begin(), occupancy.others_s.end(), 0.0) / occupancy.shared_s);
-    const double alone_s = span_s - shared_s + shared_s / (1 + (interference - 1) * others);
+    const double apart_s = span_s - shared_s + shared_s / (1 + (interference - 1) * others);
+    const double alone_s = interference > 0 ? apart_s : std::min(told_s, span_s);
     learn_alone(kind, occupancy, alone_s);
     done_s_ += alone_s;
-    return {alone_s, {}};
+    if (interference > 0) return {alone_s, {}};
+    return {alone_s, learn_beside_others(kind, occupancy, {span_s, shared_s}, alone_s)};
   }
   if (!kind.span.known()) learn_from_two_shared(kind, occupancy, {span_s * scale, shared_s * scale});
   const double known_s = kind.span.known() ? alone_s(kind, occupancy.bytes) : 0;

@@ -60,6 +60,21 @@ class Rate {
   double seconds_ = 0;
 };
 
+// The bytes in a second of one access alone and of one beside another, where both move as much as the target bears: a
+// least-squares fit of bytes = alone x seconds alone + beside x seconds beside another. Two accesses that overlap tell
+// it, though neither was ever alone from its start to its end.
+class RateFit {
+ public:
+  void add(double alone_s, double beside_s, double bytes);
+  // Bytes in a second alone; nothing while what was added does not tell it, or does not fit.
+  std::optional<double> bytes_per_s() const;
+
+ private:
+  double aa_ = 0, ab_ = 0, bb_ = 0;  // sums of products of the seconds, for each byte
+  double a_ = 0, b_ = 0;
+  double count_ = 0;
+};
+
 // An application has a target. Plain data; the coordinator fills it in.
 struct Occupancy {
   std::size_t kind = 0;    // of its first request
@@ -89,8 +104,8 @@ class AccessHistory {
   std::size_t asked(const std::string& routine, const TargetRecord* target, std::int64_t bytes, bool only_one,
                     Time now);
   // An occupancy is over. `interference`: how many times slower others were beside such ones on the target, where the
-  // application itself has not shown it; 0: not known.
-  // What it was like beside others.
+  // application itself has not shown it; `told_s`: what it takes alone by the rate that others have there. 0: not
+  // known. What it was like beside others.
   struct Shown {
     Load own;
     Load others;
@@ -100,7 +115,7 @@ class AccessHistory {
     double alone_s = 0;  // that it takes alone; 0: not known
     std::optional<Shown> shown{};
   };
-  Ended ended(const Occupancy& occupancy, Time now, double interference);
+  Ended ended(const Occupancy& occupancy, Time now, double interference, double told_s);
   // The I/O phase is over.
   void phase_over();
 

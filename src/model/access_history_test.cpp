@@ -20,7 +20,7 @@ class Accesses : public ::testing::Test {
     occupancy.shared_s = shared_s;
     occupancy.others_s[static_cast<std::size_t>(other)] = shared_s;
     now_s += span_s;
-    return history.ended(occupancy, at(now_s), 0);
+    return history.ended(occupancy, at(now_s), 0, told_s);
   }
   double expected(const char* routine, std::int64_t bytes = 0) {
     return history.access(history.asked(routine, nullptr, bytes, false, at(now_s)), bytes)->seconds;
@@ -28,6 +28,7 @@ class Accesses : public ::testing::Test {
 
   AccessHistory history;
   double now_s = 0;
+  double told_s = 0;
 };
 
 TEST_F(Accesses, OfEachKindItsOwnTimeIsLearnt) {
@@ -121,6 +122,37 @@ TEST_F(Accesses, TwoThatWereSharedTellWhatOneTakesAlone) {
   EXPECT_NEAR(second.alone_s, 1, 1e-6);
   ASSERT_TRUE(second.shown);
   EXPECT_NEAR(second.shown->contention.interference(), 2, 1e-6);
+}
+
+// 110 and 150 MB at once, at 100 MB/s for both: 2.2 s shared, then 0.4 s alone.
+TEST(RateFits, TwoThatOverlapTellTheRateOfOneAlone) {
+  RateFit fit;
+  fit.add(0, 2.2, 110e6);
+  EXPECT_FALSE(fit.bytes_per_s()) << "one alone says nothing of the other rate";
+  fit.add(0.4, 2.2, 150e6);
+  ASSERT_TRUE(fit.bytes_per_s());
+  EXPECT_NEAR(*fit.bytes_per_s(), 100e6, 1e3);
+}
+
+TEST(RateFits, WhatOverlapsAlikeOrDoesNotFitTellsNothing) {
+  RateFit alike;
+  for (int i = 0; i < 5; ++i) alike.add(0.01, 2, 100e6);
+  EXPECT_FALSE(alike.bytes_per_s());
+  RateFit unlike;
+  for (const double rate : {1.0, 5.0, 0.3, 7.0}) {
+    unlike.add(1, 0, rate * 100e6);
+    unlike.add(0.2, 1, rate * 30e6);
+  }
+  EXPECT_FALSE(unlike.bytes_per_s());
+}
+
+TEST_F(Accesses, WhatTheRateTellsIsTakenWhereNothingBetterIsKnown) {
+  told_s = 1.5;
+  const auto first = access("write", 2.6, 150, 2.2);
+  EXPECT_NEAR(first.alone_s, 1.5, 1e-6);
+  ASSERT_TRUE(first.shown);
+  EXPECT_NEAR(first.shown->contention.interference(), 2, 1e-6);
+  EXPECT_NEAR(expected("write", 150), 1.5, 1e-6);
 }
 
 TEST_F(Accesses, MoreKindsThanAreKeptDoNoHarm) {

@@ -58,6 +58,7 @@ struct TargetRecord : IoRecord {
   };
   std::array<std::array<Beside, loads>, loads> beside{};
   std::array<Rate, loads> rate{};  // of accesses alone
+  RateFit write_rate{};            // of large writes, alone or not
 };
 
 // How far an application's announcements of its phases' sizes are believed: from the first one on, until two have

@@ -14,8 +14,10 @@ constexpr std::int64_t most_alone = 256;
 constexpr double most_spread = 0.25;
 // More than so many times what an access took is not believed to be gained by it.
 constexpr double most_gained = 2;
-constexpr double least_shared = 0.2;  // of an access, to tell how good the estimate was
-constexpr double guessed_s = 1;       // where nothing at all is known
+constexpr double least_shared = 0.2;      // of an access, to tell how good the estimate was
+constexpr double least_telling_s = 0.05;  // of a write that says how fast the target is
+constexpr double most_others = 1.1;       // beside it, for two rates to describe it
+constexpr double guessed_s = 1;           // where nothing at all is known
 
 std::size_t number(Load load) { return static_cast<std::size_t>(load); }
 
@@ -27,6 +29,20 @@ void learn_contention(TargetRecord& record, Load own, const std::optional<Access
   auto& known = record.beside[number(shown->own)][number(shown->others)];
   known.alone = 0;
   known.contention.add(shown->contention);
+}
+
+// What a large write takes alone by the rate that all have on the target, which it helps to tell; 0: not known.
+double told_by_rate(TargetRecord* record, const Occupancy& occupancy, Time now) {
+  const double span_s = to_s(now - occupancy.since - occupancy.idle);
+  const double others_s = occupancy.others_s[number(Load::write)];
+  const bool tells = record != nullptr && occupancy.whole && occupancy.bytes > 0 && span_s >= least_telling_s;
+  if (!tells || occupancy.others_s[number(Load::read)] > least_shared * span_s) return 0;
+  if (others_s <= most_others * std::max(occupancy.shared_s, 1e-9)) {
+    const double shared_s = std::min(occupancy.shared_s, span_s);
+    record->write_rate.add(span_s - shared_s, shared_s, static_cast<double>(occupancy.bytes));
+  }
+  const auto rate = record->write_rate.bytes_per_s();
+  return rate ? static_cast<double>(occupancy.bytes) / *rate : 0;
 }
 
 // The difference between what it took and what it would have taken uncoordinated.
@@ -103,7 +119,8 @@ void end_occupancy(Holder& holder, Time now) {
   }
   occupancy.others_s[number(own)] -= to_s(now - occupancy.since);
   const double beside = interference_of(application, target, occupancy.kind, own);
-  const AccessHistory::Ended ended = application.accesses.ended(occupancy, now, beside);
+  const double told_s = own == Load::write ? told_by_rate(target.record, occupancy, now) : 0;
+  const AccessHistory::Ended ended = application.accesses.ended(occupancy, now, beside, told_s);
   if (target.record != nullptr && ended.alone_s > 0) {
     learn_contention(*target.record, own, ended.shown);
     if (occupancy.bytes > 0) target.record->rate[number(own)].add(static_cast<double>(occupancy.bytes), ended.alone_s);

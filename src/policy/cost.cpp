@@ -22,10 +22,10 @@ namespace hocket::policy {
 namespace {
 
 constexpr double most_slowdown = 0.05;
-// Of that bound, what is spent on purpose; the rest is for what the estimates are wrong by.
+// Of that bound, what is spent on purpose; the rest is for what the estimates are wrong by. Among many that is more.
 constexpr double spent_on_purpose = 0.2;
-// Of what an application has gained so far, what it may lose again for others.
-constexpr double given_back = 0.0;
+constexpr double spent_among_many = 0;
+constexpr std::size_t few = 3;
 constexpr double least_left = 0.02;  // of an access that should have ended
 // So many applications are looked ahead for, over so many of their longest periods.
 constexpr std::size_t most_foreseen = 6;
@@ -142,9 +142,9 @@ Job Costs::job_of(std::size_t which) const {
 }
 
 double Costs::slack_s(const model::Application& application) const {
-  const double allowed_s = spent_on_purpose * view_.settings.most_slowdown * to_s(view_.now - application.arrived);
-  if (application.late_s <= 0) return allowed_s - given_back * application.late_s;
-  return std::max(0.0, allowed_s - application.late_s);
+  const double spent = view_.cluster.applications().size() <= few ? spent_on_purpose : spent_among_many;
+  const double allowed_s = spent * view_.settings.most_slowdown * to_s(view_.now - application.arrived);
+  return std::max(0.0, allowed_s - std::max(0.0, application.late_s));
 }
 
 // What would be left now without coordination.
