@@ -231,6 +231,7 @@ void Access::grant(const Moment& moment, const Member& member, Place request) {
   Target& target = *request->target;
   count_progress(target, moment.now);
   forget_bound(request);
+  if (request->since < moment.now) target.last_wait = moment.now;
   granted_.splice(granted_.end(), target.waiting, request);
   request->state = RequestState::granted;
   if (std::exchange(request->paused, false)) --target.paused;
@@ -265,6 +266,7 @@ void Access::grant_queued_of(const Moment& moment, const Application& applicatio
 void Access::withdraw(Member& member, Place request, Time now) {
   Target& target = *request->target;
   forget_bound(request);
+  target.last_wait = now;
   if (request->paused) --target.paused;
   std::erase(member.requests, request);
   target.waiting.erase(request);
@@ -293,7 +295,7 @@ void Access::requeue(Member& member, Place request, Time now) {
   holder->occupancy.whole = false;
   if (--holder->grants > 0) return;
   model::end_progress(*holder);
-  model::end_occupancy(*holder, now);
+  model::end_occupancy(*holder, now, few_run());
   model::learn_stop(application, now - holder->told);
   free_holder(holder);
 }
@@ -311,7 +313,7 @@ void Access::give_back(Member& member, Place request, RequestAction how, After a
   holder->occupancy.whole &= how == RequestAction::release;
   if (--holder->grants > 0) return;
   model::end_progress(*holder);
-  model::end_occupancy(*holder, now);
+  model::end_occupancy(*holder, now, few_run());
   if (holder->pausing) model::learn_stop(application, now - holder->told);
   const Duration hold = after == After::free || holder->pausing ? Duration{} : hold_for(*holder);
   if (hold == Duration{} || is_turn_over(target, now)) return free_holder(holder);

@@ -23,7 +23,6 @@ using model::Target;
 
 constexpr double longest_s = 1e9;
 constexpr double rounding_s = 0.5e-9;
-constexpr std::size_t few = 3;
 constexpr std::size_t most_looked_at = 32;  // of those who want the target
 constexpr double least_left = 0.02;         // of an access that should have ended
 
@@ -73,13 +72,13 @@ double end_s(const std::vector<policy::Job>& jobs) {
   return expected.front().end_s;
 }
 
-Ends ends_of(const Application& application, const Request& request, Time now, double assumed) {
+Ends ends_of(const Application& application, const Request& request, Time now, double assumed, bool few) {
   const Target& target = *request.target;
   const model::Slowness slowness = slowness_of(application, request, assumed);
   const auto job = [&](double left_s) { return policy::Job{1, left_s, left_s, 0, slowness, 1, 0}; };
   model::Remaining remaining = model::remaining_of(application, request);
   // Among many, what comes after this access is too uncertain to be set off against waiting for it.
-  if (target.uncoordinated.accesses().size() > few) remaining.left_s = remaining.access_s;
+  if (!few) remaining.left_s = remaining.access_s;
   const Left own = left_of(target, application, remaining);
   std::vector<policy::Job> granted{job(own.now_s)};
   std::vector<policy::Job> uncoordinated{job(own.uncoordinated_s)};
@@ -153,7 +152,7 @@ void Access::bound_wait(const Member& member, Place request, Time now) {
   forget_bound(request);
   const Application& application = *member.application;
   request->target->uncoordinated.advance(now);
-  const Ends ends = ends_of(application, *request, now, access_settings_.interference);
+  const Ends ends = ends_of(application, *request, now, access_settings_.interference, few_run());
   const double elapsed_s = to_s(request->since - application.arrived);
   const double late_s = application.late_s;
   const double budget_s = most * std::max(0.0, elapsed_s - std::max(0.0, late_s)) - late_s;

@@ -81,11 +81,12 @@ struct Occupancy {
   std::int64_t asked = 0;  // bytes of that request; 0: not known
   std::int64_t bytes = 0;  // moved, of all processes
   Time since{};
-  Duration idle{};      // at its end, without an access
-  bool whole = true;    // every request in it was finished, and none was stopped in the middle
-  double served_s = 0;  // progress, in seconds alone
-  double shared_s = 0;  // beside others
-  ByLoad others_s{};    // their number, summed over its time
+  Duration idle{};           // at its end, without an access
+  bool whole = true;         // every request in it was finished, and none was stopped in the middle
+  double served_s = 0;       // progress, in seconds alone
+  double shared_s = 0;       // beside others
+  double idle_beside_s = 0;  // of that, where the others had no access under way
+  ByLoad others_s{};         // their number, summed over its time
 };
 
 class AccessHistory {

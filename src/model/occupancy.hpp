@@ -14,8 +14,9 @@ struct Application;
 void begin_occupancy(Holder& holder, const Request& request);
 // One of its requests has ended; `idle`: since it moved nothing.
 void count_access(Holder& holder, std::int64_t bytes, Duration idle);
-// It has no grant there any more. Progress has been counted up to now.
-void end_occupancy(Holder& holder, Time now);
+// It has no grant there any more. Progress has been counted up to now. `few`: of the applications run so few that it is
+// clear who was ordered because of whom.
+void end_occupancy(Holder& holder, Time now, bool few);
 
 // What an application has still to do on a target in its I/O phase, in seconds alone.
 struct Remaining {

@@ -73,6 +73,7 @@ struct Target {
   Time served{};                              // up to when that is counted
   std::array<std::int64_t, loads> present{};  // holders with grants, by what their accesses load
   ByLoad present_s{};                         // their numbers, summed over time
+  Time last_wait{};                           // somebody waited until then
   Uncoordinated uncoordinated;                // where the bound on slowdowns is in force
   std::uint64_t arrivals = 0;                 // requests so far
   TargetRecord* record = nullptr;             // what was learnt of it; outlives it
