@@ -21,7 +21,6 @@ ACTIONS = {
     "reclaim": "gives cores back",
     "cancel": "is left as it is",
     "leave": "is left alone",
-    "estimate": "ended",
 }
 # About access to a target, with the other application's name behind; without: where there is no other.
 ACCESS_ACTIONS = {
@@ -31,6 +30,7 @@ ACCESS_ACTIONS = {
     "delay": ("begins later because of", "begins later"),
     "deadlock": ("breaks a deadlock with", "goes on at once"),
     "resume": ("goes on after", "goes on"),
+    "estimate": ("ended beside", "ended"),
 }
 CHANGING = ("expand", "shrink", "return", "reclaim")
 MEASURING = "probe"  # as if it were a policy's: the coordinator's own, to learn an application's times
