@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/saturating.hpp"
 #include "model/application.hpp"
 
 namespace hocket::model {
@@ -107,7 +108,7 @@ void begin_occupancy(Holder& holder, const Request& request) {
 }
 
 void count_access(Holder& holder, std::int64_t bytes, Duration idle) {
-  holder.occupancy.bytes += std::max<std::int64_t>(0, bytes);
+  holder.occupancy.bytes = saturating_sum(holder.occupancy.bytes, std::max<std::int64_t>(0, bytes));
   holder.occupancy.idle = std::min(holder.occupancy.idle, std::max(Duration{}, idle));
 }
 

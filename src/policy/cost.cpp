@@ -36,6 +36,7 @@ constexpr std::size_t longest_cycle = 8;
 constexpr int delays = 8;            // that are tried
 constexpr double least_gain = 1e-6;  // of the cost: rounding decides nothing
 constexpr double rounding_s = 1e-6;
+constexpr double longest_delay_s = 1e9;
 
 // One that has the target or waits for it.
 struct Known {
@@ -280,7 +281,7 @@ class Openings {
       if (is_better(*least, *best)) best = least;
     }
     const Opening& opening = best->opening;
-    if (opening.delay_s > 0) decision.again = view_.now + from_s(opening.delay_s);
+    if (opening.delay_s > 0) decision.again = view_.now + from_s(std::min(opening.delay_s, longest_delay_s));
     if (opening.interrupted) {
       const AppId holder = contenders_[*opening.interrupted]->application->id;
       decision.interruptions = {holder};
@@ -358,7 +359,7 @@ std::optional<Decision> Costs::foresee() const {
 Decision Costs::decide() {
   // Contenders list holders in the order of the target's.
   auto contender = all_.holders.begin();
-  double first_end_s = 1e9;
+  double first_end_s = longest_delay_s;
   for (const model::Holder& holder : view_.target.holders) {
     const Contender* one = &*contender++;
     const Known known = known_of_holder(holder);
