@@ -271,7 +271,8 @@ void Access::withdraw(Member& member, Place request, Time now) {
   std::erase(member.requests, request);
   target.waiting.erase(request);
   member.application->count_requests(-1, 0, now);
-  if (!wants(*member.application, target)) target.uncoordinated.forget(member.application->id);
+  const bool watched = target.uncoordinated.find(member.application->id) != nullptr;
+  if (watched && !wants(*member.application, target)) target.uncoordinated.forget(member.application->id);
   touch(target);
 }
 
@@ -321,8 +322,8 @@ void Access::give_back(Member& member, Place request, RequestAction how, After a
   target.kept.emplace(std::pair{holder->kept_until, application.id}, holder);
 }
 
-// The idle hold: for how long the target stays with the application after an access. Of who had it beside others it is
-// theirs then.
+// The idle hold: the target stays with the application for so long after an access. A target that others have as well
+// is not held for it.
 Duration Access::hold_for(const Holder& holder) const {
   if (!policy_->learnt_hold && !settings_.learnt_hold) return settings_.linger;
   const model::AccessHistory& accesses = holder.application->accesses;

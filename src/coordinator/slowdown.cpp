@@ -63,15 +63,6 @@ Left left_of(const Target& target, const Application& application, const model::
   return {left_s, std::max(rounding_s, left_s + remaining.served_s - access->done_s)};
 }
 
-double end_s(const std::vector<policy::Job>& jobs) {
-  policy::Plan together;
-  together.at_once = jobs.size();
-  for (std::size_t i = 0; i < jobs.size(); ++i) together.order.push_back(i);
-  std::vector<policy::Expected> expected(jobs.size());
-  policy::expect(jobs, together, expected);
-  return expected.front().end_s;
-}
-
 Ends ends_of(const Application& application, const Request& request, Time now, double assumed, bool few) {
   const Target& target = *request.target;
   const model::Slowness slowness = slowness_of(application, request, assumed);
@@ -103,7 +94,7 @@ Ends ends_of(const Application& application, const Request& request, Time now, d
       uncoordinated.push_back(job(std::max(rounding_s, access.size_s - access.done_s)));
     }
   }
-  return {end_s(granted), end_s(uncoordinated)};
+  return {policy::expect_together(granted).front().end_s, policy::expect_together(uncoordinated).front().end_s};
 }
 
 }  // namespace

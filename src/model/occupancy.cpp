@@ -121,6 +121,7 @@ void end_occupancy(Holder& holder, Time now, bool few) {
   if (occupancy.idle == Duration::max()) occupancy.idle = {};
   // At its end it was there, and did nothing: the others were not beside it then.
   for (Holder& other : target.holders) {
+    if (occupancy.idle == Duration{}) break;  // an event costs the same however many have the target
     if (&other == &holder || other.grants == 0) continue;
     const double idle_s = to_s(std::min(occupancy.idle, now - other.occupancy.since));
     other.occupancy.idle_beside_s += idle_s;

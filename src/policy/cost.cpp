@@ -169,11 +169,7 @@ std::vector<double> Costs::latest() const {
     if (access.goes_on || std::any_of(contenders_.begin(), contenders_.end(), same)) continue;
     jobs.push_back({1, access.size_s, access.size_s - access.done_s, 0, access.slowness, access.demanded, 0});
   }
-  Plan together;
-  for (std::size_t i = 0; i < jobs.size(); ++i) together.order.push_back(i);
-  together.at_once = jobs.size();
-  std::vector<Expected> expected(jobs.size());
-  expect(jobs, together, expected);
+  const std::vector<Expected> expected = expect_together(jobs);
   std::vector<double> latest_s;
   for (std::size_t i = 0; i < contenders_.size(); ++i) {
     latest_s.push_back(expected[i].end_s + slack_s(*contenders_[i]->application));
@@ -205,8 +201,7 @@ double length_s(const Actor& actor) {
   return sum;
 }
 
-// The openings that there are, each compared by what it leads to. Nothing where somebody is not regular, or too many
-// are.
+// The openings that there are, each compared by what it leads to.
 class Openings {
  public:
   Openings(const View& view, const std::vector<const Contender*>& contenders, Cast cast, std::size_t holders)

@@ -49,4 +49,13 @@ void expect(std::span<const Job> jobs, const Plan& plan, std::span<Expected> exp
   }
 }
 
+std::vector<Expected> expect_together(std::span<const Job> jobs) {
+  Plan together;
+  together.at_once = jobs.size();
+  for (std::size_t i = 0; i < jobs.size(); ++i) together.order.push_back(i);
+  std::vector<Expected> expected(jobs.size());
+  expect(jobs, together, expected);
+  return expected;
+}
+
 }  // namespace hocket::policy

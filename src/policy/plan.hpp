@@ -31,6 +31,9 @@ struct Plan {
   bool interrupts = false;         // the first job has the target, and goes on until it has stopped
 };
 
+// What is expected of each job where all go on at once, from now: without coordination.
+std::vector<Expected> expect_together(std::span<const Job> jobs);
+
 // What is expected of each job, in their order (not that of the plan). `expected` has room for all.
 void expect(std::span<const Job> jobs, const Plan& plan, std::span<Expected> expected);
 
