@@ -10,7 +10,7 @@ namespace hocket::runtime::posix {
 namespace {
 
 TEST(Targets, AreMadeOnceForEachDevice) {
-  Targets targets;
+  static constinit Targets targets;
   Target& first = targets.of(makedev(8, 1));
   Target& second = targets.of(makedev(0, 23));
   EXPECT_EQ(first.name, "dev:8:1");
@@ -21,7 +21,7 @@ TEST(Targets, AreMadeOnceForEachDevice) {
 }
 
 TEST(Targets, AreThereForThreadsAtOnce) {
-  Targets targets;
+  static constinit Targets targets;
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&] {
