@@ -252,6 +252,7 @@ void Access::grant(const Moment& moment, const Member& member, Place request) {
     model::begin_progress(**holder);
     model::begin_occupancy(**holder, *request);
   }
+  model::join_occupancy(**holder, *request);
   application.count_requests(-1, +1, moment.now);
   moment.commands.push_back(
       {member.id, event::GrantIo{request->id, moment.now - request->since, target.name, (*holder)->share}});
@@ -293,10 +294,10 @@ void Access::requeue(Member& member, Place request, Time now) {
   bound_wait(member, request, now);
   touch(target);
   const auto holder = *find_holder(application, target);
-  holder->occupancy.whole = false;
+  model::stop_access(*holder, *request);
   if (--holder->grants > 0) return;
   model::end_progress(*holder);
-  model::end_occupancy(*holder, now, few_run());
+  model::end_occupancy(*holder, now, true, few_run());
   model::learn_stop(application, now - holder->told);
   free_holder(holder);
 }
@@ -314,7 +315,7 @@ void Access::give_back(Member& member, Place request, RequestAction how, After a
   holder->occupancy.whole &= how == RequestAction::release;
   if (--holder->grants > 0) return;
   model::end_progress(*holder);
-  model::end_occupancy(*holder, now, few_run());
+  model::end_occupancy(*holder, now, false, few_run());
   if (holder->pausing) model::learn_stop(application, now - holder->told);
   const Duration hold = after == After::free || holder->pausing ? Duration{} : hold_for(*holder);
   if (hold == Duration{} || is_turn_over(target, now)) return free_holder(holder);

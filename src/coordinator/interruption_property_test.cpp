@@ -236,7 +236,7 @@ class Interruption : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Interruption, EveryoneIsServedAndAPauseEnds) {
   int paused = 0, late = 0;
-  for (std::uint64_t seed = 1; seed <= 1500 && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = 1; seed <= 4000 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Drawn run{GetParam(), seed};
     run.to_the_end();

@@ -69,7 +69,7 @@ Ends ends_of(const Application& application, const Request& request, Time now, d
   const auto job = [&](double left_s) { return policy::Job{1, left_s, left_s, 0, slowness, 1, 0}; };
   model::Remaining remaining = model::remaining_of(application, request);
   // Among many, what comes after this access is too uncertain to be set off against waiting for it.
-  if (!few) remaining.left_s = remaining.access_s;
+  if (!few) remaining.left_s = remaining.access_s - remaining.served_s;
   const Left own = left_of(target, application, remaining);
   std::vector<policy::Job> granted{job(own.now_s)};
   std::vector<policy::Job> uncoordinated{job(own.uncoordinated_s)};

@@ -1,4 +1,5 @@
 // The bound on how much slower an application becomes by waiting for grants.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "coordinator/coordinator.hpp"
@@ -9,6 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::Contains;
 using testing::describe_but_waits;
 using testing::event_of;
 using Lines = std::vector<std::string>;
@@ -54,6 +56,30 @@ TEST_F(SlowdownTest, WhoArrivesLateAndHasNothingToSpareIsGrantedAtOnce) {
   start(1'000, 1, 1);
   hello(5'000, 2);
   EXPECT_EQ(start(5'000, 2, 1), Lines{"2 GRANT_IO 1 waited 0"});
+}
+
+// 1.1 s of an access, then 9.9 s in which another one goes before it, then its last second. Uncoordinated, the two
+// would have shared the target from the second at which the other came.
+TEST(InterruptedTest, TheWaitInTheMiddleOfAnAccessCounts) {
+  Settings settings{{&policy::interrupt}, seconds{1000}, seconds{0}, seconds{1000}, seconds{100}};
+  settings.most_slowdown = 1;  // no bound
+  Coordinator coordinator{settings};
+  const auto at = [&](std::int64_t ms, std::uint64_t member, event::Body body) {
+    return describe_but_waits(coordinator.handle(event_of(ms, member, std::move(body))));
+  };
+  for (const std::uint64_t member : {1, 2})
+    at(0, member, event::Hello{"job" + std::to_string(member), "app", "/bin/a", "mpich", "0.1", 1, 4});
+  const event::StartIo large{RequestId{1}, "disk", "/f", "MPI_File_write_at_all", 1000};
+  at(1'000, 1, large);
+  ASSERT_THAT(at(2'000, 2, large), Contains("1 PAUSE_IO 1 because of app-2"));
+  ASSERT_THAT(at(2'100, 1, event::PausedIo{RequestId{1}, 500, 1}), Contains("2 GRANT_IO 1 waited 100"));
+  const event::FinishIo end{RequestId{1}, seconds{10}, 10'000, true};
+  ASSERT_THAT(at(12'000, 2, end), Contains("1 GRANT_IO 1 waited 9900"));
+  at(13'000, 1, event::FinishIo{RequestId{1}, milliseconds{2'100}, 1000, true});
+  const model::Application& interrupted = coordinator.cluster().applications().begin()->second;
+  EXPECT_NEAR(interrupted.late_s, 12 - 1 - 2 * 1.1, 1);
+  const auto known = interrupted.accesses.access(0, 1000);
+  EXPECT_FALSE(known) << "all of its bytes were taken to be written in the last second: " << known->seconds << " s";
 }
 
 TEST_F(SlowdownTest, NothingIsLeftOfRequestsThatAreGone) {

@@ -22,8 +22,10 @@ constexpr double least_measured_s = 0.05;
 constexpr double least_apart = 0.02;
 constexpr double most_residual = 0.02;
 constexpr double kept = 0.7;  // of what was measured before, with each measurement
-// Two occupancies beside others tell what one alone would take where their shared parts differ by at least this part.
+// Two occupancies beside others tell what one alone would take where the parts of them that were differ by so much, and
+// where no more of those was lost.
 constexpr double well_apart = 0.15;
+constexpr double most_lost = 0.9;
 // The bytes asked tell the bytes moved where these differ by no more than this part.
 constexpr double well_told = 0.25;
 // A gap is waited for up to the mean and so many mean deviations, as TCP waits for an acknowledgement.
@@ -89,8 +91,8 @@ std::size_t AccessHistory::asked(const std::string& routine, const TargetRecord*
     if (kinds_.size() == most_kinds) {
       found = std::prev(found);
     } else {
-      found = kinds_.insert(found,
-                            Kind{routine, magnitude, target, load_of(routine), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}});
+      found = kinds_.insert(
+          found, Kind{routine, magnitude, target, load_of(routine), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}});
     }
   }
   const auto kind = static_cast<std::size_t>(found - kinds_.begin());
@@ -119,7 +121,7 @@ AccessHistory::Ended AccessHistory::ended(const Occupancy& occupancy, Time now, 
   }
   const double shared_s = std::min(occupancy.shared_s, span_s);
   if (shared_s <= least_shared * span_s) {
-    learn_alone(kind, occupancy, span_s);
+    learn_alone(kind, occupancy, span_s, Ground::measured);
     done_s_ += span_s;
     return {span_s, {}};
   }
@@ -128,13 +130,16 @@ AccessHistory::Ended AccessHistory::ended(const Occupancy& occupancy, Time now, 
     const double others =
         std::max(1.0, std::accumulate(occupancy.others_s.begin(), occupancy.others_s.end(), 0.0) / occupancy.shared_s);
     const double apart_s = span_s - shared_s + shared_s / (1 + (interference - 1) * others);
-    const double alone_s = interference > 0 ? apart_s : std::min(told_s, span_s);
-    learn_alone(kind, occupancy, alone_s);
+    // No more is taken for lost than where all share the target evenly.
+    const double even_s = span_s - shared_s + shared_s / (1 + others);
+    const double alone_s = interference > 0 ? apart_s : std::clamp(told_s, even_s, span_s);
+    learn_alone(kind, occupancy, alone_s, Ground::supposed);
+    kind.shared = {span_s * scale, shared_s * scale};
     done_s_ += alone_s;
-    if (interference > 0) return {alone_s, {}};
-    return {alone_s, learn_beside_others(kind, occupancy, {span_s, shared_s}, alone_s)};
+    if (!(interference > 0)) learn_beside_others(kind, occupancy, {span_s, shared_s}, alone_s);
+    return {alone_s, {}};
   }
-  if (!kind.span.known()) learn_from_two_shared(kind, occupancy, {span_s * scale, shared_s * scale});
+  if (kind.ground != Ground::measured) learn_from_two_shared(kind, occupancy, {span_s * scale, shared_s * scale});
   const double known_s = kind.span.known() ? alone_s(kind, occupancy.bytes) : 0;
   done_s_ += known_s;
   if (known_s > 0) return {known_s, learn_beside_others(kind, occupancy, {span_s, shared_s}, known_s)};
@@ -146,15 +151,25 @@ std::optional<AccessHistory::Shown> AccessHistory::learn_beside_others(Kind& kin
                                                                        Shared shared, double alone_s) {
   const auto most = std::max_element(occupancy.others_s.begin(), occupancy.others_s.end());
   const double all_s = std::accumulate(occupancy.others_s.begin(), occupancy.others_s.end(), 0.0);
-  if (shared.part_s < well_shared * shared.span_s || !(all_s > 0) || *most < nearly_all * all_s) return std::nullopt;
+  if (shared.part_s < well_shared * shared.span_s || !(all_s > 0)) return std::nullopt;
   const auto which = static_cast<std::size_t>(most - occupancy.others_s.begin());
   Contention shown;
   shown.add(shared.part_s, std::max(all_s, shared.part_s), shared.span_s - alone_s);
+  if (*most < nearly_all * all_s) {
+    kind.mixed.add(shown);
+    return std::nullopt;
+  }
   kind.contention[which].add(shown);
   return Shown{kind.load, static_cast<Load>(which), shown};
 }
 
-void AccessHistory::learn_alone(Kind& kind, const Occupancy& occupancy, double span_s) {
+void AccessHistory::learn_alone(Kind& kind, const Occupancy& occupancy, double span_s, Ground ground) {
+  if (ground > kind.ground) {
+    kind.ground = ground;
+    kind.span = kind.per_byte = kind.phase = {};
+    kind.contention = {};
+    kind.mixed = {};
+  }
   kind.span.add(span_s);
   kind.shared = {};
   if (occupancy.bytes <= 0) return;
@@ -162,21 +177,28 @@ void AccessHistory::learn_alone(Kind& kind, const Occupancy& occupancy, double s
   if (occupancy.asked > 0) kind.moved.add(static_cast<double>(occupancy.bytes) / static_cast<double>(occupancy.asked));
 }
 
-// span = alone + loss x shared, twice.
+// span = alone + loss x shared, twice, for each byte where these are known.
 void AccessHistory::learn_from_two_shared(Kind& kind, const Occupancy& occupancy, Shared shared) {
   const Shared before = std::exchange(kind.shared, shared);
-  const double apart = shared.part_s - before.part_s;
-  if (!(before.span_s > 0) || std::abs(apart) < well_apart * std::max(shared.span_s, before.span_s)) return;
-  const double loss = (shared.span_s - before.span_s) / apart;
+  if (!(before.span_s > 0)) return;
+  const double apart = shared.part_s / shared.span_s - before.part_s / before.span_s;
+  if (std::abs(apart) < well_apart) return;
+  const double loss = std::max(0.0, (shared.span_s - before.span_s) / (shared.part_s - before.part_s));
   const double alone = shared.span_s - loss * shared.part_s;
-  if (!(loss >= 0 && loss < 1 && alone > 0)) return;
+  if (!(loss <= most_lost && alone > 0)) return;
   const double span_s = occupancy.bytes > 0 ? alone * static_cast<double>(occupancy.bytes) : alone;
-  learn_alone(kind, occupancy, span_s);
+  learn_alone(kind, occupancy, span_s, Ground::fitted);
 }
 
 double AccessHistory::alone_s(const Kind& kind, std::int64_t bytes) {
   if (bytes > 0 && kind.per_byte.known()) return kind.per_byte.mean() * static_cast<double>(bytes);
   return kind.span.mean();
+}
+
+double AccessHistory::interference(std::size_t number, Load other) const {
+  const Kind& kind = kinds_[number];
+  const double beside = kind.contention[static_cast<std::size_t>(other)].interference();
+  return beside > 0 ? beside : kind.mixed.interference();
 }
 
 void AccessHistory::phase_over() {

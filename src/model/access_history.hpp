@@ -82,8 +82,9 @@ struct Occupancy {
   std::int64_t bytes = 0;  // moved, of all processes
   Time since{};
   Duration idle{};           // at its end, without an access
-  bool whole = true;         // every request in it was finished, and none was stopped in the middle
+  bool whole = true;         // every request in it was finished, and none was ever stopped in the middle
   double served_s = 0;       // progress, in seconds alone
+  double resumed_s = 0;      // the same, of what it goes on with: it was stopped in the middle before
   double shared_s = 0;       // beside others
   double idle_beside_s = 0;  // of that, where the others had no access under way
   ByLoad others_s{};         // their number, summed over its time
@@ -140,9 +141,7 @@ class AccessHistory {
   // Bytes in a second that the application moves alone with what it did first in the phase; 0: not known.
   double bytes_per_s() const;
   // How many times slower it was beside one other; 0: not known.
-  double interference(std::size_t kind, Load other) const {
-    return kinds_[kind].contention[static_cast<std::size_t>(other)].interference();
-  }
+  double interference(std::size_t kind, Load other) const;
   Load load(std::size_t kind) const { return kinds_[kind].load; }
 
   // After the last access: how probably another one follows in the phase, and when it has come, if it does.
@@ -160,25 +159,34 @@ class AccessHistory {
     double span_s = 0;
     double part_s = 0;  // beside others
   };
+  // How it is known what an access takes alone. What comes of a lesser ground is forgotten for a better one: an
+  // application that leaves room on the target takes longer than its rate tells, and loses less beside others.
+  enum class Ground : std::uint8_t {
+    supposed,  // by what others take or lose on the target
+    fitted,    // to two accesses that were beside others for different parts
+    measured
+  };
   struct Kind {
     std::string routine;
     int magnitude = 0;
     const TargetRecord* target = nullptr;
     Load load = Load::write;
-    RunningMean span;                 // seconds alone
-    RunningMean per_byte;             // seconds alone, of each byte that was moved
-    RunningMean moved;                // bytes moved / bytes asked
-    RunningMean gap;                  // seconds until the next access of the phase
-    RunningMean follows;              // 1: another one followed in the phase, 0: none
-    RunningMean phase;                // seconds alone of phases that begin with it
-    RunningMean computing;            // seconds after them until the next phase
-    std::optional<std::size_t> next;  // the kind of access that it begins with
-    std::array<Contention, loads> contention{};
-    Shared shared{};  // the last one that was, while none was alone
+    RunningMean span;                            // seconds alone
+    RunningMean per_byte;                        // seconds alone, of each byte that was moved
+    RunningMean moved;                           // bytes moved / bytes asked
+    RunningMean gap;                             // seconds until the next access of the phase
+    RunningMean follows;                         // 1: another one followed in the phase, 0: none
+    RunningMean phase;                           // seconds alone of phases that begin with it
+    RunningMean computing;                       // seconds after them until the next phase
+    std::optional<std::size_t> next;             // the kind of access that it begins with
+    std::array<Contention, loads> contention{};  // beside others of one kind of load
+    Contention mixed{};                          // beside others of both
+    Shared shared{};                             // the last one that was, while none was alone
+    Ground ground = Ground::supposed;
   };
 
   static double alone_s(const Kind& kind, std::int64_t bytes);
-  static void learn_alone(Kind& kind, const Occupancy& occupancy, double span_s);
+  static void learn_alone(Kind& kind, const Occupancy& occupancy, double span_s, Ground ground);
   static std::optional<Shown> learn_beside_others(Kind& kind, const Occupancy& occupancy, Shared shared,
                                                   double alone_s);
   static void learn_from_two_shared(Kind& kind, const Occupancy& occupancy, Shared shared);

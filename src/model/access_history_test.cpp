@@ -25,6 +25,9 @@ class Accesses : public ::testing::Test {
   double expected(const char* routine, std::int64_t bytes = 0) {
     return history.access(history.asked(routine, nullptr, bytes, false, at(now_s)), bytes)->seconds;
   }
+  double beside(const char* routine, std::int64_t bytes) {
+    return history.interference(history.asked(routine, nullptr, bytes, false, at(now_s)), Load::write);
+  }
 
   AccessHistory history;
   double now_s = 0;
@@ -150,9 +153,50 @@ TEST_F(Accesses, WhatTheRateTellsIsTakenWhereNothingBetterIsKnown) {
   told_s = 1.5;
   const auto first = access("write", 2.6, 150, 2.2);
   EXPECT_NEAR(first.alone_s, 1.5, 1e-6);
-  ASSERT_TRUE(first.shown);
-  EXPECT_NEAR(first.shown->contention.interference(), 2, 1e-6);
+  EXPECT_NEAR(beside("write", 150), 2, 1e-6);
+  EXPECT_FALSE(first.shown) << "what is supposed of one says nothing of the others";
   EXPECT_NEAR(expected("write", 150), 1.5, 1e-6);
+}
+
+// A quarter of the target's rate is all that it can take: it is not slowed down by others.
+TEST_F(Accesses, WhatWasSupposedIsForgottenOnceItIsMeasured) {
+  told_s = 0.5;
+  EXPECT_NEAR(access("write", 2, 150, 2).alone_s, 1, 1e-6) << "more than even shares cost is not lost to others";
+  EXPECT_GT(beside("write", 150), 1);
+  told_s = 0;
+  access("write", 2, 150);
+  EXPECT_NEAR(expected("write", 150), 2, 1e-6);
+  EXPECT_EQ(beside("write", 150), 0);
+  access("write", 2, 150, 2);
+  EXPECT_NEAR(beside("write", 150), 1, 1e-6);
+}
+
+TEST_F(Accesses, WhatWasSupposedIsForgottenOnceTwoTellBetter) {
+  told_s = 0.5;
+  access("write", 1.99, 150, 1.99);
+  told_s = 0;
+  EXPECT_NEAR(access("write", 2, 150, 1).alone_s, 2, 1e-6) << "slightly faster beside others is not slower";
+  EXPECT_NEAR(beside("write", 150), 1, 1e-6);
+}
+
+TEST_F(Accesses, TwoThatWereSharedAlikeTellNothing) {
+  access("write", 9.5, 0, 9.5);
+  EXPECT_FALSE(access("write", 8, 0, 7.9).alone_s > 0) << "the one was slower, and nobody knows why";
+}
+
+TEST_F(Accesses, BesideReadsAndWritesAtOnceIsBetterThanNothing) {
+  access("write", 1, 100);
+  Occupancy occupancy;
+  occupancy.kind = history.asked("write", nullptr, 100, true, at(now_s));
+  occupancy.asked = occupancy.bytes = 100;
+  occupancy.since = at(now_s);
+  occupancy.shared_s = 2;
+  occupancy.others_s = {1, 1};
+  now_s += 2;
+  EXPECT_FALSE(history.ended(occupancy, at(now_s), 0, 0).shown);
+  EXPECT_NEAR(beside("write", 100), 2, 1e-6);
+  access("write", 1, 100, 1, Load::write);
+  EXPECT_NEAR(beside("write", 100), 1, 1e-6) << "beside writes alone it was seen to be as fast";
 }
 
 TEST_F(Accesses, MoreKindsThanAreKeptDoNoHarm) {

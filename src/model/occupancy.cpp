@@ -54,22 +54,29 @@ void settle(Application& application, Target& target, const Occupancy& occupancy
   const Time asked = access->since;
   const double waited_s = to_s(occupancy.since - asked);
   const bool ordered = waited_s > 0 || !target.waiting.empty() || target.last_wait >= asked || access->carried_s > 0;
-  const auto would_s = target.uncoordinated.end(application.id, alone_s > 0 ? alone_s : occupancy.served_s, end);
-  if (!(alone_s > 0)) {
+  const bool resumed = occupancy.resumed_s > 0;
+  const double served_s = occupancy.resumed_s + occupancy.served_s;
+  const auto would_s = target.uncoordinated.end(application.id, alone_s > 0 ? alone_s : served_s, end);
+  if (!(alone_s > 0) && !resumed) {
     application.late_s += waited_s;
     return;
   }
   const double took_s = to_s(end - asked);
-  if (!ordered && took_s > 0 && occupancy.shared_s >= least_shared * took_s) {
+  if (!ordered && !resumed && took_s > 0 && occupancy.shared_s >= least_shared * took_s) {
     application.late_error.add(std::abs(took_s - *would_s) / took_s);
   }
   // It went as it would have: what the estimate says otherwise is its error. Among many, who was ordered because of
   // whom is not known that well, and the estimate counts.
-  if (!ordered && few) return;
-  application.late_s += std::max(took_s - *would_s, -most_gained * took_s);
+  if (!ordered && !resumed && few) return;
+  const double late_s = took_s - *would_s;
+  // A gain among many is believed as far as estimates were right.
+  const double believed = few ? 1 : 1 - std::min(1.0, application.late_error.mean());
+  application.late_s += late_s > 0 ? late_s : std::max(believed * late_s, -most_gained * took_s);
 }
 
-Remaining remaining(const Application& application, const Target& target, std::size_t kind, std::int64_t bytes) {
+// `resumed_s`: what was done of it before it was stopped in the middle.
+Remaining remaining(const Application& application, const Target& target, std::size_t kind, std::int64_t bytes,
+                    double resumed_s) {
   Remaining remaining;
   const AccessHistory& accesses = application.accesses;
   const Load load = accesses.load(kind);
@@ -84,13 +91,14 @@ Remaining remaining(const Application& application, const Target& target, std::s
     // Reads may be served from a cache.
     remaining.known = bytes > 0 && rate > 0 && load == Load::write;
   }
-  remaining.left_s = remaining.access_s;
+  remaining.served_s = resumed_s;
+  remaining.left_s = remaining.access_s - resumed_s;
   const IoDemand& demand = application.demand;
   const double own_rate = accesses.bytes_per_s() > 0 ? accesses.bytes_per_s() : rate;
   if (demand.bytes > demand.moved && own_rate > 0) {
     remaining.left_s = std::max(remaining.left_s, static_cast<double>(demand.bytes - demand.moved) / own_rate);
   } else if (const auto rest_s = accesses.rest_of_phase_s()) {
-    remaining.left_s = std::max(remaining.left_s, *rest_s);
+    remaining.left_s = std::max(remaining.left_s, *rest_s - resumed_s);
   }
   return remaining;
 }
@@ -107,12 +115,23 @@ void begin_occupancy(Holder& holder, const Request& request) {
   ++holder.target->present[number(holder.application->accesses.load(request.kind))];
 }
 
+void join_occupancy(Holder& holder, const Request& request) {
+  holder.occupancy.resumed_s = std::max(holder.occupancy.resumed_s, request.served_s);
+  holder.occupancy.whole &= request.served_s == 0;
+}
+
+void stop_access(Holder& holder, Request& request) {
+  const Occupancy& occupancy = holder.occupancy;
+  request.served_s = occupancy.resumed_s + occupancy.served_s + holder.target->progress.seen(holder.user).served_s;
+  holder.occupancy.whole = false;
+}
+
 void count_access(Holder& holder, std::int64_t bytes, Duration idle) {
   holder.occupancy.bytes = saturating_sum(holder.occupancy.bytes, std::max<std::int64_t>(0, bytes));
   holder.occupancy.idle = std::min(holder.occupancy.idle, std::max(Duration{}, idle));
 }
 
-void end_occupancy(Holder& holder, Time now, bool few) {
+void end_occupancy(Holder& holder, Time now, bool goes_on, bool few) {
   Application& application = *holder.application;
   Target& target = *holder.target;
   Occupancy& occupancy = holder.occupancy;
@@ -139,21 +158,22 @@ void end_occupancy(Holder& holder, Time now, bool few) {
     learn_contention(*target.record, own, ended.shown);
     if (occupancy.bytes > 0) target.record->rate[number(own)].add(static_cast<double>(occupancy.bytes), ended.alone_s);
   }
-  settle(application, target, occupancy, ended.alone_s, now - occupancy.idle, few);
+  if (!goes_on) settle(application, target, occupancy, ended.alone_s, now - occupancy.idle, few);
 }
 
 Remaining remaining_of(const Application& application, const Request& waiting) {
-  return remaining(application, *waiting.target, waiting.kind, waiting.bytes);
+  return remaining(application, *waiting.target, waiting.kind, waiting.bytes, waiting.served_s);
 }
 
 Remaining remaining_of(const Holder& holder, Time now) {
   const Application& application = *holder.application;
   const Target& target = *holder.target;
   const Occupancy& occupancy = holder.occupancy;
-  Remaining result = remaining(application, target, occupancy.kind, occupancy.asked);
+  Remaining result = remaining(application, target, occupancy.kind, occupancy.asked, occupancy.resumed_s);
   if (holder.grants > 0) {
-    result.served_s = occupancy.served_s + target.progress.seen(holder.user).served_s;
-    result.left_s -= result.served_s;
+    const double served_s = occupancy.served_s + target.progress.seen(holder.user).served_s;
+    result.served_s += served_s;
+    result.left_s -= served_s;
     return result;
   }
   // Between two accesses: another one follows, or none.

@@ -14,9 +14,13 @@ struct Application;
 void begin_occupancy(Holder& holder, const Request& request);
 // One of its requests has ended; `idle`: since it moved nothing.
 void count_access(Holder& holder, std::int64_t bytes, Duration idle);
-// It has no grant there any more. Progress has been counted up to now. `few`: of the applications run so few that it is
-// clear who was ordered because of whom.
-void end_occupancy(Holder& holder, Time now, bool few);
+// Another of its requests is granted there, or the first.
+void join_occupancy(Holder& holder, const Request& request);
+// One of its requests is stopped in the middle. Progress has not been counted for that yet.
+void stop_access(Holder& holder, Request& request);
+// It has no grant there any more. Progress has been counted up to now. `goes_on`: it was stopped in the middle. `few`:
+// of the applications run so few that it is clear who was ordered because of whom.
+void end_occupancy(Holder& holder, Time now, bool goes_on, bool few);
 
 // What an application has still to do on a target in its I/O phase, in seconds alone.
 struct Remaining {

@@ -37,6 +37,7 @@ struct Request {
   Time too_slow{};          // queued: granted then, whoever holds the target; 0: no bound
   std::uint64_t order = 0;  // of arrival at the target
   bool paused = false;      // queued: it was granted, and stopped in the middle
+  double served_s = 0;      // of it, before it was stopped in the middle, in seconds alone
   bool told = false;        // granted: it was told to pause, and has not answered
 };
 using Requests = std::list<Request>;  // moved between lists, never copied: iterators stay valid
