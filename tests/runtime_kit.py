@@ -221,13 +221,17 @@ class Controller:
 
     def bye(self) -> dict[str, Any]:
         """The one BYE that tells the sums of all processes: that of rank 0."""
-        (said,) = [event for event in self.events("BYE") if event["member"] == self.first()]
+        (said,) = self.of_first("BYE")
         return said
 
     def first(self) -> int:
         """The member that rank 0 is: not always the first that comes."""
         (first,) = [hello["member"] for hello in self.events("HELLO") if hello["processes"] > 0]
         return first
+
+    def of_first(self, *types: str) -> list[dict[str, Any]]:
+        """Those of them that rank 0 sent."""
+        return [event for event in self.events(*types) if event["member"] == self.first()]
 
     def only(self, kind: str) -> dict[str, Any]:
         found = self.events(kind)

@@ -127,7 +127,8 @@ def test_members_without_control_points_do_not_spoil_those_that_have_them():
     told = [phase(at, compute_s=6.0, iteration=3 * at, processes=2) for at in range(5)]
     others = [phase(at, compute_s=6.0, member=2, processes=2) for at in range(5)]
     again = [phase(at, compute_s=6.0, member=3, processes=2, iteration=3 * at) for at in range(4)]
-    (point,) = points_from([Application("a", phases=[*others, *told, *again])])
+    own = [phase(at, compute_s=1.0, member=4, processes=2, iteration=3 * at, of_one_process=True) for at in range(9)]
+    (point,) = points_from([Application("a", phases=[*others, *told, *again, *own])])
     assert (point.iteration_s, point.samples) == (2.0, 3)
 
 

@@ -116,6 +116,16 @@ def test_a_phase_without_grants_is_io_and_one_with_grants_counts_once():
     assert (analysis.named("a").io_s(), analysis.named("a").bytes("read")) == (2, 10)
 
 
+def test_what_a_process_reports_of_itself_is_io_time_and_no_phase():
+    figures = {"index": 0, "io_ns": 2 * S, "wait_ns": 0, "cpu_ns": 0, "comm_ns": 0, "operations": 1, "bytes_written": 5}
+    analysis = analysed(
+        event("IO_PHASE", 4, start_ns=1 * S, end_ns=3 * S, **figures),
+        event("IO_PHASE", 4, member=2, start_ns=2 * S, end_ns=4 * S, of_one_process=True, **figures),
+    )
+    application = analysis.named("a")
+    assert (application.io_s(), application.bytes("written"), len(application.io_phases)) == (3, 10, 1)
+
+
 def test_a_lost_application_ends_there():
     analysis = analysed(
         event("START_IO", 1, request=1),

@@ -100,7 +100,7 @@ def test_reports_phases_and_their_parts(mpi: kit.Mpi, built, controller: kit.Con
         kit.settings(controller.socket, phase_gap_s=0.5),
     )
     assert (run.code, run.err) == (0, "")
-    first, second = controller.events("IO_PHASE")
+    first, second = controller.of_first("IO_PHASE")
     for index, phase in enumerate((first, second)):
         assert phase["index"] == index
         assert phase["operations"] == 5
@@ -219,8 +219,24 @@ def test_each_rank_asks_for_files_of_its_own(mpi: kit.Mpi, built, controller: ki
     assert (run.code, run.err) == (0, "")
     assert sorted(e["member"] for e in controller.events("START_IO")) == [1, 2]
     assert sorted(e["member"] for e in controller.events("FINISH_IO")) == [1, 2]
-    assert controller.only("IO_PHASE")["bytes_written"] == 10, "of rank 0, which speaks for all"
+    phases = controller.events("IO_PHASE")
+    assert sorted(e["member"] for e in phases) == [1, 2], "each tells when it was in I/O"
+    assert [e["bytes_written"] for e in phases] == [10, 10]
+    assert all(e["of_one_process"] == (e["member"] != controller.first()) for e in phases), "rank 0 speaks for all"
     assert controller.bye()["bytes_written"] == 20
+
+
+def test_independent_accesses_beside_collective_ones_are_told_apart(
+    mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path
+) -> None:
+    actions = ["write=1000", "alone=100", "pause=0.8", "write=1000", "pause=0.8", "alone=70", "close"]
+    settings = kit.settings(controller.socket, phase_gap_s=0.3)
+    run = mpi.run([built("script.c"), f"open={tmp_path / 'f'}", *actions], settings, ranks=3)
+    assert (run.code, run.err) == (0, "")
+    assert [e["bytes_written"] for e in controller.of_first("IO_PHASE")] == [1100, 1000, 70]
+    others = [e for e in controller.events("IO_PHASE") if e["member"] != controller.first()]
+    assert sorted(e["bytes_written"] for e in others) == [70, 70, 100, 100], "not the accesses that rank 0 asked for"
+    assert all(e["of_one_process"] for e in others)
 
 
 def test_a_program_of_one_process_asks(mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path) -> None:

@@ -90,6 +90,7 @@ class Phase:
     flop: float = 0.0  # of all processes since the previous phase; 0: not known
     io_intervals: str = ""  # when the process was in I/O (hocket.busy); both "": only the sums are known
     wait_intervals: str = ""
+    of_one_process: bool = False  # the process's own I/O, beside others: busy time, and no I/O phase of the application
 
     def parts(self) -> list[Part]:
         """What the process did in it."""
@@ -158,6 +159,11 @@ class Application:
     interruptions: int = 0  # how often it stopped in the middle of its I/O for another
     forgotten: Times = field(default_factory=Times, repr=False)  # of phases that were dropped
     forgotten_ns: int = 0  # up to when
+
+    @property
+    def io_phases(self) -> list[Phase]:
+        """Its I/O phases, without what single processes reported of their own I/O beside."""
+        return [phase for phase in self.phases if not phase.of_one_process]
 
     @property
     def flop_source(self) -> str:
@@ -432,6 +438,7 @@ class Analysis:
             keys = ("start_ns", "end_ns", "io_ns", "wait_ns", "cpu_ns", "comm_ns", "operations")
             figures = {key: event.get(key, 0) for key in (*keys, "bytes_read", "bytes_written", "index")}
             defaults = {"iteration": -1, "processes": 0, "flop": 0.0, "io_intervals": "", "wait_intervals": ""}
+            defaults["of_one_process"] = False
             told = {key: event.get(key, default) for key, default in defaults.items()}
             application.phases.append(Phase(member=event.member, target=event.get("target", ""), **figures, **told))
 

@@ -91,7 +91,7 @@ def _rows(run: Run, alone: dict[str, float]) -> Iterable[Row]:
                 io_s=io_s,
                 wait_s=wait_s,
                 total_s=application.total_s(analysis.now_ns),
-                phases=len(application.phases),
+                phases=len(application.io_phases),
                 bytes_read=application.bytes("read"),
                 bytes_written=application.bytes("written"),
                 interference=io_s / reference if reference and run.role == UNCOORDINATED else None,

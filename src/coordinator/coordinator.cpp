@@ -78,6 +78,7 @@ void Coordinator::on(const Moment& moment, const event::IoPhase& phase) {
   if (!member || phase.index <= member->last_phase) return;
   member->last_phase = phase.index;
   member->application->add_phase(phase, moment.now, member);
+  if (phase.of_one_process) return;  // others of the application may be in the middle of its I/O phase
   tell_model(moment, *member->application);
   access_.end_phase(moment, *member, phase);
   steering_.phase(moment, *member->application, phase);

@@ -381,6 +381,38 @@ TEST_F(CoordinatorTest, DescribesAnApplication) {
   EXPECT_EQ(row.next_start, time_from_ns(4'100'000'000));
 }
 
+TEST_F(CoordinatorTest, ReportsOfOneProcessCountAsBusyTimeAndAreNoPhase) {
+  hello(1, "job-a");
+  at(0, 2, event::Hello{"job-a", "app", "/bin/app", "mpich", "0.1", 100, 0});
+  hello(3, "job-b", "other");
+  event::IoPhase phase;
+  phase.start = phase.end = time_from_ns(1'000'000'000);
+  phase.end += std::chrono::milliseconds{300};
+  phase.io = std::chrono::milliseconds{200};
+  phase.wait = std::chrono::milliseconds{100};
+  phase.cpu = std::chrono::milliseconds{700};
+  phase.bytes_written = 1000;
+  start(1100, 1, 1);
+  at(1300, 1, phase);
+  finish(1350, 1, 1, false);
+  start(1360, 3, 1);
+
+  event::IoPhase own = phase;
+  own.of_one_process = true;
+  own.io_intervals = "0:300000000";
+  own.cpu = std::chrono::milliseconds{500};
+  EXPECT_EQ(at(1370, 2, own), Lines{}) << "it is no end of a phase: the target stays kept";
+  const model::Application& application = coordinator.cluster().applications().at(AppId{1});
+  const event::Application row = coordinator::describe(application, time_from_ns(1'400'000'000));
+  EXPECT_EQ(row.phases, 1);
+  EXPECT_EQ(row.duration, std::chrono::milliseconds{200});
+  EXPECT_EQ(row.io, std::chrono::milliseconds{300});
+  EXPECT_EQ(row.wait, Duration{}) << "one of the two was in I/O while the other waited";
+  EXPECT_EQ(row.bytes_written, 2000);
+  EXPECT_EQ(row.cpu, std::chrono::milliseconds{600});
+  EXPECT_EQ(row.cpu_most, std::chrono::milliseconds{700});
+}
+
 TEST(RequestStates, AreAsTheTableSays) {
   using model::RequestState;
   using A = RequestAction;

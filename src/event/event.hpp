@@ -102,6 +102,9 @@ struct IoPhase {
   // order; ":BUSY" where that is less than the length. Both "": not told, `io` and `wait` are all that is known.
   std::string io_intervals{};
   std::string wait_intervals{};
+  // The I/O of the reporting process alone, beside others of its application: it counts as busy time, and is no I/O
+  // phase of the application, which the process that speaks for it reports.
+  bool of_one_process = false;
 };
 
 // Iterations between two control points of a malleable program, whose processes stayed the same: reported about once a

@@ -79,6 +79,7 @@ void fields(E& e, V&& visit) {
   visit("flop", e.flop);
   visit("io_intervals", e.io_intervals);
   visit("wait_intervals", e.wait_intervals);
+  visit("of_one_process", e.of_one_process);
 }
 
 template <Of<Iterations> E, class V>

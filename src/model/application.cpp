@@ -99,8 +99,21 @@ std::int64_t Application::of_all(std::int64_t bytes) const {
 }
 
 void Application::add_phase(const event::IoPhase& phase, Time now, Member* member) {
-  PhaseRecord record = possible(phase, now);
+  const PhaseRecord record = possible(phase, now);
   busy.add(parts_of(phase, record.start, record.end));
+  if (!phase.of_one_process) add_to_history(phase, record, member);
+  totals.io = busy.all().io;
+  totals.wait = busy.all().wait;
+  waited_before = waited;
+  if (member != nullptr) {
+    add(member->cpu, record.cpu);
+    add(member->comm, record.comm);
+  }
+  add(totals.bytes_read, std::max<std::int64_t>(0, phase.bytes_read));
+  add(totals.bytes_written, std::max<std::int64_t>(0, phase.bytes_written));
+}
+
+void Application::add_to_history(const event::IoPhase& phase, PhaseRecord record, const Member* member) {
   // The history takes this for the same phase as its last one where they overlap.
   const PhaseRecord* last = history.last();
   const bool joins = last != nullptr && record.start < last->end && record.end >= last->start;
@@ -126,15 +139,6 @@ void Application::add_phase(const event::IoPhase& phase, Time now, Member* membe
   }
   history.add(record);
   add_to_curve();
-  totals.io = busy.all().io;
-  totals.wait = busy.all().wait;
-  waited_before = waited;
-  if (member != nullptr) {
-    add(member->cpu, record.cpu);
-    add(member->comm, record.comm);
-  }
-  add(totals.bytes_read, std::max<std::int64_t>(0, phase.bytes_read));
-  add(totals.bytes_written, std::max<std::int64_t>(0, phase.bytes_written));
 }
 
 void Application::add_iterations(const event::Iterations& said) {

@@ -157,7 +157,8 @@ struct Application {
 
   // Takes in a report. Numbers that cannot be (negative, longer than the phase, a phase that ends after `now`) are
   // brought to the nearest possible one: a client's mistake must not spoil sums or predictions for good.
-  // The other processes moved as much as the one that reports, where the member counts them.
+  // The other processes moved as much as the one that reports, where the member counts them. A report of one process
+  // counts as busy time alone.
   void add_phase(const event::IoPhase& phase, Time now, Member* member = nullptr);
   // The same for a report of iterations.
   void add_iterations(const event::Iterations& said);
@@ -166,6 +167,7 @@ struct Application {
   bool lives_by_iterations() const;
 
  private:
+  void add_to_history(const event::IoPhase& phase, PhaseRecord record, const Member* member);
   void count_flop(double since_last_phase, std::int64_t iteration);
   void add_to_curve();
   void add_to_curve(const CurvePoint& point);

@@ -155,7 +155,8 @@ class _Runs:
         while max(seen.values(), default=0) < self._plan.phases + MORE_PHASES:
             event: Event | None = self._phases.wait(LOOK_S)
             if event is not None:
-                seen[event.member] += event.application == self._name
+                counts = event.application == self._name and not event.get("of_one_process", False)
+                seen[event.member] += counts
             while told := self._iterations.test():
                 reports += told.application == self._name and told.get("processes", 0) == processes
             # A program that has done no I/O by then does none, or so seldom that nobody would wait for it.

@@ -154,7 +154,7 @@ def _reports(application: Application) -> dict[int, list[_Period]]:
 
 def _of_most_telling(application: Application) -> dict[int, list[_Period]]:
     """The periods by size, of the member that reported most of that size: several may report the same ones."""
-    counting = [phase for phase in application.phases if phase.iteration >= 0] or application.phases
+    counting = [phase for phase in application.io_phases if phase.iteration >= 0] or application.io_phases
     found: dict[int, list[_Period]] = {}
     for member in dict.fromkeys(phase.member for phase in counting):
         of_member: dict[int, list[_Period]] = {}

@@ -287,7 +287,7 @@ def _what(
     first, last = (bisect_left(granted, time_ns, key=itemgetter(0)) for time_ns in (part.start_ns, part.end_ns))
     operations = [operation for _, operation in granted[first:last]]
     moved, by_asker = (sum(getattr(o, key) for o in operations) for key in ("bytes", "asker_bytes"))
-    phase = next((p.index + 1 for p in application.phases if p.start_ns <= part.start_ns < p.end_ns), None)
+    phase = next((p.index + 1 for p in application.io_phases if p.start_ns <= part.start_ns < p.end_ns), None)
     known = [f"phase {phase}"] if phase else []
     if moved or by_asker:
         known.append(quantity(moved) if moved else f"{quantity(by_asker)} by the asking rank")

@@ -36,7 +36,7 @@ Begun begin_independent(Bursts* bursts, Bursts::Burst* burst, Bursts::Describe d
   Process& process = Process::get();
   Begun begun;
   begun.start = start;
-  begun.tracked = process.operation_begins(start, false);
+  begun.tracked = process.operation_begins(start, bursts ? AsksFor::itself : AsksFor::nobody);
   if (!bursts) return begun;
   const Bursts::Begun begins = bursts->begin(*burst, in_one_call, [&](event::StartIo& told) {
     describe(told);
@@ -58,7 +58,7 @@ Begun begin_collective(File* file, const Asked& asked, Time start, bool agree, U
   if (!file->control && file->agreement == mpi::no_comm())
     return begin_access(file, asked, start, use == Use::operation);
   const bool asks = file->control && file->root;
-  begun.tracked = process.operation_begins(start, asks);
+  begun.tracked = process.operation_begins(start, asks ? AsksFor::all_of_file : AsksFor::nobody);
   if (!file->control) return begun;
   const bool alone = file->agreement == mpi::no_comm();
   int decision = asks && process.phase_wants_flop() ? counts_flop : 0;

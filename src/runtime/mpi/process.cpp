@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <climits>
 #include <cstdio>
@@ -126,12 +127,13 @@ Sums Process::sums() {
 }
 
 // The lock of the phases is held.
-void Process::report(Reporter& reporter, const std::optional<event::IoPhase>& over) {
+void Process::report(Reporter& reporter, std::optional<event::IoPhase> over) {
   const Time deadline = reporter.phases.deadline();
   hot.phase_deadline = deadline == Time::max() ? Hot::never : to_ns(deadline);
   if (!over) return;
-  if (reporter.speaks || reporter.asked) reporter.member.report(*over);
-  reporter.asked = false;
+  over->of_one_process = !reporter.speaks && reporter.asked == AsksFor::itself;
+  if (reporter.speaks || reporter.asked != AsksFor::nobody) reporter.member.report(*over);
+  reporter.asked = AsksFor::nobody;
 }
 
 void Process::report_due(Time now) {
@@ -140,12 +142,12 @@ void Process::report_due(Time now) {
   report(reporter, reporter.phases.due(now));
 }
 
-bool Process::operation_begins(Time start, bool asks) noexcept {
-  Reporter* reporter = asks ? &become_reporter() : reporter_.load();
+bool Process::operation_begins(Time start, AsksFor asks_for) noexcept {
+  Reporter* reporter = asks_for == AsksFor::nobody ? reporter_.load() : &become_reporter();
   if (!reporter) return false;
   const std::lock_guard lock(reporter->mutex);
   report(*reporter, reporter->phases.begin(start));
-  reporter->asked |= asks;
+  reporter->asked = std::max(reporter->asked, asks_for);
   if (reporter->phases.began()) {
     reporter->member.phase_begins();
     if (reporter->member.session() == Standing::none) moved_ = 0;

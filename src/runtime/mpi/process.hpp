@@ -47,6 +47,9 @@ struct alignas(64) Hot {
 static_assert(offsetof(Hot, counters.comm) == 64);
 inline constinit Hot hot;
 
+// For which processes an operation asks for a grant, in this one.
+enum class AsksFor { nobody, itself, all_of_file };
+
 class Process {
  public:
   // Made by the first use, never destroyed: other libraries' destructors may still call MPI.
@@ -77,9 +80,9 @@ class Process {
       get().report_due(now);
   }
 
-  // An I/O operation of this process begins: where this process reports phases (rank 0, and who `asks`), it becomes
-  // part of one. True: it does, and `operation_ends` is to be called.
-  bool operation_begins(Time start, bool asks) noexcept;
+  // An I/O operation of this process begins: where this process reports phases (rank 0, and who asks), it becomes part
+  // of one. True: it does, and `operation_ends` is to be called.
+  bool operation_begins(Time start, AsksFor asks_for) noexcept;
   void operation_ends(const Operation& operation) noexcept;
   // A file was opened, closed or the like, within a phase or not.
   void file_touched(Time end, Duration io) noexcept;
@@ -188,8 +191,8 @@ class Process {
     std::mutex mutex;  // of what follows
     PhaseTracker phases;
     IterationMeter iterations;
-    bool speaks = true;  // for all, of every phase
-    bool asked = false;  // for an operation of the phase that is open
+    bool speaks = true;               // for all, of every phase
+    AsksFor asked = AsksFor::nobody;  // for an operation of the phase that is open: the widest
   };
 
   Process();
@@ -198,7 +201,7 @@ class Process {
   void moved(std::int64_t bytes);
   void lost(std::string_view why);
   void report_due(Time now);
-  void report(Reporter& reporter, const std::optional<event::IoPhase>& over);
+  void report(Reporter& reporter, std::optional<event::IoPhase> over);
   static Sums sums();
   event::Hello hello() const;
 
