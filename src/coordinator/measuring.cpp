@@ -47,7 +47,8 @@ std::optional<model::CurvePoint> Measuring::sample(const model::Application& app
   const auto iterations = static_cast<double>(now.iteration) - static_cast<double>(before.iteration);
   const double iteration_s = to_s(record->cpu + record->comm) / iterations;
   if (!(iteration_s > 0)) return std::nullopt;
-  return model::CurvePoint{now.processes, iteration_s, 0, to_s(application.history.io_of_last_cycle()), 0, 1};
+  const double comm_s = std::min(to_s(record->comm) / iterations, iteration_s);
+  return model::CurvePoint{now.processes, iteration_s, 0, to_s(application.history.io_of_last_cycle()), 0, 1, comm_s};
 }
 
 bool Measuring::is_due(const model::Application& application) {
@@ -92,7 +93,7 @@ void Steering::take_iterations(const Moment& moment, model::Application& applica
   if (shown.reports < reports_of_a_size) return;
   if (!application.curve_is_seen) {  // else it has the point already
     (void)application.curve.add({shown.processes, shown.iteration_s, shown.spread_s,
-                                 application.curve.io(shown.processes).value, 0, shown.reports});
+                                 application.curve.io(shown.processes).value, 0, shown.reports, shown.comm_s});
   }
   go_on_measuring(moment, application, course);
 }

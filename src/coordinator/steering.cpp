@@ -52,7 +52,7 @@ void Steering::profile(const Moment& moment, const event::Profile& profile) {
   Application* application = cluster_.find(profile.app);
   if (application == nullptr) return;
   const Status added = application->curve.add({profile.processes, profile.iteration_s, profile.iteration_spread_s,
-                                               profile.io_s, profile.io_spread_s, profile.samples});
+                                               profile.io_s, profile.io_spread_s, profile.samples, profile.comm_s});
   if (!added) return;
   application->learn_flop(profile.flop_per_iteration, model::FlopSource::profile);
   after(moment, application->id);
@@ -170,7 +170,8 @@ void Steering::leaves(const Moment& moment, const Application& application) {
   if (!application.curve_is_seen || points.size() < least_remembered) return;
   for (const model::CurvePoint& point : points) {
     event::Profile measured{application.id, point.processes,   point.iteration_s, point.iteration_spread_s,
-                            point.io_s,     point.io_spread_s, point.samples,     application.flop_per_iteration};
+                            point.io_s,     point.io_spread_s, point.samples,     application.flop_per_iteration,
+                            point.comm_s};
     moment.commands.push_back({{}, measured});
   }
 }

@@ -152,12 +152,13 @@ void Application::add_iterations(const event::Iterations& said) {
   const Duration comm = within(said.comm, elapsed);
   const double taken_s = to_s(comm) + to_s(within(said.cpu, elapsed - comm));
   if (!(taken_s > 0)) return;
-  iterations.add(computing, taken_s / static_cast<double>(said.iterations));
+  const auto count = static_cast<double>(said.iterations);
+  iterations.add(computing, taken_s / count, to_s(comm) / count);
   if (!lives_by_iterations()) return;
   const IterationTimes::Shown shown = iterations.at_size(computing);
   if (shown.reports == 0) return;
   const double io_s = curve.empty() ? to_s(history.duration().mean) : curve.io(computing).value;
-  add_to_curve({computing, shown.iteration_s, shown.spread_s, io_s, 0, shown.reports});
+  add_to_curve({computing, shown.iteration_s, shown.spread_s, io_s, 0, shown.reports, shown.comm_s});
 }
 
 bool Application::lives_by_iterations() const {
@@ -199,6 +200,7 @@ void Application::add_to_curve() {
   point.io_s = to_s(shown.io.mean);
   point.io_spread_s = to_s(shown.io.spread);
   point.samples = static_cast<std::int64_t>(shown.periods);
+  point.comm_s = std::min(to_s(shown.communication.mean) / shown.iterations, point.iteration_s);
   add_to_curve(point);
 }
 

@@ -124,6 +124,7 @@ void IoHistory::measure_periods(Rhythm& rhythm) const {
   const std::size_t length = summary_->cycle.length;
   Samples period;
   Samples computing;
+  Samples communication;
   Samples io;
   Samples iterations;
   each_period(rhythm.processes, [&](std::size_t first) {
@@ -131,6 +132,7 @@ void IoHistory::measure_periods(Rhythm& rhythm) const {
     period.add(ns_of(kept_[last].start - kept_[first].start));
     computing.add(
         sum(first, length, [&](std::size_t i) { return std::max(Duration{}, kept_[i + 1].start - kept_[i].end); }));
+    communication.add(sum(first + 1, length, [&](std::size_t i) { return kept_[i].comm; }));
     const double done = iterations_between(kept_[first], kept_[last]);
     if (done > 0) iterations.add(done);
   });
@@ -146,6 +148,7 @@ void IoHistory::measure_periods(Rhythm& rhythm) const {
   rhythm.periods = period.count();
   rhythm.period = times_of(period);
   rhythm.computing = times_of(computing);
+  rhythm.communication = times_of(communication);
   rhythm.io = times_of(io);
   rhythm.iterations = iterations.moments().mean;
 }

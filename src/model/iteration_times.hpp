@@ -19,11 +19,12 @@ class IterationTimes {
     double iteration_s = 0;
     double spread_s = 0;       // standard deviation
     std::int64_t reports = 0;  // that it rests on
+    double comm_s = 0;         // the part of iteration_s that is communication
   };
 
-  // `iteration_s`: a mean over the iterations of one report. The first report of a size does not count: caches are
-  // cold.
-  void add(std::int64_t processes, double iteration_s);
+  // `iteration_s`, and `comm_s` of it: means over the iterations of one report. The first report of a size does not
+  // count: caches are cold.
+  void add(std::int64_t processes, double iteration_s, double comm_s);
 
   // Reports since the start.
   std::int64_t reports() const { return reports_; }
@@ -36,6 +37,7 @@ class IterationTimes {
   struct Report {
     std::int64_t processes = 0;
     double iteration_s = 0;
+    double comm_s = 0;
   };
   EachPhase<Report> kept_{};  // a ring
   std::size_t next_ = 0;

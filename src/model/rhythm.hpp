@@ -43,6 +43,7 @@ struct Rhythm {
   MeanSpread period;              // start to start
   MeanSpread computing;           // T_cpu + T_comm: between phases
   MeanSpread io;                  // T_io of all phases of a cycle; known with the first cycle
+  MeanSpread communication;       // T_comm, the part of `computing` that is in MPI
   std::vector<CyclePhase> cycle;  // the one that comes next first; empty: no phase is kept of that size
 };
 

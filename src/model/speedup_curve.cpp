@@ -39,13 +39,23 @@ Moments together(Moments a, double samples_a, Moments b, double samples_b) {
   return {mean, std::sqrt((square(a) * samples_a + square(b) * samples_b) / samples)};
 }
 
-// How to read one of the two times.
-struct IterationField {
-  static double time(const CurvePoint& p) { return p.iteration_s; }
+// How to read one of the times.
+struct CpuField {
+  bool apart;
+  double time(const CurvePoint& p) const { return apart ? p.iteration_s - p.comm_s : p.iteration_s; }
   static double spread(const CurvePoint& p) { return p.iteration_spread_s; }
   template <class Measured>
   static auto& knot(Measured& m) {
-    return m.iteration;
+    return m.cpu;
+  }
+};
+struct CommField {
+  bool apart;
+  double time(const CurvePoint& p) const { return apart ? p.comm_s : 0; }
+  static double spread(const CurvePoint&) { return 0; }  // the iteration's has it
+  template <class Measured>
+  static auto& knot(Measured& m) {
+    return m.comm;
   }
 };
 struct IoField {
@@ -106,6 +116,9 @@ std::optional<Error> SpeedupCurve::refuse(const CurvePoint& point) const {
   for (const auto& [what, value] : others) {
     if (!(value >= 0 && value <= longest_s)) return wrong(what, significant(value), "from 0 to 1e9 s");
   }
+  if (point.comm_s != -1 && !(point.comm_s >= 0 && point.comm_s <= point.iteration_s)) {
+    return wrong("comm_s", significant(point.comm_s), "a part of iteration_s, or -1 where it is not known");
+  }
   if (point.samples < 1) return wrong("samples", std::to_string(point.samples), "at least 1");
   const bool fresh = std::none_of(points_.begin(), points_.end(),
                                   [&](const CurvePoint& known) { return known.processes == point.processes; });
@@ -138,7 +151,10 @@ Status SpeedupCurve::add(const CurvePoint& point) {
     const Moments iteration = together({known->iteration_s, known->iteration_spread_s}, before,
                                        {point.iteration_s, point.iteration_spread_s}, now);
     const Moments io = together({known->io_s, known->io_spread_s}, before, {point.io_s, point.io_spread_s}, now);
-    mean = {point.processes, iteration.mean, iteration.spread, io.mean, io.spread, known->samples};
+    const bool has_comm = known->comm_s >= 0 && point.comm_s >= 0;
+    const double comm_s = has_comm ? (known->comm_s * before + point.comm_s * now) / (before + now) : -1;
+    mean = {point.processes, iteration.mean, iteration.spread, io.mean, io.spread, known->samples, comm_s};
+    mean.comm_s = std::min(mean.comm_s, mean.iteration_s);  // rounding
     if (__builtin_add_overflow(mean.samples, point.samples, &mean.samples)) mean.samples = INT64_MAX;
   }
   insert(mean);
@@ -156,7 +172,9 @@ void SpeedupCurve::fit() {
   for (std::size_t i = 0; i < points_.size(); ++i) {
     fitted_[i].processes = std::log(static_cast<double>(points_[i].processes));
   }
-  fit_slopes(points_, fitted_, IterationField{});
+  apart_ = std::all_of(points_.begin(), points_.end(), [](const CurvePoint& p) { return p.comm_s >= 0; });
+  fit_slopes(points_, fitted_, CpuField{apart_});
+  fit_slopes(points_, fitted_, CommField{apart_});
   fit_slopes(points_, fitted_, IoField{});
   if (beyond_ == Beyond::law) fit_law();
 }
@@ -165,11 +183,12 @@ double SpeedupCurve::Law::variance_at(double processes) const {
   return serial_variance + (2 * covariance + parallel_variance / processes) / processes;
 }
 
-// Least squares, each point weighted by how well it is known. Neither part can be negative.
+// Of computing. Least squares, each point weighted by how well it is known. Neither part can be negative.
 void SpeedupCurve::fit_law() {
   law_.reset();
   const std::size_t count = std::min(points_.size(), points_of_law);
   if (count < 2) return;
+  const CpuField cpu{apart_};
   double weights = 0;
   double x = 0;
   double t = 0;
@@ -182,9 +201,9 @@ void SpeedupCurve::fit_law() {
     const double weight = 1 / (error * error);
     weights += weight;
     x += weight * at;
-    t += weight * point->iteration_s;
+    t += weight * cpu.time(*point);
     xx += weight * at * at;
-    xt += weight * at * point->iteration_s;
+    xt += weight * at * cpu.time(*point);
   }
   const double determinant = weights * xx - x * x;
   if (!(determinant > 0)) return;
@@ -200,19 +219,31 @@ void SpeedupCurve::fit_law() {
 }
 
 // Beyond the largest measured size: what is measured there, times the ratio that the law has.
-Estimate SpeedupCurve::beyond(std::int64_t processes) const {
+Estimate SpeedupCurve::cpu_beyond(std::int64_t processes) const {
   const CurvePoint& last = points_.back();
+  const double last_s = CpuField{apart_}.time(last);
   const double uncertain_s = coverage * last.iteration_spread_s;
   const auto flat = [&](double time_s, double more_s, std::int64_t known) {  // it could be as fast as divided evenly
     const double unknown = 1 - static_cast<double>(known) / static_cast<double>(processes);
     return Estimate{time_s, uncertain_s + more_s + unknown * time_s};
   };
-  if (!law_) return flat(last.iteration_s, 0, last.processes);
+  const double law_s = law_ ? law_->at(static_cast<double>(last.processes)) : 0;
+  if (!(law_s > 0)) return flat(last_s, 0, last.processes);
   const std::int64_t reached = std::min(processes, reach * last.processes);
   const auto size = static_cast<double>(reached);
-  const double time_s = last.iteration_s * law_->at(size) / law_->at(static_cast<double>(last.processes));
   const double more_s = coverage * std::sqrt(std::max(0.0, law_->variance_at(size)));
-  return flat(time_s, more_s, reached);
+  return flat(last_s * law_->at(size) / law_s, more_s, reached);
+}
+
+// As it rose between the two largest sizes, in the logarithms of both; it could be no more than it is there.
+Estimate SpeedupCurve::comm_beyond(std::int64_t processes) const {
+  const CommField comm{apart_};
+  const double last_s = comm.time(points_.back());
+  const double slope = std::max(0.0, fitted_.back().comm.slope);
+  const std::int64_t reached = std::min(processes, reach * measured_up_to());
+  const double more = std::log(static_cast<double>(reached) / static_cast<double>(measured_up_to()));
+  const double time_s = last_s > 0 ? last_s * std::exp(slope * more) : last_s;
+  return {time_s, time_s - last_s};
 }
 
 template <class Field>
@@ -251,9 +282,18 @@ Estimate SpeedupCurve::estimate(std::int64_t processes, const Field& field) cons
   return {value, std::max(uncertainty(a), uncertainty(b)) + error_of_doubling * doublings * value};
 }
 
+Estimate SpeedupCurve::cpu(std::int64_t processes) const {
+  return is_beyond(processes) ? cpu_beyond(processes) : estimate(processes, CpuField{apart_});
+}
+
+Estimate SpeedupCurve::comm(std::int64_t processes) const {
+  if (!apart_) return {};
+  return is_beyond(processes) ? comm_beyond(processes) : estimate(processes, CommField{apart_});
+}
+
 Estimate SpeedupCurve::iteration(std::int64_t processes) const {
-  return processes > measured_up_to() && beyond_ == Beyond::law ? beyond(processes)
-                                                                : estimate(processes, IterationField{});
+  const Estimate computing = cpu(processes), communication = comm(processes);
+  return {computing.value + communication.value, computing.uncertainty + communication.uncertainty};
 }
 
 Estimate SpeedupCurve::io(std::int64_t processes) const { return estimate(processes, IoField{}); }
@@ -264,29 +304,30 @@ double SpeedupCurve::speedup(std::int64_t from, std::int64_t to) const {
 
 std::optional<std::int64_t> SpeedupCurve::processes_for(double speedup, std::int64_t from, std::int64_t most) const {
   const double needed_s = iteration(from).value / speedup;
-  const auto reached = [&](std::int64_t processes) { return iteration(processes).value <= needed_s; };
-  // Between two measured sizes times rise or fall all the way, so each interval is decided by its ends.
   std::int64_t first = from + 1;
-  const auto search = [&](std::int64_t last) -> std::optional<std::int64_t> {
-    if (first > last) return std::nullopt;
-    if (reached(first)) return first;
-    if (!reached(last)) {
-      first = last + 1;
-      return std::nullopt;
-    }
-    std::int64_t below = first;
-    while (last - below > 1) {
-      const std::int64_t middle = below + (last - below) / 2;
-      (reached(middle) ? last : below) = middle;
-    }
-    return last;
+  const auto search = [&](std::int64_t last) {
+    const auto found = fewest(needed_s, first, last);
+    first = std::max(first, last + 1);
+    return found;
   };
   for (const CurvePoint& point : points_) {
     if (const auto found = search(std::min(point.processes, most))) return found;
   }
-  // Beyond the largest measured size: times fall as far as the law reaches, then stay.
+  // Beyond the largest measured size: times change as far as the law reaches, then stay.
   if (const auto found = search(std::min(reach * measured_up_to(), most))) return found;
   return search(most);
+}
+
+// From `first` to `last`, between which computing rises or falls all the way, and so does communication. Their sum need
+// not: it is bounded from below by the ends of both.
+std::optional<std::int64_t> SpeedupCurve::fewest(double needed_s, std::int64_t first, std::int64_t last) const {
+  if (first > last) return std::nullopt;
+  const double cpu_s = cpu(first).value, comm_s = comm(first).value;
+  if (cpu_s + comm_s <= needed_s) return first;
+  if (std::min(cpu_s, cpu(last).value) + std::min(comm_s, comm(last).value) > needed_s) return std::nullopt;
+  const std::int64_t middle = first + (last - first) / 2;
+  if (const auto found = fewest(needed_s, first + 1, middle)) return found;
+  return fewest(needed_s, std::max(first, middle) + 1, last);
 }
 
 }  // namespace hocket::model

@@ -2,13 +2,17 @@
 // section 4.1).
 //
 // Between two measured sizes a time is interpolated in the logarithms of both, by a cubic that is monotone where the
-// measured points are (Fritsch and Carlson), so that no speedup appears between two sizes that neither of them has.
-// Beyond the largest measured size, `Beyond` says what is known. `flat`: the time stays what it is there, as a scenario
-// of the simulator says it. `law`: the time of an iteration goes on by Amdahl's law, T = a + b/p, fitted to the largest
-// measured sizes, up to twice the largest; further away it stays flat, so that an application grows step by step, and
-// each step is measured. I/O time stays flat in either case: it is the storage that limits it. Below the smallest size
-// the work is taken as divided evenly, which is the most cautious guess about shrinking. The uncertainty of an estimate
-// grows with its distance from the measured sizes.
+// measured points are (Fritsch and Carlson). Computing and communication (T_cpu and T_comm of Eq. 1) are interpolated
+// each for itself where both are known at all sizes, and an iteration takes their sum: computing falls with more
+// processes while communication may rise. Where they are not known apart, all of it counts as computing.
+//
+// Beyond the largest measured size, `Beyond` says what is known. `flat`: a time stays what it is there, as a scenario
+// of the simulator says it. `law`: computing goes on by Amdahl's law, T = a + b/p, fitted to the largest measured
+// sizes, and communication as it rose between the two largest, up to twice the largest; further away they stay flat, so
+// that an application grows step by step, and each step is measured. Communication that fell stays flat, and so does
+// I/O time in either case: it is the storage that limits it. Below the smallest size the work is taken as divided
+// evenly, which is the most cautious guess about shrinking. The uncertainty of an estimate grows with its distance from
+// the measured sizes.
 //
 // Pure, not thread-safe. Costs of a question: the logarithm of the number of points.
 #pragma once
@@ -31,6 +35,7 @@ struct CurvePoint {
   double io_s = 0;                // T_io of one I/O phase, undisturbed; 0: does none
   double io_spread_s = 0;
   std::int64_t samples = 1;
+  double comm_s = -1;  // the part of iteration_s that is T_comm, mean; -1: not known
 };
 
 struct Estimate {
@@ -59,24 +64,27 @@ class SpeedupCurve {
 
   // Precondition of all: not empty, processes > 0.
   Estimate iteration(std::int64_t processes) const;
+  Estimate cpu(std::int64_t processes) const;   // of an iteration; all of it where communication is not known apart
+  Estimate comm(std::int64_t processes) const;  // of an iteration; 0 where it is not known apart
   Estimate io(std::int64_t processes) const;
   // iteration(from) / iteration(to).
   double speedup(std::int64_t from, std::int64_t to) const;
   // The fewest processes, more than `from` and at most `most`, with that speedup against `from`; none: not reached.
-  // Costs: the number of points.
+  // Costs: the number of points, times the logarithm of the distance between two.
   std::optional<std::int64_t> processes_for(double speedup, std::int64_t from, std::int64_t most) const;
   // The largest size that was measured.
   std::int64_t measured_up_to() const { return points_.empty() ? 0 : points_.back().processes; }
 
  private:
-  // One of the two times at a measured size, in logarithms.
+  // One of the times at a measured size, in logarithms.
   struct Knot {
     double time = 0;   // of the seconds; not used where they are 0
     double slope = 0;  // of the cubic: d log(time) / d log(processes)
   };
   struct Measured {
     double processes = 0;  // logarithm
-    Knot iteration;
+    Knot cpu;
+    Knot comm;
     Knot io;
   };
   std::optional<Error> refuse(const CurvePoint& point) const;
@@ -96,9 +104,13 @@ class SpeedupCurve {
   template <class Field>
   Estimate estimate(std::int64_t processes, const Field& field) const;
   void fit_law();
-  Estimate beyond(std::int64_t processes) const;
+  bool is_beyond(std::int64_t processes) const { return beyond_ == Beyond::law && processes > measured_up_to(); }
+  Estimate cpu_beyond(std::int64_t processes) const;
+  Estimate comm_beyond(std::int64_t processes) const;
+  std::optional<std::int64_t> fewest(double needed_s, std::int64_t first, std::int64_t last) const;
 
   Beyond beyond_ = Beyond::flat;
+  bool apart_ = false;              // communication is known at all sizes
   std::optional<Law> law_;          // where there are points enough for it
   std::vector<CurvePoint> points_;  // by processes, each size once
   std::vector<Measured> fitted_;    // one each

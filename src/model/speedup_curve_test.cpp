@@ -164,6 +164,71 @@ TEST(SpeedupCurve, FindsTheFewestProcesses) {
   }
 }
 
+CurvePoint apart(std::int64_t processes, double cpu_s, double comm_s) {
+  return {processes, cpu_s + comm_s, 0, 0, 0, 4, comm_s};
+}
+
+// Computing that is divided evenly, and communication that rises with the square root of the size: the minimum of their
+// sum lies between two measured sizes.
+TEST(SpeedupCurve, ComputingAndCommunicationAreApart) {
+  const auto at = [](std::int64_t p) { return apart(p, 64.0 / static_cast<double>(p), std::sqrt(p) / 8); };
+  SpeedupCurve curve{Beyond::law};
+  for (const std::int64_t size : {4, 8, 128}) ASSERT_TRUE(curve.add(at(size)).ok());
+  for (std::int64_t p = 4; p <= 256; ++p) {
+    EXPECT_NEAR(curve.cpu(p).value, 64.0 / static_cast<double>(p), 1e-9) << p;
+    EXPECT_NEAR(curve.comm(p).value, std::sqrt(p) / 8, 1e-9) << p;
+    EXPECT_DOUBLE_EQ(curve.iteration(p).value, curve.cpu(p).value + curve.comm(p).value);
+  }
+  EXPECT_DOUBLE_EQ(curve.comm(1000).value, curve.comm(256).value) << "nothing is known so far away";
+  EXPECT_LT(curve.iteration(100).value, curve.iteration(128).value);
+  EXPECT_LT(curve.iteration(128).value, curve.iteration(256).value) << "more processes would take longer";
+
+  SpeedupCurve joint{Beyond::law};
+  for (CurvePoint point : {at(4), at(8), at(128)}) {
+    point.comm_s = -1;
+    ASSERT_TRUE(joint.add(point).ok());
+  }
+  EXPECT_EQ(joint.comm(48).value, 0);
+  EXPECT_DOUBLE_EQ(joint.cpu(48).value, joint.iteration(48).value);
+  ASSERT_TRUE(curve.add({16, 5, 0, 0, 0, 1}).ok());
+  EXPECT_EQ(curve.comm(48).value, 0) << "of one size it is not known";
+}
+
+TEST(SpeedupCurve, TakesTheMeanOfCommunication) {
+  SpeedupCurve curve = curve_of({apart(8, 3, 1)});
+  ASSERT_TRUE(curve.add({8, 8, 0, 0, 0, 12, 5}).ok());
+  EXPECT_DOUBLE_EQ(curve.comm(8).value, 4);
+  EXPECT_DOUBLE_EQ(curve.cpu(8).value, 3);
+  EXPECT_FALSE(curve.add({8, 1, 0, 0, 0, 1, 1.5}).ok()) << "more than the iteration";
+  EXPECT_FALSE(curve.add({8, 1, 0, 0, 0, 1, -0.5}).ok());
+}
+
+TEST(SpeedupCurve, FindsTheFewestProcessesWhereCommunicationRises) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    std::mt19937_64 random{seed};
+    const auto factor = [&](double least, double most) { return std::uniform_real_distribution{least, most}(random); };
+    SpeedupCurve curve{seed % 2 ? Beyond::law : Beyond::flat};
+    std::int64_t size = 1 + static_cast<std::int64_t>(random() % 8);
+    double cpu_s = 10, comm_s = factor(0, 5);
+    for (std::uint64_t i = 0; i < 2 + seed % 4; ++i) {
+      ASSERT_TRUE(curve.add(apart(size, cpu_s, comm_s)).ok());
+      size += 1 + static_cast<std::int64_t>(random() % 80);
+      cpu_s *= factor(0.3, 1.1);
+      comm_s *= factor(0.8, 2);
+    }
+    for (int i = 0; i < 50; ++i) {
+      const auto from = 1 + static_cast<std::int64_t>(random() % 60);
+      const auto most = from + static_cast<std::int64_t>(random() % 400);
+      const double speedup = factor(0.8, 2);
+      std::optional<std::int64_t> fewest;
+      for (std::int64_t p = from + 1; p <= most && !fewest; ++p) {
+        if (curve.iteration(p).value <= curve.iteration(from).value / speedup) fewest = p;
+      }
+      ASSERT_EQ(curve.processes_for(speedup, from, most), fewest) << "seed " << seed << ", " << from << " processes";
+    }
+  }
+}
+
 CurvePoint amdahl(std::int64_t processes, double serial_s, double parallel_s, double noise = 0) {
   const double time = (serial_s + parallel_s / static_cast<double>(processes)) * (1 + noise);
   return {processes, time, 0.02 * time, 0, 0, 4};
