@@ -82,6 +82,18 @@ def test_communication_is_apart_from_computing():
     assert Point(2, 2.0).cpu_s is None
 
 
+def test_where_all_processes_told_it_a_profile_has_their_mean():
+    def told(at: int) -> dict[str, int]:
+        return {"told_processes": 2, "all_cpu_ns": 2 * 3 * at * S, "all_comm_ns": 2 * 5 * at * S}
+
+    phases = [phase(at, compute_s=8.0, comm_s=2.0, iteration=4 * at, processes=2, **told(at)) for at in range(4)]
+    (point,) = points_from([Application("a", phases=phases)])
+    assert (point.iteration_s, point.comm_s, point.cpu_s) == (2.0, 1.25, 0.75)
+    beside = [phase(at, compute_s=8.0, comm_s=2.0, iteration=4 * at, processes=4, **told(at)) for at in range(4)]
+    (point,) = points_from([Application("a", phases=beside)])
+    assert (point.iteration_s, point.comm_s) == (2.0, 0.5), "not all told it"
+
+
 def test_phases_with_no_iteration_between_them_are_the_io_of_one_period():
     phases = []
     for at in range(4):

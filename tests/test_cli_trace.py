@@ -8,7 +8,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hocket.analysis import Analysis, analyse
+from hocket.analysis import Analysis, Spent, analyse
 from hocket.bus import Event
 from hocket.cli import main
 from hocket.comparison import ALONE, SCHEDULED, UNCOORDINATED, Run, compare
@@ -124,6 +124,24 @@ def test_what_a_process_reports_of_itself_is_io_time_and_no_phase():
     )
     application = analysis.named("a")
     assert (application.io_s(), application.bytes("written"), len(application.io_phases)) == (3, 10, 1)
+
+
+def test_computing_and_communication_are_of_all_processes():
+    spent = {"cpu_ns": 9 * S, "comm_ns": 6 * S, "processes": 3, "cpu_most_ns": 5 * S, "comm_most_ns": 4 * S}
+    figures = {"io_ns": 0, "wait_ns": 0, "operations": 1, "start_ns": S, "end_ns": 2 * S}
+    told = {"told_processes": 3, "all_cpu_ns": 6 * S, "all_comm_ns": 3 * S, "cpu_most_ns": 3 * S, "comm_most_ns": 2 * S}
+    events = [
+        event("IO_PHASE", 2, index=0, cpu_ns=S, comm_ns=S, **figures),
+        event("IO_PHASE", 3, member=2, index=0, cpu_ns=3 * S, comm_ns=0, of_one_process=True, **figures),
+        event("IO_PHASE", 4, index=1, cpu_ns=S, comm_ns=0, **figures, **told),
+        event("BYE", 5, member=2),
+        event("BYE", 6, **spent),
+    ]
+    assert analysed(*events[:2]).named("a").spent() == Spent(2, 2.0, 0.5, 3.0, 1.0)
+    assert analysed(*events[:3]).named("a").spent() == Spent(3, 2.0, 1.0, 3.0, 2.0)
+    assert analysed(*events).named("a").spent() == Spent(3, 3.0, 2.0, 5.0, 4.0)
+    assert analysed(events[0]).named("a").spent() == Spent(1, 1.0, 1.0, 1.0, 1.0)
+    assert analysed(event("START_IO", 1, request=1)).named("a").spent() == Spent()
 
 
 def test_a_lost_application_ends_there():

@@ -14,10 +14,11 @@ import pytest
 import runtime_kit
 from hocket.bus import Event
 from hocket.cli import main
-from hocket.comparison import ALONE, SCHEDULED, UNCOORDINATED
+from hocket.comparison import ALONE, SCHEDULED, UNCOORDINATED, Row
 from hocket.errors import HocketError
 from hocket.report import Report, Run, write_report
 from hocket.report.panels import ticks
+from hocket.report.spent import spent_table
 from hocket.tables import quantity
 from hocket.trace import Trace, read_trace
 from PIL import Image
@@ -141,6 +142,16 @@ def test_shows_who_waited_and_when_both_wrote(page):
     assert tips[0].startswith("jacobi-a waits for jacobi-b: 0.29 s, from ")
 
 
+def test_computing_and_communication_have_their_table(page):
+    told = [row.text for row in page.find_elements(By.CSS_SELECTOR, "table.spent tbody:nth-of-type(2) tr")]
+    none = "\N{EN DASH}"
+    assert told[0] == f"jacobi-b alone 6.60 {none} 0.00 0.00", "made before traces told the largest"
+    row = Row("a", "one", "", 3, 0, 0, 9, 0, 0, 0, cpu_s=3.0, comm_s=2.0, cpu_most_s=5.0, comm_most_s=2.5)
+    cells = "<td>3.00</td><td>5.00</td><td>2.00</td><td>2.50</td>"
+    assert cells in spent_table([row])
+    assert spent_table([dataclasses.replace(row, cpu_s=0.0, comm_s=0.0)]) == ""
+
+
 def test_an_application_has_its_place_in_every_run(browser, tmp_path):
     alone = Run("alone", [DATA / "alone-b.jsonl", DATA / "alone-a.jsonl"], ALONE)
     report = write_report([alone, Run("together", [DATA / "fcfs.jsonl"])], tmp_path, "x")
@@ -150,7 +161,7 @@ def test_an_application_has_its_place_in_every_run(browser, tmp_path):
 
 
 def test_table_holds_the_factors(page):
-    cells = [cell.text for cell in page.find_elements(By.CSS_SELECTOR, "tbody:nth-of-type(2) td")]
+    cells = [cell.text for cell in page.find_elements(By.CSS_SELECTOR, "table:first-of-type tbody:nth-of-type(2) td")]
     rows = [cells[at : at + 6] for at in range(0, len(cells), 6)]
     none = "\N{EN DASH}"
     assert rows == [

@@ -120,6 +120,27 @@ def test_reports_phases_and_their_parts(mpi: kit.Mpi, built, controller: kit.Con
     assert controller.events("LOST") and types[-1] == "LOST"
 
 
+def test_rank_0_tells_what_all_computed_and_communicated(
+    mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path
+) -> None:
+    uneven = ["half", "pause=0.5", "all", "allreduce=1"]  # the lower ranks wait for the upper ones
+    actions = [*uneven, "write=1000", "pause=0.8", *uneven, "split=1000", "close"]
+    settings = kit.settings(controller.socket, phase_gap_s=0.3)
+    run = mpi.run([built("script.c"), f"open={tmp_path / 'f'}", *actions], settings, ranks=4)
+    assert (run.code, run.err) == (0, "")
+    first, second = controller.events("IO_PHASE")
+    bye = controller.bye()
+    assert [phase["told_processes"] for phase in (first, second)] == [4, 4]
+    assert first["all_cpu_ns"] >= 2 * 0.5e9, "of the two that paused"
+    assert second["all_cpu_ns"] - first["all_cpu_ns"] >= 2 * 0.5e9 + 4 * 0.8e9
+    assert second["cpu_most_ns"] >= 1.8e9
+    for kind in ("cpu", "comm"):
+        least, most = (phase[f"{kind}_most_ns"] for phase in (first, second))
+        assert 0 < least <= most <= bye[f"{kind}_most_ns"]
+        assert most <= second[f"all_{kind}_ns"] <= 4 * most
+        assert second[f"all_{kind}_ns"] <= bye[f"{kind}_ns"]
+
+
 @pytest.mark.parametrize("touch", [["open=other"], ["collective=mpi"], ["close", "open=again"]])
 def test_computing_before_a_file_is_touched_is_in_no_phase(
     mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path, touch: list[str]

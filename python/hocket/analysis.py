@@ -91,10 +91,26 @@ class Phase:
     io_intervals: str = ""  # when the process was in I/O (hocket.busy); both "": only the sums are known
     wait_intervals: str = ""
     of_one_process: bool = False  # the process's own I/O, beside others: busy time, and no I/O phase of the application
+    told_processes: int = 0  # that told it what they had spent since they began; 0: none
+    all_cpu_ns: int = 0  # sums over those, and the largest of one
+    all_comm_ns: int = 0
+    cpu_most_ns: int = 0
+    comm_most_ns: int = 0
 
     def parts(self) -> list[Part]:
         """What the process did in it."""
         return parts_of(self.start_ns, self.end_ns, self.io_ns, self.wait_ns, self.io_intervals, self.wait_intervals)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What processes spent on computing and communication from their starts on: the mean and the largest of one."""
+
+    processes: int = 0  # 0: it is not known
+    cpu_s: float = 0.0
+    comm_s: float = 0.0
+    cpu_most_s: float = 0.0  # 0: not known
+    comm_most_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -149,6 +165,7 @@ class Application:
     operations: list[Operation] = field(default_factory=list)
     phases: list[Phase] = field(default_factory=list)
     sums: Counter[str] = field(default_factory=Counter)  # of its members' BYE: cpu_ns, comm_ns, io_ns, …
+    most: Counter[str] = field(default_factory=Counter)  # of the same: cpu_most_ns, comm_most_ns
     latest: dict[tuple[int, int], Operation] = field(default_factory=dict, repr=False)
     iterations: list[Iterations] = field(default_factory=list)  # reports of control points
     sizes: list[tuple[int, int]] = field(default_factory=list)  # since when how many processes; [] unless malleable
@@ -207,6 +224,23 @@ class Application:
         """Time during which at least one of its processes waited for a grant, and none was in I/O."""
         return self.times(now_ns).wait_ns / 1e9
 
+    def spent(self) -> Spent:
+        """Of all its processes once it has left; before, of those that its members told of with their I/O phases."""
+        if not self.open_members and (self.sums["cpu_ns"] or self.sums["comm_ns"]):
+            # Older traces, and simulated ones, do not say of how many.
+            processes = self.sums["processes"] or self.processes or 1
+            sums = (self.sums["cpu_ns"], self.sums["comm_ns"], self.most["cpu_most_ns"], self.most["comm_most_ns"])
+            return _spent(processes, *sums)
+        members = {phase.member for phase in self.phases}
+        told = max((phase.told_processes for phase in self.phases), default=0)
+        if told >= max(1, len(members)):
+            last = [phase for phase in self.phases if phase.told_processes == told][-1]
+            return _spent(told, last.all_cpu_ns, last.all_comm_ns, last.cpu_most_ns, last.comm_most_ns)
+        own = [[phase for phase in self.phases if phase.member == member] for member in members]
+        cpu = [sum(phase.cpu_ns for phase in phases) for phases in own]
+        comm = [sum(phase.comm_ns for phase in phases) for phases in own]
+        return _spent(len(own), sum(cpu), sum(comm), max(cpu, default=0), max(comm, default=0))
+
     def total_s(self, now_ns: int) -> float:
         """From its first HELLO to its last BYE."""
         return ((self.end_ns if self.end_ns is not None else now_ns) - self.start_ns) / 1e9
@@ -240,6 +274,11 @@ class Application:
         self.reconfigurations = [one for one in self.reconfigurations if one.time_ns >= time_ns]
         ended = sum(since_ns < time_ns for since_ns, _ in self.sizes[1:])
         self.sizes = self.sizes[ended:]
+
+
+def _spent(processes: int, cpu_ns: int, comm_ns: int, cpu_most_ns: int, comm_most_ns: int) -> Spent:
+    means = (ns / 1e9 / max(processes, 1) for ns in (cpu_ns, comm_ns))
+    return Spent(processes, *means, cpu_most_ns / 1e9, comm_most_ns / 1e9)
 
 
 def _is_covered(phase: Phase, asked: list[int]) -> bool:
@@ -438,7 +477,8 @@ class Analysis:
             keys = ("start_ns", "end_ns", "io_ns", "wait_ns", "cpu_ns", "comm_ns", "operations")
             figures = {key: event.get(key, 0) for key in (*keys, "bytes_read", "bytes_written", "index")}
             defaults = {"iteration": -1, "processes": 0, "flop": 0.0, "io_intervals": "", "wait_intervals": ""}
-            defaults["of_one_process"] = False
+            defaults |= {"of_one_process": False, "told_processes": 0}
+            defaults |= dict.fromkeys(("all_cpu_ns", "all_comm_ns", "cpu_most_ns", "comm_most_ns"), 0)
             told = {key: event.get(key, default) for key, default in defaults.items()}
             application.phases.append(Phase(member=event.member, target=event.get("target", ""), **figures, **told))
 
@@ -477,7 +517,9 @@ class Analysis:
 
     def _on_bye(self, event: Event) -> None:
         if application := self._application(event):
-            application.sums.update({key: value for key, value in event.fields.items() if isinstance(value, int)})
+            figures = {key: value for key, value in event.fields.items() if isinstance(value, int)}
+            application.most |= Counter({key: figures.pop(key, 0) for key in ("cpu_most_ns", "comm_most_ns")})
+            application.sums.update(figures)
             self._leave(application, event)
 
     def _on_lost(self, event: Event) -> None:

@@ -55,6 +55,11 @@ class Row:
     interference: float | None = None
     cost: float | None = None
     interruptions: int = 0
+    # Mean and largest over the processes, s; of the largest 0: not known.
+    cpu_s: float = 0.0
+    comm_s: float = 0.0
+    cpu_most_s: float = 0.0
+    comm_most_s: float = 0.0
 
 
 def compare(runs: Sequence[Run], io_alone_s: Mapping[str, float] | None = None) -> list[Row]:
@@ -80,7 +85,7 @@ def _io_alone(runs: Iterable[Run]) -> dict[str, float]:
 def _rows(run: Run, alone: dict[str, float]) -> Iterable[Row]:
     for analysis in run.analyses:
         for application in analysis.applications:
-            times = application.times(analysis.now_ns)
+            times, spent = application.times(analysis.now_ns), application.spent()
             io_s, wait_s = times.io_ns / 1e9, times.wait_ns / 1e9
             reference = alone.get(application.name, 0.0)
             yield Row(
@@ -97,6 +102,10 @@ def _rows(run: Run, alone: dict[str, float]) -> Iterable[Row]:
                 interference=io_s / reference if reference and run.role == UNCOORDINATED else None,
                 cost=(io_s + wait_s) / reference if reference and run.role == SCHEDULED else None,
                 interruptions=application.interruptions,
+                cpu_s=spent.cpu_s,
+                comm_s=spent.comm_s,
+                cpu_most_s=spent.cpu_most_s,
+                comm_most_s=spent.comm_most_s,
             )
 
 

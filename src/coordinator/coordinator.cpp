@@ -238,11 +238,12 @@ event::Application describe(const model::Application& application, Time now) {
   row.io_ratio = history.io_ratio();
   row.io = application.totals.io;
   row.wait = application.waited_until(now);
-  const auto cpu = application.computing(&model::Member::cpu), comm = application.computing(&model::Member::comm);
-  row.cpu = cpu.mean;
-  row.cpu_most = cpu.most;
-  row.comm = comm.mean;
-  row.comm_most = comm.most;
+  const model::SpentByAll spent = application.spent();
+  row.told_processes = spent.processes;
+  row.cpu = spent.cpu / std::max<std::int64_t>(1, spent.processes);
+  row.cpu_most = spent.cpu_most;
+  row.comm = spent.comm / std::max<std::int64_t>(1, spent.processes);
+  row.comm_most = spent.comm_most;
   row.bytes_read = application.totals.bytes_read;
   row.bytes_written = application.totals.bytes_written;
   if (const model::PhaseRecord* last = history.last()) {

@@ -105,6 +105,13 @@ struct IoPhase {
   // The I/O of the reporting process alone, beside others of its application: it counts as busy time, and is no I/O
   // phase of the application, which the process that speaks for it reports.
   bool of_one_process = false;
+  // Of all processes of a file, the reporting one included, from their starts to the end of the last access of the
+  // phase after which all of them told it: sums and the largest of a process.
+  std::int64_t told_processes = 0;  // 0: not told
+  Duration all_cpu{};
+  Duration all_comm{};
+  Duration cpu_most{};
+  Duration comm_most{};
 };
 
 // Iterations between two control points of a malleable program, whose processes stayed the same: reported about once a
@@ -501,10 +508,11 @@ struct Application {
   double flop_per_iteration = 0;      // of all processes; 0: not known
   std::string flop_source;            // how it is known: "counters", "declared", "profile"; "": it is not
   std::int64_t map_epoch = 0;         // the oldest of the server map that it uses; 0: it uses no I/O servers
-  Duration cpu_most{};                // the largest of a process that reports; `cpu` and `comm` are means over them
+  Duration cpu_most{};                // the largest of a process; `cpu` and `comm` are means over `told_processes`
   Duration comm_most{};
   std::string model;                  // whether its I/O phases have a period: "learning", "regular", "irregular"
   std::int64_t phases_in_period = 0;  // of the cycle; 0: there was no phase
+  std::int64_t told_processes = 0;    // that have told what they computed and communicated
 };
 
 // One I/O server as the controller knows it; in lists, after the applications.

@@ -80,6 +80,11 @@ void fields(E& e, V&& visit) {
   visit("io_intervals", e.io_intervals);
   visit("wait_intervals", e.wait_intervals);
   visit("of_one_process", e.of_one_process);
+  visit("told_processes", e.told_processes);
+  visit("all_cpu_ns", e.all_cpu);
+  visit("all_comm_ns", e.all_comm);
+  visit("cpu_most_ns", e.cpu_most);
+  visit("comm_most_ns", e.comm_most);
 }
 
 template <Of<Iterations> E, class V>
@@ -419,6 +424,7 @@ void fields(E& e, V&& visit) {
   visit("comm_most_ns", e.comm_most);
   visit("model", e.model);
   visit("phases_in_period", e.phases_in_period);
+  visit("told_processes", e.told_processes);
 }
 
 template <Of<IoServer> E, class V>

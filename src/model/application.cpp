@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/saturating.hpp"
 
@@ -31,6 +32,28 @@ PhaseRecord possible(const event::IoPhase& phase, Time now) {
   record.cpu = within(phase.cpu, before);
   record.comm = within(phase.comm, before - record.cpu);
   return record;
+}
+
+SpentByAll possible_sums(const event::IoPhase& phase, Time now) {
+  const auto within = [](Duration value, Duration most) { return std::clamp(value, Duration{}, most); };
+  SpentByAll all;
+  all.processes = std::min(phase.told_processes, most_processes);
+  all.cpu_most = within(phase.cpu_most, now - Time{});
+  all.comm_most = within(phase.comm_most, now - Time{});
+  const auto of_all = [&](Duration most) { return Duration{saturating_product(most.count(), all.processes)}; };
+  all.cpu = within(phase.all_cpu, of_all(all.cpu_most));
+  all.comm = within(phase.all_comm, of_all(all.comm_most));
+  return all;
+}
+
+// What was computed and communicated for a phase becomes the mean over all processes, if the same ones told it before.
+void take_mean(const SpentByAll& before, const SpentByAll& now, PhaseRecord& record) {
+  if (before.processes != now.processes && before.processes != 0) return;
+  const auto mean = [&](Duration from, Duration to) {
+    return std::clamp((to - from) / now.processes, Duration{}, record.start - Time{});
+  };
+  record.cpu = mean(before.cpu, now.cpu);
+  record.comm = mean(before.comm, now.comm);
 }
 
 }  // namespace
@@ -74,17 +97,19 @@ void Application::count_requests(std::int64_t waiting_change, std::int64_t grant
   since = now;
 }
 
-Application::Computing Application::computing(Duration Member::*time) const {
-  Computing found;
-  std::int64_t reported = 0;
+SpentByAll Application::spent() const {
+  SpentByAll own;
+  SpentByAll told;
   for (const Member* member : members) {
     if (member->last_phase < 0) continue;
-    ++reported;
-    add(found.mean, member->*time);
-    found.most = std::max(found.most, member->*time);
+    ++own.processes;
+    add(own.cpu, member->cpu);
+    add(own.comm, member->comm);
+    own.cpu_most = std::max(own.cpu_most, member->cpu);
+    own.comm_most = std::max(own.comm_most, member->comm);
+    if (member->all.processes > told.processes) told = member->all;
   }
-  if (reported > 0) found.mean /= reported;
-  return found;
+  return told.processes >= own.processes ? told : own;
 }
 
 Duration Application::waited_until(Time now) const {
@@ -113,7 +138,7 @@ void Application::add_phase(const event::IoPhase& phase, Time now, Member* membe
   add(totals.bytes_written, std::max<std::int64_t>(0, phase.bytes_written));
 }
 
-void Application::add_to_history(const event::IoPhase& phase, PhaseRecord record, const Member* member) {
+void Application::add_to_history(const event::IoPhase& phase, PhaseRecord record, Member* member) {
   // The history takes this for the same phase as its last one where they overlap.
   const PhaseRecord* last = history.last();
   const bool joins = last != nullptr && record.start < last->end && record.end >= last->start;
@@ -136,6 +161,10 @@ void Application::add_to_history(const event::IoPhase& phase, PhaseRecord record
     malleability.iteration = std::max(malleability.iteration, record.iteration);
     if (phase.control_every > 0) malleability.control_every = std::min(phase.control_every, most_iterations);
     count_flop(phase.flop, record.iteration);
+  }
+  if (member != nullptr && phase.told_processes > 0) {
+    const SpentByAll before = std::exchange(member->all, possible_sums(phase, record.end));
+    if (!record.resized && member->all.processes == computing_processes()) take_mean(before, member->all, record);
   }
   history.add(record);
   add_to_curve();

@@ -21,6 +21,15 @@ namespace hocket::model {
 
 struct Application;
 
+// What processes have computed and communicated from their starts on: sums and the largest of one.
+struct SpentByAll {
+  std::int64_t processes = 0;  // 0: not told
+  Duration cpu{};
+  Duration comm{};
+  Duration cpu_most{};
+  Duration comm_most{};
+};
+
 // One connection of an application.
 struct Member {
   MemberId id;
@@ -30,6 +39,7 @@ struct Member {
   std::int64_t last_phase = -1;  // the highest index that was reported
   Duration cpu{};                // reported with I/O phases
   Duration comm{};
+  SpentByAll all;                            // told with them last
   std::int64_t map_epoch = 0;                // the oldest of the server map that it uses; 0: it uses no I/O servers
   std::vector<Requests::iterator> requests;  // queued and granted
 };
@@ -145,12 +155,8 @@ struct Application {
   // For grants, up to now: as reported, and of the I/O phase under way as its requests show it.
   Duration waited_until(Time now) const;
 
-  // Of the members that have reported: the mean and the largest.
-  struct Computing {
-    Duration mean{};
-    Duration most{};
-  };
-  Computing computing(Duration Member::*time) const;
+  // Of all processes, as a member told for them; where no member told it for more, of the members that have reported.
+  SpentByAll spent() const;
   // A prediction about it was held against what happened. Each miss doubles the time for which it is left alone.
   void judge(bool met);
   bool is_left_alone() const { return history.phases() < reliance.until_phases; }
@@ -167,7 +173,7 @@ struct Application {
   bool lives_by_iterations() const;
 
  private:
-  void add_to_history(const event::IoPhase& phase, PhaseRecord record, const Member* member);
+  void add_to_history(const event::IoPhase& phase, PhaseRecord record, Member* member);
   void count_flop(double since_last_phase, std::int64_t iteration);
   void add_to_curve();
   void add_to_curve(const CurvePoint& point);

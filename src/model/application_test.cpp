@@ -51,6 +51,50 @@ TEST(Application, SeesItsOwnSpeedupCurve) {
   EXPECT_DOUBLE_EQ(application.curve.iteration(128).value, 0.1);
 }
 
+// Four processes, of which the reporting one communicates least.
+TEST(Application, TakesTheMeanOfAllProcessesThatToldIt) {
+  Application application = malleable(4);
+  Member member;
+  member.last_phase = 0;
+  application.members.push_back(&member);
+  for (std::int64_t i = 1; i <= 4; ++i) {
+    event::IoPhase phase;
+    phase.start = Time{} + from_s(20.0 * static_cast<double>(i));
+    phase.end = phase.start + from_s(2);
+    phase.io = from_s(2);
+    phase.cpu = from_s(17);
+    phase.comm = from_s(1);
+    phase.iteration = 100 * i;
+    phase.processes = 4;
+    phase.told_processes = 4;
+    phase.all_cpu = from_s(4 * 12.0 * static_cast<double>(i));
+    phase.all_comm = from_s(4 * 6.0 * static_cast<double>(i));
+    phase.cpu_most = from_s(17.0 * static_cast<double>(i));
+    phase.comm_most = from_s(9.0 * static_cast<double>(i));
+    application.add_phase(phase, phase.end, &member);
+  }
+  const SpentByAll spent = application.spent();
+  EXPECT_EQ(spent.processes, 4);
+  EXPECT_EQ(spent.cpu / spent.processes, from_s(48));
+  EXPECT_EQ(spent.comm / spent.processes, from_s(24));
+  EXPECT_EQ(spent.cpu_most, from_s(68));
+  EXPECT_EQ(spent.comm_most, from_s(36));
+  EXPECT_EQ(application.history.period_parts().comm, from_s(6));
+  EXPECT_EQ(application.history.period_parts().cpu, from_s(12));
+  EXPECT_DOUBLE_EQ(application.curve.comm(4).value, 0.06);
+  EXPECT_DOUBLE_EQ(application.curve.cpu(4).value, 0.12);
+
+  event::IoPhase wrong;
+  wrong.index = 5;
+  wrong.start = wrong.end = Time{} + from_s(102);
+  wrong.told_processes = std::numeric_limits<std::int64_t>::max();
+  wrong.all_cpu = wrong.all_comm = wrong.cpu_most = Duration::max();
+  wrong.comm_most = Duration::min();
+  application.add_phase(wrong, wrong.end, &member);
+  EXPECT_LE(application.spent().cpu_most, from_s(102)) << "since the node was started";
+  EXPECT_EQ(application.spent().comm, Duration{});
+}
+
 TEST(Application, DoesNotCountAPeriodInWhichItGrewAndShrank) {
   Application application = malleable(64);
   report(application, 0, 100, 64);

@@ -55,6 +55,15 @@ void PhaseTracker::counted(double operations) {
   open_->flop = comparable ? std::max(0.0, operations - previous_count_->operations) : 0;
 }
 
+void PhaseTracker::told(const SpentByAll& all) {
+  if (!open_ || all.processes < open_->told_processes) return;  // else of a file of fewer
+  open_->told_processes = all.processes;
+  open_->all_cpu = all.cpu;
+  open_->all_comm = all.comm;
+  open_->cpu_most = all.cpu_most;
+  open_->comm_most = all.comm_most;
+}
+
 std::optional<event::IoPhase> PhaseTracker::due(Time now) { return now > deadline() ? finish() : std::nullopt; }
 
 std::optional<event::IoPhase> PhaseTracker::finish() {

@@ -8,6 +8,7 @@
 
 #include "event/event.hpp"
 #include "runtime/busy.hpp"
+#include "runtime/spent.hpp"
 
 namespace hocket::runtime {
 
@@ -61,6 +62,9 @@ class PhaseTracker {
   // `operations` is what all processes have counted from their starts to that of the open phase. Phases that follow
   // each other with it, and with the same processes, say what was counted between them.
   void counted(double operations);
+
+  // What all processes of a file have spent up to an access of the open phase.
+  void told(const SpentByAll& all);
 
   // The phase that is over because nothing has happened for longer than the gap.
   std::optional<event::IoPhase> due(Time now);

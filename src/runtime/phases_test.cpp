@@ -44,6 +44,24 @@ TEST(PhaseTracker, OperationsWithinTheGapAreOnePhase) {
   EXPECT_FALSE(phases.due(time_from_ns(99999)));
 }
 
+TEST(PhaseTracker, SaysWhatAllProcessesSpentOfTheLargestFile) {
+  PhaseTracker phases(gap, time_from_ns(0));
+  phases.told({9, Duration{1}, Duration{1}, Duration{1}, Duration{1}});  // no phase is open
+  phases.begin(time_from_ns(0));
+  SpentByAll all;
+  for (const int i : {1, 3, 2}) all.add({Duration{10 * i}, Duration{40 - i}});
+  phases.told(all);
+  phases.told({2, Duration{1}, Duration{1}, Duration{1}, Duration{1}});
+  phases.end(written(time_from_ns(10), Duration{10}, 1), {});
+  const auto phase = phases.finish();
+  ASSERT_TRUE(phase);
+  EXPECT_EQ(phase->told_processes, 3);
+  EXPECT_EQ(phase->all_cpu, Duration{60});
+  EXPECT_EQ(phase->all_comm, Duration{114});
+  EXPECT_EQ(phase->cpu_most, Duration{30});
+  EXPECT_EQ(phase->comm_most, Duration{39});
+}
+
 TEST(PhaseTracker, ALaterOperationEndsThePhaseBefore) {
   PhaseTracker phases(gap, time_from_ns(0));
   phases.begin(time_from_ns(0));

@@ -177,13 +177,21 @@ def _periods(application: Application, phases: Sequence[Phase]) -> Iterator[tupl
             if settled:
                 counted = before.iteration >= 0 and after.iteration > before.iteration
                 iterations = after.iteration - before.iteration if counted else 1
-                cpu_s, comm_s = after.cpu_ns / 1e9 / iterations, after.comm_ns / 1e9 / iterations
+                cpu_s, comm_s = (ns / 1e9 / iterations for ns in _cpu_and_comm_ns(before, after, processes))
                 flop = after.flop / iterations or application.flop_per_iteration
                 io_s = times_of(after.parts()).io_ns / 1e9
                 yield processes, _Period(cpu_s + comm_s, comm_s, io_s, flop)
             settled = True
         else:
             settled = False
+
+
+def _cpu_and_comm_ns(before: Phase, after: Phase, processes: int) -> tuple[float, float]:
+    """Between the two phases: the mean over the processes where all have told it, else of the process that reports."""
+    if not before.told_processes == after.told_processes == processes:
+        return after.cpu_ns, after.comm_ns
+    sums = (after.all_cpu_ns - before.all_cpu_ns, after.all_comm_ns - before.all_comm_ns)
+    return sums[0] / processes, sums[1] / processes
 
 
 def _without_repeats(application: Application, phases: Sequence[Phase]) -> list[Phase]:
@@ -195,7 +203,9 @@ def _without_repeats(application: Application, phases: Sequence[Phase]) -> list[
             joined.append(phase)
         elif not any(before.end_ns <= one.time_ns <= phase.start_ns for one in application.reconfigurations):
             sums = {key: getattr(before, key) + getattr(phase, key) for key in ("io_ns", "cpu_ns", "comm_ns", "flop")}
-            joined[-1] = replace(before, end_ns=phase.end_ns, **sums)
+            last = phase if phase.told_processes else before
+            told = {key: getattr(last, key) for key in ("told_processes", "all_cpu_ns", "all_comm_ns")}
+            joined[-1] = replace(before, end_ns=phase.end_ns, **sums, **told)
         else:
             joined.append(phase)
     return joined

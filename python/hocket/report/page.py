@@ -13,6 +13,7 @@ from hocket.reconfigurations import PARTS
 from hocket.report.decisions import decisions_table
 from hocket.report.panels import MARK_WORDS, PART_WORDS, Mark, Panel, doing
 from hocket.report.resizes import resizes_table
+from hocket.report.spent import spent_table
 from hocket.report.style import CSS
 from hocket.report.svg import mark_shape, svg
 
@@ -53,6 +54,7 @@ def page(
 {_table(rows, notes)}
 {_key(runs, panels)}
 {figures}
+{spent_table(rows)}
 {decisions_table(runs)}
 {resizes_table(runs)}
 </main>

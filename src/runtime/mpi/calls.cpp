@@ -3,12 +3,34 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <vector>
 
 namespace hocket::runtime::mpi {
+namespace {
+
+// The word that was sent last with what this process has spent. The MPI may read the numbers until it has gone.
+struct Word {
+  std::atomic_flag used;
+  std::array<std::int64_t, 2> numbers{};
+  MPI_Request request = no_request();
+
+  // False: it has not.
+  bool has_gone() {
+    int done = 0;
+    return HOCKET_PMPI(Test)(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0;
+  }
+};
+
+Word& word() {
+  static Word last;
+  return last;
+}
+
+}  // namespace
 
 void Patience::pause() {
   if (yields_left_ > 0) {
@@ -89,6 +111,25 @@ int agree(MPI_Comm comm, int value) {
 // Messages, not MPI_Ireduce: in its tree a rank that has gone on to compute would keep back the word of others.
 void tell_root(MPI_Comm comm) { tell(comm, 0, 0); }
 
+void tell_root(MPI_Comm comm, const Spent& spent) {
+  Word& last = word();
+  if (last.used.test_and_set(std::memory_order_acquire)) return tell_root(comm);
+  if (last.has_gone()) {
+    last.numbers = {spent.cpu.count(), spent.comm.count()};
+    if (HOCKET_PMPI(Isend)(last.numbers.data(), sizeof(last.numbers), byte_type(), 0, 0, comm, &last.request) !=
+        MPI_SUCCESS)
+      last.request = no_request();
+  } else {
+    tell_root(comm);
+  }
+  last.used.clear(std::memory_order_release);
+}
+
+void forget_told() {
+  Word& last = word();
+  if (!last.has_gone() && last.request != no_request()) HOCKET_PMPI(Request_free)(&last.request);
+}
+
 void tell(MPI_Comm comm, int rank, int tag) {
   MPI_Request request = no_request();
   if (HOCKET_PMPI(Isend)(nullptr, 0, byte_type(), rank, tag, comm, &request) == MPI_SUCCESS)
@@ -100,12 +141,18 @@ void await_word(MPI_Comm comm, int rank, int tag) {
   if (HOCKET_PMPI(Irecv)(nullptr, 0, byte_type(), rank, tag, comm, &request) == MPI_SUCCESS) wait_asleep(request);
 }
 
-void receive_words(MPI_Comm comm, std::int64_t& owed) {
+SpentByAll receive_words(MPI_Comm comm, std::int64_t& owed) {
+  SpentByAll all;
   for (; owed > 0; --owed) {
+    std::array<std::int64_t, 2> numbers = {-1, -1};
     MPI_Request request = no_request();
-    if (HOCKET_PMPI(Irecv)(nullptr, 0, byte_type(), MPI_ANY_SOURCE, 0, comm, &request) != MPI_SUCCESS) return;
-    if (!wait_asleep(request)) return;
+    if (HOCKET_PMPI(Irecv)(numbers.data(), sizeof numbers, byte_type(), MPI_ANY_SOURCE, 0, comm, &request) !=
+            MPI_SUCCESS ||
+        !wait_asleep(request))
+      break;
+    if (numbers[0] >= 0) all.add({Duration{numbers[0]}, Duration{numbers[1]}});
   }
+  return all;
 }
 
 void push(MPI_Comm comm) {

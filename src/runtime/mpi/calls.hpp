@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/mpi/pmpi.hpp"
+#include "runtime/spent.hpp"
 
 namespace hocket::runtime::mpi {
 
@@ -65,9 +66,15 @@ int agree(MPI_Comm comm, int value);
 // owes, from whichever ranks, counting down. Each must be received before the communicator is freed: MPICH takes a
 // message that nobody received for an error.
 void tell_root(MPI_Comm comm);
+// The same with what this process has spent; without, where the word before, of whichever communicator, is still under
+// way or another thread sends one.
+void tell_root(MPI_Comm comm, const Spent& spent);
+// What may still be under way of that is not needed any more: before MPI ends.
+void forget_told();
 void tell(MPI_Comm comm, int rank, int tag);
 void await_word(MPI_Comm comm, int rank, int tag);
-void receive_words(MPI_Comm comm, std::int64_t& owed);
+// Gives what the words say that were sent with something.
+SpentByAll receive_words(MPI_Comm comm, std::int64_t& owed);
 // Lets what was sent go on its way: a small message has left its call before it has left the process, and MPI moves it
 // only while it is called. Costs about a microsecond.
 void push(MPI_Comm comm);

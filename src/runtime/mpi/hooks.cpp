@@ -78,11 +78,18 @@ Begun begin_collective(File* file, const Asked& asked, Time start, bool agree, U
   return begun;
 }
 
-void await_end(const Begun& begun, File* file, bool ok) noexcept {
+void await_end(const Begun& begun, File* file, bool ok, Time since) noexcept {
   if (!begun.granted) return;
-  if (!file->root) return mpi::tell_root(file->agreement);
-  file->owed += mpi::size_of(file->agreement) - 1;
-  if (ok) mpi::receive_words(file->agreement, file->owed);
+  Process& process = Process::get();
+  if (!file->root) return mpi::tell_root(file->agreement, process.spent(since));
+  const bool none_owed = file->owed == 0;  // of accesses before: who told it is not known
+  const int others = mpi::size_of(file->agreement) - 1;
+  file->owed += others;
+  if (!ok) return;
+  SpentByAll all = mpi::receive_words(file->agreement, file->owed);
+  if (!none_owed || all.processes != others) return;
+  all.add(process.spent(since));
+  process.told(all);
 }
 
 void end_access(Direction direction, const Begun& begun, const File* file, Time end,

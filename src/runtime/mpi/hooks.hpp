@@ -77,8 +77,9 @@ Begun begin_collective(File* file, const Asked& asked, Time start, bool agree, U
 
 // The control point after a blocking collective access: the call has returned in this rank, `ok` or with an error. The
 // target is given back when it has in all ranks, so rank 0 waits for them; the others go on at once. Nobody waits where
-// the call failed in rank 0: then the others may never return from theirs.
-void await_end(const Begun& begun, File* file, bool ok) noexcept;
+// the call failed in rank 0: then the others may never return from theirs. The others tell rank 0 what they had spent
+// when the call began, at `since`.
+void await_end(const Begun& begun, File* file, bool ok, Time since) noexcept;
 
 // It has ended: counted, and FINISH_IO where it was granted. `status`: nullptr where the call failed.
 void end_access(Direction direction, const Begun& begun, const File* file, Time end, const MPI_Status* status) noexcept;
@@ -192,7 +193,7 @@ template <class Call>
     rc = call(filled.get(), begun.stoppable);
   else
     rc = call(filled.get());
-  await_end(begun, record, rc == MPI_SUCCESS);
+  await_end(begun, record, rc == MPI_SUCCESS, begun.start);
   end_access(direction, begun, record, node_now(), rc == MPI_SUCCESS ? filled.get() : nullptr);
   return rc;
 }
@@ -286,7 +287,7 @@ int watch_begin(Direction direction, const Asked& asked, Call call, MPI_File fil
   File* const record = find_file(file);
   const Begun begun = begin_collective(record, asked, node_now(), true, Use::started);
   const int rc = call();
-  if (rc != MPI_SUCCESS) await_end(begun, record, false);
+  if (rc != MPI_SUCCESS) await_end(begun, record, false, begun.start);
   split_began(direction, begun, record, node_now(), rc == MPI_SUCCESS);
   return rc;
 }
@@ -299,7 +300,7 @@ int watch_end(Direction direction, Call call, MPI_File file, MPI_Status* status)
   FilledStatus filled(status);
   const Time start = node_now();
   const int rc = call(filled.get());
-  if (record) await_end(record->split, record, rc == MPI_SUCCESS);
+  if (record) await_end(record->split, record, rc == MPI_SUCCESS, start);
   split_ended(direction, record, start, node_now(), rc == MPI_SUCCESS ? filled.get() : nullptr);
   return rc;
 }

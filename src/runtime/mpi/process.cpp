@@ -162,6 +162,19 @@ void Process::operation_ends(const Operation& operation) noexcept {
   report(reporter, std::nullopt);
 }
 
+Spent Process::spent(Time now) const noexcept {
+  const Sums own = sums();
+  // Threads that communicate at once can account for more than has passed.
+  return {std::max(Duration{}, now - started_ - own.io - own.comm - own.wait), own.comm};
+}
+
+void Process::told(const SpentByAll& all) noexcept {
+  Reporter* reporter = reporter_;
+  if (!reporter) return;
+  const std::lock_guard lock(reporter->mutex);
+  reporter->phases.told(all);
+}
+
 void Process::file_touched(Time end, Duration io) noexcept {
   hot.counters.file_time.add(io);
   Reporter* reporter = reporter_;
@@ -380,16 +393,16 @@ void Process::finalising() noexcept {
   hot.watches_posix = false;  // other threads may go on writing
   if (reports()) {
     files_closed();
-    const Duration lived = node_now() - started_;
+    const Duration cpu = spent(node_now()).cpu;
     const Sums own = sums();
     const Counters& counters = hot.counters;
-    const Duration cpu = std::max(Duration{}, lived - own.io - own.comm - own.wait);
     std::array<std::int64_t, 9> all = {cpu.count(),           own.comm.count(),         own.io.count(),
                                        own.wait.count(),      counters.io_calls(),      counters.comm.calls.get(),
                                        counters.bytes_read(), counters.bytes_written(), uncoordinated_.get()};
     std::array<std::int64_t, 2> most = {cpu.count(), own.comm.count()};
     mpi::sum(mpi::world(), all);
     mpi::most(mpi::world(), most);
+    mpi::forget_told();
     if (rank_ == 0 && all[8] > 0) lost("hocketd at " + settings_.socket + " was missing");
     event::Bye bye;
     if (rank_ == 0)

@@ -84,6 +84,10 @@ class Process {
   // of one. True: it does, and `operation_ends` is to be called.
   bool operation_begins(Time start, AsksFor asks_for) noexcept;
   void operation_ends(const Operation& operation) noexcept;
+  // What this process has spent until `now`, when it is in no call of MPI and all that came before is counted.
+  Spent spent(Time now) const noexcept;
+  // All processes of a file have told it, in the phase that is open.
+  void told(const SpentByAll& all) noexcept;
   // A file was opened, closed or the like, within a phase or not.
   void file_touched(Time end, Duration io) noexcept;
   // The last file of this process is closed: no operation of this phase follows.
