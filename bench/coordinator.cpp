@@ -193,6 +193,8 @@ int main() {
     ok &= events_per_second({"groups of 10", 10}, applications, policy::fcfs);
     ok &= events_per_second({"one target", 100'000}, applications, policy::interfere);
     ok &= events_per_second({"one target", 100'000}, applications, policy::fcfs);
+    ok &= events_per_second({"own target", 1}, applications, policy::cost);
+    ok &= events_per_second({"groups of 10", 10}, applications, policy::cost);
   }
   ok &= growth();
   return ok ? 0 : 1;

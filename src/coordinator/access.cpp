@@ -19,6 +19,7 @@ using model::Member;
 using model::Request;
 using model::RequestState;
 using model::Target;
+using Told = model::IoDemand::Told;
 
 constexpr Time never{};  // of a target's wake
 // A policy is not asked again sooner: half of what is left, and half of that, would never be over.
@@ -55,8 +56,7 @@ void Access::start(const Moment& moment, Member& member, const event::StartIo& s
   asked.kind = application.accesses.asked(start.operation, target.record, start.bytes, only_one, now);
   asked.since = now;
   asked.order = ++target.arrivals;
-  target.waiting.push_back(asked);
-  const Place request = std::prev(target.waiting.end());
+  const Place request = requests_.append(target.waiting, asked);
   member.requests.push_back(request);
   member.last_request = start.request;
   application.target = start.target;
@@ -87,7 +87,6 @@ void Access::finish(const Moment& moment, Member& member, const event::FinishIo&
   const auto request = find(member, finish.request);
   if (!request) return;
   Target& target = *(*request)->target;
-  renew_leases(member, target, moment.now);
   if ((*request)->state == RequestState::granted) {
     count_progress(target, moment.now);
     // A member that counts no processes speaks for itself alone.
@@ -97,6 +96,7 @@ void Access::finish(const Moment& moment, Member& member, const event::FinishIo&
     model::count_access(**find_holder(*member.application, target), bytes, finish.idle);
   }
   apply(moment, member, *request, RequestInput::finish, finish.phase_over ? After::free : After::keep);
+  renew_leases(member, target, moment.now);
   Application& application = *member.application;
   application.demand.over = finish.phase_over && application.waiting == 0 && application.granted == 0;
   settle(moment);
@@ -148,7 +148,6 @@ void Access::end_phase(const Moment& moment, const Member& member, const event::
 void Access::end_demand(Application& application) {
   application.accesses.phase_over();
   application.demand = {};
-  told_.erase(application.id);
 }
 
 void Access::leave(const Moment& moment, Member& member) {
@@ -243,7 +242,7 @@ void Access::grant(const Moment& moment, const Member& member, Place request) {
   application.demand.granted = true;
   auto holder = find_holder(application, target);
   if (!holder) {
-    holder = target.holders.insert(target.holders.end(), {&application, &target, 0, moment.now});
+    holder = holders_.append(target.holders, {&application, &target, 0, moment.now});
     application.held.push_back(*holder);
   } else if ((*holder)->grants == 0) {
     target.kept.erase({(*holder)->kept_until, application.id});
@@ -269,8 +268,8 @@ void Access::withdraw(Member& member, Place request, Time now) {
   forget_bound(request);
   target.last_wait = now;
   if (request->paused) --target.paused;
-  std::erase(member.requests, request);
-  target.waiting.erase(request);
+  member.requests.remove(request);
+  requests_.remove(target.waiting, request);
   member.application->count_requests(-1, 0, now);
   const bool watched = target.uncoordinated.find(member.application->id) != nullptr;
   if (watched && !wants(*member.application, target)) target.uncoordinated.forget(member.application->id);
@@ -306,8 +305,8 @@ void Access::give_back(Member& member, Place request, RequestAction how, After a
   Application& application = *member.application;
   Target& target = *request->target;
   count_progress(target, now);
-  std::erase(member.requests, request);
-  granted_.erase(request);
+  member.requests.remove(request);
+  requests_.remove(granted_, request);
   application.count_requests(0, -1, now);
 
   const auto holder = *find_holder(application, target);
@@ -349,8 +348,8 @@ void Access::free_holder(model::Holders::iterator holder) {
   Target& target = *holder->target;
   if (holder->pausing) --target.pausing;
   target.kept.erase({holder->kept_until, holder->application->id});
-  std::erase(holder->application->held, holder);
-  target.holders.erase(holder);
+  holder->application->held.remove(holder);
+  holders_.remove(target.holders, holder);
   touch(target);
 }
 
@@ -448,22 +447,22 @@ void Access::tell(const Moment& moment, const Target& target, const policy::Deci
     }
   }
   for (const policy::Choice& choice : choices) {
-    const Application* application = cluster_.find(choice.application);
+    Application* application = cluster_.find(choice.application);
     const Application* other = cluster_.find(choice.because_of);
     if (application == nullptr || other == nullptr) continue;
     const Told told{choice.action, other->id};
-    if (std::exchange(told_[application->id], told) == told) continue;
+    if (std::exchange(application->demand.told, told) == told) continue;
     record(moment, *application, other, target, choice.action, costs_text(access_settings_.metric, decision.costs));
   }
 }
 
 // The policy has let the application wait, and may have said nothing about that: fcfs and policies in Python do not.
-void Access::tell_wait(const Moment& moment, const Application& application, const Target& target) {
+void Access::tell_wait(const Moment& moment, Application& application, const Target& target) {
   const auto is_other = [&](const Holder& one) { return one.application != &application; };
   const auto holder = std::find_if(target.holders.begin(), target.holders.end(), is_other);
   const Application* other = holder == target.holders.end() ? nullptr : holder->application;
   const AppId because_of = other == nullptr ? AppId{} : other->id;
-  Told& told = told_[application.id];
+  Told& told = application.demand.told;
   if (!told.action.empty() && told.because_of == because_of) return;
   told = {"wait", because_of};
   record(moment, application, other, target, told.action, {});

@@ -9,11 +9,11 @@
 #include <optional>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "coordinator/command.hpp"
+#include "coordinator/nodes.hpp"
 #include "coordinator/request_states.hpp"
 #include "model/cluster.hpp"
 
@@ -70,7 +70,7 @@ class Access {
   bool grant_deadlocked(const Moment& moment, const model::Target& target);
   void share_out(const Moment& moment, model::Target& target, const std::vector<policy::Share>& shares);
   void tell(const Moment& moment, const model::Target& target, const policy::Decision& decision);
-  void tell_wait(const Moment& moment, const model::Application& application, const model::Target& target);
+  void tell_wait(const Moment& moment, model::Application& application, const model::Target& target);
   void record(const Moment& moment, const model::Application& application, const model::Application* other,
               const model::Target& target, std::string_view action, const std::string& costs);
   void withdraw(model::Member& member, Place request, Time now);
@@ -112,16 +112,12 @@ class Access {
   std::int64_t& decisions_;
   const policy::Policy* policy_;
   policy::AccessSettings access_settings_;
+  Nodes<model::Request> requests_;
+  Nodes<model::Holder> holders_;
   model::Requests granted_;  // in order of the end of their leases, which all have the same length
   std::map<std::pair<Time, std::uint64_t>, model::Target*> timers_;  // targets where somebody waits, by (wake, number)
   std::vector<model::Target*> touched_;
   std::map<std::tuple<Time, MemberId, RequestId>, Place> too_slow_;  // queued requests that have such a bound
-  struct Told {
-    std::string_view action;  // "": nothing; else of a text that lasts, as those of Choice do
-    AppId because_of;
-    bool operator==(const Told&) const = default;
-  };
-  std::unordered_map<AppId, Told> told_;  // what was told last about the application's I/O phase under way
 };
 
 }  // namespace hocket::coordinator

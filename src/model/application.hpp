@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/short_vector.hpp"
 #include "event/event.hpp"
 #include "model/busy_time.hpp"
 #include "model/flop.hpp"
@@ -31,17 +32,17 @@ struct SpentByAll {
 };
 
 // One connection of an application.
-struct Member {
+struct alignas(64) Member {
   MemberId id;
   Application* application = nullptr;
   std::int64_t processes = 0;
-  RequestId last_request;        // the highest number that was asked with
-  std::int64_t last_phase = -1;  // the highest index that was reported
-  Duration cpu{};                // reported with I/O phases
+  RequestId last_request;                    // the highest number that was asked with
+  std::int64_t last_phase = -1;              // the highest index that was reported
+  ShortVector<Requests::iterator> requests;  // queued and granted
+  Duration cpu{};                            // reported with I/O phases
   Duration comm{};
-  SpentByAll all;                            // told with them last
-  std::int64_t map_epoch = 0;                // the oldest of the server map that it uses; 0: it uses no I/O servers
-  std::vector<Requests::iterator> requests;  // queued and granted
+  SpentByAll all;              // told with them last
+  std::int64_t map_epoch = 0;  // the oldest of the server map that it uses; 0: it uses no I/O servers
 };
 
 enum class Activity { computing, waiting, io };
@@ -91,9 +92,29 @@ struct Reliance {
   std::int64_t until_phases = 0;  // policies that rest on its predictions leave it alone until it has done so many
 };
 
-struct Application {
+// What each of its operations needs comes first, in as few cache lines as hold it: among thousands of applications, an
+// event costs what it has to fetch from memory.
+struct alignas(64) Application {
   AppId id;
-  std::string name;       // unique among running applications
+  std::string name;          // unique among running applications
+  std::int64_t waiting = 0;  // requests
+  std::int64_t granted = 0;  // requests
+  Activity activity = Activity::computing;
+
+  Time since{};                         // start of that activity
+  Duration waited{};                    // without any grant, in activities that are over
+  ShortVector<Member*> members;         // in order of arrival
+  ShortVector<Holders::iterator> held;  // its entries among the holders of targets
+
+  AccessHistory accesses;
+  std::string target;  // last asked for
+
+  IoDemand demand;             // of the I/O phase under way
+  std::int64_t processes = 0;  // sum over members; see computing_processes
+  Malleability malleability;
+  IoRecord io;
+  Announcements announcements;
+
   std::string asked;      // the name asked for
   std::int64_t copy = 1;  // 1: `name` is `asked`; else the number at its end
   std::string job;
@@ -101,33 +122,17 @@ struct Application {
   std::string mpi;
   std::string node;  // of its first member, as pid
   std::int64_t pid = 0;
-  std::int64_t processes = 0;    // sum over members; see computing_processes
-  std::vector<Member*> members;  // in order of arrival
-
-  Activity activity = Activity::computing;
-  Time since{};                         // start of that activity
-  Time arrived{};                       // its first HELLO
-  Duration waited{};                    // without any grant, in activities that are over
-  Duration waited_before{};             // the part of it that was before the last report
-  std::string target;                   // last asked for
-  std::int64_t waiting = 0;             // requests
-  std::int64_t granted = 0;             // requests
-  std::vector<Holders::iterator> held;  // its entries among the holders of targets
-
-  AccessHistory accesses;
+  Time arrived{};            // its first HELLO
+  Duration waited_before{};  // the part of `waited` that was before the last report
   // Its I/O time with waits beyond what it would have been uncoordinated, estimated; below 0 where that is less.
   double late_s = 0;
   // Of accesses that nobody ordered: how far the estimate of that was from what they took, as a part.
   RunningMean late_error;
-  IoDemand demand;  // of the I/O phase under way
-  IoRecord io;
   BusyTime busy;
-  Announcements announcements;
   Totals totals;
   IoHistory history;
   bool irregular = false;  // no period fits, as it was told last
   IterationTimes iterations;
-  Malleability malleability;
   SpeedupCurve curve{Beyond::law};  // of a profile; without one, what is seen of this run
   bool curve_is_seen = false;       // the latter
   double flop_per_iteration = 0;    // of all processes; 0: not known

@@ -25,9 +25,9 @@ Member& Cluster::join(const event::Origin& origin, const event::Hello& hello, Ti
   const auto job = hello.job.empty() ? by_job_.end() : by_job_.find(hello.job);
   Application& application = job != by_job_.end() ? *job->second : add_application(origin, hello, now);
 
-  auto [place, fresh] = members_.try_emplace(origin.member);
+  auto [place, fresh] = members_.try_emplace(origin.member, std::make_unique<Member>());
   assert(fresh);
-  Member& member = place->second;
+  Member& member = *place->second;
   member.id = origin.member;
   member.application = &application;
   member.processes = std::clamp<std::int64_t>(hello.processes, 0, most_processes);
@@ -56,7 +56,7 @@ void Cluster::leave(Member& member) {
   assert(member.requests.empty());
   Application& application = *member.application;
   application.processes -= member.processes;
-  std::erase(application.members, &member);
+  application.members.remove(&member);
   if (application.malleability.commanding == member.id) application.malleability.commanding = {};
   members_.erase(member.id);
   if (!application.members.empty()) return;
@@ -91,12 +91,12 @@ void Cluster::free_name(const Application& application) {
 
 Member* Cluster::find(MemberId id) {
   const auto found = members_.find(id);
-  return found == members_.end() ? nullptr : &found->second;
+  return found == members_.end() ? nullptr : found->second.get();
 }
 
 const Member* Cluster::find(MemberId id) const {
   const auto found = members_.find(id);
-  return found == members_.end() ? nullptr : &found->second;
+  return found == members_.end() ? nullptr : found->second.get();
 }
 
 Application* Cluster::find(AppId id) {
@@ -116,18 +116,19 @@ Application* Cluster::find_application(const std::string& name) {
 
 const Target* Cluster::find_target(const std::string& name) const {
   const auto found = targets_.find(name);
-  return found == targets_.end() ? nullptr : &found->second;
+  return found == targets_.end() ? nullptr : found->second.get();
 }
 
 Target& Cluster::target(const std::string& name) {
-  auto [place, fresh] = targets_.try_emplace(name);
-  if (fresh) {
-    place->second.name = name;
-    place->second.number = ++targets_made_;
+  std::unique_ptr<Target>& target = targets_[name];
+  if (target == nullptr) {
+    target = std::make_unique<Target>();
+    target->name = name;
+    target->number = ++targets_made_;
     const bool known = records_.contains(name);
-    if (known || records_.size() < most_records) place->second.record = &records_[name];
+    if (known || records_.size() < most_records) target->record = &records_[name];
   }
-  return place->second;
+  return *target;
 }
 
 TargetRecord* Cluster::record(const std::string& target) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -54,11 +55,12 @@ class Cluster {
   };
 
   std::map<AppId, Application> applications_;
-  std::unordered_map<MemberId, Member> members_;
+  // Small nodes: who looks for one among thousands passes by others.
+  std::unordered_map<MemberId, std::unique_ptr<Member>> members_;
   std::unordered_map<std::string, Application*> by_job_;
   std::unordered_map<std::string, Application*> by_name_;
   std::unordered_map<std::string, Copies> copies_;  // by the name asked for
-  std::unordered_map<std::string, Target> targets_;
+  std::unordered_map<std::string, std::unique_ptr<Target>> targets_;
   std::unordered_map<std::string, TargetRecord> records_;  // by target
   std::uint64_t applications_made_ = 0;
   std::uint64_t targets_made_ = 0;

@@ -7,7 +7,9 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
+#include "base/ids.hpp"
 #include "base/time.hpp"
 #include "event/event.hpp"
 #include "model/access_history.hpp"
@@ -34,6 +36,12 @@ struct IoDemand {
   std::int64_t interruptions = 0;
   bool over = false;     // as was said with its last operation; what it took may still be told
   bool granted = false;  // at least once
+  // What was told last about it.
+  struct Told {
+    std::string_view action;  // "": nothing; else of a text that lasts, as those of policy::Choice do
+    AppId because_of;
+    bool operator==(const Told&) const = default;
+  } told{};
 };
 
 // What undisturbed phases were like, and disturbed ones beside them. 0: not known.

@@ -19,13 +19,13 @@ class Demand : public ::testing::Test {
     demand(application, {RequestId{1}, "disk", {}, {}, 0, phase_bytes}, at(now_s));
     count_progress(target, at(now_s), 2);
     target.holders.push_back({&application, &target, 1, {}});
-    application.held = {std::prev(target.holders.end())};
+    application.held.push_back(std::prev(target.holders.end()));
     begin_progress(target.holders.back());
     application.demand.granted = true;
   }
   void end(Application& application, double io_s, std::int64_t bytes, double now_s) {
     count_progress(target, at(now_s), 2);
-    const auto holder = application.held.at(0);
+    const auto holder = application.held.front();
     end_progress(*holder);
     learn(application, target.record, from_s(io_s), bytes);
     target.holders.erase(holder);

@@ -151,7 +151,8 @@ void end_occupancy(Holder& holder, Time now, bool goes_on, bool few) {
     occupancy.others_s[load] += target.present_s[load] - holder.others_before[load];
   }
   occupancy.others_s[number(own)] -= to_s(now - occupancy.since);
-  const double beside = interference_of(application, target, occupancy.kind, own);
+  // Of one that was alone, what others cost it is not asked.
+  const double beside = occupancy.shared_s > 0 ? interference_of(application, target, occupancy.kind, own) : 0;
   const double told_s = own == Load::write ? told_by_rate(target.record, occupancy, now) : 0;
   const AccessHistory::Ended ended = application.accesses.ended(occupancy, now, beside, told_s);
   if (target.record != nullptr && ended.alone_s > 0) {

@@ -6,10 +6,13 @@ namespace hocket::model {
 
 Progress::User Progress::enter(const Slowness& slowness, double demanded) {
   const auto same = [&](const Pace& pace) { return pace.users > 0 && pace.slowness == slowness; };
-  auto pace = std::find_if(paces_.begin(), paces_.end(), same);
+  auto* pace = std::find_if(paces_.begin(), paces_.end(), same);
   if (pace == paces_.end()) {
     pace = std::find_if(paces_.begin(), paces_.end(), [](const Pace& one) { return one.users == 0; });
-    if (pace == paces_.end()) pace = paces_.emplace(pace);
+    if (pace == paces_.end()) {
+      paces_.push_back({});
+      pace = paces_.end() - 1;
+    }
     *pace = {slowness, 0, 0};
   }
   ++pace->users;

@@ -6,7 +6,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <vector>
+
+#include "base/short_vector.hpp"
 
 namespace hocket::model {
 
@@ -73,7 +74,7 @@ class Progress {
   };
   Sums all(const User& user) const { return {paces_[user.pace_].served_s, shared_s_, others_s_, excess_s_}; }
 
-  std::vector<Pace> paces_;  // those without users are used again
+  ShortVector<Pace> paces_;  // those without users are used again
   std::size_t users_ = 0;
   double demanded_ = 0;  // of all users
   double shared_s_ = 0;

@@ -58,11 +58,14 @@ struct Holder {
 };
 using Holders = std::list<Holder>;
 
-struct Target {
+struct alignas(64) Target {
   std::string name;
-  std::uint64_t number = 0;  // in order of first use: the order in which the coordinator looks at targets
-  Requests waiting;          // in order of arrival; those that were interrupted by their first one
-  Holders holders;           // one, under an exclusive policy; in the order in which they came to it
+  std::uint64_t number = 0;        // in order of first use: the order in which the coordinator looks at targets
+  TargetRecord* record = nullptr;  // what was learnt of it; outlives it
+  std::uint64_t arrivals = 0;      // requests so far
+  Time last_wait{};                // somebody waited until then
+  Requests waiting;                // in order of arrival; those that were interrupted by their first one
+  Holders holders;                 // one, under an exclusive policy; in the order in which they came to it
   std::map<std::pair<Time, AppId>, Holders::iterator> kept;  // holders without a grant, by the end of that
   bool shared = false;                                       // a holder was told a share that is not all of it
   std::int64_t pausing = 0;                                  // holders that are to stop
@@ -74,10 +77,7 @@ struct Target {
   Time served{};                              // up to when that is counted
   std::array<std::int64_t, loads> present{};  // holders with grants, by what their accesses load
   ByLoad present_s{};                         // their numbers, summed over time
-  Time last_wait{};                           // somebody waited until then
   Uncoordinated uncoordinated;                // where the bound on slowdowns is in force
-  std::uint64_t arrivals = 0;                 // requests so far
-  TargetRecord* record = nullptr;             // what was learnt of it; outlives it
 
   bool idle() const { return waiting.empty() && holders.empty(); }
 };

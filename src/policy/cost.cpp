@@ -369,6 +369,8 @@ Decision Costs::decide() {
     contenders_.push_back(&waiting);
     known_.push_back(known_of(waiting));
   }
+  // Nobody else wants it: there is nothing to compare, whoever else runs.
+  if (holders_ == 0 && contenders_.size() == 1) return {.grants = {grant_of(*contenders_.front())}};
   Decision decision;
   for (const Contender* one : to_be_measured()) {
     decision.grants.push_back(grant_of(*one));

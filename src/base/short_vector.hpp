@@ -1,0 +1,49 @@
+// A vector of what is one nearly always: that one is kept inside, so that it takes no allocation, and no further place
+// in memory that would have to be fetched.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace hocket {
+
+template <class T>
+class ShortVector {
+ public:
+  T* begin() { return many_ ? many_->data() : &one_; }
+  T* end() { return begin() + size(); }
+  const T* begin() const { return many_ ? many_->data() : &one_; }
+  const T* end() const { return begin() + size(); }
+
+  std::size_t size() const { return many_ ? many_->size() : has_one_; }
+  bool empty() const { return size() == 0; }
+  T& operator[](std::size_t i) { return begin()[i]; }
+  const T& operator[](std::size_t i) const { return begin()[i]; }
+  // Precondition: not empty.
+  const T& front() const { return *begin(); }
+  const T& back() const { return *(end() - 1); }
+
+  void push_back(const T& value) {
+    if (!many_ && has_one_ == 1) many_ = std::make_unique<std::vector<T>>(1, one_);
+    if (many_) return many_->push_back(value);
+    one_ = value;
+    has_one_ = 1;
+  }
+  // All that are equal to it.
+  void remove(const T& value) {
+    if (many_) {
+      std::erase(*many_, value);
+    } else if (has_one_ == 1 && one_ == value) {
+      *this = {};
+    }
+  }
+  void clear() { *this = {}; }
+
+ private:
+  std::unique_ptr<std::vector<T>> many_;  // all of them, once there were several
+  T one_{};
+  std::size_t has_one_ = 0;  // 1: it has
+};
+
+}  // namespace hocket
