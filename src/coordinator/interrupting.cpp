@@ -156,7 +156,7 @@ void Access::tell_to_pause(const Moment& moment, const Holder& holder) {
   const Target& target = *holder.target;
   std::string because_of;
   for (const Request& request : target.waiting) {
-    if (request.application != holder.application->id) because_of = cluster_.find(request.application)->name;
+    if (request.application != holder.application->id) because_of = request.of->name;
   }
   each_request(*holder.application, target, RequestState::granted, [&](const Member& member, Place request) {
     if (std::exchange(request->told, true)) return;
@@ -189,7 +189,7 @@ std::vector<const Holder*> Access::asking_holders(const Target& target) const {
     return found;
   }
   for (const Request& request : target.waiting) {
-    if (const auto holder = find_holder(*cluster_.find(request.application), target)) add(**holder);
+    if (const auto holder = find_holder(*request.of, target)) add(**holder);
   }
   return found;
 }

@@ -16,9 +16,7 @@ Contenders contenders(const View& view) {
   for (const model::Request& request : view.target.waiting) {
     if (is_in(all.holders, request.application) || is_in(all.waiting, request.application)) continue;
     const bool overdue = view.now - request.since >= view.settings.longest_wait;
-    if (const model::Application* application = view.cluster.find(request.application)) {
-      all.waiting.push_back({application, &request, overdue});
-    }
+    all.waiting.push_back({request.of, &request, overdue});
   }
   return all;
 }

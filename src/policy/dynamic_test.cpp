@@ -34,6 +34,7 @@ class Interruptions : public ::testing::Test {
     request.id = RequestId{1};
     request.member = MemberId{members_};
     request.application = application.id;
+    request.of = &application;
     request.target = &target;
     request.since = at(since_s);
     target.waiting.push_back(request);
