@@ -116,19 +116,18 @@ Application* Cluster::find_application(const std::string& name) {
 
 const Target* Cluster::find_target(const std::string& name) const {
   const auto found = targets_.find(name);
-  return found == targets_.end() ? nullptr : found->second.get();
+  return found == targets_.end() ? nullptr : &found->second;
 }
 
 Target& Cluster::target(const std::string& name) {
-  std::unique_ptr<Target>& target = targets_[name];
-  if (target == nullptr) {
-    target = std::make_unique<Target>();
-    target->name = name;
-    target->number = ++targets_made_;
+  auto [place, fresh] = targets_.try_emplace(name);
+  if (fresh) {
+    place->second.name = name;
+    place->second.number = ++targets_made_;
     const bool known = records_.contains(name);
-    if (known || records_.size() < most_records) target->record = &records_[name];
+    if (known || records_.size() < most_records) place->second.record = &records_[name];
   }
-  return *target;
+  return place->second;
 }
 
 TargetRecord* Cluster::record(const std::string& target) {

@@ -60,7 +60,7 @@ class Cluster {
   std::unordered_map<std::string, Application*> by_job_;
   std::unordered_map<std::string, Application*> by_name_;
   std::unordered_map<std::string, Copies> copies_;  // by the name asked for
-  std::unordered_map<std::string, std::unique_ptr<Target>> targets_;
+  std::unordered_map<std::string, Target> targets_;
   std::unordered_map<std::string, TargetRecord> records_;  // by target
   std::uint64_t applications_made_ = 0;
   std::uint64_t targets_made_ = 0;
