@@ -15,6 +15,7 @@ constexpr std::int64_t most_alone = 256;
 constexpr double most_spread = 0.25;
 // More than so many times what an access took is not believed to be gained by it.
 constexpr double most_gained = 2;
+constexpr double distrust = 1.5;          // of gains, for each part by which estimates were wrong
 constexpr double least_shared = 0.2;      // of an access, to tell how good the estimate was
 constexpr double least_telling_s = 0.05;  // of a write that says how fast the target is
 constexpr double most_others = 1.1;       // beside it, for two rates to describe it
@@ -65,12 +66,12 @@ void settle(Application& application, Target& target, const Occupancy& occupancy
   if (!ordered && !resumed && took_s > 0 && occupancy.shared_s >= least_shared * took_s) {
     application.late_error.add(std::abs(took_s - *would_s) / took_s);
   }
-  // It went as it would have: what the estimate says otherwise is its error. Among many, who was ordered because of
-  // whom is not known that well, and the estimate counts.
-  if (!ordered && !resumed && few) return;
+  // It went as it would have: what the estimate says otherwise is its error.
+  if (!ordered && !resumed) return;
   const double late_s = took_s - *would_s;
-  // A gain among many is believed as far as estimates were right.
-  const double believed = few ? 1 : 1 - std::min(1.0, application.late_error.mean());
+  // Among many, a gain is believed as far as estimates were right.
+  const double error = std::min(1.0, distrust * application.late_error.mean());
+  const double believed = few ? 1 : 1 - error;
   application.late_s += late_s > 0 ? late_s : std::max(believed * late_s, -most_gained * took_s);
 }
 

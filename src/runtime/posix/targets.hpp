@@ -16,8 +16,9 @@ struct Target {
   Target* next;  // that was made before
 };
 
-// Thread-safe and lock-free; takes memory for a device that it has not heard of. There are few, and they are never given
-// back, as a thread may be in an access when the program ends: an object of this class lives as long as the program.
+// Thread-safe and lock-free; takes memory for a device that it has not heard of. There are few, and they are never
+// given back, as a thread may be in an access when the program ends: an object of this class lives as long as the
+// program.
 class Targets {
  public:
   Target& of(dev_t device) {
