@@ -121,11 +121,14 @@ AccessHistory::Ended AccessHistory::ended(const Occupancy& occupancy, Time now, 
   }
   const double shared_s = std::min(occupancy.shared_s, span_s);
   if (shared_s <= least_shared * span_s) {
+    const Shared before = kind.shared;
     learn_alone(kind, occupancy, span_s, Ground::measured);
     done_s_ += span_s;
+    // Only now it is known what the one before has lost to others.
+    if (before.span_s > 0) return {span_s, learn_beside_others(kind, before, alone_s(kind, before.bytes))};
     return {span_s, {}};
   }
-  const double scale = occupancy.bytes > 0 ? 1 / static_cast<double>(occupancy.bytes) : 1;
+  const Shared shared{span_s, shared_s, occupancy.others_s, occupancy.bytes};
   if (!kind.span.known() && (interference > 0 || told_s > 0)) {
     const double others =
         std::max(1.0, std::accumulate(occupancy.others_s.begin(), occupancy.others_s.end(), 0.0) / occupancy.shared_s);
@@ -134,25 +137,25 @@ AccessHistory::Ended AccessHistory::ended(const Occupancy& occupancy, Time now, 
     const double even_s = span_s - shared_s + shared_s / (1 + others);
     const double alone_s = interference > 0 ? apart_s : std::clamp(told_s, even_s, span_s);
     learn_alone(kind, occupancy, alone_s, Ground::supposed);
-    kind.shared = {span_s * scale, shared_s * scale};
+    kind.shared = shared;
     done_s_ += alone_s;
-    if (!(interference > 0)) learn_beside_others(kind, occupancy, {span_s, shared_s}, alone_s);
+    if (!(interference > 0)) learn_beside_others(kind, shared, alone_s);
     return {alone_s, {}};
   }
-  if (kind.ground != Ground::measured) learn_from_two_shared(kind, occupancy, {span_s * scale, shared_s * scale});
+  if (kind.ground != Ground::measured) learn_from_two_shared(kind, occupancy, shared);
   const double known_s = kind.span.known() ? alone_s(kind, occupancy.bytes) : 0;
   done_s_ += known_s;
-  if (known_s > 0) return {known_s, learn_beside_others(kind, occupancy, {span_s, shared_s}, known_s)};
+  if (known_s > 0) return {known_s, learn_beside_others(kind, shared, known_s)};
   phase_known_ = false;
   return {};
 }
 
-std::optional<AccessHistory::Shown> AccessHistory::learn_beside_others(Kind& kind, const Occupancy& occupancy,
-                                                                       Shared shared, double alone_s) {
-  const auto most = std::max_element(occupancy.others_s.begin(), occupancy.others_s.end());
-  const double all_s = std::accumulate(occupancy.others_s.begin(), occupancy.others_s.end(), 0.0);
+std::optional<AccessHistory::Shown> AccessHistory::learn_beside_others(Kind& kind, const Shared& shared,
+                                                                       double alone_s) {
+  const auto most = std::max_element(shared.others_s.begin(), shared.others_s.end());
+  const double all_s = std::accumulate(shared.others_s.begin(), shared.others_s.end(), 0.0);
   if (shared.part_s < well_shared * shared.span_s || !(all_s > 0)) return std::nullopt;
-  const auto which = static_cast<std::size_t>(most - occupancy.others_s.begin());
+  const auto which = static_cast<std::size_t>(most - shared.others_s.begin());
   Contention shown;
   shown.add(shared.part_s, std::max(all_s, shared.part_s), shared.span_s - alone_s);
   if (*most < nearly_all * all_s) {
@@ -178,16 +181,17 @@ void AccessHistory::learn_alone(Kind& kind, const Occupancy& occupancy, double s
 }
 
 // span = alone + loss x shared, twice, for each byte where these are known.
-void AccessHistory::learn_from_two_shared(Kind& kind, const Occupancy& occupancy, Shared shared) {
+void AccessHistory::learn_from_two_shared(Kind& kind, const Occupancy& occupancy, const Shared& shared) {
   const Shared before = std::exchange(kind.shared, shared);
   if (!(before.span_s > 0)) return;
   const double apart = shared.part_s / shared.span_s - before.part_s / before.span_s;
   if (std::abs(apart) < well_apart) return;
-  const double loss = std::max(0.0, (shared.span_s - before.span_s) / (shared.part_s - before.part_s));
-  const double alone = shared.span_s - loss * shared.part_s;
-  if (!(loss <= most_lost && alone > 0)) return;
-  const double span_s = occupancy.bytes > 0 ? alone * static_cast<double>(occupancy.bytes) : alone;
-  learn_alone(kind, occupancy, span_s, Ground::fitted);
+  const double longer = shared.for_each_byte(shared.span_s) - before.for_each_byte(before.span_s);
+  const double loss =
+      std::max(0.0, longer / (shared.for_each_byte(shared.part_s) - before.for_each_byte(before.part_s)));
+  const double alone_s = shared.span_s - loss * shared.part_s;
+  if (!(loss <= most_lost && alone_s > 0)) return;
+  learn_alone(kind, occupancy, alone_s, Ground::fitted);
 }
 
 double AccessHistory::alone_s(const Kind& kind, std::int64_t bytes) {

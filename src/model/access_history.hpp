@@ -154,10 +154,13 @@ class AccessHistory {
   Time last_end() const { return last_end_; }
 
  private:
-  // An occupancy beside others, for each byte where these are known.
+  // An occupancy beside others.
   struct Shared {
     double span_s = 0;
-    double part_s = 0;  // beside others
+    double part_s = 0;       // beside others
+    ByLoad others_s{};       // their number, summed over that
+    std::int64_t bytes = 0;  // 0: not known
+    double for_each_byte(double seconds) const { return bytes > 0 ? seconds / static_cast<double>(bytes) : seconds; }
   };
   // How it is known what an access takes alone. What comes of a lesser ground is forgotten for a better one: an
   // application that leaves room on the target takes longer than its rate tells, and loses less beside others.
@@ -181,15 +184,14 @@ class AccessHistory {
     std::optional<std::size_t> next;             // the kind of access that it begins with
     std::array<Contention, loads> contention{};  // beside others of one kind of load
     Contention mixed{};                          // beside others of both
-    Shared shared{};                             // the last one that was, while none was alone
+    Shared shared{};                             // the last one that was, while none was measured alone
     Ground ground = Ground::supposed;
   };
 
   static double alone_s(const Kind& kind, std::int64_t bytes);
   static void learn_alone(Kind& kind, const Occupancy& occupancy, double span_s, Ground ground);
-  static std::optional<Shown> learn_beside_others(Kind& kind, const Occupancy& occupancy, Shared shared,
-                                                  double alone_s);
-  static void learn_from_two_shared(Kind& kind, const Occupancy& occupancy, Shared shared);
+  static std::optional<Shown> learn_beside_others(Kind& kind, const Shared& shared, double alone_s);
+  static void learn_from_two_shared(Kind& kind, const Occupancy& occupancy, const Shared& shared);
 
   std::vector<Kind> kinds_;
   // The I/O phase under way; none: no access of it has been asked for.

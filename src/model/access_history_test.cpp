@@ -166,9 +166,16 @@ TEST_F(Accesses, WhatWasSupposedIsForgottenOnceItIsMeasured) {
   told_s = 0;
   access("write", 2, 150);
   EXPECT_NEAR(expected("write", 150), 2, 1e-6);
-  EXPECT_EQ(beside("write", 150), 0);
-  access("write", 2, 150, 2);
-  EXPECT_NEAR(beside("write", 150), 1, 1e-6);
+  EXPECT_NEAR(beside("write", 150), 1, 1e-6) << "the first one was as fast";
+}
+
+TEST_F(Accesses, OnceOneIsMeasuredAloneTheOneBeforeTellsWhatOthersCost) {
+  EXPECT_FALSE(access("write", 3.4, 200, 2.8).shown);
+  const auto alone = access("write", 1, 100);
+  ASSERT_TRUE(alone.shown) << "200 bytes take 2 s alone, and took 1.4 s more in 2.8 s beside others";
+  EXPECT_NEAR(alone.shown->contention.interference(), 2, 1e-6);
+  EXPECT_NEAR(beside("write", 100), 2, 1e-6);
+  EXPECT_FALSE(access("write", 1, 100).shown) << "it is counted once";
 }
 
 TEST_F(Accesses, WhatWasSupposedIsForgottenOnceTwoTellBetter) {

@@ -15,7 +15,7 @@ constexpr std::int64_t most_alone = 256;
 constexpr double most_spread = 0.25;
 // More than so many times what an access took is not believed to be gained by it.
 constexpr double most_gained = 2;
-constexpr double distrust = 1.5;          // of gains, for each part by which estimates were wrong
+constexpr double distrust = 2;            // of gains, for each part by which estimates were wrong
 constexpr double least_shared = 0.2;      // of an access, to tell how good the estimate was
 constexpr double least_telling_s = 0.05;  // of a write that says how fast the target is
 constexpr double most_others = 1.1;       // beside it, for two rates to describe it
