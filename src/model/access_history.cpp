@@ -110,7 +110,7 @@ std::size_t AccessHistory::asked(const std::string& routine, const TargetRecord*
   return kind;
 }
 
-AccessHistory::Ended AccessHistory::ended(const Occupancy& occupancy, Time now, double interference, double told_s) {
+AccessHistory::Ended AccessHistory::ended(const Occupancy& occupancy, Time now, const Told& told) {
   Kind& kind = kinds_[occupancy.kind];
   last_ = occupancy.kind;
   last_end_ = now - std::clamp(occupancy.idle, Duration{}, now - occupancy.since);
@@ -129,17 +129,17 @@ AccessHistory::Ended AccessHistory::ended(const Occupancy& occupancy, Time now, 
     return {span_s, {}};
   }
   const Shared shared{span_s, shared_s, occupancy.others_s, occupancy.bytes};
-  if (!kind.span.known() && (interference > 0 || told_s > 0)) {
+  if (!kind.span.known() && (told.interference > 0 || told.alone_s > 0 || told.even)) {
     const double others =
         std::max(1.0, std::accumulate(occupancy.others_s.begin(), occupancy.others_s.end(), 0.0) / occupancy.shared_s);
-    const double apart_s = span_s - shared_s + shared_s / (1 + (interference - 1) * others);
+    const double apart_s = span_s - shared_s + shared_s / (1 + (told.interference - 1) * others);
     // No more is taken for lost than where all share the target evenly.
     const double even_s = span_s - shared_s + shared_s / (1 + others);
-    const double alone_s = interference > 0 ? apart_s : std::clamp(told_s, even_s, span_s);
+    const double alone_s = told.interference > 0 ? apart_s : std::clamp(told.alone_s, even_s, span_s);
     learn_alone(kind, occupancy, alone_s, Ground::supposed);
     kind.shared = shared;
     done_s_ += alone_s;
-    if (!(interference > 0)) learn_beside_others(kind, shared, alone_s);
+    if (!(told.interference > 0)) learn_beside_others(kind, shared, alone_s);
     return {alone_s, {}};
   }
   if (kind.ground != Ground::measured) learn_from_two_shared(kind, occupancy, shared);

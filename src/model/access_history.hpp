@@ -105,9 +105,13 @@ class AccessHistory {
   // the time since the access before, where the application has no other one under way.
   std::size_t asked(const std::string& routine, const TargetRecord* target, std::int64_t bytes, bool only_one,
                     Time now);
-  // An occupancy is over. `interference`: how many times slower others were beside such ones on the target, where the
-  // application itself has not shown it; `told_s`: what it takes alone by the rate that others have there. 0: not
-  // known. What it was like beside others.
+  // What tells how long an occupancy would have taken alone where the application has shown nothing.
+  struct Told {
+    double interference = 0;  // how many times slower others were beside such ones on the target; 0: not known
+    double alone_s = 0;       // by the rate that others have there; 0: not known
+    bool even = false;        // else all are supposed to have shared the target evenly
+  };
+  // What it was like beside others.
   struct Shown {
     Load own;
     Load others;
@@ -117,7 +121,8 @@ class AccessHistory {
     double alone_s = 0;  // that it takes alone; 0: not known
     std::optional<Shown> shown{};
   };
-  Ended ended(const Occupancy& occupancy, Time now, double interference, double told_s);
+  // An occupancy is over.
+  Ended ended(const Occupancy& occupancy, Time now, const Told& told);
   // The I/O phase is over.
   void phase_over();
 
@@ -165,7 +170,7 @@ class AccessHistory {
   // How it is known what an access takes alone. What comes of a lesser ground is forgotten for a better one: an
   // application that leaves room on the target takes longer than its rate tells, and loses less beside others.
   enum class Ground : std::uint8_t {
-    supposed,  // by what others take or lose on the target
+    supposed,  // by what others take or lose on the target, or as if it were shared evenly
     fitted,    // to two accesses that were beside others for different parts
     measured
   };

@@ -20,7 +20,7 @@ class Accesses : public ::testing::Test {
     occupancy.shared_s = shared_s;
     occupancy.others_s[static_cast<std::size_t>(other)] = shared_s;
     now_s += span_s;
-    return history.ended(occupancy, at(now_s), 0, told_s);
+    return history.ended(occupancy, at(now_s), {0, told_s, even});
   }
   double expected(const char* routine, std::int64_t bytes = 0) {
     return history.access(history.asked(routine, nullptr, bytes, false, at(now_s)), bytes)->seconds;
@@ -32,6 +32,7 @@ class Accesses : public ::testing::Test {
   AccessHistory history;
   double now_s = 0;
   double told_s = 0;
+  bool even = false;
 };
 
 TEST_F(Accesses, OfEachKindItsOwnTimeIsLearnt) {
@@ -178,6 +179,15 @@ TEST_F(Accesses, OnceOneIsMeasuredAloneTheOneBeforeTellsWhatOthersCost) {
   EXPECT_FALSE(access("write", 1, 100).shown) << "it is counted once";
 }
 
+TEST_F(Accesses, AmongFewTheTargetIsSupposedToBeSharedEvenly) {
+  EXPECT_FALSE(access("write", 2, 150, 2).alone_s > 0);
+  even = true;
+  EXPECT_NEAR(access("read", 2, 150, 1).alone_s, 1.5, 1e-6);
+  EXPECT_NEAR(beside("read", 150), 2, 1e-6);
+  access("read", 2, 150);
+  EXPECT_NEAR(beside("read", 150), 1, 1e-6) << "it was not slowed down";
+}
+
 TEST_F(Accesses, WhatWasSupposedIsForgottenOnceTwoTellBetter) {
   told_s = 0.5;
   access("write", 1.99, 150, 1.99);
@@ -200,7 +210,7 @@ TEST_F(Accesses, BesideReadsAndWritesAtOnceIsBetterThanNothing) {
   occupancy.shared_s = 2;
   occupancy.others_s = {1, 1};
   now_s += 2;
-  EXPECT_FALSE(history.ended(occupancy, at(now_s), 0, 0).shown);
+  EXPECT_FALSE(history.ended(occupancy, at(now_s), {}).shown);
   EXPECT_NEAR(beside("write", 100), 2, 1e-6);
   access("write", 1, 100, 1, Load::write);
   EXPECT_NEAR(beside("write", 100), 1, 1e-6) << "beside writes alone it was seen to be as fast";

@@ -155,7 +155,7 @@ void end_occupancy(Holder& holder, Time now, bool goes_on, bool few) {
   // Of one that was alone, what others cost it is not asked.
   const double beside = occupancy.shared_s > 0 ? interference_of(application, target, occupancy.kind, own) : 0;
   const double told_s = own == Load::write ? told_by_rate(target.record, occupancy, now) : 0;
-  const AccessHistory::Ended ended = application.accesses.ended(occupancy, now, beside, told_s);
+  const AccessHistory::Ended ended = application.accesses.ended(occupancy, now, {beside, told_s, few});
   if (target.record != nullptr && ended.alone_s > 0) {
     learn_contention(*target.record, own, ended.shown);
     if (occupancy.bytes > 0) target.record->rate[number(own)].add(static_cast<double>(occupancy.bytes), ended.alone_s);

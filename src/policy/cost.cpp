@@ -4,6 +4,7 @@
 // Three rules, in this order:
 // 1. What is not known is not acted on. Where what an application asks for, what the holder has left, or what the two
 //    cost each other was not measured yet, it goes on beside the holder, as it would without hocket; and is measured.
+//    Among few, accesses that have overlapped are supposed to have shared the target evenly until one was alone.
 // 2. Nobody waits for longer than the holder should take: one that takes longer is no reason to wait any more.
 // 3. Of the plans that `dynamic` compares too, the one with the least cost by the operator's metric (CALCioM, sections
 //    III-A and IV-D), among those in which each application ends no later than it would uncoordinated, but for a part
