@@ -93,17 +93,18 @@ event::Profile point_of(sqlite3_stmt* row, AppId app) {
   return point;
 }
 
+// Stores that were made before communication was told apart do not have it.
+bool has_comm(sqlite3* db) { return prepare(db, "SELECT comm_s FROM point LIMIT 0").ok(); }
+
 std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 Result<std::vector<event::Profile>> read_points(sqlite3* db, const std::string& program, const std::string& sha256,
                                                 AppId app) {
   if (const Status known = check_schema(db); !known) return known.error();
-  // Stores that were made before communication was told apart do not have it.
-  const bool has_comm = prepare(db, "SELECT comm_s FROM point LIMIT 0").ok();
   const std::string columns =
       "processes, iteration_s, iteration_spread_s, io_s, io_spread_s, samples, "
       "flop_per_iteration, " +
-      std::string{has_comm ? "comm_s" : "-1"};
+      std::string{has_comm(db) ? "comm_s" : "-1"};
   const std::string sql = "SELECT " + columns +
                           " FROM point WHERE program = ?1 AND fingerprint = ?2 ORDER BY processes "
                           "LIMIT 256";
@@ -130,7 +131,10 @@ Status execute(sqlite3* db, const char* sql) {
 
 Status write_point(sqlite3* db, const std::string& program, const std::string& sha256, const std::string& mpi,
                    const event::Profile& point, std::int64_t measured_unix_s) {
-  auto row = prepare(db, "INSERT OR REPLACE INTO point VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, '')");
+  auto row = prepare(db,
+                     "INSERT OR REPLACE INTO point(program, fingerprint, mpi, processes, iteration_s, "
+                     "iteration_spread_s, io_s, io_spread_s, samples, flop_per_iteration, measured_unix_s, arguments, "
+                     "comm_s) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, '', ?12)");
   if (!row) return row.error();
   bind_text(row.value(), 1, program);
   bind_text(row.value(), 2, sha256);
@@ -144,6 +148,7 @@ Status write_point(sqlite3* db, const std::string& program, const std::string& s
   sqlite3_bind_int64(into, 9, point.samples);
   sqlite3_bind_double(into, 10, point.flop_per_iteration);
   sqlite3_bind_double(into, 11, static_cast<double>(measured_unix_s));
+  sqlite3_bind_double(into, 12, point.comm_s);
   return sqlite3_step(into) == SQLITE_DONE ? success() : Status{Error{sqlite3_errmsg(db)}};
 }
 
@@ -156,7 +161,7 @@ constexpr const char* create =
     "program TEXT, fingerprint TEXT, mpi TEXT, processes INTEGER, iteration_s REAL, iteration_spread_s REAL, io_s "
     "REAL, "
     "io_spread_s REAL, samples INTEGER, flop_per_iteration REAL, measured_unix_s REAL, arguments TEXT, "
-    "PRIMARY KEY(program, fingerprint, processes));"
+    "comm_s REAL DEFAULT -1, PRIMARY KEY(program, fingerprint, processes));"
     "INSERT OR IGNORE INTO meta VALUES('schema', '1');";
 
 }  // namespace
@@ -234,6 +239,10 @@ Status ProfileStore::put(const std::string& executable, const std::string& mpi,
   sqlite3* into = db.value().get();
   if (const Status made = execute(into, create); !made) return in_store(made.error().text);
   if (const Status known = check_schema(into); !known) return in_store(known.error().text);
+  if (!has_comm(into)) {
+    const Status added = execute(into, "ALTER TABLE point ADD COLUMN comm_s REAL DEFAULT -1");
+    if (!added) return in_store(added.error().text);
+  }
   for (const event::Profile& point : points) {
     const Status written = write_point(into, base_name(executable), sha256.value(), mpi, point, measured_unix_s);
     if (!written) return in_store(written.error().text);  // what was begun is undone when it is closed

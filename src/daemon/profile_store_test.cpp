@@ -122,6 +122,26 @@ TEST_F(ProfileStoreTest, RemembersWhatWasMeasured) {
   EXPECT_EQ(find().value()[1].iteration_s, 0.3);
 }
 
+// `hocket profile` makes its stores with a column more than older ones had.
+TEST_F(ProfileStoreTest, RemembersCommunicationInAStoreWhoeverMadeIt) {
+  std::vector<event::Profile> points = measured();
+  points[0].comm_s = 0.125;
+  for (const bool is_old : {true, false}) {
+    std::filesystem::remove(store);
+    make(row(abc, 4, "1.0"));
+    if (!is_old) execute("ALTER TABLE point ADD COLUMN comm_s REAL DEFAULT -1; UPDATE point SET comm_s = 0.25");
+    const Status put = ProfileStore{store}.put(program, "mpich", points, 0);
+    ASSERT_TRUE(put) << put.error().text;
+    ASSERT_EQ(find().value().size(), 3u) << "beside those that it had";
+    EXPECT_EQ(find().value()[0].comm_s, is_old ? -1 : 0.25);
+    EXPECT_EQ(find().value()[1].comm_s, 0.125);
+    EXPECT_EQ(find().value()[2].comm_s, -1) << "not known";
+  }
+  std::filesystem::remove(store);
+  ASSERT_TRUE(ProfileStore{store}.put(program, "mpich", points, 0));
+  EXPECT_EQ(find().value()[0].comm_s, 0.125) << "in one of its own";
+}
+
 TEST_F(ProfileStoreTest, WritesNothingIntoAStoreOfAnotherSchema) {
   make("", "2");
   const Status put = ProfileStore{store}.put(program, "mpich", measured(), 0);
