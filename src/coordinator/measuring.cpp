@@ -62,9 +62,13 @@ bool Measuring::wants(const model::Application& application) {
 bool Measuring::is_known(const model::SpeedupCurve& curve, std::int64_t processes) {
   const auto& points = curve.points();
   const auto at = std::find_if(points.begin(), points.end(), [&](const auto& p) { return p.processes == processes; });
-  if (at == points.end() || at->samples < least_samples) return false;
-  const double error_s = at->iteration_spread_s / std::sqrt(static_cast<double>(at->samples));
-  return at->samples >= most_samples || error_s <= small_error * at->iteration_s;
+  return at != points.end() && is_known(*at);
+}
+
+bool Measuring::is_known(const model::CurvePoint& point) {
+  if (point.samples < least_samples) return false;
+  const double error_s = point.iteration_spread_s / std::sqrt(static_cast<double>(point.samples));
+  return point.samples >= most_samples || error_s <= small_error * point.iteration_s;
 }
 
 // ---- resizing for it ---------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ class Measuring {
   // Whether the mean time at that size is known well enough: several periods, until its standard error is small, or so
   // many that more would help little.
   static bool is_known(const model::SpeedupCurve& curve, std::int64_t processes);
+  static bool is_known(const model::CurvePoint& point);
 
  private:
   struct Last {

@@ -27,6 +27,18 @@ void take_sample(Application& application, const model::CurvePoint& sample) {
   if (!application.curve_is_seen) (void)application.curve.add(sample);
 }
 
+// Of an application without a profile the whole curve; of others the sizes that it lacks, where they are known well.
+std::vector<model::CurvePoint> to_remember(const Application& application) {
+  std::vector<model::CurvePoint> points =
+      application.curve_is_seen ? application.curve.points() : application.extension.points();
+  if (application.curve_is_seen) {
+    if (points.size() < least_remembered) points.clear();
+  } else {
+    std::erase_if(points, [](const model::CurvePoint& point) { return !Measuring::is_known(point); });
+  }
+  return points;
+}
+
 }  // namespace
 
 Steering::Steering(const Settings& settings, model::Cluster& cluster, model::Cores& cores, Resizing& resizing,
@@ -51,9 +63,11 @@ void Steering::joined(const Moment& moment, Application& application) {
 void Steering::profile(const Moment& moment, const event::Profile& profile) {
   Application* application = cluster_.find(profile.app);
   if (application == nullptr) return;
-  const Status added = application->curve.add({profile.processes, profile.iteration_s, profile.iteration_spread_s,
-                                               profile.io_s, profile.io_spread_s, profile.samples, profile.comm_s});
-  if (!added) return;
+  const model::CurvePoint point{profile.processes, profile.iteration_s, profile.iteration_spread_s,
+                                profile.io_s,      profile.io_spread_s, profile.samples,
+                                profile.comm_s};
+  if (!application->curve.add(point)) return;
+  application->extension.told(point);
   application->learn_flop(profile.flop_per_iteration, model::FlopSource::profile);
   after(moment, application->id);
 }
@@ -166,9 +180,7 @@ void Steering::member_left(const Moment& moment, Application& application) {
 }
 
 void Steering::leaves(const Moment& moment, const Application& application) {
-  const auto& points = application.curve.points();
-  if (!application.curve_is_seen || points.size() < least_remembered) return;
-  for (const model::CurvePoint& point : points) {
+  for (const model::CurvePoint& point : to_remember(application)) {
     event::Profile measured{application.id, point.processes,   point.iteration_s, point.iteration_spread_s,
                             point.io_s,     point.io_spread_s, point.samples,     application.flop_per_iteration,
                             point.comm_s};

@@ -419,6 +419,33 @@ TEST_F(SteeringTest, PredictionsThatKeepMissingAreReliedOnLess) {
   }
 }
 
+// Of another input, with which all takes twice as long.
+TEST_F(ProbingTest, ExtendsAProfileByASizeThatItLacked) {
+  start(1, 4, 0);
+  for (const std::int64_t size : {2, 4}) {
+    at(0, 0, event::Profile{AppId{1}, size, 1.8 / static_cast<double>(size), 0, 1, 0, 4, 0});
+  }
+  for (int i = 0; i < 2; ++i) phase(10 * (i + 1), 1, i);
+  ASSERT_EQ(app(1).malleability.resizing_to, 6) << "nothing is known beyond its size";
+  record(22, 1, 1, true, 4, 6);
+  for (int i = 2; i < 4; ++i) EXPECT_EQ(phase(10 * (i + 1), 1, i), Lines{});
+  EXPECT_EQ(phase(50, 1, 4), (Lines{"1 RECONFIGURE 2 to 8 at 0", "0 DECISION 2 probe expand app1 6 to 8"}));
+  const auto commands = coordinator.handle(event_of(55'000, 1, event::Bye{}));
+  const auto* remembered = commands.empty() ? nullptr : std::get_if<event::Profile>(&commands.front().body);
+  ASSERT_NE(remembered, nullptr);
+  EXPECT_EQ(remembered->processes, 6) << "the only one that it lacked";
+  EXPECT_NEAR(remembered->iteration_s, 0.45, 1e-9) << "in the profile's measure: it is as fast as with 4";
+}
+
+TEST_F(ProbingTest, RemembersNothingOfAProfileThatHasAllSizes) {
+  start(1, 4, 0);
+  for (const std::int64_t size : {2, 4, 8}) {
+    at(0, 0, event::Profile{AppId{1}, size, 1.8 / static_cast<double>(size), 0, 1, 0, 4, 0});
+  }
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(phase(10 * (i + 1), 1, i), Lines{});
+  EXPECT_EQ(at(75, 1, event::Bye{}), Lines{});
+}
+
 // It does no I/O: a second of iterations at a time.
 TEST_F(ProbingTest, MeasuresOneThatOnlyComputes) {
   start(1, 4, 0);

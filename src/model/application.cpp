@@ -234,6 +234,7 @@ void Application::add_to_curve() {
 }
 
 void Application::add_to_curve(const CurvePoint& point) {
+  extension.shows(point);
   if (!curve.empty() && !curve_is_seen) return;
   if (curve.replace(point).ok()) curve_is_seen = true;  // one that cannot be is left out
 }

@@ -14,6 +14,7 @@
 #include "model/io_demand.hpp"
 #include "model/io_history.hpp"
 #include "model/iteration_times.hpp"
+#include "model/profile_extension.hpp"
 #include "model/resize_costs.hpp"
 #include "model/speedup_curve.hpp"
 #include "model/target.hpp"
@@ -140,6 +141,7 @@ struct alignas(64) Application {
   Expansion expansion;
   Reliance reliance;
   std::int64_t reconfigurations_before = 0;  // done when the last phase was reported
+  ProfileExtension extension;                // what is seen of this run at sizes that its profile lacks
 
   // The processes that compute: what a malleable application says of itself (its members are many, and some sleep),
   // else the sum over members.
