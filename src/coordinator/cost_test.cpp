@@ -118,6 +118,24 @@ TEST_F(CostTest, ReadingBackFromTheCacheNeitherWaitsNorIsWaitedFor) {
   finish(ms + 120, 2, 100 * megabyte);
 }
 
+// 3 ms at the end of a phase, beside a program that is late: it has waited for the whole of the other's write.
+TEST_F(CostTest, AHeaderDoesNotWait) {
+  std::int64_t ms = learn();
+  for (int round = 0; round < 4; ++round) {
+    start(ms, 2, 100 * megabyte);
+    finish(ms + 1000, 2, 100 * megabyte);
+    start(ms + 1001, 2, 300, "MPI_File_write_at");
+    finish(ms + 1004, 2, 300);
+    end_phase(ms + 1100, 2);
+    ms += 10'000;
+  }
+  start(ms, 2, 100 * megabyte);
+  EXPECT_FALSE(is_granted(start(ms + 100, 1, 100 * megabyte), 1));
+  EXPECT_TRUE(is_granted(at(ms + 1000, 0, event::Tick{}), 1) || is_granted(finish(ms + 1001, 2, 100 * megabyte), 1) ||
+              is_granted(at(ms + 1050, 0, event::Tick{}), 1));
+  EXPECT_TRUE(is_granted(start(ms + 1060, 2, 300, "MPI_File_write_at"), 2));
+}
+
 TEST_F(CostTest, ASmallOneDoesNotWaitForALargeOneThatGoesOn) {
   const std::int64_t ms = learn();
   start(ms, 1, 100 * megabyte);

@@ -27,6 +27,9 @@ constexpr double most_slowdown = 0.05;
 constexpr double spent_on_purpose = 0.2;
 constexpr double spent_among_many = 0;
 constexpr std::size_t few = 3;
+// What does not wait: an access of that time with so much left of its phase.
+constexpr double short_s = 0.005;
+constexpr double short_rest_s = 0.1;
 constexpr double least_left = 0.02;  // of an access that should have ended
 // So many applications are looked ahead for, over so many of their longest periods.
 constexpr std::size_t most_foreseen = 6;
@@ -63,7 +66,7 @@ class Costs {
   Known known_of_holder(const model::Holder& holder) const;
   Known known_of(const Contender& waiting) const;
   bool is_measured(const Known& one, const model::Application& application, const Known& other) const;
-  std::vector<const Contender*> to_be_measured() const;
+  std::vector<const Contender*> at_once() const;
   double interference_of(std::size_t which) const;
   Job job_of(std::size_t which) const;
   std::vector<double> latest() const;
@@ -91,14 +94,20 @@ Known Costs::known_of(const Contender& waiting) const {
   return {model::remaining_of(application, *waiting.request), kind, application.accesses.load(kind)};
 }
 
+// A header at the end of what was written, an index: it disturbs nobody as much as waiting would cost it.
+bool is_short(const model::Remaining& remaining) {
+  return remaining.known && remaining.access_s + remaining.spread_s <= short_s && remaining.left_s <= short_rest_s;
+}
+
 // Whether both are known, and what the one costs the other.
 bool Costs::is_measured(const Known& one, const model::Application& application, const Known& other) const {
   return one.remaining.known && other.remaining.known &&
          model::interference_of(application, view_.target, one.kind, other.load) > 0;
 }
 
-// Those who wait for somebody, without a measurement that could tell them to.
-std::vector<const Contender*> Costs::to_be_measured() const {
+// Those who would wait for somebody, without a measurement that could tell them to, or for an access that is over at
+// once.
+std::vector<const Contender*> Costs::at_once() const {
   std::vector<const Contender*> found;
   if (holders_ == 0) return found;
   for (std::size_t i = holders_; i < contenders_.size(); ++i) {
@@ -106,7 +115,7 @@ std::vector<const Contender*> Costs::to_be_measured() const {
     for (std::size_t holder = 0; holder < holders_; ++holder) {
       measured &= is_measured(known_[i], *contenders_[i]->application, known_[holder]);
     }
-    if (!measured) found.push_back(contenders_[i]);
+    if (!measured || is_short(known_[i].remaining)) found.push_back(contenders_[i]);
   }
   return found;
 }
@@ -373,7 +382,7 @@ Decision Costs::decide() {
   // Nobody else wants it: there is nothing to compare, whoever else runs.
   if (holders_ == 0 && contenders_.size() == 1) return {.grants = {grant_of(*contenders_.front())}};
   Decision decision;
-  for (const Contender* one : to_be_measured()) {
+  for (const Contender* one : at_once()) {
     decision.grants.push_back(grant_of(*one));
     decision.choices.push_back({one->application->id, contenders_.front()->application->id, "interfere"});
   }
