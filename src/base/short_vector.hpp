@@ -30,7 +30,7 @@ class ShortVector {
     one_ = value;
     has_one_ = 1;
   }
-  // All that are equal to it.
+  // Elements that are equal to it go.
   void remove(const T& value) {
     if (many_) {
       std::erase(*many_, value);

@@ -296,7 +296,7 @@ void Access::requeue(Member& member, Place request, Time now) {
   model::stop_access(*holder, *request);
   if (--holder->grants > 0) return;
   model::end_progress(*holder);
-  model::end_occupancy(*holder, now, true, few_run());
+  model::end_occupancy(*holder, now, true, cluster_.few_run());
   model::learn_stop(application, now - holder->told);
   free_holder(holder);
 }
@@ -314,7 +314,7 @@ void Access::give_back(Member& member, Place request, RequestAction how, After a
   holder->occupancy.whole &= how == RequestAction::release;
   if (--holder->grants > 0) return;
   model::end_progress(*holder);
-  model::end_occupancy(*holder, now, false, few_run());
+  model::end_occupancy(*holder, now, false, cluster_.few_run());
   if (holder->pausing) model::learn_stop(application, now - holder->told);
   const Duration hold = after == After::free || holder->pausing ? Duration{} : hold_for(*holder);
   if (hold == Duration{} || is_turn_over(target, now)) return free_holder(holder);

@@ -99,8 +99,6 @@ class Access {
   void send_reminders(const Moment& moment, model::Target& target);
   void set_timer(model::Target& target);
   // The bound on how much slower than uncoordinated waiting makes an application (slowdown.cpp).
-  // So few applications run that estimates of what they cost each other are good.
-  bool few_run() const { return cluster_.applications().size() <= 3; }
   void watch_slowdown(const model::Application& application, const model::Request& request, Time now);
   void tell_slowdown(const Moment& moment, const model::Application& application);
   void bound_wait(const model::Member& member, Place request, Time now);

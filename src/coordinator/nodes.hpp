@@ -13,7 +13,7 @@ class Nodes {
  public:
   using List = std::list<T>;
 
-  // At the end of the list.
+  // The value goes to the end of the list.
   typename List::iterator append(List& list, T value) {
     if (spare_.empty()) return list.insert(list.end(), std::move(value));
     spare_.front() = std::move(value);

@@ -143,7 +143,7 @@ void Access::bound_wait(const Member& member, Place request, Time now) {
   forget_bound(request);
   const Application& application = *member.application;
   request->target->uncoordinated.advance(now);
-  const Ends ends = ends_of(application, *request, now, access_settings_.interference, few_run());
+  const Ends ends = ends_of(application, *request, now, access_settings_.interference, cluster_.few_run());
   const double elapsed_s = to_s(request->since - application.arrived);
   const double late_s = application.late_s;
   const double budget_s = most * std::max(0.0, elapsed_s - std::max(0.0, late_s)) - late_s;

@@ -43,7 +43,7 @@ TEST_F(SlowdownTest, WhoHasWaitedForTooLongIsGrantedBesideTheHolder) {
   ASSERT_EQ(coordinator.deadline(), Time{} + milliseconds{9'900}) << "a tenth of the 9 s without waits";
   EXPECT_EQ(at(9'899, 0, event::Tick{}), Lines{});
   EXPECT_EQ(at(9'900, 0, event::Tick{}), Lines{"2 GRANT_IO 1 waited 900"});
-  // What it has waited for once it does not wait for again: 0.96 s of 10.5 s less those 0.9. Its access took 0.6 s
+  // It does not wait again for what it has waited for: 0.96 s of 10.5 s less those 0.9. Its access took 0.6 s
   // beside the holder, so 0.3 s alone. The holder has hardly anything left (0.02 s); uncoordinated it would not be as
   // far, and slow the next one down from 0.3 to 0.6 s.
   at(10'500, 2, event::FinishIo{RequestId{1}, {}, 0, true});

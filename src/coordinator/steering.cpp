@@ -27,7 +27,8 @@ void take_sample(Application& application, const model::CurvePoint& sample) {
   if (!application.curve_is_seen) (void)application.curve.add(sample);
 }
 
-// Of an application without a profile the whole curve; of others the sizes that it lacks, where they are known well.
+// The store gets the whole curve of an application without a profile, and of others the sizes that the profile lacks,
+// where they are known well.
 std::vector<model::CurvePoint> to_remember(const Application& application) {
   std::vector<model::CurvePoint> points =
       application.curve_is_seen ? application.curve.points() : application.extension.points();

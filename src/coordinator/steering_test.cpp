@@ -419,7 +419,7 @@ TEST_F(SteeringTest, PredictionsThatKeepMissingAreReliedOnLess) {
   }
 }
 
-// Of another input, with which all takes twice as long.
+// The run has another input than the profile: all takes twice as long.
 TEST_F(ProbingTest, ExtendsAProfileByASizeThatItLacked) {
   start(1, 4, 0);
   for (const std::int64_t size : {2, 4}) {

@@ -105,8 +105,8 @@ struct IoPhase {
   // The I/O of the reporting process alone, beside others of its application: it counts as busy time, and is no I/O
   // phase of the application, which the process that speaks for it reports.
   bool of_one_process = false;
-  // Of all processes of a file, the reporting one included, from their starts to the end of the last access of the
-  // phase after which all of them told it: sums and the largest of a process.
+  // These are sums over all processes of a file, the reporting one included, and the largest of a process, from their
+  // starts to the end of the last access of the phase after which all of them told it.
   std::int64_t told_processes = 0;  // 0: not told
   Duration all_cpu{};
   Duration all_comm{};

@@ -17,8 +17,8 @@ constexpr double well_shared = 0.2;
 constexpr double most_interference = 64;
 // Less time beside others than this says nothing of them: a header waits for a grain of a large access.
 constexpr double least_measured_s = 0.05;
-// Of the determinant of the fit of two rates: less says that all accesses overlapped alike. And what the fit may be off
-// by, as a squared part.
+// A fit of two rates whose determinant is a smaller part than the first says that all accesses overlapped alike. The
+// second is what the fit may be off by, as a squared part.
 constexpr double least_apart = 0.02;
 constexpr double most_residual = 0.02;
 constexpr double kept = 0.7;  // of what was measured before, with each measurement

@@ -105,7 +105,7 @@ class AccessHistory {
   // the time since the access before, where the application has no other one under way.
   std::size_t asked(const std::string& routine, const TargetRecord* target, std::int64_t bytes, bool only_one,
                     Time now);
-  // What tells how long an occupancy would have taken alone where the application has shown nothing.
+  // This tells how long an occupancy would have taken alone where the application has shown nothing.
   struct Told {
     double interference = 0;  // how many times slower others were beside such ones on the target; 0: not known
     double alone_s = 0;       // by the rate that others have there; 0: not known
@@ -167,7 +167,7 @@ class AccessHistory {
     std::int64_t bytes = 0;  // 0: not known
     double for_each_byte(double seconds) const { return bytes > 0 ? seconds / static_cast<double>(bytes) : seconds; }
   };
-  // How it is known what an access takes alone. What comes of a lesser ground is forgotten for a better one: an
+  // The ground on which it is known what an access takes alone. What a lesser one gave is forgotten for a better: an
   // application that leaves room on the target takes longer than its rate tells, and loses less beside others.
   enum class Ground : std::uint8_t {
     supposed,  // by what others take or lose on the target, or as if it were shared evenly

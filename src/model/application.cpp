@@ -46,7 +46,8 @@ SpentByAll possible_sums(const event::IoPhase& phase, Time now) {
   return all;
 }
 
-// What was computed and communicated for a phase becomes the mean over all processes, if the same ones told it before.
+// The times that were computed and communicated for a phase become means over all processes, if the same ones told
+// them before.
 void take_mean(const SpentByAll& before, const SpentByAll& now, PhaseRecord& record) {
   if (before.processes != now.processes && before.processes != 0) return;
   const auto mean = [&](Duration from, Duration to) {

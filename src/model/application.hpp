@@ -23,7 +23,7 @@ namespace hocket::model {
 
 struct Application;
 
-// What processes have computed and communicated from their starts on: sums and the largest of one.
+// This is what processes have computed and communicated from their starts on: sums, and the largest of one.
 struct SpentByAll {
   std::int64_t processes = 0;  // 0: not told
   Duration cpu{};
@@ -93,8 +93,8 @@ struct Reliance {
   std::int64_t until_phases = 0;  // policies that rest on its predictions leave it alone until it has done so many
 };
 
-// What each of its operations needs comes first, in as few cache lines as hold it: among thousands of applications, an
-// event costs what it has to fetch from memory.
+// The fields that each of its operations needs come first, in as few cache lines as hold it: among thousands of
+// applications, an event costs what it has to fetch from memory.
 struct alignas(64) Application {
   AppId id;
   std::string name;          // unique among running applications

@@ -26,7 +26,6 @@ constexpr double most_slowdown = 0.05;
 // Of that bound, what is spent on purpose; the rest is for what the estimates are wrong by. Among many that is more.
 constexpr double spent_on_purpose = 0.2;
 constexpr double spent_among_many = 0;
-constexpr std::size_t few = 3;
 // What does not wait: an access of that time with so much left of its phase.
 constexpr double short_s = 0.005;
 constexpr double short_rest_s = 0.1;
@@ -153,7 +152,7 @@ Job Costs::job_of(std::size_t which) const {
 }
 
 double Costs::slack_s(const model::Application& application) const {
-  const double spent = view_.cluster.applications().size() <= few ? spent_on_purpose : spent_among_many;
+  const double spent = view_.cluster.few_run() ? spent_on_purpose : spent_among_many;
   const double allowed_s = spent * view_.settings.most_slowdown * to_s(view_.now - application.arrived);
   return std::max(0.0, allowed_s - std::max(0.0, application.late_s));
 }
