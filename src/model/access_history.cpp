@@ -9,31 +9,32 @@ namespace hocket::model {
 namespace {
 
 constexpr std::size_t most_kinds = 32;
-constexpr double doublings = 3;  // in an order of magnitude
-// An occupancy counts as alone with no more than the first part of it beside others; with at least the second one it
-// says what others cost.
+constexpr double doublings = 3;  // per order of magnitude
+// An occupancy counts as alone if at most `least_shared` of it was beside others. If at least `well_shared` of it
+// was, it shows what others cost.
 constexpr double least_shared = 0.02;
 constexpr double well_shared = 0.2;
 constexpr double most_interference = 64;
-// Less time beside others than this says nothing of them: a header waits for a grain of a large access.
+// Less time beside others than this shows nothing of them: a header, for instance, waits for one chunk of a large
+// access.
 constexpr double least_measured_s = 0.05;
-// A fit of two rates whose determinant is a smaller part than the first says that all accesses overlapped alike. The
-// second is what the fit may be off by, as a squared part.
+// A fit of two rates is rejected if its determinant is relatively smaller than `least_apart`, because then all
+// accesses overlapped alike. `most_residual` bounds the squared relative error of the fit.
 constexpr double least_apart = 0.02;
 constexpr double most_residual = 0.02;
-constexpr double kept = 0.7;  // of what was measured before, with each measurement
-// Two occupancies beside others tell what one alone would take where the parts of them that were differ by so much, and
-// where no more of those was lost.
+constexpr double kept = 0.7;  // weight of the earlier measurements, with each new one
+// Two occupancies beside others show the time alone if their shared parts differ by `well_apart`, and if others cost
+// at most `most_lost` of the shared time.
 constexpr double well_apart = 0.15;
 constexpr double most_lost = 0.9;
-// The bytes asked tell the bytes moved where these differ by no more than this part.
+// The requested bytes predict the moved bytes if their ratio deviates by at most this part of its mean.
 constexpr double well_told = 0.25;
-// A gap is waited for up to the mean and so many mean deviations, as TCP waits for an acknowledgement.
+// The longest gap is the mean plus this many mean deviations, as TCP computes its retransmission timeout.
 constexpr double deviations = 4;
 
-// Phases are alike where they differ from their mean by no more than this part.
+// Phases are similar if they deviate from their mean by at most this part.
 constexpr double well_alike = 0.6;
-// Of those beside it, that all were of one kind of load.
+// Contention is attributed to one load if at least this part of the others had it.
 constexpr double nearly_all = 0.9;
 
 }  // namespace
@@ -53,7 +54,7 @@ void Rate::add(double bytes, double seconds) {
   seconds_ = kept * seconds_ + seconds;
 }
 
-// Each access counts the same, whatever its size.
+// Dividing by the bytes gives each access the same weight, whatever its size.
 void RateFit::add(double alone_s, double beside_s, double bytes) {
   const double a = alone_s / bytes, b = beside_s / bytes;
   aa_ = kept * aa_ + a * a;
@@ -69,7 +70,7 @@ std::optional<double> RateFit::bytes_per_s() const {
   if (count_ < 1.5 || !(determinant > least_apart * aa_ * bb_)) return std::nullopt;
   const double alone = (a_ * bb_ - b_ * ab_) / determinant;
   const double beside = (b_ * aa_ - a_ * ab_) / determinant;
-  const double residual = count_ - alone * a_ - beside * b_;  // of the parts 1 that each is to sum up to
+  const double residual = count_ - alone * a_ - beside * b_;  // deviations from 1, the sum for each access
   if (!(beside > 0 && alone >= beside) || residual > most_residual * count_) return std::nullopt;
   return alone;
 }
@@ -96,6 +97,7 @@ std::size_t AccessHistory::asked(const std::string& routine, const TargetRecord*
     }
   }
   const auto kind = static_cast<std::size_t>(found - kinds_.begin());
+  // The previous access was not the last one of its phase: its gap is over.
   if (last_ && only_one) {
     kinds_[*last_].follows.add(1);
     kinds_[*last_].gap.add(to_s(now - last_end_));
@@ -124,16 +126,17 @@ AccessHistory::Ended AccessHistory::ended(const Occupancy& occupancy, Time now, 
     const Shared before = kind.shared;
     learn_alone(kind, occupancy, span_s, Ground::measured);
     done_s_ += span_s;
-    // Only now it is known what the one before has lost to others.
+    // Only now is it known how much the previous occupancy, which was beside others, lost to them.
     if (before.span_s > 0) return {span_s, learn_beside_others(kind, before, alone_s(kind, before.bytes))};
     return {span_s, {}};
   }
   const Shared shared{span_s, shared_s, occupancy.others_s, occupancy.bytes};
+  // The application has shown nothing of this kind yet, so knowledge about others stands in.
   if (!kind.span.known() && (told.interference > 0 || told.alone_s > 0 || told.even)) {
     const double others =
         std::max(1.0, std::accumulate(occupancy.others_s.begin(), occupancy.others_s.end(), 0.0) / occupancy.shared_s);
     const double apart_s = span_s - shared_s + shared_s / (1 + (told.interference - 1) * others);
-    // No more is taken for lost than where all share the target evenly.
+    // The estimate assumes no greater loss than an even share of the target would cause.
     const double even_s = span_s - shared_s + shared_s / (1 + others);
     const double alone_s = told.interference > 0 ? apart_s : std::clamp(told.alone_s, even_s, span_s);
     learn_alone(kind, occupancy, alone_s, Ground::supposed);
@@ -180,7 +183,7 @@ void AccessHistory::learn_alone(Kind& kind, const Occupancy& occupancy, double s
   if (occupancy.asked > 0) kind.moved.add(static_cast<double>(occupancy.bytes) / static_cast<double>(occupancy.asked));
 }
 
-// span = alone + loss x shared, twice, for each byte where these are known.
+// Solves span = alone + loss x shared for two occupancies, per byte where the bytes are known.
 void AccessHistory::learn_from_two_shared(Kind& kind, const Occupancy& occupancy, const Shared& shared) {
   const Shared before = std::exchange(kind.shared, shared);
   if (!(before.span_s > 0)) return;

@@ -1,12 +1,14 @@
-// What the accesses of an application take, by kind: a kind is a routine on a target, and the order of magnitude of
-// what it asks for.
+// An AccessHistory holds the times, rates and gaps of one application's accesses, separately for each kind of access.
+// A kind is a routine on a target, together with the order of magnitude of the request size. The policies and the
+// estimates of `model/occupancy.hpp` read it.
 //
-// A program writes, syncs and reads back: these differ by orders of magnitude, and so do a header and the rows after
-// it. A mean over all of them describes none. What is learnt of each kind is the time and the rate alone, how much
-// longer it takes beside others, how soon another access follows (Iyer and Druschel, "Anticipatory scheduling", SOSP
-// 2001, section 3), and how long I/O phases are that begin with it.
+// Kinds are kept apart because a program writes, syncs and reads back. These differ by orders of magnitude, and so do
+// a header and the rows after it. A mean over all of them describes none. For each kind the history learns the time
+// and the rate alone, the slowdown beside others, and the length of I/O phases that begin with it. It also learns how
+// soon another access follows (Iyer and Druschel, "Anticipatory scheduling", SOSP 2001, section 3).
 //
-// The unit is an occupancy: from the first grant of the application on a target until it has none left there.
+// The unit of measurement is an occupancy: from the application's first grant on a target until it has none left
+// there. "Seconds alone" are the seconds that an access takes, or would take, with the target to itself.
 //
 // Pure, not thread-safe.
 #pragma once
@@ -26,21 +28,23 @@ namespace hocket::model {
 
 struct TargetRecord;
 
-// What an access does to the others on its target: one that is served from a cache disturbs no writer, for instance.
+// The load that an access puts on the others on its target. Reads and writes are kept apart because, for instance, a
+// read that is served from a cache disturbs no writer.
 enum class Load : std::uint8_t { read, write };
 constexpr std::size_t loads = 2;
-// Of a routine of MPI-IO or libc, by its name.
+// Returns the load of a routine of MPI-IO or libc, given by its name: names that contain "read" are reads.
 Load load_of(std::string_view routine);
 using ByLoad = std::array<double, loads>;
 
-// How much others slow an access down, from sums over those that were beside others: what one of them lost says little
-// where it was beside others for a short time only, or where what it takes alone varies.
+// Estimates how much others slow an access down, from sums over the accesses that were beside others. A sum is used
+// because one access says little if it was beside others only briefly, or if its time alone varies.
 class Contention {
  public:
-  // It was beside others for so long, whose number summed over that is `others_s`, and took so much longer.
+  // Adds an access that was beside others for `shared_s` seconds. `others_s` is the number of others, integrated over
+  // that time, and `longer_s` the seconds by which the access took longer than alone.
   void add(double shared_s, double others_s, double longer_s);
   void add(const Contention& one) { add(one.shared_s_, one.others_s_, one.longer_s_); }
-  // How many times slower it is beside one other; 0: not known.
+  // Returns the slowdown factor beside one other (1: none), at most 64; 0 if unknown.
   double interference() const;
 
  private:
@@ -49,7 +53,7 @@ class Contention {
   double longer_s_ = 0;
 };
 
-// Bytes in a second, from sums in which the large accesses count most.
+// A rate in bytes per second, from sums in which large accesses count most and old ones fade.
 class Rate {
  public:
   void add(double bytes, double seconds);
@@ -60,136 +64,144 @@ class Rate {
   double seconds_ = 0;
 };
 
-// The bytes in a second of one access alone and of one beside another, where both move as much as the target bears: a
-// least-squares fit of bytes = alone x seconds alone + beside x seconds beside another. Two accesses that overlap tell
-// it, though neither was ever alone from its start to its end.
+// Separates the rate of one access alone from its rate beside another, where both together move as much as the target
+// bears. It is a least-squares fit of bytes = alone x seconds alone + beside x seconds beside another. Accesses that
+// overlap by different parts are enough for it, even if none was ever alone from start to end.
 class RateFit {
  public:
   void add(double alone_s, double beside_s, double bytes);
-  // Bytes in a second alone; nothing while what was added does not tell it, or does not fit.
+  // Returns the rate alone in bytes per second; nothing if the accesses overlapped too much alike, or fit badly.
   std::optional<double> bytes_per_s() const;
 
  private:
-  double aa_ = 0, ab_ = 0, bb_ = 0;  // sums of products of the seconds, for each byte
+  double aa_ = 0, ab_ = 0, bb_ = 0;  // sums of products of the seconds per byte
   double a_ = 0, b_ = 0;
   double count_ = 0;
 };
 
-// An application has a target. Plain data; the coordinator fills it in.
+// One stay of an application on a target, from its first grant to its last release. Plain data, which the coordinator
+// fills in. It lives in the target's Holder.
 struct Occupancy {
-  std::size_t kind = 0;    // of its first request
-  std::int64_t asked = 0;  // bytes of that request; 0: not known
-  std::int64_t bytes = 0;  // moved, of all processes
+  std::size_t kind = 0;    // of the first request
+  std::int64_t asked = 0;  // size of that request; 0: unknown
+  std::int64_t bytes = 0;  // bytes moved by all processes
   Time since{};
-  Duration idle{};           // at its end, without an access
-  bool whole = true;         // every request in it was finished, and none was ever stopped in the middle
+  Duration idle{};           // time without an access at the end
+  bool whole = true;         // every request in it finished, and none was suspended
   double served_s = 0;       // progress, in seconds alone
-  double resumed_s = 0;      // the same, of what it goes on with: it was stopped in the middle before
-  double shared_s = 0;       // beside others
-  double idle_beside_s = 0;  // of that, where the others had no access under way
-  ByLoad others_s{};         // their number, summed over its time
+  double resumed_s = 0;      // progress of a resumed request before its suspension
+  double shared_s = 0;       // time beside others
+  double idle_beside_s = 0;  // the part of it during which the others had no access under way
+  ByLoad others_s{};         // number of others by load, integrated over the occupancy
 };
 
+// Learns from the occupancies of one application and predicts its next access, phase and gap. Memory is bounded: at
+// most 32 kinds are kept.
 class AccessHistory {
  public:
-  // What is expected of an access that is about to begin, alone. `spread_s`: how far it may be off.
+  // The expected duration alone of an access that is about to begin, in seconds, and how far it may be off.
   struct Expected {
     double seconds = 0;
     double spread_s = 0;
-    bool is_alike() const { return spread_s <= most_spread * seconds; }  // those before it were like each other
+    bool is_alike() const { return spread_s <= most_spread * seconds; }  // earlier accesses of the kind were similar
    private:
     static constexpr double most_spread = 0.6;
   };
 
-  // The kind of an access, made where there is none; the last one is that of all that are too many. Learns from `now`
-  // the time since the access before, where the application has no other one under way.
+  // Returns the number of the kind of an access, and creates the kind if it is new. When all 32 are in use, further
+  // kinds share the last one. If the application has no other request under way (`only_one`), the time from the end
+  // of the previous access to `now` is learned as a gap.
   std::size_t asked(const std::string& routine, const TargetRecord* target, std::int64_t bytes, bool only_one,
                     Time now);
-  // This tells how long an occupancy would have taken alone where the application has shown nothing.
+  // Knowledge about other applications on the target. It is used until the application has shown its own.
   struct Told {
-    double interference = 0;  // how many times slower others were beside such ones on the target; 0: not known
-    double alone_s = 0;       // by the rate that others have there; 0: not known
-    bool even = false;        // else all are supposed to have shared the target evenly
+    double interference = 0;  // slowdown factor of such accesses beside others there; 0: unknown
+    double alone_s = 0;       // at the rate of others there; 0: unknown
+    bool even = false;        // if neither is known, assume an even share of the target
   };
-  // What it was like beside others.
+  // The contention that one access showed beside others of a single load.
   struct Shown {
     Load own;
     Load others;
     Contention contention;
   };
   struct Ended {
-    double alone_s = 0;  // that it takes alone; 0: not known
+    double alone_s = 0;  // duration alone; 0: unknown
     std::optional<Shown> shown{};
   };
-  // An occupancy is over.
+  // Learns from an occupancy that is over. Returns what it would have taken alone, and what it showed of contention.
   Ended ended(const Occupancy& occupancy, Time now, const Told& told);
-  // The I/O phase is over.
+  // Ends the I/O phase: the next access begins a new one.
   void phase_over();
 
   std::optional<Expected> access(std::size_t kind, std::int64_t bytes) const;
-  // What is left of the I/O phase under way, without the accesses that have ended. Nothing where no phase that began
-  // like it has ended yet.
+  // Returns the seconds alone that are left of the present I/O phase, counting accesses that have not ended as still
+  // to do; nothing until a phase that began with the same kind has ended.
   std::optional<double> rest_of_phase_s() const;
-  // An I/O phase as those that began like it were, alone, and the computing after it. The phases of a program that is
-  // regular follow each other in a cycle.
+  // An expected I/O phase, alone, and the computing after it: means over the phases that began with the same kind.
+  // `next` links the phases of a regular program into a cycle.
   struct Phase {
     const TargetRecord* target = nullptr;
     double size_s = 0;
     double computing_s = 0;
-    std::size_t next = 0;  // the kind of access that the one after it begins with
+    std::size_t next = 0;  // kind of access that begins the following phase
   };
-  // The phase that begins with that kind of access; nothing where the phases are not alike, or too few are known.
+  // Returns the phase that begins with that kind of access; nothing if such phases vary too much, or too few are
+  // known.
   std::optional<Phase> phase(std::size_t kind) const;
-  // The phase under way or, while the program computes, the last one: the kind it began with.
+  // Returns the kind that began the present phase or, while the program computes, the last one.
   std::optional<std::size_t> present_phase() const { return first_ ? first_ : before_; }
   bool in_phase() const { return first_.has_value(); }
-  // Bytes in a second that the application moves alone with what it did first in the phase; 0: not known.
+  // Returns the rate alone, in bytes per second, of the kind that began the present phase; 0 if unknown.
   double bytes_per_s() const;
-  // How many times slower it was beside one other; 0: not known.
+  // Returns the slowdown factor of the kind beside one other of that load; 0 if unknown.
   double interference(std::size_t kind, Load other) const;
   Load load(std::size_t kind) const { return kinds_[kind].load; }
 
-  // After the last access: how probably another one follows in the phase, and when it has come, if it does.
+  // Returns the probability that another access follows the last one in the phase; 1 if unknown.
   double follows() const;
+  // The time from the end of an access to the next one of the phase, in seconds.
   struct Gap {
     double mean_s = 0;
-    double longest_s = 0;  // after it hardly any comes
+    double longest_s = 0;  // hardly any access follows later
   };
   std::optional<Gap> gap() const;
   Time last_end() const { return last_end_; }
 
  private:
-  // An occupancy beside others.
+  // An occupancy beside others, kept until its time alone is known.
   struct Shared {
     double span_s = 0;
-    double part_s = 0;       // beside others
-    ByLoad others_s{};       // their number, summed over that
-    std::int64_t bytes = 0;  // 0: not known
+    double part_s = 0;       // time beside others
+    ByLoad others_s{};       // number of others, integrated over `part_s`
+    std::int64_t bytes = 0;  // 0: unknown
     double for_each_byte(double seconds) const { return bytes > 0 ? seconds / static_cast<double>(bytes) : seconds; }
   };
-  // The ground on which it is known what an access takes alone. What a lesser one gave is forgotten for a better: an
-  // application that leaves room on the target takes longer than its rate tells, and loses less beside others.
+  // The evidence for what an access takes alone, the weakest first. Better evidence replaces all that weaker evidence
+  // gave. An application that leaves room on the target takes longer than its rate suggests, and loses less beside
+  // others.
   enum class Ground : std::uint8_t {
-    supposed,  // by what others take or lose on the target, or as if it were shared evenly
-    fitted,    // to two accesses that were beside others for different parts
+    supposed,  // from times or losses of others on the target, or an even share
+    fitted,    // from two accesses that were beside others for different parts
     measured
   };
+  // Everything that is known of one kind of access. Means follow changes (running_mean.hpp).
   struct Kind {
     std::string routine;
     int magnitude = 0;
     const TargetRecord* target = nullptr;
     Load load = Load::write;
     RunningMean span;                            // seconds alone
-    RunningMean per_byte;                        // seconds alone, of each byte that was moved
-    RunningMean moved;                           // bytes moved / bytes asked
+    RunningMean per_byte;                        // seconds alone per byte moved
+    RunningMean moved;                           // bytes moved / bytes requested
     RunningMean gap;                             // seconds until the next access of the phase
-    RunningMean follows;                         // 1: another one followed in the phase, 0: none
-    RunningMean phase;                           // seconds alone of phases that begin with it
-    RunningMean computing;                       // seconds after them until the next phase
-    std::optional<std::size_t> next;             // the kind of access that it begins with
-    std::array<Contention, loads> contention{};  // beside others of one kind of load
-    Contention mixed{};                          // beside others of both
-    Shared shared{};                             // the last one that was, while none was measured alone
+    RunningMean follows;                         // 1: another access followed in the phase, 0: none
+    RunningMean phase;                           // seconds alone of phases that begin with this kind
+    RunningMean computing;                       // seconds after such phases until the next one
+    std::optional<std::size_t> next;             // kind of access that begins the next phase
+    std::array<Contention, loads> contention{};  // beside others of a single load
+    Contention mixed{};                          // beside others of both loads
+    Shared shared{};                             // the latest one beside others, until one is measured alone
     Ground ground = Ground::supposed;
   };
 
@@ -199,13 +211,13 @@ class AccessHistory {
   static void learn_from_two_shared(Kind& kind, const Occupancy& occupancy, const Shared& shared);
 
   std::vector<Kind> kinds_;
-  // The I/O phase under way; none: no access of it has been asked for.
+  // The kind that began the present I/O phase; none between phases.
   std::optional<std::size_t> first_;
-  std::optional<std::size_t> last_;    // the access that ended last
-  std::optional<std::size_t> before_;  // what the phase before began with
+  std::optional<std::size_t> last_;    // kind of the access that ended last
+  std::optional<std::size_t> before_;  // kind that began the previous phase
   Time last_end_{};
-  double done_s_ = 0;        // of the phase, in seconds alone
-  bool phase_known_ = true;  // every access of it was whole, and known alone
+  double done_s_ = 0;        // progress of the phase, in seconds alone
+  bool phase_known_ = true;  // every access of it was whole, with a known time alone
 };
 
 }  // namespace hocket::model

@@ -1,4 +1,4 @@
-// What is learnt of accesses by kind.
+// Tests of AccessHistory: what it learns of accesses by kind.
 #include "model/access_history.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ class Accesses : public ::testing::Test {
  protected:
   static Time at(double s) { return time_from_ns(1'000'000'000) + from_s(s); }
 
-  // One access that begins now and takes so long, beside others for a part of it.
+  // Runs one access that begins now and takes `span_s`, of which `shared_s` is beside one other.
   AccessHistory::Ended access(const char* routine, double span_s, std::int64_t bytes = 0, double shared_s = 0,
                               Load other = Load::write) {
     Occupancy occupancy;
@@ -119,7 +119,7 @@ TEST_F(Accesses, WhatOthersCostIsLearntByTheirLoad) {
   EXPECT_NEAR(history.access(kind, 100)->seconds, 1, 1e-6) << "what was shared says nothing of the time alone";
 }
 
-// 1 s alone, and half the speed beside others: 1.5 s with 1 s shared, 1.8 s with 1.6 s shared.
+// An access takes 1 s alone, at half the speed beside others: 1.5 s with 1 s shared, 1.8 s with 1.6 s shared.
 TEST_F(Accesses, TwoThatWereSharedTellWhatOneTakesAlone) {
   EXPECT_FALSE(access("write", 1.5, 0, 1).alone_s > 0);
   const auto second = access("write", 1.8, 0, 1.6);
@@ -128,7 +128,7 @@ TEST_F(Accesses, TwoThatWereSharedTellWhatOneTakesAlone) {
   EXPECT_NEAR(second.shown->contention.interference(), 2, 1e-6);
 }
 
-// 110 and 150 MB at once, at 100 MB/s for both: 2.2 s shared, then 0.4 s alone.
+// Accesses of 110 and 150 MB overlap on a target of 100 MB/s: 2.2 s are shared, then 0.4 s alone.
 TEST(RateFits, TwoThatOverlapTellTheRateOfOneAlone) {
   RateFit fit;
   fit.add(0, 2.2, 110e6);
@@ -159,7 +159,7 @@ TEST_F(Accesses, WhatTheRateTellsIsTakenWhereNothingBetterIsKnown) {
   EXPECT_NEAR(expected("write", 150), 1.5, 1e-6);
 }
 
-// A quarter of the target's rate is all that it can take: it is not slowed down by others.
+// The application takes a quarter of the target's rate at most, so others do not slow it down.
 TEST_F(Accesses, WhatWasSupposedIsForgottenOnceItIsMeasured) {
   told_s = 0.5;
   EXPECT_NEAR(access("write", 2, 150, 2).alone_s, 1, 1e-6) << "more than even shares cost is not lost to others";

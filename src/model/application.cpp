@@ -12,14 +12,14 @@ namespace {
 constexpr Duration longest_report = std::chrono::hours{24 * 365};
 constexpr Duration long_period = std::chrono::seconds{30};
 constexpr std::int64_t most_iterations = std::int64_t{1} << 53;  // exact as a double
-constexpr std::int64_t most_misses = 10;                         // leaves an application alone for 1023 phases
+constexpr std::int64_t most_misses = 10;                         // policies then ignore predictions for 1023 phases
 
 template <class Amount>
 void add(Amount& sum, Amount more) {
   sum = saturating_sum(sum, more);
 }
 
-// As reported, as far as it can be.
+// Returns the reported times, clamped to what is possible.
 PhaseRecord possible(const event::IoPhase& phase, Time now) {
   const auto within = [](Duration value, Duration most) { return std::clamp(value, Duration{}, most); };
   PhaseRecord record;
@@ -46,8 +46,8 @@ SpentByAll possible_sums(const event::IoPhase& phase, Time now) {
   return all;
 }
 
-// The times that were computed and communicated for a phase become means over all processes, if the same ones told
-// them before.
+// Replaces the CPU and communication times before a phase by means over all processes. It applies to a first report,
+// and if the same number of processes reported before.
 void take_mean(const SpentByAll& before, const SpentByAll& now, PhaseRecord& record) {
   if (before.processes != now.processes && before.processes != 0) return;
   const auto mean = [&](Duration from, Duration to) {
@@ -74,7 +74,7 @@ std::int64_t Malleability::to_start(std::int64_t targets) const {
 }
 
 std::optional<Estimate> Malleability::cost_of(std::int64_t sources, std::int64_t targets) const {
-  const bool is_present = sources == processes;  // else nothing is known of who sleeps then
+  const bool is_present = sources == processes;  // for other sizes, the number of sleeping processes is unknown
   const std::int64_t started =
       is_present || method.starts_with("baseline") ? to_start(targets) : std::max<std::int64_t>(0, targets - sources);
   return costs.expected({sources, targets, started, method});
@@ -140,7 +140,7 @@ void Application::add_phase(const event::IoPhase& phase, Time now, Member* membe
 }
 
 void Application::add_to_history(const event::IoPhase& phase, PhaseRecord record, Member* member) {
-  // The history takes this for the same phase as its last one where they overlap.
+  // The history merges this report with its last phase if they overlap, so busy time is measured over both.
   const PhaseRecord* last = history.last();
   const bool joins = last != nullptr && record.start < last->end && record.end >= last->start;
   const BusyTime::Times whole = busy.between(joins ? std::min(last->start, record.start) : record.start,
@@ -154,7 +154,7 @@ void Application::add_to_history(const event::IoPhase& phase, PhaseRecord record
   record.written = moved(phase.bytes_written);
   record.bytes = saturating_sum(moved(phase.bytes_read), record.written);
   record.target = phase.target.empty() ? target : phase.target;
-  if (malleability.malleable) {  // else it has one size, whatever its members call it
+  if (malleability.malleable) {  // others have one size, whatever their members report
     record.processes = phase.processes > 0 ? std::min(phase.processes, most_processes) : malleability.processes;
     record.iteration = std::clamp<std::int64_t>(phase.iteration, -1, most_iterations);
     record.resized = malleability.reconfigurations != reconfigurations_before;
@@ -187,6 +187,7 @@ void Application::add_iterations(const event::Iterations& said) {
   if (!lives_by_iterations()) return;
   const IterationTimes::Shown shown = iterations.at_size(computing);
   if (shown.reports == 0) return;
+  // I/O time comes from the curve or the history, because a report of iterations contains none.
   const double io_s = curve.empty() ? to_s(history.duration().mean) : curve.io(computing).value;
   add_to_curve({computing, shown.iteration_s, shown.spread_s, io_s, 0, shown.reports, shown.comm_s});
 }
@@ -217,8 +218,8 @@ void Application::judge(bool met) {
   reliance.until_phases = history.phases() + (std::int64_t{1} << reliance.misses) - 1;
 }
 
-// What it showed at its present size becomes a point of its curve. A profile is left as it is: it may be of another
-// input, and points that do not fit together would look like a speedup (`pace` brings the two together).
+// Adds the measurements at the present size to the curve. A curve from a profile stays as it is. It may belong to
+// another input, and points that do not fit together would look like a speedup (`pace` brings the two together).
 void Application::add_to_curve() {
   if (history.last()->iteration < 0) return;
   const Rhythm& shown = history.present();
@@ -237,7 +238,7 @@ void Application::add_to_curve() {
 void Application::add_to_curve(const CurvePoint& point) {
   extension.shows(point);
   if (!curve.empty() && !curve_is_seen) return;
-  if (curve.replace(point).ok()) curve_is_seen = true;  // one that cannot be is left out
+  if (curve.replace(point).ok()) curve_is_seen = true;  // an impossible point is left out
 }
 
 }  // namespace hocket::model

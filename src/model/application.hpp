@@ -1,4 +1,8 @@
-// A running application as the controller knows it, and its members.
+// An Application is a running application as the coordinator knows it, with its members and what was measured of it.
+// The coordinator owns and changes it through `Cluster`; policies only read it. Reported numbers are clamped to
+// possible values on entry.
+//
+// Pure, not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -23,34 +27,35 @@ namespace hocket::model {
 
 struct Application;
 
-// This is what processes have computed and communicated from their starts on: sums, and the largest of one.
+// CPU and communication time that processes have spent since their starts: sums over the processes, and the largest
+// value of a single process.
 struct SpentByAll {
-  std::int64_t processes = 0;  // 0: not told
+  std::int64_t processes = 0;  // 0: not reported
   Duration cpu{};
   Duration comm{};
   Duration cpu_most{};
   Duration comm_most{};
 };
 
-// One connection of an application.
+// One connection of an application, with its requests. `Cluster` owns it.
 struct alignas(64) Member {
   MemberId id;
   Application* application = nullptr;
   std::int64_t processes = 0;
-  RequestId last_request;                    // the highest number that was asked with
-  std::int64_t last_phase = -1;              // the highest index that was reported
+  RequestId last_request;                    // highest request number so far
+  std::int64_t last_phase = -1;              // highest phase index reported so far
   ShortVector<Requests::iterator> requests;  // queued and granted
   Duration cpu{};                            // reported with I/O phases
   Duration comm{};
-  SpentByAll all;              // told with them last
-  std::int64_t map_epoch = 0;  // the oldest of the server map that it uses; 0: it uses no I/O servers
+  SpentByAll all;              // reported last, together with an I/O phase
+  std::int64_t map_epoch = 0;  // oldest epoch of the server map in use; 0: uses no I/O servers
 };
 
+// The activity of an application as a whole: `io` if any request is granted, else `waiting` if any is queued.
 enum class Activity { computing, waiting, io };
 std::string_view name_of(Activity activity);
 
-// What its members reported with their I/O phases: I/O time and waiting as model/busy_time.hpp defines them, sums of
-// the rest.
+// Sums over the I/O phases that the members reported. I/O time and waiting are those of model/busy_time.hpp.
 struct Totals {
   Duration io{};
   Duration wait{};
@@ -58,125 +63,130 @@ struct Totals {
   std::int64_t bytes_written = 0;
 };
 
-// What a malleable application said of itself last, and what was asked of it.
+// The latest report of a malleable application about itself, and the resize requested of it.
 struct Malleability {
   bool malleable = false;
-  MemberId commanding;             // who is told of a resize; none: it has gone, and nobody has taken over yet
-  std::int64_t processes = 0;      // that compute
-  std::int64_t iteration = 0;      // of the last control point that was heard of
-  std::int64_t control_every = 0;  // iterations between control points; 0: not known
+  MemberId commanding;             // receives resize requests; none: it has left and has no successor yet
+  std::int64_t processes = 0;      // processes that compute
+  std::int64_t iteration = 0;      // highest iteration reported
+  std::int64_t control_every = 0;  // iterations between control points; 0: unknown
   std::int64_t sleeping = 0;
   std::string method;
-  std::int64_t reconfigurations = 0;  // done
-  ResizeCosts costs;                  // of those that were done
-  std::int64_t resizing_to = 0;       // processes; 0: no resize that a tool asked for is under way
+  std::int64_t reconfigurations = 0;  // completed so far
+  ResizeCosts costs;                  // of completed reconfigurations
+  std::int64_t resizing_to = 0;       // processes; 0: no resize requested by a tool is under way
 
-  // The new processes of a resize from the present size. New ones alone take over in `baseline`; else those that sleep
-  // are used first.
+  // Returns the number of processes to start for a resize from the present size. With `baseline`, all processes are
+  // new; otherwise sleeping processes are used first.
   std::int64_t to_start(std::int64_t targets) const;
-  // What a resize is expected to cost, as its resizes did; nothing before the first one.
+  // Returns the expected cost of a resize, learned from earlier ones; nothing before the first one.
   std::optional<Estimate> cost_of(std::int64_t sources, std::int64_t targets) const;
 };
 
-// A change of its size that a policy made and that is not undone.
+// A change of the application's size by a policy that has not been undone.
 struct Expansion {
   std::int64_t decision = 0;  // number of its DECISION; 0: there is none
   std::string policy;
-  std::int64_t original = 0;             // processes before
-  std::int64_t return_at_iteration = 0;  // to `original`; 0: it is for good, until the cores are reclaimed
+  std::int64_t original = 0;             // processes before it
+  std::int64_t return_at_iteration = 0;  // of the return to `original`; 0: none, until cores are reclaimed
   Time start_after{};                    // predicted start of the next I/O phase under it; 0: that has come
 };
 
-// How far the predictions about it can be relied on, by those that were held against what happened.
+// The reliability of the predictions about an application, from those that were compared with what happened.
 struct Reliance {
-  std::int64_t misses = 0;        // of late: one more with each miss, half with each prediction that was met
-  std::int64_t until_phases = 0;  // policies that rest on its predictions leave it alone until it has done so many
+  std::int64_t misses = 0;        // plus 1 with each miss, halved with each prediction that was met
+  std::int64_t until_phases = 0;  // policies that rest on predictions ignore it until this many phases
 };
 
-// The fields that each of its operations needs come first, in as few cache lines as hold it: among thousands of
-// applications, an event costs what it has to fetch from memory.
+// A running application. The fields that each operation needs come first, in as few cache lines as possible: among
+// thousands of applications, an event costs what it has to fetch from memory.
 struct alignas(64) Application {
   AppId id;
   std::string name;          // unique among running applications
-  std::int64_t waiting = 0;  // requests
-  std::int64_t granted = 0;  // requests
+  std::int64_t waiting = 0;  // queued requests
+  std::int64_t granted = 0;  // granted requests
   Activity activity = Activity::computing;
 
-  Time since{};                         // start of that activity
-  Duration waited{};                    // without any grant, in activities that are over
+  Time since{};                         // start of the present activity
+  Duration waited{};                    // time spent waiting without any grant, in past activities
   ShortVector<Member*> members;         // in order of arrival
-  ShortVector<Holders::iterator> held;  // its entries among the holders of targets
+  ShortVector<Holders::iterator> held;  // its entries in the holder lists of targets
 
   AccessHistory accesses;
-  std::string target;  // last asked for
+  std::string target;  // latest one requested
 
-  IoDemand demand;             // of the I/O phase under way
+  IoDemand demand;             // of the present I/O phase
   std::int64_t processes = 0;  // sum over members; see computing_processes
   Malleability malleability;
   IoRecord io;
   Announcements announcements;
 
-  std::string asked;      // the name asked for
-  std::int64_t copy = 1;  // 1: `name` is `asked`; else the number at its end
+  std::string asked;      // requested name
+  std::int64_t copy = 1;  // 1: `name` is `asked`; otherwise the number at its end
   std::string job;
   std::string program;
   std::string mpi;
-  std::string node;  // of its first member, as pid
+  std::string node;  // of the first member, like `pid`
   std::int64_t pid = 0;
-  Time arrived{};            // its first HELLO
-  Duration waited_before{};  // the part of `waited` that was before the last report
-  // Its I/O time with waits beyond what it would have been uncoordinated, estimated; below 0 where that is less.
+  Time arrived{};            // time of the first HELLO
+  Duration waited_before{};  // the part of `waited` before the last report
+  // The estimated seconds by which I/O and waiting exceed what they would be uncoordinated; negative if they took
+  // less.
   double late_s = 0;
-  // Of accesses that nobody ordered: how far the estimate of that was from what they took, as a part.
+  // The relative error of that estimate, measured on accesses that coordination did not affect.
   RunningMean late_error;
   BusyTime busy;
   Totals totals;
   IoHistory history;
-  bool irregular = false;  // no period fits, as it was told last
+  bool irregular = false;  // no period fits, as reported last
   IterationTimes iterations;
-  SpeedupCurve curve{Beyond::law};  // of a profile; without one, what is seen of this run
-  bool curve_is_seen = false;       // the latter
-  double flop_per_iteration = 0;    // of all processes; 0: not known
+  SpeedupCurve curve{Beyond::law};  // from a profile; without one, from this run
+  bool curve_is_seen = false;       // the curve comes from this run
+  double flop_per_iteration = 0;    // of all processes; 0: unknown
   FlopSource flop_source = FlopSource::unknown;
   Expansion expansion;
   Reliance reliance;
-  std::int64_t reconfigurations_before = 0;  // done when the last phase was reported
-  ProfileExtension extension;                // what is seen of this run at sizes that its profile lacks
+  std::int64_t reconfigurations_before = 0;  // completed when the last phase was reported
+  ProfileExtension extension;                // measurements of this run at sizes that its profile lacks
 
-  // The processes that compute: what a malleable application says of itself (its members are many, and some sleep),
-  // else the sum over members.
+  // Returns the number of processes that compute. A malleable application reports it, because it has many members,
+  // and some sleep. For others it is the sum over members.
   std::int64_t computing_processes() const { return malleability.malleable ? malleability.processes : processes; }
 
-  // What all processes moved, where each did as much; 0: not known.
+  // Scales the byte count of one process to all processes, if each moved as much; 0 if unknown or too large.
   std::int64_t of_all(std::int64_t bytes_of_one) const;
 
-  // The oldest epoch of the server map that a member uses; 0: none uses I/O servers.
+  // Returns the oldest epoch of the server map that a member uses; 0 if none uses I/O servers.
   std::int64_t map_epoch() const;
 
-  // Changes the numbers of requests, and with them the activity.
+  // Changes the numbers of requests, and with them the activity. Waiting that ends is added to `waited`.
   void count_requests(std::int64_t waiting_change, std::int64_t granted_change, Time now);
 
-  // Takes in what `source` says of its operations, where nothing better is known.
+  // Takes the FLOP per iteration that `source` reports, unless a better source is known.
   void learn_flop(double per_iteration, FlopSource source);
 
-  // For grants, up to now: as reported, and of the I/O phase under way as its requests show it.
+  // Returns the time spent waiting for grants up to `now`: the reported time, and that of the present I/O phase as
+  // its requests show it.
   Duration waited_until(Time now) const;
 
-  // Of all processes, as a member told for them; where no member told it for more, of the members that have reported.
+  // Returns the CPU and communication time of all processes, as one member reported them. If no member reported for
+  // more processes, the sums cover the members that have reported.
   SpentByAll spent() const;
-  // A prediction about it was held against what happened. Each miss doubles the time for which it is left alone.
+  // Records whether a prediction was met. Each further miss doubles the number of phases for which policies ignore
+  // predictions about this application.
   void judge(bool met);
   bool is_left_alone() const { return history.phases() < reliance.until_phases; }
 
-  // Takes in a report. Numbers that cannot be (negative, longer than the phase, a phase that ends after `now`) are
-  // brought to the nearest possible one: a client's mistake must not spoil sums or predictions for good.
-  // The other processes moved as much as the one that reports, where the member counts them. A report of one process
-  // counts as busy time alone.
+  // Adds a report of an I/O phase. Impossible numbers (negative, longer than the phase, a phase that ends after
+  // `now`) are clamped to the nearest possible one: a client's mistake must not spoil sums or predictions for good.
+  //
+  // The byte counts are scaled to all processes if the member counts processes, or if `member` is null. A report of a
+  // single process (`of_one_process`) does not enter the I/O history.
   void add_phase(const event::IoPhase& phase, Time now, Member* member = nullptr);
-  // The same for a report of iterations.
+  // Adds a report of iterations, clamped likewise. A report from another size than the present one is ignored.
   void add_iterations(const event::Iterations& said);
-  // Whether its times are to be had from reports of iterations: no whole I/O period was seen at its size, or such a
-  // period takes long.
+  // True if its times come from reports of iterations: no whole I/O period was seen at its size, or the period is
+  // longer than 30 s.
   bool lives_by_iterations() const;
 
  private:

@@ -15,7 +15,7 @@ Application malleable(std::int64_t processes) {
   return application;
 }
 
-// A period of 100 iterations ends with a phase of `io` seconds at `start`.
+// Reports a phase of `io` seconds at `start`, which ends a period of 100 iterations.
 void report(Application& application, double start, std::int64_t iteration, std::int64_t processes, double io = 2) {
   event::IoPhase phase;
   phase.start = Time{} + from_s(start);
@@ -51,7 +51,7 @@ TEST(Application, SeesItsOwnSpeedupCurve) {
   EXPECT_DOUBLE_EQ(application.curve.iteration(128).value, 0.1);
 }
 
-// Four processes, of which the reporting one communicates least.
+// Four processes compute; the reporting one communicates least.
 TEST(Application, TakesTheMeanOfAllProcessesThatToldIt) {
   Application application = malleable(4);
   Member member;
@@ -181,7 +181,7 @@ TEST(Application, BelievesTheBestSourceOfItsFlop) {
 
   report(application, 0, 100, 64);
   EXPECT_EQ(application.flop_source, FlopSource::declared) << "in how many iterations is not known yet";
-  report(application, 20, 200, 64);  // 5e9 in 100 iterations
+  report(application, 20, 200, 64);  // 5e9 FLOP in 100 iterations
   EXPECT_EQ(application.flop_per_iteration, 5e7);
   EXPECT_EQ(name_of(application.flop_source), "counters");
   application.learn_flop(3e7, FlopSource::declared);

@@ -9,10 +9,11 @@
 namespace hocket::model {
 namespace {
 
-constexpr std::size_t most_intervals = 64;  // of a report; further ones cannot be
+constexpr std::size_t most_intervals = 64;  // in one report; a text with more is invalid
 
 double ns_between(Time start, Time end) { return static_cast<double>((end - start).count()); }
 
+// A part of a report's text: `share` is the busy fraction of it.
 struct Interval {
   Time start{};
   Time end{};
@@ -20,7 +21,7 @@ struct Interval {
 };
 using Intervals = std::vector<Interval>;
 
-// Takes a number off the text.
+// Parses a number and removes it from the text.
 std::optional<std::int64_t> take(std::string_view& text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -35,7 +36,8 @@ std::optional<std::int64_t> take_after(std::string_view& text, char separator) {
   return take(text);
 }
 
-// "START:LENGTH:BUSY …" since `since`, as far as it lies within [start, end]; nothing where it is no such text.
+// Parses "START:LENGTH:BUSY …", in nanoseconds since `since`, and clips it to [start, end]. Returns nothing if the
+// text is invalid: wrong syntax, overlapping intervals, or too many of them.
 std::optional<Intervals> read(std::string_view text, Time since, Time start, Time end) {
   constexpr std::int64_t longest = std::int64_t{1} << 60;
   Intervals found;
@@ -75,6 +77,7 @@ void BusyTime::add(const std::vector<Part>& parts) {
     for (std::size_t i = first; i < last; ++i) {
       Step& step = steps_[i];
       count(step, steps_[i + 1].start, -1);
+      // Members are independent, so the probabilities that each is idle multiply.
       step.no_io *= 1 - io;
       step.idle *= 1 - io - wait;
       count(step, steps_[i + 1].start, +1);
@@ -95,7 +98,7 @@ BusyTime::Times BusyTime::between(Time start, Time end) const {
   return times_of(io_ns, wait_ns);
 }
 
-// The number of the step that begins there.
+// Returns the number of the step that begins at `at`, and splits a step if none does.
 std::size_t BusyTime::split(Time at) {
   const auto place = std::ranges::lower_bound(steps_, at, {}, &Step::start);
   const auto number = static_cast<std::size_t>(place - steps_.begin());
@@ -112,7 +115,7 @@ void BusyTime::count(const Step& step, Time end, double sign) {
   wait_ns_ += sign * ns * (step.no_io - step.idle);
 }
 
-// Two steps of the older half become one each, with what both came to.
+// Merges the steps of the older half in pairs, each with the mean of both, so the sums stay exact.
 void BusyTime::coarsen() {
   std::size_t kept = 0, next = 0;
   for (; next + 1 < most_steps / 2; next += 2) {

@@ -1,12 +1,12 @@
-// How long an application was in I/O, and how long it waited, by what its members report.
+// BusyTime computes how long an application was in I/O, and how long it waited, from the reports of its members.
 //
 // I/O time is the time during which at least one of its processes is in I/O. Waited is the time during which at least
-// one waits for a grant and none is in I/O. So two members that wait side by side wait once, and who waits while
-// another of the application writes does not wait.
+// one waits for a grant and none is in I/O. So two members that wait at the same time wait once. A member that waits
+// while another one of the application writes does not count as waiting.
 //
-// Members report intervals and how much of each was I/O, or waiting (IO_PHASE). Where intervals of several members that
-// are only partly busy overlap, they are taken to be busy independently of each other; of one member alone, and of
-// wholly busy intervals, the times are exact.
+// Members report intervals, and how much of each was I/O or waiting (IO_PHASE). If partly busy intervals of several
+// members overlap, they are assumed to be independent of each other. The times are exact for one member alone, and
+// for wholly busy intervals.
 //
 // Pure, not thread-safe. Memory is bounded: of the distant past only the sums are exact, and a report that comes so
 // late is weighed against averages.
@@ -24,16 +24,17 @@ class BusyTime {
  public:
   static constexpr std::size_t most_steps = 256;
 
-  // What a member did in an interval: shares of its length, together at most 1.
+  // One member's activity in an interval: fractions of its length, together at most 1.
   struct Part {
     Time start{};
     Time end{};
     double io = 0;
     double wait = 0;
   };
-  // Those of one member, which do not overlap each other, nor what it reported before.
+  // Adds the parts of one member. They must overlap neither each other nor what that member reported before.
   void add(const std::vector<Part>& parts);
 
+  // I/O time and waiting as defined above, rounded to nanoseconds.
   struct Times {
     Duration io{};
     Duration wait{};
@@ -42,7 +43,8 @@ class BusyTime {
   Times between(Time start, Time end) const;
 
  private:
-  // From `start` to the start of the next step: the probability that no member is in I/O, and that none waits either.
+  // The probabilities that no member is in I/O (`no_io`), and that none waits either (`idle`), from `start` to the
+  // start of the next step.
   struct Step {
     Time start{};
     double no_io = 1;
@@ -58,7 +60,8 @@ class BusyTime {
   double wait_ns_ = 0;
 };
 
-// Of a report, within [start, end]: by its intervals, or, where it has none that can be, by its sums.
+// Returns the parts of a report within [start, end]. They come from its intervals or, if it has no valid ones, from
+// its sums spread evenly.
 std::vector<BusyTime::Part> parts_of(const event::IoPhase& phase, Time start, Time end);
 
 }  // namespace hocket::model

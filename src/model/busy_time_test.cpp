@@ -39,7 +39,7 @@ TEST(BusyTime, TakesPartlyBusyMembersForIndependent) {
   EXPECT_EQ(busy.all().io, Duration{750});
 }
 
-// Wholly busy intervals of random members, beside an array with a bit for each nanosecond and member.
+// Compares wholly busy intervals of random members with an array of counts for each nanosecond.
 TEST(BusyTime, IsExactForWholeIntervals) {
   std::mt19937_64 random{3};
   constexpr std::size_t length = 400, members = 4;

@@ -6,10 +6,11 @@
 namespace hocket::model {
 namespace {
 
-// Names come from applications: nothing is learnt of further targets.
+// Names of targets come from applications, so the number of records is bounded. Nothing is learned of further
+// targets.
 constexpr std::size_t most_records = 10'000;
 
-// The name to go by where none is asked for.
+// Returns the name of an application that requested none.
 std::string base_name(const std::string& program) {
   std::string name = program.substr(program.find_last_of('/') + 1);
   return name.empty() ? "application" : name;
@@ -67,8 +68,8 @@ void Cluster::leave(Member& member) {
   applications_.erase(application.id);
 }
 
-// "jacobi", "jacobi-2", … : the lowest number that is free. A number may be taken by an application that asked for
-// just that name; it is passed over for good then, while others of the name run.
+// Names copies "jacobi", "jacobi-2", … with the lowest free number. Another application may have requested exactly
+// such a name. Its number is then skipped until all applications of the name have left.
 void Cluster::give_name(Application& application) {
   Copies& copies = copies_[application.asked];
   ++copies.used;

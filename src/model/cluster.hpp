@@ -1,7 +1,8 @@
-// All that runs: applications, their members, the targets that they use.
+// A Cluster holds all that runs: applications, their members, and the targets that they use. It owns all of these
+// records. The coordinator changes it; policies read it.
 //
-// Pure, not thread-safe. Records stay where they are until they are removed. Nothing here costs more because of
-// applications that it is not about, but `applications`, which lists them all.
+// Pure, not thread-safe. Records keep their addresses until they are removed. The cost of an operation does not
+// depend on applications that it does not concern, except for `applications`, which lists them all.
 #pragma once
 
 #include <map>
@@ -17,14 +18,14 @@ namespace hocket::model {
 
 class Cluster {
  public:
-  // The member of a new connection that said HELLO, in the application of its job (a new one where there is none, or
-  // where `job` is empty). Precondition: the member is not known.
+  // Adds the member of a new connection that sent HELLO to the application of its job. A new application is created
+  // if the job has none, or if `job` is empty. Precondition: the member is unknown.
   Member& join(const event::Origin& origin, const event::Hello& hello, Time now);
 
-  // The member and, if it was the last, its application are gone. Precondition: neither holds or asks for anything.
+  // Removes the member and, with the last one, its application. Precondition: neither holds or requests anything.
   void leave(Member& member);
 
-  // nullptr where there is none.
+  // The lookups return nullptr if there is no such record.
   Member* find(MemberId id);
   const Member* find(MemberId id) const;
   Application* find(AppId id);
@@ -32,16 +33,16 @@ class Cluster {
   Application* find_application(const std::string& name);
   const Target* find_target(const std::string& name) const;
 
-  // Made where there is none.
+  // Returns the target of that name, and creates it if there is none.
   Target& target(const std::string& name);
-  // What was learnt of a target; nullptr where nothing ever is.
+  // Returns what was learned of a target; nullptr if nothing was ever learned.
   TargetRecord* record(const std::string& target);
-  // Forgets a target that nobody uses, but for its record.
+  // Removes the target if nobody uses it; its record stays.
   void drop_if_idle(Target& target);
 
-  // In order of arrival.
+  // Returns all applications in order of arrival.
   const std::map<AppId, Application>& applications() const { return applications_; }
-  // So few applications run that it is clear who was ordered because of whom, and estimates are good.
+  // True if so few applications run that delays can be attributed to one of them, and estimates are good.
   bool few_run() const { return applications().size() <= 3; }
 
  private:
@@ -49,7 +50,8 @@ class Cluster {
   void give_name(Application& application);
   void free_name(const Application& application);
 
-  // For a name that was asked for more than once: copy numbers that are free below `next`, and all from there on.
+  // The copy numbers of a name that was requested more than once. Free ones are those in `freed`, and all from `next`
+  // on.
   struct Copies {
     std::set<std::int64_t> freed;
     std::int64_t next = 1;
@@ -57,11 +59,11 @@ class Cluster {
   };
 
   std::map<AppId, Application> applications_;
-  // Small nodes: who looks for one among thousands passes by others.
+  // Members are allocated separately to keep the hash nodes small: a lookup among thousands passes over others.
   std::unordered_map<MemberId, std::unique_ptr<Member>> members_;
   std::unordered_map<std::string, Application*> by_job_;
   std::unordered_map<std::string, Application*> by_name_;
-  std::unordered_map<std::string, Copies> copies_;  // by the name asked for
+  std::unordered_map<std::string, Copies> copies_;  // by requested name
   std::unordered_map<std::string, Target> targets_;
   std::unordered_map<std::string, TargetRecord> records_;  // by target
   std::uint64_t applications_made_ = 0;

@@ -45,6 +45,7 @@ void Cores::claim(AppId app, std::int64_t cores, const std::string& node) {
       std::find_if(nodes_.begin(), nodes_.end(), [&](const NodeState& state) { return state.name == node; });
   std::vector<std::size_t> places;
   for (std::size_t place = 0; place < nodes_.size(); ++place) places.push_back(place);
+  // The named node comes first, the others by free cores.
   std::stable_sort(places.begin(), places.end(),
                    [this](std::size_t a, std::size_t b) { return nodes_[a].free() > nodes_[b].free(); });
   if (named != nodes_.end()) {
@@ -56,10 +57,10 @@ void Cores::claim(AppId app, std::int64_t cores, const std::string& node) {
     give(app, place, here);
     cores -= std::max<std::int64_t>(0, here);
   }
-  give(app, places.front(), cores);  // they run somewhere, free or not
+  give(app, places.front(), cores);  // the processes run somewhere, free cores or not
 }
 
-// Those with free cores: the application's own, the one with the most of its cores first; the others.
+// Returns the nodes with free cores: those of the application, the one with the most of its cores first, then others.
 std::vector<std::size_t> Cores::places_for(AppId app) const {
   const auto owned = of_.find(app);
   const auto own = [&](std::size_t place) {
@@ -76,7 +77,7 @@ std::vector<std::size_t> Cores::places_for(AppId app) const {
 }
 
 std::optional<std::vector<Share>> Cores::allocate(AppId app, std::int64_t cores) {
-  if (cores < 0 || cores > free()) return std::nullopt;  // the nodes' free cores are at least free() in all
+  if (cores < 0 || cores > free()) return std::nullopt;  // the nodes together have at least free() cores
 
   std::vector<std::size_t> places = places_for(app);
   const auto owned = of_.find(app);
@@ -90,7 +91,8 @@ std::optional<std::vector<Share>> Cores::allocate(AppId app, std::int64_t cores)
   };
   auto next = places.begin();
   while (next != places.end() && owned != of_.end() && owned->second.contains(*next)) take(*next++);
-  // What is left goes to the node that it fills best, so that large holes stay whole; else to the emptiest first.
+  // The rest goes to the node that it fills best, so that large gaps stay whole. If none is large enough, the
+  // emptiest nodes come first.
   const auto left_at = [&](std::size_t place) {
     return nodes_[place].free() >= cores ? nodes_[place].free() - cores : INT64_MAX;
   };

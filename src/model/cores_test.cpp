@@ -91,8 +91,8 @@ TEST(Cores, BearAnyNumber) {
   EXPECT_FALSE(none.allocate(AppId{1}, 1));
 }
 
-// The same operations on the cores one by one, each with its owner: no core has two, the sums agree, and an allocation
-// goes to another node only where the application's own are full.
+// Compares with a model that gives each core an owner: no core has two, the sums agree, and an allocation uses
+// another node only if the application's own are full.
 TEST(Cores, NoCoreIsGivenTwice) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     std::mt19937_64 random{seed};

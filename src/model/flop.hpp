@@ -1,4 +1,5 @@
-// How the floating-point operations of an iteration are known, and which knowledge goes before which.
+// FlopSource names the source of an application's floating-point operations per iteration, and ranks the sources.
+// Every module that learns or prints FLOP uses this one rule. Pure functions, thread-safe.
 #pragma once
 
 #include <cmath>
@@ -6,15 +7,15 @@
 
 namespace hocket::model {
 
-// The worst first.
+// The sources of a FLOP count, the least reliable first.
 enum class FlopSource {
-  unknown,   // policies count iterations
+  unknown,   // policies count iterations instead
   profile,   // measured or declared in an earlier run
-  declared,  // by the application
-  counters,  // of the hardware, in this run
+  declared,  // by the application itself
+  counters,  // hardware counters in this run
 };
 
-// As events have it; "" for unknown.
+// Returns the name used in events; "" for unknown.
 constexpr std::string_view name_of(FlopSource source) {
   switch (source) {
     case FlopSource::unknown: return "";
@@ -25,7 +26,7 @@ constexpr std::string_view name_of(FlopSource source) {
   return "";
 }
 
-// For people.
+// Returns a description for messages to users.
 constexpr std::string_view in_words(FlopSource source) {
   switch (source) {
     case FlopSource::unknown: return "not known (iterations)";
@@ -36,8 +37,8 @@ constexpr std::string_view in_words(FlopSource source) {
   return "";
 }
 
-// Whether `flop` from `said` takes the place of what is known from `known`. What is no number of operations never does;
-// the latest word of a source takes the place of its former one.
+// True if `flop` from `said` replaces a value known from `known`. A value that is not finite and positive never does.
+// A newer value replaces an older one of the same source.
 inline bool replaces(FlopSource known, FlopSource said, double flop) {
   return std::isfinite(flop) && flop > 0 && said >= known;
 }

@@ -10,45 +10,46 @@
 namespace hocket::model {
 namespace {
 
-// Of a phase alone: what is taken to be left of one that lasts longer than it should.
+// The part of the time alone that is assumed to be left of a phase that lasts longer than expected.
 constexpr double least_left = 0.02;
-// Where nothing at all is known.
+// The duration of a phase if nothing at all is known.
 constexpr double unknown_phase_s = 1;
-// Of a new value against those before it.
+// The weight of a new value in a running mean.
 constexpr double weight = 0.3;
-// A phase counts as undisturbed with no more than the first part of it beside others, as disturbed with at least the
-// second one.
+// A phase counts as undisturbed if at most `least_shared` of it was beside others, and as disturbed if at least
+// `well_shared` was.
 constexpr double least_shared = 0.02;
 constexpr double well_shared = 0.2;
 constexpr double most_interference = 64;
-// What is demanded beyond what the target can bear, for a phase to say how many times slower one is beside one that
-// demands all of it; where it is less, what was lost says how others disturb it.
+// From this excess demand on, a phase measures the slowdown factor beside one that demands all of the target. With
+// less, its loss measures how others disturb it.
 constexpr double well_demanded = 0.5;
 constexpr double most_disturbance = 3;
-constexpr double disturbance_weight = 0.5;      // of a phase all of which was shared
+constexpr double disturbance_weight = 0.5;      // for a phase all of which was shared
 constexpr double disturbance_forgotten = 0.05;  // with each phase alone
-constexpr double usual_interference = 2;        // what sharing costs
+constexpr double usual_interference = 2;        // slowdown factor that sharing usually causes
 constexpr double disturbance_step = 1.0 / 16;
-// Of the bytes that were moved: an announcement that is further off has missed.
+// An announcement has missed if it is off by more than this part of the moved bytes.
 constexpr double most_off = 0.2;
-constexpr double forgotten = 0.02;  // of the greatest rate, with each phase alone
+constexpr double forgotten = 0.02;  // part of the greatest rate, with each phase alone
 
 void blend(double& mean, double value) { mean = mean > 0 ? mean + weight * (value - mean) : value; }
 
 double positive_bytes(std::int64_t bytes) { return static_cast<double>(std::max<std::int64_t>(0, bytes)); }
 
-// Whether what it said of the present phase's size counts.
+// True if the announced size of the present phase is believed.
 bool is_announced(const Application& application) {
   return application.demand.bytes > 0 && application.announcements.believed();
 }
 
-// The phase of the cycle that is under way or comes next; nullptr where all phases are of one kind, or none is known.
+// Returns the phase of the cycle that is under way or comes next; nullptr if all phases are of one kind, or none is
+// known.
 const CyclePhase* one_of_cycle(const Application& application, const Target& target) {
   if (application.history.cycle_length() == 1) return nullptr;
   return application.history.due(target.name, application.demand.since);
 }
 
-// At which it moves bytes in the phase; 0: not known.
+// Returns the rate in the present phase, in bytes per second; 0 if unknown.
 double rate_of(const Application& application, const Target& target) {
   const CyclePhase* kind = one_of_cycle(application, target);
   if (kind != nullptr && kind->bytes > 0 && kind->io.mean > Duration{}) {
@@ -58,7 +59,8 @@ double rate_of(const Application& application, const Target& target) {
   return target.record != nullptr ? target.record->bytes_per_s : 0;
 }
 
-// Of an I/O period with the present size, as a profile has it, the part that the phase takes; 0: not known.
+// Returns the time of a phase according to the curve of the application, at the present size; 0 if unknown. The curve
+// has one time for all I/O of a cycle, of which this phase takes a part.
 double profiled_s(const Application& application, const CyclePhase* kind) {
   const std::int64_t processes = application.computing_processes();
   if (application.curve.empty() || processes <= 0) return 0;
@@ -67,6 +69,8 @@ double profiled_s(const Application& application, const CyclePhase* kind) {
   return application.curve.io(processes).value * part;
 }
 
+// Returns the seconds alone of the present phase. The sources come in order of trust: the announcement, the curve,
+// earlier phases of the application, phases of others on the target.
 double alone_s(const Application& application, const Target& target) {
   const IoDemand& demand = application.demand;
   const auto bytes = positive_bytes(demand.bytes > 0 ? demand.bytes : demand.largest);
@@ -95,7 +99,7 @@ double interference(const IoRecord& own, const IoRecord* record, double assumed)
   return own.interference > 0 ? own.interference : of_target(record, assumed);
 }
 
-// In steps: the more different ones there are, the more an event costs (progress.hpp).
+// Returns the disturbance rounded to steps, because an event costs more with each different value (progress.hpp).
 double disturbance(const IoRecord& own, const IoRecord* record) {
   const double on_target = record != nullptr ? record->disturbance.value_or(0) : 0;
   return std::max(0.0, std::round(own.disturbance.value_or(on_target) / disturbance_step) * disturbance_step);
@@ -141,7 +145,7 @@ void count_progress(Target& target, Time now, double assumed) {
 
 namespace {
 
-// What was done since it was asked last.
+// Moves the progress since the last call from the target to the phase and the occupancy of the holder.
 void take_progress(Holder& holder) {
   IoDemand& demand = holder.application->demand;
   const Progress::Sums done = holder.target->progress.take(holder.user);
@@ -158,7 +162,7 @@ void take_progress(Holder& holder) {
 void begin_progress(Holder& holder) {
   const Application& application = *holder.application;
   const Target& target = *holder.target;
-  // The target's interference may be learnt meanwhile.
+  // An unknown interference stays 0, so that the target's value applies, which may be learned in the meantime.
   const Slowness slowness{application.io.interference, disturbance(application.io, target.record)};
   holder.user = holder.target->progress.enter(slowness, demanded_by(application, target));
 }
@@ -170,6 +174,7 @@ void end_progress(Holder& holder) {
 
 namespace {
 
+// Sets the progress by bytes moved, which is more accurate than by time. It needs a believed announcement.
 void served(Application& application, const Target& target, std::int64_t bytes) {
   IoDemand& demand = application.demand;
   if (!is_announced(application)) return;
@@ -200,24 +205,25 @@ void learn_alone(Application& application, TargetRecord* record, double io_s, st
     if (one == nullptr) continue;
     blend(one->phase_s, io_s);
     if (bytes > 0) blend(one->bytes_per_s, positive_bytes(bytes) / io_s);
-    // Who is kept apart for it would never see that it is over.
+    // The disturbance fades. Otherwise an application that is kept apart because of it would never see that it is
+    // over.
     if (one->disturbance) *one->disturbance *= 1 - disturbance_forgotten;
   }
   if (bytes > 0) application.io.measured_on = record;
   if (record == nullptr || bytes <= 0) return;
-  // A phase that was served from a cache must not be believed for ever, nor what one does elsewhere be taken for its
-  // rate here.
+  // The greatest rate follows slowly, so that a phase served from a cache is not believed for ever. An application's
+  // rate on another target must not count here, which the minimum prevents.
   const double rate = std::min(application.io.bytes_per_s, positive_bytes(bytes) / io_s);
   double& most = record->most_bytes_per_s;
   most = std::max(rate, most + forgotten * (rate - most));
 }
 
-// How much longer a phase was beside others.
+// The loss of a phase that was beside others.
 struct Loss {
-  double part;    // of what the shared part of it takes alone
-  double shared;  // part of the phase
-  double others;
-  double excess;
+  double part;    // extra time relative to the time alone, in the shared part
+  double shared;  // shared part of the phase, 0 to 1
+  double others;  // mean number in the shared part
+  double excess;  // mean excess demand in the shared part
 };
 
 void learn_beside_others(Application& application, TargetRecord* record, const Loss& loss) {
@@ -231,7 +237,7 @@ void learn_beside_others(Application& application, TargetRecord* record, const L
   const double per_excess = interference(application.io, record, usual_interference) - 1;
   const double each = (std::min(loss.part, most_disturbance) - per_excess * loss.excess) / loss.others;
   const double before = record != nullptr ? record->disturbance.value_or(0) : 0;
-  // What a phase varies by counts the more, the less of it was shared.
+  // The less of a phase was shared, the more of its loss is random variation, and the less it counts.
   for (IoRecord* one : {&application.io, static_cast<IoRecord*>(record)}) {
     if (one == nullptr) continue;
     const double mean = one->disturbance.value_or(before);
@@ -254,6 +260,7 @@ void learn(Application& application, TargetRecord* record, Duration io, std::int
   if (demand.announced > 0 && bytes > 0) application.announcements.compare(demand.announced, bytes);
   const double io_s = to_s(io);
   if (!demand.granted || !(io_s > 0)) return;
+  // The time alone follows from the bytes if they are known, because phases vary in size.
   if (demand.shared_s <= least_shared * io_s) return learn_alone(application, record, io_s, bytes);
   const double alone = bytes > 0 && application.io.bytes_per_s > 0 ? positive_bytes(bytes) / application.io.bytes_per_s
                                                                    : application.io.phase_s;

@@ -36,7 +36,7 @@ class Demand : public ::testing::Test {
       begin(*each, 0, 0);
       end(*each, 10, each == &a ? 1000 : 300, 10);
     }
-    record.most_bytes_per_s = a.io.bytes_per_s;  // not as it is forgotten
+    record.most_bytes_per_s = a.io.bytes_per_s;  // undoes the fading with each phase alone
   }
   static void learn_on(TargetRecord& other, Application& application, double io_s, std::int64_t bytes) {
     application.demand = {};
@@ -94,7 +94,7 @@ TEST_F(Demand, AnAnnouncedSizeCountsBeforeProfileAndHistory) {
 TEST_F(Demand, AnnouncementsThatMissAreNotBelieved) {
   ASSERT_TRUE(a.curve.add({4, 1, 0, 3, 0, 1}).ok());
   double now = 0;
-  // What is said before a phase that moves 1000 bytes, and how long it is taken to be.
+  // Announces a phase that moves 1000 bytes, and returns its expected duration.
   const auto announced = [&](std::int64_t bytes) {
     begin(a, bytes, now);
     const double alone = work_of(a, target).alone_s;
@@ -140,7 +140,7 @@ TEST_F(Demand, OfTwoAtOnceEachIsSlower) {
   EXPECT_NEAR(work_of(b, target).left_s, 10 - 1, 1e-9);
 }
 
-// Alone 10 s and 1000 bytes; then the same beside another one, 1.4 times as slow.
+// A phase takes 10 s alone for 1000 bytes; then it is 1.4 times as slow beside another one.
 TEST_F(Demand, InterferenceIsLearntFromPhasesThatMet) {
   begin(a, 0, 0);
   end(a, 10, 1000, 10);
@@ -148,7 +148,7 @@ TEST_F(Demand, InterferenceIsLearntFromPhasesThatMet) {
   EXPECT_NEAR(record.phase_s, 10, 1e-9);
   EXPECT_EQ(record.interference, 0);
   EXPECT_EQ(slowness_of(a, target, 2).interference, 2);
-  // 5 s of 12 alone, then 7 beside b: those would have taken 5.
+  // The phase has 5 s alone, then 7 s beside b, which would have taken 5 s alone.
   begin(a, 0, 20);
   begin(b, 0, 25);
   end(a, 12, 1000, 32);
@@ -157,7 +157,7 @@ TEST_F(Demand, InterferenceIsLearntFromPhasesThatMet) {
   EXPECT_NEAR(slowness_of(b, target, 2).interference, 1.4, 1e-6) << "of the target";
 }
 
-// a takes all that the target can bear, b and c each 0.3 of it.
+// Application a demands all that the target can bear, b and c 0.3 of it each.
 TEST_F(Demand, WhoseRateIsLowLeavesRoomForOthers) {
   EXPECT_EQ(demanded_by(a, target), 1) << "nothing is known";
   alone_first();
@@ -172,7 +172,7 @@ TEST_F(Demand, WhoseRateIsLowLeavesRoomForOthers) {
   EXPECT_NEAR(work_of(a, target).left_s, 8, 1e-9) << "1.6 times as slow";
 }
 
-// Small accesses, which keep a target busy at a low rate: b takes twice as long beside c.
+// Small accesses keep a target busy at a low rate: b takes twice as long beside c.
 TEST_F(Demand, WhoBecomesSlowerThanTheRatesExplainIsDisturbed) {
   alone_first();
   const auto together = [&](double io_s, double now_s) {
@@ -203,7 +203,7 @@ TEST_F(Demand, ADisturbanceThatKeepsThemApartIsForgotten) {
   EXPECT_EQ(slowness_of(a, target, 2).disturbance, 3) << "had no phase since";
 }
 
-// The one that demands all learns, too, what a small one beside it costs.
+// The application that demands all also learns what a small one beside it costs.
 TEST_F(Demand, ALargeOneIsDisturbedByASmallOne) {
   alone_first();
   for (int i = 0; i < 6; ++i) {
@@ -216,7 +216,7 @@ TEST_F(Demand, ALargeOneIsDisturbedByASmallOne) {
   EXPECT_NEAR(model::slowdown(slowness, {2, 1.3}), 2, 0.1);
 }
 
-// Times that vary by a tenth disturb nobody.
+// Times that vary by a tenth are no disturbance.
 TEST_F(Demand, NoiseIsNoDisturbance) {
   alone_first();
   std::mt19937_64 random{5};

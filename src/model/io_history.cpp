@@ -21,13 +21,13 @@ MeanSpread times_of(const Samples& samples) {
   return {from_ns(moments.mean), from_ns(moments.spread)};
 }
 
-// Since the phase before; below 0: not known.
+// Returns the iterations between two phases; negative if unknown.
 double iterations_between(const PhaseRecord& before, const PhaseRecord& phase) {
   const bool known = before.iteration >= 0 && phase.iteration >= before.iteration;
   return known ? static_cast<double>(phase.iteration - before.iteration) : -1;
 }
 
-// The one that more than half of them are, if there is one (Boyer and Moore).
+// Finds the value that more than half of the inputs have, if there is one (Boyer and Moore). It refers to its inputs.
 class Majority {
  public:
   void add(const std::string& value) {
@@ -61,6 +61,7 @@ const IoHistory::Summary& IoHistory::summary() const {
     if (std::find(sizes.begin(), sizes.end(), kept_[i].processes) == sizes.end()) sizes.push_back(kept_[i].processes);
   }
   summary.present = measured_at(last()->processes);
+  // The newest whole period decides which size is the latest.
   for (std::size_t i = kept_.size(); i-- > 0;) {
     const std::int64_t processes = kept_[i].processes;
     if (!whole_period(i, processes)) continue;
@@ -100,7 +101,7 @@ Rhythm IoHistory::measured_at(std::int64_t processes) const {
   return rhythm;
 }
 
-// Of the records from `first` on.
+// Returns the sum in nanoseconds over `count` records from `first` on.
 template <class Quantity>
 double IoHistory::sum(std::size_t first, std::size_t count, const Quantity& quantity) const {
   double sum = 0;
@@ -108,7 +109,7 @@ double IoHistory::sum(std::size_t first, std::size_t count, const Quantity& quan
   return sum;
 }
 
-// The last periods that do not overlap, the newest first.
+// Calls `use` with the first phase of each kept period that overlaps no other, the newest first.
 template <class Use>
 void IoHistory::each_period(std::int64_t processes, const Use& use) const {
   const std::size_t length = summary_->cycle.length;
@@ -136,7 +137,7 @@ void IoHistory::measure_periods(Rhythm& rhythm) const {
     const double done = iterations_between(kept_[first], kept_[last]);
     if (done > 0) iterations.add(done);
   });
-  // The I/O of a cycle is known before the period is over.
+  // The I/O of a cycle is known as soon as the cycle ends, before the period does.
   const auto at_size = [&](std::size_t i) { return kept_[i].processes == rhythm.processes; };
   for (std::size_t end = kept_.size(); end >= length;) {
     std::size_t last = end - length;
@@ -182,7 +183,7 @@ CyclePhase IoHistory::measured_phase(std::size_t place, std::int64_t processes) 
   return phase;
 }
 
-// True where `phase` is not a phase of its own.
+// Merges `phase` with the last one, or drops it as too late. Returns false if it is a phase of its own.
 bool IoHistory::join_last(const PhaseRecord& phase) {
   if (kept_.size() == 0) return false;
   PhaseRecord& last = kept_.newest();
@@ -211,8 +212,8 @@ double IoHistory::io_ratio() const {
 
 PeriodParts IoHistory::period_parts() const {
   if (present().periods == 0) return {};
-  // A period runs from the start of a phase to the start of the next, so its I/O is that of the first of the two, and
-  // its computing is what the second reports.
+  // A period runs from the start of a phase to the start of the next. Its I/O is that of the first phase, and the
+  // second phase reports its computing.
   Samples cpu;
   Samples comm;
   Samples io;

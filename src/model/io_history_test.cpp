@@ -45,8 +45,8 @@ TEST(IoHistory, GivesPeriodDurationAndRatioOfARegularApplication) {
 
 TEST(IoHistory, BreaksThePeriodUp) {
   IoHistory history;
-  history.add(phase(0, 2, 1, 99, 99));  // before the first phase is before the first period
-  history.add(phase(20, 2, 1, 12, 4));  // 1 s of the 20 is in none of the terms
+  history.add(phase(0, 2, 1, 99, 99));  // precedes the first period
+  history.add(phase(20, 2, 1, 12, 4));  // 1 s of the 20 belongs to none of the terms
   history.add(phase(40, 9, 9, 12, 4));  // its own I/O belongs to the next period
   const PeriodParts parts = history.period_parts();
   EXPECT_EQ(parts.cpu, from_s(12));
@@ -122,7 +122,7 @@ TEST(IoHistory, JoinsWhatMembersReportOfOnePhase) {
   IoHistory history;
   history.add(phase(0, 1));
   history.add(phase(10, 2));
-  history.add(phase(9.5, 1));  // another member's view of the same
+  history.add(phase(9.5, 1));  // another member's view of the same phase
   history.add(phase(3, 1));    // too late
   EXPECT_EQ(history.phases(), 2);
   EXPECT_EQ(history.last()->start, at(9.5));
@@ -149,11 +149,11 @@ TEST(IoHistory, CountsWholePeriodsAtEachSize) {
   EXPECT_EQ(history.present().iterations, 100);
   EXPECT_EQ(history.present().computing.mean, from_s(18));
 
-  history.add(sized(56, 2, 400, 64, true));  // grown and back again on the way
+  history.add(sized(56, 2, 400, 64, true));  // grown and shrunk again in between
   EXPECT_EQ(history.period().mean, from_s(20)) << "the old periods are still valid";
   EXPECT_EQ(history.present().periods, 2u);
 
-  history.add(sized(74, 1, 500, 80, true));  // grown for good, on the way
+  history.add(sized(74, 1, 500, 80, true));  // grown for good in between
   EXPECT_EQ(history.period().mean, Duration{}) << "nothing whole at 80 yet";
   EXPECT_EQ(history.duration().mean, from_s(1));
   EXPECT_EQ(history.latest().processes, 64);
@@ -169,7 +169,7 @@ TEST(IoHistory, CountsWholePeriodsAtEachSize) {
 TEST(IoHistory, PredictsFromTheEndOfThePhaseSoThatItsWaitCounts) {
   IoHistory history;
   for (int i = 0; i < 6; ++i) history.add(phase(20 * i, 2));
-  history.add(phase(120, 2, 5));  // waited: the next one is as much later
+  history.add(phase(120, 2, 5));  // waited, so the next one is as much later
   const auto next = history.predict(at(128), 2);
   ASSERT_EQ(next.size(), 2u);
   EXPECT_EQ(next[0].start, at(145));
@@ -202,7 +202,7 @@ TEST(IoHistory, FollowsAnApplicationThatChanges) {
   }
 }
 
-// Neither is a mishap, and they do not come in turn.
+// Neither kind is an accident, and they do not alternate.
 TEST(IoHistory, TakesTwoKindsOfPeriodsForWhatTheyAre) {
   IoHistory history;
   std::mt19937_64 random{3};
@@ -226,7 +226,7 @@ TEST(IoHistory, IterationsOfAPeriodBearAPhaseThatIsLeftOut) {
   EXPECT_EQ(history.present().iterations, 100);
 }
 
-// The stated two standard deviations hold what they promise where periods are spread normally.
+// The two standard deviations hold their promise if periods have a normal distribution.
 TEST(IoHistory, PredictsWithinItsUncertainty) {
   std::mt19937_64 random{20260101};
   std::normal_distribution<double> jitter{0, 1};
@@ -247,7 +247,8 @@ TEST(IoHistory, PredictsWithinItsUncertainty) {
   }
 }
 
-// Whatever comes: no undefined behaviour (the sanitizers look on), no negative period, no prediction far in the past.
+// Any input is handled: no undefined behaviour (the sanitizers check it), no negative period, no prediction far in
+// the past.
 TEST(IoHistory, BearsAnyTimes) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     std::mt19937_64 random{seed};

@@ -1,7 +1,7 @@
-// What one iteration takes, by the number of processes, as control points report it (CLARISSE+FlexMPI monitors each
-// iteration): known of programs that do no I/O, or have not done any yet.
+// IterationTimes holds the time of an iteration by the number of processes, as control points report it
+// (CLARISSE+FlexMPI monitors each iteration). It serves for programs that do no I/O, or have not done any yet.
 //
-// Pure, not thread-safe. Costs of a question: the reports that are kept.
+// Pure, not thread-safe. The cost of a query is linear in the kept reports, at most 32.
 #pragma once
 
 #include <array>
@@ -18,19 +18,19 @@ class IterationTimes {
     std::int64_t processes = 0;
     double iteration_s = 0;
     double spread_s = 0;       // standard deviation
-    std::int64_t reports = 0;  // that it rests on
-    double comm_s = 0;         // the part of iteration_s that is communication
+    std::int64_t reports = 0;  // number of reports it is based on
+    double comm_s = 0;         // communication, a part of iteration_s
   };
 
-  // `iteration_s`, and `comm_s` of it: means over the iterations of one report. The first report of a size does not
-  // count: caches are cold.
+  // Adds one report: means over its iterations, in seconds. `comm_s` is a part of `iteration_s`. The first report
+  // after a change of size is not used, because caches are cold.
   void add(std::int64_t processes, double iteration_s, double comm_s);
 
-  // Reports since the start.
+  // Returns the number of all reports so far.
   std::int64_t reports() const { return reports_; }
-  // Of the kept ones; `reports` is 0 where there is none.
+  // Returns the mean of the kept reports of one size; `reports` is 0 if there is none.
   Shown at_size(std::int64_t processes) const;
-  // At the size of the last one that counts.
+  // Returns the mean at the size of the last report that was used.
   Shown latest() const { return at_size(last_size_); }
 
  private:
@@ -39,7 +39,7 @@ class IterationTimes {
     double iteration_s = 0;
     double comm_s = 0;
   };
-  EachPhase<Report> kept_{};  // a ring
+  EachPhase<Report> kept_{};  // ring buffer
   std::size_t next_ = 0;
   std::int64_t reports_ = 0;
   std::int64_t counted_ = 0;

@@ -9,20 +9,21 @@
 namespace hocket::model {
 namespace {
 
-// What was measured is not believed for longer than so many accesses alone: storage changes.
+// A measured contention is trusted for at most this many later accesses alone, because storage changes.
 constexpr std::int64_t most_alone = 256;
-// An estimate is off by so much of it at most, as far as waiting for it goes.
+// The upper limit for the relative error of an estimate, as far as waiting for it is concerned.
 constexpr double most_spread = 0.25;
-// More than so many times what an access took is not believed to be gained by it.
+// The upper limit for a gain, in multiples of what the access took.
 constexpr double most_gained = 2;
-constexpr double distrust = 2;            // of gains, for each part by which estimates were wrong
-constexpr double least_shared = 0.2;      // of an access, to tell how good the estimate was
-constexpr double least_telling_s = 0.05;  // of a write that says how fast the target is
-constexpr double most_others = 1.1;       // beside it, for two rates to describe it
-constexpr double guessed_s = 1;           // where nothing at all is known
+constexpr double distrust = 2;            // discount on gains, per unit of relative error
+constexpr double least_shared = 0.2;      // part of an access that must be shared to judge an estimate
+constexpr double least_telling_s = 0.05;  // shortest write that shows how fast the target is
+constexpr double most_others = 1.1;       // mean number of others up to which two rates describe it
+constexpr double guessed_s = 1;           // duration if nothing at all is known
 
 std::size_t number(Load load) { return static_cast<std::size_t>(load); }
 
+// Stores what an access showed of contention. Without such a result, the measurements of its load age by one access.
 void learn_contention(TargetRecord& record, Load own, const std::optional<AccessHistory::Shown>& shown) {
   if (!shown) {
     for (auto& one : record.beside[number(own)]) ++one.alone;
@@ -33,7 +34,8 @@ void learn_contention(TargetRecord& record, Load own, const std::optional<Access
   known.contention.add(shown->contention);
 }
 
-// What a large write takes alone by the rate that all have on the target, which it helps to tell; 0: not known.
+// Returns the time alone of a large write at the rate that all have on the target; 0 if unknown. The write itself
+// contributes to that rate.
 double told_by_rate(TargetRecord* record, const Occupancy& occupancy, Time now) {
   const double span_s = to_s(now - occupancy.since - occupancy.idle);
   const double others_s = occupancy.others_s[number(Load::write)];
@@ -47,7 +49,7 @@ double told_by_rate(TargetRecord* record, const Occupancy& occupancy, Time now) 
   return rate ? static_cast<double>(occupancy.bytes) / *rate : 0;
 }
 
-// The difference between what it took and what it would have taken uncoordinated.
+// Adds to `late_s` the difference between the time that the access took and its time without coordination.
 void settle(Application& application, Target& target, const Occupancy& occupancy, double alone_s, Time end, bool few) {
   target.uncoordinated.advance(end);
   const Uncoordinated::Access* access = target.uncoordinated.find(application.id);
@@ -66,16 +68,16 @@ void settle(Application& application, Target& target, const Occupancy& occupancy
   if (!ordered && !resumed && took_s > 0 && occupancy.shared_s >= least_shared * took_s) {
     application.late_error.add(std::abs(took_s - *would_s) / took_s);
   }
-  // It went as it would have: what the estimate says otherwise is its error.
+  // Coordination had no effect here, so any difference is an error of the estimate.
   if (!ordered && !resumed) return;
   const double late_s = took_s - *would_s;
-  // Among many, a gain is believed as far as estimates were right.
+  // Among many applications, a gain is believed only as far as earlier estimates were right.
   const double error = std::min(1.0, distrust * application.late_error.mean());
   const double believed = few ? 1 : 1 - error;
   application.late_s += late_s > 0 ? late_s : std::max(believed * late_s, -most_gained * took_s);
 }
 
-// `resumed_s`: what was done of it before it was stopped in the middle.
+// Estimates what is left of an access and its phase. `resumed_s` is its progress before a suspension.
 Remaining remaining(const Application& application, const Target& target, std::size_t kind, std::int64_t bytes,
                     double resumed_s) {
   Remaining remaining;
@@ -89,7 +91,7 @@ Remaining remaining(const Application& application, const Target& target, std::s
   } else {
     remaining.access_s = bytes > 0 && rate > 0 ? static_cast<double>(bytes) / rate : guessed_s;
     remaining.spread_s = most_spread * remaining.access_s;
-    // Reads may be served from a cache.
+    // Reads may be served from a cache, so their size does not predict their time.
     remaining.known = bytes > 0 && rate > 0 && load == Load::write;
   }
   remaining.served_s = resumed_s;
@@ -139,9 +141,9 @@ void end_occupancy(Holder& holder, Time now, bool goes_on, bool few) {
   const Load own = application.accesses.load(occupancy.kind);
   --target.present[number(own)];
   if (occupancy.idle == Duration::max()) occupancy.idle = {};
-  // At its end it was there, and did nothing: the others were not beside it then.
+  // The holder was idle at the end of its occupancy, so the others were not really beside it then.
   for (Holder& other : target.holders) {
-    if (occupancy.idle == Duration{}) break;  // an event costs the same however many have the target
+    if (occupancy.idle == Duration{}) break;  // keeps the cost of an event independent of the number of holders
     if (&other == &holder || other.grants == 0) continue;
     const double idle_s = to_s(std::min(occupancy.idle, now - other.occupancy.since));
     other.occupancy.idle_beside_s += idle_s;
@@ -152,7 +154,7 @@ void end_occupancy(Holder& holder, Time now, bool goes_on, bool few) {
     occupancy.others_s[load] += target.present_s[load] - holder.others_before[load];
   }
   occupancy.others_s[number(own)] -= to_s(now - occupancy.since);
-  // Of one that was alone, what others cost it is not asked.
+  // The contention does not matter for an access that was alone.
   const double beside = occupancy.shared_s > 0 ? interference_of(application, target, occupancy.kind, own) : 0;
   const double told_s = own == Load::write ? told_by_rate(target.record, occupancy, now) : 0;
   const AccessHistory::Ended ended = application.accesses.ended(occupancy, now, {beside, told_s, few});
@@ -178,7 +180,7 @@ Remaining remaining_of(const Holder& holder, Time now) {
     result.left_s -= served_s;
     return result;
   }
-  // Between two accesses: another one follows, or none.
+  // Between two accesses, another one follows with some probability.
   const double follows = application.accesses.follows();
   const auto rest_s = application.accesses.rest_of_phase_s();
   result.left_s = follows * (rest_s ? *rest_s : result.access_s);

@@ -7,26 +7,27 @@
 namespace hocket::model {
 namespace {
 
-constexpr std::size_t most_compared = 16;  // phases: two cycles of the longest
-constexpr std::size_t cycles_seen = 3;     // before a length is considered
-// Two phases that differ by less are of one kind.
+constexpr std::size_t most_compared = 16;  // phases: two of the longest cycles
+constexpr std::size_t cycles_seen = 3;     // cycles needed before a length is considered
+// Two phases are of one kind if their difference is below this.
 constexpr double one_kind = 0.5;
-// Mean differences. Neighbours that differ by less are alike, whatever else there may be.
+// Neighbours are alike if their mean difference is at most this, whatever cycles there may be.
 constexpr double alike = 0.05;
-// Phases of a cycle differ by less, and by so many times less than neighbours do: more where few were compared.
+// The mean difference within a cycle must be at most `most_in_cycle`. The mean difference of neighbours must be
+// larger by the factor `least_ratio` + `doubt` / number of compared phases, so few phases must be more alike.
 constexpr double most_in_cycle = 0.35;
 constexpr double least_ratio = 2;
 constexpr double doubt = 8;
-// What a shorter cycle may differ by more than the best one, for it is the likelier one.
+// The excess in mean difference that a shorter cycle may have over the best one, because it is the likelier one.
 struct Margin {
   double factor;
   double more;
 };
-constexpr Margin repeated{1.5, 0.05};  // the best one consists of it
+constexpr Margin repeated{1.5, 0.05};  // the best length is a multiple of it
 constexpr Margin other{1.2, 0.03};
-// What it costs to say that phases were left out of the cycle, beside 1 for a phase that is like nothing.
+// The cost of assuming that phases were left out of the cycle. A phase that is unlike anything costs 1.
 constexpr double left_out = 0.6;
-// Gaps between phases that are shorter than this share of what is usual between two starts are equal.
+// Gaps between phases count as equal if they are shorter than this part of the usual time between two starts.
 constexpr double least_gap = 0.1;
 
 double relative(double difference, double largest) {
@@ -35,11 +36,13 @@ double relative(double difference, double largest) {
 
 double as_double(std::int64_t value) { return static_cast<double>(value); }
 
+// A mean difference and the number of phases it is based on.
 struct Differences {
   double mean = 0;
   std::size_t phases = 0;
 };
 
+// Compares the kept phases with each other.
 class Comparison {
  public:
   explicit Comparison(const PhaseRing& phases) : phases_{phases} {
@@ -48,7 +51,7 @@ class Comparison {
     least_gap_ = least_gap * as_double(all.count()) / static_cast<double>(phases.size() - 1);
   }
 
-  // From 0, the same, to 1, nothing in common.
+  // Returns the difference of two phases, from 0 (the same) to 1 (nothing in common).
   double difference(std::size_t i, std::size_t j) const {
     const PhaseRecord& a = phases_[i];
     const PhaseRecord& b = phases_[j];
@@ -61,7 +64,7 @@ class Comparison {
 
   std::size_t phases() const { return phases_.size(); }
 
-  // The mean difference of two phases in a row, the newest ones; 1 where there are none.
+  // Returns the mean difference of successive phases, over the newest ones; 1 if there are too few.
   double neighbours() const {
     double sum = 0;
     std::size_t pairs = 0;
@@ -72,7 +75,8 @@ class Comparison {
  private:
   bool timed(std::size_t i) const { return !phases_[i].resized && phases_[i].processes == phases_[i - 1].processes; }
 
-  // Times of different sizes say nothing of each other, but iterations do.
+  // Returns the difference in computing before two phases. Times of different sizes cannot be compared, but
+  // iterations can.
   double gap_difference(std::size_t i, std::size_t j) const {
     if (i == 0 || j == 0) return 0;
     if (timed(i) && timed(j) && phases_[i].processes == phases_[j].processes) {
@@ -93,7 +97,7 @@ class Comparison {
   double least_gap_ = 0;  // ns
 };
 
-// The last phase of the newest cycle that was like the one before it; the newest phase where there is none.
+// Returns the last phase of the newest cycle that was like the one before it; the newest phase if there is none.
 std::size_t end_of_example(const Comparison& compared, std::size_t length) {
   std::size_t in_a_row = 0;
   for (std::size_t i = compared.phases(); i-- > length;) {
@@ -103,9 +107,9 @@ std::size_t end_of_example(const Comparison& compared, std::size_t length) {
   return compared.phases() - 1;
 }
 
-// Gives the phases from `first` on those places that explain them best: each differs little from the example's phase in
-// its place, and places follow each other but where phases were left out (Viterbi's algorithm). Returns what the phases
-// differ by, the example not counted.
+// Gives the phases from `first` on the places that explain them best (Viterbi's algorithm). Each phase should differ
+// little from the example's phase in its place, and places should follow each other, except where phases were left
+// out. Returns the mean difference, not counting the example.
 Differences align(const Comparison& compared, std::size_t first, PhaseCycle& cycle) {
   using Costs = std::array<double, PhaseCycle::longest>;
   const std::size_t length = cycle.length;
@@ -128,6 +132,7 @@ Differences align(const Comparison& compared, std::size_t first, PhaseCycle& cyc
     costs = next;
   }
   std::size_t place = cheapest();
+  // The places are shifted so that the newest phase gets the last one.
   const std::size_t shift = length - 1 - place;
   const double cost = costs[place];
   for (std::size_t i = phases; i-- > first;) {
@@ -138,7 +143,7 @@ Differences align(const Comparison& compared, std::size_t first, PhaseCycle& cyc
   return {cost / static_cast<double>(counted), counted};
 }
 
-// A PhaseCycle of that length, with the newest phases only.
+// Returns the differences in a cycle of that length, over the newest phases only.
 Differences in_cycle(const Comparison& compared, std::size_t length) {
   PhaseCycle cycle;
   cycle.length = length;
@@ -156,14 +161,13 @@ std::size_t length_of(const Comparison& compared) {
   for (std::size_t length = 2; length <= PhaseCycle::longest; ++length) {
     if (compared.phases() <= cycles_seen * length) break;
     const auto [mean, counted] = in_cycle(compared, length);
-    // Few phases must be the more alike.
     const double clearly = least_ratio + doubt / static_cast<double>(counted);
     if (mean > most_in_cycle || clearly * mean + alike > neighbours) continue;
     at[length] = mean;
     if (mean < at[best]) best = length;
   }
   for (std::size_t length = 2; length < best; ++length) {
-    const Margin margin = best % length == 0 ? repeated : other;  // twice a cycle is a cycle, too
+    const Margin margin = best % length == 0 ? repeated : other;  // a multiple of a cycle is a cycle, too
     if (at[length] <= margin.factor * at[best] + margin.more) return length;
   }
   return best;

@@ -14,7 +14,7 @@ namespace {
 
 Time at(double seconds) { return Time{} + from_s(seconds); }
 
-// One phase of a program: so much computing before it, so much I/O.
+// One phase of a program, with the computing before it, in seconds.
 struct Step {
   double computing = 0;
   double io = 0;
@@ -28,7 +28,7 @@ const Program write_read{{9, 1, 1000, 0}, {0.5, 0.05, 0, 1000}};
 const Program two_file_systems{{5, 1, 1000, 0, "scratch"}, {5, 1, 1000, 0, "home"}};
 const Program small_and_large{{10, 0.5, 100, 0}, {10, 0.5, 100, 0}, {10, 0.5, 100, 0}, {10, 5, 1000, 0}};
 
-// Runs a program, with faults.
+// Runs a program with faults: phases that are left out, and stops.
 class Runner {
  public:
   explicit Runner(Program program, double jitter = 0, std::uint64_t seed = 1)
@@ -55,7 +55,7 @@ class Runner {
     for (int i = 0; i < count; ++i) step();
   }
   void stop(double seconds) { now_ += seconds; }
-  // The next phase that the program will do.
+  // Returns the next phase that the program will do.
   const Step& next() const { return program_[place_]; }
   Time next_start() const { return at(now_ + program_[place_].computing); }
   std::size_t length() const { return history.cycle_length(); }
@@ -111,7 +111,7 @@ TEST(PhaseCycle, OfALargeCheckpointAfterThreeSmallOnesHasFour) {
 
 TEST(PhaseCycle, PredictsItsPhasesInOrder) {
   Runner run{write_read};
-  run.steps(20);  // the last one has read
+  run.steps(20);  // the last phase has read
   const auto phases = run.history.predict(run.history.last()->end, 5);
   const Time end = run.history.last()->end;
   ASSERT_EQ(phases.size(), 5u);

@@ -1,4 +1,5 @@
-// One I/O phase of an application as it was measured, and the last ones of them.
+// A PhaseRecord is one I/O phase of an application as it was measured; a PhaseRing keeps the latest of them. The
+// histories and estimates of this folder are computed from these records.
 //
 // Pure, not thread-safe.
 #pragma once
@@ -14,23 +15,23 @@
 
 namespace hocket::model {
 
-// Expected: start <= end, no negative duration or number.
+// One measured I/O phase. Expected: start <= end, no negative duration or number.
 struct PhaseRecord {
-  Time start{};                 // of the first operation, wait for the grant included
-  Time end{};                   // of the last operation
-  Duration io{};                // in I/O operations
-  Duration wait{};              // for grants
-  Duration cpu{};               // since the end of the phase before
-  Duration comm{};              // since the end of the phase before
-  std::int64_t bytes = 0;       // of all processes
-  std::int64_t iteration = -1;  // done at its end; -1: not known
-  std::int64_t processes = 0;   // that computed; 0: not known, which is a size as others are
-  bool resized = false;         // that number changed at least once since the phase before
-  std::int64_t written = 0;     // the part of `bytes` that was not read
-  std::string target{};         // "": not known
+  Time start{};                 // start of the first operation, its wait included
+  Time end{};                   // end of the last operation
+  Duration io{};                // time in I/O operations
+  Duration wait{};              // time waiting for grants
+  Duration cpu{};               // since the end of the previous phase
+  Duration comm{};              // since the end of the previous phase
+  std::int64_t bytes = 0;       // moved by all processes
+  std::int64_t iteration = -1;  // completed at its end; -1: unknown
+  std::int64_t processes = 0;   // processes that computed; 0: unknown, treated as a size like any other
+  bool resized = false;         // that number changed since the previous phase
+  std::int64_t written = 0;     // written, a part of `bytes`
+  std::string target{};         // "": unknown
 };
 
-// The last phases, the oldest first.
+// The latest phases, the oldest first. A new phase replaces the oldest when the ring is full.
 class PhaseRing {
  public:
   static constexpr std::size_t capacity = 32;
@@ -55,7 +56,7 @@ class PhaseRing {
   std::size_t oldest_ = 0;
 };
 
-// Something for each kept phase, in their order.
+// One value for each kept phase, in the same order.
 template <class T>
 using EachPhase = std::array<T, PhaseRing::capacity>;
 

@@ -10,23 +10,24 @@ namespace hocket::model {
 namespace {
 
 constexpr double coverage = 2;  // standard deviations
-// Periods at one size that tell whether there is a period at all, and phases in which a cycle of four would be found.
+// The numbers needed to judge the fit: periods at one size, and phases in which a cycle of four would be found.
 constexpr std::size_t telling_periods = 2;
 constexpr std::int64_t telling_phases = 13;
-constexpr double longest_s = 1e9;  // what is further away stays within the range of Time
+constexpr double longest_s = 1e9;  // keeps later times within the range of Time
 
 Estimate estimate(const MeanSpread& shown) { return {to_s(shown.mean), coverage * to_s(shown.spread)}; }
 
-// What was shown at one size, by the ratio of the curve's times there and here. Relative uncertainties add up.
+// Scales a value shown at one size by the ratio of the curve's times at both sizes. Relative uncertainties add up.
 Estimate scaled(const Estimate& shown, const Estimate& there, const Estimate& here) {
-  if (there.value <= 0) return shown;                             // the curve knows nothing of it
-  const double value = shown.value * (here.value / there.value);  // exactly the same where the curve is flat
+  if (there.value <= 0) return shown;                             // the curve has no such time
+  const double value = shown.value * (here.value / there.value);  // exactly the same value where the curve is flat
   const double relative = shown.value > 0 ? shown.uncertainty / shown.value : 0;
   return {value, value * relative + shown.value * here.uncertainty / there.value};
 }
 
 Pace shown_at(const Rhythm& rhythm) { return {rhythm.iterations, estimate(rhythm.computing), estimate(rhythm.io)}; }
 
+// Returns a nominal period of computing, from reports of iterations.
 std::optional<Pace> pace_of_iterations(const Application& application, std::int64_t processes) {
   const IterationTimes::Shown known = application.iterations.latest();
   if (known.reports == 0) return std::nullopt;
@@ -42,7 +43,7 @@ std::optional<Pace> pace_of_iterations(const Application& application, std::int6
       iterations, scaled(period(known), curve.iteration(known.processes), curve.iteration(processes)), {}, true};
 }
 
-// As `shown`, at another size where a period takes what is expected.
+// Returns the rhythm `shown`, scaled to another size at which a period takes what is expected.
 Rhythm scaled(const Rhythm& shown, const Pace& expected, std::int64_t processes) {
   const auto time = [](double seconds) { return from_s(std::clamp(seconds, 0.0, longest_s)); };
   const auto part = [](const MeanSpread& one, const MeanSpread& all) {
@@ -72,7 +73,8 @@ Rhythm scaled(const Rhythm& shown, const Pace& expected, std::int64_t processes)
   return rhythm;
 }
 
-// The phases to come of an application, and the rhythm that they follow.
+// The future phases of an application, and the rhythm that they follow. Not copyable, because the forecast refers to
+// the rhythm.
 class Ahead {
  public:
   Ahead(const Application& application, Time now) {
@@ -94,28 +96,28 @@ class Ahead {
   const Forecast& operator*() const { return *forecast_; }
 
  private:
-  // At its present size, from the curve where it has not shown it yet.
+  // Returns the rhythm at the present size. If the application has not shown it yet, it comes from the curve.
   const Rhythm& rhythm_of(const Application& application) {
     const IoHistory& history = application.history;
     const std::int64_t processes = application.computing_processes();
     const bool changed = application.malleability.malleable && history.present().processes != processes &&
                          application.expansion.return_at_iteration == 0;
     if (!changed && history.present().periods > 0) return history.present();
-    if (history.latest().periods == 0) return expected_;  // what iterations take says nothing of phases
+    if (history.latest().periods == 0) return expected_;  // times of iterations say nothing of phases
     const auto expected = pace(application, changed ? processes : history.present().processes);
     if (expected) expected_ = scaled(history.latest(), *expected, processes);
     return expected_;
   }
 
-  // Whether the phase that a change of size was decided for is still to come; it is waited for during one period, as
-  // any.
+  // True if the phase for which a change of size was decided is still to come. Like any phase, it is expected for one
+  // period.
   bool awaited(const Application& application, Time now) const {
     const Time start = application.expansion.start_after;
     return application.expansion.decision != 0 && start > application.history.last()->end &&
            now - start <= forecast_->step();
   }
 
-  // The phase that has begun and is not reported yet is the first; the second follows its end.
+  // Makes the phase that has begun, but is not reported yet, the first one. The second one follows its end.
   void begin_now(const Application& application, Time now) {
     forecast_->begin(application.since, application.target);
     const bool waits = application.activity == Activity::waiting;
@@ -148,19 +150,20 @@ Time widened_end_of(const Forecast::Timing& phase) {
   return saturating_sum(saturating_sum(phase.start, phase.duration), phase.uncertainty);
 }
 
-// Whoever is as likely to be anywhere in its period meets everybody and nobody.
+// False if a phase is equally likely anywhere in the period, because then it would meet all others and none.
 bool is_predictable(Duration uncertainty, const Forecast& next) { return uncertainty < next.step() / 2; }
 
-// The first phase that can still be going on at `start`; one that cannot may come before it, as widths grow.
+// Returns a phase before which none can still be active at `start`. It may have ended by then, too, because widths
+// grow.
 std::int64_t first_reaching(const Forecast& next, Time start, Duration uncertainty) {
-  Time ends{};  // of all phases of a cycle
+  Time ends{};  // latest end in the first cycle
   for (std::int64_t i = 1; i <= next.length(); ++i) ends = std::max(ends, widened_end_of(timing(next, i, uncertainty)));
   if (ends >= start) return 0;
   const std::int64_t periods = (start - ends) / next.step();
   return periods == 0 ? 0 : 1 + next.length() * (periods - 1);
 }
 
-// The first of the phases to come that meets `mine`, widened.
+// Returns the first future phase that meets `mine`, widened.
 std::optional<PredictedPhase> first_meeting(const Forecast& next, const PredictedPhase& mine, Duration uncertainty) {
   const auto is_there = [&](std::int64_t i) { return next.target(i) == mine.target; };
   bool possible = false;

@@ -1,8 +1,8 @@
-// What the controller expects of applications: how long their periods take at a number of processes, when their next
-// I/O phases come, and which of them meet (CLARISSE+FlexMPI, sections 4.1 and 4.2: the application performance
-// predictor and the I/O interference predictor).
+// These functions predict applications: how long their periods take with a number of processes, when their next I/O
+// phases come, and which of these meet. They are the application performance predictor and the I/O interference
+// predictor of CLARISSE+FlexMPI (sections 4.1 and 4.2).
 //
-// Pure, not thread-safe.
+// Pure, not thread-safe. Pointers in results are valid while the applications exist.
 #pragma once
 
 #include <cstddef>
@@ -15,51 +15,54 @@
 
 namespace hocket::model {
 
-// An I/O period of an application at some number of processes (Eq. 1), without waits for grants.
+// An I/O period of an application with some number of processes (Eq. 1), waits for grants excluded. Times are in
+// seconds.
 struct Pace {
-  double iterations = 0;  // in a period
+  double iterations = 0;  // iterations in a period
   Estimate compute;       // T_cpu + T_comm of the period
-  Estimate io;            // T_io of the phase, undisturbed
-  bool nominal = false;   // no I/O period was seen: it is one of computing alone, as long as is convenient
+  Estimate io;            // T_io of the phases in it, undisturbed
+  bool nominal = false;   // no I/O period was seen; this one has computing only
   double period_s() const { return compute.value + io.value; }
   double io_ratio() const { return period_s() > 0 ? io.value / period_s() : 0; }  // Eq. 3
 };
 
-// Of one that has shown no whole I/O period, but iterations: of `nominal_period_s`, without I/O.
+// The length of a nominal period, for an application that has reported iterations but shown no whole I/O period.
 constexpr double nominal_period_s = 60;
 
-// From the curve, scaled so that it agrees with what the application showed at its present size, which a profile of
-// other input does not. At its present size: what it showed. Nothing where neither is known.
+// Returns the expected period with that number of processes. At a size with measured periods, it is what was
+// measured. At others it follows the curve, scaled to agree with the measurements at the latest size, which a profile
+// of another input does not. Returns nothing if neither is known.
 std::optional<Pace> pace(const Application& application, std::int64_t processes);
 
-// As IoHistory::predict, with what a change of size that is under way has been predicted to do to the next one.
-// `uncertainty` as CoreSettings::uncertainty: negative, what was observed.
+// Returns the next phases as IoHistory::predict does, but takes account of a change of size that is under way. A
+// negative `uncertainty` means the observed one, as in CoreSettings::uncertainty.
 std::vector<PredictedPhase> next_phases(const Application& application, Time now, Duration uncertainty,
                                         std::size_t count);
 
-// How well the application's I/O phases are described by a period.
+// States how well a period describes the application's I/O phases.
 enum class Fit {
-  learning,   // it is too early to say, at this size or at all
-  regular,    // the next phase is expected within less than half a period
-  irregular,  // it may come at any time
+  learning,   // too early to say, at this size or at all
+  regular,    // the start of the next phase is known within half a period
+  irregular,  // the next phase may come at any time
 };
 std::string_view name_of(Fit fit);
 Fit fit(const Application& application);
-// "the I/O phases of a come at no regular times: 13.4 s apart, with a standard deviation of 11.0 s"
+// Returns "the I/O phases of a come at no regular times: 13.4 s apart, with a standard deviation of 11.0 s".
 std::string irregular_text(const Application& application);
 
-// Two predicted I/O phases on one target that meet when each is widened by its uncertainty.
+// Two predicted I/O phases on one target that overlap when each is extended by its uncertainty.
 struct Conflict {
   const Application* subject = nullptr;
   const Application* other = nullptr;
-  PredictedPhase of_subject;  // widened: its duration includes the uncertainty
-  PredictedPhase of_other;
-  Time start{};  // of the overlap
+  PredictedPhase of_subject;  // its duration includes the uncertainty
+  PredictedPhase of_other;    // likewise
+  Time start{};               // start of the overlap
   Duration overlap{};
 };
 
-// Those of the subject's next phase with every other application's, in order of time; of each other application the
-// first only. `shifted`: as if the subject's next phase began then.
+// Returns the conflicts of the subject's next phase with other applications, in order of time and at most one for
+// each other application. With `shifted`, the subject's next phase is assumed to begin then. The cost is linear in
+// the number of applications.
 std::vector<Conflict> conflicts(const Cluster& cluster, const Application& subject, Time now, Duration uncertainty,
                                 std::optional<Time> shifted = std::nullopt);
 

@@ -13,7 +13,7 @@ Time at(double seconds) { return Time{} + from_s(seconds); }
 
 class Prediction : public ::testing::Test {
  protected:
-  // One more malleable application.
+  // Adds a malleable application.
   Application& application(std::int64_t processes, const std::string& target = "fs") {
     const MemberId id{++members};
     const event::Hello hello{"job" + std::to_string(members), "A", "/bin/a", "mpich", "0.1", 1, processes};
@@ -23,7 +23,7 @@ class Prediction : public ::testing::Test {
     made.malleability.processes = processes;
     return made;
   }
-  // `count` phases of `io` seconds, 100 iterations and `period` seconds apart; the last one starts at `last`.
+  // Reports `count` phases of `io` seconds, 100 iterations and `period` seconds apart; the last one starts at `last`.
   static void phases(Application& application, double last, double period, double io, int count = 4) {
     for (int i = count; i-- > 0;) report(application, last - i * period, io);
   }
@@ -137,7 +137,7 @@ TEST_F(Prediction, APhaseThatWaitsMovesTheNextOne) {
   EXPECT_EQ(next[1].start, at(378 + 5 + 65));
 }
 
-// CLARISSE+FlexMPI, section 5.2: 903.2 s and 911.0 s meet because 8.49 s of I/O count as 10.49 s.
+// CLARISSE+FlexMPI, section 5.2: 903.2 s and 911.0 s conflict, because 8.49 s of I/O count as 10.49 s.
 TEST_F(Prediction, FindsThePapersConflict) {
   Application& first = application(128);
   Application& second = application(150);
@@ -164,7 +164,7 @@ TEST_F(Prediction, MeetsOnOneTargetOnly) {
   EXPECT_EQ(conflicts(cluster, first, at(310), from_s(2)).size(), 1u);
 }
 
-// Both write at the same times, and never to the same file system.
+// Both write at the same times, but never to the same file system.
 TEST_F(Prediction, ThoseThatAlternateMeetWhereTheyAreOnOneTarget) {
   const auto alternate = [](Application& app, int first) {
     for (int i = 0; i < 20; ++i) {
@@ -259,7 +259,7 @@ TEST_F(Prediction, ScalesEachPhaseOfACycleToAnotherSize) {
   EXPECT_EQ(next[2].start, at(2016 + 42 + 5 + 5 + 1 + 42));
 }
 
-// Every pair of phases, one by one.
+// The expected conflicts come from a comparison of every pair of phases.
 TEST_F(Prediction, FindsWhatALoopOverAllPhasesFinds) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     cluster = Cluster{};

@@ -1,10 +1,11 @@
-// What a run adds to the profile that an earlier run left: its times at sizes that the profile lacks.
+// A ProfileExtension collects what a run adds to the profile of an earlier run: times at sizes that the profile
+// lacks. The coordinator hands these points to the profile store when the application leaves.
 //
-// The profile may be of another input or machine, and points that do not fit together would look like a speedup. So
-// the times of this run are brought to the profile's measure, by the ratio of both at a size that both have. Where
-// there is no such size, nobody knows how the two compare, and there is nothing to remember.
+// The profile may belong to another input or machine, and points that do not fit together would look like a speedup.
+// So the times of this run are scaled to the profile, by the ratio of both at a size that both have. If there is no
+// such size, the two cannot be compared, and nothing is stored.
 //
-// A size that differs by less than a tenth from one of the profile's is no further size.
+// A size that differs by less than a tenth from one of the profile counts as the same size.
 //
 // Pure, not thread-safe.
 #pragma once
@@ -20,24 +21,24 @@ namespace hocket::model {
 
 class ProfileExtension {
  public:
-  // A point of the profile.
+  // Adds a point of the profile.
   void told(const CurvePoint& point) { (void)profile_.add(point); }
-  // All that this run has shown at one size; takes the place of what it showed there before. Costs the number of points
-  // of the profile, and nothing where there is none.
+  // Takes all that this run has shown at one size, in place of earlier results at that size. The cost is linear in
+  // the points of the profile; without a profile the call does nothing.
   void shows(const CurvePoint& point);
 
-  // In the profile's measure, by processes.
+  // Returns the new points scaled to the profile, by number of processes; none without a common size.
   std::vector<CurvePoint> points() const;
 
  private:
-  struct Ratio {  // of this run's times to the profile's
+  struct Ratio {  // this run's times / the profile's
     double iteration = 1;
     double io = 1;
   };
 
   SpeedupCurve profile_;
-  std::map<std::int64_t, CurvePoint> shown_;  // sizes that the profile lacks, as they were
-  std::optional<Ratio> ratio_;                // at the latest size that both have
+  std::map<std::int64_t, CurvePoint> shown_;  // sizes that the profile lacks, not scaled
+  std::optional<Ratio> ratio_;                // at the latest common size
 };
 
 }  // namespace hocket::model

@@ -5,7 +5,7 @@
 namespace hocket::model {
 namespace {
 
-// T = 1/10 + 4/p, communication a tenth of it; a phase takes 2 s.
+// T = 1/10 + 4/p, of which communication is a tenth; a phase takes 2 s.
 CurvePoint point_at(std::int64_t processes, double times_longer = 1, double io_times_longer = 1) {
   const double iteration_s = times_longer * (0.1 + 4 / static_cast<double>(processes));
   return {processes, iteration_s, 0.01 * iteration_s, 2 * io_times_longer, 0, 4, 0.1 * iteration_s};
@@ -18,7 +18,7 @@ ProfileExtension extension_of(const std::vector<std::int64_t>& sizes) {
 }
 
 TEST(ProfileExtension, HasTheSizesThatTheProfileLacksInItsMeasure) {
-  for (const double times_longer : {1.0, 3.0, 0.25}) {  // as of another input
+  for (const double times_longer : {1.0, 3.0, 0.25}) {  // as with another input
     ProfileExtension extension = extension_of({4, 8});
     for (const std::int64_t size : {8, 16, 32}) extension.shows(point_at(size, times_longer, 2));
     const auto points = extension.points();

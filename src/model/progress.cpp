@@ -30,7 +30,7 @@ void Progress::leave(User& user) {
   --paces_[user.pace_].users;
   demanded_ -= user.demanded_;
   user = {};
-  if (--users_ == 0) *this = {};  // sums that grow for ever lose their last digits
+  if (--users_ == 0) *this = {};  // sums that grow without limit lose their last digits
 }
 
 void Progress::advance(double passed_s, double of_target) {
@@ -41,6 +41,7 @@ void Progress::advance(double passed_s, double of_target) {
     if (!(slowness.interference > 0)) slowness.interference = of_target;
     pace.served_s += passed_s / slowdown(slowness, use);
   }
+  // A single user has no others, so the sums about others stay as they are.
   if (users_ == 1) return;
   shared_s_ += passed_s;
   others_s_ += passed_s * use.others();

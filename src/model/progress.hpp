@@ -1,5 +1,8 @@
-// How those who have a target get on beside each other. An event costs as much as there are different paces among them,
-// not as they are: a thousand applications that nothing was learnt of have one.
+// Progress computes how the holders of a target advance while they slow each other down. Its unit is the second
+// alone: the work that a holder does in one second with the target to itself.
+//
+// An event costs as much as there are different slowness values among the holders, independent of how many holders
+// there are. A thousand applications about which nothing was learned have a single one.
 //
 // Pure, not thread-safe.
 #pragma once
@@ -11,15 +14,16 @@
 
 namespace hocket::model {
 
-// How others slow one down.
+// The parameters by which others slow one application down.
 struct Slowness {
-  double interference = 0;  // how many times slower it is beside one that demands all of the target; 0: as the target's
-  double disturbance = 0;   // how much longer it takes for each of the others, however little they demand
+  // Slowdown factor beside one that demands all of the target; 0: use that of the target.
+  double interference = 0;
+  double disturbance = 0;  // extra time for each other, relative, whatever it demands
   bool operator==(const Slowness&) const = default;
 };
 
-// What goes on at a target: how many use it, and the sum of what they take alone, each as a part, 1 at most, of what
-// the target can bear.
+// The use of a target: the number of users and the sum of their demands. A demand is the part, at most 1, of what the
+// target can bear that a user takes alone.
 struct Use {
   double users = 0;
   double demanded = 0;
@@ -27,23 +31,24 @@ struct Use {
   double excess() const { return std::max(0.0, demanded - 1); }
 };
 
-// How many times slower than alone: linear in what is demanded beyond what the target can bear, thus in the number of
-// the others where each demands all of it (CALCioM, section IV-D).
+// Returns the slowdown factor against running alone. It is linear in the demand beyond what the target can bear. If
+// each user demands all of the target, it is linear in the number of others (CALCioM, section IV-D).
 inline double slowdown(const Slowness& slowness, const Use& use) {
   return 1 + (slowness.interference - 1) * use.excess() + slowness.disturbance * use.others();
 }
 
-// Of all users of one target.
+// Sums over all users of one target, from which the progress of each is derived.
 class Progress {
  public:
-  // What one of them has done.
+  // The work of one user, or of all.
   struct Sums {
     double served_s = 0;  // progress, in seconds alone
-    double shared_s = 0;  // beside others
-    double others_s = 0;  // their number, summed over those seconds
-    double excess_s = 0;  // what was demanded beyond what the target can bear, summed over them
+    double shared_s = 0;  // time beside others
+    double others_s = 0;  // number of others, integrated over shared_s
+    double excess_s = 0;  // excess demand, integrated over shared_s
   };
 
+  // A user's token: the sums at its start, to be subtracted. It belongs to one Progress and must not outlive it.
   class User {
    public:
     bool active() const { return pace_ != none; }
@@ -53,20 +58,21 @@ class Progress {
     static constexpr auto none = static_cast<std::size_t>(-1);
     std::size_t pace_ = none;
     double demanded_ = 0;
-    Sums taken_;  // of the sums of its pace
+    Sums taken_;  // sums when last taken
   };
 
-  // From now on it gets on. `demanded`: the part of what the target can bear that it takes alone.
+  // Adds a user that advances from now on. `demanded` is its demand, 0 to 1.
   User enter(const Slowness& slowness, double demanded);
-  // It gets on no more. What it has done is taken before.
+  // Removes a user. Its work must have been taken before, or it is lost.
   void leave(User& user);
-  // Seconds pass. `of_target`: the interference of those that have none of their own.
+  // Advances all users by `passed_s` seconds. `of_target` is the interference of users that have none of their own.
   void advance(double passed_s, double of_target);
-  // What an active user has done since it came, or since it was taken last.
+  // Returns the work of an active user since it came, or since the last `take`. `take` also starts counting anew.
   Sums seen(const User& user) const;
   Sums take(User& user) const;
 
  private:
+  // The users of equal slowness. They advance equally, so one sum is enough.
   struct Pace {
     Slowness slowness;
     double served_s = 0;
@@ -74,7 +80,7 @@ class Progress {
   };
   Sums all(const User& user) const { return {paces_[user.pace_].served_s, shared_s_, others_s_, excess_s_}; }
 
-  ShortVector<Pace> paces_;  // those without users are used again
+  ShortVector<Pace> paces_;  // entries without users are reused
   std::size_t users_ = 0;
   double demanded_ = 0;  // of all users
   double shared_s_ = 0;

@@ -28,7 +28,7 @@ TEST(Progress, EachHasItsOwnPaceOrTheTargets) {
   progress.advance(6, 2);
   EXPECT_DOUBLE_EQ(progress.seen(own).served_s, 4);
   EXPECT_DOUBLE_EQ(progress.seen(of_target).served_s, 3);
-  progress.advance(6, 3);  // learnt meanwhile
+  progress.advance(6, 3);  // learned in the meantime
   EXPECT_DOUBLE_EQ(progress.seen(of_target).served_s, 5);
   EXPECT_DOUBLE_EQ(progress.seen(own).excess_s, 12);
 }
@@ -49,7 +49,7 @@ TEST(Progress, NobodyIsSlowerBeforeTheTargetIsFull) {
   EXPECT_DOUBLE_EQ(progress.seen(half).excess_s, 3);
 }
 
-// Users come and go; each has what a loop over all of them would have given it.
+// Users come and go; each must get what a loop over all of them would give it.
 TEST(Progress, IsThatOfALoopOverAll) {
   std::mt19937_64 random{11};
   struct One {

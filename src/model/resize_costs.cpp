@@ -11,7 +11,7 @@ namespace {
 
 constexpr double coverage = 2;  // standard deviations
 
-// Sums over the resizes of one kind.
+// Sums over the resizes of one group.
 struct Sums {
   double count = 0;
   double started = 0;
@@ -24,13 +24,16 @@ struct Sums {
   }
 };
 
+// A fitted line: cost in seconds over started processes.
 struct Line {
   double at_mean = 0;  // cost at the mean number of started processes
-  double mean = 0;     // that number
-  double slope = 0;    // more processes never cost less
+  double mean = 0;     // mean number of started processes
+  double slope = 0;    // never negative: more processes do not cost less
   double at(double started) const { return std::max(0.0, at_mean + slope * (started - mean)); }
 };
 
+// Fits a line through the resizes for which `counts` is true, of which there must be one. The uncertainty is 0 while
+// too few resizes determine it.
 template <class Resizes, class Counts>
 Estimate fitted(const Resizes& resizes, const Counts& counts, double started) {
   Sums sums;

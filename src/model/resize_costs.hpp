@@ -1,13 +1,13 @@
-// What the resizes of an application cost: for how long it stood still in them, by what they did (CLARISSE+FlexMPI,
-// section 4.2.1: the reconfiguration overhead; Proteo, section 5: it depends on the method and on the processes that
-// are started).
+// ResizeCosts learns what the resizes of an application cost: the time for which it is stopped (CLARISSE+FlexMPI,
+// section 4.2.1: the reconfiguration overhead). The time depends on the method and on the number of started processes
+// (Proteo, section 5).
 //
-// Resizes are told apart by method and direction. Within one kind the cost is a line over the processes that were
-// started, fitted by least squares; where all resizes of a kind started the same number, it is their mean. A kind that
-// was never seen takes the costs of the nearest kind that was: the same direction with another method, then the other
-// direction. Only the latest resizes count, as a machine changes.
+// Resizes are grouped by method and direction. Within a group, a line over the started processes is fitted by least
+// squares. If all resizes of a group started the same number, their mean is used. A group without data takes the
+// costs of the nearest one that has some: the same direction with another method, then the other direction. Only the
+// latest 32 resizes count, because a machine changes.
 //
-// Pure, not thread-safe. A question costs the resizes that are kept.
+// Pure, not thread-safe. The cost of a query is linear in the kept resizes.
 #pragma once
 
 #include <cstddef>
@@ -21,28 +21,28 @@
 
 namespace hocket::model {
 
-// One resize that is done, or is to be done.
+// One resize, past or planned.
 struct ResizeKind {
   std::int64_t sources = 0;  // processes before
-  std::int64_t targets = 0;  // and after
+  std::int64_t targets = 0;  // processes after
   std::int64_t started = 0;  // new processes
-  std::string method;        // as MALLEABLE names it; "": not known
+  std::string method;        // as named in MALLEABLE; "": unknown
 };
 
 class ResizeCosts {
  public:
   static constexpr std::size_t capacity = 32;
 
-  // The application stood still for so long in a resize of that kind. A negative time counts as none.
+  // Adds a resize that stopped the application for that time. A negative time counts as none.
   void add(const ResizeKind& kind, Duration stopped);
 
   bool empty() const { return kept_.empty(); }
-  // All that were added, those no longer kept included.
+  // Returns the number of all resizes so far, including those no longer kept. `stopped` is their total time.
   std::int64_t resizes() const { return resizes_; }
   Duration stopped() const { return stopped_; }
 
-  // What a resize of that kind is expected to cost, in seconds, plus or minus two standard deviations of what resizes
-  // of the kind differed by from the line. Nothing before the first one.
+  // Returns the expected cost of such a resize in seconds. The uncertainty is two standard deviations from the fitted
+  // line. Returns nothing before the first resize.
   std::optional<Estimate> expected(const ResizeKind& kind) const;
 
  private:

@@ -8,9 +8,9 @@
 namespace hocket::model {
 namespace {
 
-// Two standard deviations: 19 of 20 phases start within them if periods are spread normally.
+// Two standard deviations cover 19 of 20 starts if periods have a normal distribution.
 constexpr double coverage = 2;
-// One period says nothing of the spread; a quarter of it is assumed until a second one was seen.
+// The relative spread of a period while only one was seen, because one period shows no spread.
 constexpr double assumed_spread = 0.25;
 
 double ns_of(Duration d) { return static_cast<double>(d.count()); }
@@ -20,7 +20,7 @@ Duration from_ns(double ns) {
   return Duration{static_cast<std::int64_t>(std::min(ns, most))};
 }
 
-// t + n * step, held at the end of time.
+// Returns t + n * step, limited to the range of Time.
 Time later(Time t, std::int64_t n, Duration step) {
   std::int64_t product = 0;
   if (__builtin_mul_overflow(n, step.count(), &product)) product = INT64_MAX;
@@ -52,7 +52,7 @@ std::optional<Forecast> Forecast::after(Time end, const Rhythm& rhythm, Time now
   return next;
 }
 
-// Start to start of the first and the second.
+// Returns the time between the starts of the first and the second phase.
 Duration Forecast::interval() const { return std::min(step_, phases_[0].known->interval.mean); }
 
 Time Forecast::start_of(std::int64_t i) const {
@@ -65,7 +65,7 @@ Time Forecast::start_of(std::int64_t i) const {
 }
 
 Forecast::Timing Forecast::timing(std::int64_t i) const {
-  // Each stretch of computing ahead adds its own variance; the error of its mean, spread² / periods, grows with the
+  // Each computing interval ahead adds its own variance. The error of its mean, spread² / periods, grows with the
   // distance.
   double variance = 0;
   for (std::int64_t j = 0; j < length(); ++j) {

@@ -6,8 +6,8 @@
 namespace hocket::model {
 namespace {
 
-constexpr std::size_t judges = 5;   // the newest ones, whose median is what is usual now
-constexpr std::size_t changed = 3;  // so many unusual ones in a row were another time
+constexpr std::size_t judges = 5;   // newest values, whose median is the present usual value
+constexpr std::size_t changed = 3;  // this many unusual values in a row belong to an earlier time
 
 using Judges = std::array<double, judges>;
 
@@ -16,6 +16,7 @@ double median(Judges values) {
   return values[judges / 2];
 }
 
+// Returns mean and standard deviation of the values for which `counts` is true.
 template <class Counts>
 Moments moments_of(const EachPhase<double>& values, std::size_t count, const Counts& counts) {
   double sum = 0;
@@ -44,8 +45,8 @@ Moments Samples::moments() const {
   std::copy_n(values_.begin(), judges, newest.begin());
   const double usual = median(newest);
   for (double& value : newest) value = std::abs(value - usual);
-  // Far is what five standard deviations and a quarter are not enough for (7.4 median deviations are five standard
-  // ones).
+  // A value is far if it is beyond a quarter of the usual value and beyond five standard deviations. The latter are
+  // 7.4 median deviations.
   const double far = std::max(0.25 * std::abs(usual), 7.4 * median(newest));
   const auto near = [&](double value) { return std::abs(value - usual) <= far; };
 
@@ -59,7 +60,7 @@ Moments Samples::moments() const {
     count = i + 1 - changed;
     unusual -= changed;
   }
-  // Many unusual ones are no mishaps but how the application is.
+  // If unusual values are frequent, they are no accidents but belong to the application.
   return unusual * 4 > count ? moments_of(values_, count, all) : moments_of(values_, count, near);
 }
 

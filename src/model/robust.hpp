@@ -1,7 +1,8 @@
-// The mean of a quantity that varies, and that is sometimes far from what it usually is.
+// Samples computes the mean of a quantity that varies, and that is sometimes far from its usual value.
 //
-// A few values far from the rest (a phase that was left out, an application that was stopped) do not count; once three
-// in a row are far from what was before, the application has changed and the older ones do not count.
+// A few values far from the rest do not count: a phase may have been left out, or the application stopped. If three
+// in a row are far from the present usual value, the application has changed, and they and all older values do not
+// count.
 //
 // Pure, not thread-safe.
 #pragma once
@@ -15,15 +16,16 @@ namespace hocket::model {
 
 struct Moments {
   double mean = 0;
-  double spread = 0;  // standard deviation; 0 where there is only one value
+  double spread = 0;  // standard deviation; 0 if there is only one value
 };
 
+// A fixed buffer of values, one for each kept phase at most.
 class Samples {
  public:
-  // The newest first; at most one for each kept phase.
+  // Adds a value, the newest first. Precondition: fewer values than kept phases (32) so far.
   void add(double value) { values_[count_++] = value; }
   std::size_t count() const { return count_; }
-  // 0 where there is no value.
+  // Returns mean and standard deviation of the values that count; 0 if there is none.
   Moments moments() const;
 
  private:

@@ -1,4 +1,5 @@
-// A mean that follows changes, and how far values lie from it, as TCP keeps them of round trips (RFC 6298).
+// A RunningMean follows a changing quantity, together with its mean deviation, as TCP does for round-trip times (RFC
+// 6298). It needs constant memory. Pure, not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 
 namespace hocket::model {
 
+// Mean and deviation have the unit of the values, and are 0 before the first one.
 class RunningMean {
  public:
   void add(double value) {
@@ -16,7 +18,7 @@ class RunningMean {
       return;
     }
     deviation_ += (std::abs(value - mean_) - deviation_) / 4;
-    // The first values count alike, so that one odd value at the start is soon outvoted.
+    // The first values have equal weight, so that one odd value at the start is soon outweighed.
     mean_ += (value - mean_) * std::max(0.25, 1.0 / static_cast<double>(count_));
   }
 

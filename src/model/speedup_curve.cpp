@@ -11,14 +11,14 @@ namespace hocket::model {
 namespace {
 
 constexpr double coverage = 2;              // standard deviations
-constexpr double error_of_doubling = 0.05;  // of an interpolated time, for each doubling away from a measured size
-constexpr double error_of_law = 0.01;       // of a time, beside the law: programs follow it no better
+constexpr double error_of_doubling = 0.05;  // relative error of interpolation, per doubling away from a measured size
+constexpr double error_of_law = 0.01;       // relative error of the law itself: no program follows it better
 constexpr std::size_t points_of_law = 4;    // the largest sizes: smaller ones say little of larger ones
 constexpr double shortest_s = 1e-9;         // of an iteration: the resolution of Time
 constexpr double longest_s = 1e9;           // more than 30 years is a mistake
 
-// Fritsch and Butland's choice of the slope between two secants, which meets Fritsch and Carlson's condition: 0 at a
-// turning point, else the harmonic mean, weighted by the lengths of the intervals.
+// Returns the slope between two secants (Fritsch and Butland), which meets Fritsch and Carlson's condition. It is 0
+// at a turning point, otherwise the harmonic mean, weighted by the lengths of the intervals.
 double slope_between(double length_before, double secant_before, double length_after, double secant_after) {
   if (secant_before * secant_after <= 0) return 0;
   const double weight_before = 2 * length_after + length_before;
@@ -31,7 +31,7 @@ struct Moments {
   double spread = 0;
 };
 
-// Of two sets of samples together.
+// Returns the moments of two sets of samples together.
 Moments together(Moments a, double samples_a, Moments b, double samples_b) {
   const double samples = samples_a + samples_b;
   const double mean = (a.mean * samples_a + b.mean * samples_b) / samples;
@@ -39,7 +39,7 @@ Moments together(Moments a, double samples_a, Moments b, double samples_b) {
   return {mean, std::sqrt((square(a) * samples_a + square(b) * samples_b) / samples)};
 }
 
-// How to read one of the times.
+// These types select one of the times of a point.
 struct CpuField {
   bool apart;
   double time(const CurvePoint& p) const { return apart ? p.iteration_s - p.comm_s : p.iteration_s; }
@@ -52,7 +52,7 @@ struct CpuField {
 struct CommField {
   bool apart;
   double time(const CurvePoint& p) const { return apart ? p.comm_s : 0; }
-  static double spread(const CurvePoint&) { return 0; }  // the iteration's has it
+  static double spread(const CurvePoint&) { return 0; }  // included in that of the iteration
   template <class Measured>
   static auto& knot(Measured& m) {
     return m.comm;
@@ -70,7 +70,7 @@ struct IoField {
 template <class Measured, class Field>
 void fit_slopes(const std::vector<CurvePoint>& points, std::vector<Measured>& fitted, const Field& field) {
   const auto length = [&](std::size_t i) { return fitted[i + 1].processes - fitted[i].processes; };
-  // A phase without I/O has no logarithm: flat beside it, and such an interval is interpolated evenly.
+  // A time of 0 has no logarithm. The curve is flat beside it, and such an interval is interpolated linearly.
   const auto secant = [&](std::size_t i) {
     if (field.time(points[i]) <= 0 || field.time(points[i + 1]) <= 0) return 0.0;
     return (field.knot(fitted[i + 1]).time - field.knot(fitted[i]).time) / length(i);
@@ -89,7 +89,7 @@ void fit_slopes(const std::vector<CurvePoint>& points, std::vector<Measured>& fi
   }
 }
 
-// The cubic through (0, a) and (length, b), at `x`.
+// Returns the value at `x` of the cubic through (0, a) and (length, b).
 template <class Knot>
 double cubic(const Knot& a, const Knot& b, double length, double x) {
   const double t = x / length;
@@ -154,7 +154,7 @@ Status SpeedupCurve::add(const CurvePoint& point) {
     const bool has_comm = known->comm_s >= 0 && point.comm_s >= 0;
     const double comm_s = has_comm ? (known->comm_s * before + point.comm_s * now) / (before + now) : -1;
     mean = {point.processes, iteration.mean, iteration.spread, io.mean, io.spread, known->samples, comm_s};
-    mean.comm_s = std::min(mean.comm_s, mean.iteration_s);  // rounding
+    mean.comm_s = std::min(mean.comm_s, mean.iteration_s);  // guards against rounding
     if (__builtin_add_overflow(mean.samples, point.samples, &mean.samples)) mean.samples = INT64_MAX;
   }
   insert(mean);
@@ -183,7 +183,7 @@ double SpeedupCurve::Law::variance_at(double processes) const {
   return serial_variance + (2 * covariance + parallel_variance / processes) / processes;
 }
 
-// Of computing. Least squares, each point weighted by how well it is known. Neither part can be negative.
+// Fits the law to computing, by least squares weighted by how well each point is known. Neither part may be negative.
 void SpeedupCurve::fit_law() {
   law_.reset();
   const std::size_t count = std::min(points_.size(), points_of_law);
@@ -218,12 +218,13 @@ void SpeedupCurve::fit_law() {
   law_ = law;
 }
 
-// Beyond the largest measured size: what is measured there, times the ratio that the law has.
+// Returns computing beyond the largest measured size: the measurement there, times the ratio according to the law.
 Estimate SpeedupCurve::cpu_beyond(std::int64_t processes) const {
   const CurvePoint& last = points_.back();
   const double last_s = CpuField{apart_}.time(last);
   const double uncertain_s = coverage * last.iteration_spread_s;
-  const auto flat = [&](double time_s, double more_s, std::int64_t known) {  // it could be as fast as divided evenly
+  // The uncertainty reaches down to the time of an even division of the work.
+  const auto flat = [&](double time_s, double more_s, std::int64_t known) {
     const double unknown = 1 - static_cast<double>(known) / static_cast<double>(processes);
     return Estimate{time_s, uncertain_s + more_s + unknown * time_s};
   };
@@ -235,7 +236,8 @@ Estimate SpeedupCurve::cpu_beyond(std::int64_t processes) const {
   return flat(last_s * law_->at(size) / law_s, more_s, reached);
 }
 
-// As it rose between the two largest sizes, in the logarithms of both; it could be no more than it is there.
+// Returns communication beyond the largest measured size. It rises as between the two largest sizes, in the
+// logarithms of both. The uncertainty reaches down to no rise at all.
 Estimate SpeedupCurve::comm_beyond(std::int64_t processes) const {
   const CommField comm{apart_};
   const double last_s = comm.time(points_.back());
@@ -254,13 +256,14 @@ Estimate SpeedupCurve::estimate(std::int64_t processes, const Field& field) cons
   const auto uncertainty = [&](const CurvePoint& point) { return coverage * field.spread(point); };
   const auto asked = static_cast<double>(processes);
   if (upper == points_.end()) {
-    const CurvePoint& last = points_.back();  // it could be as fast as the work divided evenly
+    // The uncertainty reaches down to the time of an even division of the work.
+    const CurvePoint& last = points_.back();
     const double unknown = 1 - static_cast<double>(last.processes) / asked;
     return {field.time(last), uncertainty(last) + unknown * field.time(last)};
   }
   if (upper->processes == processes) return {field.time(*upper), uncertainty(*upper)};
   if (upper == points_.begin()) {
-    const double more = static_cast<double>(upper->processes) / asked;  // it could be as fast as it was
+    const double more = static_cast<double>(upper->processes) / asked;  // at best as fast as measured
     return {field.time(*upper) * more, uncertainty(*upper) * more + (more - 1) * field.time(*upper)};
   }
 
@@ -277,7 +280,7 @@ Estimate SpeedupCurve::estimate(std::int64_t processes, const Field& field) cons
     value = field.time(a) + (field.time(b) - field.time(a)) * x / length;
   }
   const auto [least, most] = std::minmax({field.time(a), field.time(b)});
-  value = std::clamp(value, least, most);  // rounding must not leave what was measured
+  value = std::clamp(value, least, most);  // rounding must not leave the measured range
   const double doublings = std::max(0.0, std::min(x, length - x)) / std::log(2.0);
   return {value, std::max(uncertainty(a), uncertainty(b)) + error_of_doubling * doublings * value};
 }
@@ -313,13 +316,13 @@ std::optional<std::int64_t> SpeedupCurve::processes_for(double speedup, std::int
   for (const CurvePoint& point : points_) {
     if (const auto found = search(std::min(point.processes, most))) return found;
   }
-  // Beyond the largest measured size: times change as far as the law reaches, then stay.
+  // Beyond the largest measured size, times change as far as the law reaches, then stay.
   if (const auto found = search(std::min(reach * measured_up_to(), most))) return found;
   return search(most);
 }
 
-// From `first` to `last`, between which computing rises or falls all the way, and so does communication. Their sum need
-// not: it is bounded from below by the ends of both.
+// Returns the fewest processes from `first` to `last` with at most `needed_s`. Computing is monotone there, and so is
+// communication. Their sum need not be, but the ends of both bound it from below.
 std::optional<std::int64_t> SpeedupCurve::fewest(double needed_s, std::int64_t first, std::int64_t last) const {
   if (first > last) return std::nullopt;
   const double cpu_s = cpu(first).value, comm_s = comm(first).value;

@@ -1,20 +1,21 @@
-// Times of an application by its number of processes: measured at some, interpolated at the others (CLARISSE+FlexMPI,
-// section 4.1).
+// A SpeedupCurve gives an application's times by its number of processes: measured at some sizes, interpolated at
+// others (CLARISSE+FlexMPI, section 4.1). Policies and predictions read it.
 //
-// Between two measured sizes a time is interpolated in the logarithms of both, by a cubic that is monotone where the
+// Between two measured sizes, a time is interpolated in the logarithms of both. The cubic is monotone where the
 // measured points are (Fritsch and Carlson). Computing and communication (T_cpu and T_comm of Eq. 1) are interpolated
-// each for itself where both are known at all sizes, and an iteration takes their sum: computing falls with more
-// processes while communication may rise. Where they are not known apart, all of it counts as computing.
+// separately if both are known at all sizes. An iteration takes their sum: computing falls with more processes, while
+// communication may rise. If they are not known separately, all of the time counts as computing.
 //
-// Beyond the largest measured size, `Beyond` says what is known. `flat`: a time stays what it is there, as a scenario
-// of the simulator says it. `law`: computing goes on by Amdahl's law, T = a + b/p, fitted to the largest measured
-// sizes, and communication as it rose between the two largest, up to twice the largest; further away they stay flat, so
-// that an application grows step by step, and each step is measured. Communication that fell stays flat, and so does
-// I/O time in either case: it is the storage that limits it. Below the smallest size the work is taken as divided
-// evenly, which is the most cautious guess about shrinking. The uncertainty of an estimate grows with its distance from
-// the measured sizes.
+// Beyond the largest measured size, `Beyond` selects the extrapolation. With `flat`, times stay as they are there, as
+// in a scenario of the simulator. With `law`, computing follows Amdahl's law, T = a + b/p, fitted to the largest
+// measured sizes. Communication rises as it did between the two largest. Both apply up to twice the largest size;
+// further away the times stay flat, so that an application grows step by step, and each step is measured.
+// Communication that fell stays flat. I/O time stays flat in either case, because the storage limits it.
 //
-// Pure, not thread-safe. Costs of a question: the logarithm of the number of points.
+// Below the smallest size, the work is assumed to be divided evenly, the most cautious guess about shrinking. The
+// uncertainty of an estimate grows with its distance from the measured sizes.
+//
+// Pure, not thread-safe. The cost of an estimate is logarithmic in the number of points.
 #pragma once
 
 #include <cstddef>
@@ -26,25 +27,29 @@
 
 namespace hocket::model {
 
-constexpr std::int64_t most_processes = std::int64_t{1} << 32;  // keeps sums of what clients claim within int64
+constexpr std::int64_t most_processes = std::int64_t{1} << 32;  // keeps sums of what clients report within int64
 
+// The times measured with one number of processes, in seconds.
 struct CurvePoint {
   std::int64_t processes = 0;
   double iteration_s = 0;         // T_cpu + T_comm of one iteration, mean
   double iteration_spread_s = 0;  // standard deviation
-  double io_s = 0;                // T_io of one I/O phase, undisturbed; 0: does none
+  double io_s = 0;                // T_io of one I/O period, undisturbed; 0: does none
   double io_spread_s = 0;
   std::int64_t samples = 1;
-  double comm_s = -1;  // the part of iteration_s that is T_comm, mean; -1: not known
+  double comm_s = -1;  // T_comm, a part of iteration_s, mean; -1: unknown
 };
 
+// A time in seconds and its uncertainty.
 struct Estimate {
-  double value = 0;        // s
-  double uncertainty = 0;  // s, plus or minus: two standard deviations
+  double value = 0;
+  double uncertainty = 0;  // plus or minus: two standard deviations
 };
 
+// The extrapolation beyond the largest measured size.
 enum class Beyond { flat, law };
 
+// The curve of one application, of at most 256 measured sizes.
 class SpeedupCurve {
  public:
   static constexpr std::size_t most_points = 256;
@@ -53,34 +58,36 @@ class SpeedupCurve {
   SpeedupCurve() = default;
   explicit SpeedupCurve(Beyond beyond) : beyond_(beyond) {}
 
-  // A further measurement; at a size that has one already, the mean of both by their samples. Refused, with the
-  // reason, where a value is not finite, not positive where it must be, or the curve is full.
+  // Adds a measurement. At a size that has one already, the two are averaged by their samples. Returns an error with
+  // the reason if the curve is full, or if a value is not finite, too large, or not positive where it must be.
   Status add(const CurvePoint& point);
-  // The same, but at a size that has a measurement already, the new one takes its place.
+  // Adds a measurement likewise, but it replaces one at the same size.
   Status replace(const CurvePoint& point);
 
   const std::vector<CurvePoint>& points() const { return points_; }  // by processes
   bool empty() const { return points_.empty(); }
 
-  // Precondition of all: not empty, processes > 0.
+  // All estimates require a curve that is not empty, and processes > 0.
   Estimate iteration(std::int64_t processes) const;
-  Estimate cpu(std::int64_t processes) const;   // of an iteration; all of it where communication is not known apart
-  Estimate comm(std::int64_t processes) const;  // of an iteration; 0 where it is not known apart
+  Estimate cpu(std::int64_t processes) const;   // of an iteration; all of it if communication is unknown
+  Estimate comm(std::int64_t processes) const;  // of an iteration; 0 if unknown
   Estimate io(std::int64_t processes) const;
-  // iteration(from) / iteration(to).
+  // Returns iteration(from) / iteration(to).
   double speedup(std::int64_t from, std::int64_t to) const;
-  // The fewest processes, more than `from` and at most `most`, with that speedup against `from`; none: not reached.
-  // Costs: the number of points, times the logarithm of the distance between two.
+  // Returns the fewest processes, above `from` and at most `most`, with at least that speedup against `from`; nothing
+  // if it is not reached. The search bisects each interval between points, and skips ranges that cannot contain a
+  // result.
   std::optional<std::int64_t> processes_for(double speedup, std::int64_t from, std::int64_t most) const;
-  // The largest size that was measured.
+  // Returns the largest measured size; 0 if there is none.
   std::int64_t measured_up_to() const { return points_.empty() ? 0 : points_.back().processes; }
 
  private:
   // One of the times at a measured size, in logarithms.
   struct Knot {
-    double time = 0;   // of the seconds; not used where they are 0
+    double time = 0;   // of the seconds; unused if they are 0
     double slope = 0;  // of the cubic: d log(time) / d log(processes)
   };
+  // The logarithms of one point of the curve.
   struct Measured {
     double processes = 0;  // logarithm
     Knot cpu;
@@ -90,11 +97,11 @@ class SpeedupCurve {
   std::optional<Error> refuse(const CurvePoint& point) const;
   void insert(const CurvePoint& point);
   void fit();
-  // T = a + b/p, and how well that is known.
+  // Amdahl's law, T = a + b/p, and how well its parameters are known.
   struct Law {
     double serial_s = 0;    // a
     double parallel_s = 0;  // b
-    // Variances and covariance of the two; their sum at 1/p is the variance of a time.
+    // Variances and covariance of both parts. Evaluated at 1/p, they give the variance of a time.
     double serial_variance = 0;
     double parallel_variance = 0;
     double covariance = 0;
@@ -111,9 +118,9 @@ class SpeedupCurve {
 
   Beyond beyond_ = Beyond::flat;
   bool apart_ = false;              // communication is known at all sizes
-  std::optional<Law> law_;          // where there are points enough for it
+  std::optional<Law> law_;          // if there are enough points for it
   std::vector<CurvePoint> points_;  // by processes, each size once
-  std::vector<Measured> fitted_;    // one each
+  std::vector<Measured> fitted_;    // one for each point
 };
 
 }  // namespace hocket::model

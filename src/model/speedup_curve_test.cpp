@@ -110,7 +110,7 @@ TEST(SpeedupCurve, RefusesWhatCannotBe) {
   EXPECT_EQ(refused(point(7, 1)), "") << "a size that is there already";
 }
 
-// Random curves, monotone and not: never outside the values of the neighbouring points, and monotone between them.
+// Random curves, monotone or not, never leave the range of the neighbouring points, and are monotone between them.
 TEST(SpeedupCurve, StaysBetweenNeighbouringPoints) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     std::mt19937_64 random{seed};
@@ -168,8 +168,8 @@ CurvePoint apart(std::int64_t processes, double cpu_s, double comm_s) {
   return {processes, cpu_s + comm_s, 0, 0, 0, 4, comm_s};
 }
 
-// Computing that is divided evenly, and communication that rises with the square root of the size: the minimum of their
-// sum lies between two measured sizes.
+// Computing is divided evenly, and communication rises with the square root of the size. The minimum of their sum
+// lies between two measured sizes.
 TEST(SpeedupCurve, ComputingAndCommunicationAreApart) {
   const auto at = [](std::int64_t p) { return apart(p, 64.0 / static_cast<double>(p), std::sqrt(p) / 8); };
   SpeedupCurve curve{Beyond::law};
@@ -258,7 +258,7 @@ TEST(SpeedupCurveLaw, OfOneSizeThereIsNone) {
   EXPECT_DOUBLE_EQ(curve.iteration(16).value, curve.iteration(8).value);
 }
 
-// Times that rise, or fall faster than the work is divided.
+// Times may rise, or fall faster than an even division of the work.
 TEST(SpeedupCurveLaw, NeverFallsFasterThanTheWorkIsDividedAndNeverRises) {
   SpeedupCurve faster{Beyond::law};
   ASSERT_TRUE(faster.add({8, 1, 0, 0, 0, 4}).ok());
@@ -270,10 +270,10 @@ TEST(SpeedupCurveLaw, NeverFallsFasterThanTheWorkIsDividedAndNeverRises) {
   EXPECT_NEAR(slower.iteration(32).value, 1.2, 1e-9);
 }
 
-// Two standard deviations: about 95 % of the times that programs have lie within what is stated.
+// About 95 % of the real times must lie within the stated two standard deviations.
 TEST(SpeedupCurveLaw, StatesHowFarItMayBeOff) {
   std::mt19937_64 random{7};
-  std::normal_distribution<double> noise{0, 0.01};  // of a mean of four periods that vary by 2 %
+  std::normal_distribution<double> noise{0, 0.01};  // error of a mean of four periods that vary by 2 %
   int within = 0;
   constexpr int runs = 500;
   for (int run = 0; run < runs; ++run) {

@@ -1,4 +1,5 @@
-// What is shared, who holds it and who waits for it. Plain data: the coordinator changes it, policies read it.
+// A Target is a storage resource that applications contend for, with its holders and the requests that wait for it.
+// These are plain data: the coordinator changes them, policies read them. Pure, not thread-safe.
 #pragma once
 
 #include <list>
@@ -25,59 +26,60 @@ struct Request {
   RequestId id;
   MemberId member;
   AppId application;
-  const Application* of = nullptr;  // that application
+  const Application* of = nullptr;  // the application itself
   Target* target = nullptr;
   RequestState state = RequestState::queued;
-  std::int64_t bytes = 0;   // of all processes; 0 where not known
-  std::size_t kind = 0;     // of the application's AccessHistory
-  std::int64_t before = 0;  // that other requests of the phase had moved when it was asked
+  std::int64_t bytes = 0;   // of all processes; 0: unknown
+  std::size_t kind = 0;     // number in the application's AccessHistory
+  std::int64_t before = 0;  // bytes that the phase had moved on arrival
   Time since{};             // queued: since when
-  Time granted{};           // since when
+  Time granted{};           // time of the grant
   Time expires{};           // granted: end of the lease
-  Time too_slow{};          // queued: granted then, whoever holds the target; 0: no bound
+  Time too_slow{};          // queued: granted then in any case, to bound the slowdown; 0: no bound
   std::uint64_t order = 0;  // of arrival at the target
-  bool paused = false;      // queued: it was granted, and stopped in the middle
-  double served_s = 0;      // of it, before it was stopped in the middle, in seconds alone
-  bool told = false;        // granted: it was told to pause, and has not answered
+  bool paused = false;      // queued: it had a grant and was suspended
+  double served_s = 0;      // progress before a suspension, in seconds alone
+  bool told = false;        // granted: PAUSE_IO was sent and is not answered yet
 };
-using Requests = std::list<Request>;  // moved between lists, never copied: iterators stay valid
+using Requests = std::list<Request>;  // moved between lists, never copied, so iterators stay valid
 
-// An application that has a target: it does I/O, or the target is kept for its next operation.
+// An application that has a target: it does I/O, or the idle hold keeps the target for its next operation.
 struct Holder {
   Application* application = nullptr;
   Target* target = nullptr;
-  std::int64_t grants = 0;  // 0: kept
-  Time since{};             // when it came
-  Time kept_until{};        // where grants is 0
-  bool pausing = false;     // it is to stop: the target is free for others when it has no grants
+  std::int64_t grants = 0;  // granted requests; 0: idle hold
+  Time since{};             // time of its first grant here
+  Time kept_until{};        // end of the idle hold, if grants is 0
+  bool pausing = false;     // it is to stop; the target becomes free when it has no grants
   Time told{};              // pausing: since when
-  double share = 1;         // of the bandwidth, as it was told last
-  Progress::User user{};    // while it has grants
-  Occupancy occupancy{};    // while it has grants
-  ByLoad others_before{};   // Target::present_s when that began
+  double share = 1;         // bandwidth share, as sent last
+  Progress::User user{};    // valid while it has grants
+  Occupancy occupancy{};    // valid while it has grants
+  ByLoad others_before{};   // Target::present_s when the occupancy began
 };
 using Holders = std::list<Holder>;
 
+// A target with all that happens on it. It exists while somebody uses it; its record outlives it.
 struct alignas(64) Target {
   std::string name;
-  std::uint64_t number = 0;        // in order of first use: the order in which the coordinator looks at targets
-  TargetRecord* record = nullptr;  // what was learnt of it; outlives it
-  std::uint64_t arrivals = 0;      // requests so far
-  Time last_wait{};                // somebody waited until then
-  Requests waiting;                // in order of arrival; those that were interrupted by their first one
-  Holders holders;                 // one, under an exclusive policy; in the order in which they came to it
-  std::map<std::pair<Time, AppId>, Holders::iterator> kept;  // holders without a grant, by the end of that
-  bool shared = false;                                       // a holder was told a share that is not all of it
+  std::uint64_t number = 0;                                  // in order of first use, which is the order of processing
+  TargetRecord* record = nullptr;                            // what was learned of the target; outlives it
+  std::uint64_t arrivals = 0;                                // requests so far
+  Time last_wait{};                                          // latest time at which a request waited
+  Requests waiting;                                          // in order of first arrival, also after a suspension
+  Holders holders;                                           // in order of arrival; one under an exclusive policy
+  std::map<std::pair<Time, AppId>, Holders::iterator> kept;  // idle holds, by their ends
+  bool shared = false;                                       // a holder has a bandwidth share below 1
   std::int64_t pausing = 0;                                  // holders that are to stop
-  std::int64_t paused = 0;                                   // requests that wait since they were interrupted
-  Time remind{};                              // where somebody waits: when those who wait are told so again
-  Time wake{};                                // where somebody waits: the next time at which something is due here
-  Time again{};                               // when the policy wants to be asked again; 0: not
-  Progress progress;                          // of holders with grants
-  Time served{};                              // up to when that is counted
-  std::array<std::int64_t, loads> present{};  // holders with grants, by what their accesses load
-  ByLoad present_s{};                         // their numbers, summed over time
-  Uncoordinated uncoordinated;                // where the bound on slowdowns is in force
+  std::int64_t paused = 0;                                   // requests that wait after a suspension
+  Time remind{};                                             // if requests wait: time of the next QUEUED_IO to them
+  Time wake{};                                               // if requests wait: time of the next event due here
+  Time again{};                                              // time at which the policy wants to be called; 0: none
+  Progress progress;                                         // of holders with grants
+  Time served{};                                             // time up to which progress is counted
+  std::array<std::int64_t, loads> present{};                 // holders with grants, by load of their accesses
+  ByLoad present_s{};                                        // their numbers, integrated over time
+  Uncoordinated uncoordinated;                               // used if slowdowns are bounded
 
   bool idle() const { return waiting.empty() && holders.empty(); }
 };

@@ -43,7 +43,7 @@ void Uncoordinated::begin(AppId application, const Slowness& slowness, double de
     accesses_.push_back({application, slowness, demanded, expected_s, 0, 0, true, now, {}});
     return;
   }
-  // It would still be in the access before. What is left of that was counted when it ended.
+  // The previous access would still be in progress. Its remaining time was counted when it really ended.
   const double left_s = found->size_s - found->done_s;
   *found = {application, slowness, demanded, expected_s, -left_s, left_s * slowdown(slowness, use()), true, now, {}};
 }
@@ -61,8 +61,8 @@ std::optional<double> Uncoordinated::end(AppId application, double alone_s, Time
     found->goes_on = false;
     return std::max(0.0, elapsed_s + more_s - carried_s);
   }
-  // It would have ended before, or was expected to be shorter: when is taken as if it had got on evenly. The others are
-  // not slowed down again for what it was expected wrong by.
+  // It would have ended before, or was expected to be shorter than it was. Its end is computed as if it had advanced
+  // evenly. The others do not get slower again because of the wrong expectation.
   const double part = found->done_s > 0 ? alone_s / found->done_s : 1;
   accesses_.erase(found);
   return std::max(0.0, elapsed_s * part - carried_s);

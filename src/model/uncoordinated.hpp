@@ -1,12 +1,14 @@
-// What would have become of the applications on one target without coordination: each is in I/O from when it asks, and
-// all slow each other down. The difference to what became of them is what coordination costs or saves each.
+// Uncoordinated simulates one target without coordination. Each application is in I/O from the moment of its request,
+// and all slow each other down. The difference from the real times is what coordination costs or saves each
+// application.
 //
-// The accesses are those that the applications really asked for, at the times at which they did: that one who ends
-// sooner also asks sooner the next time is not followed up. An access that has ended really may go on here, beside the
-// others (a virtual time as in Friedman and Henderson, "Fairness and efficiency in web server protocols", SIGMETRICS
-// 2003: who is served in the order in which this ends ends no later than here).
+// The accesses are the real ones, at the times of the real requests. An application that ends sooner would also
+// request sooner the next time; this is not modelled. An access that has really ended may continue here, beside the
+// others. This is a virtual time as in Friedman and Henderson, "Fairness and efficiency in web server protocols",
+// SIGMETRICS 2003: accesses served in the order in which they end here end no later than here.
 //
-// A call costs as much as there are accesses on the target. Pure, not thread-safe.
+// A call is linear in the accesses on the target, `advance` once for each access that ends here. Pure, not
+// thread-safe.
 #pragma once
 
 #include <optional>
@@ -20,29 +22,30 @@ namespace hocket::model {
 
 class Uncoordinated {
  public:
+  // One access in the simulation; at most one for each application.
   struct Access {
     AppId application;
     Slowness slowness;
-    double demanded = 1;   // part of what the target bears
-    double size_s = 0;     // alone; while it goes on really, what is expected
-    double done_s = 0;     // of that; below 0: it is still in what is left of the access before
-    double carried_s = 0;  // what that was taken to last, when it was counted for the access before
-    bool goes_on = true;   // really
+    double demanded = 1;   // demand, 0 to 1
+    double size_s = 0;     // seconds alone; expected ones until it really ends
+    double done_s = 0;     // progress; negative: the rest of the previous access is not done yet
+    double carried_s = 0;  // expected time of that rest, counted for the previous access
+    bool goes_on = true;   // has not really ended
     Time since{};
-    std::optional<Time> ended{};  // it would have ended then, if it is as long as was expected
+    std::optional<Time> ended{};  // end in the simulation, if it is as long as expected
   };
 
   void advance(Time now);
-  // The application asks for what is expected to take so long alone (infinity where that is not known); nothing where
-  // it does already. Time has been advanced.
+  // Begins an access that is expected to take `expected_s` alone; infinity if unknown. Does nothing if the
+  // application has an access that has not really ended. Precondition: time was advanced to `now`.
   void begin(AppId application, const Slowness& slowness, double demanded, double expected_s, Time now);
-  // All that it asked for has ended, and would have taken `alone_s` alone: how long it would have taken here. Nothing
-  // where it did not ask.
+  // Ends the application's access, which would have taken `alone_s` alone. Returns the seconds that it would have
+  // taken uncoordinated; nothing if it had not begun.
   std::optional<double> end(AppId application, double alone_s, Time now);
-  // It has gone.
+  // Removes all accesses of the application.
   void forget(AppId application);
 
-  // Of those who would be in I/O now.
+  // Returns the use by the accesses that would be in I/O now.
   Use use() const;
   const std::vector<Access>& accesses() const { return accesses_; }
   const Access* find(AppId application) const;

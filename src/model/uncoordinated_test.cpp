@@ -1,4 +1,4 @@
-// What would have become of accesses without coordination, against a simulation in small steps.
+// Tests of Uncoordinated: accesses without coordination, compared with a simulation in small steps.
 #include "model/uncoordinated.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,8 @@ TEST_F(Alone, OneAloneTakesWhatItTakes) {
   EXPECT_FALSE(queue.end(AppId{1}, 3, at(3)));
 }
 
-// 1 s each at once: 2 s uncoordinated. One after the other the first one gains 1 s, the second one loses nothing.
+// Two accesses of 1 s begin at once and take 2 s uncoordinated. One after the other, the first gains 1 s and the
+// second loses nothing.
 TEST_F(Alone, OneAfterTheOtherNobodyIsLater) {
   begin(1, 1, 0);
   begin(2, 1, 0);
@@ -41,7 +42,7 @@ TEST_F(Alone, OneAfterTheOtherNobodyIsLater) {
   EXPECT_NEAR(end(2, 1, 2), 2, 1e-6);
 }
 
-// 10 s, and 1 s that waits for all of it: it would have taken 2 s.
+// An access of 1 s waits for all of one of 10 s; uncoordinated, it would have taken 2 s.
 TEST_F(Alone, TheSmallOneBehindTheLargeOneIsLate) {
   begin(1, 10, 0);
   begin(2, 1, 0);
@@ -65,8 +66,8 @@ TEST_F(Alone, WhoGoesIsForgotten) {
   EXPECT_NEAR(end(2, 1, 1), 1, 1e-6);
 }
 
-// How far the estimates of accesses that go on as they would uncoordinated are from what these took, as a mean and at
-// most, each as a part of what it took. `wrong`: the sizes are expected wrong by up to this part.
+// The relative errors of estimates for accesses that run as they would uncoordinated: mean and largest. The expected
+// sizes are wrong by up to the part `wrong`.
 struct Off {
   double mean = 0;
   double most = 0;
