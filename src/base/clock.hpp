@@ -1,4 +1,5 @@
-// The clock of this node, for the shells (daemon, runtime, benchmarks). Pure folders must not include it.
+// The clock of this node, for the shells (daemon, runtime, benchmarks). Pure folders must not include it, because
+// they get the time with each event.
 #pragma once
 
 #include <ctime>
@@ -7,8 +8,8 @@
 
 namespace hocket {
 
-// CLOCK_MONOTONIC now. Thread-safe, async-signal-safe. Inlined, as it is read on paths where each cold line of code
-// costs.
+// Returns CLOCK_MONOTONIC now. Thread-safe, async-signal-safe. It is inlined because it is read on paths where each
+// cold line of code costs.
 [[gnu::always_inline]] inline Time node_now() {
   timespec ts{};
   clock_gettime(CLOCK_MONOTONIC, &ts);

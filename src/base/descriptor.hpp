@@ -1,5 +1,5 @@
-// What the shells share of the operating system: a descriptor's owner, who is at the other end of a local socket, and
-// the text of an error. Pure folders must not include it. Nothing throws; thread-safe.
+// The shells share these parts of the operating system: the owner of a descriptor, the peer of a local socket, and
+// the text of an error. Pure folders must not include this file. Nothing throws; thread-safe.
 #pragma once
 
 #include <sys/socket.h>
@@ -15,7 +15,7 @@
 
 namespace hocket {
 
-// A file descriptor that is closed with its owner.
+// A file descriptor that its owner closes on destruction. Move-only; assignment swaps the two descriptors.
 class Fd {
  public:
   Fd() = default;
@@ -36,14 +36,14 @@ class Fd {
   int fd_ = -1;
 };
 
-// "No such file or directory" for ENOENT, and so on.
+// Returns the text of an `errno` value: "No such file or directory" for ENOENT, and so on.
 inline std::string error_text(int error) { return std::generic_category().message(error); }
 
 struct Peer {
   uid_t user = 0;
-  pid_t process = 0;  // that connected; 0 where it is out of sight (another PID namespace)
+  pid_t process = 0;  // that connected; 0 if invisible (another PID namespace)
 };
-// Who is at the other end of a Unix socket, by SO_PEERCRED.
+// Returns the peer of a Unix socket according to SO_PEERCRED, or an error if the kernel cannot determine it.
 inline Result<Peer> peer_of(int socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -52,7 +52,7 @@ inline Result<Peer> peer_of(int socket) {
   }
   return Peer{peer.uid, peer.pid};
 }
-// This user or root.
+// True for the user of this process and for root.
 inline bool is_trusted(uid_t user) { return user == geteuid() || user == 0; }
 
 }  // namespace hocket

@@ -1,4 +1,5 @@
-// A function that is called before the one that it was given to returns: nothing is copied, and nothing allocated.
+// A FunctionRef refers to a function that is called before its receiver returns. It copies and allocates nothing. The
+// function must outlive it, so it serves as a parameter type, not for storage.
 #pragma once
 
 #include <type_traits>

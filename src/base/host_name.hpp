@@ -1,4 +1,5 @@
-// The name of this node, as the kernel has it.
+// The name of this node, as the kernel reports it; "localhost" if it reports none. It makes a system call, so pure
+// folders must not include it.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Identifiers as types, so that the id of one thing is never taken for that of another.
+// Identifiers are separate types, so that the id of one thing is never used for another. Pure, thread-safe.
 #pragma once
 
 #include <compare>
@@ -15,12 +15,12 @@ struct Id {
   friend constexpr auto operator<=>(Id, Id) = default;
 };
 
-// An application: every process of one `hocket run`, spawned ones included.
+// An application: every process of one `hocket run`, including spawned ones.
 using AppId = Id<struct AppTag>;
-// A member: one connection of an application (rank 0 of a world, or of a file's communicator) or of a tool.
-// Given by the node agent, unique within the life of a leader, never used twice.
+// A member: one connection of an application (rank 0 of a world, or of a file's communicator) or of a tool. The node
+// agent assigns the number; it is unique within the life of a leader and never reused.
 using MemberId = Id<struct MemberTag>;
-// An I/O operation that asks for a grant: unique within its member, counted up from 1.
+// An I/O operation that requests a grant. The number is unique within its member and counts up from 1.
 using RequestId = Id<struct RequestTag>;
 
 }  // namespace hocket

@@ -1,4 +1,4 @@
-// For error messages: the known word that is nearest to one that is not.
+// Error messages suggest the known word that is nearest to an unknown one. Pure, thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace hocket {
 
-// Levenshtein distance: insertions, deletions and replacements of single characters.
+// Returns the Levenshtein distance: insertions, deletions and replacements of single characters.
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -24,8 +24,8 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// The first of the nearest; "" where none is known. Words longer than `longest` are compared by their beginning: they
-// come from users and must not cost more than their worth.
+// Returns the first of the nearest known words; "" if none is known. Only the first 64 characters of `word` are
+// compared: it comes from a user, and its cost must be bounded.
 inline std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known) {
   constexpr std::size_t longest = 64;
   const auto distance = [&](std::string_view k) { return edit_distance(word.substr(0, longest), k); };

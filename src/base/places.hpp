@@ -1,4 +1,5 @@
-// Where processes are to run, as people, events and hocketd write it: "NODE[:CORE] …", one word for each process.
+// A Place is the node and core of a process, as people, events and hocketd write it: "NODE[:CORE] …", one word for
+// each process. Pure, thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,7 @@ struct Place {
   std::int64_t core = -1;  // -1: any
 };
 
-// Error: its text is the first word that is no place.
+// Parses a list of places. An error has the first invalid word as its text.
 inline Result<std::vector<Place>> places_of(std::string_view text) {
   constexpr std::size_t most_digits = 6;
   std::vector<Place> places;

@@ -1,4 +1,5 @@
-// Errors as values: a Result holds what was asked for, or an Error whose text a person can act on.
+// Errors are values: a Result holds what was requested, or an Error whose text a person can act on. Pure; value
+// semantics.
 #pragma once
 
 #include <cassert>
@@ -8,7 +9,7 @@
 
 namespace hocket {
 
-// One line: what was wrong, which value, where, what to do.
+// One line of text: what was wrong, which value, where, what to do.
 struct Error {
   std::string text;
 };
@@ -16,14 +17,14 @@ struct Error {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  // A value is a result and an error is a result: both convert by themselves.
+  // Values and errors convert implicitly, so that a function can return either.
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
 
-  // Precondition: ok().
+  // Returns the value. Precondition: ok().
   T& value() & {
     assert(ok());
     return std::get<0>(state_);
@@ -37,7 +38,7 @@ class [[nodiscard]] Result {
     return std::get<0>(std::move(state_));
   }
 
-  // Precondition: !ok().
+  // Returns the error. Precondition: !ok().
   const Error& error() const {
     assert(!ok());
     return std::get<1>(state_);

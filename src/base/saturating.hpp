@@ -1,4 +1,5 @@
-// Sums and products that stay at the end of the range instead of overflowing: what others report may be any number.
+// Sums and products that stay at the end of the range instead of overflowing, because reported values may be any
+// number. Pure, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ constexpr std::int64_t saturating_sum(std::int64_t a, std::int64_t b) {
   return b > 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
 }
 
-// Of two that are not negative.
+// Returns the product. Precondition: neither factor is negative.
 constexpr std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
   std::int64_t product = 0;
   return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::int64_t>::max() : product;

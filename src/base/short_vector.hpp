@@ -1,5 +1,5 @@
-// A vector of what is one nearly always: that one is kept inside, so that it takes no allocation, and no further place
-// in memory that would have to be fetched.
+// A ShortVector is a vector that nearly always has one element. It stores this one inside. That saves an allocation,
+// and another place in memory to fetch. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,7 @@
 
 namespace hocket {
 
+// Pointers to elements stay valid until the next change. T must be copyable and default-constructible.
 template <class T>
 class ShortVector {
  public:
@@ -20,7 +21,7 @@ class ShortVector {
   bool empty() const { return size() == 0; }
   T& operator[](std::size_t i) { return begin()[i]; }
   const T& operator[](std::size_t i) const { return begin()[i]; }
-  // Precondition: not empty.
+  // Precondition for both: not empty.
   const T& front() const { return *begin(); }
   const T& back() const { return *(end() - 1); }
 
@@ -30,7 +31,7 @@ class ShortVector {
     one_ = value;
     has_one_ = 1;
   }
-  // Elements that are equal to it go.
+  // Removes all elements equal to `value`.
   void remove(const T& value) {
     if (many_) {
       std::erase(*many_, value);
@@ -41,9 +42,9 @@ class ShortVector {
   void clear() { *this = {}; }
 
  private:
-  std::unique_ptr<std::vector<T>> many_;  // all of them, once there were several
+  std::unique_ptr<std::vector<T>> many_;  // all elements, once there were several
   T one_{};
-  std::size_t has_one_ = 0;  // 1: it has
+  std::size_t has_one_ = 0;  // 1: one_ is an element
 };
 
 }  // namespace hocket

@@ -1,5 +1,5 @@
-// Texts from outside are made valid UTF-8 where they come in: file names may hold any bytes, JSON and MessagePack may
-// not, and what the coordinator decides on must be what the trace says.
+// Texts from outside are made valid UTF-8 on entry. File names may contain any bytes, but JSON and MessagePack may
+// not, and the coordinator must decide on exactly the text in the trace. Pure, thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace hocket {
 
-// The length of the UTF-8 sequence at the start of `text`, which is not empty; 0: it is none.
+// Returns the length of the UTF-8 sequence at the start of `text`; 0 if there is none. Precondition: not empty.
 constexpr std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -21,17 +21,17 @@ constexpr std::size_t utf8_length(std::string_view text) {
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
-  // Encodings longer than need be, surrogates, and what lies beyond the last code point.
+  // These are overlong encodings, surrogates, and values beyond the last code point.
   const bool wrong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) >= 0xa0) ||
                      (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) >= 0x90) || first > 0xf4;
   return wrong ? 0 : length;
 }
 
-// The text, with each byte that belongs to no sequence written out as \xNN: what differed there still differs.
+// Returns the text with each byte outside a valid sequence written as \xNN, so that different texts stay different.
 inline std::string to_utf8(std::string_view text) {
   unsigned char bits = 0;
   for (const char c : text) bits |= static_cast<unsigned char>(c);
-  if (bits < 0x80) return std::string{text};  // most texts, at little cost: on the way of each START_IO
+  if (bits < 0x80) return std::string{text};  // most texts are ASCII; each START_IO comes here
 
   constexpr std::string_view digits = "0123456789abcdef";
   std::string out;
