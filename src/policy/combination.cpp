@@ -10,6 +10,7 @@ namespace {
 constexpr const CorePolicy* known[] = {&phase_shift, &period_coupling, &fair, &speedup, &io_aware, &predictive};
 constexpr std::string_view none = "none";
 
+// Splits the text at each '+' and trims spaces. Empty names stay, so that add() can refuse them.
 std::vector<std::string_view> split(std::string_view text) {
   std::vector<std::string_view> names;
   for (;;) {
@@ -31,6 +32,7 @@ auto find(const List& list, std::string_view name) -> std::decay_t<decltype(*lis
   return nullptr;
 }
 
+// Returns an error that lists all names. It quotes at most 64 characters, as the text comes from a client.
 Error unknown(std::string_view name, const Loaded& loaded) {
   std::vector<std::string_view> names;
   for (const Policy* policy : policies()) names.push_back(policy->name);
@@ -46,7 +48,7 @@ Error unknown(std::string_view name, const Loaded& loaded) {
                std::string{nearest(name, names)} + "'? " + there_are};
 }
 
-// Puts the policy in its place, which must be free.
+// Puts the policy in its place. Fails if another policy of the same kind is there.
 template <class P>
 Status set(const P*& place, const P* policy, std::string_view kind) {
   if (place) {
@@ -57,7 +59,7 @@ Status set(const P*& place, const P* policy, std::string_view kind) {
   return success();
 }
 
-// The names as they were given; `access` is nullptr where none is for access.
+// Adds the policy of that name; a loaded one comes first. `access` stays nullptr while no name is of that kind.
 Status add(std::string_view name, const Loaded& loaded, const Policy*& access, Combination& combination) {
   const bool loaded_access = loaded.access && loaded.access->name == name;
   if (const Policy* policy = loaded_access ? loaded.access : find(policies(), name))
@@ -84,7 +86,7 @@ Result<Combination> parse_combination(std::string_view text, const Loaded& loade
                    "': name it alone, or leave it out"};
     if (const Status added = add(name, loaded, access, combination); !added) return added.error();
   }
-  combination.access = access ? access : &fcfs;  // without one there is one for cores: split() never returns nothing
+  combination.access = access ? access : &fcfs;  // then a core policy was named: split() never returns nothing
   return combination;
 }
 

@@ -1,6 +1,5 @@
-// Who wants a target: the applications that have it and those that wait, each once, however many requests it has.
-//
-// For policies that know of interruption. Pure.
+// Contenders are the applications that want a target: its holders and those that wait, each listed once, however many
+// requests it has. Policies that decide by application instead of by request use them. Pure.
 #pragma once
 
 #include <vector>
@@ -9,20 +8,21 @@
 
 namespace hocket::policy {
 
+// One application that wants the target. The pointers are valid as long as the View.
 struct Contender {
   const model::Application* application = nullptr;
-  const model::Request* request = nullptr;  // its first one that waits; nullptr: it has the target
-  bool overdue = false;                     // it has waited so long that nobody overtakes it any more
+  const model::Request* request = nullptr;  // its first waiting request; nullptr: it holds the target
+  bool overdue = false;                     // the request has waited for `longest_wait`: no other may overtake it
 };
 
 struct Contenders {
   std::vector<Contender> holders;
-  std::vector<Contender> waiting;  // in order of arrival; without those that have the target and are about to pause
-  bool pausing = false;            // a holder is about to pause
+  std::vector<Contender> waiting;  // in order of arrival, without applications that are among the holders
+  bool pausing = false;            // a holder was told to pause and has not stopped yet
 };
 Contenders contenders(const View& view);
 
-// Whether it was not interrupted as often already as the settings allow in one I/O phase.
+// True if the application was preempted less often in this I/O phase than the settings allow.
 bool may_be_interrupted(const View& view, const model::Application& application);
 
 inline Grant grant_of(const Contender& waiting) { return {waiting.request->member, waiting.request->id}; }

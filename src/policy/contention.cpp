@@ -7,17 +7,17 @@
 namespace hocket::policy {
 namespace {
 
-constexpr int most_steps = 50;         // of Newton's method; it needs five or so
-constexpr double exact = 1e-8;         // of the backlog, from one step to the next
-constexpr double most_feedback = 0.9;  // beyond it the first order says nothing
+constexpr int most_steps = 50;         // of Newton's method, which needs about five
+constexpr double exact = 1e-8;         // relative change of the backlog at which Newton's method ends
+constexpr double most_feedback = 0.9;  // beyond it the first-order estimate says nothing
 
-// Of one job of that cycle, to somebody who comes to its target.
+// Returns the seconds of work that a newcomer finds of one job: half of its I/O if it is in I/O, all if it waits.
 double backlog(double io_s, double wait_s, double cycle_s) {
   return cycle_s > 0 ? (io_s / 2 + wait_s) * io_s / cycle_s : 0;
 }
 
-// What a job waits where the backlog of all, itself included, is `all_s`, and by how much more where it is more: of
-// wait = all - backlog(wait), the positive solution.
+// Returns the wait of a job if the backlog of all jobs, itself included, is `all_s`, and the wait's derivative by that
+// backlog. The wait is the positive solution of wait = all - backlog(wait).
 struct Wait {
   double wait_s;
   double slope;
@@ -65,11 +65,11 @@ void Contention::solve(std::size_t target) {
     wait_s_[jobs.front()] = 0;
     return;
   }
-  double most_s = 0;  // no backlog is more than the I/O of all
+  double most_s = 0;  // no backlog exceeds the I/O of all jobs
   for (const std::size_t i : jobs) most_s += jobs_[i].io_s;
-  double all_s = std::min(loads_[target].backlog_s, most_s);  // near it where little has changed
+  double all_s = std::min(loads_[target].backlog_s, most_s);  // the last solution is near if little has changed
   for (int step = 0; step < most_steps; ++step) {
-    double excess_s = -static_cast<double>(jobs.size() - 1) * all_s;  // each waits for all but itself
+    double excess_s = -static_cast<double>(jobs.size() - 1) * all_s;  // each job waits for all but itself
     double slope = -static_cast<double>(jobs.size() - 1);
     for (const std::size_t i : jobs) {
       const Wait wait = wait_for(jobs_[i], all_s);
@@ -78,7 +78,7 @@ void Contention::solve(std::size_t target) {
       slope += wait.slope;
     }
     if (std::abs(excess_s) <= exact * all_s * slope) return;
-    all_s = slope > 0 ? std::clamp(all_s - excess_s / slope, 0.0, most_s) : most_s;  // convex: right from above
+    all_s = slope > 0 ? std::clamp(all_s - excess_s / slope, 0.0, most_s) : most_s;  // convex: converges from above
   }
 }
 
@@ -100,8 +100,9 @@ double Contention::gain(std::size_t i, double compute_s, double io_s) const {
   const Job& job = jobs_[i];
   const Load& load = loads_[job.target];
   const double before = cycle_s(i);
-  const double after = compute_s + io_s + wait_s_[i];  // it waits for the others, who do not change by it at first
+  const double after = compute_s + io_s + wait_s_[i];  // to first order its own wait stays
   if (!(before > 0) || !(after > 0)) return 0;
+  // The job's backlog grows the queue, and by `feedback` the queue grows itself: a geometric series.
   const double of_others = load.rate_per_s - job.worth / (before * before);
   const double more_backlog_s =
       (backlog(io_s, wait_s_[i], after) - backlog(job.io_s, wait_s_[i], before)) / (1 - load.feedback);

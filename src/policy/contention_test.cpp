@@ -10,7 +10,8 @@
 namespace hocket::policy {
 namespace {
 
-// The same queue, simulated: mean cycles. `jitter`: relative standard deviation of the computing times.
+// Simulates the same queue and returns the mean cycles in seconds. `jitter` is the relative standard deviation of the
+// computing times.
 std::vector<double> simulated_cycles(const std::vector<Contention::Job>& jobs, double jitter, double until_s) {
   std::mt19937_64 random{7};
   std::normal_distribution<double> normal{1, jitter};

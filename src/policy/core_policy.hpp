@@ -1,13 +1,13 @@
-// Policies that change the number of processes of applications. Two kinds, as CLARISSE+FlexMPI has two controllers:
+// Core policies change the number of processes of applications. CLARISSE+FlexMPI has two kinds:
 //
-//   interference  avoids that I/O phases meet (section 4.2): phase-shift, period-coupling
-//   sharing       shares out the cores that nobody uses (section 4.3): fair, speedup, io-aware, predictive
+//   interference  keeps I/O phases of two applications from overlapping (section 4.2): phase-shift, period-coupling
+//   sharing       distributes the idle cores among applications (section 4.3): fair, speedup, io-aware, predictive
 //
-// As with access policies, a policy is a function without a state of its own: everything it may look at is in the view,
-// everything it may do is in what it returns. The coordinator carries it out (coordinator/steering.hpp): it asks the
-// resource manager for the cores, sends the commands, takes cores back, and holds the predictions against what happens.
-//
-// To add one: a file with a `decide` function and one `CorePolicy` record, and its name here and in combination.cpp.
+// A core policy is, like an access policy, a function without state of its own: it reads the view, and everything that
+// it can do is in the CoreDecision that it returns. The coordinator carries that out (coordinator/steering.hpp): it
+// obtains the cores from the resource manager, sends the commands, takes cores back, and compares the predictions with
+// what happens. Pure: no I/O, clock or randomness. To add a policy, write a file with a `decide` function and one
+// `CorePolicy` record. Then declare the record below and add it to the list in combination.cpp.
 #pragma once
 
 #include <span>
@@ -21,84 +21,86 @@
 
 namespace hocket::policy {
 
-enum class Objective { flops, iterations };  // what the operator wants most of, in all: FLOP/s, or the sum of progress
+// The operator's objective, summed over all applications: FLOP/s, or progress.
+enum class Objective { flops, iterations };
 
-// All to be given by hocket.toml in the end.
+// Settings of the core policies, from hocket.toml.
 struct CoreSettings {
-  // A predicted phase is widened by so much (CLARISSE+FlexMPI: 2 s); negative: two standard deviations of what was
-  // observed.
+  // Time by which a predicted phase is widened (CLARISSE+FlexMPI: 2 s). Negative: two observed standard deviations.
   Duration uncertainty{-1};
-  // What one resize stops an application for, until it has made one: then what its resizes took
-  // (model/resize_costs.hpp).
+  // Time for which one resize stops an application, until the application has made one. From then on its own resizes
+  // count (model/resize_costs.hpp).
   Duration reconfiguration{std::chrono::seconds{1}};
   Objective objective = Objective::flops;
-  // A sharing policy leaves the allocation as it is where the change is predicted to gain less than this share of the
-  // objective.
+  // `predictive` leaves the core allocation as it is if the change is predicted to gain less than this share of the
+  // objective. No sharing policy resizes an application by less than this share of its processes.
   double least_gain = 0.01;
 };
 
-// The state, read-only, at the moment of decision. Valid during the call.
+// The read-only state from which a core policy decides. Its references are valid during the call only.
 struct CoreView {
   const model::Cluster& cluster;
   const model::Cores& cores;
   const CoreSettings& settings;
   Time now;
-  // How many times slower applications become beside each other on a target, where nothing was measured and the access
-  // policy lets them; 0: it grants a target to one at a time.
+  // Assumed slowdown of applications that use a target together, if nothing was measured and the access policy lets
+  // them overlap; 0: the access policy grants a target to one application at a time.
   double together = 0;
-  // No application is to become slower than uncoordinated by more than this share. 0: no bound.
+  // Share of its time by which an application may become slower than without coordination; 0: no bound.
   double most_slowdown = 0;
 };
 
-// An application is to become `processes` processes.
+// Asks the coordinator to resize one application to `processes` processes.
 struct CoreChange {
   AppId application;
   std::int64_t processes = 0;
   std::int64_t at_iteration = 0;         // 0: at the next control point
-  std::int64_t return_at_iteration = 0;  // the original size again at that control point; 0: for good
-  // What it rests on: for `hocket explain`, and to be held against what happens.
-  AppId because_of;  // the other application of a conflict; none: there is none
-  Time conflict{};   // start of the overlap
+  std::int64_t return_at_iteration = 0;  // control point of the return to the original size; 0: it stays
+  // The predictions behind the change. `hocket explain` shows them, and they are compared with what happens.
+  AppId because_of;  // the other application of the conflict; none: there is no conflict
+  Time conflict{};   // predicted start of the overlap
   Duration overlap{};
-  Time start_before{};       // of its next I/O phase, without the change
-  Time start_after{};        // and with it
-  Duration period_after{};   // its I/O period with the change, where it is for good
-  Duration resize_spread{};  // plus or minus: how far the stand-still of its resizes is known
+  Time start_before{};       // of its next I/O phase without the change
+  Time start_after{};        // the same with the change
+  Duration period_after{};   // its I/O period with the change, if the change stays
+  Duration resize_spread{};  // plus or minus: uncertainty of the time that its resizes stop it
   std::string text;          // one sentence with the numbers: what was predicted, what was chosen, what it costs
 };
 
-// A conflict that was seen and left alone, or an application whose conflicts cannot be seen, and why: one sentence.
+// A predicted conflict that the policy does not act on, or an application whose conflicts cannot be predicted. `text`
+// says why in one sentence.
 struct LeftAlone {
   AppId application;
   AppId because_of;
   Time conflict{};
   Duration overlap{};
   std::string text;
-  bool once = false;  // said once of the application, not once in each of its I/O periods
+  bool once = false;  // reported once for the application, not once in each of its I/O periods
 };
 
+// Everything that a core policy wants done after one event.
 struct CoreDecision {
   std::vector<CoreChange> changes;
   std::vector<LeftAlone> left_alone;
 };
 
-// Asked after each event that changed what is known: HELLO, MALLEABLE, PROFILE, IO_PHASE, RECONFIGURATION, an
-// application that has gone (BYE, LOST), SET_POLICY. `subject` is the application that the event is about; none: it has
-// gone, or it is about none. Applications that are changed already (`Application::malleability.resizing_to`,
-// `Application::expansion`) are not to be changed again; changes that cannot be carried out are dropped with a DECISION
-// that says why.
+// The coordinator calls this after each event that changed what is known: HELLO, MALLEABLE, PROFILE, IO_PHASE,
+// ITERATIONS, RECONFIGURATION, the end of an application (BYE, LOST), SET_POLICY. `subject` is the application that the
+// event is about; it is none if that application has left, or if the event is about none. A policy must not change an
+// application that is being changed already (`Application::malleability.resizing_to`, `Application::expansion`). The
+// coordinator drops a change that cannot be carried out, with a DECISION that says why.
 using DecideCores = CoreDecision (*)(const CoreView& view, const event::Event& event, AppId subject);
 
 enum class CoreKind { interference, sharing };
 
 struct CorePolicy {
   std::string_view name;
-  std::string_view summary;  // one line
+  std::string_view summary;  // one line, for people
   CoreKind kind;
   DecideCores decide;
 };
 
-// The policies there are: each in the file of its name.
+// The built-in policies. Each is defined in the file of its name.
 extern const CorePolicy phase_shift;
 extern const CorePolicy period_coupling;
 extern const CorePolicy fair;
@@ -106,7 +108,7 @@ extern const CorePolicy speedup;
 extern const CorePolicy io_aware;
 extern const CorePolicy predictive;
 
-// All of them, in the order in which people are shown them.
+// Returns all built-in core policies, in the order in which tools list them.
 std::span<const CorePolicy* const> core_policies();
 
 }  // namespace hocket::policy

@@ -1,15 +1,14 @@
-// The cheapest of going on beside the holder, waiting, and preempting it, by what was measured for these applications
-// on this target; and nobody later than without coordination.
-//
-// Three rules, in this order:
-// 1. What is not known is not acted on. Where what an application asks for, what the holder has left, or what the two
-//    cost each other was not measured yet, it goes on beside the holder, as it would without hocket; and is measured.
-//    Among few, accesses that have overlapped are supposed to have shared the target evenly until one was alone.
-// 2. Nobody waits for longer than the holder should take: one that takes longer is no reason to wait any more.
-// 3. Of the plans that `dynamic` compares too, the one with the least cost by the operator's metric (CALCioM, sections
-//    III-A and IV-D), among those in which each application ends no later than it would uncoordinated, but for a part
-//    of `most_slowdown` (Friedman and Henderson, SIGMETRICS 2003: serving in the order in which equal sharing would end
-//    is late for nobody; so there is such a plan wherever sharing only divides the bandwidth).
+// Cost takes the cheapest of four actions, by what was measured for these applications on this target: go beside the
+// holder, begin later, wait, or preempt the holder. No application is to end later than without coordination.
+// It applies three rules, in this order:
+// 1. Act only on measurements. The application goes beside the holder, as without hocket, and is measured, while one of
+//    these is unknown: the time of its access, what the holder has left, or how much the two slow each other down.
+//    While few applications run, overlapping accesses are assumed to have shared the target evenly until one was alone.
+// 2. Never wait longer than the holder should take. A holder that takes longer is no reason to wait any more.
+// 3. Take the plan with the least cost by the operator's metric (CALCioM, sections III-A and IV-D), of those that
+//    `dynamic` compares too. Plans in which each application ends no later than uncoordinated, but for a part of
+//    `most_slowdown`, come first. If sharing only divides the bandwidth, there is such a plan: serving in the order in
+//    which equal sharing would end makes no application late (Friedman and Henderson, SIGMETRICS 2003).
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -22,40 +21,41 @@
 namespace hocket::policy {
 namespace {
 
-constexpr double most_slowdown = 0.05;
-// Of that bound, what is spent on purpose; the rest is for what the estimates are wrong by. Among many that is more.
+constexpr double most_slowdown = 0.05;  // of an application's time: the default under this policy
+// Part of that bound that plans may use up. The rest covers errors of the estimates: larger ones among many.
 constexpr double spent_on_purpose = 0.2;
 constexpr double spent_among_many = 0;
-// What does not wait: an access of that time with so much left of its phase.
+// A short access never waits: at most this many seconds, with at most so much left of its I/O phase.
 constexpr double short_s = 0.005;
 constexpr double short_rest_s = 0.1;
-constexpr double least_left = 0.02;  // of an access that should have ended
-// So many applications are looked ahead for, over so many of their longest periods.
+constexpr double least_left = 0.02;  // part of an access that is left at least, even if it should have ended
+// The look-ahead plays at most this many applications, over `periods` of the longest cycle.
 constexpr std::size_t most_foreseen = 6;
-// With more of them only the metric is compared.
+// Largest number of contenders whose latest ends are computed. With more, only the metric counts.
 constexpr std::size_t most_bounded = 64;
 constexpr double periods = 3;
-constexpr std::size_t longest_cycle = 8;
-constexpr int delays = 8;            // that are tried
-constexpr double least_gain = 1e-6;  // of the cost: rounding decides nothing
+constexpr std::size_t longest_cycle = 8;  // I/O phases
+constexpr int delays = 8;                 // begins at eighths of what the holder has left
+constexpr double least_gain = 1e-6;       // of the cost: rounding errors decide nothing
 constexpr double rounding_s = 1e-6;
 constexpr double longest_delay_s = 1e9;
 
-// One that has the target or waits for it.
+// The estimates for one contender.
 struct Known {
   model::Remaining remaining;
   std::size_t kind = 0;
   model::Load load = model::Load::write;
 };
 
-// All who want the target or will, for the look ahead.
+// All applications in the look-ahead: those that want the target now, and those that will. The vectors correspond.
 struct Cast {
-  std::vector<Actor> actors;         // the contenders, then others that will come
+  std::vector<Actor> actors;         // the contenders, then the applications that will come
   std::vector<Actor> uncoordinated;  // the same, as they would be without coordination
-  std::vector<double> ahead_s;       // what each has less done than it would have
-  std::vector<double> slack_s;       // what each may lose
+  std::vector<double> ahead_s;       // seconds that each is behind its uncoordinated progress
+  std::vector<double> slack_s;       // seconds that each may lose by coordination
 };
 
+// Decides about one target. Used for one call; keeps references to the view.
 class Costs {
  public:
   Costs(const View& view, const Contenders& all) : view_(view), all_(all) {}
@@ -77,8 +77,8 @@ class Costs {
 
   const View& view_;
   const Contenders& all_;
-  std::vector<const Contender*> contenders_;  // holders that are not overdue, then those who wait
-  std::vector<Known> known_;                  // of them
+  std::vector<const Contender*> contenders_;  // holders that are not overdue, then waiting applications
+  std::vector<Known> known_;                  // of the contenders
   std::size_t holders_ = 0;
 };
 
@@ -93,19 +93,19 @@ Known Costs::known_of(const Contender& waiting) const {
   return {model::remaining_of(application, *waiting.request), kind, application.accesses.load(kind)};
 }
 
-// A header at the end of what was written, an index: it disturbs nobody as much as waiting would cost it.
+// True for an access such as a header or an index. It slows others down by less than it would lose by waiting.
 bool is_short(const model::Remaining& remaining) {
   return remaining.known && remaining.access_s + remaining.spread_s <= short_s && remaining.left_s <= short_rest_s;
 }
 
-// Whether both are known, and what the one costs the other.
+// True if the remaining times of both are known, and the application's slowdown beside the other.
 bool Costs::is_measured(const Known& one, const model::Application& application, const Known& other) const {
   return one.remaining.known && other.remaining.known &&
          model::interference_of(application, view_.target, one.kind, other.load) > 0;
 }
 
-// Those who would wait for somebody, without a measurement that could tell them to, or for an access that is over at
-// once.
+// Returns the waiting applications to grant beside the holders without a comparison: rule 1 has no measurement that
+// would justify a wait, or the access is short.
 std::vector<const Contender*> Costs::at_once() const {
   std::vector<const Contender*> found;
   if (holders_ == 0) return found;
@@ -119,7 +119,7 @@ std::vector<const Contender*> Costs::at_once() const {
   return found;
 }
 
-// Beside one of the others, whichever that is; as the setting assumes where no two were beside each other yet.
+// Returns the mean slowdown beside one of the other contenders. Pairs that never overlapped count with the setting.
 double Costs::interference_of(std::size_t which) const {
   double sum = 0;
   double count = 0;
@@ -139,7 +139,7 @@ Job Costs::job_of(std::size_t which) const {
   const auto processes = static_cast<double>(std::max<std::int64_t>(1, application.computing_processes()));
   const double left_s = std::max(remaining.left_s, least_left * remaining.access_s);
   const bool between = contenders_[which]->request == nullptr && application.granted == 0;
-  // What was never seen to stop in the middle of an access is taken to go on to its end.
+  // An application that was never seen to stop in the middle of an access is expected to finish the access first.
   const double access_left_s = std::max(0.0, remaining.access_s - remaining.served_s);
   const double stop_s = application.io.stops ? std::min(application.io.stop_s, access_left_s) : access_left_s;
   return {processes,
@@ -151,20 +151,21 @@ Job Costs::job_of(std::size_t which) const {
           between ? 0 : std::min(stop_s, left_s)};
 }
 
+// Returns the seconds that plans may still cost the application: their part of the bound, less its present delay.
 double Costs::slack_s(const model::Application& application) const {
   const double spent = view_.cluster.few_run() ? spent_on_purpose : spent_among_many;
   const double allowed_s = spent * view_.settings.most_slowdown * to_s(view_.now - application.arrived);
   return std::max(0.0, allowed_s - std::max(0.0, application.late_s));
 }
 
-// What would be left now without coordination.
+// Returns what the contender would have left now without coordination, in seconds alone.
 double Costs::virtual_left_s(std::size_t which, double left_s) const {
   const auto* access = view_.target.uncoordinated.find(contenders_[which]->application->id);
   if (access == nullptr || !access->goes_on) return left_s;
   return std::max(1e-6, left_s + known_[which].remaining.served_s - access->done_s);
 }
 
-// When each would end without coordination, from now, and what it may be later.
+// Returns the latest end of each contender, in seconds from now: its uncoordinated end plus its slack.
 std::vector<double> Costs::latest() const {
   std::vector<Job> jobs;
   for (std::size_t i = 0; i < contenders_.size(); ++i) {
@@ -172,7 +173,7 @@ std::vector<double> Costs::latest() const {
     job.left_s = virtual_left_s(i, job.left_s);
     jobs.push_back(job);
   }
-  // Those who have ended really, but would not have yet.
+  // Accesses that have ended in reality would still continue without coordination, and slow the others down there.
   for (const model::Uncoordinated::Access& access : view_.target.uncoordinated.accesses()) {
     const auto same = [&](const Contender* one) { return one->application->id == access.application; };
     if (access.goes_on || std::any_of(contenders_.begin(), contenders_.end(), same)) continue;
@@ -186,7 +187,8 @@ std::vector<double> Costs::latest() const {
   return latest_s;
 }
 
-// The phases to come, in their cycle, after the one under way; empty where the application is not regular.
+// Returns the I/O phases of one cycle, from the phase after the one under way on. The I/O of phases on other targets
+// counts as computing. Empty if the application is not regular, or its cycle has more than `longest_cycle` phases.
 std::vector<Actor::Phase> cycle_of(const model::AccessHistory& accesses, const model::TargetRecord* target) {
   std::vector<Actor::Phase> phases;
   const auto first = accesses.present_phase();
@@ -210,7 +212,7 @@ double length_s(const Actor& actor) {
   return sum;
 }
 
-// The openings that there are, each compared by what it leads to.
+// Compares the possible actions now (openings) by what the look-ahead says that each leads to.
 class Openings {
  public:
   Openings(const View& view, const std::vector<const Contender*>& contenders, Cast cast, std::size_t holders)
@@ -239,10 +241,12 @@ class Openings {
   struct Candidate {
     std::string_view action;
     Opening opening;
-    double excess_s = 0;
+    double excess_s = 0;  // beyond the bounds, summed over all applications
     double cost = 0;
   };
 
+  // The next application begins after an eighth, two eighths, … of what the holder has left. Where its phase is
+  // shorter, it also begins so late that, undisturbed, both would end together.
   void look_at_delays() {
     const double left_s = cast_.actors[0].left_s;
     for (int i = 1; i < delays; ++i) look_at("delay", {{1}, std::nullopt, left_s * i / delays});
@@ -266,11 +270,13 @@ class Openings {
     candidates_.push_back(std::move(one));
   }
 
+  // The bounds come first (rule 3), then the metric.
   static bool is_better(const Candidate& one, const Candidate& other) {
     if (std::abs(one.excess_s - other.excess_s) > rounding_s) return one.excess_s < other.excess_s;
     return one.cost < other.cost - least_gain * std::abs(other.cost);
   }
 
+  // Turns the best candidate into grants and preemptions. Among equals the action listed first wins.
   Decision serve() const {
     Decision decision;
     if (candidates_.empty()) return decision;
@@ -312,7 +318,7 @@ class Openings {
   std::vector<Candidate> candidates_;
 };
 
-// Those who want the target; false: one of them is not regular.
+// Adds the contenders to the cast. Returns false if one of them is not regular, so that the look-ahead is impossible.
 bool Costs::add_contenders(Cast& cast) const {
   for (std::size_t i = 0; i < contenders_.size(); ++i) {
     const model::Application& application = *contenders_[i]->application;
@@ -329,7 +335,7 @@ bool Costs::add_contenders(Cast& cast) const {
   return true;
 }
 
-// Those who compute, and will want it; false: there are too many.
+// Adds the applications that compute now and will use the target. Returns false if that makes more than most_foreseen.
 bool Costs::add_expected(Cast& cast) const {
   for (const auto& [id, other] : view_.cluster.applications()) {
     const model::Application& application = other;
@@ -350,7 +356,7 @@ bool Costs::add_expected(Cast& cast) const {
   return true;
 }
 
-// Nothing where somebody is not regular, or too many are.
+// Decides by the look-ahead. Returns nothing if an application is not regular, or there are too many.
 std::optional<Decision> Costs::foresee() const {
   if (contenders_.size() > most_foreseen) return std::nullopt;
   Cast cast;
@@ -361,12 +367,13 @@ std::optional<Decision> Costs::foresee() const {
 }
 
 Decision Costs::decide() {
-  // Contenders list holders in the order of the target's.
+  // contenders() lists the holders in the order of the target, so both lists advance together.
   auto contender = all_.holders.begin();
   double first_end_s = longest_delay_s;
   for (const model::Holder& holder : view_.target.holders) {
     const Contender* one = &*contender++;
     const Known known = known_of_holder(holder);
+    // Rule 2: an overdue holder counts as absent, so nothing waits for it.
     if (known.remaining.known && known.remaining.overdue()) continue;
     contenders_.push_back(one);
     known_.push_back(known);
@@ -378,7 +385,7 @@ Decision Costs::decide() {
     contenders_.push_back(&waiting);
     known_.push_back(known_of(waiting));
   }
-  // Nobody else wants it: there is nothing to compare, whoever else runs.
+  // A single contender needs no comparison, whatever else runs.
   if (holders_ == 0 && contenders_.size() == 1) return {.grants = {grant_of(*contenders_.front())}};
   Decision decision;
   for (const Contender* one : at_once()) {
@@ -396,6 +403,7 @@ Decision Costs::decide() {
     const auto foreseen = foresee();
     decision = foreseen ? *foreseen : Search{view_, contest}.decide();
   }
+  // Ask again when the first holder becomes overdue, for then rule 2 ends the wait.
   const Time again = view_.now + from_s(first_end_s);
   if (holders_ > 0 && (decision.again <= view_.now || again < decision.again)) decision.again = again;
   return decision;

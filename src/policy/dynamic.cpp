@@ -1,6 +1,6 @@
-// Interfere, wait, interrupt or delay, whichever makes the operator's metric the least (CALCioM, sections III-A, 4, and
-// IV-D), with any number of applications: each change of who wants the target is decided anew, from what is left to do
-// for each of them.
+// Dynamic interferes, waits, interrupts or delays, whichever minimises the operator's metric (CALCioM, sections III-A,
+// 4, and IV-D). It handles any number of applications: each time the set of contenders changes, it decides anew from
+// what each of them has left to do.
 #include <algorithm>
 
 #include "policy/search.hpp"

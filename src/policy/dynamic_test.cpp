@@ -1,4 +1,4 @@
-// What the policies that know of interruption decide.
+// Tests the decisions of the policies that preempt: dynamic and interrupt; and those of set-10.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -12,7 +12,7 @@ using std::chrono::seconds;
 
 class Interruptions : public ::testing::Test {
  protected:
-  // An application whose phase takes `alone_s` and began at `since_s`.
+  // Adds an application whose phase takes `alone_s` alone and began at `since_s`.
   model::Application& add(std::int64_t processes, double alone_s, double since_s) {
     const MemberId member{++members_};
     const event::Hello hello{{}, "app", "/bin/app", "mpich", {}, 0, processes};
@@ -66,7 +66,8 @@ class Interruptions : public ::testing::Test {
   std::uint64_t members_ = 0;
 };
 
-// CALCioM, section IV-D: f_FCFS = N (2 T_A + T_B - dt), f_interrupt = N (T_A + 2 T_B); interrupt iff dt < T_A - T_B.
+// CALCioM gives the costs in section IV-D: f_FCFS = N (2 T_A + T_B - dt), f_interrupt = N (T_A + 2 T_B). It
+// interrupts if and only if dt < T_A - T_B.
 TEST_F(Interruptions, DynamicComparesTheCostsOfThePaper) {
   constexpr double n = 2048, t_a = 28, t_b = 7;
   for (double dt = 0.5; dt < t_a; dt += 1) {
@@ -102,7 +103,7 @@ TEST_F(Interruptions, WhoStopsLateIsNotInterruptedForLittle) {
   model::Application& large = holds(64, 10, 0, 5);
   waits(64, 1, 5);
   EXPECT_FALSE(decide(dynamic, 5).interruptions.empty());
-  large.io.stop_s = 4.5;  // of the 5 that are left: as if it waited, but for half a second
+  large.io.stop_s = 4.5;  // of the 5 s that are left: half a second less than waiting
   const Decision late = decide(dynamic, 5);
   EXPECT_TRUE(late.interruptions.empty());
   EXPECT_NEAR(*cost(late, "interrupt"), 64 * (5 + 5 + 1 + 4.5 + 1), 1e-6);
@@ -132,7 +133,7 @@ TEST_F(Interruptions, LowInterferenceIsUsed) {
   record.interference = 1.4;
   target.record = &record;
   EXPECT_EQ(granted(decide(dynamic, 2)), std::vector{second});
-  // What was seen of one of them counts more.
+  // A measurement of one of the applications has precedence over the target's.
   cluster.find(second)->io.interference = 14;
   EXPECT_TRUE(decide(dynamic, 2).grants.empty());
 }
@@ -142,7 +143,7 @@ TEST_F(Interruptions, AFormulaMayMakeTheSecondBeginLater) {
   metric("sum(processes*io_time^2)");
   holds(3, 10, 0, 0);
   waits(2, 10, 0);
-  // 3 (15 - d/2)^2 + 2 (15 + d/2)^2 is the least at d = 6; tried are eighths of 10 s.
+  // The minimum of 3 (15 - d/2)^2 + 2 (15 + d/2)^2 is at d = 6. The search tries eighths of 10 s.
   const Decision decision = decide(dynamic, 0);
   EXPECT_TRUE(decision.grants.empty());
   EXPECT_EQ(decision.again, at(6.25));
@@ -208,7 +209,7 @@ TEST_F(Interruptions, TheLastToComeGoesFirstAndTheLastStoppedGoesOnFirst) {
 }
 
 TEST_F(Interruptions, SetsShareAndOneOfEachIsServed) {
-  const AppId frequent = waits(8, 1, 10).id;  // sets: of 10 s
+  const AppId frequent = waits(8, 1, 10).id;  // set of periods around 10 s
   const AppId also = waits(8, 1, 12).id;
   const AppId rare = waits(8, 1, 100).id;
   const Decision decision = decide(set_10, 100);
@@ -221,7 +222,7 @@ TEST_F(Interruptions, SetsShareAndOneOfEachIsServed) {
 }
 
 TEST_F(Interruptions, WhoBeginsWithALongPhaseIsInNoSetOfShortPeriods) {
-  const AppId large = waits(8, 100, 0.01).id;  // 100 s of I/O, as soon as it has started
+  const AppId large = waits(8, 100, 0.01).id;  // 100 s of I/O, right after its start
   const AppId small = waits(8, 1, 10).id;
   const Decision decision = decide(set_10, 11);
   ASSERT_EQ(decision.shares.size(), 2u);

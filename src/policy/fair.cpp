@@ -1,8 +1,7 @@
-// Fair (CLARISSE+FlexMPI, section 4.3.2): the free cores in equal parts, whatever the applications make of them. The
-// base line, and what there is where nothing is known of the applications.
-//
-// One core after the other goes to whoever has been given the fewest beyond the size that it was started with, so that
-// equal parts come about too where some have more already.
+// Fair shares the free cores in equal parts, however well applications scale (CLARISSE+FlexMPI, section 4.3.2). It is
+// the baseline, and works without any knowledge of the applications.
+// One core after the other goes to the application that was given the fewest beyond its initial size. So the parts
+// become equal even if some applications have more already.
 #include "policy/sharing.hpp"
 
 namespace hocket::policy {

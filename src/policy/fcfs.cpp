@@ -1,4 +1,4 @@
-// First come, first served: one application at a time, in order of arrival (CLARISSE, section IV-B).
+// FCFS grants a target to one application at a time, in order of arrival (CLARISSE, section IV-B).
 #include "policy/policy.hpp"
 
 namespace hocket::policy {

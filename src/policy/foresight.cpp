@@ -22,11 +22,12 @@ double lost_waiting(const Phases& a, const Phases& b, double until_s) {
   }
 }
 
+// Plays overlapping access, from event to event: the start or the end of a phase.
 double lost_sharing(const Phases& a, const Phases& b, double until_s) {
   struct At {
     const Phases* of;
     double next_s;      // start of its next phase, while it computes
-    double left_s = 0;  // of its phase alone; 0: it computes
+    double left_s = 0;  // rest of its phase, alone; 0: it computes
   };
   std::array<At, 2> at{At{&a, a.first_s}, At{&b, b.first_s}};
   double now_s = std::min(a.first_s, b.first_s);

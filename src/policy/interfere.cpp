@@ -1,4 +1,4 @@
-// Nobody waits: what happens without coordination, watched.
+// Interfere grants every request at once. So hocket observes what happens without coordination.
 #include "policy/policy.hpp"
 
 namespace hocket::policy {

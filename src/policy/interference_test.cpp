@@ -1,4 +1,4 @@
-// Phase shifting and period coupling.
+// Tests phase shifting and period coupling.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@ class Interference : public ::testing::Test {
  protected:
   Interference() { settings.uncertainty = from_s(2); }
 
-  // An application whose computing time is divided evenly by up to 4096 processes, with a phase every 100 iterations;
-  // the last one starts at `last`.
+  // Adds an application that scales perfectly up to 4096 processes and has an I/O phase every 100 iterations. Its last
+  // phase starts at `last`. Times are in seconds.
   Application& application(const std::string& name, std::int64_t processes, double period, double io, double last) {
     const MemberId id{++members};
     const event::Hello hello{"job-" + name, name, "/bin/a", "mpich", "0.1", 1, processes};
@@ -50,7 +50,7 @@ class Interference : public ::testing::Test {
   CoreDecision decide(const CorePolicy& policy, const Application& subject, double now) const {
     return policy.decide({cluster, cores, settings, at(now)}, event::Event{at(now), {}, event::IoPhase{}}, subject.id);
   }
-  // As the coordinator carries it out.
+  // Carries the change out as the coordinator does.
   void carry_out(const CoreChange& change) {
     Application& app = *cluster.find(change.application);
     ASSERT_TRUE(cores.allocate(app.id, change.processes - app.malleability.processes));
@@ -70,7 +70,7 @@ class Interference : public ::testing::Test {
   std::int64_t decisions = 0;
 };
 
-// CLARISSE+FlexMPI, section 4.2.1: 50 s less of 100 s, and of 200 s.
+// The examples of CLARISSE+FlexMPI, section 4.2.1, save 50 s of 100 s, and of 200 s.
 TEST(NeededSpeedup, IsEquationTwo) {
   EXPECT_DOUBLE_EQ(*needed_speedup(100, 50), 2);
   EXPECT_NEAR(*needed_speedup(200, 50), 1.33, 0.005);
@@ -79,7 +79,7 @@ TEST(NeededSpeedup, IsEquationTwo) {
   EXPECT_FALSE(needed_speedup(0, 0));
 }
 
-// Fig. 6 to 8: 100 and 80 s, with 20 s of I/O from 80 s on and 10 s of I/O from 90 s on.
+// Figs. 6 to 8 show this case: periods of 100 and 80 s, with 20 s of I/O from 80 s on and 10 s of I/O from 90 s on.
 TEST_F(Interference, ShiftsTheShorterOfSimilarPeriodsWhichComesSecond) {
   settings.uncertainty = Duration{0};
   Application& first = application("A1", 64, 190, 10, 900);   // next at 1090, until 1100
@@ -90,7 +90,8 @@ TEST_F(Interference, ShiftsTheShorterOfSimilarPeriodsWhichComesSecond) {
   EXPECT_EQ(change.application, first.id);
   EXPECT_EQ(change.because_of, second.id);
   EXPECT_EQ(change.start_before, at(1090));
-  // T_shift = T_io + T_ini = 10 + 10; two reconfigurations of 1 s: T_reconf = 22 of the 99 iterations' 178.2 s.
+  // T_shift = T_io + T_ini = 10 + 10 s. With two reconfigurations of 1 s, T_reconf is 22 s of the 178.2 s that 99
+  // iterations take.
   EXPECT_EQ(change.processes, static_cast<std::int64_t>(std::ceil(64 * 178.2 / (178.2 - 22))));
   EXPECT_LE(change.start_after, at(1070));
   EXPECT_GT(change.start_after, at(1067)) << "no more than a process' worth";
@@ -98,7 +99,7 @@ TEST_F(Interference, ShiftsTheShorterOfSimilarPeriodsWhichComesSecond) {
   EXPECT_EQ(change.return_at_iteration, first.history.last()->iteration + 100);
 }
 
-// It does no I/O in one period of ten.
+// The application does no I/O in one period of ten.
 TEST_F(Interference, IsBackBeforeThePhaseThoughPhasesAreLeftOut) {
   Application& app = application("A1", 64, 100, 10, 1000);
   double start = 1000;
@@ -128,7 +129,7 @@ TEST_F(Interference, SaysThatAnApplicationHasNoPeriod) {
   }
 }
 
-// It writes, goes on for 20 iterations, and reads back.
+// The application writes, computes for 20 iterations, and reads back.
 TEST_F(Interference, LooksAheadToTheNextPhaseOfACycle) {
   Application& app = application("A1", 64, 100, 10, 100);
   double start = 100;
@@ -152,7 +153,7 @@ TEST_F(Interference, ShiftsTheShorterOfSimilarPeriodsWhichComesFirst) {
   const CoreDecision decision = decide(phase_shift, second, 900);
   ASSERT_EQ(decision.changes.size(), 1u);
   EXPECT_EQ(decision.changes[0].application, second.id);
-  // T_shift is the overlap, 10 s: until 1090.
+  // T_shift is the overlap: 10 s, until 1090.
   EXPECT_LE(decision.changes[0].start_after, at(1070));
   EXPECT_GT(decision.changes[0].start_after, at(1067));
 }
@@ -170,11 +171,11 @@ TEST_F(Interference, ShiftsTheFirstOfVeryDifferentPeriods) {
   EXPECT_EQ(decide(phase_shift, often, 895).changes.at(0).application, rare.id);
 }
 
-// Fig. 13: the phase of the first application moves from 782.4 to 779.0 s.
+// Fig. 13 shows this case: the phase of the first application moves from 782.4 to 779.0 s.
 TEST_F(Interference, SaysWhatItDoesInNumbers) {
   Application& first = application("A1", 128, 100, 5.1, 682.4);
   Application& second = application("A2", 150, 94, 5, 690);
-  first.name = "A2";  // as the briefings of operators would read
+  first.name = "A2";  // so that the text reads as one for operators
   second.name = "A1";
   const CoreDecision decision = decide(phase_shift, second, 695.5);
   ASSERT_EQ(decision.changes.size(), 1u);
@@ -237,7 +238,7 @@ TEST_F(Interference, DecidesOnceAndWhenAPhaseIsOver) {
   EXPECT_TRUE(again.left_alone.empty());
 }
 
-// Use case D: 64 and 50 processes, of the same program.
+// Use case D runs one program twice, on 64 and on 50 processes.
 TEST_F(Interference, CouplesTheLongerPeriodToTheShorter) {
   Application& first = application("A1", 64, 72.1, 4.7, 900);
   Application& second = application("A2", 50, 90.7, 4.7, 878);
@@ -273,7 +274,7 @@ TEST_F(Interference, ShiftsOncePeriodsFitOrCannot) {
       << "380 s are nearer to 400 s, and no expansion makes a period longer";
 }
 
-// The costs of a resize as it was measured: out and back.
+// Adds measured costs of growing and of shrinking back.
 void measured(Application& app, double stopped_s) {
   app.malleability.costs.add({64, 80, 16, ""}, from_s(stopped_s));
   app.malleability.costs.add({80, 64, 0, ""}, from_s(stopped_s));
@@ -292,7 +293,7 @@ TEST_F(Interference, SavesTheTimeThatItsResizesWereMeasuredToTakeToo) {
 TEST_F(Interference, LeavesAloneWhatSavesLessThanItsResizesCost) {
   settings.uncertainty = Duration{0};
   Application& first = application("A1", 64, 200, 10, 880);
-  application("A2", 64, 200, 10, 889.93);  // 0.07 s of overlap, and none once that has been waited for
+  application("A2", 64, 200, 10, 889.93);  // 0.07 s of overlap, once: one wait ends it
   measured(first, 1.5);
   EXPECT_THAT(left_alone(decide(phase_shift, first, 890)),
               HasSubstr("its resizes would stop A1 for 3.00 s, and save 0.07 s of waiting in the 4 periods"));
@@ -301,7 +302,7 @@ TEST_F(Interference, LeavesAloneWhatSavesLessThanItsResizesCost) {
   EXPECT_EQ(decide(phase_shift, first, 890).changes.size(), 1u);
 }
 
-// The shorter period's phase is the later one, and comes earlier in each period: it waits again and again.
+// The phase with the shorter period is the later one. It comes earlier in each period, so it waits again and again.
 TEST_F(Interference, CountsAnOverlapAsOftenAsItComesAgain) {
   settings.uncertainty = Duration{0};
   application("A1", 64, 200, 10, 880);                        // next at 1080, until 1090
@@ -348,7 +349,7 @@ TEST_F(Interference, LeavesAloneForAGrowingTimeWhosePredictionsKeepMissing) {
   EXPECT_FALSE(first.is_left_alone());
 }
 
-// Whatever runs: no more cores than there are free, and what was to be avoided is avoided.
+// For random applications, changes never use more cores than are free, and they avoid the predicted overlap.
 TEST_F(Interference, PredictedPhasesDoNotMeetAfterTheChange) {
   int shifted = 0;
   int coupled = 0;

@@ -1,5 +1,5 @@
-// Who comes interrupts the one that has the target, whatever their sizes (CALCioM, section III-A, 2; Figs. 9 and 10).
-// With more of them: the last one to come goes first, and who was interrupted goes on in the reverse order.
+// Interrupt preempts the holder for each application that comes, whatever their sizes (CALCioM, section III-A, 2;
+// Figs. 9 and 10). With more than two applications the latest runs first, and preempted ones resume in reverse order.
 #include <algorithm>
 
 #include "policy/contenders.hpp"
@@ -7,9 +7,11 @@
 namespace hocket::policy {
 namespace {
 
+// True if the application has had no grant yet in this I/O phase: it is a newcomer, and was not preempted.
 bool is_new(const Contender& one) { return !one.application->demand.granted; }
 
-// Of those who wait, at least one.
+// Returns the contender to serve next: one that has waited too long, else the latest newcomer, else the one that was
+// preempted last. Precondition: at least one waits.
 const Contender& next_of(const std::vector<Contender>& waiting) {
   const auto overdue = std::find_if(waiting.begin(), waiting.end(), [](const Contender& one) { return one.overdue; });
   if (overdue != waiting.end()) return *overdue;

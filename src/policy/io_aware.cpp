@@ -1,19 +1,18 @@
-// I/O-aware (CLARISSE+FlexMPI, Algorithm 6): one core after the other to the application with the best balance of
-// marginal speedup and predicted I/O ratio. The paper gives no formula for the balance; this is ours:
+// I/O-aware gives one core after the other to the application with the best balance of marginal speedup and predicted
+// I/O ratio (CLARISSE+FlexMPI, Algorithm 6). The paper gives no formula for the balance; this is ours:
 //
 //   balance(p) = (S(p + 1) - S(p)) / IOR(p + 1)²        IOR(p) = T_io(p) / P_io(p), at least 1 %
 //
 // S is the speedup against one process (sharing.hpp), IOR the I/O ratio at the size that is being evaluated (Eq. 3).
 //
-// Why the square: under exclusive access, another application that comes to the target finds this one there with
-// probability IOR, and then waits for half of its I/O time: of its period, IOR/2. What it costs the others is the
-// product. It also is what the paper's results ask for (Fig. 17): with the times of Table 2 the square gives them at
-// all four sizes, while IOR to the first power gives cores to A2 and A4 too early (io_aware_test.cpp holds both).
+// The square has a reason. Under exclusive access, another application that comes to the target finds this one there
+// with probability IOR. It then waits for half of its I/O time, which is IOR/2 of its period. The cost to the others is
+// the product. The paper's results agree (Fig. 17): with the times of Table 2 the square gives them at all four sizes,
+// while IOR to the first power gives cores to A2 and A4 too early (sharing_test.cpp checks both).
 //
-// Why at least 1 %: below that an application disturbs nobody, and only its speedup should count.
-//
-// What it is for: less waiting for the target. It is not for the most FLOPS: where I/O is what limits the applications,
-// it gives up more computing than it saves waiting (docs/policies.md has the figures; predictive.cpp weighs both).
+// The least I/O ratio is 1 %. Below that an application delays no other, and only its speedup should count.
+// The policy reduces waiting for the target. It does not maximise FLOPS: if I/O limits the applications, it gives up
+// more computing than it saves waiting (docs/policies.md has the figures; predictive.cpp weighs both).
 #include <algorithm>
 
 #include "policy/sharing.hpp"

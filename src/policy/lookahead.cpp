@@ -8,20 +8,21 @@ namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
 constexpr double rounding_s = 1e-9;
-constexpr int most_events = 2000;
+constexpr int most_events = 2000;  // bounds the cost of one play
 
 enum class State { computing, waiting, io };
 
 struct Player {
   const Actor* actor;
   State state = State::computing;
-  double left_s = 0;     // of the phase
-  double begins_s = 0;   // waiting: not before; computing: its next phase
-  double came = 0;       // when it began to wait, to serve in that order
-  std::size_t next = 0;  // phase
+  double left_s = 0;     // rest of its I/O phase, alone
+  double begins_s = 0;   // waiting: earliest begin; computing: begin of its next phase
+  double came = 0;       // when it began to wait: the order of service
+  std::size_t next = 0;  // index of its next phase
   double lost_s = 0;
 };
 
+// Plays from event to event. An event is the begin or end of a phase, or the stop of the preempted holder.
 class Play {
  public:
   Play(std::span<const Actor> actors, const Opening& opening);
@@ -41,7 +42,7 @@ class Play {
   const Opening& opening_;
   std::vector<Player> players_;
   double now_s_ = 0;
-  std::optional<double> stops_s_;  // when the interrupted one does
+  std::optional<double> stops_s_;  // when the preempted holder stops
 };
 
 Play::Play(std::span<const Actor> actors, const Opening& opening) : opening_(opening) {
@@ -52,12 +53,12 @@ Play::Play(std::span<const Actor> actors, const Opening& opening) : opening_(ope
     if (actor.left_s > 0) {
       const bool goes = std::find(opening.go.begin(), opening.go.end(), i) != opening.go.end();
       one.state = actor.has || opening.together ? State::io : State::waiting;
-      // Those who have come are served in their order, by their places here.
+      // Applications that wait already come before all later ones, in the order of the actors.
       one.came = -1 + 1e-6 * static_cast<double>(i);
       if (goes) {
         one.begins_s = opening.interrupted ? actors[*opening.interrupted].stop_s : opening.delay_s;
       } else {
-        one.begins_s = never;  // until somebody has ended
+        one.begins_s = never;  // until serve() finds the target free
       }
     } else {
       one.begins_s = actor.phases.empty() ? never : actor.starts_in_s;
@@ -72,6 +73,7 @@ double Play::users() const {
       std::count_if(players_.begin(), players_.end(), [](const Player& one) { return one.state == State::io; }));
 }
 
+// Returns the seconds to the next event, at least `rounding_s` so that the play always advances.
 double Play::step(double horizon_s) const {
   double step_s = horizon_s - now_s_;
   const double all = users();
@@ -83,6 +85,7 @@ double Play::step(double horizon_s) const {
   return std::max(step_s, rounding_s);
 }
 
+// Lets time pass. A phase beside others makes less progress than time passes; the difference is lost.
 void Play::pass(double step_s) {
   const double all = users();
   for (Player& one : players_) {
@@ -104,7 +107,8 @@ void Play::compute(Player& one) {
   one.begins_s = now_s_ + phase.computing_s;
 }
 
-// Waits for the one that has the target if that has no more left than it asks for.
+// Begins the actor's next phase. It waits if no holder has more left than the phase asks for. An application that waits
+// counts as a tiny rest, so that the newcomer queues behind it.
 void Play::come(Player& one) {
   const Actor::Phase& phase = one.actor->phases[one.next];
   one.next = (one.next + 1) % one.actor->phases.size();
@@ -130,6 +134,7 @@ void Play::begin_phases() {
       one.state = State::io;
     }
   }
+  // The preempted holder stops now, unless its phase has ended by itself.
   if (!stops_s_ || *stops_s_ > now_s_ + rounding_s) return;
   Player& stopped = players_[*opening_.interrupted];
   stops_s_.reset();
@@ -145,7 +150,7 @@ void Play::end_phases() {
   }
 }
 
-// The target is free: whoever came first has it.
+// Gives a free target to the application that came first.
 void Play::serve() {
   if (users() > 0) return;
   Player* first = nullptr;

@@ -1,12 +1,9 @@
-// What a choice leads to: the next I/O phases of all applications on a target, played through.
+// The look-ahead predicts what a choice leads to: it plays the next I/O phases of all applications on a target through.
+// One wait can move two programs of similar periods apart for good, and overtaking can keep them in step (CLARISSE+
+// FlexMPI, section 4.2.1, corrects this by resizing). A comparison of the phases under way alone does not see that.
 //
-// To wait once can move two programs of like periods apart for good, and to overtake can keep them in step (CLARISSE+
-// FlexMPI, section 4.2.1, corrects this by resizing). A comparison of the phases under way alone does not see it.
-//
-// After the choice everybody goes by one rule: whoever comes waits for the holder where that has no more left than what
-// he asks for himself, and goes on beside it else. By this rule nobody ends later than by sharing evenly.
-//
-// Pure.
+// After the choice all applications follow one rule. A newcomer waits if the holder has no more left than the newcomer
+// asks for, and else goes beside it. By this rule no application ends later than by sharing evenly. Pure.
 #pragma once
 
 #include <cstddef>
@@ -18,30 +15,33 @@
 
 namespace hocket::policy {
 
+// One application in the look-ahead. Times are in seconds; those of I/O are alone.
 struct Actor {
-  // A phase, alone, and the computing before it.
+  // One I/O phase and the computing before it.
   struct Phase {
     double computing_s = 0;
-    double size_s = 0;  // 0: none on this target
+    double size_s = 0;  // I/O time; 0: none on this target
   };
   double processes = 1;
-  double left_s = 0;            // of the phase under way, alone; 0: it computes
-  double stop_s = 0;            // that it goes on for before it has stopped
-  bool has = false;             // the target
-  double starts_in_s = 0;       // where it computes: then the first of the phases begins
-  std::vector<Phase> phases{};  // after the one under way, again and again; empty: none comes
-  double interference = 2;      // how many times slower beside one other
+  double left_s = 0;            // of the phase under way; 0: it computes
+  double stop_s = 0;            // time until it has stopped, if it is preempted
+  bool has = false;             // it holds the target
+  double starts_in_s = 0;       // if it computes: when the first of `phases` begins
+  std::vector<Phase> phases{};  // one cycle after the phase under way, repeated for ever; empty: no more I/O
+  double interference = 2;      // how many times slower it is beside one other
 };
 
-// Of those who want the target now. Nobody named: who has it goes on, and the others wait.
+// The choice for the applications that want the target now. By default the holder continues and the others wait.
+// Indices are those of the actors.
 struct Opening {
-  std::vector<std::size_t> go{};             // waiting ones that begin now, beside who has it
-  std::optional<std::size_t> interrupted{};  // the holder; the first of `go` begins when it has stopped
-  double delay_s = 0;                        // after which they begin, where nobody is interrupted
-  bool together = false;                     // everybody from now on, without any coordination
+  std::vector<std::size_t> go{};             // waiting applications that begin now, beside the holder
+  std::optional<std::size_t> interrupted{};  // the holder; `go` begins when it has stopped
+  double delay_s = 0;                        // delay after which `go` begins, if no holder is preempted
+  bool together = false;                     // all run at once for the whole horizon: no coordination
 };
 
-// The time that each loses to others within the horizon: waiting, or slowed down.
+// Returns the seconds that each actor loses within the horizon by waiting and by being slowed down. The cost is the
+// number of events, at most 2000, times the number of actors.
 std::vector<double> lost_s(std::span<const Actor> actors, const Opening& choice, double horizon_s);
 
 }  // namespace hocket::policy

@@ -1,4 +1,4 @@
-// What choices lead to, over the next phases.
+// Tests the predicted outcome of choices over the next I/O phases.
 #include "policy/lookahead.hpp"
 
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ TEST(Lookahead, WhoBeginsLaterIsBesideTheOtherForThatMuchLess) {
   EXPECT_NEAR(lost[1], 2, 1e-6);
 }
 
-// Two of one period: to wait once moves them apart for good, to go beside each other keeps them in step.
+// Two applications have the same period. One wait moves them apart for good; overlapping keeps them in step.
 TEST(Lookahead, ToWaitOncePaysWherePhasesMeetAgainAndAgain) {
   const std::vector<Actor> both{writes(1, true, 3, 1), writes(1, false, 3, 1)};
   EXPECT_NEAR(sum(lost_s(both, {}, 12)), 1, 1e-6);
@@ -77,7 +77,8 @@ TEST(Lookahead, WhoComputesComesWhenHeIsExpected) {
   EXPECT_NEAR(lost_s(small, {}, 50)[1], 0.1, 1e-6) << "the small one goes on beside it";
 }
 
-// By the rule that holds after each choice nobody ends later than by sharing, where sharing only divides the bandwidth.
+// By the rule that holds after each choice, no application ends later than by sharing, if sharing only divides the
+// bandwidth.
 TEST(LookaheadProperty, OfPhasesThatMeetOnceNobodyLosesMoreThanBySharing) {
   std::uint64_t seed = 7;
   const auto draw = [&] {

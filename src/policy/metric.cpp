@@ -32,17 +32,22 @@ constexpr std::array<Quantity, 4> quantities{{{"processes", &Expected::processes
                                               {"end", &Expected::end_s}}};
 
 constexpr std::size_t longest = 1000;  // characters
-constexpr int deepest = 64;            // parentheses
+constexpr int deepest = 64;            // nesting, which bounds the recursion
 
 bool is_space(char c) { return c == ' ' || c == '\t'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
+// Quotes at most 64 bytes, made valid UTF-8: the text comes from a client and goes into a message.
 std::string quoted(std::string_view text) { return "'" + to_utf8(text.substr(0, 64)) + "'"; }
 
 }  // namespace
 
-// Recursive descent; the first mistake is kept, and everything after it does nothing.
+// A recursive-descent parser. It keeps the first error and skips the rest of the text. The grammar, loosest first:
+//   sum     = product { ("+" | "-") product }
+//   product = power { ("*" | "/") power }
+//   power   = "-" power | primary [ "^" power ]          so -2^2 is -4, and 2^3^2 is 2^9
+//   primary = "(" sum ")" | number | name | function "(" sum ")"
 class Metric::Parser {
  public:
   Parser(std::string_view text, Metric& metric) : text_(text), metric_(metric) {}
@@ -69,6 +74,7 @@ class Metric::Parser {
     at_ = text_.size();
     return 0;
   }
+  // Skips spaces and returns the next character; '\0' at the end.
   char next() {
     while (at_ < text_.size() && is_space(text_[at_])) ++at_;
     return at_ < text_.size() ? text_[at_] : '\0';
@@ -162,6 +168,7 @@ class Metric::Parser {
                 "'? there are processes, io_time, alone, end, sum(), mean(), max() and min()");
   }
 
+  // Functions do not nest: inside of one, a name stands for one application, and there is nothing left to sum.
   std::size_t function(Kind kind, std::string_view name) {
     if (inside_) return fail(std::string{name} + "() stands in another of its kind");
     if (!take('(')) return fail("'(' is missing after " + std::string{name});
@@ -180,15 +187,15 @@ class Metric::Parser {
   std::size_t at_ = 0;
   int depth_ = 0;
   bool inside_ = false;      // of a function
-  bool aggregates_ = false;  // there was one
+  bool aggregates_ = false;  // a function was seen
   bool names_ = false;
-  std::optional<std::string_view> bare_;  // the first name outside of any
+  std::optional<std::string_view> bare_;  // the first name outside of any function
   std::string wrong_;
 };
 
 namespace {
 
-// As there are: small and large ones, alike and not, some through at once.
+// Typical applications, on which parse() tries a formula: small and large, alike and different.
 constexpr std::array<Expected, 4> examples{
     {{1, 0.001, 0.001, 0.001}, {24, 3, 2, 1}, {24, 3, 2, 1}, {2048, 500, 100, 400}}};
 

@@ -1,18 +1,17 @@
-// What the operator wants little of: the metric of machine-wide efficiency that `dynamic` minimises (CALCioM, sections
-// III-A and IV-D).
+// A metric measures the machine-wide cost of what a policy could do. The policies `cost` and `dynamic` minimise the
+// metric that the operator chooses (CALCioM, sections III-A and IV-D).
 //
-// A name, or a formula over what each application that wants the target will have had of it:
+// It is a name, or a formula over the expected I/O phases of all applications that want the target:
 //
 //   cpu-time      sum(processes * io_time)    process seconds spent in I/O, waits included (section IV-D)
 //   io-time       sum(io_time)
 //   interference  sum(io_time / alone)        the sum of interference factors (section III-A)
-//   makespan      max(end)                    until the last of them is through
+//   makespan      max(end)                    the end of the last application
 //
-// A formula has numbers, `+ - * / ^`, parentheses, the names `processes`, `io_time` (s, from the start of the I/O phase
-// to its end), `alone` (s, the same without others), `end` (s from now until its end), and sum, mean, max and min of an
-// expression over all applications. One without any of these four is summed.
-//
-// Pure. A metric is immutable: it may be read by several threads.
+// A formula may use numbers, `+ - * / ^`, parentheses, the names `processes`, `io_time` (s, from the start of the I/O
+// phase to its end), `alone` (s, the same without others), `end` (s from now until its end), and sum, mean, max and min
+// of an expression over all applications. A formula without any of these four is summed.
+// Pure. A metric is immutable, so several threads may read it.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +24,7 @@
 
 namespace hocket::policy {
 
-// What is expected of one application's I/O phase.
+// The expected course of one application's I/O phase. A formula's names stand for these members.
 struct Expected {
   double processes = 1;
   double io_time_s = 0;
@@ -37,19 +36,18 @@ class Metric {
  public:
   Metric() = default;  // cpu-time
 
-  // The error names what is wrong and where: an unknown name and the nearest known one, what a formula lacks, a formula
-  // that has no finite value for applications as there are.
+  // Parses a name or a formula of at most 1000 characters. The error says what is wrong and where: an unknown name and
+  // the nearest known one, what the formula lacks, or that it has no finite value for typical applications.
   static Result<Metric> parse(std::string_view text);
 
-  // The lower the better. Not finite where the formula is not, for these.
+  // Returns the value for these applications; lower is better. It may be infinite or NaN, e.g. after a division by 0.
   double of(std::span<const Expected> applications) const;
 
-  // As it was given.
-  const std::string& text() const { return text_; }
+  const std::string& text() const { return text_; }  // as it was parsed
 
  private:
   enum class Kind : std::uint8_t { number, name, negate, add, subtract, multiply, divide, power, sum, mean, max, min };
-  // Operands are nodes before it: of a formula in postfix order.
+  // One node of a formula in postfix order: its operands are earlier nodes.
   struct Node {
     Kind kind = Kind::number;
     double number = 0;
@@ -63,7 +61,7 @@ class Metric {
   double aggregate(const Node& node, std::span<const Expected> applications) const;
 
   std::string text_ = "cpu-time";
-  std::vector<Node> nodes_;  // the last one is the whole; empty: cpu-time
+  std::vector<Node> nodes_;  // the last node is the whole formula; empty: cpu-time
 };
 
 }  // namespace hocket::policy

@@ -1,6 +1,6 @@
-// Period coupling (CLARISSE+FlexMPI, section 4.2.2, Algorithm 4): of two applications whose I/O phases meet, the one
-// with the longer I/O period gets more processes for good, so that its period becomes a multiple of the other's. It
-// takes as many steps as it needs; once the periods fit, or where they cannot be made to, phases are shifted.
+// Period coupling makes the I/O period of one application a multiple of another's (CLARISSE+FlexMPI, section 4.2.2,
+// Algorithm 4). If I/O phases of the two are predicted to meet, the application with the longer period gets more
+// processes permanently. That may take several steps. Once the periods fit, or if they cannot, phases are shifted.
 #include <algorithm>
 #include <cmath>
 
@@ -12,20 +12,21 @@ namespace {
 using model::Application;
 using model::Conflict;
 
-// Share of the longer period by which it may miss the multiple: a phase shift lasts for a hundred periods then.
+// Part of the longer period by which it may miss the multiple. A phase shift then lasts for a hundred periods.
 constexpr double fits_within = 0.01;
 
+// Returns the predicted I/O period in seconds at that size; 0: not known.
 double period_at(const Application& application, std::int64_t processes) {
   const auto pace = model::pace(application, processes);
   return pace ? pace->period_s() : 0;
 }
 
-// The size, larger than the present one, that brings the period nearest to `wanted_s`; 0: none is nearer than the
-// present one, or the cores are not there.
+// Returns the size, larger than the present one, whose period is nearest to `wanted_s`. Returns 0 if no size is nearer
+// than the present one, or if too few cores are free.
 std::int64_t obtain_processes(const CoreView& view, const Application& k, double wanted_s) {
   const std::int64_t present = k.computing_processes();
   const auto pace = model::pace(k, present);
-  // The I/O time hardly falls with the size, so what is to be saved is taken from the computing.
+  // The I/O time hardly falls with the size, so the computing has to save all of the difference.
   if (!pace || k.curve.empty() || pace->io.value >= wanted_s) return 0;
   const double speedup = pace->compute.value / (wanted_s - pace->io.value);
   const auto reaching = k.curve.processes_for(speedup, present, model::most_processes);
@@ -36,7 +37,7 @@ std::int64_t obtain_processes(const CoreView& view, const Application& k, double
   return nearest - present <= view.cores.free() ? nearest : 0;
 }
 
-// Nothing where the periods fit, or cannot be made to fit by expanding.
+// Returns the change that makes the periods fit; nothing if they fit already, or if no worthwhile expansion does that.
 std::optional<CoreChange> couple(const CoreView& view, const Conflict& conflict) {
   const double period_a = period_at(*conflict.subject, conflict.subject->computing_processes());
   const double period_b = period_at(*conflict.other, conflict.other->computing_processes());
@@ -67,9 +68,9 @@ std::optional<CoreChange> couple(const CoreView& view, const Conflict& conflict)
   change.period_after = duration_of(period_after);
   change.resize_spread = duration_of(cost.uncertainty);
   const Worth worth = worth_of(view, conflict, k, change.start_after, change.period_after);
-  // It keeps the cores, and is faster for good: unlike a shift's, that gain is not given back.
+  // The application keeps the cores and stays faster. Unlike with a shift, that gain is not given back.
   const double faster_s = (longer - period_after) * worth.periods;
-  if (!why_not_worth(worth, k, cost.value - faster_s).empty()) return std::nullopt;  // shifting is asked next
+  if (!why_not_worth(worth, k, cost.value - faster_s).empty()) return std::nullopt;  // decide() tries a shift next
   const std::string times = multiple > 1 ? std::to_string(static_cast<std::int64_t>(multiple)) + " times " : "";
   change.text =
       conflict_text(conflict, k, view.now) + "; " + k.name + " grows for good from " + std::to_string(present) +

@@ -1,5 +1,5 @@
-// Phase shifting (CLARISSE+FlexMPI, section 4.2.1, Algorithm 3): before two I/O phases meet, one of the applications
-// gets more processes for a while, so that its phase is over before the other's begins.
+// Phase shifting separates two I/O phases that are predicted to meet (CLARISSE+FlexMPI, section 4.2.1, Algorithm 3).
+// One of the applications gets more processes for a while, so that its phase is over before the other's begins.
 #include "policy/phase_shift.hpp"
 
 #include <algorithm>
@@ -19,28 +19,30 @@ using model::Conflict;
 using model::Estimate;
 using model::PredictedPhase;
 
-// Periods that differ by less are equal: means of few periods are not known better.
+// Periods that differ by less count as equal: the mean of a few periods is not known better.
 constexpr double equal_within = 0.02;
-// The shorter of similar periods is at least this share of the longer one.
+// Two periods are similar if the shorter is at least this part of the longer.
 constexpr double similar_from = 0.75;
-// Conflicts of one phase that are tried, the earliest first, until one can be avoided.
+// Number of conflicts of one phase that are tried, the earliest first, until one can be avoided.
 constexpr std::size_t most_tried = 3;
-// Of the search for a size: each takes the costs of the last one's.
+// Steps of the search for a size. Each uses the resize costs of the size that the step before found.
 constexpr int most_steps = 8;
-// That a change is weighed over.
+// Longest horizon over which a change is weighed.
 constexpr double most_periods = 100;
-// How far the phases come otherwise than predicted to each other, in parts of the uncertainty, and how likely that is:
-// a normal distribution of which the uncertainty is two deviations.
+// Errors of the predicted distance between the two phases, in parts of the uncertainty, with their probabilities. They
+// sample a normal distribution of which the uncertainty is two standard deviations.
 constexpr std::array<std::pair<double, double>, 5> errors{
     {{-1, 0.0545}, {-0.5, 0.2442}, {0, 0.4026}, {0.5, 0.2442}, {1, 0.0545}}};
 
+// Returns the I/O period in seconds at the present size; 0: not known.
 double period_of(const Application& application) {
   const auto pace = model::pace(application, application.computing_processes());
   return pace ? pace->period_s() : 0;
 }
 
-// select_application(): of two that are similar the one with the shorter period, as it will be ever further ahead of
-// the other; else the one whose phase comes first, as it has less to shift.
+// Chooses the application to resize (select_application() in the paper). Of two with similar periods it is the one with
+// the shorter period, because it will be ever further ahead of the other. Else it is the one whose phase comes first,
+// because it has less to shift.
 const Application& select_application(const Conflict& conflict) {
   const Application& a = *conflict.subject;
   const Application& b = *conflict.other;
@@ -51,17 +53,18 @@ const Application& select_application(const Conflict& conflict) {
   return conflict.of_other.start < conflict.of_subject.start ? b : a;
 }
 
+// True if a policy has expanded the application temporarily, as a shift does.
 bool is_shifted(const Application& application) {
   return application.expansion.decision != 0 && application.expansion.return_at_iteration != 0;
 }
 
-// A plan for application k, step by step; what cannot be is said in `why_not`.
+// A change planned for application k. If no change is possible or worthwhile, `why_not` says why.
 struct Plan {
   CoreChange change;
   std::string why_not;
 };
 
-// Fewest processes; 0: see `why_not`.
+// Returns the fewest processes with that speedup over the present size; 0: `why_not` says why.
 std::int64_t obtain_processes(const CoreView& view, const Application& k, double speedup, std::string& why_not) {
   const std::int64_t present = k.computing_processes();
   if (k.curve.empty()) {
@@ -92,7 +95,7 @@ std::string shift_text(const std::string& conflict, const Application& k, std::i
          " earlier";
 }
 
-// Out and back.
+// Returns the cost of growing to that size and of returning from it, as a shift does both.
 Estimate both_resizes(const CoreView& view, const Application& k, std::int64_t processes) {
   const std::int64_t present = k.computing_processes();
   const Estimate out = resize_cost(k, present, processes, view.settings);
@@ -100,9 +103,10 @@ Estimate both_resizes(const CoreView& view, const Application& k, std::int64_t p
   return {out.value + in.value, std::hypot(out.uncertainty, in.uncertainty)};
 }
 
-// Fewest processes with which k saves `shift_s` and what its resizes cost, which may depend on their number.
+// Finds the fewest processes with which k saves `shift_s` beyond the cost of its resizes. That cost may depend on the
+// size, so the search repeats until the size stays the same.
 struct Size {
-  std::int64_t processes = 0;  // 0: see `why_not`
+  std::int64_t processes = 0;  // 0: `why_not` says why
   Estimate overhead;
 };
 Size find_size(const CoreView& view, const Application& k, const Stretch& stretch, double shift_s,
@@ -125,6 +129,7 @@ Size find_size(const CoreView& view, const Application& k, const Stretch& stretc
   return {};
 }
 
+// Plans the shift of application k out of the conflict: its size, its return, and whether it is worth its cost.
 Plan plan(const CoreView& view, const Conflict& conflict, const Application& k) {
   Plan plan;
   const Application& other = other_than(conflict, k);
@@ -136,8 +141,8 @@ Plan plan(const CoreView& view, const Conflict& conflict, const Application& k) 
     plan.why_not = k.name + " comes to no two control points before that";
     return plan;
   }
-  // T_shift, whichever phase comes first: k's has to end when the other's begins. The widened end is T_shift and the
-  // uncertainty in one.
+  // T_shift is the same whichever phase comes first: k's phase has to end when the other's begins. The end of k's phase
+  // is widened, so the shift includes the uncertainty.
   const Duration shift = saturating_sum(own.start, own.duration) - theirs.start;
   const auto [processes, overhead] = find_size(view, k, *stretch, to_s(shift), plan.why_not);
   if (processes == 0) return plan;
@@ -155,6 +160,7 @@ Plan plan(const CoreView& view, const Conflict& conflict, const Application& k) 
   const Worth worth = worth_of(view, conflict, k, change.start_after, {});
   plan.why_not = why_not_worth(worth, k, overhead.value);
   if (!plan.why_not.empty()) return plan;
+  // The shifted phase must not meet that of a third application.
   const auto third = model::conflicts(view.cluster, k, view.now, view.settings.uncertainty, change.start_after);
   if (!third.empty()) {
     plan.why_not = "a shift by " + seconds_text(saved_s) + " would bring " + k.name + " to where " +
@@ -167,15 +173,15 @@ Plan plan(const CoreView& view, const Conflict& conflict, const Application& k) 
   return plan;
 }
 
-// What is expected of an application, in seconds from now.
+// The expected phases of an application, in seconds from now.
 struct Ahead {
   Phases phases;
-  double uncertainty_s = 0;  // of the first start
+  double uncertainty_s = 0;  // of the first start, plus or minus
   double step_s() const { return phases.io_s + phases.compute_s; }
 };
 std::optional<Ahead> ahead(const CoreView& view, const Application& application) {
   const auto next = model::next_phases(application, view.now, view.settings.uncertainty, 1);
-  // Periods without waits: those come of the phases meeting, and would hide that one application overtakes another.
+  // These periods leave out waits, which come from phases that meet and would hide that one overtakes the other.
   const auto pace = model::pace(application, application.computing_processes());
   if (next.empty() || !pace) return std::nullopt;
   const double slower = application.io.interference > 0 ? application.io.interference : view.together;
@@ -183,8 +189,8 @@ std::optional<Ahead> ahead(const CoreView& view, const Application& application)
                to_s(next[0].uncertainty)};
 }
 
-// As many periods as both were seen for: nothing says that they go on for longer. No further than it is known where in
-// their periods they are.
+// Returns for how many periods to look ahead: as many as both applications were observed for, because nothing says that
+// they run longer. The spread of their periods adds up, and ends the horizon where their phases are not known any more.
 double periods_ahead(const Application& a, const Application& b, const Ahead& of_a, const Ahead& of_b) {
   const double seen = static_cast<double>(std::min(a.history.phases(), b.history.phases()));
   const double spread_s = std::hypot(to_s(a.history.period().spread), to_s(b.history.period().spread));
@@ -192,7 +198,7 @@ double periods_ahead(const Application& a, const Application& b, const Ahead& of
   return std::clamp(std::min(seen, known * known), 1.0, most_periods);
 }
 
-// Whose predictions keep missing is left alone, and for how long.
+// Says why neither application can be resized, and for how long one is left alone after missed predictions.
 std::string why_neither(const Conflict& conflict) {
   std::string why = "neither of them can be resized now";
   for (const Application* one : {conflict.subject, conflict.other}) {
@@ -223,6 +229,7 @@ std::optional<Stretch> stretch_ahead(const Application& application, Time now) {
   if (last == nullptr || last->iteration < 0 || !pace || pace->iterations < 1) return std::nullopt;
   const double iteration_s = pace->compute.value / pace->iterations;
   if (!(iteration_s > 0)) return std::nullopt;
+  // A cycle of several phases has stretches of different lengths.
   const model::CyclePhase* next = application.history.due();
   const bool one_of_many = application.history.cycle_length() > 1 && next->iterations >= 0;
   const double iterations = one_of_many ? next->iterations : pace->iterations;
@@ -318,7 +325,7 @@ CoreDecision shift_phases(const CoreView& view, const std::vector<Conflict>& con
   CoreDecision decision;
   std::size_t tried = 0;
   for (const Conflict& conflict : conflicts) {
-    if (is_shifted(*conflict.subject) || is_shifted(*conflict.other)) continue;  // one of them is on its way already
+    if (is_shifted(*conflict.subject) || is_shifted(*conflict.other)) continue;  // a shift is under way already
     if (++tried > most_tried) break;
     const Application* k = &select_application(conflict);
     if (!can_resize(*k)) k = &other_than(conflict, *k);
@@ -336,6 +343,7 @@ CoreDecision shift_phases(const CoreView& view, const std::vector<Conflict>& con
       decision.changes.push_back(std::move(made.change));
       break;
     }
+    // One reason is enough: that of the earliest conflict.
     if (!decision.left_alone.empty()) continue;
     decision.left_alone.push_back({k->id, other.id, conflict.start, conflict.overlap,
                                    conflict_text(conflict, *k, view.now) + "; left alone: " + made.why_not});

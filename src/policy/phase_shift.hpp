@@ -1,7 +1,5 @@
-// What the two policies against interference share: period coupling goes on with phase shifting when it has done its
-// part (CLARISSE+FlexMPI, section 4.2).
-//
-// Pure, not thread-safe.
+// Declares what the two interference policies share. Period coupling continues with phase shifting when it has nothing
+// more to couple (CLARISSE+FlexMPI, section 4.2). Pure, not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,56 +12,61 @@
 
 namespace hocket::policy {
 
-// Eq. 2: T_orig / (T_orig - T_reconf), relative to the present size. Nothing where more is to be saved than there is.
+// Returns the speedup over the present size that saves `reduction_s`: T_orig / (T_orig - T_reconf), Eq. 2. Returns
+// nothing if the reduction is not smaller than the original time.
 std::optional<double> needed_speedup(double original_s, double reduction_s);
 
-// How far an application is between two I/O phases, in iterations and control points.
+// The control points that an application still passes before its next I/O phase, as iteration numbers.
 struct Stretch {
   std::int64_t begin = 0;  // the next control point (Iter_reconf1)
   std::int64_t end = 0;    // the last one before its next I/O phase (Iter_reconf2)
   double time_s = 0;       // from one to the other at its present size (T_orig)
 };
-// Nothing where no control point is left between, or its iterations are not known.
+// Returns nothing if fewer than two control points are left before the next phase, or if iterations are not known.
 std::optional<Stretch> stretch_ahead(const model::Application& application, Time now);
 
-// Malleable, neither being resized nor expanded for a while, and its predictions have not kept missing.
+// True if a policy may resize the application now. It is malleable and connected, no resize or temporary expansion is
+// under way, and its predictions have not missed repeatedly.
 bool can_resize(const model::Application& application);
-// How long a resize stops the application: what its resizes took, else the setting.
+// Returns for how many seconds a resize stops the application: as its resizes did, else the setting.
 model::Estimate resize_cost(const model::Application& application, std::int64_t from, std::int64_t to,
                             const CoreSettings& settings);
 
-// What is lost to a conflict and those that follow from it, by both applications together, in seconds.
+// The seconds that both applications together lose to a conflict and to those that follow from it.
 struct Worth {
-  double lost_s = 0;   // as things are
+  double lost_s = 0;   // without the change
   double left_s = 0;   // with the change
-  double periods = 0;  // that were looked ahead
+  double periods = 0;  // I/O periods that were played through
   double saved_s() const { return lost_s - left_s; }
 };
-// The application k of the conflict begins its next phase at `start_after` and then has that period (0: its own).
+// Weighs a change of application k, one of the two in the conflict. With the change, k begins its next phase at
+// `start_after` and then has the period `period_after` (0: its present one).
 Worth worth_of(const CoreView& view, const model::Conflict& conflict, const model::Application& k, Time start_after,
                Duration period_after);
-// Empty where the change saves more than `cost_s`; else why it is not made.
+// Returns why the change is not worth `cost_s`, for people; empty if it saves more than that.
 std::string why_not_worth(const Worth& worth, const model::Application& k, double cost_s);
 
-// Held within 30 years, so that sums of a few stay within the range of Time.
+// Converts seconds, clamped to 30 years either way, so that sums of a few stay within the range of Time.
 Duration duration_of(double seconds);
-// "3.4 s"
+// Formats seconds for people: "3.40 s", from 10 s on with one decimal.
 std::string seconds_text(double seconds);
-// "the I/O phase of A2 in 92.3 s would meet that of A1 in 90.0 s for 3.6 s, 2.0 s of uncertainty included"
+// Describes a conflict for people:
+// "the I/O phase of A2 in 92.3 s would meet that of A1 in 90.0 s for 3.60 s, 2.00 s of uncertainty included"
 std::string conflict_text(const model::Conflict& conflict, const model::Application& first, Time now);
 
-// The phase that `application` is in the conflict with, widened; it is one of the two.
+// Returns the application's predicted phase in the conflict, widened; and the other of the two applications.
+// Precondition: the application is one of the two.
 const model::PredictedPhase& phase_of(const model::Conflict& conflict, const model::Application& application);
 const model::Application& other_than(const model::Conflict& conflict, const model::Application& application);
 
-// Says of an application whose I/O phases have no period that its conflicts are not seen; nothing where that is not so.
+// Adds to `decision`, on IO_PHASE, that no period fits the subject's phases, so that its conflicts stay unpredicted.
 void leave_irregular(const CoreView& view, const event::Event& event, AppId subject, CoreDecision& decision);
 
-// Of the subject's next phase, those that nothing is late for. A phase that has ended (IO_PHASE) is what makes the next
-// one known; none at other events.
+// Returns the conflicts of the subject's next phase that begin after now, so that there is time to act. Returns none
+// unless the event is IO_PHASE: only the end of a phase makes the next one known.
 std::vector<model::Conflict> conflicts_ahead(const CoreView& view, const event::Event& event, AppId subject);
 
-// Algorithm 3, for the conflicts of the subject's next phase.
+// Applies Algorithm 3 to the conflicts of the subject's next phase, and returns at most one change.
 CoreDecision shift_phases(const CoreView& view, const std::vector<model::Conflict>& conflicts);
 
 }  // namespace hocket::policy

@@ -6,11 +6,12 @@
 namespace hocket::policy {
 namespace {
 
-// Of what is left of a job, where it takes longer to stop than to end.
+// Part of its rest that a preempted job does at most before it stops. What remains keeps it in the plan.
 constexpr double most_stopped = 1 - 1e-6;
 
 Expected ended(const Job& job, double end_s) { return {job.processes, job.spent_s + end_s, job.alone_s, end_s}; }
 
+// A job that has the target, and what it has left alone.
 struct Running {
   std::size_t job;
   double left_s;
@@ -21,10 +22,11 @@ struct Running {
 void expect(std::span<const Job> jobs, const Plan& plan, std::span<Expected> expected) {
   std::vector<Running> running;
   std::size_t begun = 0;
-  // No longer than it is there at all.
+  // A job cannot take longer to stop than it has left.
   const double stop_s = plan.interrupts ? std::min(jobs[0].stop_s, most_stopped * jobs[0].left_s) : 0;
   double now_s = stop_s;
   while (begun < plan.order.size() || !running.empty()) {
+    // Each round either starts the next job or advances to the next end, or to the end of the delay.
     const bool held_back = begun == 1 && plan.at_once > 1 && now_s < plan.delay_s && !running.empty();
     if (begun < plan.order.size() && running.size() < plan.at_once && !held_back) {
       const std::size_t job = plan.order[begun];

@@ -1,7 +1,6 @@
-// What becomes of applications that want one target, by the order in which they get it and how many have it at once.
-//
-// Progress is piecewise linear (CALCioM, section II-C): alone an application goes at its full speed, beside others it
-// is slower by as much as was measured or is assumed (model/progress.hpp). Pure.
+// Predicts the I/O times of applications that want one target, for a given order and number of applications at once.
+// Progress is piecewise linear (CALCioM, section II-C). Alone, an application runs at full speed; beside others it is
+// slower, as was measured or is assumed (model/progress.hpp). Pure. Times are in seconds.
 #pragma once
 
 #include <cstddef>
@@ -13,28 +12,29 @@
 
 namespace hocket::policy {
 
-// An application's I/O phase.
+// The I/O phase of one application.
 struct Job {
   double processes = 1;
-  double alone_s = 0;  // of the whole phase
-  double left_s = 0;   // alone; above 0
-  double spent_s = 0;  // since the phase began
+  double alone_s = 0;  // the whole phase, alone
+  double left_s = 0;   // rest of the phase, alone; above 0
+  double spent_s = 0;  // time since the phase began
   model::Slowness slowness{2, 0};
-  double demanded = 1;  // part of what the target can bear
-  double stop_s = 0;    // that it goes on for before it has stopped
+  double demanded = 1;  // part of the target's capacity that it takes alone
+  double stop_s = 0;    // time until it has stopped, if it is preempted
 };
 
+// An order of the jobs. Indices are those of the jobs.
 struct Plan {
-  std::vector<std::size_t> order;  // of the jobs
-  std::size_t at_once = 1;         // so many have the target together; when one ends, the next one in the order begins
-  double delay_s = 0;              // after which the second one begins, with at_once > 1
-  bool interrupts = false;         // the first job has the target, and goes on until it has stopped
+  std::vector<std::size_t> order;  // all jobs, in order of service
+  std::size_t at_once = 1;         // jobs that have the target together; when one ends, the next begins
+  double delay_s = 0;              // delay of the second job, with at_once > 1
+  bool interrupts = false;         // job 0 holds the target, and nothing begins until it has stopped
 };
 
-// What is expected of each job where all go on at once, from now: without coordination.
+// Returns the expectation for each job if all continue at once from now, as without coordination.
 std::vector<Expected> expect_together(std::span<const Job> jobs);
 
-// What is expected of each job, in their order (not that of the plan). `expected` has room for all.
+// Computes the expectation for each job under the plan, in the order of the jobs. `expected` has the size of `jobs`.
 void expect(std::span<const Job> jobs, const Plan& plan, std::span<Expected> expected);
 
 }  // namespace hocket::policy

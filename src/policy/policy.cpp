@@ -7,8 +7,9 @@
 namespace hocket::policy {
 
 namespace {
+// The order in which tools list them: the default first.
 constexpr const Policy* known[] = {&cost, &interfere, &fcfs, &interrupt, &dynamic, &set_10};
-}
+}  // namespace
 
 std::span<const Policy* const> policies() { return known; }
 

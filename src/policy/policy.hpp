@@ -1,7 +1,8 @@
-// A policy decides who may use a target. It is a function without a state of its own: everything it may look at is in
-// the view, everything it may do is in what it returns.
+// An access policy decides which applications may use a target now. It is a function without state of its own: it
+// reads the view, and everything that it can do is in the Decision that it returns. Pure: no I/O, clock or randomness.
 //
-// To add one: a file with a `decide` function and one `Policy` record, and its name here and in the list of policy.cpp.
+// To add a policy, write a file with a `decide` function and one `Policy` record. Then declare the record below and add
+// it to the list in policy.cpp.
 #pragma once
 
 #include <span>
@@ -15,82 +16,85 @@
 
 namespace hocket::policy {
 
-// Of hocket.toml.
+// Settings of the access policies, from hocket.toml.
 struct AccessSettings {
-  Metric metric;  // what `dynamic` minimises
-  // So often an application is interrupted at most in one I/O phase.
+  Metric metric;  // minimised by `cost` and `dynamic`
+  // Most preemptions of one application within one I/O phase.
   std::int64_t most_interruptions = 3;
-  // Who has waited for so long is not overtaken any more. (Settings::turn of the coordinator.)
+  // A request that has waited this long is not overtaken any more (Settings::turn of the coordinator).
   Duration longest_wait = std::chrono::seconds{60};
-  // How many times slower two that do I/O on a target at once each become, where that was not measured yet. At least 1.
+  // Assumed slowdown of each of two applications that use a target at once, until it is measured. At least 1.
   double interference = 2;
-  // No application is to become slower than uncoordinated by more than this part of its time; 0: no bound.
+  // Share of its time by which an application may become slower than without coordination; 0: no bound.
   double most_slowdown = 0;
 };
 
-// The state, read-only, at the moment of decision about one target. Valid during the call.
+// The read-only state from which a policy decides about one target. Its references are valid during the call only.
 struct View {
   const model::Cluster& cluster;
-  const model::Target& target;  // its holders, and those who wait, in order of arrival
+  const model::Target& target;  // its holders, and the waiting requests in order of arrival
   Time now;
   const AccessSettings& settings;
 };
 
-// A waiting request of the target that is to be granted now.
+// A waiting request of the target that the coordinator is to grant now.
 struct Grant {
   MemberId member;
   RequestId request;
 };
 
-// What an application is to use of the target's bandwidth while others have it too: at most this part.
+// A bandwidth share: the application uses at most this part of the target's bandwidth while others hold it too.
 struct Share {
   AppId application;
   double part = 1;
 };
 
-// For people: what was decided about an application, because of another one.
+// Explains to people what was decided about one application, and because of which other one.
 struct Choice {
   AppId application;
   AppId because_of;
   std::string_view action;  // "interrupt", "wait", "interfere", "delay"
 };
 
-// What the metric would be; for people. The least first where they are ranked.
+// The value that the metric would have under one action; shown to people.
 struct Cost {
   std::string_view action;
   double value = 0;
 };
 
+// Everything that a policy wants done about one target after one event.
 struct Decision {
   std::vector<Grant> grants{};
-  // Holders that are to stop in the middle. The target is theirs until they have.
+  // Holders to preempt in the middle of an access. Each keeps the target until it has stopped.
   std::vector<AppId> interruptions{};
-  // Shares that are not 1, of all that have the target after this, those that are granted now included.
+  // Bandwidth shares of applications that hold the target after this decision, those granted by it included. An
+  // application without an entry may use all of the bandwidth.
   std::vector<Share> shares{};
-  // When to ask again where nothing else happens; 0: not.
+  // Time at which the policy is asked again if nothing else happens before; 0: none.
   Time again{};
   std::vector<Choice> choices{};
   std::vector<Cost> costs{};
 };
 
-// Asked whenever something changed about a target for which somebody waits (or, with `shares`, that somebody has);
-// `event` is what changed it. The coordinator takes care of what is the same for all policies: an application that
-// holds the target goes on without a question until its turn is over, it stops, or it is interrupted; leases and the
-// time for which a target is kept are over when a holder is no longer in the view; who is to pause has the target until
-// it has done so, and is granted nothing there until then.
+// The coordinator calls this after each event that changed a target for which a request waits (or, with
+// `Policy::shares`, that has a holder). `event` is that event. The coordinator itself does what all policies share:
+//   - A holder continues without a decision until its time slice is over, it stops, or it is preempted.
+//   - A holder whose lease or idle hold has ended is no longer in the view.
+//   - A holder that is to pause keeps the target until it has paused. Until then it is granted nothing there.
 using Decide = Decision (*)(const View& view, const event::Event& event);
 
 struct Policy {
   std::string_view name;
-  std::string_view summary;  // one line
+  std::string_view summary;  // one line, for people
   Decide decide;
-  bool shares = false;  // it gives shares of the bandwidth, and is asked when one of those who have some has gone
-  // Defaults of settings under it: Settings::most_slowdown, and Settings::learnt_hold of the coordinator.
+  bool shares = false;  // it returns bandwidth shares, so it is also asked while no request waits
+  // Values under this policy for the coordinator's Settings::most_slowdown and Settings::learnt_hold. A most_slowdown
+  // in hocket.toml wins; learnt_hold applies if either sets it.
   double most_slowdown = 0;
   bool learnt_hold = false;
 };
 
-// The policies there are: each in the file of its name.
+// The built-in policies. Each is defined in the file of its name.
 extern const Policy cost;
 extern const Policy interfere;
 extern const Policy fcfs;
@@ -98,10 +102,10 @@ extern const Policy interrupt;
 extern const Policy dynamic;
 extern const Policy set_10;
 
-// All of them, in the order in which people are shown them.
+// Returns all built-in access policies, in the order in which tools list them.
 std::span<const Policy* const> policies();
 
-// The error names the nearest known one.
+// Returns the policy of that name. The error names the nearest known name and lists all.
 Result<const Policy*> find_policy(std::string_view name);
 
 }  // namespace hocket::policy

@@ -34,7 +34,7 @@ TEST_F(AccessPolicies, FcfsGrantsTheFirstOfAFreeTarget) {
   EXPECT_EQ(decide(fcfs), (Granted{{7, 3}}));
   target.holders.push_back({&holder, &target, 1, {}});
   EXPECT_EQ(decide(fcfs), Granted{});
-  target.holders.back().grants = 0;  // kept for it
+  target.holders.back().grants = 0;  // idle hold: the target is kept for it
   EXPECT_EQ(decide(fcfs), Granted{});
 }
 

@@ -1,22 +1,20 @@
-// Predictive: the allocation with the most of the operator's objective under the model, waits for I/O included.
-//
-// The paper has no such policy. Its I/O-aware sharing gives the cores to those who do little I/O, even where they make
-// little of them; this one predicts what each allocation comes to, and takes the best that it finds:
+// Predictive takes the core allocation with the most of the operator's objective under the model, waits included.
+// The paper has no such policy. Its I/O-aware sharing gives the cores to applications that do little I/O, even if they
+// gain little from them. This policy predicts the objective of each allocation and takes the best that it finds:
 //
 //   objective flops       Σ FLOP of a period / (T_compute(p) + T_io(p) + T_wait)
-//   objective iterations  the same with progress in place of FLOP: an application alone at its original size makes 1 a
-//                         second; so it is too where the FLOP of one of them are not known
+//   objective iterations  the same with progress in place of FLOP; an application alone at its original size makes 1 a
+//                         second. It is also used if the FLOP of one malleable application are not known.
 //
-// T_compute and T_io come from the speedup curves (model/prediction.hpp), T_wait from contention.hpp: all applications,
-// those that cannot be resized too, each target used by one at a time. Under a policy for access that lets them
-// overlap, waiting becomes slower I/O, which is about the same for the objective.
+// T_compute and T_io come from the speedup curves (model/prediction.hpp), T_wait from contention.hpp. They cover all
+// applications, those that cannot be resized too, with each target used by one at a time. If the access policy lets
+// applications overlap, I/O is slower instead of later, which is about the same for the objective.
 //
-// The search starts from each of four allocations (the present one, fair, speedup, io-aware; of many applications, from
-// the best of them), goes on by exchanges of cores, first many at a time, then fewer, and ends where one core moved
-// gains nothing. Of few applications, what it found and what it started from are then played through (rehearsal.hpp),
-// because phases that fall into step wait otherwise than on average; the best of them is taken, so that it is never
-// worse than the other policies as the model sees it. It leaves alone what gains less than `least_gain` in all, and of
-// what it found undoes the changes without which almost the same is reached.
+// The search starts from each of four allocations: the present one, fair, speedup, io-aware. (Of many applications it
+// starts from the best of these.) It exchanges cores, first many at a time, then fewer, and ends when moving one core
+// gains nothing. Of few applications it plays the starts and the results through (rehearsal.hpp), because phases that
+// fall into step wait otherwise than on average. It takes the best, so by the model it is never worse than the other
+// policies. It changes nothing if the whole gain is below `least_gain`, and undoes changes that gain almost nothing.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -29,13 +27,14 @@
 namespace hocket::policy {
 namespace {
 
-constexpr std::int64_t first_chunks = 2;    // for each application, of the shared cores: the first exchanges
-constexpr int most_exchanges = 64;          // of one size of chunks, and one more for each application
-constexpr double least_step = 1e-6;         // of the objective: what an exchange must gain
-constexpr double worth_keeping = 0.1;       // of `least_gain`: what a single change must gain
+constexpr std::int64_t first_chunks = 2;    // per application: sets the size of the first exchanges
+constexpr int most_exchanges = 64;          // of one chunk size, plus one for each application
+constexpr double least_step = 1e-6;         // least gain of an exchange, as part of the objective
+constexpr double worth_keeping = 0.1;       // least gain of a single change, as part of `least_gain`
 constexpr std::size_t most_rehearsed = 16;  // applications
-constexpr int rehearsed_periods = 50;       // of the slowest
+constexpr int rehearsed_periods = 50;       // of the slowest application
 
+// A local search over allocations. It holds the present allocation of the search and the waits under it.
 class Search {
  public:
   Search(const Pool& pool, Workload workload, double most_slowdown)
@@ -48,10 +47,10 @@ class Search {
         free_{pool.free} {}
 
   const Sizes& sizes() const { return sizes_; }
-  // Whether no application becomes slower than it may (most_slowdown).
+  // True if no application becomes slower than most_slowdown allows.
   bool is_allowed() const { return bound_.holds(queue_); }
   bool rehearses() const { return queue_.size() <= most_rehearsed; }
-  // What the sizes come to: played through where that is not too much, else by mean values.
+  // Returns the objective of the sizes. Few applications are played through; many are predicted by mean values.
   double outcome() const {
     if (!rehearses()) return queue_.rate();
     std::vector<Rehearsed> jobs;
@@ -66,7 +65,7 @@ class Search {
     queue_.settle();
   }
 
-  // Moves cores between applications, and from and to those that are free, until nothing is gained by it.
+  // Moves cores between applications, and to and from the free cores, until no move gains anything.
   void improve() {
     const std::int64_t chunks = first_chunks * static_cast<std::int64_t>(sizes_.size());
     for (std::int64_t chunk = std::max<std::int64_t>(1, shared_cores(pool_) / chunks);; chunk /= 2) {
@@ -75,7 +74,7 @@ class Search {
     }
   }
 
-  // Goes back to the present size wherever that costs less than `least` of the objective.
+  // Returns each application to its present size if that costs less than the part `least` of the objective.
   void undo_what_gains_less_than(double least) {
     for (std::size_t i = 0; i < sizes_.size(); ++i) {
       const std::int64_t present = pool_.sharers[i].present;
@@ -92,6 +91,7 @@ class Search {
     std::size_t sharer = 0;
     double gain = -std::numeric_limits<double>::infinity();
   };
+  // Mean times of one period at some size. `possible` is false below the original size or if times are not known.
   struct Times {
     double compute_s;
     double io_s;
@@ -116,6 +116,7 @@ class Search {
     queue_.settle();
   }
 
+  // Returns the sharer, other than `but`, whose change of times gains most.
   Step best(const std::vector<Times>& changed, std::size_t but) const {
     Step best;
     for (std::size_t i = 0; i < changed.size(); ++i) {
@@ -126,7 +127,8 @@ class Search {
     return best;
   }
 
-  // The best exchange of so many cores, again and again.
+  // Exchanges `chunk` cores at a time between the two best sharers, while the objective grows. The gains are estimates,
+  // so an exchange that turns out to gain nothing is taken back and ends the loop.
   void exchange(std::int64_t chunk) {
     const std::size_t count = sizes_.size();
     std::vector<Times> more(count);
@@ -167,7 +169,7 @@ class Search {
   std::int64_t free_;
 };
 
-// The allocations of the other policies: with the present one, where the search starts.
+// Returns the allocations of the other sharing policies, from which the search starts beside the present one.
 std::vector<Sizes> starts(const Pool& pool) {
   const std::int64_t cores = shared_cores(pool);
   return {share_greedily(pool, original_sizes(pool), cores, equal_part),
@@ -177,8 +179,8 @@ std::vector<Sizes> starts(const Pool& pool) {
 
 std::string percent(double share) { return number(100 * share) + " %"; }
 
-// Takes the search, which stands at the present sizes, of which `present` comes, to the best that it finds; returns
-// what that comes to.
+// Moves the search to the best allocation that it finds and returns its objective. Precondition: the search is at the
+// present sizes, whose objective is `present`.
 double go_to_best(const Pool& pool, Search& search, double present) {
   std::pair<Sizes, double> best{search.sizes(), present};
   const auto consider = [&] {

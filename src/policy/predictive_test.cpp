@@ -33,7 +33,7 @@ TEST(Predictive, IsAheadOnTable2) {
   EXPECT_GE(gains / 4, 0.045);
 }
 
-// No allocation of few cores is better: all of them are tried.
+// The test tries all allocations of a few cores: none is better than the policy's.
 TEST(Predictive, FindsTheBest) {
   const std::vector<Known> applications = table2();
   double best = 0;
@@ -92,8 +92,9 @@ TEST(Predictive, MakesTheMostProgressWhereFlopAreNotKnown) {
   EXPECT_NE(decision.changes.front().text.find("more progress"), std::string::npos) << decision.changes.front().text;
 }
 
-// Fast enough to be asked between two events: in a release build 4 applications take less than 1 ms, 500 on 100,000
-// cores less than 50 ms. The bounds leave room for builds that check more. Time of the processor: others use it too.
+// The policy is fast enough to be asked between two events. In a release build 4 applications take less than 1 ms, and
+// 500 on 100,000 cores less than 50 ms. The bounds leave room for builds with more checks. The test measures processor
+// time, because other processes run too.
 TEST(Predictive, IsFast) {
   std::mt19937_64 random{19};
   const auto median_ms = [](Machine& machine) {

@@ -11,16 +11,17 @@
 namespace hocket::policy {
 namespace {
 
-constexpr int starts = 4;  // different ways in which the applications lie to each other at first
-constexpr double most_shortened = 0.9;
-// A job computes at least for this part of the longest period between two phases. An application whose phases come at
-// once after each other would make the rehearsal endless.
+constexpr int starts = 4;               // plays, with different first phases of the applications
+constexpr double most_shortened = 0.9;  // of a computing time, by its variation
+// A job computes at least for this part of the longest period between two phases. Otherwise phases in immediate
+// succession would make the rehearsal endless.
 constexpr double least_computing = 0.02;
 
-// The same for the n-th period of a job in every allocation.
+// Returns the n-th pseudo-random number in [0, 1), the same in every allocation.
 double uniform(std::uint64_t n) { return static_cast<double>(splitmix(n * splitmix_step) >> 11U) * 0x1p-53; }
 
-// About normal, of mean 0 and standard deviation 1: the sum of twelve (Irwin and Hall) would do too; six are enough.
+// Returns an approximately normal number with mean 0 and standard deviation 1. It sums six uniform numbers; the usual
+// twelve (Irwin and Hall) are not needed.
 double variation(std::uint64_t n) {
   double sum = 0;
   for (std::uint64_t i = 0; i < 6; ++i) sum += uniform(6 * n + i);
@@ -32,6 +33,8 @@ double compute_s(const Rehearsed& rehearsed, std::uint64_t job, std::uint64_t pe
   return std::max(least_s, rehearsed.job.compute_s * std::max(1 - most_shortened, factor));
 }
 
+// Plays until `until_s` and returns the worth per second. The first play begins all jobs with computing; the others
+// begin each somewhere in it.
 double rehearse_once(const std::vector<Rehearsed>& jobs, std::size_t targets, double until_s, double least_s,
                      std::uint64_t start) {
   using Ask = std::pair<double, std::size_t>;  // when the job asks for its target, and which job
@@ -53,7 +56,7 @@ double rehearse_once(const std::vector<Rehearsed>& jobs, std::size_t targets, do
     worth += job.worth;
     asks.emplace(free + compute_s(jobs[i], number(i), ++periods[i], least_s), i);
   }
-  // Of the period that is under way, the part that has passed: else an allocation would win by where the end falls.
+  // The period under way counts by the part that has passed. Otherwise an allocation could win by where the end falls.
   for (; !asks.empty(); asks.pop()) {
     const auto [at, i] = asks.top();
     const double period_s = jobs[i].job.compute_s + jobs[i].job.io_s;

@@ -7,7 +7,7 @@ namespace {
 
 TEST(Rehearsal, OneAloneNeverWaits) {
   const double rate = rehearse({{{8, 2, 30, 0}, 0}}, 1, 100);
-  EXPECT_NEAR(rate, 3, 0.03);  // worth 30 every 10 s
+  EXPECT_NEAR(rate, 3, 0.03);  // a worth of 30 every 10 s
 }
 
 TEST(Rehearsal, ThoseOnDifferentTargetsDoNotMeet) {
@@ -20,7 +20,7 @@ TEST(Rehearsal, ASaturatedTargetGivesWhatItCan) {
   EXPECT_NEAR(rehearse(jobs, 1, 100), 0.5, 0.01);
 }
 
-// Equal periods that do not vary fall into step: after the first meeting nobody waits, where mean values say they do.
+// Equal periods that do not vary fall into step. After the first overlap no job waits, though mean values say so.
 TEST(Rehearsal, SeesApplicationsFallIntoStep) {
   const std::vector<Contention::Job> jobs(2, {8, 2, 10, 0});
   const Contention by_chance{jobs, 1};
@@ -35,7 +35,7 @@ TEST(Rehearsal, AgreesWithMeanValuesWherePeriodsVary) {
   EXPECT_NEAR(rehearse(rehearsed, 1, 400) / Contention(jobs, 1).rate(), 1, 0.01);
 }
 
-// Of two phases in a row with nothing between them the model says that no time is computed.
+// The model reports no computing time between two phases in immediate succession.
 TEST(Rehearsal, EndsAlsoWhereAJobHardlyComputes) {
   const double rate = rehearse({{{80, 20, 100, 0}, 0}, {{1e-9, 1e-9, 1, 1}, 0}}, 2, 50);
   EXPECT_NEAR(rate, 1 + 1 / 2.0, 0.05);

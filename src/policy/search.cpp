@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t most_orders_of = 6;  // applications
 constexpr std::size_t most_at_once = 16;
-constexpr int delays = 8;            // that are tried, beside the moments at which somebody ends
-constexpr double least_gain = 1e-6;  // of the cost: rounding decides nothing
+constexpr int delays = 8;            // begins at eighths of what the first job has left
+constexpr double least_gain = 1e-6;  // of the cost: rounding errors decide nothing
 constexpr double rounding_s = 1e-6;
 constexpr double longest_delay_s = 1e9;
 
@@ -39,7 +39,7 @@ void Search::look_at(Candidate& best, Plan plan) {
   best = std::move(candidate);
 }
 
-// Nobody overtakes one who has waited for too long, and who may not be interrupted goes on.
+// True if the order preempts only an interruptible holder, and overtakes no request that has waited for too long.
 bool Search::is_allowed(const std::vector<std::size_t>& order) const {
   if (contest_.holders > 0 && !contest_.interruptible && order.front() >= contest_.holders) return false;
   bool overtaken = false;
@@ -52,7 +52,6 @@ bool Search::is_allowed(const std::vector<std::size_t>& order) const {
 }
 
 void Search::look_at_order(std::vector<std::size_t> order) {
-  // Several that have the target already go on together.
   const std::size_t at_once = std::max<std::size_t>(1, contest_.holders);
   const bool interrupts = contest_.holders > 0 && order.front() >= contest_.holders;
   if (is_allowed(order)) look_at(interrupts ? interrupt_ : wait_, {std::move(order), at_once, 0, interrupts});
@@ -61,15 +60,15 @@ void Search::look_at_order(std::vector<std::size_t> order) {
 void Search::look_at_orders() {
   std::vector<std::size_t> order(contest_.jobs.size());
   std::iota(order.begin(), order.end(), 0);
-  look_at_order(order);  // first come, first served: the best of equals
+  look_at_order(order);  // first come, first served: wins among equals
   if (contest_.jobs.size() > most_orders_of) return look_at_sorted_orders();
-  // With several holders, their order is no question.
+  // Several holders continue together, so their order does not matter.
   const auto first = order.begin() + static_cast<std::ptrdiff_t>(contest_.holders > 1 ? contest_.holders : 0);
   while (std::next_permutation(first, order.end())) look_at_order(order);
 }
 
-// The orders that are optimal for a sum of w x end: by what is left, divided by w (Smith's rule), for the w of the
-// usual metrics; and each of the waiting ones before all others.
+// Tries the orders that minimise a sum of w x end, for the weights w of the usual metrics. They are sorted by what is
+// left divided by w (Smith's rule). Then it moves each job to the front of the best order, one at a time.
 void Search::look_at_sorted_orders() {
   using Weight = double (*)(const Job&);
   constexpr std::array<Weight, 3> weights{[](const Job& job) { return job.processes; }, [](const Job&) { return 1.0; },
@@ -92,7 +91,7 @@ void Search::look_at_sorted_orders() {
     }
   }
   const std::vector<std::size_t> best = (interrupt_.cost < wait_.cost ? interrupt_ : wait_).plan.order;
-  if (best.empty()) return;  // the metric says nothing of any of them
+  if (best.empty()) return;  // the metric has no finite value for any order
   for (std::size_t job = fixed; job < contest_.jobs.size(); ++job) {
     std::vector<std::size_t> order = best;
     const auto place = std::find(order.begin(), order.end(), job);
@@ -101,6 +100,7 @@ void Search::look_at_sorted_orders() {
   }
 }
 
+// Tries larger numbers of jobs at once, in the order that is best one at a time.
 void Search::look_at_overlaps(const std::vector<std::size_t>& order) {
   const std::size_t least = std::max<std::size_t>(1, contest_.holders) + 1;
   for (std::size_t at_once = least; at_once <= std::min(contest_.jobs.size(), most_at_once); ++at_once) {
@@ -108,7 +108,7 @@ void Search::look_at_overlaps(const std::vector<std::size_t>& order) {
   }
 }
 
-// The one that has the target goes on alone for a while, then the next one begins beside it.
+// Tries delays: the first job continues alone for a while, then the next one begins beside it.
 void Search::look_at_delays(const std::vector<std::size_t>& order) {
   const double left_s = contest_.jobs[order.front()].left_s;
   const double next_s = contest_.jobs[order[1]].left_s;
@@ -119,7 +119,7 @@ void Search::look_at_delays(const std::vector<std::size_t>& order) {
 Decision Search::decide() {
   look_at_orders();
   if (wait_.cost == none && interrupt_.cost == none) return as_they_come();
-  // Together only with the one that has the target: to stop one for others who then share it gains nothing.
+  // Overlaps are tried with the holder only: preempting it for others that then share the target gains nothing.
   if (contest_.jobs.size() > 1 && wait_.cost < none) {
     look_at_overlaps(wait_.plan.order);
     if (contest_.holders == 1) look_at_delays(wait_.plan.order);
@@ -143,12 +143,13 @@ Decision Search::decide() {
   return decision;
 }
 
-// The metric says nothing of these.
+// Serves in order of arrival, if the metric has no finite value for any plan.
 Decision Search::as_they_come() const {
   if (contest_.holders > 0) return {};
   return {.grants = {grant_of(*contest_.contenders.front())}};
 }
 
+// Turns the plan into grants, preemptions and explanations.
 Decision Search::serve(const Candidate& best, std::string_view action) const {
   Decision decision;
   const std::vector<std::size_t>& order = best.plan.order;
@@ -166,7 +167,7 @@ Decision Search::serve(const Candidate& best, std::string_view action) const {
     if (one.request == nullptr) continue;
     if (i < now) decision.grants.push_back(grant_of(one));
     if (i == 0) continue;
-    const bool told = i < best.plan.at_once;  // the others wait, whatever these do
+    const bool told = i < best.plan.at_once;  // the others wait, whatever the first ones do
     decision.choices.push_back(
         {one.application->id, contest_.contenders[first]->application->id, told ? action : "wait"});
   }

@@ -1,11 +1,9 @@
-// The plans for those who want a target, compared: wait, interrupt, interfere or delay (CALCioM, sections III-A, 4, and
-// IV-D), with any number of applications.
+// The search compares plans for the applications that want a target: wait, interrupt, interfere or delay (CALCioM,
+// sections III-A, 4, and IV-D), with any number of applications. `dynamic` and `cost` use it.
 //
-// Of up to six applications all orders are compared, of more those that are the best for the usual metrics; then how
-// many have the target at once, and by how much the second one is delayed. With bounds on when each must have ended,
-// plans within them come before all others, and of others the one that breaks them least.
-//
-// Pure.
+// Up to six applications are compared in all orders, more in the orders that are best for the usual metrics. Then the
+// search compares how many have the target at once, and by how much the second is delayed. If each application has a
+// latest end, plans that keep all of them come first, and else the plan that breaks them least. Pure.
 #pragma once
 
 #include <cstddef>
@@ -18,25 +16,26 @@
 
 namespace hocket::policy {
 
-// Applications that want a target, what is left for each, and what of it is to be decided.
+// The applications that want a target, and what each has left. Vectors correspond and list holders first.
 struct Contest {
   std::vector<const Contender*> contenders;  // holders first
-  std::vector<Job> jobs;                     // of them
+  std::vector<Job> jobs;                     // of the contenders
   std::size_t holders = 0;
-  bool interruptible = false;      // the one holder may be told to stop
-  std::vector<double> latest_s{};  // when each is to have ended, from now; empty: no bounds
+  bool interruptible = false;      // the single holder may be preempted
+  std::vector<double> latest_s{};  // latest end of each, from now; empty: no bounds
 };
 
+// One comparison. Keeps references to its arguments, which must outlive it.
 class Search {
  public:
   Search(const View& view, const Contest& contest);
-  // The choice with the least cost, and what all of them cost.
+  // Returns the best choice, and in `Decision::costs` the best cost of each action. Call it once.
   Decision decide();
 
  private:
   static constexpr double none = std::numeric_limits<double>::infinity();
   struct Candidate {
-    double excess_s = none;  // beyond the bounds, summed
+    double excess_s = none;  // beyond the bounds, summed over the jobs
     double cost = none;
     Plan plan;
   };

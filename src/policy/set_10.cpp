@@ -1,6 +1,6 @@
-// Set-10: applications whose I/O phases come at periods of one order of magnitude form a set; of a set one at a time
-// has the target, first come, first served, and sets share its bandwidth by priority, ten times as much for periods a
-// tenth as long (Boito, Pallez, Teylo and Vidal: IO-SETS, 2023).
+// Set-10 groups applications into sets by the order of magnitude of their I/O period (Boito, Pallez, Teylo and Vidal:
+// IO-SETS, 2023). One application of each set has the target at a time, first come, first served. The sets share its
+// bandwidth by priority: ten times as much for periods a tenth as long.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -10,12 +10,13 @@
 namespace hocket::policy {
 namespace {
 
-// Periods from microseconds to years: beyond, sets tell nothing.
+// Periods are clamped to a range from a microsecond to years. Sets beyond it say nothing.
 constexpr double least_period_s = 1e-6;
 constexpr double most_period_s = 1e9;
 
-// Start to start of its I/O phases on the target, on average; of the first one, from its own start, and no less than
-// the phase itself takes: who begins by reading a large input has no short period.
+// Returns the mean time from start to start of the application's I/O phases on the target. Until that is known, it
+// is the time from the application's arrival to the phase, but at least the time of the phase alone. So an application
+// that begins by reading a large input has no short period.
 double period_s(const model::Application& application, const model::Target& target) {
   if (const Duration mean = application.history.period().mean; mean > Duration{}) {
     const auto& cycle = application.history.present().cycle;
@@ -25,6 +26,7 @@ double period_s(const model::Application& application, const model::Target& targ
   return std::max(to_s(application.demand.since - application.arrived), model::work_of(application, target).alone_s);
 }
 
+// Returns the number of the set: the decimal logarithm of the period in seconds, rounded.
 int set_of(const model::Application& application, const model::Target& target) {
   const double period = std::clamp(period_s(application, target), least_period_s, most_period_s);
   return static_cast<int>(std::lround(std::log10(period)));
@@ -48,7 +50,7 @@ Decision decide(const View& view, const event::Event&) {
   double weights = 0;
   for (const auto& [set, applications] : active) weights += std::pow(10.0, -set);
   for (const auto& [set, applications] : active) {
-    // More than one: they had the target before this policy came into force.
+    // A set has several holders only if they had the target before this policy came into force.
     const double part = std::pow(10.0, -set) / weights / static_cast<double>(applications.size());
     for (const model::Application* application : applications) decision.shares.push_back({application->id, part});
   }

@@ -13,18 +13,19 @@
 namespace hocket::policy {
 namespace {
 
-constexpr std::int64_t most_turns = 4096;  // of the greedy distribution: bounds its cost on large machines
+constexpr std::int64_t most_turns = 4096;  // steps of the greedy distribution: bounds its cost
 constexpr std::int64_t tenth = 10;
-constexpr std::int64_t least_patience = 10;  // reconfigurations that a new application is waited for at least
-constexpr double longest_s = 1e6;            // of a period that is waited for
-// The least share of its time that an application must save by a core: less is rounding, or as good as nothing.
+constexpr std::int64_t least_patience = 10;  // least wait for a new application, in reconfigurations
+constexpr double longest_s = 1e6;            // longest period that counts for such a wait
+// Least part of its time that an application must save by a core. Less is a rounding error, or next to nothing.
 constexpr double least_saved = 1e-6;
-constexpr std::int64_t resizes_a_doubling = 2;  // of the periods that an application was seen for, while it is learnt
+constexpr std::int64_t resizes_a_doubling = 2;  // resizes per doubling of the observed phases
 
 bool is_temporary(const model::Expansion& expansion) {
   return expansion.decision != 0 && expansion.return_at_iteration != 0;
 }
 
+// True if the application is connected, and neither a resize nor a temporary expansion is under way.
 bool may_change(const model::Application& application) {
   return application.malleability.commanding && application.malleability.resizing_to == 0 &&
          !is_temporary(application.expansion);
@@ -41,8 +42,8 @@ std::optional<model::Pace> present_pace(const model::Application& application) {
 
 bool is_power(std::int64_t of_two) { return (of_two & (of_two - 1)) == 0; }
 
-// What is known of an application becomes better with its phases, in ever smaller steps: it is looked at after the
-// first, second, fourth, … one, of all and of those at its present size; between them the allocation is left in peace.
+// True if the event says something new about an application. Each further phase adds less, so only the first, second,
+// fourth, … one counts, of all and of those at the present size. Between them the allocation stays as it is.
 bool is_news(const event::Event& event, const model::Application* subject) {
   if (std::holds_alternative<event::Profile>(event.body)) return subject && subject->malleability.malleable;
   if (std::holds_alternative<event::IoPhase>(event.body)) {
@@ -54,7 +55,7 @@ bool is_news(const event::Event& event, const model::Application* subject) {
   return true;
 }
 
-// New applications that will soon be known, but are not yet.
+// Returns the number of new applications whose times are not known yet, but soon will be.
 std::int64_t count_awaited(const CoreView& view, double longest_period_s) {
   const Duration patience =
       std::max(from_s(2 * std::min(longest_period_s, longest_s)),
@@ -67,17 +68,18 @@ std::int64_t count_awaited(const CoreView& view, double longest_period_s) {
   return awaited;
 }
 
-// The smallest difference of sizes for which an application is stopped.
+// True if the difference of sizes is large enough to stop an application for it.
 bool worth_it(const CoreView& view, std::int64_t present, std::int64_t size) {
   return static_cast<double>(std::abs(size - present)) >= view.settings.least_gain * static_cast<double>(present);
 }
 
+// True if `size` is at least a tenth, and one process, below `wanted`. Smaller differences justify no shrinking.
 bool far_below(std::int64_t size, std::int64_t wanted) {
   return wanted - size >= std::max<std::int64_t>(1, size / tenth);
 }
 
-// Never changed, or still being learnt: what it has was given for what was known then. The longer that goes on, the
-// less news there is: it is learnt in ever rarer steps.
+// True if the sharer's size may be outdated: it was never changed, or its speedup curve is still being learnt from this
+// run. There is ever less news, so the number of resizes for it grows only with the logarithm of the phases.
 bool may_be_denied(const Sharer& sharer) {
   const model::Application& application = *sharer.application;
   if (application.expansion.decision == 0) return true;
@@ -86,7 +88,7 @@ bool may_be_denied(const Sharer& sharer) {
   return application.curve_is_seen && application.malleability.reconfigurations < resizes_a_doubling * steps;
 }
 
-// One that would get a good many cores more than it gets of those that are free.
+// True if a sharer would get clearly more cores from sharing all anew than from the free ones.
 bool somebody_is_denied(const Pool& pool, const Sizes& from_free, const Sizes& anew) {
   for (std::size_t i = 0; i < pool.sharers.size(); ++i) {
     if (may_be_denied(pool.sharers[i]) && far_below(from_free[i], anew[i])) return true;
@@ -94,7 +96,7 @@ bool somebody_is_denied(const Pool& pool, const Sizes& from_free, const Sizes& a
   return false;
 }
 
-// Brings those that have much more than their part back to it.
+// Returns the sizes after sharers with clearly more than their part were reduced to it.
 Sizes after_shrinking(const Pool& pool, const Sizes& anew) {
   Sizes sizes = present_sizes(pool);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -192,7 +194,7 @@ CoreDecision changes_to(const CoreView& view, const Pool& pool, const Sizes& wan
     const Sharer& sharer = pool.sharers[i];
     if (sizes[i] < sharer.present && worth_it(view, sharer.present, sizes[i])) change(sharer, sizes[i]);
   }
-  if (!decision.changes.empty()) return decision;  // those that grow follow when these have shrunk
+  if (!decision.changes.empty()) return decision;  // the others grow when these have shrunk
   std::int64_t free = pool.free;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const Sharer& sharer = pool.sharers[i];
@@ -210,7 +212,7 @@ CoreDecision decide_greedily(const CoreView& view, const Pool& pool, const Worth
   if (somebody_is_denied(pool, from_free, anew)) {
     const Sizes shrunk = after_shrinking(pool, anew);
     const std::int64_t freed = pool.free + sum(present_sizes(pool)) - sum(shrunk);
-    // Not for nothing: what is freed must go to whoever was denied it.
+    // Shrinking is worthwhile only if the freed cores go to the sharers that were denied them.
     if (!somebody_is_denied(pool, share_greedily(pool, shrunk, freed, worth), anew)) {
       return changes_to(view, pool, shrunk, reason);
     }

@@ -1,17 +1,16 @@
-// What the policies that share out cores have in common: who takes part, one core after the other to whoever it is
-// worth most to, and when it is time for it.
+// Declares what the sharing policies have in common: which applications take part, when cores are shared out, and the
+// greedy distribution of one core after the other.
 //
-// Speedup is what CLARISSE+FlexMPI means by it (section 4.2): the time of the computation, communication included, of
-// one process over that of p processes, S(p) = T(1)/T(p). Where nobody has measured one process, the work below the
+// Speedup is defined as in CLARISSE+FlexMPI (section 4.2). It is the time of the computation, communication included,
+// on one process over that on p processes: S(p) = T(1)/T(p). If one process was not measured, the work below the
 // smallest measured size is taken as divided evenly (model/speedup_curve.hpp), so that S(p) = p at that size.
 //
-// Who takes part: malleable applications that no resize is under way of and that no temporary expansion has. None gets
-// fewer processes than it was started with. Nothing is shared out
-//   - while an application shrinks: its cores are about to be free, and then all of them are shared out at once;
-//   - while more than a tenth of the malleable applications are new and not known yet: what would be given now would be
-//     taken back when they are. They are waited for during two of the longest I/O periods known, ten reconfigurations
-//     at least.
-//
+// Malleable applications take part, unless a resize of them is under way or they have a temporary expansion. No
+// application gets fewer processes than it was started with. No cores are shared out
+//   - while an application shrinks: its cores are about to be free, and then all cores are shared out at once;
+//   - while more than a tenth of the malleable applications are new and not known yet: cores given now would have to be
+//     taken back soon. The policies wait for a new application during two of the longest known I/O periods, or for the
+//     time of ten reconfigurations if that is longer.
 // Pure, not thread-safe.
 #pragma once
 
@@ -26,55 +25,57 @@
 
 namespace hocket::policy {
 
+// An application that takes part.
 struct Sharer {
   const model::Application* application = nullptr;
-  std::int64_t original = 0;  // processes that it was started with
-  std::int64_t present = 0;
+  std::int64_t original = 0;  // initial number of processes
+  std::int64_t present = 0;   // current number of processes
 };
 
-// Processes of each sharer, in the order of the sharers.
+// A core allocation: the processes of each sharer, in the order of the sharers.
 using Sizes = std::vector<std::int64_t>;
 
+// The cores to share out and the sharers. It is valid as long as the view that it was made from.
 struct Pool {
   std::vector<Sharer> sharers;  // in order of arrival
-  std::int64_t free = 0;        // cores
+  std::int64_t free = 0;        // cores that no application uses
 };
 
-// Nothing where it is not the time to share out, or where there is nobody to share with. `known`: only applications
-// whose times can be predicted take part.
+// Returns the pool; nothing if this event is no occasion to share out cores, or if there is nothing to share. With
+// `known`, only applications whose times can be predicted take part.
 std::optional<Pool> find_pool(const CoreView& view, const event::Event& event, AppId subject, bool known);
 
 Sizes present_sizes(const Pool& pool);
 Sizes original_sizes(const Pool& pool);
-// Free, and those that sharers have beyond their original size.
+// Returns the number of cores to share: free ones, and those that sharers have beyond their original sizes.
 std::int64_t shared_cores(const Pool& pool);
 
-// What it is worth to the sharer to become `to` instead of `from` processes, for each core.
+// Returns the worth per core if the sharer gets `to` instead of `from` processes.
 using Worth = std::function<double(const Sharer&, std::int64_t from, std::int64_t to)>;
 
-// Algorithms 5 and 6: the sizes after `cores` have gone, one after the other, to whoever the next one is worth most to;
-// the first to arrive among equals. Those that are worth nothing to anybody are left. Of very many cores, several go at
-// a time: at most 4096 times.
+// Returns the sizes after `cores` were given out, one after the other, each to the sharer with the largest worth
+// (Algorithms 5 and 6). Among equals the first to arrive gets the core. Cores that are worth nothing to all sharers are
+// left. Of very many cores several go at a time, so that there are at most 4096 steps.
 Sizes share_greedily(const Pool& pool, Sizes sizes, std::int64_t cores, const Worth& worth);
 
-// The decision of a greedy policy: free cores go out from the present sizes on. Where an application that has none yet
-// would get some if all were shared out anew, those that have more than their part are brought back to it first.
-// `reason` says of a sharer why it becomes `to` processes.
+// Returns the decision of a greedy policy, which gives free cores to the sharers at their present sizes. If a sharer
+// would get clearly more from sharing all cores anew, sharers that have more than their part shrink to it first.
+// `reason` says for people why a sharer gets `to` processes.
 using Reason = std::function<std::string(const Sharer&, std::int64_t to)>;
 CoreDecision decide_greedily(const CoreView& view, const Pool& pool, const Worth& worth, const Reason& reason);
 
-// The changes that lead to these sizes, those that shrink first; those that grow only as far as cores are free now: the
-// policy is asked again when the others have shrunk. Fewer where the bound on slowdowns asks for it (workload.hpp).
+// Returns the changes that lead to these sizes, as far as the bound on slowdowns allows (workload.hpp). If a sharer
+// shrinks, the others grow only when the policy is asked again. Growing changes use cores that are free now.
 CoreDecision changes_to(const CoreView& view, const Pool& pool, const Sizes& wanted, const Reason& reason);
 
-// S(to) - S(from), for each core: Algorithm 5.
+// Returns (S(to) - S(from)) per core: Algorithm 5. Returns 0 for a gain within rounding, and if times are not known.
 double marginal_speedup(const Sharer& sharer, std::int64_t from, std::int64_t to);
-// The balance of marginal speedup and I/O ratio: Algorithm 6; io_aware.cpp has the formula.
+// Returns the balance of marginal speedup and I/O ratio: Algorithm 6, with the formula in io_aware.cpp.
 double io_balance(const Sharer& sharer, std::int64_t from, std::int64_t to);
-// The more, the fewer it has been given beyond the size that it was started with.
+// Returns a worth that falls with the number of cores that the sharer was given beyond its original size.
 double equal_part(const Sharer& sharer, std::int64_t from, std::int64_t to);
 
-// The number with two decimals, or as many as it needs where it is small.
+// Formats a number for people: two decimals, or two significant digits below 0.1.
 std::string number(double value);
 
 }  // namespace hocket::policy

@@ -21,7 +21,8 @@ TEST(Fair, SharesOutInEqualParts) {
   EXPECT_EQ(allocation(fair, 28), (Sizes{6, 8, 8, 6}));
 }
 
-// "The speedup-based scheduler assigns more resources to the applications with better speedups (A1, A2 and A4)."
+// The paper says: "The speedup-based scheduler assigns more resources to the applications with better speedups (A1, A2
+// and A4)."
 TEST(Speedup, FavoursTheApplicationsThatScale) {
   for (const std::int64_t cores : {36, 82, 135, 210}) {
     const Sizes sizes = allocation(speedup, cores);
@@ -36,7 +37,7 @@ TEST(Speedup, FavoursTheApplicationsThatScale) {
 TEST(Speedup, GoesByTheSpeedupAgainstOneProcess) {
   const auto divides = [](std::int64_t p) { return 100.0 / static_cast<double>(p); };
   const auto nothing = [](std::int64_t) { return 0.1; };
-  // Both scale perfectly: a core is worth the same to both, though it makes the small one faster by more of its time.
+  // Both scale perfectly, so a core is worth the same to both, though it saves the small one a larger part of its time.
   Machine machine{{{"large", 40, divides, nothing}, {"small", 4, divides, nothing}}, 64};
   machine.run(speedup);
   const Sizes sizes = machine.sizes();
@@ -52,9 +53,9 @@ TEST(Speedup, LeavesCoresThatHelpNobody) {
   EXPECT_LE(machine.sizes()[0], 12);
 }
 
-// Fig. 17: "When the number of resources is reduced (36 processes in total), it assigns all the resources to
-// application A1 …. For 82 and 135 processes both A1 and A3 benefit …. For larger amounts (210 processes) … all
-// applications benefit (A1 and A3 to a greater extent)."
+// The paper says of Fig. 17: "When the number of resources is reduced (36 processes in total), it assigns all the
+// resources to application A1 …. For 82 and 135 processes both A1 and A3 benefit …. For larger amounts (210 processes)
+// … all applications benefit (A1 and A3 to a greater extent)."
 TEST(IoAware, GivesTheAllocationsOfFig17) {
   EXPECT_EQ(allocation(io_aware, 36), (Sizes{14, 8, 8, 6}));
   for (const std::int64_t cores : {82, 135}) {
@@ -105,7 +106,7 @@ TEST(Sharing, OneThatComesGetsItsPartOfWhatOthersHave) {
     applications.pop_back();
     Machine machine{applications, 82};
     machine.run(*policy);
-    // Those who were there have given back what it was started with, as it is when cores are reclaimed.
+    // The earlier applications give back the cores that the new one starts with, as when cores are reclaimed.
     for (const auto& [id, application] : machine.cluster.applications()) {
       if (machine.free() >= last.processes) break;
       const std::int64_t size = application.malleability.processes;
@@ -173,7 +174,7 @@ TEST(Sharing, SaysWhyInNumbers) {
   EXPECT_NE(text(predictive).find("more FLOPS, waits for I/O included"), std::string::npos) << text(predictive);
 }
 
-// Whatever applications there are: never more cores than there are, none below its original size, and rest in the end.
+// For random applications, policies never use more cores than exist, never go below an initial size, and come to rest.
 TEST(Sharing, KeepsToTheCores) {
   std::mt19937_64 random{11};
   const auto draw = [&](double from, double to) { return std::uniform_real_distribution<double>{from, to}(random); };
@@ -200,7 +201,7 @@ TEST(Sharing, KeepsToTheCores) {
   }
 }
 
-// Rounding makes a flat curve fall by 1e-16 here and there.
+// Rounding makes a flat curve fall by about 1e-16 at some sizes.
 TEST(Sharing, GivesNothingForRoundingNoise) {
   const auto flat = [](std::int64_t p) { return 60 * (1 - 1e-15 * static_cast<double>(p % 3)); };
   const auto io = [](std::int64_t) { return 2.0; };
@@ -210,7 +211,8 @@ TEST(Sharing, GivesNothingForRoundingNoise) {
   }
 }
 
-// Two that scale would come to the target twice as often and more, and the third, which has one size, would wait.
+// Two applications that scale would come to the target more than twice as often. The third has a fixed size, and would
+// wait.
 TEST(Sharing, MakesNobodySlowerThanMostSlowdownAllows) {
   const auto scales = [](std::int64_t p) { return 1000.0 / static_cast<double>(p); };
   const auto rigid = [](std::int64_t) { return 60.0; };

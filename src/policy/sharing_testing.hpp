@@ -1,4 +1,5 @@
-// For the tests of the policies that share out cores: applications whose times are known, and the four of Table 2.
+// Test support for the sharing policies: a machine with applications whose times are known, and the four applications
+// of Table 2 (CLARISSE+FlexMPI). Not for production code.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,6 +14,7 @@
 
 namespace hocket::policy::testing {
 
+// An application with known times, as functions of its number of processes.
 struct Known {
   std::string name;
   std::int64_t processes = 0;
@@ -22,9 +24,9 @@ struct Known {
   std::string target = "gpfs";
 };
 
-constexpr std::int64_t iterations = 100;  // of a period
+constexpr std::int64_t iterations = 100;  // in one period
 
-// Jacobi with Table 2's times: those of scenarios/table2-36.toml, which derives them.
+// Returns Jacobi with the times of Table 2, as scenarios/table2-36.toml derives them.
 inline Known table2(const std::string& name, std::int64_t processes, double rows, double compute_s, double io_s) {
   const auto shape = [rows](double p) { return 1.1572e-6 * rows * rows / p + 0.24 * std::log2(p); };
   const double scale = compute_s / shape(static_cast<double>(processes));
@@ -39,7 +41,7 @@ inline std::vector<Known> table2() {
           table2("A4", 6, 18000, 63.3, 7.8)};
 }
 
-// A machine on which these applications run, each of which has shown two periods.
+// A machine that runs these applications. Each has shown four I/O phases at its initial size.
 class Machine {
  public:
   Machine(const std::vector<Known>& applications, std::int64_t cores) : cores_{{{"node1", cores}}} {
@@ -52,7 +54,7 @@ class Machine {
     return application.id;
   }
 
-  // It has said that it is malleable, and nothing more is known.
+  // Adds an application of which only its size is known, and that it is malleable.
   model::Application& announce(const Known& known) {
     const MemberId id{++members_};
     event::Hello hello;
@@ -76,7 +78,7 @@ class Machine {
       point.io_s = known.io_s(processes);
       ASSERT_TRUE(application.curve.add(point).ok());
     };
-    measure(4 * known.processes);  // Table 2: where the file system is saturated
+    measure(4 * known.processes);  // where Table 2's file system is saturated
     for (std::int64_t p = known.processes; p < 100000; p = (p * 6 + 4) / 5) measure(p);
     Time start = now;
     for (int phase = 0; phase < 4; ++phase) {
@@ -99,7 +101,7 @@ class Machine {
     return policy.decide({cluster, cores_, settings, now, 0, most_slowdown}, {now, {}, event::SetPolicy{}}, {});
   }
 
-  // Carries out what the policy decides until it decides nothing more.
+  // Carries out the policy's decisions until it decides nothing more. Fails after ten rounds.
   void run(const CorePolicy& policy) {
     for (int round = 0; round < 10; ++round) {
       const CoreDecision decision = ask(policy);
@@ -149,7 +151,7 @@ class Machine {
   std::int64_t decisions_ = 0;
 };
 
-// What the policy makes of Table 2 with so many cores.
+// Returns the allocation that the policy gives the applications of Table 2 on that many cores.
 inline Sizes allocation(const CorePolicy& policy, std::int64_t cores) {
   Machine machine{table2(), cores};
   machine.run(policy);

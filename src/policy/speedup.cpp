@@ -1,7 +1,6 @@
-// Speedup (CLARISSE+FlexMPI, Algorithm 5): one core after the other to the application whose speedup grows most by it.
-//
-// The speedup is S(p) = T(1)/T(p), against one process (sharing.hpp), and not against the present size: so a core is
-// worth about 1 to an application that scales perfectly, whatever its size, and nothing to one that does not.
+// Speedup gives one core after the other to the application whose speedup grows most (CLARISSE+FlexMPI, Algorithm 5).
+// The speedup is S(p) = T(1)/T(p), against one process (sharing.hpp) and not against the present size. So a core is
+// worth about 1 to an application that scales perfectly, whatever its size, and nothing to one that does not scale.
 // Cores that make no application faster are left free.
 #include "policy/sharing.hpp"
 

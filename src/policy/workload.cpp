@@ -9,10 +9,11 @@ namespace hocket::policy {
 namespace {
 
 constexpr double rounding = 1e-9;
-// Of the bound: the rest is for what the means of the model leave out.
+// Part of the bound that sizes may use up. The rest covers what the means of the model leave out.
 constexpr double part_of_bound = 0.5;
-constexpr std::int64_t parts_tried[] = {1, 2, 4, 8, 16, 32, 64};  // of the growth: all, a half, …
+constexpr std::int64_t parts_tried[] = {1, 2, 4, 8, 16, 32, 64};  // divisors of the growth: all of it, a half, …
 
+// Returns the initial size, which is the present one if no policy has changed it.
 std::int64_t started_with(const model::Application& application) {
   const model::Expansion& expansion = application.expansion;
   const bool changed = expansion.decision != 0 && expansion.original > 0;
@@ -47,7 +48,7 @@ Workload workload_of(const CoreView& view, const Pool& pool, const Weights& weig
   };
   std::vector<std::size_t> sharers;
   for (const Sharer& sharer : pool.sharers) sharers.push_back(add(*sharer.application, sharer.original));
-  auto sharer = pool.sharers.begin();  // in the order of the applications, as they are here
+  auto sharer = pool.sharers.begin();  // both lists are in order of arrival
   for (const auto& [id, application] : view.cluster.applications()) {
     if (sharer != pool.sharers.end() && sharer->application == &application) {
       ++sharer;
@@ -88,7 +89,7 @@ Sizes within_bound(const CoreView& view, const Pool& pool, const Sizes& sizes) {
       if (pace && workload.sharers[i] != Workload::unknown) {
         queue.change(workload.sharers[i], pace->compute.value, pace->io.value);
       } else {
-        tried[i] = std::min(tried[i], present);  // nobody knows what it would do to others
+        tried[i] = std::min(tried[i], present);  // its effect on others is not known
       }
     }
     queue.settle();

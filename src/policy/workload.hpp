@@ -1,12 +1,11 @@
-// What all applications together ask of the targets, and how slow a change of sizes would make each of them: what
-// `predictive` optimises, and the bound that all policies that share out cores keep to.
+// The workload is the demand of all applications on the targets. `predictive` optimises it, and all sharing policies
+// keep its bound on how slow a change of sizes makes each application.
 //
-// An application that gets more processes comes to its target more often, and others wait for it, those too that
-// nobody resizes. `most_slowdown` bounds that: no application's I/O period becomes longer than this share above what it
-// is while each has the size that it was started with. Both are means of the model (contention.hpp); waiting for each
-// other and sharing the bandwidth cost about the same in it, so that the latter period stands for an uncoordinated one.
-//
-// Pure, not thread-safe.
+// An application that gets more processes comes to its target more often. Others then wait for it, even those that are
+// never resized. `most_slowdown` bounds that: it limits by what share an I/O period may exceed the period with all
+// applications at their initial sizes. Half of the limit is used (workload.cpp). Both periods are means of the model
+// (contention.hpp). In it, waiting for each other costs about as much as sharing the bandwidth. So the period at
+// initial sizes stands for an uncoordinated one. Pure, not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +17,8 @@
 
 namespace hocket::policy {
 
-// Counts what the objective counts, of a period.
+// Says how much one period of an application adds to the objective: FLOP, or progress in seconds at the original size.
+// FLOP count only if they are known for every malleable application.
 class Weights {
  public:
   explicit Weights(const CoreView& view);
@@ -31,30 +31,32 @@ class Weights {
   bool flops_;
 };
 
-// All applications whose times are known; those of the pool first, in its order.
+// All applications whose times are known. Those of the pool come first, in its order.
 struct Workload {
   static constexpr auto unknown = std::numeric_limits<std::size_t>::max();
 
   Contention queue;                  // at the present sizes
-  Contention started;                // at the sizes that they were started with
-  std::vector<double> spreads;       // of the computing times: standard deviation over mean
-  std::vector<std::size_t> sharers;  // by sharer, the number of its job; or `unknown`
+  Contention started;                // at the initial sizes
+  std::vector<double> spreads;       // relative standard deviation of the periods, by job
+  std::vector<std::size_t> sharers;  // index of each sharer's job, or `unknown`
   std::size_t targets;
 };
 Workload workload_of(const CoreView& view, const Pool& pool, const Weights& weights);
 
+// The longest period that each job may have, computed once for a decision.
 class SlowdownBound {
  public:
-  // `most_slowdown`: 0 is no bound.
+  // No bound if `most_slowdown` is 0.
   SlowdownBound(const Workload& workload, double most_slowdown);
-  // Whether each period is within the bound, or no longer than at present. Costs the number of applications.
+  // True if each period is within the bound, or no longer than at present. Linear in the number of applications.
   bool holds(const Contention& queue) const;
 
  private:
-  std::vector<double> longest_s_;  // by job; none where there is no bound
+  std::vector<double> longest_s_;  // by job; empty: no bound
 };
 
-// These sizes where the bound holds with them, else with only a part of what they grow by. `most_slowdown`: as above.
+// Returns these sizes if the bound holds with them. Else it returns sizes with a half, a quarter, … down to 1/64 of the
+// growth, or with none. The bound is `view.most_slowdown`; 0: none.
 Sizes within_bound(const CoreView& view, const Pool& pool, const Sizes& sizes);
 
 }  // namespace hocket::policy
