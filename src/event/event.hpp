@@ -1,8 +1,8 @@
-// The events that the parts of hocket tell each other, and the commands, which are events too (CLARISSE, section
-// III-B).
+// Events are the messages that the parts of hocket send each other. Commands are events too (CLARISSE, section III-B).
 //
-// Plain structs. Each names itself (`name`) and lists its fields once (`fields`); the wire, the trace, the filters and
-// the tools read that list and nothing else. A new field goes at the end and has a default: older readers ignore it.
+// Each event is a plain struct with a type name (`name`) and one list of its fields (`fields`, event/fields.hpp). The
+// wire, the trace, the filters and the tools read that list and nothing else. A new field goes at the end and has a
+// default, because older readers ignore it and older traces lack it.
 //
 // Pure: no clock, no socket, no encoding.
 #pragma once
@@ -22,57 +22,59 @@
 
 namespace hocket::event {
 
-// A property of an event, as filters and tools see it. Times and durations are int64 nanoseconds with a `_ns` name.
+// The value of one property, as filters and tools see an event. Times and durations are int64 nanoseconds under a key
+// that ends in `_ns`.
 using Value = std::variant<std::int64_t, double, bool, std::string>;
 using Properties = std::vector<std::pair<std::string, Value>>;
 
 // ---- application → controller ------------------------------------------------------------------------------------
 
-// The first event of a member: who it is.
+// Introduces a member to the controller. It is the member's first event; WELCOME answers it.
 struct Hello {
   static constexpr std::string_view name = "HELLO";
   std::string job;          // the same for all members of an application (one `hocket run`)
-  std::string application;  // the name asked for; WELCOME tells the one that was given
+  std::string application;  // the requested name; WELCOME returns the assigned one
   std::string program;      // path of the executable
   std::string mpi;          // "mpich", "openmpi"; "" for a tool
-  std::string version;      // hocket's
+  std::string version;      // of hocket
   std::int64_t pid = 0;
-  std::int64_t processes = 0;  // size of the member's world; 0 where another member counts it already, and for tools
+  std::int64_t processes = 0;  // size of the member's world; 0 if another member reports it, and for tools
 };
 
-// A process group is about to do an I/O operation and asks for a grant (CLARISSE, section IV-B, step 4).
+// Requests a grant: a process group is about to start an I/O operation (CLARISSE, section IV-B, step 4). GRANT_IO or
+// QUEUED_IO answers it at once.
 struct StartIo {
   static constexpr std::string_view name = "START_IO";
   RequestId request;
-  std::string target;  // what is shared, e.g. "dev:8:1"
+  std::string target;  // the shared storage resource, e.g. "dev:8:1"
   std::string file;
   std::string operation;   // the MPI routine, e.g. "MPI_File_write_at_all"
-  std::int64_t bytes = 0;  // of all processes; 0 where not known before
-  // What was prepared for the I/O phase that this belongs to (CALCioM, section III-C): the bytes of all processes from
-  // here to its end; 0: not known. And all that was said of it, "KEY=VALUE" in a line each.
+  std::int64_t bytes = 0;  // of all processes; 0: not known in advance
+  // Information that the application prepared for the enclosing I/O phase (CALCioM, section III-C). `phase_bytes` are
+  // the bytes of all processes from here to the end of the phase; 0: not known. `info` has one "KEY=VALUE" per line.
   std::int64_t phase_bytes = 0;
   std::string info{};
 };
 
-// The operation of START_IO has ended, or is given up (CLARISSE, section IV-B, step 9).
+// Ends a request: its operation has finished or was given up (CLARISSE, section IV-B, step 9).
 struct FinishIo {
   static constexpr std::string_view name = "FINISH_IO";
   RequestId request;
   Duration io{};            // time in the operation, without the wait for the grant
-  std::int64_t bytes = 0;   // moved by the asking rank
-  bool phase_over = false;  // no further operation of this phase follows: nothing need be kept for it
-  Duration idle{};          // at the end, since the last access that the request covers
+  std::int64_t bytes = 0;   // moved by the requesting rank
+  bool phase_over = false;  // no operation of this phase follows, so no idle hold is needed
+  Duration idle{};          // from the last access under the request to its end
 };
 
-// The holder of a grant still works: its lease is extended.
+// Extends the lease of a grant, because its holder still works.
 struct RenewIo {
   static constexpr std::string_view name = "RENEW_IO";
   RequestId request;
   std::int64_t bytes = 0;  // moved since the request by all processes, as far as known
 };
 
-// The answer to PAUSE_IO: all processes of the request have stopped in the middle of it, hold no lock of the file
-// system, and wait for GRANT_IO of the same request. Where it ends before it can stop, FINISH_IO is the answer.
+// Answers PAUSE_IO. All processes of the request have stopped in the middle of it, hold no lock of the file system, and
+// wait for GRANT_IO of the same request. If the operation ends before it can stop, FINISH_IO is the answer.
 struct PausedIo {
   static constexpr std::string_view name = "PAUSED_IO";
   RequestId request;
@@ -80,121 +82,123 @@ struct PausedIo {
   std::int64_t round = -1;  // of the collective access after which they stopped; -1: between two accesses
 };
 
-// A whole I/O phase has ended: the monitor's report (P_io = T_cpu + T_comm + T_io, CLARISSE+FlexMPI, Eq. 1).
+// Reports an I/O phase that has ended, as the monitor measured it (P_io = T_cpu + T_comm + T_io, CLARISSE+FlexMPI,
+// Eq. 1).
 struct IoPhase {
   static constexpr std::string_view name = "IO_PHASE";
-  std::int64_t index = 0;  // counted up from 0 in the member
-  Time start{};            // of the first operation, wait for the grant included
+  std::int64_t index = 0;  // counts up from 0 in each member
+  Time start{};            // of the first operation, including its wait for the grant
   Time end{};              // of the last operation
-  Duration io{};           // in I/O operations of the reporting rank
-  Duration wait{};         // for grants
-  Duration cpu{};          // since the end of the previous phase (or MPI_Init): neither MPI communication nor I/O
-  Duration comm{};         // since the end of the previous phase: in MPI communication
+  Duration io{};           // time in I/O operations, of the reporting rank
+  Duration wait{};         // time of waiting for grants
+  Duration cpu{};          // since the end of the previous phase (or MPI_Init), without communication and I/O
+  Duration comm{};         // since the end of the previous phase, in MPI communication
   std::int64_t operations = 0;
   std::int64_t bytes_read = 0;     // by the reporting rank
   std::int64_t bytes_written = 0;  // by the reporting rank
   std::string target;              // of the phase's last operation
-  std::int64_t iteration = -1;     // done at the last control point before its end; -1: the program has none
-  std::int64_t processes = 0;      // that computed then; 0: not told
+  std::int64_t iteration = -1;     // iterations done at the last control point before the end; -1: no control points
+  std::int64_t processes = 0;      // that computed then; 0: not reported
   std::int64_t control_every = 0;  // iterations between its control points; 0: not known
   double flop = 0;                 // of all processes since the previous phase, counted; 0: not known
-  // When the reporting process was in I/O, and when it waited: "START:LENGTH:BUSY …", nanoseconds since `start`, in
-  // order; ":BUSY" where that is less than the length. Both "": not told, `io` and `wait` are all that is known.
+  // Intervals in which the reporting process was in I/O, and in which it waited: "START:LENGTH:BUSY …" in order, in
+  // nanoseconds since `start`. ":BUSY" is left out if it equals the length. If both are "", only `io` and `wait` are
+  // known.
   std::string io_intervals{};
   std::string wait_intervals{};
-  // The I/O of the reporting process alone, beside others of its application: it counts as busy time, and is no I/O
-  // phase of the application, which the process that speaks for it reports.
+  // True if this is the I/O of the reporting process alone, beside other processes of its application. It counts as
+  // busy time only. Another process reports the I/O phases of the application.
   bool of_one_process = false;
-  // These are sums over all processes of a file, the reporting one included, and the largest of a process, from their
-  // starts to the end of the last access of the phase after which all of them told it.
-  std::int64_t told_processes = 0;  // 0: not told
+  // Sums over all processes of a file, the reporting one included, and the largest value of one process. They cover the
+  // time from the start of the processes to the last access of the phase after which all of them reported.
+  std::int64_t told_processes = 0;  // that reported; 0: none
   Duration all_cpu{};
   Duration all_comm{};
   Duration cpu_most{};
   Duration comm_most{};
 };
 
-// Iterations between two control points of a malleable program, whose processes stayed the same: reported about once a
-// second, so that a program is known that does no I/O, or does it once an hour.
+// Reports iterations between two control points of a malleable program while its processes stay the same. It comes
+// about once a second, so that the controller also knows programs that do no I/O, or do it once an hour.
 struct Iterations {
   static constexpr std::string_view name = "ITERATIONS";
   std::int64_t iteration = 0;      // done at the later control point
-  std::int64_t iterations = 0;     // since the earlier one, which is that of the report before, or a later one
-  std::int64_t processes = 0;      // that computed them
+  std::int64_t iterations = 0;     // since the earlier control point: that of the previous report, or a later one
+  std::int64_t processes = 0;      // number of processes that computed them
   std::int64_t control_every = 0;  // iterations between control points; 0: not known
   Duration elapsed{};
-  Duration cpu{};   // of the reporting rank, in neither MPI communication nor I/O nor waiting for grants
+  Duration cpu{};   // of the reporting rank, without MPI communication, I/O and waiting for grants
   Duration comm{};  // of the reporting rank, in MPI communication
 };
 
-// The application can be resized; its first process says so when it computes for the first time, and after each
-// reconfiguration (then perhaps another process). RECONFIGURE goes to the member that said it last.
+// Declares that the application can be resized. Its first process sends this when it first computes, and after each
+// reconfiguration (then perhaps from another process). RECONFIGURE goes to the member that sent it last.
 struct Malleable {
   static constexpr std::string_view name = "MALLEABLE";
   std::int64_t processes = 0;  // that compute
   std::int64_t iteration = 0;
-  std::int64_t sleeping = 0;      // processes that wait to be used again, without using a core
-  std::string method;             // e.g. "merge single, collective blocking": what a resize will use
+  std::int64_t sleeping = 0;      // processes that wait to be reused and occupy no core
+  std::string method;             // of a resize, e.g. "merge single, collective blocking"
   double flop_per_iteration = 0;  // of all processes, as the application declared it; 0: not known
 };
 
-// A reconfiguration has ended: done, or given up with the application unchanged. One record each (Proteo, section 4.2).
+// Records one reconfiguration that has ended: done, or given up with the application unchanged (Proteo, section 4.2).
 struct Reconfiguration {
   static constexpr std::string_view name = "RECONFIGURATION";
-  RequestId request;  // of RECONFIGURE; 0: the application's own wish
+  RequestId request;  // of RECONFIGURE; 0: the application decided by itself
   bool done = false;
-  std::string reason;                   // why it was given up; "" where it is done
+  std::string reason;                   // why it was given up; "": it was done
   std::int64_t sources = 0;             // processes before
-  std::int64_t targets = 0;             // processes after; what was asked for where it was given up
-  std::int64_t iteration = 0;           // at which the targets went on
+  std::int64_t targets = 0;             // processes after it; the requested number if it was given up
+  std::int64_t iteration = 0;           // at which the targets continued
   std::string spawn;                    // "merge" or "baseline"
   std::string spawn_strategy;           // "plain", "single", "async", …
   std::string redistribution;           // "collective", "p2p", "rma-lock", "rma-lockall"
   std::string redistribution_strategy;  // "blocking", "wait-sources", "wait-targets", "thread"
-  Time start{};                         // the control point that began with it
-  Duration wait{};                      // from the request to that
-  Duration spawning{};                  // until all new processes are in one communicator with the sources
-  Duration spawning_stopped{};          // the part of it in which the application stood still
+  Time start{};                         // of the control point that carried it out
+  Duration wait{};                      // from the request to `start`
+  Duration spawning{};                  // until the merged communicator has all new processes
+  Duration spawning_stopped{};          // part of it in which the application was suspended
   Duration constant{};                  // redistribution of constant data
-  Duration constant_stopped{};          // the part of it in which the application stood still
-  Duration variable{};                  // redistribution of variable data; the application stands still
-  Duration resuming{};                  // new communicators, arrays in place
-  Duration stopped{};                   // all in all, the time that the application stood still
+  Duration constant_stopped{};          // part of it in which the application was suspended
+  Duration variable{};                  // redistribution of variable data; the application is suspended
+  Duration resuming{};                  // new communicators, and arrays put in place
+  Duration stopped{};                   // total time in which the application was suspended
   std::int64_t started = 0;             // new processes
-  std::int64_t woken = 0;               // processes that slept and are used again
+  std::int64_t woken = 0;               // sleeping processes that are used again
   std::int64_t ended = 0;               // processes that ended
   std::int64_t put_to_sleep = 0;
-  std::int64_t bytes_moved = 0;  // from one process to another, all of them
-  std::int64_t bytes_kept = 0;   // that stayed in their process
+  std::int64_t bytes_moved = 0;  // between processes, in total
+  std::int64_t bytes_kept = 0;   // that stayed in their process, in total
 };
 
-// New processes of the application are to be started outside of its MPI (strategy "join"): on the node of the asking
-// process, with its program, arguments, environment and working directory, and HOCKET_JOIN = "REQUEST PORT". As a
-// command it goes to no member: the daemon itself starts them.
+// Requests new processes of the application that are started outside of its MPI job (strategy "join"). They run on the
+// node of the requesting process, with its program, arguments, environment and working directory, and with HOCKET_JOIN
+// = "REQUEST PORT". As a command it goes to no member: the daemon itself starts the processes.
 struct StartProcesses {
   static constexpr std::string_view name = "START_PROCESSES";
   RequestId request;
   std::int64_t count = 0;
-  std::string port;      // where they connect to: the asking process's, handed on as it is
-  std::int64_t pid = 0;  // of the asking process: stamped by the agent, never believed from a client
-  AppId app;             // in the command
-  std::string places;    // "NODE[:CORE] …", one each; "": anywhere
+  std::string port;      // MPI port of the requesting process, passed on unchanged
+  std::int64_t pid = 0;  // of the requesting process; stamped by the agent, never taken from a client
+  AppId app;             // set in the command
+  std::string places;    // "NODE[:CORE] …", one per process; "": anywhere
 };
 
-// A process that was started so has initialised and is about to connect.
+// Reports that a process started by START_PROCESSES has initialised and is about to connect.
 struct ProcessReady {
   static constexpr std::string_view name = "PROCESS_READY";
   RequestId request;
 };
 
-// Processes that were started for a request are not wanted any more, or could not be used: they are to end.
+// Ends the processes that were started for a request, because they are not needed any more or could not be used.
 struct StopProcesses {
   static constexpr std::string_view name = "STOP_PROCESSES";
   RequestId request;
-  AppId app;  // in the command
+  AppId app;  // set in the command
 };
 
-// The member leaves in order. Sums over all its processes.
+// Reports that the member leaves regularly. Fields are sums over all its processes, but for the `_most` ones.
 struct Bye {
   static constexpr std::string_view name = "BYE";
   Duration cpu{};
@@ -205,13 +209,13 @@ struct Bye {
   std::int64_t comm_calls = 0;
   std::int64_t bytes_read = 0;
   std::int64_t bytes_written = 0;
-  std::int64_t processes = 0;  // that were summed over; 0: not told
+  std::int64_t processes = 0;  // in the sums; 0: not reported
   Duration cpu_most{};         // the largest of a process
   Duration comm_most{};
 };
 
-// An application says the oldest epoch of the server map that its files still use (runtime/server_map.hpp); 0: none of
-// them uses servers any more.
+// Reports the oldest epoch of the server map that the application's files still use (runtime/server_map.hpp). 0: no
+// file uses servers any more.
 struct MapAdopted {
   static constexpr std::string_view name = "MAP_ADOPTED";
   std::int64_t epoch = 0;
@@ -219,38 +223,38 @@ struct MapAdopted {
 
 // ---- I/O server → controller -------------------------------------------------------------------------------------
 
-// An I/O server is there, and may be put into the server map. Said once by its member, after HELLO.
+// Announces an I/O server that may be added to the server map. Its member sends this once, after HELLO.
 struct Server {
   static constexpr std::string_view name = "SERVER";
   std::string server;             // its name: letters, digits, '.', '_' and '-'
   std::string addresses;          // "unix:/path tcp:host:port"
-  std::string directory;          // below which it opens files; absolute
-  std::int64_t buffer_bytes = 0;  // that it holds at most
+  std::string directory;          // absolute; the server opens files below it only
+  std::int64_t buffer_bytes = 0;  // most that it buffers
   bool write_behind = false;      // it answers before data are in the file
-  std::int64_t pid = 0;           // stamped by the agent, never believed from a client
+  std::int64_t pid = 0;           // stamped by the agent, never taken from a client
 };
 
-// What a server has done since it said so last (src/server/load.hpp). Sent after work, at most every 50 ms, and not at
-// all while it is idle.
+// Reports what a server has done since its last report (src/server/load.hpp). The server sends it after work, at most
+// every 50 ms, and not at all while it is idle.
 struct ServerLoad {
   static constexpr std::string_view name = "SERVER_LOAD";
-  std::int64_t operations = 0;  // of clients, carried out on the file
+  std::int64_t operations = 0;  // of clients, executed on the file
   std::int64_t bytes = 0;
-  Duration service{};           // that those took, without the time in the queue
+  Duration service{};           // time that they took, without the time in the queue
   std::int64_t queue = 0;       // now
   std::int64_t held_bytes = 0;  // now
-  Duration oldest{};            // since the access began that has been under way longest; 0: none is
+  Duration oldest{};            // age of the oldest access under way; 0: none
 };
 
-// ---- node agent → controller -------------------------------------------------------------------------------------
+// ---- node agent, daemon and tools → controller -------------------------------------------------------------------
 
-// The member's connection ended without BYE: its process died, or it was dropped for `reason`.
+// Reports that a member's connection ended without BYE: its process died, or the agent dropped it for `reason`.
 struct Lost {
   static constexpr std::string_view name = "LOST";
   std::string reason;
 };
 
-// A process that was to join an application ended before it did, or could not be started.
+// Reports that a process that was to join an application could not be started, or ended before it joined.
 struct ProcessFailed {
   static constexpr std::string_view name = "PROCESS_FAILED";
   RequestId request;
@@ -258,53 +262,55 @@ struct ProcessFailed {
   std::string reason;
 };
 
-// What is known of the times of an application at one number of processes (CLARISSE+FlexMPI, section 4.1). Of the
-// daemon, from its store of profiles, one for each point after HELLO; never believed from a member.
+// Holds the known times of an application at one number of processes (CLARISSE+FlexMPI, section 4.1). The daemon sends
+// one for each point in its store of profiles, after HELLO; a member's is never believed. As a command it carries what
+// was measured on line, for the store.
 struct Profile {
   static constexpr std::string_view name = "PROFILE";
   AppId app;
   std::int64_t processes = 0;
   double iteration_s = 0;         // T_cpu + T_comm of one iteration, mean
   double iteration_spread_s = 0;  // standard deviation
-  double io_s = 0;                // T_io of one I/O phase, undisturbed, mean; 0: does none
+  double io_s = 0;                // T_io of one undisturbed I/O phase, mean; 0: no I/O
   double io_spread_s = 0;
-  std::int64_t samples = 0;       // phases that were measured
+  std::int64_t samples = 0;       // number of measured phases
   double flop_per_iteration = 0;  // of all processes; 0: not known
-  double comm_s = -1;             // the part of iteration_s that is T_comm, mean over the processes; -1: not known
+  double comm_s = -1;             // part of iteration_s that is T_comm, mean over the processes; -1: not known
 };
 
-// Time has passed: a deadline that the coordinator asked for.
+// Reports that a deadline that the coordinator asked for has come.
 struct Tick {
   static constexpr std::string_view name = "TICK";
 };
 
-// The operator chooses the policies: names joined by `+` (policy/combination.hpp), each of which sets its kind. Where
-// the policy is "", they stay as they are.
+// Changes the policies, on behalf of the operator. `policy` has names joined by `+` (policy/combination.hpp), each of
+// which sets its kind. If it is "", the policies stay as they are.
 struct SetPolicy {
   static constexpr std::string_view name = "SET_POLICY";
   std::string policy;
-  std::string metric{};  // that `dynamic` minimises from now on (policy/metric.hpp); "": as before
+  std::string metric{};  // for `cost` and `dynamic` from now on (policy/metric.hpp); "": as before
 };
 
-// Resize an application. The answer is RECONFIGURATION, or REFUSED.
+// Requests a resize of an application. RECONFIGURATION or REFUSED answers it.
 struct Resize {
   static constexpr std::string_view name = "RESIZE";
   std::string application;     // its name
-  std::int64_t processes = 0;  // as many as it is to have; with `relative`, how many more (or, below 0, fewer)
+  std::int64_t processes = 0;  // wanted; with `relative`, how many more or (below 0) fewer
   bool relative = false;
-  std::int64_t at_iteration = 0;  // not before so many iterations are done; 0: at the next control point
-  std::string places;             // where new processes go, "NODE[:CORE] …", one each; "": anywhere
+  std::int64_t at_iteration = 0;  // earliest iteration; 0: at the next control point
+  std::string places;             // of new processes, "NODE[:CORE] …", one each; "": anywhere
 };
 
-// A tool takes back what it asked for with RESIZE, as it does by closing its connection. The coordinator hands it on to
-// the application, with `request`; the answer is RECONFIGURATION where it had not begun, and else this, with `begun`.
+// Withdraws a tool's RESIZE, as closing the tool's connection does too. The coordinator forwards it to the application,
+// with `request`. If the application had not begun, RECONFIGURATION answers it, else this event with `begun`.
 struct WithdrawResize {
   static constexpr std::string_view name = "WITHDRAW_RESIZE";
   RequestId request;  // of RECONFIGURE; none from a tool
   bool begun = false;
 };
 
-// A tool takes an I/O server out of the server map, or puts it in again. No answer but REFUSED: LIST tells.
+// Removes an I/O server from the server map, or adds it again, for a tool. Only a failure is answered, by REFUSED; LIST
+// shows the state.
 struct SetServer {
   static constexpr std::string_view name = "SET_SERVER";
   std::string server;
@@ -313,67 +319,70 @@ struct SetServer {
 
 // ---- controller → application ------------------------------------------------------------------------------------
 
+// Answers HELLO.
 struct Welcome {
   static constexpr std::string_view name = "WELCOME";
   AppId app;
-  std::string application;  // the name it goes by: the one asked for, made unique
+  std::string application;  // the assigned name: the requested one, made unique
   std::string policy;       // access policy in force
-  Duration lease{};         // a grant not renewed for so long is taken back
+  Duration lease{};         // time after which a grant that is not renewed is revoked
 };
 
-// The request waits. Sent at once, and again every keep-alive while it lasts, so that a waiting application knows that
-// the controller lives.
+// Reports that the request waits. The controller sends this at once, and again at each keep-alive while the wait lasts,
+// so that a waiting application knows that the controller lives.
 struct QueuedIo {
   static constexpr std::string_view name = "QUEUED_IO";
   RequestId request;
-  std::int64_t position = 0;  // 1: next
+  std::int64_t position = 0;  // in the queue; 1: next
   std::string behind;         // the application that holds the target
 };
 
+// Grants the request: the operation may begin or, after PAUSED_IO, resume. For a granted request it is sent again when
+// the bandwidth share changes.
 struct GrantIo {
   static constexpr std::string_view name = "GRANT_IO";
   RequestId request;
-  Duration waited{};  // in the queue
+  Duration waited{};  // time in the queue
   std::string target;
-  double share = 1;  // of the target's bandwidth that the application is to use at most, while others have it too
+  double share = 1;  // bandwidth share: most of the target's bandwidth, while others hold it too
 };
 
-// The request is to stop in the middle, as soon as it can, for the sake of another application (CALCioM, section
-// III-A). Said once; GRANT_IO of the same request lets it go on.
+// Preempts the request for another application: it stops in the middle of its operation as soon as it can (CALCioM,
+// section III-A). Sent once. GRANT_IO of the same request resumes it.
 struct PauseIo {
   static constexpr std::string_view name = "PAUSE_IO";
   RequestId request;
-  std::string because_of;  // the application that comes first
+  std::string because_of;  // the application that is served first
   std::string target;
 };
 
-// Become `processes` processes at the control point of `at_iteration`, or at the next one where that is 0.
+// Commands the application to become `processes` processes at the control point of `at_iteration`; 0: the next one.
 struct Reconfigure {
   static constexpr std::string_view name = "RECONFIGURE";
   RequestId request;
   std::int64_t processes = 0;
   std::int64_t at_iteration = 0;
   std::string places;
-  Time asked{};  // when it was asked for
+  Time asked{};  // time of the request
 };
 
-// All processes that were asked for with START_PROCESSES are ready to connect; or they will not come. Where one of them
-// ends after all were ready and before the reconfiguration is over, it is said again, with `failed`.
+// Reports that all processes of a START_PROCESSES are ready to connect, or that they will not come. If one of them ends
+// after all were ready and before the reconfiguration is over, it is sent again, with `failed`.
 struct ProcessesReady {
   static constexpr std::string_view name = "PROCESSES_READY";
   RequestId request;
-  std::string failed;  // why they will not come; "" where they are ready
+  std::string failed;  // why they will not come; "": they are ready
 };
 
-// The server map of a new epoch (event/server_map.hpp), to every member of every application: after WELCOME, where
-// there is a map, and at each change.
+// Distributes the server map of a new epoch (event/server_map.hpp) to every member of every application: after WELCOME,
+// if there is a map, and at each change.
 struct NewServerMap {
   static constexpr std::string_view name = "SERVER_MAP";
   std::int64_t epoch = 0;
   std::string text;
 };
 
-// The holder did not renew its lease in time; others may go on.
+// Reports that a holder did not renew its lease in time, so that its grant is revoked and others may be served.
 struct LeaseExpired {
   static constexpr std::string_view name = "LEASE_EXPIRED";
   RequestId request;
@@ -381,45 +390,47 @@ struct LeaseExpired {
   std::string target;
 };
 
-// What a policy for cores decided, or why it left a conflict alone. Goes to no member: the trace and subscribers have
-// it.
+// Explains one decision of a policy, for people. It goes to no member; the trace and subscribers get it. It concerns a
+// core allocation, a conflict that was left alone, or access to a target ("interrupt", "wait", "interfere", "delay",
+// "deadlock"). An "estimate" compares the I/O of an application that leaves with its I/O without coordination.
 struct Decision {
   static constexpr std::string_view name = "DECISION";
-  std::int64_t number = 0;  // counted up from 1
+  std::int64_t number = 0;  // counts up from 1
   std::string policy;
-  std::string decided_for;  // name of the application that is changed
-  std::string because_of;   // of the other one of a conflict; "" where there is none
-  std::string action;       // "expand", "shrink", "return", "reclaim", "cancel", "leave", "estimate"
+  std::string decided_for;  // name of the application that the decision is about
+  std::string because_of;   // name of the other application; "": none
+  std::string action;       // for cores "expand", "shrink", "return", "reclaim", "cancel", "leave"
   std::int64_t from = 0;    // processes
   std::int64_t to = 0;      // processes
   std::int64_t at_iteration = 0;
   std::int64_t return_at_iteration = 0;  // 0: for good
   Time conflict{};                       // predicted start of the overlap; 0: none
   Duration overlap{};                    // predicted
-  Time start_before{};                   // of its next I/O phase, predicted as if nothing were done; 0: not known
-  Time start_after{};                    // the same with what was decided
-  Duration period_after{};               // predicted I/O period with what was decided; 0: as before
+  Time start_before{};                   // predicted start of its next I/O phase without the change; 0: not known
+  Time start_after{};                    // the same with the change
+  Duration period_after{};               // predicted I/O period with the change; 0: as before
   std::string text;                      // one sentence for people, with the numbers
 };
 
-// A prediction that a decision rested on, held against what happened; or, of quantity "cores", that cores which a
-// decision gave away came back, which is no prediction.
+// Compares a prediction behind a decision with what happened. With the quantity "cores" it is no prediction: it reports
+// that the cores of a decision came back.
 struct Outcome {
   static constexpr std::string_view name = "OUTCOME";
-  std::int64_t decision = 0;  // its number
+  std::int64_t decision = 0;  // number of the DECISION
   std::string decided_for;
   std::string quantity;    // "start of the next I/O phase", "I/O period", "cores"
-  double predicted_s = 0;  // from the decision on
+  double predicted_s = 0;  // seconds after the decision
   double actual_s = 0;
-  // The error is within the uncertainty that was assumed, and within half an I/O period: beyond that a prediction says
-  // nothing, however uncertain it called itself.
+  // True if the error is within the assumed uncertainty, and within half an I/O period. Beyond half a period a
+  // prediction says nothing, however large its uncertainty.
   bool met = false;
   std::string text;           // one sentence for people, with the numbers
-  double uncertainty_s = -1;  // plus or minus, that was assumed; -1: not told
-  double period_s = 0;        // I/O period that was predicted, or expected at the decision; 0: not known
+  double uncertainty_s = -1;  // assumed, plus or minus; -1: not reported
+  double period_s = 0;        // predicted I/O period, or the one at the decision; 0: not known
 };
 
-// No period or cycle fits an application's I/O phases, or one fits again. Goes to no member, as DECISION.
+// Reports that no period or cycle fits an application's I/O phases, or that one fits again. It goes to no member, as
+// DECISION.
 struct Model {
   static constexpr std::string_view name = "MODEL";
   std::string application;
@@ -427,19 +438,19 @@ struct Model {
   std::string text;   // one sentence for people, with the numbers
 };
 
-// A server is slower than its peers and was taken out of the map (coordinator/slow_servers.hpp). Goes to no member, as
-// DECISION. A monitor of somebody else's may send it too (CLARISSE, section IV-A), with the server alone.
+// Reports that a server is slower than its peers and was removed from the map (coordinator/slow_servers.hpp). It goes
+// to no member, as DECISION. An external monitor may send it too (CLARISSE, section IV-A), with `server` alone.
 struct SlowIoServer {
   static constexpr std::string_view name = "SLOW_IO_SERVER";
   std::string server;
-  Duration service{};        // of one of its operations, in its last report
-  Duration peers{};          // of one of its peers', of like size
-  std::int64_t reports = 0;  // that said so, running
-  Duration hold_off{};       // after which it is tried again
+  Duration service{};        // mean of one operation in its last report
+  Duration peers{};          // the same of its peers, for operations of similar size
+  std::int64_t reports = 0;  // consecutive reports that showed it
+  Duration hold_off{};       // time after which it is tried again
   std::string text;          // one sentence for people, with the numbers
 };
 
-// A request was refused; `text` says why and what to do.
+// Refuses a request. `text` says why and what to do.
 struct Refused {
   static constexpr std::string_view name = "REFUSED";
   std::string text;
@@ -447,31 +458,32 @@ struct Refused {
 
 // ---- tools -------------------------------------------------------------------------------------------------------
 
-// Ask for every event that matches `filter` (event/filter.hpp has the grammar). `subscription` is the caller's number.
+// Subscribes to every event that matches `filter` (grammar: event/filter.hpp). The caller chooses `subscription`.
 struct Subscribe {
   static constexpr std::string_view name = "SUBSCRIBE";
   std::int64_t subscription = 0;
   std::string filter;
 };
 
+// Ends a subscription of the caller.
 struct Unsubscribe {
   static constexpr std::string_view name = "UNSUBSCRIBE";
   std::int64_t subscription = 0;
 };
 
-// Ask for the list of applications: one APPLICATION each, then one DAEMON.
+// Asks for the present state. The answer is one APPLICATION each, one IO_SERVER each, then one DAEMON.
 struct List {
   static constexpr std::string_view name = "LIST";
 };
 
-// Ask for the last decisions: DECISION and OUTCOME, oldest first, then one DAEMON.
+// Asks for the last decisions. The answer is DECISION and OUTCOME events, oldest first, then one DAEMON.
 struct Explain {
   static constexpr std::string_view name = "EXPLAIN";
-  std::int64_t count = 0;   // of decisions; 0: all that are kept
-  std::string application;  // only of this one; "": of all
+  std::int64_t count = 0;   // of decisions; 0: all that the daemon stores
+  std::string application;  // only decisions for this one; "": for all
 };
 
-// One running application as the model knows it.
+// Describes one running application, as the model knows it.
 struct Application {
   static constexpr std::string_view name = "APPLICATION";
   AppId app;
@@ -486,91 +498,92 @@ struct Application {
   Time since{};       // start of that state
   std::string target;
   std::int64_t phases = 0;
-  Duration period{};         // mean, start to start of a cycle of phases; 0: not known yet
+  Duration period{};         // mean, from start to start of a cycle of phases; 0: not known yet
   Duration period_spread{};  // standard deviation
   Duration duration{};       // mean I/O time of a period
   Duration duration_spread{};
   double io_ratio = 0;  // CLARISSE+FlexMPI, Eq. 3
-  Duration io{};        // since the start: while at least one process is in I/O
-  Duration wait{};      // since the start: while at least one waits and none is in I/O
+  Duration io{};        // time since the start in which at least one process was in I/O
+  Duration wait{};      // time since the start in which at least one waited and none was in I/O
   Duration cpu{};
   Duration comm{};
   std::int64_t bytes_read = 0;
   std::int64_t bytes_written = 0;
   Time last_io_start{};
   Time last_io_end{};
-  Time next_start{};            // of the next predicted phase; 0: none
+  Time next_start{};            // of the next I/O phase, predicted; 0: none
   Duration next_uncertainty{};  // plus or minus
   bool malleable = false;
-  std::int64_t sleeping = 0;          // processes that wait to be used again
+  std::int64_t sleeping = 0;          // processes that wait to be reused
   std::int64_t resizing_to = 0;       // processes; 0: no resize is under way
   std::int64_t reconfigurations = 0;  // done
   double flop_per_iteration = 0;      // of all processes; 0: not known
-  std::string flop_source;            // how it is known: "counters", "declared", "profile"; "": it is not
-  std::int64_t map_epoch = 0;         // the oldest of the server map that it uses; 0: it uses no I/O servers
-  Duration cpu_most{};                // the largest of a process; `cpu` and `comm` are means over `told_processes`
+  std::string flop_source;            // of that number: "counters", "declared", "profile"; "": not known
+  std::int64_t map_epoch = 0;         // oldest epoch of the server map in use; 0: no I/O servers
+  Duration cpu_most{};                // largest of one process; `cpu` and `comm` are means over told_processes
   Duration comm_most{};
-  std::string model;                  // whether its I/O phases have a period: "learning", "regular", "irregular"
-  std::int64_t phases_in_period = 0;  // of the cycle; 0: there was no phase
-  std::int64_t told_processes = 0;    // that have told what they computed and communicated
+  std::string model;                  // of its I/O phases: "learning", "regular" (they have a period), "irregular"
+  std::int64_t phases_in_period = 0;  // length of the cycle; 0: there was no phase
+  std::int64_t told_processes = 0;    // that have reported their `cpu` and `comm`
 };
 
-// One I/O server as the controller knows it; in lists, after the applications.
+// Describes one I/O server, as the controller knows it. In the answer to LIST it follows the applications.
 struct IoServer {
   static constexpr std::string_view name = "IO_SERVER";
   std::string server;
   std::string state;       // "up" (in the map), "drained", "slow", "lost"
-  Time since{};            // of that state
-  std::int64_t epoch = 0;  // of the map that it came into with it, or was left out of
+  Time since{};            // start of that state
+  std::int64_t epoch = 0;  // of the map that added it, or left it out
   std::string directory;
   std::string addresses;
   std::int64_t pid = 0;
   std::int64_t buffer_bytes = 0;
   bool write_behind = false;
-  std::int64_t operations = 0;  // since it came
-  std::int64_t bytes = 0;       // since it came
-  Duration service{};           // since it came
-  std::int64_t queue = 0;       // when it reported last
-  std::int64_t held_bytes = 0;  // when it reported last
+  std::int64_t operations = 0;  // since its arrival
+  std::int64_t bytes = 0;       // since its arrival
+  Duration service{};           // since its arrival
+  std::int64_t queue = 0;       // at its last report
+  std::int64_t held_bytes = 0;  // at its last report
   double operations_per_s = 0;  // over the last second
   double bytes_per_s = 0;       // over the last second
-  Duration busy{};              // servicing in the last second, of all its threads
-  Duration last_service{};      // of one operation, in its last report; 0: none yet
-  Time back{};                  // when a slow one is tried again; 0: it is not slow
+  Duration busy{};              // service time in the last second, of all its threads
+  Duration last_service{};      // mean of one operation in its last report; 0: none yet
+  Time back{};                  // time at which a slow one is tried again; 0: not slow
 };
 
-// The daemon itself; also ends a list.
+// Describes the daemon itself. It also ends the answers to LIST and EXPLAIN.
 struct Daemon {
   static constexpr std::string_view name = "DAEMON";
   std::string node;
   std::string version;
   std::string policy;
-  std::string trace;  // path, "" where none is written
+  std::string trace;  // path; "": none is written
   std::int64_t pid = 0;
   std::int64_t applications = 0;
   std::int64_t events = 0;  // since the start
   Time started{};
   Time now{};
-  std::string trace_error;     // why the trace ends early; "" while it is whole
-  std::int64_t cores = 0;      // that applications may be resized to use
-  std::int64_t map_epoch = 0;  // of the server map; 0: no I/O server was ever there
-  std::string metric;          // that `dynamic` minimises
+  std::string trace_error;     // why the trace ends early; "": it is complete
+  std::int64_t cores = 0;      // most that resized applications may use in all
+  std::int64_t map_epoch = 0;  // of the server map; 0: there was never an I/O server
+  std::string metric;          // minimised by `cost` and `dynamic`
 };
 
-// Events that matched a subscription of this member and were left out because it did not read fast enough.
+// Reports how many events of the member's subscriptions were dropped because it did not read fast enough.
 struct EventsLost {
   static constexpr std::string_view name = "EVENTS_LOST";
-  std::int64_t events = 0;  // since the last such report
+  std::int64_t events = 0;  // dropped since the last such report
 };
 
-// An event of somebody else's: any type name that hocket does not use itself, any properties.
+// Carries an event of another program, with any type name that hocket does not use itself, and any properties
+// (event/properties.hpp checks them).
 struct User {
   static constexpr std::string_view name = "USER";
   std::string type;
   Properties properties;
 };
 
-// TICK is what an event is at first, because it costs nothing to make.
+// All event types. TICK comes first, so it is the default: it costs nothing to construct.
 using AnyEvent =
     std::variant<Tick, Hello, StartIo, FinishIo, RenewIo, PausedIo, IoPhase, Iterations, Malleable, Reconfiguration,
                  StartProcesses, ProcessReady, StopProcesses, Bye, MapAdopted, Server, ServerLoad, Lost, ProcessFailed,
@@ -589,13 +602,13 @@ constexpr std::size_t index_in(const std::variant<Types...>*) {
 
 }  // namespace detail
 
-// Its place among the types of AnyEvent; their number where it is none of them.
+// The index of E among the types of AnyEvent. If E is none of them, it is the number of types.
 template <class E>
 inline constexpr std::size_t index_of = detail::index_in<E>(static_cast<const AnyEvent*>(nullptr));
 
-// An event without its origin: one of the types above. It is read as a std::variant is, by std::visit, std::get_if and
-// so on. Only how it is made, copied, moved and destroyed is its own: for so many types that takes a compiler seconds,
-// and is done once, in event.cpp, instead of in every file that hands events on.
+// An event without its origin: one of the types above. It is read like any std::variant, by std::visit, std::get_if and
+// so on. Only construction, copy, move and destruction are its own. For so many types they take a compiler seconds, so
+// event.cpp compiles them once, instead of every file that passes events on.
 class Body : public AnyEvent {
  public:
   Body();  // TICK
@@ -609,27 +622,29 @@ class Body : public AnyEvent {
   requires(index_of<E> < std::variant_size_v<AnyEvent>) Body(E e) : Body(index_of<E>, &e) {}
 
  private:
-  // Moves from what `e` points to, an event of the type of that index.
+  // Moves from `*e`, which is an event of the type with that index.
   Body(std::size_t index, void* e);
 };
 
-// Who published an event. Stamped by the node agent (the kernel tells it who is calling), never believed from a client.
+// The publisher of an event. The node agent stamps it, because the kernel identifies the calling process. What a client
+// claims is never believed.
 struct Origin {
   std::string node;
   std::string application;  // "" for tools, and before HELLO
   MemberId member;
 };
 
+// One event as the daemon, the trace and subscribers see it.
 struct Event {
-  Time time{};  // when the node agent took it in
+  Time time{};  // when the node agent received it
   Origin origin;
   Body body;
 };
 
-// The type name of an event: `name` of its struct, or what its publisher called it.
+// Returns the type name of an event: `name` of its struct, or User::type. It is valid as long as the body.
 std::string_view type_name(const Body& body);
 
-// An event of the type of that name with every field at its default; nothing for names that are not hocket's own.
+// Returns an event of the named type with every field at its default; nothing if the name is not one of hocket's own.
 std::optional<Body> make_body(std::string_view type);
 
 }  // namespace hocket::event

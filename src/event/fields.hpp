@@ -1,9 +1,13 @@
-// The one list of each event's fields: `fields(event, visit)` calls `visit(key, member)` for each, in order, for const
-// and mutable events alike.
+// Lists the fields of each event, once for all of hocket. `fields(event, visit)` calls `visit(key, member)` for each
+// field, in order, for const and mutable events alike. The wire, the trace, filters and tools are built on it. Pure.
 //
-// A key is what the wire, the trace, filters and tools call the field. Times and durations are int64 nanoseconds there
-// and end in `_ns`; sizes end in `_bytes` or say `bytes`. Members are of type std::string, std::int64_t, bool, double,
+// A key is the field's name in all of these. Keys of times and durations, which are int64 nanoseconds there, end in
+// `_ns`; keys of sizes end in `_bytes` or say `bytes`. Members are of type std::string, std::int64_t, bool, double,
 // Duration, Time, an Id, or (USER only) Properties.
+//
+// Every event also carries its type and origin under the keys "type", "time_ns", "node", "application" and "member"
+// (event/properties.hpp). A key here must differ from these, which is why some keys differ from the member's name.
+// Append new fields at the end of a list. A key must never change, because it is part of the wire and trace formats.
 #pragma once
 
 #include <concepts>
@@ -13,9 +17,13 @@
 
 namespace hocket::event {
 
+// Matches E and const E, so that one overload serves readers and writers.
 template <class E, class T>
 concept Of = std::same_as<std::remove_const_t<E>, T>;
 
+// ---- application → controller ------------------------------------------------------------------------------------
+
+// The key "application" names the origin, so the requested name has a key of its own.
 template <Of<Hello> E, class V>
 void fields(E& e, V&& visit) {
   visit("job", e.job);
@@ -60,6 +68,7 @@ void fields(E& e, V&& visit) {
   visit("round", e.round);
 }
 
+// The intervals are texts, because no field but the properties of USER holds a list.
 template <Of<IoPhase> E, class V>
 void fields(E& e, V&& visit) {
   visit("index", e.index);
@@ -157,6 +166,8 @@ void fields(E& e, V&& visit) {
   visit("app", e.app);
 }
 
+// ---- joining and resizing, between tools, controller and application ---------------------------------------------
+
 template <Of<ProcessFailed> E, class V>
 void fields(E& e, V&& visit) {
   visit("request", e.request);
@@ -164,6 +175,7 @@ void fields(E& e, V&& visit) {
   visit("reason", e.reason);
 }
 
+// The application to resize is not that of the origin, which is a tool.
 template <Of<Resize> E, class V>
 void fields(E& e, V&& visit) {
   visit("application_asked", e.application);
@@ -193,6 +205,8 @@ void fields(E& e, V&& visit) {
   visit("request", e.request);
   visit("failed", e.failed);
 }
+
+// ---- leaving, I/O servers, daemon and operator -------------------------------------------------------------------
 
 template <Of<Bye> E, class V>
 void fields(E& e, V&& visit) {
@@ -239,6 +253,7 @@ void fields(E& e, V&& visit) {
   visit("reason", e.reason);
 }
 
+// Times are seconds here, as doubles: they are means and not moments.
 template <Of<Profile> E, class V>
 void fields(E& e, V&& visit) {
   visit("app", e.app);
@@ -252,6 +267,7 @@ void fields(E& e, V&& visit) {
   visit("comm_s", e.comm_s);
 }
 
+// TICK has no fields: its time is that of the event.
 template <Of<Tick> E, class V>
 void fields(E&, V&&) {}
 
@@ -266,6 +282,8 @@ void fields(E& e, V&& visit) {
   visit("server", e.server);
   visit("action", e.action);
 }
+
+// ---- controller → application ------------------------------------------------------------------------------------
 
 template <Of<Welcome> E, class V>
 void fields(E& e, V&& visit) {
@@ -303,6 +321,7 @@ void fields(E& e, V&& visit) {
   visit("text", e.text);
 }
 
+// The key "application" names the origin, so the holder has a key of its own.
 template <Of<LeaseExpired> E, class V>
 void fields(E& e, V&& visit) {
   visit("request", e.request);
@@ -364,6 +383,8 @@ void fields(E& e, V&& visit) {
   visit("text", e.text);
 }
 
+// ---- tools -------------------------------------------------------------------------------------------------------
+
 template <Of<Subscribe> E, class V>
 void fields(E& e, V&& visit) {
   visit("subscription", e.subscription);
@@ -375,6 +396,7 @@ void fields(E& e, V&& visit) {
   visit("subscription", e.subscription);
 }
 
+// LIST has no fields: it always asks for everything.
 template <Of<List> E, class V>
 void fields(E&, V&&) {}
 
@@ -384,6 +406,7 @@ void fields(E& e, V&& visit) {
   visit("application_asked", e.application);
 }
 
+// The key "application" is the one exception: it hides that of the origin, and names the described application.
 template <Of<Application> E, class V>
 void fields(E& e, V&& visit) {
   visit("app", e.app);
@@ -450,6 +473,7 @@ void fields(E& e, V&& visit) {
   visit("back_ns", e.back);
 }
 
+// The key "node" belongs to the origin, so the daemon's node has another, as that of an application does.
 template <Of<Daemon> E, class V>
 void fields(E& e, V&& visit) {
   visit("on_node", e.node);
@@ -472,6 +496,8 @@ void fields(E& e, V&& visit) {
   visit("events", e.events);
 }
 
+// The type name is not a field, but part of every event. The properties keep their own keys; on the wire they are a
+// map.
 template <Of<User> E, class V>
 void fields(E& e, V&& visit) {
   visit("properties", e.properties);

@@ -14,7 +14,7 @@ struct Operator {
   Comparison comparison;
 };
 
-// Longer ones first: "<=" is not "<" with a value of "=…".
+// Longer operators come first, so that "<=" is not read as "<" with a value of "=…".
 constexpr std::array<Operator, 6> operators{{{"!=", Comparison::not_equal},
                                              {"<=", Comparison::less_or_equal},
                                              {">=", Comparison::greater_or_equal},
@@ -22,7 +22,7 @@ constexpr std::array<Operator, 6> operators{{{"!=", Comparison::not_equal},
                                              {"<", Comparison::less},
                                              {">", Comparison::greater}}};
 
-// The words of a line; a double quote opens and closes a part in which spaces belong to the word.
+// Splits a line into words at spaces. Between double quotes spaces belong to the word; the quotes themselves do not.
 Result<std::vector<std::string>> split(std::string_view text) {
   std::vector<std::string> words;
   std::string word;
@@ -46,6 +46,7 @@ Result<std::vector<std::string>> split(std::string_view text) {
   return words;
 }
 
+// Parses the whole text as a number. Returns false if a rest is left over, and for NaN, which has no order.
 bool to_number(const std::string& text, double& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc{} && end == text.data() + text.size() && !std::isnan(number);
@@ -57,6 +58,7 @@ Result<Condition> parse_condition(const std::string& word) {
     if (at == 0 || at == std::string::npos || word.compare(at, op.text.size(), op.text) != 0) continue;
     Condition condition{word.substr(0, at), op.comparison, word.substr(at + op.text.size()), false, 0};
     condition.numeric = to_number(condition.text, condition.number);
+    // Texts have no order, so the four ordering operators need a number.
     const bool orders = op.comparison != Comparison::equal && op.comparison != Comparison::not_equal;
     if (orders && !condition.numeric) {
       return Error{"filter: '" + word + "' compares by size, so its value must be a number"};
@@ -78,6 +80,8 @@ bool compare(double left, Comparison comparison, double right) {
   return false;
 }
 
+// Compares a property with the condition. Texts and booleans know = and != only. A number differs from any value that
+// is not one.
 bool holds(const Condition& condition, const Value& value) {
   if (const auto* text = std::get_if<std::string>(&value)) {
     const bool equal = *text == condition.text;
@@ -102,6 +106,7 @@ Result<Filter> Filter::parse(std::string_view text) {
   Filter filter;
   bool first = true;
   for (const std::string& word : words.value()) {
+    // Only the first word may be a type. A type contains no operator.
     if (first && word.find_first_of("!=<>") == std::string::npos) {
       filter.type_ = word;
     } else {

@@ -6,6 +6,7 @@
 namespace hocket::event {
 namespace {
 
+// These overloads map each member type of an event to one of the four types of Value.
 Value value_of(const std::string& v) { return v; }
 Value value_of(std::int64_t v) { return v; }
 Value value_of(bool v) { return v; }
@@ -28,6 +29,7 @@ Properties properties_of(const Event& event) {
   std::visit(
       [&out](const auto& body) {
         fields(body, [&out](const char* key, const auto& value) {
+          // The properties of a USER event become top-level properties, as the fields of other events are.
           if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Properties>) {
             out.insert(out.end(), value.begin(), value.end());
           } else {
@@ -45,6 +47,7 @@ Status check(const User& user) {
   if (user.type.size() > longest_type) {
     return Error{"the type name '" + to_utf8(user.type.substr(0, 32)) + "…' is longer than 128 bytes; shorten it"};
   }
+  // A name of hocket's own could pass for one of its events in filters and traces.
   if (make_body(user.type)) {
     return Error{"the type name '" + user.type + "' is one of hocket's own; choose another"};
   }
@@ -58,6 +61,7 @@ Status check(const User& user) {
 }
 
 const Value* find(const Properties& properties, std::string_view key) {
+  // Searches from the end, because a field may hide an origin property of the same name.
   for (auto it = properties.rbegin(); it != properties.rend(); ++it) {
     if (it->first == key) return &it->second;
   }

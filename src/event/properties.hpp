@@ -1,4 +1,4 @@
-// An event as a list of properties: what filters, the trace, and tools of others see.
+// Converts an event to a list of properties, which is the view of filters, the trace, and external tools. Pure.
 #pragma once
 
 #include "base/result.hpp"
@@ -6,16 +6,16 @@
 
 namespace hocket::event {
 
-// "type", "time_ns", "node", "application", "member" and the event's own fields (a USER event: its properties), in that
-// order. The field names of event/fields.hpp never collide with the first five, except APPLICATION's own "application",
-// which comes later and is the one that `find` gives.
+// Returns "type", "time_ns", "node", "application", "member" and then the event's own fields (of a USER event its
+// properties), in that order. The field names of event/fields.hpp never collide with the first five, except the
+// "application" of APPLICATION. It comes later, so `find` returns it.
 Properties properties_of(const Event& event);
 
-// The last property of that name; nullptr where there is none.
+// Returns the last property of that name, which the list owns; nullptr if there is none.
 const Value* find(const Properties& properties, std::string_view key);
 
-// Whether the event may be published: its type must have a name that hocket does not use itself, and its properties
-// must not take the names by which every event tells its origin.
+// Checks that a USER event may be published. Its type must be at most 128 bytes long, and no name that hocket uses
+// itself. Its properties must not use the five names above, which hocket stamps on every event.
 Status check(const User& user);
 
 }  // namespace hocket::event

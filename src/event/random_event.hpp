@@ -1,4 +1,5 @@
-// Random events for property tests: any type, any contents that its fields can hold. Not for production code.
+// Generates random events for property tests, of any type and with any contents that the fields can hold. Not for
+// production code.
 #pragma once
 
 #include <limits>
@@ -8,6 +9,7 @@
 
 namespace hocket::event {
 
+// A generator. Equal seeds give equal sequences, so a failing test can be repeated.
 class RandomEvents {
  public:
   explicit RandomEvents(std::uint64_t seed) : state_(seed) {}
@@ -22,8 +24,10 @@ class RandomEvents {
     return e;
   }
 
+  // Returns a number below `bound`, which must not be 0.
   std::uint64_t below(std::uint64_t bound) { return bits() % bound; }
 
+  // Returns printable ASCII, mostly short: one text in eight has up to 1999 characters.
   std::string text() {
     std::string v;
     const std::uint64_t size = below(8) == 0 ? below(2000) : below(20);
@@ -44,11 +48,12 @@ class RandomEvents {
 
   template <class E>
   void fill_body(E& e) {
+    // The type of a USER event is not a field, and must not be one of hocket's own.
     if constexpr (std::is_same_v<E, User>) e.type = "TEST_" + std::to_string(below(1000));
     fields(e, [this](const char*, auto& field) { fill(field); });
   }
 
-  // Small numbers and the ends of the range more often than the middle, which is where encodings differ.
+  // Prefers small numbers and the ends of the range to the middle, because encodings differ there.
   std::int64_t integer() {
     switch (below(4)) {
       case 0: return static_cast<std::int64_t>(below(300)) - 150;
@@ -81,7 +86,7 @@ class RandomEvents {
   std::uint64_t state_;
 };
 
-// Equal in type, time, origin and every field.
+// True if both events are equal in type, time, origin and every field. A NaN field is never equal.
 inline bool same(const Event& a, const Event& b) {
   bool equal = a.body.index() == b.body.index() && type_name(a.body) == type_name(b.body) && a.time == b.time &&
                a.origin.node == b.origin.node && a.origin.application == b.origin.application &&

@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::string_view digits = "0123456789ABCDEF";
 
+// Spaces are escaped too, because they separate the three parts of a line.
 void append_escaped(std::string_view text, std::string& out) {
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -18,7 +19,7 @@ void append_escaped(std::string_view text, std::string& out) {
   }
 }
 
-// False: it is no such text.
+// Appends the unescaped text to `out`. Returns false if a '%' is not followed by two upper-case hexadecimal digits.
 bool unescape(std::string_view text, std::string& out) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') {
@@ -34,7 +35,7 @@ bool unescape(std::string_view text, std::string& out) {
   return true;
 }
 
-// What is before the next `end`, which is taken off too.
+// Removes the text up to the next `end`, and that, from the front. Returns the removed text without `end`.
 std::string_view take(std::string_view& text, char end) {
   const std::size_t at = std::min(text.find(end), text.size());
   const std::string_view word = text.substr(0, at);
@@ -42,23 +43,24 @@ std::string_view take(std::string_view& text, char end) {
   return word;
 }
 
-// FNV-1a: the same in all processes, of whatever build.
+// Computes FNV-1a, continued from `from`. Unlike std::hash, it is the same in all processes and builds.
 std::uint64_t hash(std::string_view text, std::uint64_t from) {
   for (const char c : text) from = (from ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   return from;
 }
 
-// The weight of a server for a data set (highest random weight).
+// Returns the weight of a server for a data set. The server with the highest weight is its home.
 std::uint64_t weight(const ServerMap::Server& server, std::string_view data_set) {
   constexpr std::uint64_t basis = 0xcbf29ce484222325U;
   std::uint64_t mixed = hash(data_set, hash(server.name, basis) ^ 1U);
-  mixed = (mixed ^ mixed >> 32U) * 0xd6e8feb86659fd93U;  // else names that differ in their last letter lie close
+  mixed = (mixed ^ mixed >> 32U) * 0xd6e8feb86659fd93U;  // else names with different last letters get close weights
   return mixed ^ mixed >> 32U;
 }
 
 }  // namespace
 
 bool serves(const ServerMap::Server& server, std::string_view path) {
+  // The match must end at a '/', so that /scratch/a does not serve /scratch/ab.
   const std::string& directory = server.directory;
   return path.size() > directory.size() && path.starts_with(directory) &&
          (directory.ends_with('/') || path[directory.size()] == '/');
@@ -72,7 +74,7 @@ std::optional<std::string_view> data_set_of(std::string_view path) {
 const ServerMap::Server* home_of(const ServerMap& map, std::string_view data_set) {
   const auto lighter = [&](const ServerMap::Server& one, const ServerMap::Server& other) {
     const std::uint64_t first = weight(one, data_set), second = weight(other, data_set);
-    return first != second ? first < second : one.name < other.name;
+    return first != second ? first < second : one.name < other.name;  // any fixed order breaks a tie
   };
   const auto home = std::max_element(map.servers.begin(), map.servers.end(), lighter);
   return home == map.servers.end() ? nullptr : &*home;

@@ -70,7 +70,7 @@ TEST(ServerMap, GivesADataSetAnotherHomeOnlyWhereAServerCameOrWent) {
   ServerMap map;
   EXPECT_EQ(home_of(map, "field"), nullptr);
   for (int i = 0; i < 5; ++i) map.servers.push_back({"s" + std::to_string(i), "/scratch", "unix:/run/s"});
-  std::map<std::string, int> sets;  // at each server
+  std::map<std::string, int> sets;  // number of data sets at each server
   for (int i = 0; i < 1000; ++i) {
     const std::string name = "field" + std::to_string(i);
     const std::string before = home_of(map, name)->name;
