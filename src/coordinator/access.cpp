@@ -21,15 +21,18 @@ using model::RequestState;
 using model::Target;
 using Told = model::IoDemand::Told;
 
-constexpr Time never{};  // of a target's wake
-// A policy is not asked again sooner: half of what is left, and half of that, would never be over.
+constexpr Time never{};  // Target::wake of a target where nothing is due
+// Least delay before a policy is asked again. A policy that asks for half of the remaining time, and then for half of
+// that, would never come to an end.
 constexpr Duration soonest_again = std::chrono::milliseconds{1};
 
-// An access that another one follows less often than this is taken for the last one of its phase.
+// If another access follows less often than this, an access counts as the last one of its phase and no idle hold
+// begins. The other two limits bound the learnt idle hold.
 constexpr double least_follows = 0.1;
 constexpr double shortest_hold_s = 0.001;
 constexpr double longest_hold_s = 0.5;
 
+// Returns the QUEUED_IO of a request at that position of the queue.
 event::QueuedIo queued(const Request& request, std::int64_t position) {
   event::QueuedIo answer{request.id, position, {}};
   const model::Holders& holders = request.target->holders;
@@ -48,6 +51,7 @@ void Access::start(const Moment& moment, Member& member, const event::StartIo& s
 
   Target& target = cluster_.target(start.target);
   free_kept_long_enough(target, now);
+  // If the time slice is over, the application's idle hold ends too, and its request waits like any other.
   bool yields = is_turn_over(target, now);
   if (yields) free_kept(application, [&](const Holder& holder) { return holder.target == &target; });
   if (target.waiting.empty()) target.remind = now + settings_.keep_alive;
@@ -89,7 +93,7 @@ void Access::finish(const Moment& moment, Member& member, const event::FinishIo&
   Target& target = *(*request)->target;
   if ((*request)->state == RequestState::granted) {
     count_progress(target, moment.now);
-    // A member that counts no processes speaks for itself alone.
+    // A member that states no number of processes reports its own bytes only.
     std::int64_t bytes = std::max<std::int64_t>(0, finish.bytes);
     if (member.processes > 0) bytes = member.application->of_all(bytes);
     model::moved(*member.application, target, bytes);
@@ -120,7 +124,7 @@ void Access::paused(const Moment& moment, Member& member, const event::PausedIo&
   (*found)->told = false;
   const auto holder = *find_holder(*member.application, target);
   if (!holder->pausing) {
-    // Those it was to stop for have gone meanwhile.
+    // The applications that requested the pause have left, so the request is granted again.
     moment.commands.push_back({member.id, event::GrantIo{paused.request, {}, target.name, holder->share}});
     return;
   }
@@ -137,7 +141,7 @@ void Access::end_phase(const Moment& moment, const Member& member, const event::
     const Target* target = cluster_.find_target(phase.target);
     const std::int64_t bytes = saturating_sum(phase.bytes_read, phase.bytes_written);
     const bool speaks_for_all = member.processes > 0;
-    const Duration io = std::min(phase.io, moment.now - application.demand.since);  // what can be
+    const Duration io = std::min(phase.io, moment.now - application.demand.since);  // at most the phase so far
     model::learn(application, target != nullptr ? target->record : cluster_.record(phase.target), io,
                  speaks_for_all ? application.of_all(bytes) : 0);
     end_demand(application);
@@ -257,7 +261,8 @@ void Access::grant(const Moment& moment, const Member& member, Place request) {
       {member.id, event::GrantIo{request->id, moment.now - request->since, target.name, (*holder)->share}});
 }
 
-// Applications exclude each other, not themselves: with one request, all of the application on that target are granted.
+// Applications exclude each other, not themselves. With one request, all requests of the application on that target are
+// granted.
 void Access::grant_queued_of(const Moment& moment, const Application& application, const Target& target) {
   each_request(application, target, RequestState::queued,
                [&](const Member& member, Place request) { grant(moment, member, request); });
@@ -276,7 +281,7 @@ void Access::withdraw(Member& member, Place request, Time now) {
   touch(target);
 }
 
-// In the middle of it: back to its place in the queue.
+// The request was suspended in the middle, so it keeps its arrival order and returns to its place in the queue.
 void Access::requeue(Member& member, Place request, Time now) {
   Target& target = *request->target;
   if (target.waiting.empty()) target.remind = now + settings_.keep_alive;
@@ -322,8 +327,8 @@ void Access::give_back(Member& member, Place request, RequestAction how, After a
   target.kept.emplace(std::pair{holder->kept_until, application.id}, holder);
 }
 
-// The idle hold: the target stays with the application for so long after an access. A target that others have as well
-// is not held for it.
+// The learnt idle hold lasts for the longest usual gap between two accesses. A target that other applications hold as
+// well is not held idle.
 Duration Access::hold_for(const Holder& holder) const {
   if (!policy_->learnt_hold && !settings_.learnt_hold) return settings_.linger;
   const model::AccessHistory& accesses = holder.application->accesses;
@@ -332,7 +337,7 @@ Duration Access::hold_for(const Holder& holder) const {
   return gap ? from_s(std::clamp(gap->longest_s, shortest_hold_s, longest_hold_s)) : settings_.linger;
 }
 
-// A member that does anything about a target lives, so all its leases there begin anew.
+// A message about a target shows that the member is alive, so all its leases there begin anew.
 void Access::renew_leases(const Member& member, const Target& target, Time now) {
   for (const Place request : member.requests) {
     if (request->target != &target || request->state != RequestState::granted) continue;
@@ -343,7 +348,7 @@ void Access::renew_leases(const Member& member, const Target& target, Time now) 
 
 // ---- holders -----------------------------------------------------------------------------------------------------
 
-// Precondition: no grants.
+// Precondition: the holder has no grants.
 void Access::free_holder(model::Holders::iterator holder) {
   Target& target = *holder->target;
   if (holder->pausing) --target.pausing;
@@ -366,13 +371,14 @@ void Access::free_kept(Application& application, Condition condition) {
 void Access::settle(const Moment& moment) {
   std::sort(touched_.begin(), touched_.end(), [](const Target* a, const Target* b) { return a->number < b->number; });
   touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
-  // What a policy does touches the same targets again.
+  // The policy's grants touch the same targets again; these are handled here already.
   const std::vector<Target*> touched = std::exchange(touched_, {});
   for (Target* target : touched) {
     go_on_if_alone(moment, *target);
     grant_held_up(moment, *target);
     ask_policy_if_any(moment, *target);
-    // Afterwards: where many have it beside each other, nobody waits any more.
+    // Deadlocks are broken after the policy was asked: if it grants the target to many at once, no request waits any
+    // more.
     if (grant_deadlocked(moment, *target)) ask_policy_if_any(moment, *target);
     if (std::holds_alternative<event::Tick>(moment.event.body)) send_reminders(moment, *target);
     set_timer(*target);
@@ -385,14 +391,14 @@ void Access::ask_policy_if_any(const Moment& moment, Target& target) {
   if (!target.waiting.empty() || (policy_->shares && !target.holders.empty()))
     ask_policy(moment, target);
   else
-    share_out(moment, target, {});  // the policy before may have told some
+    share_out(moment, target, {});  // the previous policy may have sent shares
 }
 
 void Access::ask_policy(const Moment& moment, Target& target) {
   target.again = {};
   count_progress(target, moment.now);
   policy::Decision decision = policy_->decide({cluster_, target, moment.now, access_settings_}, moment.event);
-  // Who was between two operations stops at once, and the question is another one.
+  // A preempted holder in its idle hold frees the target at once, so the policy must decide again.
   while (interrupt(moment, target, decision)) {
     tell(moment, target, decision);
     decision = policy_->decide({cluster_, target, moment.now, access_settings_}, moment.event);
@@ -412,7 +418,7 @@ void Access::ask_policy(const Moment& moment, Target& target) {
   tell(moment, target, decision);
 }
 
-// Who has the target is told where its share has become another.
+// Sends GRANT_IO with the new share to each holder whose share has changed.
 void Access::share_out(const Moment& moment, Target& target, const std::vector<policy::Share>& shares) {
   if (shares.empty() && !target.shared) return;
   target.shared = false;
@@ -423,9 +429,9 @@ void Access::share_out(const Moment& moment, Target& target, const std::vector<p
     target.shared |= share < 1;
     if (std::exchange(holder.share, share) == share) continue;
     each_request(*holder.application, target, RequestState::granted, [&](const Member& member, Place request) {
-      // Who was told to pause would take it for the end of the pause.
+      // A member that was asked to pause would take a new GRANT_IO for the end of the pause.
       if (request->told) return;
-      for (Command& command : moment.commands) {  // that it was granted at all is not on its way yet
+      for (Command& command : moment.commands) {  // the grant itself is not sent yet: its share is changed
         auto* grant = std::get_if<event::GrantIo>(&command.body);
         if (grant == nullptr || command.to != member.id || grant->request != request->id) continue;
         grant->share = share;
@@ -436,10 +442,11 @@ void Access::share_out(const Moment& moment, Target& target, const std::vector<p
   }
 }
 
-// For people, and once: what was compared, and what came of it.
+// Publishes what was compared and what was chosen, for operators. A choice is published once, until another one
+// replaces it.
 void Access::tell(const Moment& moment, const Target& target, const policy::Decision& decision) {
   std::vector<policy::Choice> choices = decision.choices;
-  if (choices.empty() && settings_.tell_waits) {  // a policy in Python says what it does, not why
+  if (choices.empty() && settings_.tell_waits) {  // a policy in Python gives its actions, but no reasons
     for (const AppId id : decision.interruptions) {
       const auto of_another = [id](const Request& request) { return request.application != id; };
       const auto last = std::find_if(target.waiting.rbegin(), target.waiting.rend(), of_another);
@@ -456,7 +463,7 @@ void Access::tell(const Moment& moment, const Target& target, const policy::Deci
   }
 }
 
-// The policy has let the application wait, and may have said nothing about that: fcfs and policies in Python do not.
+// The policy lets the application wait and may not have explained that: fcfs and policies in Python never do.
 void Access::tell_wait(const Moment& moment, Application& application, const Target& target) {
   const auto is_other = [&](const Holder& one) { return one.application != &application; };
   const auto holder = std::find_if(target.holders.begin(), target.holders.end(), is_other);
@@ -468,7 +475,7 @@ void Access::tell_wait(const Moment& moment, Application& application, const Tar
   record(moment, application, other, target, told.action, {});
 }
 
-// `other`: nullptr where the application waits for nobody in particular.
+// `other` is nullptr if the application waits for no particular one.
 void Access::record(const Moment& moment, const Application& application, const Application* other,
                     const Target& target, std::string_view action, const std::string& costs) {
   static const std::string nobody;

@@ -1,8 +1,8 @@
-// Access to targets: requests, grants, interruptions, leases, and the time for which a target is kept between two
-// operations.
+// Access decides about requests for targets: it grants, queues, suspends and revokes them. It also keeps leases and
+// idle holds, that is, the time for which a target stays granted between two operations.
 //
-// A part of the coordinator, which knows the members; pure and not thread-safe as it is. The cost of a call depends on
-// the requests of the member and the holders of the target that it is about.
+// Access is a part of the coordinator, which knows the members; pure, not thread-safe. A call costs as much as the
+// member has requests and the target has holders.
 #pragma once
 
 #include <map>
@@ -19,9 +19,11 @@
 
 namespace hocket::coordinator {
 
+// The access controller: it asks the access policy about each target that an event has changed, and carries out its
+// decision.
 class Access {
  public:
-  // All must outlive it. `decisions`: how many were told; shared with others who decide.
+  // All arguments must outlive this object. `decisions` counts the published decisions; Steering shares the counter.
   Access(const Settings& settings, model::Cluster& cluster, std::int64_t& decisions)
       : settings_(settings),
         cluster_(cluster),
@@ -32,73 +34,105 @@ class Access {
     access_settings_.most_slowdown = most_slowdown_of(settings, *policy_);
   }
 
-  // A request of a number that the member has not used before; answers GRANT_IO or QUEUED_IO.
+  // Handles START_IO with a number that the member has not used before. It answers GRANT_IO or QUEUED_IO.
   void start(const Moment& moment, model::Member& member, const event::StartIo& start);
-  // These three ignore a request that is not there (any more).
+  // Handle FINISH_IO, RENEW_IO and PAUSED_IO. They ignore a request that does not exist (any more).
   void finish(const Moment& moment, model::Member& member, const event::FinishIo& finish);
   void renew(const Moment& moment, model::Member& member, const event::RenewIo& renew);
   void paused(const Moment& moment, model::Member& member, const event::PausedIo& paused);
-  // The application's I/O phase is over, as the member tells: no target is kept for it.
+  // Handles the end of the application's I/O phase, as the member reports it: idle holds end, and the model learns from
+  // the phase.
   void end_phase(const Moment& moment, const model::Member& member, const event::IoPhase& phase);
-  // The member is about to go: takes back all it has and asks for, and, if it is the last of its application, what is
-  // kept for that.
+  // Handles the departure of a member, before it is removed: revokes its grants and withdraws its requests. With the
+  // last member of an application, its idle holds end too.
   void leave(const Moment& moment, model::Member& member);
-  // Leases that are over, targets that were kept long enough, reminders.
+  // Expires leases, ends idle holds, sends reminders, and grants what is due.
   void tick(const Moment& moment);
+  // Replaces the access policy and the metric, and asks the new policy about every target in use.
   void set_policy(const Moment& moment, const policy::Policy& policy, const policy::Metric& metric);
 
+  // Returns the time of the next `tick` that can change anything.
   std::optional<Time> deadline() const;
   const policy::Policy& policy() const { return *policy_; }
   const policy::Metric& metric() const { return access_settings_.metric; }
 
  private:
   using Place = model::Requests::iterator;
-  enum class After { keep, free };  // whether a target is kept for the application after its last grant there
+  enum class After { keep, free };  // keep: an idle hold may follow the application's last grant; free: none does
 
+  // Feeds an input into the request's state machine (request_states.hpp) and carries out the action.
   void apply(const Moment& moment, model::Member& member, Place request, RequestInput input, After after = After::free);
+  // Moves the request to the granted ones, makes its application a holder, and sends GRANT_IO.
   void grant(const Moment& moment, const model::Member& member, Place request);
   void grant_queued_of(const Moment& moment, const model::Application& application, const model::Target& target);
+  // Suspends a granted request: it returns to its place in the queue. Frees the target with the last grant.
   void requeue(model::Member& member, Place request, Time now);
+  // Preempts the holders that the policy names. Returns true if one of them was idle, so that the target became free.
   bool interrupt(const Moment& moment, model::Target& target, const policy::Decision& decision);
+  // Sends PAUSE_IO for each granted request of the holder, once each.
   void tell_to_pause(const Moment& moment, const model::Holder& holder);
+  // Cancels a pause if no other application waits any more. The holder's suspended requests are granted again.
   void go_on_if_alone(const Moment& moment, model::Target& target);
+  // Returns the holders that have a grant and wait for another one. An application may appear twice.
   std::vector<const model::Holder*> asking_holders(const model::Target& target) const;
+  // Returns the time after which a holder's further request is granted, although the holder has to give the target up.
+  // Returns nothing if the holder must wait for its next time slice, or is not to give the target up.
   std::optional<Duration> held_up_for(const model::Holder& holder) const;
+  // Returns the time at which `grant_held_up` has to grant a request at this target.
   std::optional<Time> held_up(const model::Target& target) const;
+  // Grants a holder's requests that have waited for too long beside its own grants.
   void grant_held_up(const Moment& moment, const model::Target& target);
+  // Returns the time at which the first request in a deadlock at this target is granted, to break the circle.
   std::optional<Time> deadlocked(const model::Target& target) const;
+  // Grants the requests that are due because of a deadlock. Returns true if one was due.
   bool grant_deadlocked(const Moment& moment, const model::Target& target);
+  // Sets the holders' bandwidth shares and sends those that have changed. An empty list gives each the whole.
   void share_out(const Moment& moment, model::Target& target, const std::vector<policy::Share>& shares);
+  // Publishes the choices of a decision (DECISION), each once in a row.
   void tell(const Moment& moment, const model::Target& target, const policy::Decision& decision);
+  // Publishes a DECISION for a wait that the policy did not explain.
   void tell_wait(const Moment& moment, model::Application& application, const model::Target& target);
+  // Publishes one DECISION about `application` on `target`, with the costs that were compared.
   void record(const Moment& moment, const model::Application& application, const model::Application* other,
               const model::Target& target, std::string_view action, const std::string& costs);
   void withdraw(model::Member& member, Place request, Time now);
+  // Removes a granted request. With the application's last grant on the target, the target becomes free or an idle hold
+  // begins.
   void give_back(model::Member& member, Place request, RequestAction how, After after, Time now);
+  // Returns how long the target stays granted to an idle holder.
   Duration hold_for(const model::Holder& holder) const;
+  // True if the access is expected to be no longer than Settings::small_access.
   bool is_small(const model::Application& application, const model::Request& request) const;
+  // Begins all leases of the member on that target anew.
   void renew_leases(const model::Member& member, const model::Target& target, Time now);
-  // Whether who has the target is to let those who wait come first.
+  // True if the holder's time slice is over: another request has waited for Settings::turn.
   bool is_turn_over(const model::Target& target, Time now) const;
+  // Updates the estimated progress of the holders. Call it before any change among them.
   void count_progress(model::Target& target, Time now) {
     model::count_progress(target, now, access_settings_.interference);
   }
   void end_demand(model::Application& application);
+  // Removes a holder without grants, so that others may have the target.
   void free_holder(model::Holders::iterator holder);
+  // Ends the application's idle holds that satisfy the condition.
   template <class Condition>
   void free_kept(model::Application& application, Condition condition);
   void expire_leases(const Moment& moment);
   void free_kept_long_enough(model::Target& target, Time now);
 
-  // What an event changes is settled at its end: the policy is asked once about each target that was touched, in order
-  // of their numbers.
+  // Marks a target as changed. `settle` handles the marked targets at the end of an event, in the order of their
+  // numbers, and asks the policy once about each.
   void touch(model::Target& target) { touched_.push_back(&target); }
   void settle(const Moment& moment);
+  // Asks the policy about the target if a request waits there, or if the policy assigns bandwidth shares to holders.
   void ask_policy_if_any(const Moment& moment, model::Target& target);
+  // Asks the policy and carries out its decision: interruptions, grants, shares, and the time of the next question.
   void ask_policy(const Moment& moment, model::Target& target);
+  // Repeats QUEUED_IO to the waiting members if the reminder is due.
   void send_reminders(const Moment& moment, model::Target& target);
+  // Registers the next time at which something is due at the target.
   void set_timer(model::Target& target);
-  // The bound on how much slower than uncoordinated waiting makes an application (slowdown.cpp).
+  // Enforces the bound on how much slower than uncoordinated an application becomes by waiting (slowdown.cpp).
   void watch_slowdown(const model::Application& application, const model::Request& request, Time now);
   void tell_slowdown(const Moment& moment, const model::Application& application);
   void bound_wait(const model::Member& member, Place request, Time now);
@@ -112,10 +146,10 @@ class Access {
   policy::AccessSettings access_settings_;
   Nodes<model::Request> requests_;
   Nodes<model::Holder> holders_;
-  model::Requests granted_;  // in order of the end of their leases, which all have the same length
-  std::map<std::pair<Time, std::uint64_t>, model::Target*> timers_;  // targets where somebody waits, by (wake, number)
+  model::Requests granted_;  // by the end of the lease: all leases have the same length
+  std::map<std::pair<Time, std::uint64_t>, model::Target*> timers_;  // targets with waiting requests, by (wake, number)
   std::vector<model::Target*> touched_;
-  std::map<std::tuple<Time, MemberId, RequestId>, Place> too_slow_;  // queued requests that have such a bound
+  std::map<std::tuple<Time, MemberId, RequestId>, Place> too_slow_;  // queued requests with such a bound
 };
 
 }  // namespace hocket::coordinator

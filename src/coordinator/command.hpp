@@ -1,4 +1,5 @@
-// What goes into and comes out of the coordinator beside the events.
+// This file defines the interface types of the coordinator: its settings, the commands it returns, and the event being
+// handled. Plain data; pure.
 #pragma once
 
 #include <vector>
@@ -11,70 +12,76 @@
 
 namespace hocket::coordinator {
 
-// All to be given, by hocket.toml in the end. Durations are positive, `linger` may be 0; all are at most a year.
+// Settings of the coordinator. hocket.toml provides all of them. Durations are positive, only `linger` may be 0; none
+// exceeds a year.
 struct Settings {
   policy::Combination policy;  // at the start; SET_POLICY changes it
-  // A grant that is not renewed for so long is taken back.
+  // Length of a lease. The coordinator revokes a grant that is not renewed within this time.
   Duration lease;
-  // A target stays with an application for so long after an operation, so that the operations of one I/O phase are not
-  // pulled apart.
+  // Idle hold: the target stays granted to an application this long after an operation. The operations of one I/O phase
+  // are then not interleaved with those of other applications.
   Duration linger;
-  // When the first in the queue has waited for so long, the application that has the target gets no further operation
-  // before it: an I/O phase without end holds nobody up for ever.
+  // Time slice. Once a request has waited this long, the holder gets no further operation before it. Endless I/O phases
+  // therefore cannot starve other applications. Requests that the holder may need to finish its current work are exempt
+  // (interrupting.cpp).
   Duration turn;
-  // Who waits is told so again this often.
+  // Interval at which the coordinator repeats QUEUED_IO to members with waiting requests.
   Duration keep_alive;
-  // The processes of all applications do not become more than this by a resize. At least 1.
+  // Upper bound on the processes of all applications together after a resize. At least 1.
   std::int64_t cores = 1;
-  // Processes that were started to join are given up when they are not all ready after so long.
+  // Time limit of a join: if not all started processes are ready by then, the coordinator abandons them.
   Duration join_limit = std::chrono::seconds{60};
-  // Of policies for cores, and of those for access; `longest_wait` of the latter is `turn`.
+  // Settings of the core policies and of the access policies. `longest_wait` of the latter is `turn`.
   policy::CoreSettings core{};
   policy::AccessSettings access{};
-  // An application that would become slower than uncoordinated by more than this part of its time if it waited any
-  // longer is granted at once, beside whoever holds the target (slowdown.cpp says how that is estimated). 0: no bound;
-  // below 0: as the policy for access has it.
+  // Bound on the slowdown against uncoordinated I/O, as a fraction of the application's run time. If waiting any longer
+  // would exceed it, the request is granted at once, beside the current holders (slowdown.cpp describes the estimate).
+  // 0: no bound; 1 or more: estimated, but not enforced; below 0: the access policy's default applies.
   double most_slowdown = -1;
-  // Applications of which no times are known beyond their size are measured where a policy for cores is in force.
+  // True if applications with unknown times at other sizes are measured while a core policy is in force.
   bool probe = true;
-  // Where the cores are; empty: one node that has them all.
+  // Nodes and their cores. Empty: one node that has all `cores`.
   std::vector<model::Node> nodes{};
-  // What SET_POLICY may name beside the policies that are built in.
+  // Policies loaded from files, which SET_POLICY may name beside the built-in ones.
   policy::Loaded loaded{};
-  // Of the detector of slow I/O servers (slow_servers.hpp): its margin, at least 1, or 0: no server is taken for slow.
-  // And for how long one that was slow is out of the map the first time.
+  // Margin of the slow-server detector (slow_servers.hpp): at least 1, or 0 to disable it. `slow_server_hold_off` is
+  // the time that a slow server stays out of the map the first time.
   double slow_server = 1.25;
   Duration slow_server_hold_off = std::chrono::seconds{10};
-  // A target stays with an application after an access for as long as its next one usually takes to come, instead of
-  // `linger`; also where the policy for access does not have it so.
+  // True if the idle hold follows the application's usual gap between accesses, instead of `linger`. An access policy
+  // can also request this.
   bool learnt_hold = false;
-  // An access that is expected to take no longer is granted at once, whoever holds the target. 0: none is.
+  // Accesses expected to take no longer than this are granted at once, whoever holds the target. 0: none are.
   Duration small_access{};
-  // A wait that the access policy says nothing of is a DECISION, too, once for each I/O phase and holder.
+  // True if the coordinator also publishes a DECISION for a wait that the access policy does not explain. It does so
+  // once for each I/O phase and holder.
   bool tell_waits = true;
 };
 
-// Settings::most_slowdown that is in force under a policy for access.
+// Returns the slowdown bound in force: the setting, or the access policy's default if the setting is negative.
 inline double most_slowdown_of(const Settings& settings, const policy::Policy& access) {
   return settings.most_slowdown < 0 ? access.most_slowdown : settings.most_slowdown;
 }
 
+// Returns the configured nodes, or one unnamed node with all cores if none are configured.
 inline std::vector<model::Node> nodes_of(const Settings& settings) {
   if (!settings.nodes.empty()) return settings.nodes;
   return {{"", settings.cores}};
 }
 
+// A message that the coordinator asks its caller to send.
 struct Command {
-  // None: what the daemon itself is to do (START_PROCESSES, STOP_PROCESSES) or to tell (DECISION, OUTCOME,
-  // MODEL, SLOW_IO_SERVER).
+  // Addressee. None: the daemon carries the command out itself (START_PROCESSES, STOP_PROCESSES), stores it (PROFILE),
+  // or publishes it (DECISION, OUTCOME, MODEL, SLOW_IO_SERVER).
   MemberId to;
   event::Body body;
 };
 
-// The event that is being handled.
+// The event being handled, with its time and the list that collects the commands. Valid only during
+// Coordinator::handle.
 struct Moment {
   const event::Event& event;
-  Time now;  // its time, never before that of an earlier event
+  Time now;  // time of the event, never before that of an earlier one
   std::vector<Command>& commands;
 };
 

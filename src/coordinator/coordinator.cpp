@@ -9,13 +9,13 @@
 namespace hocket::coordinator {
 namespace {
 
-// Times beyond (146 years of uptime) are taken as this, so that sums of times and settings stay within int64.
+// Upper bound of all times (146 years of uptime), so that sums of times and settings fit into int64.
 constexpr Time latest = time_from_ns(std::int64_t{1} << 62);
 
-// Operations that a member may have under way or ask for at once: one that has more does not finish them.
+// Largest number of unfinished requests of a member. A member with more never finishes its requests.
 constexpr std::size_t most_requests = 1024;
 
-// Neither processes nor an MPI: a tool, which watches and asks for nothing.
+// True for a tool. It states neither processes nor an MPI, observes, and does no I/O.
 bool is_tool(const event::Hello& hello) { return hello.processes <= 0 && hello.mpi.empty(); }
 
 }  // namespace
@@ -78,13 +78,13 @@ void Coordinator::on(const Moment& moment, const event::IoPhase& phase) {
   if (!member || phase.index <= member->last_phase) return;
   member->last_phase = phase.index;
   member->application->add_phase(phase, moment.now, member);
-  if (phase.of_one_process) return;  // others of the application may be in the middle of its I/O phase
+  if (phase.of_one_process) return;  // other processes may still be in the application's I/O phase
   tell_model(moment, *member->application);
   access_.end_phase(moment, *member, phase);
   steering_.phase(moment, *member->application, phase);
 }
 
-// Where no period fits any more, or one does again.
+// Only changes are published, not each phase.
 void Coordinator::tell_model(const Moment& moment, model::Application& application) {
   const model::Fit fit = model::fit(application);
   if (fit == model::Fit::learning || application.irregular == (fit == model::Fit::irregular)) return;
@@ -167,7 +167,7 @@ void Coordinator::on(const Moment& moment, const event::Resize& resize) {
   if (model::Application* asked = resizing_.resize(moment, resize)) steering_.resized_by_tool(moment, *asked);
 }
 
-// Of the daemon: what a member says of times is measured by others.
+// Only the daemon may send profiles. Others measure a member's times.
 void Coordinator::on(const Moment& moment, const event::Profile& profile) {
   if (!moment.event.origin.member) steering_.profile(moment, profile);
 }

@@ -1,20 +1,19 @@
-// The state machine that decides: (state, event) → (state, commands).
+// The coordinator is the state machine that decides: (state, event) → (state, commands).
 //
-// Pure: no clock, no thread, no socket. Time comes with the events; a time before that of an earlier event is taken as
-// that earlier one. The same events give the same commands, always.
+// It is pure: no clock, no thread, no socket. Time comes with the events; a time before that of an earlier event counts
+// as that earlier one. The same events always give the same commands.
 //
-//   in:   HELLO START_IO FINISH_IO RENEW_IO PAUSED_IO IO_PHASE MALLEABLE RECONFIGURATION START_PROCESSES PROCESS_READY
-//         STOP_PROCESSES MAP_ADOPTED BYE (of members), SERVER SERVER_LOAD (of I/O servers), LOST (of the agent),
-//         PROCESS_FAILED PROFILE (of the daemon), TICK (of a timer, when `deadline` has come), SET_POLICY RESIZE
-//         SET_SERVER SLOW_IO_SERVER (of a tool); others change nothing
+//   in:   HELLO START_IO FINISH_IO RENEW_IO PAUSED_IO IO_PHASE ITERATIONS MALLEABLE RECONFIGURATION START_PROCESSES
+//         PROCESS_READY STOP_PROCESSES MAP_ADOPTED BYE (from members), SERVER SERVER_LOAD (from I/O servers), LOST
+//         (from the agent), PROCESS_FAILED PROFILE (from the daemon), TICK (from a timer, when `deadline` has come),
+//         SET_POLICY RESIZE SET_SERVER SLOW_IO_SERVER (from a tool); others change nothing
 //   out:  WELCOME SERVER_MAP QUEUED_IO GRANT_IO PAUSE_IO LEASE_EXPIRED RECONFIGURE PROCESSES_READY (to members),
-//   RECONFIGURATION
-//         (to a tool), START_PROCESSES STOP_PROCESSES DECISION OUTCOME SLOW_IO_SERVER (to the daemon itself: to no
-//         member), REFUSED
-//   both: WITHDRAW_RESIZE (of a tool, to the member; of the member, to the tool)
+//         RECONFIGURATION (to a tool), START_PROCESSES STOP_PROCESSES DECISION OUTCOME MODEL PROFILE SLOW_IO_SERVER
+//         (to the daemon: no member), REFUSED
+//   both: WITHDRAW_RESIZE (from a tool, to the member; from the member, to the tool)
 //
-// What is the same for all policies is done here: who is who, who holds what, how long a lease or a kept target lasts.
-// Who goes next is the policy's. Not thread-safe.
+// The coordinator does what is the same for all policies: it knows the members, the holders, and how long leases and
+// idle holds last. The policy decides which application comes next. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +32,8 @@
 
 namespace hocket::coordinator {
 
+// Dispatches each event to its parts: Access (targets), Resizing and Joining (malleability), Steering (core policies),
+// and Servers (the server map).
 class Coordinator {
  public:
   explicit Coordinator(const Settings& settings)
@@ -44,27 +45,29 @@ class Coordinator {
         joining_(settings_),
         steering_(settings_, cluster_, cores_, resizing_, decisions_),
         servers_(settings_, cluster_) {}
-  Coordinator(const Coordinator&) = delete;  // its parts point at each other
+  Coordinator(const Coordinator&) = delete;  // the parts refer to each other
   Coordinator& operator=(const Coordinator&) = delete;
 
-  // The commands, in the order in which they are to be sent; valid until the next call.
+  // Handles one event. Returns the commands in the order in which they are to be sent; they are valid until the next
+  // call.
   const std::vector<Command>& handle(const event::Event& event);
 
-  // When the next TICK is due; nullopt: nothing is waited for. A TICK that comes early changes nothing.
+  // Returns the time of the next TICK; nullopt if the coordinator waits for nothing. An early TICK changes nothing.
   std::optional<Time> deadline() const;
 
-  // For listings: an application by its id, all of them in order of arrival.
+  // State for listings: applications by id in order of arrival, the policies and the metric in force, and the cores.
   const model::Cluster& cluster() const { return cluster_; }
   const policy::Combination& policies() const { return policies_; }
   const policy::Metric& metric() const { return access_.metric(); }
   const model::Cores& cores() const { return cores_; }
-  // Whether the end of a process that was started for this request is to be told with PROCESS_FAILED.
+  // True if the daemon must report the end of a process that it started for this request (PROCESS_FAILED).
   bool awaits(AppId app, RequestId request) const { return joining_.awaits(app, request); }
   const Servers& servers() const { return servers_; }
-  // Events handled.
+  // Number of events handled so far.
   std::int64_t events() const { return events_; }
 
  private:
+  // Handlers, one for each event that changes anything. `moment.event.origin` says who sent it.
   void on(const Moment& moment, const event::Hello& hello);
   void on(const Moment& moment, const event::StartIo& start);
   void on(const Moment& moment, const event::FinishIo& finish);
@@ -93,15 +96,18 @@ class Coordinator {
   template <class Other>
   void on(const Moment&, const Other&) {}
 
+  // Publishes MODEL when an application's I/O phases stop or start to fit a period.
   static void tell_model(const Moment& moment, model::Application& application);
+  // Removes the member that sent the event from all parts. Does nothing for a tool.
   void remove(const Moment& moment);
+  // Answers the sender of the event with REFUSED.
   void refuse(const Moment& moment, std::string text);
 
   Settings settings_;
   policy::Combination policies_;
   model::Cluster cluster_;
   model::Cores cores_;
-  std::int64_t decisions_ = 0;  // told, of access and of cores
+  std::int64_t decisions_ = 0;  // published by Access and Steering together
   Access access_;
   Resizing resizing_;
   Joining joining_;
@@ -112,7 +118,7 @@ class Coordinator {
   std::vector<Command> commands_;
 };
 
-// An application for a listing, its predicted next phase included.
+// Returns an application as a row of a listing, including the prediction of its next I/O phase.
 event::Application describe(const model::Application& application, Time now);
 
 }  // namespace hocket::coordinator

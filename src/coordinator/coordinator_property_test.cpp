@@ -1,5 +1,5 @@
-// Random and hostile orders of events, thousands of fixed seeds, against a simple model that knows only what was said
-// aloud: the events that went in and the commands that came out.
+// Random and hostile orders of events with thousands of fixed seeds. A simple model, which knows only the events that
+// went in and the commands that came out, checks the coordinator.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,15 +20,15 @@ using std::chrono::seconds;
 
 constexpr Duration lease = seconds{10};
 constexpr Duration linger = milliseconds{100};
-// Longer than any of these runs: coordinator_test.cpp has the turn.
+// The time slice is longer than any of these runs: coordinator_test.cpp tests it.
 constexpr Duration turn = std::chrono::hours{24 * 365 * 100};
 const Settings settings{{&policy::fcfs}, lease, linger, turn, seconds{1}};
 
-// What an observer of events and commands knows, and what may never be. Written for plainness: every question is a walk
-// through all requests.
+// An observer of events and commands that checks what must never happen. It is written for clarity: every question is a
+// walk through all requests.
 class Observer {
  public:
-  // Hands `event` to the coordinator and looks on.
+  // Passes `event` to the coordinator and observes the commands.
   void pass(Coordinator& coordinator, const event::Event& event) {
     const std::vector<Command>& commands = coordinator.handle(event);
     const std::optional<Time> deadline = coordinator.deadline();
@@ -178,7 +178,8 @@ class Observer {
     if (answers_to_ == found->first) answers_to_.reset();
   }
 
-  // Whether an application that has the target waits, directly or through others, for what the request's has.
+  // True if an application that has the target waits, directly or through others, for what the request's application
+  // has.
   bool is_deadlocked(const Request& request) const {
     std::set<std::uint64_t> reached;
     add_holders(request.target, reached);
@@ -196,7 +197,7 @@ class Observer {
     }
   }
 
-  // Of a request whose application does not have the target already.
+  // Precondition: the request's application does not have the target already.
   void check_turn(const Request& request) {
     for (const auto& [key, other] : requests_) {
       if (other.target != request.target) continue;
@@ -254,7 +255,7 @@ class Observer {
     }
   }
 
-  // An application does I/O on the target, or it is kept at least until `time`.
+  // Returns true if an application does I/O on the target, or keeps it at least until `time`.
   bool somebody_has(const std::string& target, Time time) const {
     for (const auto& [key, request] : requests_) {
       if (request.granted && request.target == target) return true;
@@ -298,7 +299,7 @@ class Observer {
   std::size_t deadlocks_ = 0;
 };
 
-// Events as no orderly run has them: repeated, unknown, late, of members that came back or never came.
+// Events as no orderly run has them: repeated, unknown, late, from members that came back or never came.
 class Chaos {
  public:
   explicit Chaos(std::uint64_t seed) : random_(seed), changes_policy_(seed % 3 == 0) {}
@@ -363,7 +364,7 @@ class Chaos {
     if (one_in(10)) return some_request(member);
     return RequestId{last_[member] += 1 + (one_in(10) ? pick(5) : 0)};
   }
-  // One of the last few, mostly.
+  // Returns mostly one of the last few requests.
   RequestId some_request(std::uint64_t member) {
     if (one_in(15)) return RequestId{random_()};
     const std::uint64_t back = pick(4) * pick(2);
@@ -378,7 +379,7 @@ class Chaos {
     phase.bytes_written = static_cast<std::int64_t>(random_());
     return phase;
   }
-  // As members and tools send it, in no order; resizing_property_test.cpp looks at what comes of it.
+  // Sends what members and tools send, in no order; resizing_property_test.cpp checks the results.
   event::Body resizing(std::uint64_t member) {
     const RequestId request{pick(6)};
     const auto count = static_cast<std::int64_t>(one_in(10) ? random_() : pick(9));
@@ -440,14 +441,15 @@ TEST(CoordinatorProperties, HoldInAnyOrderOfEvents) {
     kept += observer.kept_used();
     deadlocks += observer.deadlocks();
   }
-  // The orders were hostile enough to reach what they are about.
+  // Checks that the orders were hostile enough to reach the cases in question.
   EXPECT_GT(waited, 10'000u);
   EXPECT_GT(expired, 10'000u);
   EXPECT_GT(kept, 1'000u);
   EXPECT_GT(deadlocks, 300u);
 }
 
-// From any state: if nobody ever says a word again, all who wait are granted, one lease and one linger after the other.
+// From any state, if no member sends anything again, all waiting requests are granted, one lease and one idle hold
+// after the other.
 TEST(CoordinatorProperties, EverybodyIsServedWithinABound) {
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -489,7 +491,7 @@ TEST(CoordinatorProperties, TheSameEventsGiveTheSameCommands) {
   }
 }
 
-// When all are gone, nothing is left: no application, no target, no deadline.
+// When all members have left, nothing remains: no application, no target, no deadline.
 TEST(CoordinatorProperties, NothingIsLeftBehind) {
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     Coordinator coordinator{settings};

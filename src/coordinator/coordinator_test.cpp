@@ -1,4 +1,4 @@
-// What the coordinator does, case by case. Random and hostile orders: coordinator_property_test.cpp.
+// Tests the coordinator case by case. Random and hostile orders: coordinator_property_test.cpp.
 #include "coordinator/coordinator.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using Lines = std::vector<std::string>;
 
 class CoordinatorTest : public ::testing::Test {
  protected:
-  // Handles `body` of `member` at `milliseconds`; the commands as short lines, e.g. "1 GRANT_IO 3".
+  // Handles `body` of `member` at `milliseconds`. Returns the commands as short lines, e.g. "1 GRANT_IO 3".
   Lines at(std::int64_t milliseconds, std::uint64_t member, event::Body body) {
     return describe_but_waits(coordinator.handle(testing::event_of(milliseconds, member, std::move(body))));
   }
@@ -38,7 +38,7 @@ class CoordinatorTest : public ::testing::Test {
     return deadline ? to_ns(*deadline) / 1'000'000 : -1;
   }
 
-  // Lease 10 s, linger 100 ms, a turn of 3 s, reminders each second.
+  // Settings: a lease of 10 s, an idle hold of 100 ms, a time slice of 3 s, reminders each second.
   Coordinator coordinator{{{&policy::fcfs},
                            std::chrono::seconds{10},
                            std::chrono::milliseconds{100},
@@ -56,7 +56,7 @@ TEST_F(CoordinatorTest, WelcomesMembersOfOneJobAsOneApplication) {
   EXPECT_EQ(hello(4, "job-c", "jacobi"), Lines{"4 WELCOME app 3 jacobi fcfs"}) << "the name is free again";
 }
 
-// Once what it is, and once what it is left alone for.
+// Reported: first that no period fits, then that policies leave the application alone.
 TEST_F(CoordinatorTest, SaysThatAnApplicationHasNoPeriod) {
   hello(1, "job-a");
   at(0, 0, event::SetPolicy{"fcfs+phase-shift"});
@@ -217,7 +217,7 @@ TEST_F(CoordinatorTest, WhoDoesNotRenewLosesTheGrant) {
   start(1000, 2, 1);
   at(5000, 1, event::RenewIo{RequestId{1}});
   EXPECT_EQ(tick(10000), Lines{"2 QUEUED_IO 1 position 1 behind slow"});
-  at(14000, 2, event::RenewIo{RequestId{1}});  // of a request that waits: nothing to renew
+  at(14000, 2, event::RenewIo{RequestId{1}});  // a waiting request has no lease to renew
   EXPECT_EQ(tick(15000), (Lines{"1 LEASE_EXPIRED 1 slow dev:8:1", "2 GRANT_IO 1 waited 14000"}));
   EXPECT_EQ(finish(16000, 1, 1), Lines{}) << "the old holder's end is harmless";
   EXPECT_EQ(at(16000, 1, event::RenewIo{RequestId{1}}), Lines{});
@@ -354,7 +354,7 @@ TEST_F(CoordinatorTest, DescribesAnApplication) {
     phase.comm = std::chrono::milliseconds{150};
     phase.bytes_written = 1000;
     at(i * 1000 + 400, 1, phase);
-    at(i * 1000 + 401, 1, phase);  // twice: counted once
+    at(i * 1000 + 401, 1, phase);  // reported twice, counted once
   }
   start(3900, 1, 1, "dev:8:3");
   const model::Application& application = coordinator.cluster().applications().at(AppId{1});
@@ -452,7 +452,7 @@ TEST_F(CoordinatorTest, NoShareOutlivesThePolicyThatGaveIt) {
   EXPECT_EQ(std::count(told.begin(), told.end(), "2 GRANT_IO 1 waited 0"), 1);
 }
 
-// A turn is over when what was under way then has ended, however the application's processes take turns.
+// The time slice ends with the operations then under way, however the application's processes alternate.
 TEST_F(CoordinatorTest, OperationsThatOverlapDoNotKeepATargetForEver) {
   hello(1, "job-a");
   hello(2, "job-a");
@@ -470,7 +470,7 @@ TEST_F(CoordinatorTest, OperationsThatOverlapDoNotKeepATargetForEver) {
   EXPECT_EQ(finish(6000, 1, 2, false).front(), "3 GRANT_IO 1 waited 5990");
 }
 
-// Who waits for its own request cannot end what it has.
+// A member that waits for its own request cannot end the operation that it has.
 TEST_F(CoordinatorTest, AMemberThatHasTheTargetIsNotHeldUpThoughOthersWereOverdueBefore) {
   for (const int app : {1, 2, 3}) hello(app, "job-" + std::to_string(app));
   start(0, 1, 1);
@@ -489,7 +489,7 @@ TEST_F(CoordinatorTest, AMemberThatHasTheTargetIsNotHeldUpThoughOthersWereOverdu
   EXPECT_EQ(finish(10'400, 2, 3, false).front(), "3 GRANT_IO 1 waited 10380");
 }
 
-// A step's phase is told by nobody: its end is.
+// No IO_PHASE reports the phase of a step: its FINISH_IO does.
 TEST_F(CoordinatorTest, APhaseIsOverWhereItsLastOperationSaysSo) {
   at(0, 9, event::SetPolicy{"interrupt"});
   hello(1, "job-a");
@@ -522,13 +522,13 @@ TEST_F(CoordinatorTest, AnApplicationThatIsToPauseIsNotHeldUpByItsOwnRequests) {
   tick(1010);
   EXPECT_EQ(deadline_ms(), 1020);
   EXPECT_EQ(tick(1020), (Lines{"2 GRANT_IO 1 waited 1000", "2 PAUSE_IO 1 because of app-2"}));
-  // It still is to stop, and then the other one comes.
+  // The pause is still in force when the other process's request comes.
   EXPECT_EQ(at(1030, 2, event::PausedIo{RequestId{1}}), Lines{});
   EXPECT_EQ(finish(1035, 2, 1), Lines{});
   EXPECT_EQ(finish(1040, 1, 1), Lines{"3 GRANT_IO 1 waited 1030"});
 }
 
-// A timer at each nanosecond would keep the daemon busy for as long as somebody waits.
+// A timer at each nanosecond would keep the daemon busy as long as a request waits.
 TEST(PolicyThatWaits, IsNotAskedAgainAtOnce) {
   const policy::Policy impatient{"impatient", "", [](const policy::View& view, const event::Event&) {
                                    policy::Decision decision;

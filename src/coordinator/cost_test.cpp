@@ -1,4 +1,4 @@
-// What policy `cost` makes of applications whose accesses it has seen.
+// Tests policy `cost` with applications whose accesses it has seen.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ class CostTest : public ::testing::Test {
     phase.target = "disk";
     at(ms, member, phase);
   }
-  // Each alone three times, and once beside each other: 100 MB take 1 s alone and 2 s together.
+  // Each application has three accesses alone and one beside the other: 100 MB take 1 s alone and 2 s together.
   std::int64_t learn() {
     std::int64_t ms = 1000;
     for (int round = 0; round < 3; ++round) {
@@ -118,7 +118,7 @@ TEST_F(CostTest, ReadingBackFromTheCacheNeitherWaitsNorIsWaitedFor) {
   finish(ms + 120, 2, 100 * megabyte);
 }
 
-// 3 ms at the end of a phase, beside a program that is late: it has waited for the whole of the other's write.
+// An access of 3 ms at the end of a phase, beside a program that is late: it has waited for the other's whole write.
 TEST_F(CostTest, AHeaderDoesNotWait) {
   std::int64_t ms = learn();
   for (int round = 0; round < 4; ++round) {

@@ -1,11 +1,12 @@
-// What a policy made of an application's size, and how far that is.
+// A course records how a core policy has changed one application's size, and how far that change has progressed. Plain
+// data of Steering, pure.
 //
-//            RECONFIGURATION        RECONFIGURE back      RECONFIGURATION       the I/O phase that it was for
-//   going ──────────────────> there ────────────────> returning ────────> awaited ────────> (gone)
-//     └─────────── refused, late, its phase came, cores wanted ──^
+//           RECONFIGURATION        RECONFIGURE back      RECONFIGURATION       the predicted I/O phase
+//  going ──────────────────> there ────────────────> returning ────────> awaited ────────> (no course)
+//    └── refused, timed out, its phase came, cores reclaimed ──^
 //
-// A change for good (`lasting`) stays `there`. On top of one, a temporary one (`passing`) may come and go: phase
-// shifting after period coupling, a measurement.
+// A permanent change (`lasting`) stays `there`. A temporary one (`passing`) may be stacked on it: a phase shift after
+// period coupling, or a measurement.
 #pragma once
 
 #include <cstdint>
@@ -16,45 +17,50 @@
 
 namespace hocket::coordinator {
 
+// Stages of the top layer's change: requested, reached, return requested, and returned but still waiting for the
+// predicted I/O phase.
 enum class Stage { going, there, returning, awaited };
 
+// One change of size: the decision that made it, the policy, and the sizes before and after in processes.
 struct Layer {
-  std::int64_t decision = 0;  // 0: there is none
+  std::int64_t decision = 0;  // number of its DECISION; 0: no change
   std::string_view policy;
-  std::int64_t original = 0;  // processes
+  std::int64_t original = 0;  // processes before the change
   std::int64_t processes = 0;
-  std::int64_t return_at = 0;  // iteration; 0: when it is asked to
+  std::int64_t return_at = 0;  // iteration of the planned return; 0: it returns on request only
 };
 
+// The changes of one application's size that are in force, and the resize request under way.
 struct Course {
   Layer lasting;
   Layer passing;
-  Stage stage = Stage::going;  // of the top layer
-  RequestId request;           // RECONFIGURE that is not answered yet; none: nothing is asked for
-  std::int64_t goal = 0;       // its processes
-  Time answer_by{};            // of the return: after that its size is believed where an I/O phase shows it
-  std::int64_t before = 0;     // processes, when the top layer was decided
-  bool reserved = false;       // it may have begun what it was asked for before it was told to go back
-  bool hurried = false;        // goes back as soon as it can, whatever its iteration
-  bool unwanted = false;       // `lasting` is to go back when nothing is on top of it
-  bool phase_came = false;     // the one that `passing` was for
-  std::int64_t refusals = 0;   // of the return
-  Time decided{};              // of the top layer
-  Time start_after{};          // predicted by it; 0: not
-  std::int64_t phases = 0;     // of the application, when the top layer was decided
-  Time until{};                // in Steering's list of what is due; 0: not
+  Stage stage = Stage::going;  // stage of the top layer
+  RequestId request;           // RECONFIGURE without an answer so far; none: no request is pending
+  std::int64_t goal = 0;       // processes that the application is to have next
+  Time answer_by{};            // time limit of the return's answer; then the size that an I/O phase reports counts
+  std::int64_t before = 0;     // processes when the top layer was decided
+  bool reserved = false;       // keep the larger size's cores: the application may have begun the first request
+  bool hurried = false;        // returns at the next control point, at any iteration
+  bool unwanted = false;       // undo `lasting` once no temporary change is on top
+  bool phase_came = false;     // the I/O phase that `passing` was made for has begun
+  std::int64_t refusals = 0;   // refused attempts to return
+  Time decided{};              // time of the top layer's decision
+  Time start_after{};          // predicted start of the next I/O phase; 0: no prediction
+  std::int64_t phases = 0;     // I/O phases of the application at the decision, or at the last phase that was handled
+  Time until{};                // deadline registered in Steering::due_; 0: none
 
   const Layer& top() const { return passing.decision != 0 ? passing : lasting; }
   bool is_passing() const { return passing.decision != 0; }
 };
 
-// When an application refused or failed a resize.
+// A refused or failed resize. Policies leave the application alone until its next I/O phase, or until a time limit.
 struct Refusal {
-  std::int64_t phases = 0;  // that it had done: not asked again before its next one,
-  Time until{};             // or before then
+  std::int64_t phases = 0;  // I/O phases done at the refusal; the next one ends the pause,
+  Time until{};             // or this time does
 };
 
-// A conflict that was left alone, so that it is not told again with each event of the same I/O period.
+// A conflict that a policy left alone. Steering remembers it so that it is reported once for each I/O period, not with
+// every event.
 struct Told {
   std::string_view policy;
   AppId because_of;

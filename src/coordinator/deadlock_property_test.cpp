@@ -1,6 +1,6 @@
-// Applications of one thread each that ask for one target after the other and give all of them back at the end,
-// thousands of drawn runs: all come to their end whatever order they ask in, and where all ask in the same order, in
-// which nobody can deadlock, no target has two of them at once.
+// Applications of one thread each request one target after the other and give all of them back at the end, in thousands
+// of random runs. All finish, whatever order they ask in. If all ask in the same order, in which no deadlock is
+// possible, no target ever has two of them at once.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,10 +22,10 @@ using std::chrono::seconds;
 constexpr std::size_t targets = 4;
 
 struct App {
-  std::vector<std::size_t> route;  // targets, in the order in which it asks
-  std::size_t granted = 0;         // of them
-  int rounds = 1;                  // still to do
-  std::uint64_t request = 0;       // the last one
+  std::vector<std::size_t> route;  // targets in the order of its requests
+  std::size_t granted = 0;         // number of targets granted
+  int rounds = 1;                  // rounds to be done
+  std::uint64_t request = 0;       // number of its last request
   Time asked{};
 };
 
@@ -59,11 +59,11 @@ class Drawn {
       go_on(i);
     }
   }
-  int met = 0;  // two at once
+  int met = 0;  // how often a target had two at once
   Duration longest{};
 
  private:
-  static constexpr Duration lease = std::chrono::hours{10};  // nobody dies
+  static constexpr Duration lease = std::chrono::hours{10};  // no application dies
   using Entry = std::tuple<Time, std::size_t>;
 
   Duration some(std::int64_t most_ms) { return milliseconds{1 + static_cast<std::int64_t>(random_() % most_ms)}; }
@@ -79,7 +79,7 @@ class Drawn {
     if (in_order_) std::sort(app.route.begin(), app.route.end());
   }
 
-  // It asks for the next target, or has all of them and has done its work.
+  // Requests the next target, or ends the round if the application has all of them.
   void go_on(std::size_t i) {
     App& app = apps_[i];
     if (app.granted < app.route.size()) {
@@ -87,7 +87,7 @@ class Drawn {
       const std::string target = "t" + std::to_string(app.route[app.granted]);
       return send(i, event::StartIo{RequestId{++app.request}, target, "/f", "op", 10});
     }
-    while (app.granted > 0) {  // the last one first
+    while (app.granted > 0) {  // the last target first
       --app.granted;
       send(i, event::FinishIo{RequestId{app.request - (app.route.size() - 1 - app.granted)}, {}, 10, true});
     }

@@ -1,5 +1,5 @@
-// Applications that have what others wait for: which are let go on, and which are waited for. Drawn ones:
-// deadlock_property_test.cpp.
+// Applications that have what others wait for: which deadlocks are broken, and which waits are not deadlocks. Random
+// cases: deadlock_property_test.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ class DeadlockTest : public ::testing::Test {
     return at(ms, member, event::FinishIo{RequestId{request}, {}, 0, phase_over});
   }
   Lines tick(std::int64_t ms) { return at(ms, 0, event::Tick{}); }
-  // What is granted from then on, until then, by time alone.
+  // Returns the grants between two times that are due to time alone.
   Lines granted(std::int64_t from_ms, std::int64_t to_ms) {
     Lines found;
     for (std::int64_t ms = from_ms; ms <= to_ms; ms += 5) {
@@ -48,12 +48,12 @@ class DeadlockTest : public ::testing::Test {
     }
     return found;
   }
-  // Processes 1 and 2 are of one application, 3 and 4 of another.
+  // Processes 1 and 2 belong to one application, 3 and 4 to another.
   void hello_twice() {
     for (const std::uint64_t member : {1U, 2U}) hello(member, "a");
     for (const std::uint64_t member : {3U, 4U}) hello(member, "b");
   }
-  // One of each has what the other application's second one waits for.
+  // In each application, one process has what the other application's second one waits for.
   void cross() {
     hello_twice();
     start(0, 1, 1, "t");
@@ -66,7 +66,7 @@ class DeadlockTest : public ::testing::Test {
   std::optional<Coordinator> coordinator;
 };
 
-// Each has what the other waits for: nobody would end anything before he gives up.
+// Each has what the other waits for: none would end its operation before it gives up.
 TEST_F(DeadlockTest, IsBroken) {
   hello(1, "a");
   hello(2, "b");
@@ -106,7 +106,7 @@ TEST_F(DeadlockTest, WhoHasATargetAndWaitsForAnotherIsWaitedFor) {
   EXPECT_EQ(granted(1000, 30'000), Lines{}) << "there is no circle";
 }
 
-// Processes 1 and 3 end an operation each 100 ms, others of their applications wait.
+// Processes 1 and 3 end an operation every 100 ms; other processes of their applications wait.
 TEST_F(DeadlockTest, OperationsThatEndAreNone) {
   cross();
   for (std::uint64_t r = 1; r < 500; ++r) {
@@ -123,14 +123,15 @@ TEST_F(DeadlockTest, OperationsThatEndAreNone) {
   }
 }
 
-// Other processes than those that wait are in the middle of something: it will end, but is not waited for endlessly.
+// Processes other than the waiting ones have operations under way. These will end, but the wait for them is bounded.
 TEST_F(DeadlockTest, OfOtherProcessesIsBrokenAfterATurn) {
   cross();
   EXPECT_EQ(granted(1000, 60'015), Lines{});
   EXPECT_EQ(granted(60'020, 60'020), Lines{"4 GRANT_IO 1 waited 60000"});
 }
 
-// a and b have it together; what their other processes ask for waits for c, which comes next, not for each other.
+// Applications a and b have the target together. Their other processes wait for c, which comes next, not for each
+// other.
 TEST_F(DeadlockTest, WhoHaveATargetTogetherDoNotWaitForEachOther) {
   coordinate(policy::interfere, seconds{3});
   hello_twice();

@@ -1,4 +1,4 @@
-// What policies for cores decide becomes what applications are asked for.
+// This part of Steering turns the decisions of core policies into requests to applications.
 #include <algorithm>
 
 #include "base/saturating.hpp"
@@ -10,15 +10,17 @@ namespace {
 
 using model::Application;
 
-// A list of places that is longer is not sent: then new processes go anywhere. Frames have 64 KiB.
+// Longest list of places that is sent, in entries and in bytes. Without a list, new processes go anywhere. A frame
+// holds 64 KiB.
 constexpr std::size_t longest_places = 8192;
-// The share of its time that resizes of policies stop an application for, where most_slowdown says nothing: out and
-// back, and where it keeps what it got, which makes up for it.
+// Largest share of its time for which policies' resizes stop an application, unless most_slowdown says otherwise. The
+// first is for a change and its return. The second is for a permanent change, whose gain makes up for more.
 constexpr double most_stopped = 0.05;
 constexpr double most_stopped_for_good = 0.5;
-// Of one application in one I/O period; further ones are not told.
+// Conflicts reported for one application in one I/O period; further ones are not reported.
 constexpr std::size_t most_told = 8;
 
+// Returns one node name for each core of the shares, at most `most`.
 std::vector<std::string_view> names_of(const std::vector<model::Share>& shares, std::int64_t most) {
   std::vector<std::string_view> names;
   for (const model::Share& share : shares) {
@@ -28,6 +30,7 @@ std::vector<std::string_view> names_of(const std::vector<model::Share>& shares, 
   return names;
 }
 
+// Returns the configured uncertainty of a prediction, or the observed one of the application's next I/O phase.
 Duration uncertainty_of(const Application& application, const policy::CoreSettings& settings, Time now) {
   if (settings.uncertainty >= Duration{}) return settings.uncertainty;
   const auto next = application.history.predict(now, 1);
@@ -54,6 +57,8 @@ void Steering::ask_policies(const Moment& moment, AppId subject) {
   }
 }
 
+// A course is recorded only after the application was asked. A change that cannot be carried out becomes a DECISION
+// "leave" with the reason.
 void Steering::carry_out(const Moment& moment, const policy::CorePolicy& policy, const policy::CoreChange& change) {
   Application* application = cluster_.find(change.application);
   if (application == nullptr) return;
@@ -87,6 +92,7 @@ void Steering::carry_out(const Moment& moment, const policy::CorePolicy& policy,
   course.start_after = change.start_after;
   course.phases = application->history.phases();
   Time until = moment.now + resizing_.patience(*application);
+  // The predicted phase may be far away. The time limit then covers its start, the uncertainty and one more period.
   if (change.start_after > moment.now) {
     const Duration period = std::min(longest_period, application->history.period().mean);
     const Time latest = moment.now + longest_period;
@@ -113,7 +119,6 @@ void Steering::carry_out(const Moment& moment, const policy::CorePolicy& policy,
   moment.commands.push_back({{}, std::move(told)});
 }
 
-// "" where nothing does.
 std::string Steering::what_prevents(const Moment& moment, const Application& application,
                                     const policy::CoreChange& change) const {
   const std::string name = quoted(application.name);
@@ -145,8 +150,8 @@ std::string Steering::what_prevents(const Moment& moment, const Application& app
   return {};
 }
 
-// Policies stop an application for a small share of its time, whatever they expect of it: what they expect may be
-// wrong, and the next time, too. The first resize is an attempt: what it costs is not known yet.
+// This bound holds whatever the policies expect, because their expectations may be wrong again and again. The first
+// resize is an attempt, since its cost is not known yet.
 std::string Steering::why_too_often(const Moment& moment, const Application& application, std::int64_t processes,
                                     bool returns) const {
   const model::Malleability& state = application.malleability;
@@ -163,7 +168,7 @@ std::string Steering::why_too_often(const Moment& moment, const Application& app
          " of the " + seconds_text(runs_s) + " that it has run, which is more than " + significant(100 * share) + " %";
 }
 
-// Cores for it, and RECONFIGURE. Nothing has changed where it fails.
+// The cores are allocated before the request and released if it cannot be sent, so a failure changes nothing.
 Result<RequestId> Steering::request_size(const Moment& moment, Application& application, std::int64_t processes,
                                          std::int64_t at_iteration) {
   const std::int64_t more = processes - cores_.of(application.id);
@@ -184,7 +189,8 @@ Result<RequestId> Steering::request_size(const Moment& moment, Application& appl
   return request;
 }
 
-// Where new processes go; "" where there is only one node. `fresh`: the cores that were allocated for them.
+// `fresh` are the cores that were just allocated for the new processes. If they are too few, all cores of the
+// application are considered.
 std::string Steering::places_for(const Application& application, std::int64_t processes,
                                  const std::vector<model::Share>& fresh) const {
   const std::int64_t count = application.malleability.to_start(processes);
@@ -201,7 +207,7 @@ std::string Steering::places_for(const Application& application, std::int64_t pr
   return complete && places.size() <= longest_places ? places : std::string{};
 }
 
-// Tells it once in an I/O period of the application, or once and for all.
+// The same conflict is reported once in an I/O period of the application, or once in all if `left.once` is set.
 void Steering::leave(const Moment& moment, std::string_view policy, const policy::LeftAlone& left) {
   const Application* application = cluster_.find(left.application);
   if (application == nullptr) return;
@@ -224,7 +230,6 @@ void Steering::leave(const Moment& moment, std::string_view policy, const policy
   moment.commands.push_back({{}, std::move(decision)});
 }
 
-// A decision of Steering's own. Its number.
 std::int64_t Steering::tell(const Moment& moment, const Application& application, std::string_view policy,
                             const char* action, std::int64_t to, std::string text) {
   event::Decision decision = decision_about(application, ++decisions_made_, policy);

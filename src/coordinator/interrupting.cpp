@@ -1,5 +1,6 @@
-// Interruption (CALCioM, section III-A): those who have a target are told to give it up, or have had it for so long
-// that others come first, and what of that they are in the middle of may still need.
+// This part of Access preempts holders (CALCioM, section III-A): by a policy's decision, or because their time slice is
+// over. It also grants what a preempted application still needs to finish its current operation, and it breaks
+// deadlocks.
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
@@ -18,15 +19,17 @@ using model::Request;
 using model::RequestState;
 using model::Target;
 
-// What an application asks for while it is to give the target up waits; but what it is in the middle of may need just
-// the process that asks: then it does not get on, and after so long it is granted, for one operation or round.
+// Time limit for a request of a holder that has to give the target up. The request normally waits. But the operation
+// under way may need just the process that asks, and could not end. After this time the request is granted, for one
+// operation or round.
 constexpr Duration longest_held_up = std::chrono::seconds{1};
-// What a member asks for beside what it has began since: its threads may, and what one has ends soon; or it is one
-// thread, which does not get to that.
+// The same limit if the operation itself began after the holder had to give the target up, and its member makes the
+// request. The member may have several threads, so that the operation ends soon. Or it is a single thread, which cannot
+// end the operation.
 constexpr Duration longest_beside = std::chrono::seconds{5};
 
-// Since when somebody waits. Who came later has waited less, but for those who are back at their places since they were
-// interrupted. Precondition: somebody does.
+// Returns the time since which the longest waiting request waits. Suspended requests keep their place, but have waited
+// only since their suspension, so later requests are looked at too. Precondition: a request waits.
 Time waited_since(const Target& target) {
   Time first = Time::max();
   std::int64_t paused = target.paused;
@@ -42,21 +45,22 @@ Time waited_since(const Target& target) {
   return first;
 }
 
-// A node of the wait-for graph: an application that has a target which the one before it waits for.
+// A node of the wait-for graph: an application that has a target for which its predecessor waits.
 struct Link {
   const Application* application;
   const Target* has;
-  const Application* first;  // where the search began
-  Time since;                // when the last of all that leads here came about
-  Duration patience;         // for how long that may be so before it is a deadlock
+  const Application* first;  // holder at which the search began
+  Time since;                // time at which the path to this node was complete
+  Duration patience;         // how long the path may exist before it counts as a deadlock
 };
 
+// True if the application has a grant on the target.
 bool has(const Application& application, const Target& target) {
   const auto holder = find_holder(application, target);
   return holder && (*holder)->grants > 0;
 }
 
-// Since when the oldest of what it is in the middle of there has not ended.
+// Returns the time of the holder's oldest grant that has not ended.
 Time busy_since(const Holder& holder) {
   Time first = Time::max();
   each_request(*holder.application, *holder.target, RequestState::granted,
@@ -64,20 +68,21 @@ Time busy_since(const Holder& holder) {
   return first;
 }
 
+// True if the member itself has a grant on the target.
 bool has(const Member& member, const Target& target) {
   return std::any_of(member.requests.begin(), member.requests.end(), [&](const auto request) {
     return request->target == &target && request->state == RequestState::granted;
   });
 }
 
-// A member that waits may not get to the end of what it has: it is one thread, perhaps. What others of its application
-// have ends by itself, mostly.
+// A waiting member that has the target itself may be a single thread that never ends its operation. An operation of
+// another member usually ends by itself, so the limit is longer.
 Duration patience_for(const Link& link, const Member& member, Duration turn) {
   return std::max(link.patience, has(member, *link.has) ? longest_beside : std::max(turn, longest_beside));
 }
 
-// Those that have the target and wait for another one, for whom these wait, and so on. Each application and each target
-// is looked at once.
+// Returns the holders of the target that wait for another target, the holders of that one that wait, and so on. Each
+// application and each target is visited once.
 std::vector<Link> waited_for(const Target& target, Duration turn) {
   std::vector<Link> found;
   for (const Holder& holder : target.holders) {
@@ -89,7 +94,7 @@ std::vector<Link> waited_for(const Target& target, Duration turn) {
   std::unordered_set<const Target*> targets{&target};
   for (const Link& link : found) applications.insert(link.application);
   const auto follow = [&](const Link from, const Member& member, const Request& request) {
-    // For a target that it has itself it waits for its turn.
+    // If the application has the target itself, the request waits only for the next time slice.
     if (request.state != RequestState::queued || has(*from.application, *request.target)) return;
     if (!targets.insert(request.target).second) return;
     const Duration patience = patience_for(from, member, turn);
@@ -100,7 +105,7 @@ std::vector<Link> waited_for(const Target& target, Duration turn) {
     }
   };
   for (std::size_t i = 0; i < found.size(); ++i) {
-    for (const bool itself : {true, false}) {  // the way that takes less patience first
+    for (const bool itself : {true, false}) {  // paths with the shorter limit first
       for (const Member* member : found[i].application->members) {
         if (member->requests.empty() || has(*member, *found[i].has) != itself) continue;
         for (const auto request : member->requests) follow(found[i], *member, *request);
@@ -110,8 +115,8 @@ std::vector<Link> waited_for(const Target& target, Duration turn) {
   return found;
 }
 
-// `visit(request, first, due)` for each request at the target that closes a circle which begins with `first`, and when
-// it is granted beside that.
+// Calls `visit(request, first, due)` for each request at the target that closes a circle of the wait-for graph. The
+// circle begins with `first`, beside which the request is granted at `due`.
 template <class Visit>
 void each_deadlocked(const Target& target, Duration turn, Visit visit) {
   if (target.waiting.empty()) return;
@@ -129,7 +134,8 @@ bool Access::is_turn_over(const Target& target, Time now) const {
   return !target.waiting.empty() && now - waited_since(target) >= settings_.turn;
 }
 
-// The applications stop as soon as they can, and are asked to where they are in the middle of something. True: one has.
+// Idle holders stop at once. Holders with operations under way are asked to pause. No application is preempted more
+// than `most_interruptions` times in an I/O phase.
 bool Access::interrupt(const Moment& moment, Target& target, const policy::Decision& decision) {
   bool freed = false;
   for (const AppId id : decision.interruptions) {
@@ -151,7 +157,6 @@ bool Access::interrupt(const Moment& moment, Target& target, const policy::Decis
   return freed;
 }
 
-// All that it is in the middle of, once each.
 void Access::tell_to_pause(const Moment& moment, const Holder& holder) {
   const Target& target = *holder.target;
   std::string because_of;
@@ -164,7 +169,7 @@ void Access::tell_to_pause(const Moment& moment, const Holder& holder) {
   });
 }
 
-// Those for whom somebody was to stop have gone before he did.
+// The applications that requested the pause have left before the holder has paused.
 void Access::go_on_if_alone(const Moment& moment, Target& target) {
   if (target.pausing == 0) return;
   for (Holder& holder : target.holders) {
@@ -177,8 +182,8 @@ void Access::go_on_if_alone(const Moment& moment, Target& target) {
   }
 }
 
-// Those that are in the middle of something and ask for more; some perhaps twice. Many may have a target at once while
-// few wait, or the other way round.
+// The shorter of two lists is scanned, because many applications may hold a target while few wait, or the reverse. An
+// application may be found twice.
 std::vector<const Holder*> Access::asking_holders(const Target& target) const {
   std::vector<const Holder*> found;
   const auto add = [&](const Holder& holder) {
@@ -194,12 +199,12 @@ std::vector<const Holder*> Access::asking_holders(const Target& target) const {
   return found;
 }
 
-// How long what the application asks for waits where it is to give the target up, but is in the middle of something;
-// nothing where it is not to, or has to wait for its next turn.
+// The limit is the shorter one if an operation began before the application had to give the target up. It is the longer
+// one if the member asks beside a later operation. Else the request waits for the next time slice.
 std::optional<Duration> Access::held_up_for(const Holder& holder) const {
   if (holder.target->waiting.empty()) return std::nullopt;
   Time since = holder.told;
-  // Others may have waited for too long before it came.
+  // Without a pause, the holder has to yield since its time slice ended, or since it got the target if that is later.
   if (!holder.pausing) since = std::max(waited_since(*holder.target) + settings_.turn, holder.since);
   std::optional<Duration> longest;
   each_request(*holder.application, *holder.target, RequestState::granted, [&](const Member& member, Place request) {
@@ -215,7 +220,6 @@ std::optional<Duration> Access::held_up_for(const Holder& holder) const {
   return longest;
 }
 
-// When the first request is granted whose own application has the target.
 std::optional<Time> Access::held_up(const Target& target) const {
   std::optional<Time> first;
   for (const Holder* holder : asking_holders(target)) {
@@ -229,7 +233,7 @@ std::optional<Time> Access::held_up(const Target& target) const {
   return first;
 }
 
-// When the first request is granted without which nobody of a circle gets on: each has what the next one waits for.
+// Returns the earliest time at which a request is granted to break a circle in which each has what the next waits for.
 std::optional<Time> Access::deadlocked(const Target& target) const {
   std::optional<Time> first;
   const auto look = [&](Place, const Application&, Time due) { first = std::min(first.value_or(Time::max()), due); };
@@ -237,14 +241,13 @@ std::optional<Time> Access::deadlocked(const Target& target) const {
   return first;
 }
 
-// True: somebody was.
 bool Access::grant_deadlocked(const Moment& moment, const Target& target) {
   std::vector<std::pair<Place, AppId>> due;
   each_deadlocked(target, settings_.turn, [&](Place request, const Application& first, Time at) {
     if (at <= moment.now) due.emplace_back(request, first.id);
   });
   for (const auto& [request, first] : due) {
-    if (request->state == RequestState::granted) continue;  // with another one of its application
+    if (request->state == RequestState::granted) continue;  // granted together with another request of its application
     apply(moment, *cluster_.find(request->member), request, RequestInput::grant);
     policy::Decision decision;
     decision.choices = {{request->application, first, "deadlock"}};

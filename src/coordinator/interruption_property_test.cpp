@@ -1,5 +1,5 @@
-// Applications that do I/O, stop where they are told to and go on, die or end in the middle, under each policy for
-// access, thousands of drawn runs: exclusive means exclusive, everyone is served, a pause ends.
+// Applications do I/O, pause where they are told to and resume, die, or end in the middle, under each access policy, in
+// thousands of random runs. Exclusive grants stay exclusive, every request is served, and every pause ends.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,19 +26,20 @@ struct Case {
   bool exclusive;
 };
 
-// A process group of an application: it does phases of operations, one after the other, each of so much work.
+// A process group of an application. It does phases of operations one after the other, each with a given amount of
+// work.
 struct Group {
   std::uint64_t member = 0;
   std::uint64_t app = 0;
-  int phases = 0;      // still to do
-  int operations = 0;  // of the phase, still to do
-  Duration left{};     // of the operation
+  int phases = 0;      // phases to be done
+  int operations = 0;  // operations of the phase to be done
+  Duration left{};     // remaining work of the operation
   std::uint64_t request = 0;
   std::int64_t phase_index = 0;
   enum class State { computing, waiting, running, paused, ended } state = State::computing;
-  Time since{};           // running: since when
-  bool stops = false;     // it was told to, and does
-  std::uint64_t due = 0;  // number of the event that it waits for; others are old
+  Time since{};           // start, while it runs
+  bool stops = false;     // it was told to pause, and will
+  std::uint64_t due = 0;  // number of the event that it waits for; others are outdated
 };
 
 class Drawn {
@@ -67,7 +68,7 @@ class Drawn {
       check();
     }
     for (const Group& group : groups_) {
-      // Who waits without anything being due would wait for ever.
+      // A group that waits while nothing is due would wait forever.
       EXPECT_EQ(group.state, Group::State::ended) << "member " << group.member << " was not served";
     }
   }
@@ -80,7 +81,7 @@ class Drawn {
     std::size_t group;
     std::uint64_t number;
     bool operator<(const Entry& other) const {
-      return std::tie(time, number) > std::tie(other.time, other.number);  // the earliest is on top
+      return std::tie(time, number) > std::tie(other.time, other.number);  // the earliest comes first
     }
   };
 
@@ -126,7 +127,7 @@ class Drawn {
     group.state = Group::State::waiting;
     const std::int64_t bytes = one_in(3) ? 0 : static_cast<std::int64_t>(random_() % 1000);
     send(group.member, event::StartIo{RequestId{++group.request}, "disk", "/f", "op", bytes, bytes * 3});
-    if (group.state == Group::State::waiting && one_in(30)) {  // gives up
+    if (group.state == Group::State::waiting && one_in(30)) {  // the group gives up
       send(group.member, event::FinishIo{RequestId{group.request}, {}, 0, false});
       next(group);
     }
@@ -184,7 +185,7 @@ class Drawn {
   }
 
   void granted(Group& group, const event::GrantIo& grant) {
-    if (group.state == Group::State::running || grant.request.value != group.request) return;  // its share
+    if (group.state == Group::State::running || grant.request.value != group.request) return;  // a new share
     ASSERT_TRUE(group.state == Group::State::waiting || group.state == Group::State::paused) << "nothing was asked for";
     group.state = Group::State::running;
     group.since = now_;
@@ -198,7 +199,7 @@ class Drawn {
     EXPECT_LE(interruptions_of(group), most_interruptions);
     const Duration end = group.left - (now_ - group.since);
     const Duration stop = some(300);
-    if (one_in(5) || stop >= end) {  // it ends before it can stop, or cannot
+    if (one_in(5) || stop >= end) {  // the operation ends before it can pause, or cannot pause
       ++answered_late;
       return;
     }

@@ -7,7 +7,7 @@
 namespace hocket::coordinator {
 namespace {
 
-// More cannot be meant: each is a process of this node.
+// Largest number of processes to be started at once: each runs on this node, so more is a mistake.
 constexpr std::int64_t most_started = 4096;
 
 }  // namespace
@@ -59,7 +59,7 @@ void Joining::failed(const Moment& moment, const event::ProcessFailed& failed) {
 void Joining::ended(const Moment& moment, const model::Application& application) {
   const Place join = joins_.find(application.id);
   if (join == joins_.end()) return;
-  // Those that were ready have been told by the application: they joined, or end by themselves.
+  // If all were ready, the application has informed them: they joined or end by themselves.
   if (!join->second.all_ready()) {
     moment.commands.push_back({{}, event::StopProcesses{join->second.request, application.id}});
   }
@@ -71,14 +71,14 @@ void Joining::leave(const Moment& moment, const model::Member& member) {
   if (join == joins_.end()) return;
   if (join->second.asking == member.id && std::holds_alternative<event::Bye>(moment.event.body) &&
       join->second.all_ready() && member.application->members.size() > 1) {
-    return;  // it made room for those that it asked for, which are about to tell
+    return;  // it left to its successors, which are about to report
   }
   if (join->second.asking == member.id || member.application->members.size() == 1) {
     moment.commands.push_back({{}, event::StopProcesses{join->second.request, join->first}});
     return forget(join);
   }
   if (!join->second.ready.contains(member.id)) return;
-  if (join->second.all_ready() && std::holds_alternative<event::Bye>(moment.event.body)) return;  // it was sent away
+  if (join->second.all_ready() && std::holds_alternative<event::Bye>(moment.event.body)) return;  // was not taken in
   give_up(moment, join, "a process that was to join ended before it did");
 }
 
@@ -112,8 +112,9 @@ void Joining::give_up(const Moment& moment, Place join, std::string why) {
   Join& given_up = join->second;
   if (given_up.failed) return;
   given_up.failed = true;
-  // Once all are ready the application may be in MPI_Comm_accept with any of them, which its MPI may not survive if
-  // that one is killed. Those whom it does not take in end by themselves, and are stopped with it if it dies first.
+  // If all are ready, the application may be in MPI_Comm_accept with any of them, and its MPI may not survive the kill
+  // of that one. Processes that it does not take in end by themselves. If the application dies first, they are stopped
+  // with it.
   const bool stops = !given_up.all_ready();
   if (stops) moment.commands.push_back({{}, event::StopProcesses{given_up.request, join->first}});
   moment.commands.push_back({given_up.asking, event::ProcessesReady{given_up.request, std::move(why)}});

@@ -1,12 +1,13 @@
-// Processes that are started outside of their application's MPI and join it (strategy "join"): how many are ready, and
-// until when they are waited for.
+// Joins: processes started outside of their application's MPI, which connect to it afterwards (strategy "join").
+// Joining counts how many are ready and enforces the time limit.
 //
-//   START_PROCESSES (commanding member) → START_PROCESSES (the daemon) … PROCESS_READY (each) → PROCESSES_READY
-//                        PROCESS_FAILED, too late, STOP_PROCESSES → STOP_PROCESSES (the daemon), PROCESSES_READY failed
-//                        PROCESS_FAILED when all are ready → PROCESSES_READY failed
+//  START_PROCESSES (commanding member) → START_PROCESSES (the daemon) … PROCESS_READY (each) → PROCESSES_READY
+//                       PROCESS_FAILED, time limit → STOP_PROCESSES (the daemon), PROCESSES_READY failed
+//                       STOP_PROCESSES (application) → STOP_PROCESSES (the daemon)
+//                       PROCESS_FAILED when all are ready → PROCESSES_READY failed
 //
-// One join of an application is under way at a time, until a RECONFIGURATION tells how it ended. A part of the
-// coordinator; pure and not thread-safe as it is.
+// At most one join of an application is under way at a time, until a RECONFIGURATION reports its end. Joining is a part
+// of the coordinator; pure, not thread-safe.
 #pragma once
 
 #include <map>
@@ -20,46 +21,55 @@
 
 namespace hocket::coordinator {
 
+// All joins under way. Each call costs O(log joins).
 class Joining {
  public:
-  // Must outlive it.
+  // `settings` must outlive this object.
   explicit Joining(const Settings& settings) : settings_(settings) {}
 
+  // Handles START_PROCESSES. Only the commanding member may ask; a refusal is a PROCESSES_READY with its reason.
   void start(const Moment& moment, const model::Member& member, const event::StartProcesses& asked);
+  // Handles PROCESS_READY of a started process, which is a member now. The last one triggers PROCESSES_READY.
   void ready(const Moment& moment, const model::Member& member, const event::ProcessReady& said);
+  // Handles STOP_PROCESSES of the application: the daemon kills the started processes.
   void stop(const Moment& moment, const model::Member& member, const event::StopProcesses& asked);
-  // One that was started has ended, or could not be started. Of the daemon, not of a member.
+  // Handles PROCESS_FAILED of the daemon: a started process has ended or could not be started.
   void failed(const Moment& moment, const event::ProcessFailed& failed);
-  // A reconfiguration of the application is over: what was started has joined, or is not wanted any more.
+  // Ends the join because a reconfiguration is over. The started processes have joined, or are no longer wanted.
   void ended(const Moment& moment, const model::Application& application);
-  // The member is about to go.
+  // Handles the departure of a member, before it is removed: the asking member or a started process may be gone.
   void leave(const Moment& moment, const model::Member& member);
+  // Abandons the joins whose time limit is over.
   void tick(const Moment& moment);
 
+  // Returns the earliest time limit among the joins that are not complete.
   std::optional<Time> deadline() const;
-  // Whether the end of a process that was started for this request is worth telling.
+  // True if the daemon has to report the end of a process that it started for this request (PROCESS_FAILED).
   bool awaits(AppId app, RequestId request) const;
 
  private:
+  // One join: the request, the member that asked, and the members that are ready.
   struct Join {
     RequestId request;
     MemberId asking;
     std::int64_t count = 0;
     std::set<MemberId> ready;
     Time until{};
-    bool failed = false;  // that was told; it is kept where all were ready
+    bool failed = false;  // the failure was reported; the entry stays if all were ready
     bool all_ready() const { return static_cast<std::int64_t>(ready.size()) >= count; }
   };
   using Place = std::map<AppId, Join>::iterator;
 
-  // The join of that application and request, or the end.
+  // Returns the join of that application and request, or the end of `joins_`.
   Place find(AppId app, RequestId request);
+  // Reports the failure to the asking member once. Unless all were ready, it also stops the processes and forgets the
+  // join.
   void give_up(const Moment& moment, Place join, std::string why);
   void forget(Place join);
 
   const Settings& settings_;
   std::map<AppId, Join> joins_;
-  std::set<std::pair<Time, AppId>> due_;  // those of which not all are ready
+  std::set<std::pair<Time, AppId>> due_;  // time limits of incomplete joins
 };
 
 }  // namespace hocket::coordinator

@@ -12,17 +12,18 @@ namespace hocket::coordinator {
 namespace {
 
 constexpr std::string_view policy_name = "probe";
-// I/O periods at its own size before it is measured at others: the first has the application's start in it.
+// I/O periods at an application's own size before it is measured at others. The first one contains the application's
+// start.
 constexpr std::int64_t phases_before = 2;
-// Reports of iterations, a second each, that stand for a period.
+// Reports of iterations, one each second, that count as one I/O period.
 constexpr std::int64_t reports_of_a_size = 3;
-// Periods at one size: at least, and enough however much they vary.
+// Periods measured at one size: the least number, and the number that is enough at any spread.
 constexpr std::int64_t least_samples = 2;
 constexpr std::int64_t most_samples = 4;
-// Standard error of the mean, in parts of it, that is small enough.
+// Standard error that is small enough, as a fraction of the mean.
 constexpr double small_error = 0.005;
 
-// The next size to measure above `processes`: 1.5 and 2 times its own.
+// Returns the next size to measure above `processes`: 1.5 or 2 times the application's own size, or 0 if both are done.
 std::int64_t next_size(std::int64_t own, std::int64_t processes) {
   const std::array sizes{own + (own + 1) / 2, 2 * own};
   const auto next = std::find_if(sizes.begin(), sizes.end(), [&](std::int64_t size) { return size > processes; });
@@ -41,7 +42,7 @@ std::optional<model::CurvePoint> Measuring::sample(const model::Application& app
   const bool whole = before.iteration >= 0 && now.iteration > before.iteration && now.processes == before.processes &&
                      now.reconfigurations == before.reconfigurations && now.phases == before.phases + 1 &&
                      (phase.processes == 0 || phase.processes == now.processes);
-  // As the model took it in: what cannot be has been brought to what can.
+  // The model's record is used, because it has corrected impossible values in the report.
   const model::PhaseRecord* record = application.history.last();
   if (!whole || record == nullptr) return std::nullopt;
   const auto iterations = static_cast<double>(now.iteration) - static_cast<double>(before.iteration);
@@ -73,6 +74,8 @@ bool Measuring::is_known(const model::CurvePoint& point) {
 
 // ---- resizing for it ---------------------------------------------------------------------------------------------
 
+// A measurement starts only if the application is idle: no resize, course or refusal. Its own size must be measured,
+// and the cores for the next size must be free.
 void Steering::start_measuring(const Moment& moment, model::Application& application) {
   const bool idle = application.malleability.resizing_to == 0 && application.malleability.commanding &&
                     !courses_.contains(application.id) && !set_by_tool_.contains(application.id) &&
@@ -89,20 +92,21 @@ void Steering::start_measuring(const Moment& moment, model::Application& applica
   show_expansion(application, courses_[application.id] = course);
 }
 
-// Enough reports of iterations at the size that is measured are as good as an I/O period.
+// Enough reports of iterations at the measured size replace an I/O period.
 void Steering::take_iterations(const Moment& moment, model::Application& application, Course& course) {
   const bool measured = course.is_passing() && course.passing.policy == policy_name && course.stage == Stage::there;
   if (!measured || application.computing_processes() != course.passing.processes) return;
   const model::IterationTimes::Shown shown = application.iterations.at_size(course.passing.processes);
   if (shown.reports < reports_of_a_size) return;
-  if (!application.curve_is_seen) {  // else it has the point already
+  if (!application.curve_is_seen) {  // a curve built from this run has the point already
     (void)application.curve.add({shown.processes, shown.iteration_s, shown.spread_s,
                                  application.curve.io(shown.processes).value, 0, shown.reports, shown.comm_s});
   }
   go_on_measuring(moment, application, course);
 }
 
-// A point of the present size is there: the next one, or back.
+// The present size is measured: the next size follows, or the application returns. It also returns if a new application
+// lacks cores.
 void Steering::go_on_measuring(const Moment& moment, model::Application& application, Course& course) {
   const std::int64_t own = course.passing.original;
   const std::int64_t next = next_size(own, course.passing.processes);

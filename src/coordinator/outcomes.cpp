@@ -9,10 +9,11 @@
 namespace hocket::coordinator {
 namespace {
 
-// Beyond this share of the I/O period, some phase is nearer to any prediction than the one that it was about.
+// Largest error of a met prediction, as a share of the I/O period. Beyond it, another phase is nearer to the prediction
+// than the intended one.
 constexpr double most_error = 0.5;
 
-// Fills in what follows from both times, and says it: " 0.25 s later than predicted (3 % of the I/O period), …".
+// Completes the outcome from both times and returns the text: "0.25 s later than predicted (3 % of the I/O period), …".
 std::string compared(event::Outcome& outcome, Duration uncertainty, Duration period) {
   const double off_s = outcome.actual_s - outcome.predicted_s, error_s = std::abs(off_s);
   outcome.uncertainty_s = to_s(uncertainty);
@@ -61,7 +62,7 @@ void Outcomes::phase(const Moment& moment, model::Application& application) {
   const model::PhaseRecord* last = application.history.last();
   if (found == expected_.end() || last == nullptr) return;
   Expected& expected = found->second;
-  if (application.history.phases() <= expected.phases) return;  // another member's report of the same phase
+  if (application.history.phases() <= expected.phases) return;  // another member has reported the phase already
   expected.phases = application.history.phases();
   if (expected.start.decision != 0 && last->start >= expected.start.decided) {
     tell_start(moment, application, std::exchange(expected.start, {}), last->start);
@@ -71,7 +72,7 @@ void Outcomes::phase(const Moment& moment, model::Application& application) {
     if (period.begun == Time{}) {
       period.begun = last->start;
     } else if (++period.phases >= application.history.cycle_length()) {
-      // Waits for grants are not what was predicted.
+      // The prediction does not include waits for grants.
       const Duration came = last->start - period.begun - period.waited;
       tell_period(moment, application, std::exchange(period, {}), came);
     }

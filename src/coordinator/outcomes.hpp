@@ -1,9 +1,10 @@
-// Predictions that decisions rested on, held against what happens: OUTCOME.
+// Outcomes compares the predictions that a decision rested on with what then happens, and publishes the result as
+// OUTCOME.
 //
-// An application learns by them how far it can be predicted (model::Reliance).
+// Each comparison also updates how far the application's predictions can be relied on (model::Reliance).
 //
-// Of an application at most one start of an I/O phase and one I/O period are expected at a time: those of the last
-// decisions about it. A part of Steering; pure and not thread-safe as it is.
+// Outcomes expects at most one start of an I/O phase and one I/O period of each application. A new decision replaces
+// the expectations of the last one. Outcomes is a part of Steering; pure, not thread-safe.
 #pragma once
 
 #include <map>
@@ -15,45 +16,50 @@
 
 namespace hocket::coordinator {
 
+// The expectations of all applications. Each call costs O(log applications).
 class Outcomes {
  public:
-  // `uncertainty`: plus or minus, what the decision assumed.
+  // Begins to expect what `change` predicts. `uncertainty` is the error in either direction that the decision assumed.
   void expect(const Moment& moment, const model::Application& application, std::int64_t decision,
               const policy::CoreChange& change, Duration uncertainty);
-  // The size that a change for good asked for is there: I/O periods from the next phase on are its.
+  // Reports that the size of a permanent change is reached. The I/O periods from the next phase on are measured against
+  // the prediction.
   void in_force(const model::Application& application);
-  // An I/O phase of the application was reported, and is in its history.
+  // Handles an I/O phase that was reported and is already in the application's history.
   void phase(const Moment& moment, model::Application& application);
-  // The phase whose start was predicted has not come, and is waited for no longer.
+  // Reports that the predicted phase has not begun, and stops expecting it.
   void never_came(const Moment& moment, model::Application& application);
-  // No prediction, but the books of the cores that a decision gave away.
+  // Publishes an OUTCOME about cores instead of a prediction: how many a decision gave away, and how many came back.
   static void cores_back(const Moment& moment, const std::string& application, std::int64_t decision,
                          std::int64_t expected, std::int64_t came, std::string text);
-  // What is expected of it will not come as it was predicted.
+  // Drops the expectations about an application, because it changed otherwise than predicted.
   void forget(AppId app) { expected_.erase(app); }
   bool expects(AppId app) const { return expected_.contains(app); }
 
  private:
+  // An expected start of the next I/O phase. `uncertainty` and `period` are those at the decision.
   struct Start {
-    std::int64_t decision = 0;  // 0: none is expected
+    std::int64_t decision = 0;  // number of the DECISION; 0: nothing is expected
     Time decided{};
     Time predicted{};
     Duration uncertainty{};
-    Duration period{};  // of the application at the decision; 0: not known
+    Duration period{};  // I/O period of the application at the decision; 0: not known
   };
+  // An expected I/O period at the new size. Waits for grants are excluded, since the prediction does not cover them.
   struct Period {
     std::int64_t decision = 0;
     Duration predicted{};
     Duration uncertainty{};
     bool in_force = false;
-    Time begun{};            // start of the first phase under it; 0: has not come
-    Duration waited{};       // since then
-    std::size_t phases = 0;  // since then
+    Time begun{};            // start of the first phase at the new size; 0: not begun yet
+    Duration waited{};       // for grants since `begun`
+    std::size_t phases = 0;  // I/O phases since `begun`
   };
+  // All that is expected of one application.
   struct Expected {
     Start start;
     Period period;
-    std::int64_t phases = 0;  // of the application, seen
+    std::int64_t phases = 0;  // phases of the application that were compared already
     bool nothing() const { return start.decision == 0 && period.decision == 0; }
   };
 

@@ -1,4 +1,5 @@
-// Where the requests of a member and the entries of an application among the holders are.
+// Lookups in the lists of the model: requests of a member, and holder entries of an application. Each scans the few
+// entries of that member or application. Pure.
 #pragma once
 
 #include <optional>
@@ -7,6 +8,7 @@
 
 namespace hocket::coordinator {
 
+// Returns the member's request with that number, queued or granted.
 inline std::optional<model::Requests::iterator> find(const model::Member& member, RequestId id) {
   for (const auto request : member.requests) {
     if (request->id == id) return request;
@@ -14,6 +16,7 @@ inline std::optional<model::Requests::iterator> find(const model::Member& member
   return std::nullopt;
 }
 
+// Returns the application's entry among the holders of the target: it does I/O there, or keeps the target idle.
 inline std::optional<model::Holders::iterator> find_holder(const model::Application& application,
                                                            const model::Target& target) {
   for (const auto holder : application.held) {
@@ -22,7 +25,7 @@ inline std::optional<model::Holders::iterator> find_holder(const model::Applicat
   return std::nullopt;
 }
 
-// Whether it has or asks for anything on the target.
+// True if a member of the application has a request on the target, queued or granted.
 inline bool wants(const model::Application& application, const model::Target& target) {
   for (const model::Member* member : application.members) {
     for (const auto request : member->requests) {
@@ -32,7 +35,8 @@ inline bool wants(const model::Application& application, const model::Target& ta
   return false;
 }
 
-// `visit(member, request)` for each request of the application at the target that is in that state.
+// Calls `visit(member, request)` for each request of the application on the target in that state. `visit` may change
+// the state, but must not add or remove requests.
 template <class Visit>
 void each_request(const model::Application& application, const model::Target& target, model::RequestState state,
                   Visit visit) {

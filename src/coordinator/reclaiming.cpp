@@ -1,4 +1,4 @@
-// Cores that expanded applications give back to those that started without finding free ones.
+// This part of Steering takes cores back from expanded applications, for applications that started without free ones.
 #include <algorithm>
 
 #include "coordinator/steering.hpp"
@@ -7,7 +7,7 @@
 namespace hocket::coordinator {
 namespace {
 
-// What each further core of the expansion helps: a share of its speed.
+// Returns the gain in speed by each core of the expansion, as a share of the application's speed before it.
 double help_of(const model::Application& application, const Layer& layer) {
   const std::int64_t now = application.computing_processes();
   if (application.curve.empty() || layer.original < 1 || now <= layer.original) return 0;
@@ -25,7 +25,7 @@ void Steering::reclaim(const Moment& moment) {
     Course& course = victim->second;
     const Layer& layer = course.top();
     const std::int64_t had = cores_.of(application.id);
-    // What has not been reached yet is taken back wholly: nothing stays under way that would still grow.
+    // An expansion that is not reached yet is taken back completely, so that no request under way can still grow it.
     const std::int64_t least = course.stage == Stage::going ? course.before : std::max(layer.original, had - missing);
     const std::int64_t to = course.is_passing() ? layer.original : least;
     tell(moment, application, layer.policy, "reclaim", to,
@@ -39,7 +39,7 @@ void Steering::reclaim(const Moment& moment) {
   }
 }
 
-// Cores that are on their way back.
+// Returns the number of cores whose return is requested but not reported.
 std::int64_t Steering::coming_back() const {
   std::int64_t sum = 0;
   for (const auto& [id, course] : courses_) {
@@ -48,7 +48,7 @@ std::int64_t Steering::coming_back() const {
   return sum;
 }
 
-// Temporary expansions first, then those whose cores help least, the latest first among equals.
+// Temporary expansions come first, then those whose cores help least, the latest first among equals.
 Steering::Courses::iterator Steering::choose_victim() {
   auto victim = courses_.end();
   double least = 0;

@@ -1,9 +1,10 @@
-// The life of a request, as a table: what happens to it in which state, whatever comes in whatever order.
+// The state machine of a request as a table: it defines the action for every input in every state, in any order of
+// arrival. Pure.
 //
-//   START_IO ──> queued ──policy──> granted ──FINISH_IO──────────────> gone
-//                  │  ^────PAUSED_IO───┤
-//                  │                   └──lease over, member gone──> gone
-//                  └──FINISH_IO, member gone──> gone
+//  START_IO ──> queued ──policy──> granted ──FINISH_IO────────────────> removed
+//                 │  ^────PAUSED_IO───┤
+//                 │                   └──lease expired, member gone──> removed
+//                 └──FINISH_IO, member gone──> removed
 #pragma once
 
 #include <array>
@@ -13,18 +14,21 @@
 
 namespace hocket::coordinator {
 
+// Inputs of the state machine. `grant` comes from the policy, `expire` from the timer, the others from members.
 enum class RequestInput { grant, finish, renew, expire, leave, pause };
 
+// Actions that Access::apply carries out.
 enum class RequestAction {
   ignore,
-  grant,     // becomes granted
-  withdraw,  // is gone from the queue
-  release,   // is gone; the target is kept for the application's next operation
-  revoke,    // is gone; the target is not kept
-  renew,     // stays granted, for another lease
-  requeue,   // waits again
+  grant,     // moves the request to the granted ones
+  withdraw,  // removes the request from the queue
+  release,   // removes the request; an idle hold may begin
+  revoke,    // removes the request, without an idle hold
+  renew,     // begins the lease anew
+  requeue,   // suspends the request: back to its place in the queue
 };
 
+// Returns the action for an input in a state.
 constexpr RequestAction action_of(model::RequestState state, RequestInput input) {
   using A = RequestAction;
   constexpr std::array<std::array<A, 6>, 2> table{{

@@ -15,10 +15,10 @@ namespace {
 using model::Application;
 using model::Malleability;
 
-// I/O periods within which an application must have done what it is asked for: it can only at control points.
+// Time limit of a resize in I/O periods. An application can resize only at control points.
 constexpr std::int64_t patient_periods = 4;
 
-// As many processes as the application uses while its resize is under way.
+// Returns the number of processes that the application uses while its resize is under way.
 std::int64_t cores_used(const Application& application) {
   return std::max(application.computing_processes(), application.malleability.resizing_to);
 }
@@ -44,7 +44,7 @@ Status check_iteration(const Application& application, std::int64_t at) {
                "; give a later one, or 0 for the next one"};
 }
 
-// As MALLEABLE names it.
+// Returns the method of a reconfiguration in the notation of MALLEABLE.
 std::string method_of(const event::Reconfiguration& record) {
   return record.spawn + " " + record.spawn_strategy + ", " + record.redistribution + " " +
          record.redistribution_strategy;
@@ -141,7 +141,7 @@ Result<std::int64_t> Resizing::processes_after(const Application& application, c
 Status Resizing::check_cores(const Application& application, std::int64_t processes) const {
   std::int64_t others = 0;
   for (const auto& [id, other] : cluster_.applications()) {
-    // What it was given and may still come to use counts, too.
+    // Cores that another application was given and may still come to use count too.
     if (id != application.id) others = saturating_sum(others, std::max(cores_used(other), cores_.of(id)));
   }
   if (saturating_sum(processes, others) <= settings_.cores) return success();
@@ -178,7 +178,7 @@ void Resizing::ended(const Moment& moment, const model::Member& member, const ev
     ++state.reconfigurations;
     state.costs.add({record.sources, record.targets, record.started, method_of(record)}, record.stopped);
   } else if (record.sources > 0) {
-    state.processes = std::clamp<std::int64_t>(record.sources, 1, model::most_processes);  // it knows best
+    state.processes = std::clamp<std::int64_t>(record.sources, 1, model::most_processes);  // its own count
   }
   const auto resize = under_way_.find(application.id);
   if (resize == under_way_.end() || resize->second.request != record.request) return;
@@ -225,7 +225,8 @@ bool Resizing::answer_is_lost(const Moment& moment, Application& application, co
   return true;
 }
 
-// In a reconfiguration to new processes alone the commanding member leaves in order, and another tells how it ended.
+// If new processes alone take over (baseline), the commanding member leaves in order. Another member then reports how
+// the resize ended.
 void Resizing::leave(const Moment& moment, const model::Member& member, bool in_order) {
   Application& application = *member.application;
   const bool last = application.members.size() == 1;

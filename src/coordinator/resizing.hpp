@@ -1,15 +1,18 @@
-// Resizes of malleable applications (CLARISSE+FlexMPI, Algorithm 2; Proteo, section 4.2): who may be asked for what,
-// and what became of it.
+// Resizes of malleable applications (CLARISSE+FlexMPI, Algorithm 2; Proteo, section 4.2). Resizing checks what may be
+// asked of an application, sends the request, and reports how it ended.
 //
-//   RESIZE (tool) → RECONFIGURE (commanding member) … RECONFIGURATION (application) → the same to the tool
-//                 → REFUSED
-//   WITHDRAW_RESIZE (tool, or it is lost) → WITHDRAW_RESIZE (commanding member) → RECONFIGURATION as above, not done
-//                                                                               → WITHDRAW_RESIZE begun, to the tool
+//  RESIZE (tool) → RECONFIGURE (commanding member) … RECONFIGURATION (application) → the same to the tool
+//                → REFUSED
+//  WITHDRAW_RESIZE (tool, or it is lost) → WITHDRAW_RESIZE (commanding member) → RECONFIGURATION as above, not done
+//                                                                              → WITHDRAW_RESIZE begun, to the tool
 //
-// One resize of an application is under way at a time, until it is told of or the application has gone; how long that
-// takes is the application's matter. Where its I/O phases show that it has long gone past the iteration without a word,
-// the tool is told so. A part of the coordinator; pure and not thread-safe as it is. RESIZE walks through
-// all applications; other events cost the same however many there are.
+// At most one resize of an application is under way at a time, until it is reported or the application has left. The
+// application determines how long that takes. If its I/O phases show that it has long passed the iteration without an
+// answer, the tool is told so (REFUSED).
+//
+// Resizing is a part of the coordinator; pure, not thread-safe. A check of the free cores walks through all
+// applications, and a withdrawal through all resizes under way. Other calls cost the same however many applications
+// run.
 #pragma once
 
 #include <map>
@@ -21,54 +24,66 @@
 
 namespace hocket::coordinator {
 
-// Longer I/O periods are taken for this where something is waited for: nothing is waited for without end.
+// Upper bound on an I/O period in computations of time limits, so that every wait ends.
 constexpr Duration longest_period = std::chrono::hours{24};
 
+// The resizes under way, at most one for each application.
 class Resizing {
  public:
-  // All must outlive it.
+  // All arguments must outlive this object.
   Resizing(const Settings& settings, model::Cluster& cluster, const model::Cores& cores)
       : settings_(settings), cluster_(cluster), cores_(cores) {}
 
+  // Handles MALLEABLE: the member becomes the commanding one, and the application's size and method are those it
+  // states.
   void malleable(const model::Member& member, const event::Malleable& said);
-  // The application that is asked; nullptr: refused. What a policy asked of it before is not wanted any more.
+  // Handles RESIZE of a tool. Returns the application that was asked, or nullptr if the request was refused. The
+  // request replaces what a policy asked of the application before.
   model::Application* resize(const Moment& moment, const event::Resize& asked);
-  // As a RESIZE of a policy: nobody is told how it ends, and it takes the place of what a policy asked for before. A
-  // tool's resize goes first. Whether there are cores for it is the caller's to know: `check_cores`.
+  // Sends a policy's resize, which replaces the policy's previous one; its end is reported to no tool. Fails if a
+  // tool's resize is under way, which has precedence, or if no member can be asked. The caller must check the cores
+  // first: `check_cores`.
   Result<RequestId> ask(const Moment& moment, model::Application& application, std::int64_t processes,
                         std::int64_t at_iteration, const std::string& places);
-  // Whether the processes of all would not become more than the `cores` of the settings.
+  // Succeeds if the processes of all applications together would not exceed `cores` of the settings.
   Status check_cores(const model::Application& application, std::int64_t processes) const;
-  // What a policy asked for was not answered, but the application shows that it has that size.
+  // Ends a policy's resize without an answer, since the application has shown the size that it has.
   void take_as_answered(model::Application& application, std::int64_t processes);
-  // The tool takes back what it asked for. False: nothing of its is under way.
+  // Handles WITHDRAW_RESIZE of a tool, or its loss. Returns false if none of its resizes is under way.
   bool withdraw(const Moment& moment);
-  // The application has begun with what is to be taken back.
+  // Handles WITHDRAW_RESIZE {begun}: the application has already begun the resize. The tool is told.
   void begun(const Moment& moment, const model::Member& member, const event::WithdrawResize& said);
+  // Handles RECONFIGURATION: updates the application's size and resize costs, and answers the tool.
   void ended(const Moment& moment, const model::Member& member, const event::Reconfiguration& record);
-  // How long an application that comes to its control points may take for a resize.
+  // Returns the time limit of a resize for an application that reaches its control points.
   Duration patience(const model::Application& application) const;
-  // After an I/O phase: whether the answer to a tool's resize can come no more. The tool has been told.
+  // Returns true if the answer to a tool's resize can no longer come, as the I/O phase shows. The tool has been told
+  // then.
   bool answer_is_lost(const Moment& moment, model::Application& application, const event::IoPhase& phase);
-  // The member is about to go, in order or not.
+  // Handles the departure of a member, before it is removed. `in_order`: it said BYE.
   void leave(const Moment& moment, const model::Member& member, bool in_order);
 
  private:
+  // A resize that was asked for and is not reported yet.
   struct UnderWay {
     RequestId request;
-    MemberId asked_by;  // none: a policy
+    MemberId asked_by;  // the tool; none: a policy
     std::int64_t at_iteration = 0;
-    std::int64_t past = -1;  // iterations, `at_iteration` or more, that were done when a phase first told; -1: none has
-    Time answer_by{};        // when a later phase showed that more are done: it has begun; 0: none has
+    std::int64_t past = -1;  // iteration of the first I/O phase at or after `at_iteration`; -1: none yet
+    Time answer_by{};        // time limit, from the first later I/O phase on; 0: none yet
   };
 
+  // True if a tool asked for the application's resize under way.
   bool is_for_tool(AppId app) const;
+  // Sends RECONFIGURE and records the resize as under way.
   RequestId send(const Moment& moment, model::Application& application, MemberId asked_by, std::int64_t processes,
                  std::int64_t at_iteration, const std::string& places);
 
-  // How many processes it is to have, or why that cannot be.
+  // Returns the number of processes that the application is to have, or the reason for a refusal.
   Result<std::int64_t> processes_after(const model::Application& application, const event::Resize& asked) const;
+  // Returns the error for an unknown application; it suggests the nearest name.
   Error no_such_application(const std::string& name) const;
+  // Ends the resize under way, if any, and answers the tool with REFUSED and the reason.
   void give_up(const Moment& moment, model::Application& application, const std::string& why);
 
   const Settings& settings_;

@@ -1,5 +1,5 @@
-// Resizes and joins in random and hostile orders, thousands of fixed seeds, against a model that knows only the events
-// that went in and the commands that came out.
+// Resizes and joins in random and hostile orders with thousands of fixed seeds. A model that knows only the events that
+// went in and the commands that came out checks them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,8 +22,8 @@ constexpr std::int64_t cores = 12;
 constexpr Duration join_limit = seconds{2};
 const Settings settings{{&policy::fcfs}, seconds{10}, milliseconds{100}, std::chrono::hours{24},
                         seconds{1},      cores,       join_limit};
-constexpr std::uint64_t members = 6;  // two of each application
-constexpr std::uint64_t tools = 3;    // numbers from 101
+constexpr std::uint64_t members = 6;  // two for each application
+constexpr std::uint64_t tools = 3;    // numbered from 101
 
 std::uint64_t application_of(std::uint64_t member) { return (member - 1) / 2; }
 std::string name_of(std::uint64_t application) { return "app" + std::to_string(application); }
@@ -139,7 +139,7 @@ class Observer {
     ++resized_;
   }
   void told(std::uint64_t to, const event::Refused&) {
-    if (to <= members) return;  // a member that was not welcome
+    if (to <= members) return;  // a member without WELCOME
     ++refused_;
     if (from_ > members) {
       ++answers_;
@@ -192,7 +192,7 @@ class Observer {
   std::map<std::uint64_t, std::int64_t> processes_;
   std::map<std::uint64_t, Resize> resizes_;
   std::map<std::uint64_t, Join> joins_;
-  std::map<std::uint64_t, std::uint64_t> apps_;  // by the coordinator's number
+  std::map<std::uint64_t, std::uint64_t> apps_;  // application by the coordinator's number
   std::set<std::uint64_t> requests_;
   std::size_t resized_ = 0, refused_ = 0, withdrawn_ = 0, joined_ = 0, join_failed_ = 0;
 };
@@ -225,7 +225,7 @@ class Chaos {
       case 3:
       case 4:
       case 5: {
-        const std::uint64_t application = pick(4);  // the last one never runs
+        const std::uint64_t application = pick(4);  // the last application never runs
         from = 101 + pick(tools);
         return event::Resize{name_of(application), small(9) - 2, one_in(2), one_in(3) ? small(50) : 0,
                              one_in(8) ? "n1:1 n2" : ""};
@@ -282,7 +282,7 @@ TEST(ResizingProperties, HoldInAnyOrderOfEvents) {
     joined += observer.joined();
     join_failed += observer.join_failed();
   }
-  // The orders were hostile enough to reach what they are about.
+  // Checks that the orders were hostile enough to reach the cases in question.
   EXPECT_GT(resized, 1'000u);
   EXPECT_GT(refused, 10'000u);
   EXPECT_GT(withdrawn, 1'000u);

@@ -1,4 +1,4 @@
-// Resizes and joins, case by case. Random and hostile orders: coordinator_property_test.cpp.
+// Tests resizes and joins case by case. Random and hostile orders: resizing_property_test.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ class ResizingTest : public ::testing::Test {
   void hello(std::uint64_t member, const std::string& name, std::int64_t processes = 1) {
     at(0, member, event::Hello{"job-" + name, name, "/bin/" + name, "mpich", "0.1", 99, processes});
   }
-  // Member 1 of application "app", which computes with `processes`.
+  // Makes member 1 of application "app", which computes with `processes`.
   void malleable(std::int64_t processes, std::int64_t iteration = 0, std::int64_t sleeping = 0,
                  const std::string& method = "merge single, collective blocking") {
     hello(1, "app", processes);
@@ -54,7 +54,7 @@ class ResizingTest : public ::testing::Test {
     return at(ms, 1, event::StartProcesses{RequestId{request}, count, "port", 4711, {}, {}});
   }
 
-  // 8 cores, a join within 60 s.
+  // Settings: 8 cores, a time limit of 60 s for joins.
   Coordinator coordinator{{{&policy::fcfs},
                            std::chrono::seconds{10},
                            std::chrono::milliseconds{100},

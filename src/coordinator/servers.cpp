@@ -9,8 +9,9 @@
 namespace hocket::coordinator {
 namespace {
 
+// The load in listings covers this window.
 constexpr Duration load_window = std::chrono::seconds{1};
-// More than come in that time from a server that keeps to its word.
+// Bound on the reports kept. It exceeds what a server sends in that window if it keeps to one report each 50 ms.
 constexpr std::size_t most_recent = 64;
 constexpr std::size_t longest_name = 64;
 
@@ -77,7 +78,6 @@ std::string Servers::what_is_wrong(const Moment& moment, const event::Server& se
   return {};
 }
 
-// Of servers that are lost, the one that came first is forgotten.
 void Servers::make_room() {
   if (entries_.size() < most) return;
   entries_.erase(std::ranges::find(entries_, State::lost, &Entry::state));
@@ -122,7 +122,7 @@ void Servers::load(const Moment& moment, const event::ServerLoad& load) {
   if (finding && found_slow(moment, *entry, finding)) publish(moment);
 }
 
-// False: it stays, as nobody else is there.
+// A server that is the last of the map stays.
 bool Servers::found_slow(const Moment& moment, Entry& entry, const std::optional<SlowServers::Finding>& finding) {
   if (entry.state != State::up || up() < 2) return false;
   const Duration first = settings_.slow_server_hold_off;
@@ -173,7 +173,7 @@ void Servers::set(const Moment& moment, const event::SetServer& set) {
   if (entry->state == State::lost) return refuse(moment, quoted(set.server) + " is lost: start a server again");
   const State wanted = adds ? State::up : State::drained;
   if (entry->state == wanted) return;
-  if (adds) entry->hold_off = {};  // the operator knows
+  if (adds) entry->hold_off = {};  // the operator vouches for it: hold-offs start anew
   put(*entry, wanted, moment.now);
   publish(moment);
 }
@@ -216,7 +216,7 @@ std::vector<event::ServerMap::Server> Servers::in_map() const {
 
 void Servers::publish(const Moment& moment) {
   if (up() == 0) {
-    // Better a slow one than none: the one whose trial comes first.
+    // A slow server is better than none: the one whose trial comes first returns.
     Entry* first = nullptr;
     for (Entry& entry : entries_) {
       if (entry.state == State::slow && (first == nullptr || entry.back < first->back)) first = &entry;

@@ -1,24 +1,22 @@
-// The I/O servers, and the map of those that are used: the control variable by which collective I/O is steered
-// (CLARISSE, section IV-A).
+// Servers keeps the I/O servers and the server map: the list of servers in use. The map is the control variable that
+// steers collective I/O (CLARISSE, section IV-A).
 //
-//                SERVER                     SLOW_IO_SERVER (slow_servers.hpp, or a monitor)
-//   (nothing) ──────────────▶ up ─────────────────────────────▶ slow
-//                            ▲  │ SET_SERVER drain    hold-off  │
-//             SET_SERVER add │  ▼                     is over   │
-//                          drained      up ◀────────────────────┘        any ── LOST ──▶ lost,  any ── BYE ──▶
-//                          (nothing)
+//   (unknown) ── SERVER ──▶ up ── SLOW_IO_SERVER (slow_servers.hpp, or a monitor) ──▶ slow
+//   slow ── hold-off is over ──▶ up          any ── LOST ──▶ lost ── SERVER ──▶ up
+//   up, slow ── SET_SERVER drain ──▶ drained  any ── BYE ──▶ (unknown)
+//   drained, slow ── SET_SERVER add ──▶ up
 //
-// The map holds those that are up, in the order in which they came. Each change of it begins a new epoch, which every
-// member of every application is told of (SERVER_MAP); applications adopt it at their control points and say so
-// (MAP_ADOPTED).
+// The map holds the servers that are up, in their order of arrival. Each change of the map begins a new epoch, and
+// every member of every application receives the new map (SERVER_MAP). Applications adopt it at their control points
+// and report that (MAP_ADOPTED).
 //
-// A slow server is out for a hold-off: what gets no requests has no service times, so nothing but a trial can tell
+// A slow server stays out for a hold-off. A server without requests has no service times, so only a trial can show
 // whether it has recovered. The hold-off doubles each time that the server is found slow again, up to
-// `longest_hold_off`, and begins anew once the server was up for four times the last one. The last server of the map is
-// never taken out because it is slow; and where the map would become empty because others left, one that is slow comes
-// back at once.
+// `longest_hold_off`. It starts anew once the server was up for four times the last hold-off. The last server of the
+// map is never taken out for slowness. If the map would become empty because the others left or were drained, a slow
+// server returns at once.
 //
-// A part of the coordinator; pure and not thread-safe as it is.
+// Servers is a part of the coordinator; pure, not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -35,66 +33,79 @@
 
 namespace hocket::coordinator {
 
+// The known servers with their states and loads. A call costs O(servers); a new map costs one message for each member.
 class Servers {
  public:
-  static constexpr std::size_t most = 1024;  // lost ones included, of which the oldest is forgotten then
+  static constexpr std::size_t most = 1024;  // servers, lost ones included; beyond it the oldest lost one is forgotten
   static constexpr Duration longest_hold_off = std::chrono::minutes{10};
 
-  // Both must outlive it.
+  // Both arguments must outlive this object.
   Servers(const Settings& settings, const model::Cluster& cluster)
       : settings_(settings), cluster_(cluster), detector_(settings.slow_server) {}
 
+  // Handles SERVER: a server joins the map, or is refused with the reason.
   void arrive(const Moment& moment, const event::Server& server);
+  // Handles SERVER_LOAD: counts the server's work, and takes it out of the map if it is slow.
   void load(const Moment& moment, const event::ServerLoad& load);
+  // Handles SET_SERVER of a tool: drains a server, or adds it to the map again.
   void set(const Moment& moment, const event::SetServer& set);
-  // Of a monitor of somebody else's.
+  // Handles SLOW_IO_SERVER of an external monitor: takes the named server out of the map for a hold-off.
   void told_slow(const Moment& moment, const event::SlowIoServer& told);
+  // Handles MAP_ADOPTED: records the oldest epoch that the member's files still use.
   void adopted(model::Member& member, const event::MapAdopted& said) const;
-  // A member of an application was welcomed.
+  // Sends the current map to a member that was just welcomed. Sends nothing before the first map.
   void welcome(const Moment& moment, MemberId member) const;
-  // The member that said the event, BYE or LOST, has gone: nothing happens where it was no server.
+  // Handles BYE or LOST of the member that sent the event. Does nothing if the member is no server.
   void leave(const Moment& moment);
+  // Returns the slow servers to the map whose hold-off is over.
   void tick(const Moment& moment);
 
-  // When a slow server is to be tried again.
+  // Returns the earliest end of a hold-off.
   std::optional<Time> deadline() const;
 
   std::int64_t epoch() const { return epoch_; }
-  // For listings, in order of arrival.
+  // Returns the servers as rows of a listing, in order of arrival.
   std::vector<event::IoServer> describe(Time now) const;
 
  private:
   enum class State { up, drained, slow, lost };
+  // One report, or a sum of reports: operations, bytes, and the time that the operations took at the server.
   struct Work {
     Time at;
     std::int64_t operations;
     std::int64_t bytes;
     Duration service;
   };
+  // One server: its SERVER message, its state, and its load.
   struct Entry {
     event::Server said;
     MemberId member;  // none: lost
     State state = State::up;
-    Time since{};
-    std::int64_t epoch = 0;
-    Work sums{};
-    std::deque<Work> recent;  // of the last second
+    Time since{};             // begin of that state
+    std::int64_t epoch = 0;   // first map epoch in that state; 0: not published yet
+    Work sums{};              // since its arrival
+    std::deque<Work> recent;  // reports of the last second
     std::int64_t queue = 0;
     std::int64_t held_bytes = 0;
-    Duration last_service{};
-    Duration hold_off{};  // the last one; 0: it was never slow
-    Time back{};          // when the hold-off is over; also of one that is back
+    Duration last_service{};  // mean time of an operation in the last report with any
+    Duration hold_off{};      // the last hold-off; 0: it was never slow, or an operator added it
+    Time back{};              // end of the last hold-off, which may be past
   };
 
   static std::string_view name_of(State state);
   Entry* find(std::string_view name);
   Entry* find(MemberId member);
   std::size_t up() const;
+  // Returns why a SERVER message is refused; "" if it is accepted.
   std::string what_is_wrong(const Moment& moment, const event::Server& server);
+  // Forgets the oldest lost server if the list is full.
   void make_room();
+  // Changes a server's state, and tells the detector if the server enters or leaves the map.
   void put(Entry& entry, State state, Time now);
+  // Takes a slow server out of the map and publishes SLOW_IO_SERVER. Returns false if it stays. `finding`: the
+  // detector's measurement; nothing if a monitor named the server.
   bool found_slow(const Moment& moment, Entry& entry, const std::optional<SlowServers::Finding>& finding);
-  // Where the map is another now: the next epoch.
+  // Begins a new epoch and sends the map to all members if the map has changed.
   void publish(const Moment& moment);
   std::vector<event::ServerMap::Server> in_map() const;
   static void refuse(const Moment& moment, std::string text);
@@ -104,7 +115,7 @@ class Servers {
   SlowServers detector_;
   std::vector<Entry> entries_;
   std::int64_t epoch_ = 0;
-  std::string text_;  // of the map
+  std::string text_;  // text of the map, one line for each server
 };
 
 }  // namespace hocket::coordinator

@@ -1,5 +1,5 @@
-// Servers that come, go, slow down and lie, in random and hostile orders with fixed seeds, against a simple model that
-// knows only what was said aloud: the events that went in and the commands that came out.
+// Servers come, leave, slow down and send false reports, in random and hostile orders with fixed seeds. A simple model,
+// which knows only the events that went in and the commands that came out, checks them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using std::chrono::seconds;
 constexpr double margin = 1.25;
 const Settings settings{{&policy::fcfs}, seconds{10}, milliseconds{100}, seconds{60}, seconds{1}};
 
-// Members 1 to 4 are of applications, 11 to 18 servers (which change their names when they come again).
+// Members 1 to 4 belong to applications. Members 11 to 18 are servers, which change their names when they come again.
 class Chaos {
  public:
   explicit Chaos(std::uint64_t seed) : random_(seed) {}
@@ -59,7 +59,7 @@ class Chaos {
     told.server = name();
     return told;
   }
-  // Odd servers are slow for a while, now and then.
+  // Servers with odd numbers are slow now and then.
   event::Body load(std::uint64_t server) {
     if (one_in(30)) return event::ServerLoad{odd(), odd(), Duration{odd()}, odd(), odd(), Duration{odd()}};
     const std::int64_t operations = 1 + static_cast<std::int64_t>(pick(20));
@@ -130,7 +130,7 @@ class Observer {
 
   void check(const event::SlowIoServer& told, const std::vector<std::string>& before) {
     ++slow_;
-    // Without an application nobody was told of the map that it is compared with.
+    // Without an application, no member received the map to compare with.
     if (members_.empty()) return;
     EXPECT_EQ(std::ranges::count(before, told.server), 1) << "it was not in the map";
     EXPECT_GE(before.size(), 2U) << "the last one";
@@ -162,7 +162,7 @@ class Observer {
     }
     if (!members_.empty()) {
       if (coordinator.servers().epoch() != map_.epoch) {
-        // Changes while nobody was there: who came now was told.
+        // The map changed while no application ran; a member that comes now receives it.
         ADD_FAILURE() << "epoch " << coordinator.servers().epoch() << ", told " << map_.epoch;
       }
       EXPECT_EQ(up, map_.names);
@@ -205,7 +205,7 @@ TEST(ServersProperties, HoldInAnyOrderOfEvents) {
     slow += observer.slow();
     detected += observer.detected();
   }
-  // The orders were hostile enough to reach what they are about.
+  // Checks that the orders were hostile enough to reach the cases in question.
   EXPECT_GT(changes, 10'000);
   EXPECT_GT(slow, 1'000);
   EXPECT_GT(detected, 300);
@@ -224,7 +224,7 @@ TEST(ServersProperties, TheSameEventsGiveTheSameCommands) {
   }
 }
 
-// When all are gone, the map is empty and nothing is due.
+// When all have left, the map is empty and nothing is due.
 TEST(ServersProperties, NothingIsLeftBehind) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     Coordinator coordinator{settings};

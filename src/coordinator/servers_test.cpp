@@ -1,4 +1,4 @@
-// The server map case by case. Random and hostile orders: servers_property_test.cpp.
+// Tests the server map case by case. Random and hostile orders: servers_property_test.cpp.
 #include "coordinator/servers.hpp"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,8 @@ class ServersTest : public ::testing::Test {
   Lines load(std::int64_t ms, std::uint64_t number, std::int64_t service_us) {
     return at(ms, 10 + number, event::ServerLoad{10, 10 << 20, microseconds{10 * service_us}, 3, 4096, {}});
   }
-  // Reports of all `servers` until s1, which takes 2 ms for each operation, is found slow; what was commanded then.
+  // Sends reports of all `servers` until s1, which takes 2 ms for each operation, is found slow. Returns the commands
+  // of that event.
   Lines slow_from(std::int64_t ms, std::uint64_t servers = 4) {
     Lines last;
     for (int i = 0; i < 3; ++i) {

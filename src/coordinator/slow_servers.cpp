@@ -5,7 +5,7 @@
 namespace hocket::coordinator {
 namespace {
 
-// Of two in the middle the longer. Precondition: there is one.
+// Returns the median; of two middle values the longer one. Precondition: not empty.
 Duration median(std::vector<Duration> durations) {
   const auto middle = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2);
   std::nth_element(durations.begin(), middle, durations.end());
@@ -14,8 +14,7 @@ Duration median(std::vector<Duration> durations) {
 
 }  // namespace
 
-// What one operation took at a peer, as far as it can be held against `report`. Of one that is stuck itself, that
-// alone.
+// If the peer itself is stuck, only the age of its stuck access counts.
 std::vector<Duration> SlowServers::of_like_size(const Reports& peer, const Report& report) {
   std::vector<Duration> times;
   const auto is_recent = [&report](const Report& other) { return report.at - other.at <= recent; };

@@ -1,26 +1,28 @@
-// Which I/O server is slower than its peers: the load detector that elastic collective I/O rests on and that CLARISSE
-// (section IV-A) leaves open.
+// This detector finds I/O servers that are slower than their peers. Elastic collective I/O needs such a load detector,
+// and CLARISSE (section IV-A) leaves it open.
 //
-// Each SERVER_LOAD is held against the peers: the other servers in the map. Compared is the time that one operation
-// takes at the server itself, for the time in its queue is the clients' doing. A report is *slow* where that time is
+// The detector compares each SERVER_LOAD with those of the peers: the other servers in the map. It compares the time
+// that one operation takes at the server itself, because the clients cause the time in its queue. A report is *slow* if
+// that time is
 //
 //   - more than margin · n/(n−1) times the peers', with n servers in the map. A collective operation lasts as long as
 //     its slowest server: with one that takes r times as long as the others it takes r; without that one, the others
 //     have n/(n−1) times the work each. So r > n/(n−1) is where removal begins to pay; `margin` keeps noise out.
-//   - and at least 100 µs longer than the peers': less is not worth a new epoch;
-//   - and longer than in every single report of the peers that it is held against: outside of the noise of the moment.
-//     On a machine with four times as many threads at work as cores, the time of a write of 1 MiB was seen to vary by a
-//     factor of twenty; without this clause the other two found 51 of 2,100 reports of servers that were well, with it
-//     two, and the injected delay of 0.5 ms a third as often, as soon as before.
+//   - and at least 100 µs longer than the peers': less does not justify a new epoch;
+//   - and longer than in every single report of the peers that it is compared with, so outside of the present noise.
+//     On a machine with four times as many active threads as cores, the time of a write of 1 MiB varied by a factor of
+//     twenty. Without this clause the other two found 51 of 2,100 reports of healthy servers slow, with it two. With
+//     it, they found the injected delay of 0.5 ms a third as often, but as soon as before.
 //
-// The peers' time is the median over the peers (of the two in the middle the longer: a server is slow only if it is
-// slower than most) of each peer's median over those of its last six reports that are not older than 5 s and about
-// operations of like size, which differ by a quarter at most, less than the margin. Two peers must have such reports:
-// of two servers that differ nobody can say which one is as it should be. Where they have not, the report says nothing.
+// The peers' time is the median over the peers of each peer's median. Of two middle values the median is the longer
+// one, since a server is slow only if it is slower than most. A peer's median covers those of its last six reports that
+// are at most 5 s old and about operations of similar size. Similar sizes differ by a quarter at most, which is less
+// than the default margin allows. At least two peers must have such reports: of two servers that differ, neither is
+// known to be the normal one. Without two such peers, the report counts neither way.
 //
-// A server is slow with its third slow report running: one stall of the file system is over by then, and three reports
-// come within 150 ms of work. An access that has been under way for more than a second speaks for itself, before it is
-// over: so much time and more does one operation take, of whatever size.
+// A server is slow with its third slow report in a row. One stall of the file system is over by then, and three reports
+// come within 150 ms of work. An access that has been under way for more than a second counts before it ends: one
+// operation of any size takes at least that long.
 //
 // Pure; time comes with the reports. Not thread-safe.
 #pragma once
@@ -37,47 +39,54 @@
 
 namespace hocket::coordinator {
 
+// The recent reports of the servers in the map. A report costs O(servers).
 class SlowServers {
  public:
-  static constexpr std::size_t kept = 6;
-  static constexpr Duration recent = std::chrono::seconds{5};
-  static constexpr std::size_t least_peers = 2;
-  static constexpr Duration least_longer = std::chrono::microseconds{100};
-  static constexpr std::int64_t running = 3;
-  static constexpr Duration stuck = std::chrono::seconds{1};
+  static constexpr std::size_t kept = 6;                                    // reports of each server
+  static constexpr Duration recent = std::chrono::seconds{5};               // maximum age of a peer's report
+  static constexpr std::size_t least_peers = 2;                             // peers with comparable reports
+  static constexpr Duration least_longer = std::chrono::microseconds{100};  // minimum difference to the peers
+  static constexpr std::int64_t running = 3;                                // slow reports in a row
+  static constexpr Duration stuck = std::chrono::seconds{1};  // age of an access that counts before its end
 
-  // `margin` is at least 1; 0: no server is ever slow.
+  // `margin` is at least 1; 0 disables the detector.
   explicit SlowServers(double margin) : margin_(margin) {}
 
-  // A server comes into the map, or leaves it: what it reported is forgotten.
+  // A server enters or leaves the map. Either way, its earlier reports are forgotten.
   void enter(MemberId server) { reports_[server] = {}; }
   void leave(MemberId server) { reports_.erase(server); }
 
+  // The measurement that makes a server slow.
   struct Finding {
-    Duration service;  // of one operation
-    Duration peers;    // of one of the peers'
+    Duration service;  // time of one operation at the server
+    Duration peers;    // time of one operation at the peers
   };
-  // A report of a server in the map. What it was compared by, where it makes the server slow.
+  // Takes in a report of a server in the map. Returns the measurement if it makes the server slow.
   std::optional<Finding> report(MemberId server, const event::ServerLoad& load, Time now);
 
  private:
+  // One report, reduced to a single operation.
   struct Report {
     Time at;
-    double size;       // bytes of an operation; -1: none is over
-    Duration service;  // of an operation
-    bool stuck;
+    double size;       // mean bytes of an operation; -1: not comparable by size
+    Duration service;  // mean time of an operation, or the age of a stuck one
+    bool stuck;        // an access has been under way for `stuck` or longer
   };
+  // The recent reports of one server.
   struct Reports {
     std::deque<Report> last;
-    std::int64_t slow = 0;  // running
+    std::int64_t slow = 0;  // slow reports in a row up to now
   };
 
+  // The peers' times that a report is compared with.
   struct Peers {
-    Duration middle;   // median of medians
-    Duration longest;  // of all
+    Duration middle;   // median of the peers' medians
+    Duration longest;  // longest single time
   };
 
+  // Returns a peer's operation times that are comparable with `report`.
   static std::vector<Duration> of_like_size(const Reports& peer, const Report& report);
+  // Returns the times of the server's peers; nothing if too few have comparable reports.
   std::optional<Peers> of_peers(MemberId server, const Report& report) const;
 
   double margin_;

@@ -1,4 +1,4 @@
-// The rule of slow_servers.hpp, clause by clause, and on simulated servers.
+// Tests the rule of slow_servers.hpp clause by clause, and on simulated servers.
 #include "coordinator/slow_servers.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ constexpr std::int64_t mebibyte = 1 << 20;
 
 class SlowServersTest : public ::testing::Test {
  protected:
-  // A report of ten operations at `ms`; true: it makes the server slow.
+  // Sends a report of ten operations at `ms`. Returns true if it makes the server slow.
   bool report(std::uint64_t server, std::int64_t ms, std::int64_t service_us, std::int64_t bytes = mebibyte) {
     const event::ServerLoad load{10, 10 * bytes, microseconds{10 * service_us}, 0, 0, {}};
     return detector.report(MemberId{server}, load, at(ms)).has_value();
@@ -31,7 +31,8 @@ class SlowServersTest : public ::testing::Test {
   void peers_report(std::uint64_t servers, std::int64_t ms, std::int64_t service_us = 200) {
     for (std::uint64_t i = 2; i <= servers; ++i) EXPECT_FALSE(report(i, ms, service_us));
   }
-  // How many of `count` reports running, 50 ms apart, it takes to be found slow; 0: it is not.
+  // Returns the number of successive reports, 50 ms apart, until the server is found slow; 0 if it is not after
+  // `count`.
   int found_after(std::int64_t service_us, std::uint64_t servers = 4, int count = 10) {
     enter(servers);
     for (int i = 1; i <= count; ++i) {
@@ -57,8 +58,8 @@ TEST_F(SlowServersTest, AReportThatIsNotSlowBeginsAnew) {
 }
 
 TEST_F(SlowServersTest, WhatPaysDependsOnTheNumberOfServers) {
-  // 1.25 · 4/3 · 200 µs = 333 µs; 1.25 · 3/2 · 200 µs = 375 µs; 1.25 · 8/7 · 200 µs = 286 µs but 100 µs longer is 300
-  // µs.
+  // Thresholds: 1.25 · 4/3 · 200 µs = 333 µs; 1.25 · 3/2 · 200 µs = 375 µs. 1.25 · 8/7 · 200 µs = 286 µs, but 100 µs
+  // longer is 300 µs.
   EXPECT_EQ(found_after(330, 4), 0);
   detector = SlowServers{1.25};
   EXPECT_EQ(found_after(340, 4), 3);
@@ -169,8 +170,8 @@ TEST_F(SlowServersTest, ReportsThatCannotBeChangeNothing) {
   EXPECT_FALSE(detector.report(MemberId{9}, {1, 1, seconds{9}, 0, 0, {}}, at(0))) << "not in the map";
 }
 
-// Any number of servers, sizes that change with the application's phases, noise: the one that is slow is found, with
-// its third report after it became so, and no other ever is.
+// With any number of servers, with noise and with sizes that change with the application's phases, the slow server is
+// found with its third report after it became slow. No other server ever is.
 TEST(SlowServersProperties, TheSlowOneIsFoundAndNoOther) {
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -192,7 +193,7 @@ TEST(SlowServersProperties, TheSlowOneIsFoundAndNoOther) {
       now += milliseconds{50} + (random() % 10 == 0 ? seconds{10} : seconds{0});
       const bool is_slow_now = round >= 20;
       bool found = false;
-      // The slow one reports last: the others are done before.
+      // The slow server reports last, because the others are done before.
       for (std::uint64_t i = 1; i <= n; ++i) {
         const std::uint64_t server = (slow + i - 1) % n + 1;
         const bool is_slow = server == slow && is_slow_now;

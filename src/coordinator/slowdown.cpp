@@ -1,8 +1,9 @@
-// The bound on how much slower than uncoordinated an application gets: who has no time to lose waits no longer.
+// This part of Access bounds how much slower than uncoordinated an application gets. If an application would exceed the
+// bound, its request is granted at once.
 //
-// What an application has lost or gained so far is kept by the model: for each access that has ended, the time that it
-// took with its waits, less the time that it would have taken if nobody had waited (model/uncoordinated.hpp). Of an
-// access that waits, the same is expected, as if it were granted at once.
+// The model keeps what an application has lost or gained so far. For each access that has ended, this is its time with
+// waits, less the time it would have taken if nobody had waited (model/uncoordinated.hpp). For a waiting access the
+// same difference is expected, as if it were granted at once.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -21,12 +22,14 @@ using model::Member;
 using model::Request;
 using model::Target;
 
+// Bounds of the estimate: seconds, applications, and the least remaining fraction of an access.
 constexpr double longest_s = 1e9;
 constexpr double rounding_s = 0.5e-9;
-constexpr std::size_t most_looked_at = 32;  // of those who want the target
-constexpr double least_left = 0.02;         // of an access that should have ended
+constexpr std::size_t most_looked_at = 32;  // applications considered of those that want the target
+constexpr double least_left = 0.02;         // remaining fraction of an access that should have ended
 
-// Beside those who use or want the target now, whichever they are.
+// Returns the mean slowdown beside the applications that hold the target. Without holders, it is the slowdown beside an
+// application like this one.
 model::Slowness slowness_of(const Application& application, const Request& request, double assumed) {
   const Target& target = *request.target;
   double sum = 0;
@@ -44,13 +47,13 @@ model::Slowness slowness_of(const Application& application, const Request& reque
   return {alike > 0 ? alike : assumed, 0};
 }
 
-// When the access would end: granted now, beside those who have the target, and uncoordinated. In seconds from now.
+// End of the access in seconds from now: if granted now, beside the holders, and without coordination.
 struct Ends {
   double granted_s;
   double uncoordinated_s;
 };
 
-// What is left of somebody's I/O phase, and would be without coordination.
+// Remaining time of an application's I/O phase in seconds: as it is, and as it would be without coordination.
 struct Left {
   double now_s;
   double uncoordinated_s;
@@ -68,7 +71,7 @@ Ends ends_of(const Application& application, const Request& request, Time now, d
   const model::Slowness slowness = slowness_of(application, request, assumed);
   const auto job = [&](double left_s) { return policy::Job{1, left_s, left_s, 0, slowness, 1, 0}; };
   model::Remaining remaining = model::remaining_of(application, request);
-  // Among many, what comes after this access is too uncertain to be set off against waiting for it.
+  // If many applications run, the accesses after this one are too uncertain to be weighed against its wait.
   if (!few) remaining.left_s = remaining.access_s - remaining.served_s;
   const Left own = left_of(target, application, remaining);
   std::vector<policy::Job> granted{job(own.now_s)};
@@ -79,7 +82,7 @@ Ends ends_of(const Application& application, const Request& request, Time now, d
     granted.push_back(job(left.now_s));
     uncoordinated.push_back(job(left.uncoordinated_s));
   }
-  const Application* last = nullptr;  // those who wait for several accesses are counted once
+  const Application* last = nullptr;  // an application with several waiting requests counts once
   for (const Request& other : target.waiting) {
     if (uncoordinated.size() >= most_looked_at) break;
     const Application* waiting = other.of;
@@ -87,7 +90,7 @@ Ends ends_of(const Application& application, const Request& request, Time now, d
     last = waiting;
     uncoordinated.push_back(job(left_of(target, *waiting, model::remaining_of(*waiting, other)).uncoordinated_s));
   }
-  // Those who have ended really, but would not have yet.
+  // Accesses that have ended, but would still be under way without coordination.
   for (const model::Uncoordinated::Access& access : target.uncoordinated.accesses()) {
     if (uncoordinated.size() >= 2 * most_looked_at) break;
     if (!access.goes_on && access.application != application.id) {
@@ -109,7 +112,7 @@ void Access::watch_slowdown(const Application& application, const Request& reque
   target.uncoordinated.begin(application.id, slowness, 1, expected_s, now);
 }
 
-// For people: what came of the application, beside what would have without coordination, and how far to believe it.
+// Publishes for operators the effect of coordination on an application, and the error of that estimate.
 void Access::tell_slowdown(const Moment& moment, const Application& application) {
   if (access_settings_.most_slowdown <= 0 || application.history.phases() == 0) return;
   event::Decision record;
@@ -136,7 +139,8 @@ bool Access::is_small(const Application& application, const Request& request) co
   return remaining.known && remaining.access_s + remaining.spread_s <= to_s(settings_.small_access);
 }
 
-// The moment is exact while it only waits and nobody else comes or goes; it is reckoned again when it has come.
+// The computed time is exact while the request waits and no application comes or goes. It is computed again when it has
+// come.
 void Access::bound_wait(const Member& member, Place request, Time now) {
   const double most = access_settings_.most_slowdown;
   if (most <= 0 || most >= 1) return;

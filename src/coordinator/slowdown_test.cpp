@@ -1,4 +1,4 @@
-// The bound on how much slower an application becomes by waiting for grants.
+// Tests the bound on how much slower an application becomes by waiting for grants.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,9 +43,9 @@ TEST_F(SlowdownTest, WhoHasWaitedForTooLongIsGrantedBesideTheHolder) {
   ASSERT_EQ(coordinator.deadline(), Time{} + milliseconds{9'900}) << "a tenth of the 9 s without waits";
   EXPECT_EQ(at(9'899, 0, event::Tick{}), Lines{});
   EXPECT_EQ(at(9'900, 0, event::Tick{}), Lines{"2 GRANT_IO 1 waited 900"});
-  // It does not wait again for what it has waited for: 0.96 s of 10.5 s less those 0.9. Its access took 0.6 s
-  // beside the holder, so 0.3 s alone. The holder has hardly anything left (0.02 s); uncoordinated it would not be as
-  // far, and slow the next one down from 0.3 to 0.6 s.
+  // The application does not wait again for what it has waited for: 0.96 s of 10.5 s less those 0.9. Its access took
+  // 0.6 s beside the holder, so 0.3 s alone. The holder has hardly anything left (0.02 s). Without coordination it
+  // would not be as far, and would slow the next one down from 0.3 to 0.6 s.
   at(10'500, 2, event::FinishIo{RequestId{1}, {}, 0, true});
   EXPECT_EQ(start(10'500, 2, 2), Lines{"2 QUEUED_IO 2 position 1 behind app"});
   ASSERT_TRUE(coordinator.deadline());
@@ -59,8 +59,8 @@ TEST_F(SlowdownTest, WhoArrivesLateAndHasNothingToSpareIsGrantedAtOnce) {
   EXPECT_EQ(start(5'000, 2, 1), Lines{"2 GRANT_IO 1 waited 0"});
 }
 
-// 1.1 s of an access, then 9.9 s in which another one goes before it, then its last second. Uncoordinated, the two
-// would have shared the target from the second at which the other came.
+// An access runs for 1.1 s, waits 9.9 s while another one goes before it, then runs its last second. Without
+// coordination, the two would have shared the target from the second at which the other came.
 TEST(InterruptedTest, TheWaitInTheMiddleOfAnAccessCounts) {
   Settings settings{{&policy::interrupt}, seconds{1000}, seconds{0}, seconds{1000}, seconds{100}};
   settings.most_slowdown = 1;  // no bound

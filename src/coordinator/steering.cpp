@@ -12,23 +12,23 @@ namespace {
 using model::Application;
 
 constexpr std::string_view policy_for_measuring = "probe";
-// A return that is refused is asked for again at once so often; then after each I/O phase.
+// A refused return is requested again at once this often, and from then on after each I/O phase.
 constexpr std::int64_t most_refusals = 3;
-// Sizes: a program that was seen at fewer has no curve that would be worth remembering.
+// Least number of sizes in a curve that is worth storing.
 constexpr std::size_t least_remembered = 3;
 
-// Of the policies for access, one lets applications overlap without looking at them.
+// Returns the slowdown of applications that overlap, if the access policy lets them overlap unconditionally; else 0.
 double together(const Settings& settings, const policy::Combination& policies) {
   return policies.access == &policy::interfere ? settings.access.interference : 0;
 }
 
-// A curve that is seen in this run takes in its periods by itself.
+// Adds a measured point to the curve. A curve that is built from this run already contains the run's own periods.
 void take_sample(Application& application, const model::CurvePoint& sample) {
   if (!application.curve_is_seen) (void)application.curve.add(sample);
 }
 
-// The store gets the whole curve of an application without a profile, and of others the sizes that the profile lacks,
-// where they are known well.
+// Returns the points to be stored. For an application without a profile, this is the whole curve. For others, it is the
+// sizes that the profile lacks and that are known well.
 std::vector<model::CurvePoint> to_remember(const Application& application) {
   std::vector<model::CurvePoint> points =
       application.curve_is_seen ? application.curve.points() : application.extension.points();
@@ -79,7 +79,7 @@ void Steering::malleable(const Moment& moment, Application& application, const e
   if (const auto found = courses_.find(application.id); found != courses_.end()) {
     Course& course = found->second;
     if (course.request) {
-      // It is told of what was asked of the one before.
+      // Resizing sends the new commanding member what the one before was asked for.
     } else if (course.stage == Stage::returning) {
       retry_return(moment, application, course);
     } else {
@@ -123,7 +123,8 @@ void Steering::phase(const Moment& moment, Application& application, const event
   if (settings_.probe && (interference_ || sharing_)) start_measuring(moment, application);
 }
 
-// Of an application without I/O, or whose I/O periods are long, a report of iterations is what another's phase is.
+// Reports of iterations take the place of I/O phases for applications without I/O or with long I/O periods. Policies
+// are asked at the first, second, fourth, eighth … report only, because reports come each second.
 void Steering::iterations(const Moment& moment, Application& application) {
   if (!application.lives_by_iterations()) return;
   const bool measures = settings_.probe && (interference_ || sharing_);
@@ -149,7 +150,7 @@ void Steering::ended(const Moment& moment, Application& application, const event
   after(moment, application.id);
 }
 
-// The operator's wish goes first, and what policies did before is his now.
+// An operator's resize has precedence. It also ends the policies' claim on the application's earlier changes.
 void Steering::resized_by_tool(const Moment& moment, Application& application) {
   if (const auto found = courses_.find(application.id); found != courses_.end()) {
     const Course& course = found->second;
@@ -168,7 +169,7 @@ void Steering::member_left(const Moment& moment, Application& application) {
   follow(application);
   const auto found = courses_.find(application.id);
   if (found != courses_.end() && found->second.request && application.malleability.resizing_to == 0) {
-    // Who was asked is lost: whoever takes over brings it back.
+    // The member that was asked is lost. The next commanding member completes the return.
     Course& course = found->second;
     course.request = {};
     if (course.stage == Stage::going) {
@@ -251,7 +252,6 @@ void Steering::after(const Moment& moment, AppId subject) {
 
 // ---- cores -------------------------------------------------------------------------------------------------------
 
-// The application has what it uses, or may still come to use: what it was asked for, and what it is to have again.
 void Steering::follow(const Application& application) {
   std::int64_t uses = std::max(application.computing_processes(), application.malleability.resizing_to);
   if (const auto begun = begun_.find(application.id); begun != begun_.end()) {
@@ -265,7 +265,7 @@ void Steering::follow(const Application& application) {
     const Course& at = course->second;
     if (at.request) uses = std::max(uses, at.goal);
     if (at.is_passing() && at.stage != Stage::awaited) uses = std::max(uses, at.passing.original);
-    // What it was asked for first may have begun before it was told to go back.
+    // The application may have begun the first request before it received the request to return.
     if (at.request && at.stage == Stage::returning && at.reserved) uses = std::max(uses, at.top().processes);
   }
   const std::int64_t has = cores_.of(application.id);
@@ -275,7 +275,6 @@ void Steering::follow(const Application& application) {
 
 // ---- the life of a course ----------------------------------------------------------------------------------------
 
-// What was asked of the application is answered: done, or given up with its size as it was.
 void Steering::advance(const Moment& moment, Application& application, Course& course, bool done) {
   const bool reached = application.computing_processes() == course.goal;
   if (course.stage == Stage::going && !(done && reached)) {
@@ -305,11 +304,10 @@ void Steering::advance(const Moment& moment, Application& application, Course& c
   course.reserved = false;
   follow(application);
   if (is_back(application, course)) return back(moment, application, course);
-  course.hurried = true;  // the iteration that it was asked for may be past
+  course.hurried = true;  // the planned iteration may be past
   if (++course.refusals <= most_refusals) go_back(moment, application, course, 0);
 }
 
-// Its decision does not stand: back to the size before, as soon as it can.
 void Steering::give_up(const Moment& moment, Application& application, Course& course, const std::string& why) {
   const Layer& layer = course.top();
   const bool by_itself = course.stage == Stage::there || course.stage == Stage::awaited;
@@ -333,29 +331,29 @@ void Steering::give_up(const Moment& moment, Application& application, Course& c
   go_back(moment, application, course, 0);
 }
 
-// Nothing is asked of it: another size than it was given is its own wish.
+// No request is under way, so a size other than the given one is the application's own choice.
 void Steering::check_size(const Moment& moment, Application& application, Course& course) {
   if (application.computing_processes() == course.goal) return;
   if (course.stage == Stage::awaited) return drop_passing(moment, application, course);
   give_up(moment, application, course, "it changed its size by itself");
 }
 
-// Asks for `course.goal`, which takes the place of what was asked for before.
+// A request to return replaces the one before it. If it cannot be sent, the earlier request is still to be answered.
 void Steering::go_back(const Moment& moment, Application& application, Course& course, std::int64_t at_iteration) {
   course.reserved = course.reserved || (course.stage == Stage::going && course.request);
   course.stage = Stage::returning;
   const std::int64_t at = at_iteration > application.malleability.iteration ? at_iteration : 0;
-  // The cores of a temporary change's size before were kept; those of a change for good were not.
+  // A temporary change kept the cores of the earlier size; a permanent one did not, so they must be allocated again.
   const auto request =
       course.goal > cores_.of(application.id)
           ? request_size(moment, application, course.goal, at)
           : resizing_.ask(moment, application, course.goal, at, places_for(application, course.goal, {}));
-  if (request) course.request = request.value();  // else what was asked for before is still to be answered
+  if (request) course.request = request.value();  // else the earlier request stays under way
   course.answer_by = moment.now + resizing_.patience(application);
   follow(application);
 }
 
-// Of cores that it gave back, more than was asked for is enough; and at its size before nothing is left to undo.
+// An expanded application may give back more cores than requested. At its original size nothing remains to be undone.
 bool Steering::is_back(const Application& application, Course& course) {
   const std::int64_t now = application.computing_processes();
   const bool expanded = !course.is_passing() && course.lasting.processes > course.lasting.original;
@@ -368,7 +366,7 @@ void Steering::retry_return(const Moment& moment, Application& application, Cour
   go_back(moment, application, course, course.hurried ? 0 : course.passing.return_at);
 }
 
-// It has told that it has the size before again: the cores are free.
+// The application has reported its earlier size, so the cores are free.
 void Steering::back(const Moment& moment, Application& application, Course& course) {
   course.request = {};
   course.reserved = false;
@@ -398,7 +396,6 @@ void Steering::back(const Moment& moment, Application& application, Course& cour
   application.expansion = {};
 }
 
-// The temporary change is over; what was under it is in force again.
 void Steering::drop_passing(const Moment& moment, Application& application, Course& course) {
   course.passing = {};
   course.start_after = {};
@@ -414,7 +411,7 @@ void Steering::drop_passing(const Moment& moment, Application& application, Cour
   end_unwanted(moment, application, course);
 }
 
-// A change for good whose policy is not in force any more is undone, once nothing is under way.
+// A permanent change is undone if its policy is no longer in force, once no request is under way.
 void Steering::end_unwanted(const Moment& moment, Application& application, Course& course) {
   if (!course.unwanted || course.is_passing() || course.hurried) return;
   tell(moment, application, course.lasting.policy, "return", course.lasting.original,
@@ -426,7 +423,7 @@ void Steering::end_unwanted(const Moment& moment, Application& application, Cour
   go_back(moment, application, course, 0);
 }
 
-// An I/O phase that began after the decision has been reported.
+// A phase counts as fresh if it began after the decision: earlier ones show nothing about the change.
 void Steering::fresh_phase(const Moment& moment, Application& application, Course& course) {
   const model::PhaseRecord* last = application.history.last();
   if (course.stage == Stage::returning && !course.request) retry_return(moment, application, course);
@@ -454,7 +451,7 @@ void Steering::overdue(const Moment& moment, Application& application, Course& c
     outcomes_.never_came(moment, application);
     return drop_passing(moment, application, course);
   }
-  if (course.hurried) return;  // it knows; its cores come back when it answers
+  if (course.hurried) return;  // the return is requested already
   if (course.is_passing()) outcomes_.never_came(moment, application);
   if (course.stage == Stage::there && course.is_passing()) course.stage = Stage::returning;
   give_up(
@@ -477,7 +474,6 @@ void Steering::show_expansion(Application& application, const Course& course) co
                            course.start_after};
 }
 
-// When something must have come of the course; 0: no bound.
 void Steering::bound(AppId app, Course& course, Time until) {
   if (course.until != Time{}) due_.erase({course.until, app});
   course.until = until;

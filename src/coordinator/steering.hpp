@@ -1,23 +1,24 @@
-// Carries out what policies for cores decide (CLARISSE+FlexMPI, Fig. 3: the resource manager and the library
+// Steering carries out the decisions of core policies (CLARISSE+FlexMPI, Fig. 3: the resource manager and the library
 // controllers).
 //
-//   an event → policy → CoreChange → cores from the resource manager → RECONFIGURE at Iter_reconf1 … RECONFIGURATION
-//            → RECONFIGURE back at Iter_reconf2 … RECONFIGURATION → the cores are free again
+//  an event → policy → CoreChange → cores from the resource manager → RECONFIGURE at Iter_reconf1 … RECONFIGURATION
+//           → RECONFIGURE back at Iter_reconf2 … RECONFIGURATION → the cores are free again
 //
-// Every decision is told (DECISION), and every prediction it rested on is held against what happens (OUTCOME). An
-// application that refuses or fails a resize, dies, ends early, or whose next phase comes otherwise than predicted,
-// gives its cores back. A new application that finds no free cores gets them from expanded ones: temporary expansions
-// first, then those whose cores help least by their speedup curve, the latest first among equals.
+// Steering publishes every decision (DECISION) and compares every prediction behind it with what happens (OUTCOME). An
+// application gives its cores back if it refuses or fails a resize, dies, ends early, or if its next phase comes
+// otherwise than predicted. A new application that finds no free cores gets them from expanded ones. Temporary
+// expansions are reclaimed first, then those whose cores help least by their speedup curve, the latest first among
+// equals.
 //
-// Applications without a speedup curve are measured on line where a policy needs one: resized at their start to a few
-// sizes, for some I/O periods each, and back (section 4.1, the on-line predictor). Further sizes are measured while
-// policies give them. What was measured is remembered: PROFILE goes out when the application leaves.
+// Applications without a speedup curve are measured on line where a policy needs one (section 4.1, the on-line
+// predictor). They are resized at their start to a few sizes, for some I/O periods each, and back. Policies' own
+// resizes measure further sizes. When the application leaves, PROFILE hands the measurements on to be stored.
 //
-// Cores are free again when the application has told that it is back, never before: what it was asked for and did not
-// answer is kept for it. What an operator resizes by hand stays as it is until the next SET_POLICY.
+// Cores become free only when the application reports that it is back. Until then Steering keeps them for the request
+// that the application has not answered. A size that an operator sets by hand stays until the next SET_POLICY.
 //
-// A part of the coordinator; pure and not thread-safe as it is. Without a policy for cores an event costs what the
-// cores' book-keeping costs, which does not depend on the number of applications.
+// Steering is a part of the coordinator; pure, not thread-safe. Without a core policy an event costs only the
+// accounting of cores, which does not depend on the number of applications.
 #pragma once
 
 #include <map>
@@ -39,13 +40,15 @@
 
 namespace hocket::coordinator {
 
+// The courses of all applications (course.hpp), and what else is remembered to carry out core decisions.
 class Steering {
  public:
-  // All must outlive it. `decisions`: how many were told.
+  // All arguments must outlive this object. `decisions` counts the published decisions; Access shares the counter.
   Steering(const Settings& settings, model::Cluster& cluster, model::Cores& cores, Resizing& resizing,
            std::int64_t& decisions);
 
-  // Each after the cluster and Resizing have taken in the event; the application is the one that it is about.
+  // Event handlers. Each must be called after the cluster and Resizing have handled the event; `application` is its
+  // subject.
   void joined(const Moment& moment, model::Application& application);
   void profile(const Moment& moment, const event::Profile& profile);
   void malleable(const Moment& moment, model::Application& application, const event::Malleable& said);
@@ -53,11 +56,13 @@ class Steering {
   void iterations(const Moment& moment, model::Application& application);
   void ended(const Moment& moment, model::Application& application, const event::Reconfiguration& record);
   void resized_by_tool(const Moment& moment, model::Application& application);
-  // A member has left, others remain.
+  // Handles the departure of a member whose application continues.
   void member_left(const Moment& moment, model::Application& application);
-  // Its last member is about to leave: what was measured of it is handed on (PROFILE), to be remembered.
+  // Hands the application's measurements on to be stored (PROFILE), before its last member is removed.
   static void leaves(const Moment& moment, const model::Application& application);
+  // Handles the end of an application, after its removal: its cores are free.
   void gone(const Moment& moment, AppId app, const std::string& name);
+  // Replaces the core policies. Permanent changes by a policy that is no longer in force are undone.
   void set_policies(const Moment& moment, const policy::Combination& policies);
   void tick(const Moment& moment);
 
@@ -66,46 +71,63 @@ class Steering {
  private:
   using Courses = std::map<AppId, Course>;
 
-  // steering.cpp: what happens
+  // steering.cpp: the life of a course. `follow` allocates to the application the cores that it uses or may still come
+  // to use (the request under way, the size to return to), and releases the others.
   void follow(const model::Application& application);
+  // Ends every handler: reclaims cores that are missing, then asks the policies.
   void after(const Moment& moment, AppId subject);
+  // Handles the answer to the request under way. `done`: the application made the change.
   void advance(const Moment& moment, model::Application& application, Course& course, bool done);
+  // Handles an I/O phase while a course is in force.
   void fresh_phase(const Moment& moment, model::Application& application, Course& course);
   void phase_came(const Moment& moment, model::Application& application, Course& course);
   void overdue(const Moment& moment, model::Application& application, Course& course);
+  // Requests `course.goal` instead of what was requested before.
   void go_back(const Moment& moment, model::Application& application, Course& course, std::int64_t at_iteration);
+  // True if the application has reached the size it was to return to. May adjust `course.goal` to it.
   static bool is_back(const model::Application& application, Course& course);
   void retry_return(const Moment& moment, model::Application& application, Course& course);
   void back(const Moment& moment, model::Application& application, Course& course);
+  // Ends the temporary change; the permanent one below it is in force again.
   void drop_passing(const Moment& moment, model::Application& application, Course& course);
+  // Cancels the top layer's decision for the reason `why`. The application returns to its earlier size; a size that it
+  // chose by itself remains.
   void give_up(const Moment& moment, model::Application& application, Course& course, const std::string& why);
+  // Handles a size that nobody requested: the application has changed it by itself.
   void check_size(const Moment& moment, model::Application& application, Course& course);
   void end_unwanted(const Moment& moment, model::Application& application, Course& course);
   void forget(AppId app);
   void show_expansion(model::Application& application, const Course& course) const;
+  // Sets the time by which the course must progress, else `overdue` is called; 0: no time limit.
   void bound(AppId app, Course& course, Time until);
 
-  // deciding.cpp: what is decided
+  // deciding.cpp: from a policy's decision to the request
   void ask_policies(const Moment& moment, AppId subject);
   void carry_out(const Moment& moment, const policy::CorePolicy& policy, const policy::CoreChange& change);
+  // Returns why a change cannot be carried out; "" if nothing prevents it.
   std::string what_prevents(const Moment& moment, const model::Application& application,
                             const policy::CoreChange& change) const;
+  // Returns why resizes would stop the application for too large a share of its time; "" if they would not.
   std::string why_too_often(const Moment& moment, const model::Application& application, std::int64_t processes,
                             bool returns) const;
+  // Allocates the cores that are missing and sends RECONFIGURE. On failure nothing has changed.
   Result<RequestId> request_size(const Moment& moment, model::Application& application, std::int64_t processes,
                                  std::int64_t at_iteration);
+  // Returns the nodes for the processes to be started, as RECONFIGURE carries them; "" if the launcher may choose.
   std::string places_for(const model::Application& application, std::int64_t processes,
                          const std::vector<model::Share>& fresh) const;
+  // Publishes that a policy left a conflict alone.
   void leave(const Moment& moment, std::string_view policy, const policy::LeftAlone& left);
+  // Publishes one of Steering's own decisions. Returns its number.
   std::int64_t tell(const Moment& moment, const model::Application& application, std::string_view policy,
                     const char* action, std::int64_t to, std::string text);
 
-  // reclaiming.cpp
+  // reclaiming.cpp: cores for applications that started without free ones
   void reclaim(const Moment& moment);
   std::int64_t coming_back() const;
   Courses::iterator choose_victim();
 
-  // measuring.cpp has what is measured; these resize for it
+  // measuring.cpp: the resizes that measurements need
   void start_measuring(const Moment& moment, model::Application& application);
   void take_iterations(const Moment& moment, model::Application& application, Course& course);
   void go_on_measuring(const Moment& moment, model::Application& application, Course& course);
@@ -122,13 +144,13 @@ class Steering {
   Courses courses_;
   Outcomes outcomes_;
   Measuring measuring_;
-  std::set<std::pair<Time, AppId>> due_;  // courses that something must have come of by then
-  std::set<AppId> set_by_tool_;           // left alone until the next SET_POLICY
-  std::map<AppId, std::int64_t> begun_;   // processes that they may be becoming while a tool's resize is under way
-  std::map<AppId, Refusal> refused_;      // not asked again at once
-  std::map<AppId, std::vector<Told>> told_;
-  std::set<AppId> told_once_;
-  std::int64_t& decisions_made_;  // shared with others who decide
+  std::set<std::pair<Time, AppId>> due_;     // time limits of the courses
+  std::set<AppId> set_by_tool_;              // resized by hand: left alone until the next SET_POLICY
+  std::map<AppId, std::int64_t> begun_;      // policies' sizes that may be under way beside a tool's resize
+  std::map<AppId, Refusal> refused_;         // applications that refused their last resize
+  std::map<AppId, std::vector<Told>> told_;  // conflicts reported in the present I/O period
+  std::set<AppId> told_once_;                // applications with a report that is made only once
+  std::int64_t& decisions_made_;             // published decisions, of Access too
 };
 
 }  // namespace hocket::coordinator

@@ -1,5 +1,5 @@
-// Policies for cores that want anything, and applications that do anything: refuse, answer late, twice or never, die,
-// lie about their sizes, change their periods. Thousands of fixed seeds, against what may never be.
+// Core policies want anything, and applications do anything: they refuse, answer late, twice or never, die, report
+// false sizes, change their periods. Thousands of fixed seeds are checked against what must never happen.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr std::int64_t cores = 40;
 constexpr std::uint64_t applications = 6;
 constexpr Duration join_limit = seconds{5};
 
-std::mt19937_64 wishes;  // of the policies; seeded by each run
+std::mt19937_64 wishes;  // random changes that the policies want; seeded by each run
 
 policy::CoreDecision want_anything(const policy::CoreView& view, const event::Event&, AppId) {
   policy::CoreDecision decision;
@@ -60,7 +60,7 @@ Settings settings_of(std::uint64_t seed) {
   return settings;
 }
 
-// Applications that are asked for sizes and really have some, and what must hold between the two.
+// Applications with requested and real sizes, and the invariants between the two.
 class World {
  public:
   World(std::uint64_t seed, bool hostile) : random_(seed), hostile_(hostile), coordinator_(settings_of(seed)) {
@@ -71,7 +71,7 @@ class World {
     for (int i = 0; i < steps && !::testing::Test::HasFailure(); ++i) step();
   }
 
-  // From now on all applications do as they are asked, and nothing new is wanted.
+  // From now on all applications do what they are asked, and the policies want nothing new.
   void calm_down() {
     hostile_ = false;
     give({}, event::SetPolicy{"fcfs"});
@@ -82,12 +82,12 @@ class World {
         obey(member, app, true);
         report_phase(member, app);
       }
-      now_ += std::chrono::hours{12};  // a long period: waits are bounded by a few of a day
+      now_ += std::chrono::hours{12};  // long periods: time limits are a few periods of a day
       give({}, event::Tick{});
     }
     for (const auto& [id, application] : coordinator_.cluster().applications()) {
       const std::int64_t less = application.expansion.original - application.computing_processes();
-      const bool no_room = less > coordinator_.cores().free();  // others were started with what it had given up
+      const bool no_room = less > coordinator_.cores().free();  // others were started with the cores that it gave up
       EXPECT_TRUE(application.expansion.decision == 0 || no_room) << application.name << ": a change is not undone";
       EXPECT_EQ(application.malleability.resizing_to, 0) << application.name << ": an answer is waited for";
       EXPECT_EQ(coordinator_.cores().of(id), application.computing_processes()) << application.name;
@@ -110,7 +110,7 @@ class World {
     std::int64_t processes = 1;
     std::int64_t iteration = 0;
     std::int64_t phase = 0;
-    std::optional<event::Reconfigure> wanted;  // the last one: it takes the place of the one before
+    std::optional<event::Reconfigure> wanted;  // the last request, which replaces the one before
     std::optional<event::Reconfigure> begun;
     Time begun_at{};
   };
@@ -142,7 +142,7 @@ class World {
     if (asked == nullptr || app == apps_.end()) return;
     const std::int64_t known = coordinator_.cluster().find(command.to)->application->computing_processes();
     EXPECT_GE(asked->processes, 1);
-    // What it has already may be more than it uses: it was asked for that much before.
+    // The application may have more cores than it uses: it was asked for that many before.
     grew_ = grew_ || asked->processes > std::max(known, had_[command.to.value]);
     grown_ += asked->processes > known;
     shrunk_ += asked->processes < known;
@@ -161,7 +161,8 @@ class World {
       if (application.expansion.decision == 0 && application.malleability.resizing_to == 0) {
         EXPECT_EQ(has, application.computing_processes()) << application.name << " keeps cores that nobody gave it";
       }
-      // Whatever it was asked for and may be at work on is covered, as long as it does not lie about its size.
+      // The cores cover whatever the application was asked for and may be changing to, as long as it reports its true
+      // size.
       const auto app = apps_.find(application.members.front()->id.value);
       const bool begun = app != apps_.end() && !lied_.contains(app->first) && app->second.begun;
       if (begun && now_ - app->second.begun_at <= join_limit) {
@@ -222,10 +223,10 @@ class World {
     give(member, event::Malleable{app.processes, app.iteration, 0, "merge", 0});
   }
 
-  // One control point: what is wanted is begun, and what was begun is done.
+  // Runs one control point: the wanted resize begins, and the one that had begun ends.
   void obey(std::uint64_t member, App& app, bool well) {
     if (app.begun) {
-      // A resize that takes longer than the applications' own bound was taken as lost.
+      // A resize that takes longer than the applications' own time limit was taken as lost.
       if (now_ - app.begun_at > join_limit) lied_.insert(member);
       const event::Reconfigure begun = *std::exchange(app.begun, std::nullopt);
       const std::int64_t before = std::exchange(app.processes, begun.processes);
@@ -245,7 +246,7 @@ class World {
   void answer(std::uint64_t member, const App& app, const event::Reconfigure& asked, std::int64_t before, bool done,
               bool well) {
     if (!well && one_in(8)) {
-      lied_.insert(member);  // its answer is lost: it has another size than it told
+      lied_.insert(member);  // its answer is lost: its size is not the reported one
       return;
     }
     event::Reconfiguration record;
@@ -270,7 +271,7 @@ class World {
     give(member, said);
   }
 
-  // Sizes and iterations as nobody has them, of requests that nobody made.
+  // Sends impossible sizes and iterations, in answer to requests that were never made.
   void lie(std::uint64_t member, App& app) {
     if (!hostile_) return;
     lied_.insert(member);
@@ -305,11 +306,11 @@ class World {
   Coordinator coordinator_;
   Time now_ = Time{} + seconds{10};
   std::map<std::uint64_t, App> apps_;
-  std::set<std::uint64_t> lied_;  // whose size the coordinator cannot know
+  std::set<std::uint64_t> lied_;  // members whose size the coordinator cannot know
   std::uint64_t jobs_ = 0;
   std::int64_t decisions_ = 0;
   std::int64_t all_before_ = 0;
-  std::map<std::uint64_t, std::int64_t> had_;  // cores by member, before the event
+  std::map<std::uint64_t, std::int64_t> had_;  // cores of each member before the event
   bool grew_ = false;
   std::int64_t grown_ = 0, shrunk_ = 0, reclaimed_ = 0, cancelled_ = 0;
 };
@@ -328,7 +329,7 @@ TEST(SteeringProperties, HoldWhateverPoliciesWantAndApplicationsDo) {
     world.end_all();
     if (::testing::Test::HasFailure()) FAIL();
   }
-  // The orders reached what they are about.
+  // Checks that the orders reached the cases in question.
   EXPECT_GT(grown, 3'000);
   EXPECT_GT(shrunk, 3'000);
   EXPECT_GT(reclaimed, 300);

@@ -1,5 +1,5 @@
-// What becomes of decisions about cores, event by event. The policies are the test's own: they say what the test told
-// them to.
+// Tests event by event how core decisions are carried out. The policies are the test's own: they return what the test
+// scripted.
 #include "coordinator/steering.hpp"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ using testing::event_of;
 using Lines = std::vector<std::string>;
 using ::testing::IsEmpty;
 
-policy::CoreDecision scripted_decision;  // said once, at the next question
+policy::CoreDecision scripted_decision;  // returned once, to the next question
 
 policy::CoreDecision say_it(const policy::CoreView&, const event::Event&, AppId) {
   return std::exchange(scripted_decision, {});
@@ -44,7 +44,8 @@ class SteeringTest : public ::testing::Test {
   Lines at(std::int64_t s, std::uint64_t member, event::Body body) {
     return describe_all(coordinator.handle(event_of(s * 1000, member, std::move(body))));
   }
-  // An application of one member, of the same number; phases start each 10 s from the first on, and have 10 iterations.
+  // Makes an application of one member with the same number. Its phases start every 10 s from the first one on, and
+  // have 10 iterations.
   void start(std::uint64_t member, std::int64_t processes, std::int64_t phases = 3) {
     at(0, member, event::Hello{"job" + std::to_string(member), name(member), "/bin/a", "mpich", "0.1", 1, processes});
     at(0, member, event::Malleable{processes, 0, 0, "merge", 0});
@@ -71,7 +72,7 @@ class SteeringTest : public ::testing::Test {
     said.iteration = iteration;
     return at(s, member, said);
   }
-  // The policy's next word: at the next event.
+  // Scripts the policy's decision for the next event.
   static policy::CoreChange& change(std::uint64_t app, std::int64_t processes, std::int64_t return_at) {
     policy::CoreChange change;
     change.application = AppId{app};
@@ -173,7 +174,7 @@ TEST_F(SteeringTest, WhoNeverAnswersIsToldToGoBackAndKeepsWhatItMayUse) {
                    "0 DECISION 2 scripted cancel app1 4 to 4", "1 RECONFIGURE 2 to 4 at 0"}));
   EXPECT_EQ(coordinator.cores().free(), 6);
   EXPECT_EQ(coordinator.deadline(), std::nullopt);
-  // It lives, and shows with which size: no answer is waited for any longer.
+  // The application is alive and shows its size, so no answer is awaited any longer.
   EXPECT_EQ(phase(due + 2000, 1, 3, 4), Lines{"0 OUTCOME 1 cores 2.00 2.00 met"});
   EXPECT_EQ(coordinator.cores().free(), 8);
 }
@@ -419,7 +420,7 @@ TEST_F(SteeringTest, PredictionsThatKeepMissingAreReliedOnLess) {
   }
 }
 
-// The run has another input than the profile: all takes twice as long.
+// The run has other input than the profile: everything takes twice as long.
 TEST_F(ProbingTest, ExtendsAProfileByASizeThatItLacked) {
   start(1, 4, 0);
   for (const std::int64_t size : {2, 4}) {
@@ -446,7 +447,7 @@ TEST_F(ProbingTest, RemembersNothingOfAProfileThatHasAllSizes) {
   EXPECT_EQ(at(75, 1, event::Bye{}), Lines{});
 }
 
-// It does no I/O: a second of iterations at a time.
+// The application does no I/O: it reports a second of iterations at a time.
 TEST_F(ProbingTest, MeasuresOneThatOnlyComputes) {
   start(1, 4, 0);
   std::int64_t iteration = 0;

@@ -1,4 +1,4 @@
-// For the tests of this folder: events made, commands read.
+// Helpers for the tests of this folder: they build events and print commands.
 #pragma once
 
 #include <iomanip>
@@ -17,6 +17,7 @@ inline event::Event event_of(std::int64_t milliseconds, std::uint64_t member, ev
   return {Time{} + std::chrono::milliseconds{milliseconds}, {"node1", "", MemberId{member}}, std::move(body)};
 }
 
+// Prints the fields of a command that the tests compare.
 struct Words {
   std::ostream& out;
   void operator()(const event::Welcome& e) { out << " app " << e.app.value << " " << e.application << " " << e.policy; }
@@ -75,7 +76,7 @@ struct Words {
   }
 };
 
-// A command in one line, durations in milliseconds.
+// Returns a command as one line, with durations in milliseconds.
 inline std::string describe(const Command& command) {
   std::ostringstream out;
   out << command.to.value << " " << event::type_name(command.body);
@@ -89,7 +90,7 @@ inline std::vector<std::string> describe_all(const std::vector<Command>& command
   return lines;
 }
 
-// The same without waits, which go to no member; waiting_test.cpp looks at those.
+// Does the same, but leaves out the DECISIONs about waits, which go to no member. waiting_test.cpp checks those.
 inline std::vector<std::string> describe_but_waits(const std::vector<Command>& commands) {
   std::vector<std::string> lines;
   for (const Command& command : commands) {

@@ -1,4 +1,4 @@
-// What is told of waits that the access policy says nothing about.
+// Tests the DECISIONs about waits that the access policy does not explain.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using testing::event_of;
 using ::testing::IsEmpty;
 
-// Like those in Python: it says what it does, not why.
+// A policy like those in Python: it returns its actions, but no reasons.
 policy::Decision without_choices(const policy::View& view, const event::Event&) {
   policy::Decision decision;
   if (view.target.holders.empty()) {
@@ -39,7 +39,7 @@ class WaitingTest : public ::testing::Test {
       coordinator->handle(event_of(0, member, event::Hello{name, name, "/bin/x", "mpich", "0.1", 1, 1}));
     }
   }
-  // "WHO ACTION WHOM" of each DECISION.
+  // Returns "WHO ACTION WHOM" for each DECISION.
   std::vector<std::string> told(std::int64_t ms, std::uint64_t member, event::Body body) {
     std::vector<std::string> found;
     for (const Command& command : coordinator->handle(event_of(ms, member, std::move(body)))) {
@@ -100,8 +100,8 @@ TEST_F(WaitingTest, InterruptionsAreToldForPoliciesThatGiveNoReason) {
   EXPECT_THAT(start(3, 3, 1, 1), ElementsAre("c interrupt a"));
 }
 
-// Two processes of one application, in seconds: the first waits 1 to 2 and writes 2 to 4, then waits 6 to 7 and writes
-// 7 to 8; the second waits 1 to 3 and writes 3 to 5.
+// Two processes of one application, times in seconds. The first waits 1 to 2, writes 2 to 4, waits 6 to 7 and writes 7
+// to 8. The second waits 1 to 3 and writes 3 to 5.
 TEST_F(WaitingTest, OfSeveralProcessesIsTheTimeInWhichOneWaitsAndNoneIsInIo) {
   constexpr std::int64_t s = 1'000'000'000;
   choose(policy::interfere);

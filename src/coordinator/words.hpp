@@ -1,4 +1,5 @@
-// The sentences of decisions and outcomes, and numbers in them.
+// Builds the sentences of decisions and outcomes, and the numbers in them. Operators read these in `hocket explain` and
+// in the trace. Pure.
 #pragma once
 
 #include <array>
@@ -20,7 +21,7 @@ inline std::string quoted(const std::string& text) { return "'" + text + "'"; }
 inline std::string processes_text(std::int64_t n) { return number(n) + (n == 1 ? " process" : " processes"); }
 inline std::string cores_text(std::int64_t n) { return number(n) + (n == 1 ? " core" : " cores"); }
 
-// Four digits that say something.
+// Returns the value with four significant digits.
 inline std::string significant(double value) {
   std::array<char, 32> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, 4).ptr;
@@ -35,8 +36,8 @@ inline std::string seconds_text(double seconds) {
 
 inline std::string percent_text(double share) { return number(std::llround(share * 100)) + " %"; }
 
-// What a policy does about an application that asks for a target beside another; `other` may be "" where it waits. In
-// one allocation: where applications take turns, there are many.
+// Returns the sentence about an application that requests a target which another one uses or wants. `other` may be ""
+// if the application waits. The text takes one allocation, since many are made when applications alternate.
 inline std::string access_text(const std::string& application, const std::string& other, const std::string& target,
                                std::string_view action) {
   std::string_view does = " waits for ", more;
@@ -52,6 +53,7 @@ inline std::string access_text(const std::string& application, const std::string
   return text.append(" on ").append(target).append(more);
 }
 
+// Returns the values of the metric that were compared, as the end of a sentence; "" if there are none.
 inline std::string costs_text(const policy::Metric& metric, const std::vector<policy::Cost>& costs) {
   if (costs.empty()) return {};
   std::string text = "; " + metric.text() + ": ";
