@@ -7,12 +7,13 @@
 namespace hocket::wire {
 namespace {
 
-// As much of a text from outside as belongs into a message.
+// Returns the beginning of a received text for an error message, as valid UTF-8.
 std::string shown(std::string_view text) {
   constexpr std::size_t enough = 40;
   return "'" + to_utf8(text.substr(0, enough)) + (text.size() > enough ? "…'" : "'");
 }
 
+// Each `assign` stores a value in a field of that type. It returns false if the value has another type.
 bool assign(std::string& to, const Scalar& from) {
   const auto* text = std::get_if<std::string_view>(&from);
   if (text != nullptr) to = to_utf8(*text);
@@ -36,6 +37,7 @@ bool assign(double& to, const Scalar& from) {
     to = *real;
     return true;
   }
+  // An integer is accepted for a number: some MessagePack writers send whole numbers as integers.
   std::int64_t integer = 0;
   if (!assign(integer, from)) return false;
   to = static_cast<double>(integer);
@@ -58,6 +60,7 @@ bool assign(Time& to, const Scalar& from) {
 
 template <class Tag>
 bool assign(Id<Tag>& to, const Scalar& from) {
+  // An id above the range of int64 is valid; a negative one is not.
   if (const auto* large = std::get_if<std::uint64_t>(&from)) {
     to.value = *large;
     return true;
@@ -83,6 +86,7 @@ bool assign(event::Value& to, const Scalar& from) {
   return true;
 }
 
+// Builds the message from a parsed payload. It keeps one error and stops at the stage that failed.
 class Decoder {
  public:
   explicit Decoder(const Payload& payload) : payload_(payload) {}
@@ -98,14 +102,15 @@ class Decoder {
     }
     Message message;
     if (wrong_.empty()) take_body(type, message.event.body);
-    // Members send no stamps: then nothing is left to be found.
+    // If all entries are used, there are no stamps left to be found, as in frames from members.
     if (found_ < payload_.entries.size()) take_stamps(message);
     if (!wrong_.empty()) return Error{"a frame was refused: " + wrong_};
     return message;
   }
 
  private:
-  // Fields come in the order in which they are listed, so the search starts where the last one was found.
+  // Returns the value of a key, or nullptr. The search starts after the last key found, because senders list the fields
+  // in the same order.
   const Scalar* find(std::string_view key) {
     const std::size_t count = payload_.entries.size();
     for (std::size_t i = 0; i < count; ++i) {
@@ -118,13 +123,16 @@ class Decoder {
     return nullptr;
   }
 
+  // Assigns a field if its key is present.
   void take(std::string_view key, auto& to) {
     const Scalar* value = find(key);
     if (value != nullptr && !assign(to, *value)) wrong_ = "field " + shown(key) + " is of the wrong type";
   }
 
-  void take(std::string_view, event::Properties&) {}  // take_user has them
+  void take(std::string_view, event::Properties&) {}  // take_user reads these
 
+  // Creates the event of the given type and reads its fields. A type that hocket does not know is a USER event, if it
+  // has properties.
   void take_body(const std::string& type, event::Body& body) {
     auto own = event::make_body(type);
     if (own && !std::holds_alternative<event::User>(*own)) {
@@ -137,6 +145,7 @@ class Decoder {
     }
   }
 
+  // Reads a USER event and checks its type and property names.
   void take_user(const std::string& type, event::User& user) {
     user.type = type;
     for (const Entry& entry : *payload_.properties) {
@@ -148,6 +157,7 @@ class Decoder {
     if (!allowed && wrong_.empty()) wrong_ = allowed.error().text;
   }
 
+  // Reads time, origin and subscription, except if a field of the event has the same key.
   void take_stamps(Message& message) {
     const auto stamp = [&](std::string_view key, auto& to) {
       bool replaced = false;

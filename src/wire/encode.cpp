@@ -7,12 +7,13 @@
 namespace hocket::wire {
 namespace {
 
-// What msgpack::packer writes to.
+// The stream that msgpack::packer writes to.
 struct Output {
   std::string& bytes;
   void write(const char* data, std::size_t size) { bytes.append(data, size); }
 };
 
+// Packs the keys and values of an event as MessagePack.
 class Writer {
  public:
   explicit Writer(std::string& out) : output_{out}, packer_{output_} {}
@@ -27,7 +28,7 @@ class Writer {
   void value(const std::string& v) { text(v); }
   void value(std::int64_t v) { packer_.pack_int64(v); }
   void value(bool v) { v ? packer_.pack_true() : packer_.pack_false(); }
-  // Not pack_double: that turns a whole number into an integer, and a property's type would not come back.
+  // pack_double would turn a whole number into an integer, and a property would come back with another type.
   void value(double v) {
     const auto bits = std::bit_cast<std::uint64_t>(v);
     char bytes[9] = {'\xcb'};
@@ -74,6 +75,8 @@ void stamps(const event::Event& e, std::int64_t subscription, Visit&& visit) {
   stamp("subscription", subscription);
 }
 
+// Writes version, type and fields. `count_fields` must count the same entries, since a MessagePack map begins with its
+// size.
 void write_fields(const event::Body& body, Writer& writer) {
   writer.field("v", protocol_version);
   writer.text("type");
@@ -87,7 +90,8 @@ std::size_t count_fields(const event::Body& body) {
   return count;
 }
 
-// Appends a frame whose payload is what `write` appends.
+// Appends a frame whose payload is what `write` appends. The length is filled in afterwards, since it is known only
+// then.
 template <class Write>
 Status frame(const event::Body& body, std::string& out, Write&& write) {
   const std::size_t start = out.size();

@@ -1,7 +1,8 @@
-// The frames in which the parts of hocket speak: 4 bytes little-endian length of the payload, then one MessagePack map
-// (ARCHITECTURE.md, "Frames"). Both directions read the fields of event/fields.hpp.
+// Frames carry every message between the parts of hocket. A frame is the payload's length in 4 bytes, little-endian,
+// then one MessagePack map (ARCHITECTURE.md, "Frames"). Encoder and decoder both use the field lists of
+// event/fields.hpp.
 //
-// No function throws (but for memory that runs out) or keeps what it was given. Thread-safe: nothing is shared.
+// No function throws, except if memory runs out, and none keeps its arguments. Thread-safe: nothing is shared.
 #pragma once
 
 #include <optional>
@@ -14,41 +15,47 @@
 
 namespace hocket::wire {
 
+// Version of the protocol (key `v`), and the largest payload in bytes. The decoder refuses any other version.
 inline constexpr std::int64_t protocol_version = 1;
 inline constexpr std::size_t max_payload_bytes = 1 << 16;
 
-// Appends one frame to `out`. Fails, with `out` as it was, where the payload would be longer than the bound.
+// Appends one frame to `out`. Fails if the payload would exceed the bound; `out` is then unchanged.
 Status encode(const event::Body& body, std::string& out);
 
-// The same with time and origin, for the subscriber's `subscription`. Where a field of the event has the key of a stamp
-// (APPLICATION's `application`), the field is sent.
+// Appends a frame with time, origin and `subscription`, for a subscriber. If a field of the event has the same key as
+// one of these stamps (APPLICATION's `application`), only the field is sent.
 Status encode(const event::Event& event, std::int64_t subscription, std::string& out);
 
+// A decoded frame.
 struct Message {
-  event::Event event;             // time and origin only as far as they were sent
+  event::Event event;             // time and origin only if they were sent
   std::int64_t subscription = 0;  // 0: not sent because of a subscription
 };
 
-// The event in one payload. Unknown keys are ignored, missing ones keep their defaults; texts become valid UTF-8
-// (base/utf8.hpp). Errors say what was wrong with
-// which field; the sender is then not one of ours, or broken, and its connection should be closed.
+// Decodes one payload, without its length. Unknown keys are ignored, missing keys keep their defaults, and texts become
+// valid UTF-8 (base/utf8.hpp). An error says what is wrong with which field. The sender is then foreign or broken, and
+// the caller should close its connection.
 Result<Message> decode(std::string_view payload);
 
-// Cuts a stream of bytes into payloads. Holds at most one frame and what was read behind it.
+// Splits a byte stream into payloads. Its memory is bounded: if the caller takes all payloads before the next read, it
+// holds at most one incomplete frame and the bytes of one read. One splitter belongs to one connection; not
+// thread-safe.
 class Splitter {
  public:
+  // A buffer for the next read.
   struct Space {
     char* data;
     std::size_t size;
   };
 
-  // Where to read the next bytes to; valid until the next call. Never empty.
+  // Returns the buffer for the next read, valid until the next call and never empty. Invalidates the payloads of
+  // `next`.
   Space space();
-  // `size` bytes were read there.
+  // Records that `size` bytes were read into that buffer.
   void filled(std::size_t size) { end_ += size; }
 
-  // The next whole payload, valid until `space` is called; nothing where more bytes are needed; an error where the
-  // length is out of bounds, after which the stream cannot be understood any more.
+  // Returns the next complete payload, valid until `space` is called, or nothing if more bytes are needed. Returns an
+  // error if a length is out of bounds; the rest of the stream is then unreadable.
   Result<std::optional<std::string_view>> next();
 
  private:

@@ -12,10 +12,10 @@ namespace {
 
 using event::Event;
 
-// The payload of the only frame in `bytes`.
+// Returns the payload of the only frame in `bytes`.
 std::string payload_of(const std::string& bytes) { return bytes.size() < 4 ? "" : bytes.substr(4); }
 
-// A payload written by hand: keys and already packed values.
+// Builds a payload by hand, from keys and values of any type.
 class Map {
  public:
   template <class T>
@@ -49,7 +49,7 @@ TEST(Frame, EveryEventComesBackAsItWasSent) {
     }
     const auto message = decode(payload_of(bytes));
     ASSERT_TRUE(message.ok()) << i << " " << type_name(e.body) << ": " << message.error().text;
-    if (std::holds_alternative<event::Application>(e.body)) e.origin.application.clear();  // its field has that key
+    if (std::holds_alternative<event::Application>(e.body)) e.origin.application.clear();  // its own field has that key
     EXPECT_TRUE(same(message.value().event, e)) << i << " " << type_name(e.body);
   }
 }
@@ -143,7 +143,7 @@ TEST(Frame, OfAnEventThatIsTooLongIsRefusedBeforeItIsSent) {
   EXPECT_EQ(bytes, "kept");
 }
 
-// What the coordinator decides on must be what the trace can hold, and tools in other languages can read.
+// The coordinator must see the same texts that the trace stores and that tools in other languages can read.
 TEST(Frame, GivesTextsThatAreUtf8) {
   const auto texts = [](const char* target) {
     const auto message = decode(Map{}.add("v", 1).add("type", "START_IO").add("target", std::string{target}).bytes());
@@ -166,7 +166,7 @@ TEST(Frame, GivesTextsThatAreUtf8) {
   EXPECT_EQ(body.properties, (event::Properties{{"\\xfe", std::string{"\\xfd"}}}));
 }
 
-// Random bytes, cut frames and frames with some bytes changed: nothing but an answer may come back. Sanitizers see the
+// Decodes random bytes, truncated frames and frames with changed bytes: each is decoded or refused. Sanitizers find the
 // rest.
 TEST(FrameFuzz, NeverDoesMoreThanRefuse) {
   event::RandomEvents random{2};
@@ -183,7 +183,7 @@ TEST(FrameFuzz, NeverDoesMoreThanRefuse) {
         bytes[random.below(bytes.size())] = static_cast<char>(random.below(256));
       }
     }
-    // A buffer of just that size, so that reading past its end is seen.
+    // The buffer has exactly that size, so that sanitizers detect a read past its end.
     const std::vector<char> exact(bytes.begin(), bytes.end());
     const auto message = decode({exact.data(), exact.size()});
     if (message) {

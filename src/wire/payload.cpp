@@ -6,8 +6,8 @@
 namespace hocket::wire {
 namespace {
 
-// Called by msgpack::parse for what it meets; `false` stops it. Keeps the entries of the outermost map and of the map
-// `properties` in it, and skips over everything deeper.
+// Callbacks of msgpack::parse; returning false stops it. The visitor keeps the entries of the outermost map and of its
+// map `properties`, and skips everything deeper.
 class Visitor : public msgpack::null_visitor {
  public:
   explicit Visitor(Payload& payload) : payload_(payload) {}
@@ -15,6 +15,7 @@ class Visitor : public msgpack::null_visitor {
 
   bool visit_nil() { return scalar(Unusable{}); }
   bool visit_boolean(bool v) { return scalar(v); }
+  // MessagePack has one integer type. Values beyond int64, which only ids have, stay unsigned.
   bool visit_positive_integer(std::uint64_t v) {
     return v > std::numeric_limits<std::int64_t>::max() ? scalar(v) : scalar(static_cast<std::int64_t>(v));
   }
@@ -28,6 +29,7 @@ class Visitor : public msgpack::null_visitor {
   bool start_array(std::uint32_t) { return scalar(Unusable{}) && deeper(); }
   bool end_array() { return higher(); }
   bool start_map(std::uint32_t size) {
+    // The size is checked before any entry is read, so a false size costs no memory.
     if (size > max_keys) return fail("a map has more than 256 keys");
     const bool outermost = depth_ == 0;
     if (depth_ == 1 && !reading_key_ && key_ == "properties") {
@@ -64,6 +66,7 @@ class Visitor : public msgpack::null_visitor {
 
   bool scalar(Scalar v) {
     if (depth_ == 0) return fail("it is no map");
+    // Values inside skipped containers are ignored.
     if (depth_ > 2 || (depth_ == 2 && !in_properties_)) return true;
     if (reading_key_) {
       const auto* text = std::get_if<std::string_view>(&v);

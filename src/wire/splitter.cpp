@@ -6,12 +6,14 @@
 namespace hocket::wire {
 namespace {
 
+// The length field, and the smallest buffer offered for a read.
 constexpr std::size_t header_bytes = 4;
 constexpr std::size_t least_space_bytes = 4096;
 
 }  // namespace
 
 Splitter::Space Splitter::space() {
+  // The incomplete frame moves to the front, so the buffer grows only if little room is left behind it.
   if (begin_ > 0) {
     std::memmove(bytes_.data(), bytes_.data() + begin_, end_ - begin_);
     end_ -= begin_;
@@ -27,6 +29,7 @@ Result<std::optional<std::string_view>> Splitter::next() {
   for (std::size_t i = header_bytes; i-- > 0;) {
     length = length << 8U | static_cast<unsigned char>(bytes_[begin_ + i]);
   }
+  // A wrong length makes the position of the next frame unknown, so there is no recovery.
   if (length == 0 || length > max_payload_bytes) {
     return Error{"a frame of " + std::to_string(length) + " bytes was announced; frames have 1 to " +
                  std::to_string(max_payload_bytes)};
