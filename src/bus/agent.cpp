@@ -15,14 +15,16 @@
 namespace hocket::bus {
 namespace {
 
-// Keys of epoll events: 0 is the listener, a member its number, a watched descriptor this and its index.
+// Keys of epoll events: 0 is the listener, a member has its number, a watched descriptor has `watched_key` plus its
+// index.
 constexpr std::uint64_t listener_key = 0;
 constexpr std::uint64_t watched_key = std::uint64_t{1} << 63U;
 
-// How long new members wait at most where no descriptor was left for them and one is free again.
+// Longest wait of new members after a descriptor has become free again.
 constexpr Duration accept_pause = std::chrono::milliseconds{100};
 
-// What a member may say. Everything else is said by agents and leaders; who sends it is mistaken or lies.
+// True for events that members may send. Only agents and leaders send the others; a member that does is faulty or
+// hostile.
 template <class E>
 constexpr bool is_for_members =
     std::is_same_v<E, event::Hello> || std::is_same_v<E, event::StartIo> || std::is_same_v<E, event::FinishIo> ||
@@ -36,10 +38,10 @@ constexpr bool is_for_members =
     std::is_same_v<E, event::MapAdopted> || std::is_same_v<E, event::Server> || std::is_same_v<E, event::ServerLoad> ||
     std::is_same_v<E, event::SetServer> || std::is_same_v<E, event::SlowIoServer> || std::is_same_v<E, event::User>;
 
-// Of one text of a member's event, so that every answer and listing that repeats such texts fits into a frame.
+// Bound on each text of a member's event, so that every answer and listing that repeats such texts fits into a frame.
 constexpr std::size_t longest_text_bytes = 8192;
 
-// The key of a text that is longer; nullptr where none is.
+// Returns the key of a text that is too long; nullptr if none is.
 const char* too_long_text(const event::Body& body) {
   const char* too_long = nullptr;
   const auto look = [&too_long](const char* key, const auto& value) {
@@ -51,7 +53,7 @@ const char* too_long_text(const event::Body& body) {
   return too_long;
 }
 
-// Why a member may not send it; "" where it may.
+// Returns why a member may not send this event; "" if it may.
 std::string what_is_wrong(const event::Body& body) {
   const bool allowed = std::visit([](const auto& e) { return is_for_members<std::decay_t<decltype(e)>>; }, body);
   if (!allowed) return "a member may not send " + std::string{type_name(body)} + ": the name is hocket's own";
@@ -61,14 +63,15 @@ std::string what_is_wrong(const event::Body& body) {
          std::to_string(longest_text_bytes) + " bytes";
 }
 
-// Nothing where there is no such file.
+// Returns the identity of the file at `path`; nothing if there is none.
 std::optional<std::pair<dev_t, ino_t>> file_at(const std::string& path) {
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0) return std::nullopt;
   return std::pair{status.st_dev, status.st_ino};
 }
 
-// Like epoll_wait, which knows only whole milliseconds: then a little late, never early.
+// Waits like epoll_wait, but with nanosecond precision. The fallback rounds up to milliseconds: a little late, never
+// early.
 int wait_for(const Fd& epoll, std::array<epoll_event, 64>& ready, std::optional<Duration> timeout) {
   timespec limit{};
   if (timeout) {
@@ -77,7 +80,7 @@ int wait_for(const Fd& epoll, std::array<epoll_event, 64>& ready, std::optional<
   }
   const auto size = static_cast<int>(ready.size());
   const int count = epoll_pwait2(epoll.get(), ready.data(), size, timeout ? &limit : nullptr, nullptr);
-  // Kernels before 5.11 do not have it, and some containers do not let it pass.
+  // Kernels before 5.11 do not have epoll_pwait2, and some containers block it.
   if (count >= 0 || (errno != ENOSYS && errno != EPERM)) return count;
   constexpr std::int64_t a_day_ms = 86'400'000;
   const auto ms = std::min(limit.tv_sec * 1000 + (limit.tv_nsec + 999'999) / 1'000'000, a_day_ms);
@@ -139,6 +142,7 @@ bool Agent::run(std::optional<Duration> timeout) {
     } else if (key >= watched_key) {
       watched_[key - watched_key]();
     } else if (Connection* connection = find(key)) {
+      // Errors and hang-ups lead to a read as well, which reports them.
       if ((e.events & EPOLLOUT) != 0) unflushed_.push_back(key);
       if ((e.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) take_in(*connection);
     }
@@ -173,7 +177,7 @@ void Agent::accept_members() {
   }
 }
 
-// Left in epoll, the listener would wake us without end.
+// The listener leaves epoll, else it would wake the agent continuously.
 void Agent::pause_accepting(int error) {
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
   accept_again_ = node_now() + accept_pause;
@@ -198,6 +202,7 @@ void Agent::take_in(Connection& connection) {
     auto message = wire::decode(*payload.value());
     if (!message) return doom(connection, message.error().text);
     event::Event& event = message.value().event;
+    // The agent stamps time and origin. A member cannot claim to be another one.
     event.time = now;
     event.origin = {node_, connection.application, connection.member()};
     handle(connection, std::move(event));
@@ -221,7 +226,7 @@ void Agent::handle(Connection& connection, event::Event event) {
   };
   if (auto* start = std::get_if<event::StartProcesses>(&event.body)) start->pid = pid_of(connection);
   if (auto* server = std::get_if<event::Server>(&event.body)) server->pid = pid_of(connection);
-  // Their end is told with LOST.
+  // The end of these members is reported with LOST.
   if (std::holds_alternative<event::Hello>(event.body)) connection.is_application = true;
   if (std::holds_alternative<event::Server>(event.body)) connection.is_application = true;
   if (std::holds_alternative<event::Bye>(event.body)) connection.is_application = false;
@@ -244,6 +249,7 @@ void Agent::send(MemberId to, const event::Body& body) {
   Connection* connection = find(to.value);
   if (connection == nullptr || !connection->doomed.empty()) return;
   if (const auto* welcome = std::get_if<event::Welcome>(&body)) connection->application = welcome->application;
+  // The count tells `bury` whether a tool that is lost still has a resize to be withdrawn.
   const bool answers =
       std::holds_alternative<event::Reconfiguration>(body) || std::holds_alternative<event::Refused>(body);
   if (answers && connection->resizes_asked > 0) --connection->resizes_asked;
@@ -285,7 +291,7 @@ event::Origin Agent::origin_of(MemberId member) const {
   return {node_, found == connections_.end() ? std::string{} : found->second->application, member};
 }
 
-// Closed only by `bury`: whoever is at work with the connection may go on until then.
+// Only `bury` closes connections, so callers may use the connection until then.
 void Agent::doom(Connection& connection, std::string reason) {
   if (!connection.doomed.empty()) return;
   connection.doomed = std::move(reason);
@@ -294,7 +300,7 @@ void Agent::doom(Connection& connection, std::string reason) {
 
 bool Agent::bury() {
   const bool any = !doomed_.empty();
-  // The leader's answers to LOST may doom others.
+  // The leader's answers to LOST may mark further connections.
   while (!doomed_.empty()) {
     const auto found = connections_.find(doomed_.back());
     doomed_.pop_back();

@@ -1,8 +1,9 @@
-// The node agent: members connect to it over a Unix socket, it tells the leader what they say, stamped with who they
-// are, and carries the leader's commands and everybody's events back.
+// The node agent accepts the members of a node on a Unix socket. It passes their events to the leader, stamped with
+// time and origin. In the other direction it carries the leader's commands to members, and events to subscribers.
 //
-// It decides nothing and waits for nobody: sockets do not block, a member that does not read is skipped or dropped. The
-// leader is a callback, on whatever node it is. One thread runs it all; not thread-safe. Nothing throws.
+// The agent decides nothing and waits for no member. Its sockets do not block, and it skips or drops a member that does
+// not read. The leader is a callback, on whatever node it runs. One thread runs the agent; not thread-safe. Nothing
+// throws.
 #pragma once
 
 #include <sys/types.h>
@@ -20,40 +21,41 @@
 
 namespace hocket::bus {
 
+// The connections of a node's members. Each member is trusted no further than its socket: the agent stamps its origin.
 class Agent {
  public:
-  // What is to be done with an event of a member: HELLO, …, BYE, SET_POLICY, RESIZE, LIST, USER, and LOST. Called from
-  // `run`.
+  // Receives each event of a member: HELLO, …, BYE, SET_POLICY, RESIZE, LIST, USER, and LOST for a lost member. Called
+  // from `run`.
   using Leader = std::function<void(event::Event&&)>;
-  // One line for the operator: a member was refused or dropped.
+  // Receives one line for the operator if a member was refused or dropped.
   using Warn = std::function<void(const std::string&)>;
 
-  // Listens at `socket`; what is there is replaced, so the caller holds the directory's lock. The socket's file is
-  // removed with the agent.
+  // Listens at `socket`. An existing file there is replaced, so the caller must hold the directory's lock. The
+  // destructor removes the socket's file.
   static Result<std::unique_ptr<Agent>> listen(std::string socket, std::string node, Leader leader, Warn warn);
   ~Agent();
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // Waits until something happens, `timeout` at most (nothing: without end), and handles it. False: nothing did. True
-  // is also given, without a wait, where a member has gone meanwhile: what the leader waits for may have changed.
+  // Waits for an event, at most for `timeout` (nothing: without limit), and handles it. Returns false if none came. It
+  // also returns true, without a wait, if a member was lost meanwhile, because the leader's deadline may have changed.
   bool run(std::optional<Duration> timeout);
-  // `ready` is called from `run` when `fd` is readable. The descriptor stays the caller's.
+  // Calls `ready` from `run` whenever `fd` is readable. The caller keeps the descriptor, and must keep it open.
   void watch(int fd, std::function<void()> ready);
 
-  // Queues a command or answer for the member; nothing happens where it has gone.
+  // Queues a command or answer for the member. Does nothing if the member has left.
   void send(MemberId to, const event::Body& body);
-  // Sends what is queued, as far as the sockets take it; the rest follows from `run`.
+  // Sends the queued messages as far as the sockets take them; `run` sends the rest.
   void flush();
-  // Queues the event for whoever subscribed to it. Costs nothing where nobody has.
+  // Queues the event for all subscribers that it matches. Costs nothing without subscribers.
   void publish(const event::Event& event);
   bool has_subscribers() const { return !subscribers_.empty(); }
 
-  // The origin of an event that has to do with this member.
+  // Returns the origin of an event about this member.
   event::Origin origin_of(MemberId member) const;
-  // Connected now, tools included.
+  // Number of connections, tools included.
   std::size_t members() const { return connections_.size(); }
-  // Whether the socket's path still leads here: somebody may have removed it, or its directory.
+  // True if the socket's path still leads to this agent. An operator may have removed the file or its directory.
   bool is_reachable() const;
 
  private:
@@ -63,13 +65,18 @@ class Agent {
   Status open();
   Status add_to_epoll(int fd, std::uint64_t key);
   void accept_members();
+  // Stops and resumes accepting members, when the process has no free descriptor.
   void pause_accepting(int error);
   void listen_again();
+  // Reads from a member and handles the complete messages.
   void take_in(Connection& connection);
   void handle(Connection& connection, event::Event event);
   void on_subscribe(Connection& connection, const event::Subscribe& subscribe);
   void update_subscribers(Connection& connection);
+  // Asks epoll for EPOLLOUT exactly while the member has unsent messages.
   void wait_for_room(Connection& connection);
+  // `doom` marks a connection to be closed; `bury` closes the marked ones and reports LOST. `bury` returns true if
+  // there were any.
   void doom(Connection& connection, std::string reason);
   bool bury();
   Connection* find(std::uint64_t member);
@@ -80,9 +87,9 @@ class Agent {
   Warn warn_;
   Fd listener_;
   Fd epoll_;
-  std::pair<dev_t, ino_t> socket_file_{};  // what is at `path_` is ours if it is this
-  std::optional<Time> accept_again_;       // where no descriptor is left: when the next attempt is due
-  bool said_full_ = false;                 // the operator was told so, and nothing has got better since
+  std::pair<dev_t, ino_t> socket_file_{};  // identity of our socket file, to recognise a replaced one
+  std::optional<Time> accept_again_;       // no descriptor is free: time of the next attempt
+  bool said_full_ = false;                 // the operator was warned of that already
   std::uint64_t last_member_ = 0;
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   std::vector<std::function<void()>> watched_;

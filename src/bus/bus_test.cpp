@@ -1,4 +1,4 @@
-// Clients against a node agent in a thread of its own, with a leader that grants everything.
+// Tests clients against a node agent in its own thread, with a leader that grants everything.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -72,7 +72,7 @@ class Node {
   std::thread thread_;
 };
 
-// What must come within the limit.
+// Returns the event, which must have come within the limit.
 event::Event come(Result<OptionalEvent> event) {
   EXPECT_TRUE(event.ok()) << (event ? "" : event.error().text);
   EXPECT_TRUE(event && event.value().has_value()) << "nothing came";
@@ -173,7 +173,7 @@ TEST(Bus, TellsThatAMemberWasLostUnlessItSaidBye) {
   ASSERT_TRUE(watcher.subscribe("BYE").ok());
   ASSERT_TRUE(watcher.subscribe("LOST").ok());
   {
-    Client tool = node.connect();  // never said HELLO: it was no application
+    Client tool = node.connect();  // without HELLO it is no application
     Client polite = node.connect();
     ASSERT_TRUE(polite.send(event::Hello{}).ok());
     ASSERT_TRUE(polite.send(event::Bye{}).ok());
@@ -189,8 +189,8 @@ TEST(Bus, TellsThatAMemberWasLostUnlessItSaidBye) {
   EXPECT_EQ(e.origin.member, MemberId{4});
 }
 
-// What it published is sent to itself too, which fails once it has gone; what it said before it went counts all the
-// same.
+// The member's own events are sent to itself too, which fails once it has left. The messages that it sent before still
+// count.
 TEST(Bus, TakesInAllThatWasPublishedByWhoHasGoneSince) {
   constexpr int sent = 200;  // as many as a socket holds
   Node node;
@@ -209,7 +209,7 @@ TEST(Bus, TakesInAllThatWasPublishedByWhoHasGoneSince) {
   EXPECT_EQ(seen, sent);
 }
 
-// Answers and listings repeat the texts of members, also of others', and must fit into a frame.
+// Answers and listings repeat the texts of this and other members, and must fit into a frame.
 TEST(Bus, RefusesLongTexts) {
   Node node;
   Client client = node.connect();
@@ -259,7 +259,7 @@ TEST(Bus, TellsASlowSubscriberHowManyEventsItMissed) {
   Client publisher = node.connect();
   const std::string ballast(100, 'x');
   for (int i = 0; i < sent; ++i) ASSERT_TRUE(publisher.publish("COUNT", {{"ballast", ballast}}).ok());
-  ASSERT_TRUE(publisher.subscribe("").ok());  // everything before was taken in: the agent did not wait for the slow one
+  ASSERT_TRUE(publisher.subscribe("").ok());  // the agent has handled all before, without waiting for the slow one
 
   const Time deadline = node_now() + limit;
   while (got + slow.events_lost() < sent && node_now() < deadline) ASSERT_TRUE(slow.next(Client::any, 100ms).ok());

@@ -13,11 +13,12 @@
 namespace hocket::bus {
 namespace {
 
+// Time limits towards the daemon, and the bound on unfetched messages.
 constexpr Duration send_limit = std::chrono::seconds{2};
 constexpr Duration answer_limit = std::chrono::seconds{5};
 constexpr std::size_t queue_limit = 10'000;
 
-// Waits until the socket takes bytes or the deadline has come; false: it takes none.
+// Waits until the socket takes bytes. Returns false if the deadline comes first.
 bool wait_until_writable(const Fd& socket, Time deadline) {
   while (true) {
     const Duration left = std::max(deadline - node_now(), Duration::zero());
@@ -29,13 +30,13 @@ bool wait_until_writable(const Fd& socket, Time deadline) {
   }
 }
 
-// A caller's "for ever" must not overflow when it is added to the time.
+// The bound keeps an unlimited timeout from overflowing when it is added to the time.
 Time deadline_after(Duration timeout) {
   constexpr Duration a_year = std::chrono::hours{365 * 24};
   return node_now() + std::clamp(timeout, Duration::zero(), a_year);
 }
 
-// True: the oldest made room for it.
+// Appends a value. Returns true if the oldest one had to be dropped for it.
 template <class T>
 bool push_bounded(std::deque<T>& queue, T value) {
   const bool full = queue.size() >= queue_limit;
@@ -89,7 +90,7 @@ Status Client::sort(std::string_view payload) {
     return success();
   }
   const auto found = subscriptions_.find(subscription);
-  if (found == subscriptions_.end()) return success();  // unsubscribed while it was on its way
+  if (found == subscriptions_.end()) return success();  // unsubscribed meanwhile
   if (!found->second) {
     if (push_bounded(queue_, Queued{subscription, std::move(message.value().event)})) ++events_lost_;
     return success();
@@ -107,8 +108,8 @@ void Client::set_receive_limit(Duration limit) {
   setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
 }
 
-// Reads once, waiting until the deadline for something to come; false: nothing did. One system call where an answer is
-// waited for: the socket's own limit is left as it is from call to call.
+// Reads once and waits until the deadline for bytes to come. Returns false if none came. Usually this takes one system
+// call, because the socket keeps its receive timeout from call to call.
 Result<bool> Client::take_in(Time deadline) {
   constexpr Duration step = std::chrono::milliseconds{1};
   while (true) {
@@ -168,7 +169,8 @@ Result<OptionalEvent> Client::next(Subscription subscription, Duration timeout) 
   return event;
 }
 
-// LIST is answered after everything that was sent before it, so a refusal of that has come before the answer.
+// hocketd answers LIST after everything that was sent before it. A refusal of that has therefore come before the
+// answer.
 Status Client::synchronise() {
   const std::size_t before = answers_.size();
   if (const Status sent = send(event::List{}); !sent) return sent;
@@ -206,7 +208,7 @@ Result<Client::Subscription> Client::subscribe(const std::string& filter, Callba
   if (agreed) agreed = synchronise();
   if (agreed) return subscription;
   subscriptions_.erase(subscription);
-  // What was refused may be something that was sent before: then hocketd has taken the subscription.
+  // The refusal may concern an earlier message. Then hocketd has accepted the subscription, and it must be ended.
   (void)send(event::Unsubscribe{subscription});
   return agreed.error();
 }

@@ -1,9 +1,10 @@
-// One connection to the node's hocketd: an application's member, or a tool.
+// A client is one connection to the node's hocketd, for an application's member or a tool.
 //
-// Publish and subscribe as in CLARISSE, section III-B. No exception leaves it, it starts no thread, and nothing blocks
-// beyond the time it is given. Local to the calling process; not thread-safe: one thread at a time.
+// It publishes and subscribes as in CLARISSE, section III-B. No exception leaves it, it starts no thread, and no call
+// blocks beyond its time limit. Not thread-safe: one thread at a time.
 //
-// After an error of a call that sends or receives, the connection is closed and stays so (`connected()` is false).
+// If the connection fails, or the daemon breaks the protocol or does not answer, the client closes the connection for
+// good (`connected()` is false). A refused argument or an oversized event leaves it open.
 #pragma once
 
 #include <deque>
@@ -21,46 +22,52 @@ namespace hocket::bus {
 
 using OptionalEvent = std::optional<event::Event>;
 
+// The bus client. Destruction closes the connection, which hocketd reports as LOST for a member that has not said BYE.
 class Client {
  public:
   using Callback = std::function<void(const event::Event&)>;
   using Subscription = std::int64_t;  // 1, 2, …
   static constexpr Subscription any = 0;
 
-  // `path`: see default_socket(). Fails where nobody listens there, or somebody who is neither this user nor root.
+  // Connects to the daemon at `path` (see default_socket()). Fails if no process listens there, or one of a user who is
+  // neither this user nor root.
   static Result<Client> connect(const std::string& path, Duration timeout);
 
-  // The frame is handed to the kernel when it returns. Fails after at most 2 s where the daemon takes nothing in.
+  // Sends one event; the kernel has it when this returns. Fails after at most 2 s if the daemon takes nothing in.
   Status send(const event::Body& body);
 
-  // The next event that was sent to this member itself (commands, answers); nothing where none came in time. Events of
-  // subscriptions that come meanwhile are queued, and their callbacks called.
+  // Returns the next command or answer for this member, or nothing if none came in time. Events of subscriptions that
+  // come meanwhile are queued, or passed to their callbacks. At most 10,000 unfetched answers are kept.
   Result<OptionalEvent> receive(Duration timeout);
 
-  // Every event that matches, from when it returns (the daemon's answer is waited for, at most 5 s). With a callback,
-  // it is called by whichever call on this client takes the event in; without, the event waits in a queue for `next`.
-  // Of what nobody fetches, the oldest is dropped beyond 10,000 events.
+  // Subscribes to all events that match, from the return of this call on. It waits for the daemon's answer for at most
+  // 5 s. With a callback, whichever call on this client receives an event calls it. Without one, events wait in a queue
+  // for `next`. The queue of all subscriptions holds 10,000 events; beyond that the oldest is dropped and counted as
+  // lost.
   Result<Subscription> subscribe(const std::string& filter, Callback callback = {});
+  // Ends a subscription and drops its queued events.
   Status unsubscribe(Subscription subscription);
 
-  // An event of one's own: any type name that hocket does not use itself.
+  // Publishes a user event, of any type name that hocket does not use itself.
   Status publish(const std::string& type, event::Properties properties);
 
-  // The next queued event of the subscription (`any`: of whichever); nothing where none came in time.
+  // Returns the next queued event of the subscription (`any`: of all), or nothing if none came in time.
   Result<OptionalEvent> next(Subscription subscription, Duration timeout);
 
-  // The next event that matches the filter. The first call for a filter subscribes to it. `test` does not wait.
+  // Returns the next event that matches the filter. The first call for a filter subscribes to it, which takes up to 5 s
+  // more. Apart from that, `test` does not wait.
   Result<OptionalEvent> wait(const std::string& filter, Duration timeout);
   Result<OptionalEvent> test(const std::string& filter) { return wait(filter, Duration::zero()); }
 
-  // Events of subscriptions that were left out because this client did not read, or its queue was not fetched.
+  // Number of subscribed events that were dropped, because this client did not read or did not fetch them.
   std::int64_t events_lost() const { return events_lost_; }
 
   bool connected() const { return static_cast<bool>(socket_); }
-  // For poll(): readable when something may have come. -1 where not connected.
+  // Descriptor for poll(): readable when a message may have come; -1 if not connected.
   int fd() const { return socket_.get(); }
 
  private:
+  // An event that waits for `next`.
   struct Queued {
     Subscription subscription;
     event::Event event;
@@ -68,23 +75,26 @@ class Client {
 
   explicit Client(Fd socket) : socket_(std::move(socket)) {}
 
+  // Closes the connection and returns the error.
   Error fail(std::string text);
-  // Takes in what comes until `done()`; false: the time is over.
+  // Receives and sorts messages until `done()`. Returns false if the time is over first.
   template <class Done>
   Result<bool> pump(Done done, Duration timeout);
   Result<bool> take_in(Time deadline);
   void set_receive_limit(Duration limit);
+  // Puts one received message where it belongs: answers, queue or callback.
   Status sort(std::string_view payload);
+  // Waits until the daemon has handled everything sent before.
   Status synchronise();
 
   Fd socket_;
-  Duration receive_limit_{};  // of the socket; 0: none
+  Duration receive_limit_{};  // SO_RCVTIMEO of the socket; 0: none
   wire::Splitter splitter_;
   std::string out_;
   std::deque<event::Event> answers_;
   std::deque<Queued> queue_;
   std::map<Subscription, Callback> subscriptions_;
-  std::map<std::string, Subscription, std::less<>> waited_for_;  // by filter
+  std::map<std::string, Subscription, std::less<>> waited_for_;  // subscriptions of `wait`, by filter
   Subscription last_ = 0;
   std::int64_t events_lost_ = 0;
 };

@@ -17,7 +17,8 @@ bool Connection::read() {
 bool Connection::queue(const event::Body& body) {
   if (deaf_) return true;
   if (unsent() > answer_limit_bytes) return false;
-  // What does not fit into a frame was made too long by its sender's texts; there is nothing to tell it with.
+  // A message that does not fit into a frame has oversized texts from its sender. The loss cannot be reported, since
+  // any report would repeat them.
   (void)wire::encode(body, out_);
   return true;
 }
@@ -26,6 +27,8 @@ void Connection::queue_if_subscribed(const event::Event& event) {
   if (deaf_) return;
   for (const Subscription& subscription : subscriptions_) {
     if (!subscription.filter.matches(event)) continue;
+    // Once an event is lost, all later ones are lost too, until EVENTS_LOST is queued: the subscriber sees where the
+    // gap is.
     const bool room = events_lost_ == 0 && unsent() < event_limit_bytes;
     if (!room || !wire::encode(event, subscription.number, out_)) ++events_lost_;
   }
@@ -42,6 +45,7 @@ bool Connection::flush() {
   while (has_unsent()) {
     const ssize_t n = send(fd(), out_.data() + sent_, unsent(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
+    // The member has closed its end. What it sent before is still in the socket and must be handled.
     if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) {
       deaf_ = true;
       out_.clear();
@@ -53,7 +57,7 @@ bool Connection::flush() {
     sent_ += static_cast<std::size_t>(n);
     report_lost();
   }
-  // The sent part is dropped when it is all there is, or large: not byte by byte.
+  // The sent part is erased if it is everything, or large: erasing after each send would copy the rest again and again.
   if (!has_unsent() || sent_ > event_limit_bytes) {
     out_.erase(0, sent_);
     sent_ = 0;

@@ -14,6 +14,7 @@
 namespace hocket::bus {
 namespace {
 
+// Returns the value of an environment variable; an empty one counts as unset.
 std::optional<std::string> environment(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr || *value == '\0') return std::nullopt;
@@ -31,6 +32,7 @@ Result<sockaddr_un> address_of(const std::string& path) {
   return address;
 }
 
+// Checks the owner of the socket's directory, since the owner can replace the socket.
 Status check_directory_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -70,7 +72,7 @@ Result<Fd> connect_to(const std::string& path, Duration timeout) {
   if (const Status ours = check_directory_of(path); !ours) return ours.error();
   auto fd = new_socket(0);
   if (!fd) return fd.error();
-  // connect() waits for room in the listener's queue, as long as a send would.
+  // connect() waits for room in the listener's queue, within the socket's time limit for sends.
   const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(timeout).count();
   const timeval limit{microseconds / 1'000'000, microseconds % 1'000'000 + (microseconds <= 0 ? 1 : 0)};
   setsockopt(fd.value().get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
@@ -96,6 +98,7 @@ Result<Fd> listen_at(const std::string& path) {
   auto fd = new_socket(SOCK_NONBLOCK);
   if (!fd) return fd.error();
   unlink(path.c_str());
+  // The file must never be accessible to others, not even between bind() and a chmod().
   const mode_t mask = umask(0177);
   const int bound = bind(fd.value().get(), reinterpret_cast<const sockaddr*>(&address.value()), sizeof(sockaddr_un));
   const int error = errno;

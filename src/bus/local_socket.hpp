@@ -1,6 +1,7 @@
-// Unix sockets of one user: where they are, who may use them. Shared by client and node agent.
+// Unix sockets of one user: where they are, and which processes may use them. Client and node agent share this file.
 //
-// Nothing throws. Thread-safe but for the environment, which is read.
+// Nothing throws. Not for concurrent use with changes of the environment, which it reads. `listen_at` changes the umask
+// of the whole process for a moment.
 #pragma once
 
 #include <string>
@@ -17,18 +18,19 @@ using hocket::is_trusted;
 using hocket::Peer;
 using hocket::peer_of;
 
-// $HOCKET_DIR, else $XDG_RUNTIME_DIR/hocket, else /tmp/hocket-<uid>.
+// Returns the runtime directory: $HOCKET_DIR, else $XDG_RUNTIME_DIR/hocket, else /tmp/hocket-<uid>.
 std::string runtime_directory();
-// The daemon's socket in a runtime directory.
+// Returns the path of the daemon's socket in a runtime directory.
 std::string socket_in(const std::string& directory);
-// $HOCKET_SOCKET, else the socket in the runtime directory.
+// Returns the path of the socket to use: $HOCKET_SOCKET, else the socket in the runtime directory.
 std::string default_socket();
 
-// Connects to the socket at `path`, within `timeout`. Fails where its directory or the process that listens belongs to
-// neither this user nor root.
+// Connects to the socket at `path`, within `timeout`. Fails if its directory or the listening process belongs to
+// neither this user nor root: another user could otherwise impersonate the daemon.
 Result<Fd> connect_to(const std::string& path, Duration timeout);
 
-// Listens at `path` with mode 0600, non-blocking. What was there is removed: the caller holds the directory's lock.
+// Listens at `path` with mode 0600, non-blocking. An existing file there is removed, so the caller must hold the
+// directory's lock.
 Result<Fd> listen_at(const std::string& path);
 
 }  // namespace hocket::bus
