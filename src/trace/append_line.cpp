@@ -9,6 +9,7 @@
 namespace hocket::trace {
 namespace {
 
+// JSON requires escapes for control characters.
 void append_escaped(char c, std::string& out) {
   constexpr std::string_view digits = "0123456789abcdef";
   const auto byte = static_cast<unsigned char>(c);
@@ -17,6 +18,7 @@ void append_escaped(char c, std::string& out) {
   out += digits[byte & 0xfU];
 }
 
+// std::to_chars writes the shortest text that reads back as the same number.
 template <class Number>
 void append_number(Number v, std::string& out) {
   std::array<char, 40> digits{};
@@ -24,6 +26,7 @@ void append_number(Number v, std::string& out) {
   out.append(digits.data(), end);
 }
 
+// Each `append_value` writes a field's value by its type. Times and durations are integers in nanoseconds.
 void append_value(const std::string& v, std::string& out) { append_json(v, out); }
 void append_value(std::int64_t v, std::string& out) { append_number(v, out); }
 void append_value(bool v, std::string& out) { out += v ? "true" : "false"; }
@@ -34,7 +37,7 @@ void append_value(double v, std::string& out) {
   }
   const std::size_t start = out.size();
   append_number(v, out);
-  // A whole number is still written as a number with a fraction, so that it comes back as what it was.
+  // A whole number gets a fraction, so that it is read back as a floating-point number.
   if (out.find_first_of(".e", start) == std::string::npos) out += ".0";
 }
 void append_value(Duration v, std::string& out) { append_number(static_cast<std::int64_t>(v.count()), out); }
@@ -47,6 +50,7 @@ void append_value(Id<Tag> v, std::string& out) {
 void append_value(const event::Properties& v, std::string& out) { append_json(v, out); }
 
 void append_field(std::string_view key, const auto& value, std::string& out) {
+  // No counter of fields is needed: only the first one follows a brace.
   out += out.back() == '{' ? "" : ", ";
   append_json(key, out);
   out += ": ";
@@ -60,6 +64,7 @@ void append_json(std::string_view text, std::string& out) {
   while (!text.empty()) {
     const std::size_t length = utf8_length(text);
     const char c = text.front();
+    // Only invalid bytes and the characters that JSON reserves are changed.
     if (length == 0) {
       out += "\xef\xbf\xbd";
     } else if (c == '"' || c == '\\') {
@@ -87,6 +92,7 @@ void append_line(Direction direction, const event::Event& event, std::string& ou
   out += direction == Direction::in ? "{\"in\": " : "{\"out\": ";
   append_json(type_name(event.body), out);
   append_field("time_ns", event.time, out);
+  // Commands have no node: their addressee is a member.
   if (direction == Direction::in) append_field("node", event.origin.node, out);
   append_field("application", event.origin.application, out);
   append_field("member", event.origin.member, out);

@@ -1,5 +1,5 @@
-// One line of a trace: an event in or a command out, as JSON (ARCHITECTURE.md, "Trace"). Both directions read the
-// fields of event/fields.hpp. Thread-safe: nothing is shared.
+// This file converts between events and the lines of a trace. A line holds one event in or one command out, as JSON
+// (ARCHITECTURE.md, "Trace"). Both directions use the field lists of event/fields.hpp. Thread-safe: nothing is shared.
 #pragma once
 
 #include <string>
@@ -10,21 +10,23 @@
 
 namespace hocket::trace {
 
+// Says whether the coordinator received the event (`in`) or returned it as a command (`out`).
 enum class Direction { in, out };
 
-// One event as it happened. A command's time is that of the event that caused it, its origin the addressee.
+// One event or command as it happened. A command has the time of the event that caused it, and its addressee as origin.
 struct Record {
   Direction direction = Direction::in;
   event::Event event;
 };
 
-// Appends the line, '\n' included. Bytes that are no UTF-8 become U+FFFD, numbers that are none become null.
+// Appends the line, '\n' included. Bytes that are no UTF-8 become U+FFFD. Numbers that are not finite become null.
 void append_line(Direction direction, const event::Event& event, std::string& out);
 
-// `line` without '\n'. Unknown keys are ignored, missing ones keep their defaults; errors name the key.
+// Parses a line without its '\n'. Unknown keys are ignored, and missing keys keep their defaults. null as a number
+// becomes NaN. An error names a key with a value of the wrong type.
 Result<Record> parse_line(std::string_view line);
 
-// Appends a JSON string, quotes included; a JSON object.
+// Appends a JSON string with its quotes, or a JSON object.
 void append_json(std::string_view text, std::string& out);
 void append_json(const event::Properties& properties, std::string& out);
 

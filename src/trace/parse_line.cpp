@@ -9,11 +9,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// True if the value is an integer within int64.
 bool fits(const Json& from) {
   return from.is_number_integer() &&
          (!from.is_number_unsigned() || from.get<std::uint64_t>() <= std::numeric_limits<std::int64_t>::max());
 }
 
+// Each `assign` stores a value in a field of that type. It returns false if the value has another type.
 bool assign(std::string& to, const Json& from) {
   if (from.is_string()) to = from.get<std::string>();
   return from.is_string();
@@ -28,6 +30,7 @@ bool assign(bool& to, const Json& from) {
   return from.is_boolean();
 }
 bool assign(double& to, const Json& from) {
+  // The writer turns numbers that are not finite into null.
   if (from.is_null()) to = std::numeric_limits<double>::quiet_NaN();
   if (from.is_number()) to = from.get<double>();
   return from.is_number() || from.is_null();
@@ -51,6 +54,7 @@ bool assign(Id<Tag>& to, const Json& from) {
   return true;
 }
 bool assign(event::Value& to, const Json& from) {
+  // The JSON type of the value determines the property's type.
   const auto take = [&](auto v) {
     const bool fitting = assign(v, from);
     if (fitting) to = std::move(v);
@@ -70,7 +74,7 @@ bool assign(event::Properties& to, const Json& from) {
   return true;
 }
 
-// Takes keys out of a line; remembers the first that was wrong.
+// Assigns the values of a line to fields, and remembers the last key with a value of the wrong type.
 class Taker {
  public:
   explicit Taker(const Json& line) : line_(line) {}
@@ -86,6 +90,7 @@ class Taker {
   const char* wrong_ = nullptr;
 };
 
+// Returns an event of that type; a type that hocket does not know is a USER event.
 event::Body body_of(const std::string& type) {
   if (auto own = event::make_body(type)) return std::move(*own);
   return event::User{type, {}};

@@ -10,6 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Returns the settings of a header. Values of other types are left out: a later version may have written them.
 event::Properties settings_of(const Json& header) {
   event::Properties settings;
   const auto found = header.find("settings");
@@ -23,6 +24,7 @@ event::Properties settings_of(const Json& header) {
   return settings;
 }
 
+// Returns the value of a key, or a default: older traces lack keys.
 std::string text_in(const Json& header, const char* key) {
   const auto found = header.find(key);
   return found != header.end() && found->is_string() ? found->get<std::string>() : std::string{};
@@ -44,7 +46,7 @@ Result<Reader> Reader::open(const std::string& path) {
   if (!reader.file_) {
     return Error{"cannot read the trace " + path + ": " + std::generic_category().message(errno)};
   }
-  // A directory can be opened, and read as if it were empty.
+  // A directory can be opened and then reads like an empty file.
   if (std::error_code ignored; std::filesystem::is_directory(path, ignored)) {
     return Error{"cannot read the trace " + path + ": it is a directory"};
   }
@@ -57,9 +59,11 @@ Status Reader::read_header() {
   std::getline(file_, line);
   line_ = 1;
   const Json json = Json::parse(line, nullptr, false);
+  // Any other file is refused before its lines are read.
   if (json.is_discarded() || !json.is_object() || !json.contains("hocket_trace")) {
     return wrong("no trace of hocket: its first line must be a header with 'hocket_trace'");
   }
+  // Only the format version decides; the version of hocket itself is for people.
   const std::int64_t version = integer_in(json, "hocket_trace");
   if (version != format_version) {
     return wrong("a trace of version " + std::to_string(version) + "; this hocket reads version " +
@@ -78,9 +82,10 @@ Result<std::optional<Record>> Reader::next() {
   std::string line;
   if (!std::getline(file_, line)) return std::optional<Record>{};
   ++line_;
-  const bool whole = !file_.eof();  // its '\n' was there
+  const bool whole = !file_.eof();  // the line ended with '\n'
   auto record = parse_line(line);
   if (record) return std::optional{std::move(record).value()};
+  // A complete line that cannot be parsed is an error; an incomplete one is the end of the trace.
   if (whole) return wrong(record.error().text);
   cut_short_ = true;
   return std::optional<Record>{};

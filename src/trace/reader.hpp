@@ -1,5 +1,5 @@
-// Reads a trace, record by record. Errors name file and line; a last line that was cut short (its writer was killed, or
-// the disk full) ends the trace without being one. Not thread-safe.
+// Reads a trace record by record, for replays and tools. Errors name file and line. A last line that was cut short (its
+// writer was killed, or the disk was full) ends the trace without an error. Not thread-safe.
 #pragma once
 
 #include <fstream>
@@ -12,20 +12,23 @@
 
 namespace hocket::trace {
 
+// An open trace. It holds one line in memory at a time.
 class Reader {
  public:
-  // Fails where the file cannot be read, is no trace, or one of another version.
+  // Opens a trace and reads its header. Fails if the file cannot be read, is no trace, or has another format version.
   static Result<Reader> open(const std::string& path);
 
   const Header& header() const { return header_; }
-  // Nothing: the trace is over.
+  // Returns the next record, or nothing at the end of the trace.
   Result<std::optional<Record>> next();
-  // Of the record that `next` gave last.
+  // Line number of the record that `next` returned last, counted from 1.
   std::size_t line() const { return line_; }
+  // True if the last line was incomplete. Known only after `next` has returned nothing.
   bool was_cut_short() const { return cut_short_; }
 
  private:
   explicit Reader(const std::string& path) : path_(path), file_(path) {}
+  // Returns an error about the present line.
   Error wrong(const std::string& what) const;
   Status read_header();
 

@@ -92,7 +92,7 @@ TEST_F(Trace, GivesBackWhatWasWritten) {
     ASSERT_TRUE(record.value().has_value());
     ASSERT_EQ(record.value()->direction, expected.direction);
     if (expected.direction == Direction::out) expected.event.origin.node.clear();
-    // The field `application` of an APPLICATION stands for both.
+    // The field `application` of an APPLICATION takes the place of the origin's.
     if (std::holds_alternative<event::Application>(expected.event.body)) continue;
     EXPECT_TRUE(same(record.value()->event, expected.event)) << "line " << reader.line();
   }

@@ -12,6 +12,7 @@
 namespace hocket::trace {
 namespace {
 
+// Returns the header as a line of JSON.
 std::string header_line(const Header& header) {
   std::string line = "{\"hocket_trace\": " + std::to_string(format_version) + ", \"version\": ";
   append_json(header.version, line);
@@ -28,7 +29,7 @@ std::string reason(int error) { return std::generic_category().message(error); }
 }  // namespace
 
 Result<Writer> Writer::create(std::string path, const Header& header, std::function<void(const std::string&)> broken) {
-  // Non-blocking: a pipe that nobody reads must not hold the daemon up.
+  // The file is opened non-blocking: a pipe without a reader must not block the daemon.
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0600);
   if (fd < 0) return Error{"cannot write the trace " + path + ": " + reason(errno) + "; name another with --trace"};
   Writer writer{std::move(path), fd, std::move(broken)};
@@ -39,6 +40,7 @@ Result<Writer> Writer::create(std::string path, const Header& header, std::funct
 
 Writer::Writer(Writer&& other) noexcept
     : path_(std::move(other.path_)),
+      // The moved-from writer owns no file and writes nothing.
       fd_(std::exchange(other.fd_, -1)),
       broken_(std::move(other.broken_)),
       pending_(std::move(other.pending_)),
@@ -53,12 +55,14 @@ Writer::~Writer() {
 void Writer::add(Direction direction, event::Event event) {
   if (is_broken()) return;
   if (!due_) due_ = saturating_sum(event.time, longest_delay);
+  // A full buffer is due at once.
   if (pending_.size() + 1 == most_pending) due_ = event.time;
   pending_.push_back({direction, std::move(event)});
 }
 
 void Writer::flush() {
   if (is_broken()) return;
+  // All records become one text, so that they usually take one system call.
   for (const Record& record : pending_) append_line(record.direction, record.event, text_);
   pending_.clear();
   due_.reset();
@@ -71,6 +75,7 @@ void Writer::write_text() {
     const ssize_t n = write(fd_, text_.data() + written, text_.size() - written);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
+      // A failed write ends the trace for good: a gap in its middle would make replays wrong.
       const std::string why = reason(errno);
       close(std::exchange(fd_, -1));
       pending_.clear();
