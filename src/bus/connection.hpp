@@ -16,7 +16,8 @@ namespace hocket::bus {
 // The bounds keep one slow member from delaying others or filling the daemon's memory.
 class Connection {
  public:
-  // Limit of unsent bytes above which events of subscriptions are dropped. The member is told how many (EVENTS_LOST).
+  // Limit of unsent bytes above which events of subscriptions are dropped. The member receives their number
+  // (EVENTS_LOST).
   static constexpr std::size_t event_limit_bytes = 1 << 20;
   // Limit of unsent bytes above which the member itself is dropped, since it has not read its answers for long.
   static constexpr std::size_t answer_limit_bytes = 16 << 20;

@@ -12,8 +12,8 @@
 
 namespace hocket::coordinator {
 
-// Settings of the coordinator. hocket.toml provides all of them. Durations are positive, only `linger` may be 0; none
-// exceeds a year.
+// Settings of the coordinator. hocket.toml provides all of them. Durations are positive, but `linger` and
+// `small_access` may be 0; none exceeds a year.
 struct Settings {
   policy::Combination policy;  // at the start; SET_POLICY changes it
   // Length of a lease. The coordinator revokes a grant that is not renewed within this time.

@@ -1,5 +1,5 @@
-// Applications do I/O, pause where they are told to and resume, die, or end in the middle, under each access policy, in
-// thousands of random runs. Exclusive grants stay exclusive, every request is served, and every pause ends.
+// Applications do I/O, pause on request and resume, die, or end in the middle. Thousands of random runs cover each
+// access policy. Exclusive grants stay exclusive, every request is served, and every pause ends.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ struct Group {
   std::int64_t phase_index = 0;
   enum class State { computing, waiting, running, paused, ended } state = State::computing;
   Time since{};           // start, while it runs
-  bool stops = false;     // it was told to pause, and will
+  bool stops = false;     // it was asked to pause, and will
   std::uint64_t due = 0;  // number of the event that it waits for; others are outdated
 };
 

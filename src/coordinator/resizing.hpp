@@ -8,7 +8,7 @@
 //
 // At most one resize of an application is under way at a time, until it is reported or the application has left. The
 // application determines how long that takes. If its I/O phases show that it has long passed the iteration without an
-// answer, the tool is told so (REFUSED).
+// answer, the coordinator notifies the tool (REFUSED).
 //
 // Resizing is a part of the coordinator; pure, not thread-safe. A check of the free cores walks through all
 // applications, and a withdrawal through all resizes under way. Other calls cost the same however many applications
@@ -51,14 +51,14 @@ class Resizing {
   void take_as_answered(model::Application& application, std::int64_t processes);
   // Handles WITHDRAW_RESIZE of a tool, or its loss. Returns false if none of its resizes is under way.
   bool withdraw(const Moment& moment);
-  // Handles WITHDRAW_RESIZE {begun}: the application has already begun the resize. The tool is told.
+  // Handles WITHDRAW_RESIZE {begun}: the application has already begun the resize. The tool is notified.
   void begun(const Moment& moment, const model::Member& member, const event::WithdrawResize& said);
   // Handles RECONFIGURATION: updates the application's size and resize costs, and answers the tool.
   void ended(const Moment& moment, const model::Member& member, const event::Reconfiguration& record);
   // Returns the time limit of a resize for an application that reaches its control points.
   Duration patience(const model::Application& application) const;
-  // Returns true if the answer to a tool's resize can no longer come, as the I/O phase shows. The tool has been told
-  // then.
+  // Returns true if the answer to a tool's resize can no longer come, as the I/O phase shows. The tool has been
+  // notified then.
   bool answer_is_lost(const Moment& moment, model::Application& application, const event::IoPhase& phase);
   // Handles the departure of a member, before it is removed. `in_order`: it said BYE.
   void leave(const Moment& moment, const model::Member& member, bool in_order);

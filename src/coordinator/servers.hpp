@@ -100,7 +100,7 @@ class Servers {
   std::string what_is_wrong(const Moment& moment, const event::Server& server);
   // Forgets the oldest lost server if the list is full.
   void make_room();
-  // Changes a server's state, and tells the detector if the server enters or leaves the map.
+  // Changes a server's state, and notifies the detector if the server enters or leaves the map.
   void put(Entry& entry, State state, Time now);
   // Takes a slow server out of the map and publishes SLOW_IO_SERVER. Returns false if it stays. `finding`: the
   // detector's measurement; nothing if a monitor named the server.

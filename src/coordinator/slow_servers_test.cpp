@@ -170,8 +170,8 @@ TEST_F(SlowServersTest, ReportsThatCannotBeChangeNothing) {
   EXPECT_FALSE(detector.report(MemberId{9}, {1, 1, seconds{9}, 0, 0, {}}, at(0))) << "not in the map";
 }
 
-// With any number of servers, with noise and with sizes that change with the application's phases, the slow server is
-// found with its third report after it became slow. No other server ever is.
+// Servers of any number report with noise, and sizes change with the application's phases. The slow server is found
+// with its third report after it became slow. No other server ever is.
 TEST(SlowServersProperties, TheSlowOneIsFoundAndNoOther) {
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

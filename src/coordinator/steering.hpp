@@ -71,8 +71,8 @@ class Steering {
  private:
   using Courses = std::map<AppId, Course>;
 
-  // steering.cpp: the life of a course. `follow` allocates to the application the cores that it uses or may still come
-  // to use (the request under way, the size to return to), and releases the others.
+  // steering.cpp: the life of a course. `follow` allocates to the application the cores that it uses or may still use:
+  // for the request under way and for the size to return to. It releases the others.
   void follow(const model::Application& application);
   // Ends every handler: reclaims cores that are missing, then asks the policies.
   void after(const Moment& moment, AppId subject);
