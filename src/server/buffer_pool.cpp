@@ -24,8 +24,9 @@ Buffer BufferPool::take(std::int64_t bytes) {
     free.pop_back();
     kept_ -= block;
   } else {
+    // Unused blocks of other sizes count towards the limit too.
     shed(in_use_ + kept_ + block - limit_);
-    buffer.memory_.reset(new std::byte[static_cast<std::size_t>(block)]);  // not zeroed: it is written over
+    buffer.memory_.reset(new std::byte[static_cast<std::size_t>(block)]);  // not zeroed: the data overwrite it
   }
   in_use_ += block;
   buffer.bytes_ = static_cast<std::size_t>(bytes);
@@ -41,7 +42,7 @@ void BufferPool::give_back(std::unique_ptr<std::byte[]> memory, std::size_t byte
   free_[power].push_back(std::move(memory));
 }
 
-// Frees blocks that nobody uses, until so many bytes are free.
+// Frees at least that many bytes of unused blocks, as far as there are any. The largest blocks go first.
 void BufferPool::shed(std::int64_t bytes) {
   for (unsigned power = most_power; power >= least_power; --power) {
     while (bytes > 0 && !free_[power].empty()) {

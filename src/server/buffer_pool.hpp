@@ -1,5 +1,5 @@
-// The server's memory for data: so many bytes, and never more. What is given back is kept for the next one, for fresh
-// memory costs more than the copy into it. One thread; the pool outlives its buffers.
+// The server's memory for data: a pool with a fixed limit. The pool keeps returned blocks for reuse, because faulting
+// in fresh memory costs more than the copy into it. One thread; the pool must outlive its buffers.
 #pragma once
 
 #include <array>
@@ -14,6 +14,8 @@ namespace hocket::server {
 
 class BufferPool;
 
+// Memory from the pool, which returns to it when the buffer is destroyed. A default-constructed buffer is empty
+// (false).
 class Buffer {
  public:
   Buffer() = default;
@@ -34,23 +36,24 @@ class Buffer {
   friend class BufferPool;
   BufferPool* pool_ = nullptr;
   std::unique_ptr<std::byte[]> memory_;
-  std::size_t bytes_ = 0;  // that were asked for
+  std::size_t bytes_ = 0;  // size that was requested
 };
 
+// Allocates blocks whose sizes are powers of two from 512 bytes to 1 MiB; the limit counts whole blocks.
 class BufferPool {
  public:
   explicit BufferPool(std::int64_t bytes) : limit_(bytes) {}
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  // None (false) where there is no room. Precondition: 0 < bytes <= most_payload.
+  // Returns an empty buffer if there is no room. Precondition: 0 < bytes <= most_payload. The memory is not zeroed.
   Buffer take(std::int64_t bytes);
-  std::int64_t in_use() const { return in_use_; }  // whole blocks
+  std::int64_t in_use() const { return in_use_; }  // bytes of whole blocks
   std::int64_t limit() const { return limit_; }
 
  private:
   friend class Buffer;
-  // Blocks are powers of 2.
+  // Exponents of the smallest and the largest block.
   static constexpr unsigned least_power = 9;
   static constexpr unsigned most_power = 20;
   static unsigned power_of(std::size_t bytes);
@@ -58,9 +61,9 @@ class BufferPool {
   void shed(std::int64_t bytes);
 
   std::int64_t limit_;
-  std::int64_t in_use_ = 0;
-  std::int64_t kept_ = 0;
-  std::array<std::vector<std::unique_ptr<std::byte[]>>, most_power + 1> free_;
+  std::int64_t in_use_ = 0;                                                     // bytes in buffers
+  std::int64_t kept_ = 0;                                                       // bytes in `free_`
+  std::array<std::vector<std::unique_ptr<std::byte[]>>, most_power + 1> free_;  // unused blocks by exponent
 };
 
 }  // namespace hocket::server

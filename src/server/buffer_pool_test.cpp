@@ -11,7 +11,7 @@ namespace {
 TEST(BufferPool, GivesSoMuchAndNoMore) {
   BufferPool pool{1 << 20};
   Buffer large = pool.take(1 << 19);
-  Buffer other = pool.take((1 << 18) + 1);  // takes a block of twice as much
+  Buffer other = pool.take((1 << 18) + 1);  // takes a block of twice the size
   ASSERT_TRUE(large);
   ASSERT_TRUE(other);
   EXPECT_EQ(other.bytes().size(), (1U << 18U) + 1);

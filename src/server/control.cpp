@@ -13,10 +13,11 @@
 namespace hocket::server {
 namespace {
 
+// Intervals of the control thread: time limit of an attempt to connect, pause between attempts, and between reports.
 constexpr Duration connect_limit = std::chrono::milliseconds{200};
 constexpr Duration connect_again = std::chrono::seconds{1};
 constexpr Duration load_every = std::chrono::milliseconds{50};
-// Where nothing gets done but something has been under way for long.
+// A server whose oldest batch has been under way for `stuck_after` also reports without progress, at this interval.
 constexpr Duration stuck_every = std::chrono::milliseconds{250};
 constexpr Duration stuck_after = std::chrono::milliseconds{500};
 
@@ -39,7 +40,7 @@ Control::Control(std::string socket, event::Server about, const Load& load, Say 
 void Control::leave() {
   leaving_ = true;
   const std::uint64_t one = 1;
-  if (write(wake_.get(), &one, sizeof one) < 0) return;  // it is woken already
+  if (write(wake_.get(), &one, sizeof one) < 0) return;  // the thread has been woken already
   if (thread_.joinable()) thread_.join();
 }
 
@@ -70,19 +71,20 @@ void Control::connect() {
   if (std::exchange(said_lost_, false)) say_("hocketd at " + socket_ + " answers again");
 }
 
-// One line for each time that it is lost.
+// Drops the connection, and logs one line for each time that hocketd is lost.
 void Control::lost(std::string_view why) {
   client_.reset();
   if (!std::exchange(said_lost_, true)) say_("without hocketd: " + std::string{why});
 }
 
+// Reports the load if it has changed since the last report, or if the server is stuck.
 void Control::tell_load(Time now) {
   const Told seen{load_.operations.load(std::memory_order_relaxed), load_.bytes.load(std::memory_order_relaxed),
                   load_.service_ns.load(std::memory_order_relaxed), load_.queue.load(std::memory_order_relaxed),
                   load_.held_bytes.load(std::memory_order_relaxed)};
   const std::int64_t began = load_.oldest_start_ns.load(std::memory_order_relaxed);
   const Duration oldest = began > 0 ? std::max(now - time_from_ns(began), Duration::zero()) : Duration::zero();
-  // Also when it has become idle, for then queue and buffers are empty.
+  // A change of queue or buffers counts too: the last report then says that the server has become idle.
   const bool worked =
       seen.operations != told_.operations || seen.queue != told_.queue || seen.held_bytes != told_.held_bytes;
   const bool is_stuck = oldest >= stuck_after && now - told_at_ >= stuck_every;
@@ -95,7 +97,8 @@ void Control::tell_load(Time now) {
   if (!said) lost(said.error().text);
 }
 
-// What hocketd says, until the time is over or `leave` is called. It commands nothing, but it may refuse.
+// Receives hocketd's messages until the timeout is over or `leave` is called. hocketd sends a server no commands, but
+// it may refuse the registration.
 void Control::take_in(Duration timeout) {
   const Time until = node_now() + timeout;
   while (!leaving_) {

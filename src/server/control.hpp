@@ -1,9 +1,9 @@
-// The control side of a server: tells the node's hocketd that it is there and what it does, so that applications find
-// it and a slow one is noticed.
+// The control side of a server: it registers the server with the node's hocketd and reports its load. Applications
+// find the server through hocketd, which also notices a slow one.
 //
-// A server serves without hocketd: where none answers, it is looked for again once a second, and who has the server's
-// addresses may go on using it meanwhile. Runs in one thread of its own, for hocketd may be slow to answer; it touches
-// nothing of the server but the counters of `Load`.
+// A server works without hocketd. If hocketd does not answer, the control side tries again once a second;
+// applications that know the server's addresses keep using it. It runs in a thread of its own, because hocketd may be
+// slow to answer. That thread touches nothing of the server but the counters of `Load`.
 #pragma once
 
 #include <atomic>
@@ -19,24 +19,25 @@
 
 namespace hocket::server {
 
+// Registration of one server with hocketd, and the thread that maintains it.
 class Control {
  public:
-  // One line for the log; called from the thread.
+  // Receives one line for the log, in the control thread.
   using Say = std::function<void(std::string_view)>;
 
-  // `about` needs no pid. `load` must outlive it. Starts the thread, with all signals blocked; connects to the hocketd
-  // that listens at `socket`, now and whenever it has gone.
+  // Starts the thread, with all signals blocked. It connects to the hocketd at `socket`, and reconnects when the
+  // connection is lost. `about` needs no pid. `load` must outlive this object.
   Control(std::string socket, event::Server about, const Load& load, Say say);
-  // As `leave`.
-  ~Control() { leave(); }
+  ~Control() { leave(); }  // see `leave`
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
-  // Says the last of the load, and BYE: the server comes out of the map at once. The thread has ended when it returns.
+  // Sends the final load and BYE, so that hocketd removes the server from the map at once. The thread has ended when
+  // the call returns.
   void leave();
 
  private:
-  struct Told {  // of the counters
+  struct Told {  // counters of the latest report
     std::int64_t operations = 0, bytes = 0, service_ns = 0, queue = 0, held_bytes = 0;
   };
 
@@ -51,13 +52,13 @@ class Control {
   const Load& load_;
   const Say say_;
   std::atomic<bool> leaving_ = false;
-  bus::Fd wake_;  // an eventfd: `leave` has been called
+  bus::Fd wake_;  // eventfd that `leave` writes to
 
-  // Of the thread.
-  std::optional<bus::Client> client_;
-  bool said_lost_ = false;
-  Time connect_at_{};
-  Time told_at_{};
+  // Used by the thread only.
+  std::optional<bus::Client> client_;  // empty while hocketd is not connected
+  bool said_lost_ = false;             // the loss was logged, and no return since
+  Time connect_at_{};                  // earliest time of the next attempt
+  Time told_at_{};                     // when the latest report was sent
   Told told_;
 
   std::thread thread_;

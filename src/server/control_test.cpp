@@ -1,4 +1,4 @@
-// The control side against a node agent in the same process, which a thread of the test's runs.
+// Tests the control side against a node agent in the same process, which a thread of the test runs.
 #include "server/control.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::chrono::seconds limit{20};
 
-// Keeps what members said, and refuses SERVER where it is told to.
+// Records the members' messages, and refuses SERVER if `refuses` is set.
 class Node {
  public:
   explicit Node(const std::string& socket, bool refuses = false) {
@@ -36,7 +36,7 @@ class Node {
     thread_.join();
   }
 
-  // The events of that type, once there are so many.
+  // Waits for `count` events of the type, and returns them.
   template <class E>
   std::vector<E> wait_for(std::size_t count) {
     std::unique_lock lock(mutex_);
@@ -88,7 +88,7 @@ class ControlTest : public ::testing::Test {
     lines_.emplace_back(line);
     changed_.notify_all();
   }
-  // The lines that the control side had to say, once there are so many.
+  // Waits for `count` lines of the control side's log, and returns them.
   std::vector<std::string> wait_for_lines(std::size_t count) {
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(changed_.wait_for(lock, limit, [&] { return lines_.size() >= count; }));

@@ -29,7 +29,8 @@ bool DataSets::Joining::agrees(const Joining& other) const {
 
 // ---- groups --------------------------------------------------------------------------------------------------------
 
-// What is known of the name; nullptr: no more names can be remembered.
+// Returns the state of the name. If the table is full, the idle name that was used least recently makes room. Returns
+// nullptr if no name is idle.
 DataSets::Name* DataSets::name_for(const std::string& text) {
   if (const auto found = names_.find(text); found != names_.end()) return &found->second;
   if (names_.size() >= settings_.most_names) {
@@ -44,7 +45,7 @@ DataSets::Name* DataSets::name_for(const std::string& text) {
   return &names_[text];
 }
 
-// The group of that number, which may be new; nullptr: as `name_for`.
+// Returns the group with that number, which may be new. Returns nullptr under the same condition as `name_for`.
 DataSets::Group* DataSets::group_for(const Joining& what) {
   const auto key = std::pair{what.name, what.group};
   if (const auto found = groups_.find(key); found != groups_.end()) return &found->second;
@@ -81,14 +82,14 @@ DataSets::Outcomes DataSets::join(Member member, const Joining& what, Time now) 
   return told;
 }
 
-// A group waits no longer than its least patient member.
+// Shortens the group's deadline: it waits no longer than the shortest time limit of its members.
 void DataSets::hurry(Group& group, Time deadline) {
   if (group.deadline->first <= deadline) return;
   deadlines_.erase(group.deadline);
   group.deadline = deadlines_.emplace(deadline, &group);
 }
 
-// Ends a group that has not been served. `but`: who needs not be told.
+// Removes a group that has not been served. Its members are answered, except `but`, which has disconnected.
 void DataSets::refuse(Group& group, int error, Member but, Outcomes& told) {
   for (const Member& member : group.members) {
     members_.erase(member);
@@ -104,7 +105,7 @@ void DataSets::remove(Group& group) {
   const auto key = std::pair{group.what.name, group.what.group};
   --name.groups;
   groups_.erase(key);
-  // Where nothing was ever written, there is nothing to remember.
+  // A name without any published version carries no information.
   if (name.is_idle() && name.last == 0) names_.erase(key.first);
 }
 
@@ -128,6 +129,8 @@ std::optional<Time> DataSets::next_deadline() const {
 
 // ---- who gets what -------------------------------------------------------------------------------------------------
 
+// Serves all groups that can be served now, in the order in which they became complete. A group that must wait does
+// not block later ones.
 void DataSets::serve_waiting(Outcomes& told) {
   for (auto next = waiting_.begin(); next != waiting_.end();) {
     Group& group = **next;
@@ -152,7 +155,7 @@ void DataSets::serve(Group& group, VersionId id, Outcomes& told) {
   }
 }
 
-// A new version for a group that writes; 0: it has to wait.
+// Creates a version for a group that writes. Returns 0 if the group has to wait.
 DataSets::VersionId DataSets::begin(const Group& group, Outcomes& told) {
   Name& name = *group.name;
   const auto unread = std::count_if(name.published.begin(), name.published.end(),
@@ -167,14 +170,16 @@ DataSets::VersionId DataSets::begin(const Group& group, Outcomes& told) {
   return name.writing;
 }
 
-// Whether a version of so many bytes can be expected to fit beside those that there are, and that are being written.
+// True if a version of that size is expected to fit beside all others. Versions that are being written count with the
+// size that is expected of them.
 bool DataSets::has_room(std::int64_t bytes) const {
   std::int64_t taken = 0;
   for (const auto& [id, version] : versions_) taken += std::max(version.bytes, version.expected);
   return taken <= settings_.most_bytes - bytes;
 }
 
-// Whether there is room for another version of the name; where it takes that, those for whoever comes go.
+// True if there is room for another version of the name. If necessary, versions of the name without declared readers
+// are forgotten, oldest first. It forgets nothing if that would not suffice.
 bool DataSets::make_room(Name& name, Outcomes& told) {
   const auto is_spare = [this](const auto& one) {
     const Version& version = versions_.at(one.second);
@@ -191,7 +196,8 @@ bool DataSets::make_room(Name& name, Outcomes& told) {
   return true;
 }
 
-// The version that a group is to read; 0: it has to wait.
+// Returns the version that a group is to read; 0 if it has to wait. The oldest unread version is chosen. An
+// application that has not read this name before gets the newest of the versions without declared readers.
 DataSets::VersionId DataSets::choose(const Group& group) const {
   const Name& name = *group.name;
   const std::string& application = group.what.application;
@@ -207,7 +213,7 @@ DataSets::VersionId DataSets::choose(const Group& group) const {
         version.given.contains(application) || static_cast<std::int64_t>(version.given.size()) >= version.readers;
     if (!is_for_all && (is_given_away || chosen != 0)) continue;
     chosen = one->second;
-    if (!is_new || !is_for_all) break;  // else a newer one is better
+    if (!is_new || !is_for_all) break;  // else look for a newer one
   }
   return chosen;
 }
@@ -266,7 +272,8 @@ void DataSets::leave(Member member, Group& group, Outcomes& told) {
   if (group.members.empty()) finish(group, told);
 }
 
-// The group has neither written nor read the version; its members are still to close it.
+// Takes the version from a group, which has then neither written nor read it. Its members still have to close it. A
+// declared reader that failed frees its place for another application.
 void DataSets::fail(Group& group, Outcomes& told) {
   if (group.stage != Stage::has_open) return;
   group.stage = Stage::failed;
@@ -279,7 +286,7 @@ void DataSets::fail(Group& group, Outcomes& told) {
   versions_.at(group.version).given.erase(group.what.application);
 }
 
-// All members have closed.
+// Ends a group whose members have all closed: publishes what it wrote, or notes what it read.
 void DataSets::finish(Group& group, Outcomes& told) {
   Name& name = *group.name;
   const bool is_good = group.stage == Stage::has_open;
@@ -307,6 +314,8 @@ void DataSets::publish(Group& group) {
   name.published.emplace(version.number, std::exchange(name.writing, 0));
 }
 
+// Notes what the application read last. If too many applications are remembered, the one with the oldest version
+// goes.
 void DataSets::remember(Name& name, const std::string& application, std::uint32_t number) {
   if (name.read.size() >= settings_.most_applications && !name.read.contains(application)) {
     name.read.erase(std::min_element(name.read.begin(), name.read.end(),
@@ -321,7 +330,7 @@ void DataSets::forget(VersionId version, Outcomes& told) {
   told.push_back({Kind::forgotten, {}, 0, version, false, 0, 0});
 }
 
-// The versions of which nobody is to come any more, and that nobody has open.
+// Forgets the published versions that no application will read any more, and none has open.
 void DataSets::forget_read(Name& name, Outcomes& told) {
   for (auto one = name.published.begin(); one != name.published.end();) {
     const Version& version = versions_.at(one->second);

@@ -1,4 +1,4 @@
-// Clients of data sets do what they like; whatever comes of it is held against the rules.
+// Property test: clients of data sets act at random, and the test checks every outcome against the rules.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using Kind = DataSets::Outcome::Kind;
 
 Time at(std::int64_t ms) { return Time{} + milliseconds{ms}; }
 
-// Knows what each client was told.
+// Acts at random, and records what each client was answered.
 class Model {
  public:
   explicit Model(std::uint64_t seed) : random_(seed), sets_({.most_bytes = most_bytes, .most_names = 3}) {}
@@ -48,7 +48,7 @@ class Model {
 
   struct Group {
     DataSets::Joining what;
-    std::set<Member> members;  // that have not closed
+    std::set<Member> members;  // members that have not closed
     std::int64_t joined = 0;
     DataSets::VersionId version = 0;
     bool failed = false;
@@ -274,7 +274,7 @@ class Model {
     published_.erase(one.version);
   }
 
-  // Whether somebody waits for room for a version of the name.
+  // True if a complete group waits for room for a version of the name.
   bool wants_to_write(const std::string& name) const {
     return std::any_of(openings_.begin(), openings_.end(), [&](const auto& one) {
       const Group& group = *one.second.group;
@@ -289,7 +289,7 @@ class Model {
     });
   }
 
-  // Whether a complete group that waits could have been served.
+  // True if a complete group that waits could have been served.
   bool waits_in_vain(const DataSets::Joining& what) {
     if (what.writes) return published_.empty() && writing_.empty();
     const std::uint32_t last = last_read_[{what.name, what.application}];
@@ -319,12 +319,12 @@ class Model {
   DataSets sets_;
   std::int64_t now_ = 0;
   std::uint64_t last_ = 0;
-  GroupPtr gathering_;  // of which not all have joined
+  GroupPtr gathering_;  // not all of its clients have joined
   std::map<Member, Opening> openings_;
   std::map<DataSets::VersionId, Version> writing_;
   std::map<DataSets::VersionId, Version> published_;
-  std::set<DataSets::VersionId> dropped_;  // and not told yet
-  std::set<Member> canceled_;              // and not told yet
+  std::set<DataSets::VersionId> dropped_;  // clients not answered yet
+  std::set<Member> canceled_;              // not answered yet
   std::map<std::string, std::uint32_t> newest_;
   std::map<std::pair<std::string, std::string>, std::uint32_t> last_read_;
   std::size_t served_ = 0;

@@ -17,7 +17,7 @@ using Kind = DataSets::Outcome::Kind;
 
 Time at(std::int64_t ms) { return Time{} + milliseconds{ms}; }
 
-// "7 gets 2", "7: 110", "v3 forgotten": a client and the number of its version, or of its error.
+// Writes outcomes as texts: "7 gets 2", "7: 110" (client and version, client and errno), "v3 forgotten".
 std::vector<std::string> words(const DataSets::Outcomes& outcomes) {
   std::vector<std::string> said;
   for (const DataSets::Outcome& one : outcomes) {
@@ -31,7 +31,7 @@ std::vector<std::string> words(const DataSets::Outcomes& outcomes) {
   return said;
 }
 
-// Groups have their first client's number here, and clients one opening at a time.
+// Data sets in which a group has its first client's number, and a client one opening at a time.
 struct Sets {
   DataSets sets{{.most_bytes = 100}};
   std::int64_t now = 0;
@@ -57,7 +57,7 @@ struct Sets {
     return words(answered.outcomes);
   }
   std::vector<std::string> gone(std::uint64_t client) { return words(sets.gone(client)); }
-  // A whole version.
+  // Writes and publishes a whole version.
   void publish(std::uint64_t client, std::int64_t readers = 1, std::int64_t bytes = 10) {
     write(client, readers);
     EXPECT_EQ(grow(client, bytes), 0);
@@ -233,7 +233,7 @@ TEST(DataSets, AWriterWaitsForRoomForAVersionAsTheyWere) {
   EXPECT_THAT(s.write(1), IsEmpty());
   EXPECT_THAT(s.read(2), ElementsAre("2 gets 1"));
   EXPECT_THAT(s.close(2), ElementsAre("v1 forgotten", "1 gets 2"));
-  // What is being written will be as large.
+  // The version that is being written counts with the size of the previous one.
   DataSets::Joining other = s.what(3, "writer", 0);
   other.name = "other";
   other.writes = true;
@@ -251,11 +251,11 @@ TEST(DataSets, OnlySoManyNamesAreRemembered) {
     return words(sets.join({client, 0}, {name, "program", client, writes, 1, 1, seconds{1}}, at(0)));
   };
   open(1, "a", true);
-  sets.close({1, 0}, true);  // stays: it is to be read
+  sets.close({1, 0}, true);  // stays: a reader was declared
   open(2, "b", true);
   sets.close({2, 0}, true);
   open(2, "b", false);
-  sets.close({2, 0}, true);  // only its number is left
+  sets.close({2, 0}, true);  // only its number is remembered
   EXPECT_THAT(open(3, "c", false), IsEmpty());
   EXPECT_THAT(open(4, "d", true), ElementsAre("4 gets 1"));
   EXPECT_EQ(sets.names(), 3U);

@@ -11,6 +11,7 @@
 namespace hocket::server {
 namespace {
 
+// A task counts with its runs and itself in `Engine::runs_`.
 std::size_t count_of(const Task& task) { return task.runs.size() + 1; }
 
 }  // namespace
@@ -23,7 +24,8 @@ Engine::Engine(const Settings& settings, Files files, Load& load, std::function<
       log_(std::move(log)),
       pool_(settings.buffer_bytes),
       files_(std::move(files)),
-      // A quarter of the memory is one operation's, so that others go on meanwhile.
+      // A quarter of the memory is the most that one operation or batch may take, so that others can proceed
+      // meanwhile.
       holding_({.most_bytes = settings.buffer_bytes / 4}),
       scheduler_({.merges = settings.merges, .most_bytes = settings.buffer_bytes / 4}),
       workers_(settings.threads) {}
@@ -45,7 +47,7 @@ Buffer Engine::take_for_read(std::int64_t bytes) {
   return buffer;
 }
 
-// A read's data on their way to the client, counted until they are gone.
+// Wraps a read's data for sending. They count as `reading_` until the stream has dropped its reference.
 std::shared_ptr<Buffer> Engine::reply_of(Buffer buffer) {
   return {new Buffer{std::move(buffer)}, [this](Buffer* sent) {
             reading_ -= static_cast<std::int64_t>(sent->bytes().size());
@@ -57,7 +59,8 @@ void Engine::count_held() { load_.held_bytes.store(pool_.in_use(), std::memory_o
 
 // ---- requests ------------------------------------------------------------------------------------------------------
 
-// Counts the operations that there were, and says whether this one is to be disturbed.
+// Counts operations, and returns true if this one is to be disturbed. Consecutive requests of a file with the same
+// number are one collective operation.
 bool Engine::injects(const Task& task) {
   File& file = *task.file;
   const bool goes_on = task.operation != 0 && task.operation == file.last_operation;
@@ -81,7 +84,7 @@ void Engine::submit(Task task, Time now) {
     held->acknowledged = true;
     answer_({own.asker, 0, own.bytes, nullptr});
   }
-  // What is held and comes later in the file's order than this one must not.
+  // Requests held earlier must not be overtaken by this one, so they are scheduled before it.
   const Holding::Tickets before = holding_.release_file(own.file->number, own.operation);
   const Holding::Key key{own.file->number, own.operation};
   const Holding::Piece piece{own.asker.session, ticket, own.runs.front().at, own.runs.back().end(), own.bytes};
@@ -118,6 +121,8 @@ void Engine::schedule(std::uint64_t ticket) {
   task.runs.clear();
 }
 
+// Requests under way cannot be dropped: their accesses have begun. Acknowledged ones (written behind) are carried
+// out.
 void Engine::gone(SessionId session) {
   const auto is_lost = [&](std::uint64_t ticket) {
     const auto found = tasks_.find(ticket);
@@ -125,7 +130,7 @@ void Engine::gone(SessionId session) {
   };
   std::vector<std::uint64_t> lost = scheduler_.drop_if(is_lost);
   for (const auto& [ticket, held] : tasks_) {
-    if (!held->task.runs.empty() && is_lost(ticket)) lost.push_back(ticket);  // still held
+    if (!held->task.runs.empty() && is_lost(ticket)) lost.push_back(ticket);  // is still held
   }
   for (const std::uint64_t ticket : lost) settle(std::move(tasks_.extract(ticket).mapped()), {ECONNRESET, 0});
   release(holding_.gone(session));
@@ -146,6 +151,7 @@ void Engine::dispatch() {
   }
 }
 
+// Hands a batch to the I/O threads. `work` points into the tasks' data; the tasks stay in `tasks_` until `finish`.
 void Engine::start(Batch batch) {
   struct Work {
     Batch batch;
@@ -176,6 +182,7 @@ void Engine::start(Batch batch) {
   });
 }
 
+// Accounts for a batch and answers its requests; runs in the loop's thread.
 void Engine::finish(const Batch& batch, const std::vector<Outcome>& outcomes, Duration took, Time started) {
   --under_way_;
   started_.erase(started_.find(started));
@@ -190,7 +197,7 @@ void Engine::finish(const Batch& batch, const std::vector<Outcome>& outcomes, Du
   dispatch();
 }
 
-// A request is over, one way or the other.
+// Ends a request, successful or not: answers it or records its error, and passes barriers that waited for it.
 void Engine::settle(std::unique_ptr<Held> held, Outcome outcome) {
   Task& task = held->task;
   const FilePtr file = task.file;
@@ -201,7 +208,8 @@ void Engine::settle(std::unique_ptr<Held> held, Outcome outcome) {
     file->lost_write = true;
     if (file->dropped) outcome.error = ECANCELED;
   }
-  // A read's buffer is its client's until he has the data; what nobody asks for any more goes back the same way.
+  // A read's buffer belongs to its answer until the client has the data. If nobody needs the data any more, the
+  // buffer returns to the pool in the same way.
   std::shared_ptr<Buffer> data;
   if (!task.writes && task.buffer) data = reply_of(std::move(task.buffer));
   if (!held->acknowledged) {
@@ -232,6 +240,8 @@ void Engine::close(Asker asker, const FilePtr& file, std::uint64_t since) {
   pass_barriers(file);
 }
 
+// Passes the syncs and closes of the file whose earlier requests have all been carried out, in the order of their
+// calls.
 void Engine::pass_barriers(const FilePtr& file) {
   if (barriers_.empty()) return;
   const auto waits = [&](const Barrier& barrier) {
@@ -243,6 +253,7 @@ void Engine::pass_barriers(const FilePtr& file) {
   for (const Barrier& barrier : passing) pass(barrier);
 }
 
+// Answers a close at once, and a sync after fdatasync in an I/O thread.
 void Engine::pass(const Barrier& barrier) {
   if (!barrier.syncs) {
     const int error = barrier.file->error_since(barrier.since);

@@ -1,5 +1,7 @@
-// What a server does with requests, without sockets: holds those of collective operations, merges, has them carried
-// out, and gives the answers. One thread, but for the I/O threads inside.
+// Carries out the requests of all clients of a server, without sockets. The engine holds back requests of collective
+// operations, merges neighbouring ones into batches, gives the batches to I/O threads, and produces the answers.
+//
+// Only the server's loop calls it. The I/O threads run inside `Workers` and share nothing else with the engine.
 #pragma once
 
 #include <functional>
@@ -25,101 +27,119 @@ namespace hocket::server {
 
 using SessionId = std::uint64_t;
 
-// Who asked, and is to be answered.
+// Names the request that an answer belongs to: a session and the client's own number of the request.
 struct Asker {
   SessionId session = 0;
   std::uint64_t request = 0;
 };
 
+// Result of one request. `error` is a number of errno, 0 for success.
 struct Answer {
   Asker to;
   int error = 0;
   std::int64_t bytes = 0;
-  std::shared_ptr<Buffer> data;  // of a read that is not in shared memory: the first `bytes` of it
+  std::shared_ptr<Buffer> data;  // data of a read that is not in shared memory; the first `bytes` are valid
 };
 
-// A read or write.
+// One read or write request with its data. The runs rise in the file and lie one behind the other in the data.
 struct Task {
   Asker asker;
   FilePtr file;
   bool writes = false;
-  bool write_behind = false;  // is answered at once
-  std::uint64_t operation = 0;
+  bool write_behind = false;    // the write is answered as soon as the engine has its data
+  std::uint64_t operation = 0;  // number of the collective operation; 0: independent
   std::vector<FileRun> runs;
   std::int64_t bytes = 0;
-  // Where the data are: one of the two.
+  // Exactly one of the two holds the data: `buffer`, or `shared` inside `segment`, the client's shared memory.
   Buffer buffer;
   std::shared_ptr<transport::Segment> segment;
   std::byte* shared = nullptr;
 
+  // Returns the first byte of the data.
   std::byte* data() const { return segment ? shared : buffer.bytes().data(); }
 };
 
+// Orders and executes requests on files. It owns the files, the buffer pool, the scheduler and the I/O threads.
 class Engine {
  public:
+  // Limits and switches of one server.
   struct Settings {
-    std::int64_t buffer_bytes = 64 << 20;
-    int threads = 2;
-    bool merges = true;
-    Injection injection{};
+    std::int64_t buffer_bytes = 64 << 20;  // capacity of the buffer pool
+    int threads = 2;                       // I/O threads; also the largest number of batches under way
+    bool merges = true;                    // false: each request is a batch of its own (benchmarks)
+    Injection injection{};                 // delays and errors for tests
   };
-  // `load` must outlive it. `answer` is called whenever something has been done; `log` for what nobody else is told.
+  // Starts the I/O threads. `load` must outlive the engine. The engine calls `answer` for each request that has
+  // ended, possibly inside `submit`, and `log` for errors that no client receives.
   Engine(const Settings& settings, Files files, Load& load, std::function<void(Answer)> answer,
          std::function<void(const std::string&)> log);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Memory for data; none: there is no room now, but some will be made.
+  // Allocates memory for data. Returns an empty buffer if the pool is full; held requests are then released, so that
+  // memory becomes free soon. Precondition: 0 < bytes <= most_payload.
   Buffer take(std::int64_t bytes);
-  // The same for a read's data, which may have half of the memory: so writes can always go on.
+  // Allocates memory for a read's data. All reads together get half of the pool at most, so that they do not starve
+  // writes; one read is always admitted. The limit counts requested bytes, not whole blocks, until the client has
+  // received them.
   Buffer take_for_read(std::int64_t bytes);
-  // Whether one more request may come.
+  // True if one more request can be admitted: the number of pending runs is bounded.
   bool has_room() const { return runs_ < most_runs; }
 
   Files& files() { return files_; }
-  // What comes from now on is younger than this.
+  // Returns the latest ticket. Requests submitted later get larger tickets.
   std::uint64_t now_ticket() const { return last_ticket_; }
 
+  // Takes over a request. It is held for merging if it belongs to a collective operation, else scheduled at once.
+  // Requests of other operations on the same file that were held before are released first, which keeps the file's
+  // order.
   void submit(Task task, Time now);
+  // Notes that the session sends nothing more for the operation, in which `participants` clients take part.
   void end(const FilePtr& file, std::uint64_t operation, SessionId session, int participants, Time now);
-  // After all that was submitted of the file before; `since`: when the asker opened it. A close gives its handle back.
+  // Answers when everything submitted before for the file has been carried out. `since` is the ticket at which the
+  // asker opened the file: only write-behind errors after it are reported. `sync` also calls fdatasync; `close` gives
+  // the handle back.
   void sync(Asker asker, const FilePtr& file, std::uint64_t since);
   void close(Asker asker, const FilePtr& file, std::uint64_t since);
-  // The session is no more: what it was not told to be done is dropped. Its handles are the caller's to give back;
-  // `advance` begins what waited for it.
+  // Removes a session that has disconnected. Its requests that are neither acknowledged nor under way are dropped.
+  // The caller gives its handles back, and calls `advance` to start requests that were blocked by the dropped ones.
   void gone(SessionId session);
 
-  // Holds nothing back any more.
+  // Releases all held requests, and starts as many batches as there are idle I/O threads.
   void release_all();
-  // Releases what has been held for long enough, and keeps the I/O threads busy.
+  // Releases requests whose holding time is over, and starts as many batches as there are idle I/O threads.
   void advance(Time now);
-  // When `advance` is to be called at the latest.
+  // Returns the time by which `advance` must be called; nothing if no operation is remembered.
   std::optional<Time> next_deadline() const { return holding_.next_expiry(); }
   Workers& workers() { return workers_; }
+  // True if no request, barrier or I/O job is pending.
   bool idle() const { return tasks_.empty() && barriers_.empty() && workers_.busy() == 0; }
 
-  // Brings the load up to date with the memory in use, which buffers give back by themselves.
+  // Updates the load's `held_bytes`. Buffers return to the pool by themselves, so the counter is refreshed by the
+  // loop.
   void count_held();
-  // "key value" lines.
+  // Returns the counters as lines of "key value".
   std::string state() const;
 
  private:
-  // Of requests that are not carried out yet: each is remembered until then.
+  // Bound on the runs of pending requests, plus one for each request: the engine keeps them in memory until they are
+  // done.
   static constexpr std::size_t most_runs = 1 << 20;
 
-  struct Held {  // a task on its way
+  struct Held {  // a task with its bookkeeping, until it is answered
     Task task;
     std::uint64_t ticket = 0;
-    std::size_t runs = 0;
-    bool acknowledged = false;
-    bool delayed = false;
+    std::size_t runs = 0;       // counted in `runs_`
+    bool acknowledged = false;  // answered already: written behind
+    bool delayed = false;       // an injected delay is added
   };
+  // A sync or close that waits until all requests of its file up to `ticket` have been carried out.
   struct Barrier {
     Asker asker;
     FilePtr file;
     std::uint64_t ticket = 0;
-    std::uint64_t since = 0;
+    std::uint64_t since = 0;  // ticket at which the asker opened the file
     bool syncs = false;
   };
 
@@ -139,19 +159,19 @@ class Engine {
   std::function<void(Answer)> answer_;
   std::function<void(const std::string&)> log_;
   BufferPool pool_;           // outlives all buffers below
-  std::int64_t reading_ = 0;  // bytes of reads in buffers
+  std::int64_t reading_ = 0;  // bytes of reads that occupy buffers, until the client has them
   Files files_;
   Holding holding_;
   Scheduler scheduler_;
   std::uint64_t last_ticket_ = 0;
-  std::int64_t operations_ = 0;  // for the injection: a collective one counts once
+  std::int64_t operations_ = 0;  // for the injection; a collective operation counts once
   std::int64_t batches_ = 0;
-  std::size_t runs_ = 0;
+  std::size_t runs_ = 0;  // of pending requests, see `most_runs`
   std::unordered_map<std::uint64_t, std::unique_ptr<Held>> tasks_;
   std::vector<Barrier> barriers_;
-  std::multiset<Time> started_;  // of the batches under way
+  std::multiset<Time> started_;  // start times of the batches under way
   std::size_t under_way_ = 0;
-  Workers workers_;  // ends first
+  Workers workers_;  // destroyed first: its jobs refer to the members above
 };
 
 }  // namespace hocket::server

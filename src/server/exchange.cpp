@@ -11,6 +11,7 @@ namespace {
 
 DataSets::Member member_of(Asker asker) { return {asker.session, asker.request}; }
 
+// Decodes a join frame. Time limits above a day are cut, so that the sum with a time cannot overflow.
 DataSets::Joining read_joining(const transport::Header& header, std::string_view meta) {
   DataSets::Joining what;
   const std::size_t end = std::min(meta.find('\n'), meta.size());
@@ -25,7 +26,7 @@ DataSets::Joining read_joining(const transport::Header& header, std::string_view
   return what;
 }
 
-// Memory that is written and read like a file; without descriptors where there is none to be had.
+// Makes an anonymous file in memory, with a descriptor for each direction. Both are invalid if the system refuses.
 std::pair<Fd, Fd> make_memory() {
   Fd writable{memfd_create("hocket-data-set", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
   Fd readable{writable ? fcntl(writable.get(), F_DUPFD_CLOEXEC, 0) : -1};
@@ -35,7 +36,7 @@ std::pair<Fd, Fd> make_memory() {
 }  // namespace
 
 void Exchange::join(Asker asker, const transport::Header& header, std::string_view meta, Time now) {
-  // What names and numbers may be is the data sets' to say, but a client does one of the two.
+  // A client either reads or writes a version. `DataSets` checks names and numbers.
   if (header.has(transport::flag::reads) == header.has(transport::flag::writes)) {
     return joined_({asker, EINVAL});
   }
@@ -70,6 +71,8 @@ void Exchange::gone(SessionId session) {
 
 // ---- what the data sets say ----------------------------------------------------------------------------------------
 
+// Answers the members and frees the versions. The list grows while it is processed: if no memory file can be made for
+// a version, closing it has outcomes of its own.
 void Exchange::carry_out(DataSets::Outcomes outcomes) {
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const DataSets::Outcome one = outcomes[i];
@@ -92,6 +95,7 @@ void Exchange::carry_out(DataSets::Outcomes outcomes) {
   }
 }
 
+// Returns the version's memory file, which its first member creates; nullptr if that failed.
 FilePtr Exchange::file_of(DataSets::VersionId version) {
   const auto [place, is_new] = versions_.try_emplace(version);
   if (is_new) {
@@ -101,15 +105,15 @@ FilePtr Exchange::file_of(DataSets::VersionId version) {
   return place->second;
 }
 
-// Its memory is given back at once, also where clients have it open that are too late, or requests are under way: these
-// find that it must not become longer.
+// Frees a version's memory at once, even if late clients have it open or requests are under way. The seal prevents
+// these from making the file longer again.
 void Exchange::drop(DataSets::VersionId version) {
   const auto dropped = versions_.extract(version);
   if (dropped.empty() || !dropped.mapped()) return;
   File& file = *dropped.mapped();
   file.dropped = true;
   fcntl(file.writable.get(), F_ADD_SEALS, F_SEAL_GROW);
-  // It fails only for what is no such file.
+  // This can fail only for a descriptor that is no such file.
   if (ftruncate(file.writable.get(), 0) != 0) return;
 }
 

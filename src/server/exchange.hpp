@@ -1,5 +1,5 @@
-// The data sets in this server's memory: each version is a file that has no name (memfd_create), so that all that the
-// engine does with files it does with them. Who gets which version is `DataSets`'. One thread.
+// Data sets in this server's memory. Each version is an anonymous file (memfd_create), so the engine reads, writes
+// and orders it like any other file. `DataSets` decides which client gets which version. One thread.
 #pragma once
 
 #include <functional>
@@ -14,37 +14,43 @@
 
 namespace hocket::server {
 
+// Connects the pure `DataSets` with memory and with the engine's answers.
 class Exchange {
  public:
-  // What a client is told that has joined. `file`: one handle of it is the client's.
+  // The answer to a client that asked to join. If `file` is set, one of its handles belongs to the client.
   struct Joined {
     Asker to;
     int error = 0;
     FilePtr file{};
     bool writes = false;
-    std::uint32_t version = 0;
-    std::int64_t bytes = 0;
+    std::uint32_t version = 0;  // number of the version in its name
+    std::int64_t bytes = 0;     // size of a version that is read; 0 for one that is to be written
   };
-  // `files` must outlive it. `joined` is called when it is known what becomes of a client that asked to join.
+  // `files` must outlive it. It calls `joined` when a client's request to join is served or refused, also inside the
+  // functions below.
   Exchange(const DataSets::Settings& settings, Files& files, std::function<void(const Joined&)> joined)
       : sets_(settings), files_(files), joined_(std::move(joined)) {}
 
-  // Of a frame Type::join.
+  // Handles a frame of Type::join. The answer comes through `joined`, at once or later.
   void join(Asker asker, const transport::Header& header, std::string_view meta, Time now);
-  // Whoever asked to join with this is going to write bytes before `end`; an error of errno: he must not.
+  // Reserves memory before a write: the client whose join request was `joined` will write bytes before `end`. Returns
+  // a number of errno if it must not; 0 otherwise.
   int grow(Asker joined, std::int64_t end);
-  // He has asked to close it: `close` is what the engine answers when all that he asked for before is carried out.
+  // Notes that the client has asked to close its version. `close` names the engine's answer that says that all
+  // earlier requests of the client have been carried out.
   void closes(Asker joined, Asker close, const FilePtr& file);
-  // An answer of the engine's, which may be to a close: then it is the data set's.
+  // Checks every answer of the engine. If it is the answer to a close, the version is closed, and the answer gets the
+  // data set's error.
   void finish(Answer& answer);
-  // Before the engine is told so. Handles are the caller's to give back.
+  // Removes a client that has disconnected. Call it before Engine::gone; the caller gives the client's handles back.
   void gone(SessionId session);
 
+  // Refuses the clients whose time limit is over (ETIMEDOUT).
   void expire(Time now) { carry_out(sets_.expire(now)); }
   std::optional<Time> next_deadline() const { return sets_.next_deadline(); }
-  // Nobody is to wait any more.
+  // Refuses all clients that still wait (ECANCELED).
   void cancel() { carry_out(sets_.cancel()); }
-  // "key value" lines.
+  // Returns the counters as lines of "key value".
   std::string state() const;
 
  private:
@@ -55,12 +61,13 @@ class Exchange {
   DataSets sets_;
   Files& files_;
   std::function<void(const Joined&)> joined_;
-  std::map<DataSets::VersionId, FilePtr> versions_;  // nullptr: it could not be made
+  std::map<DataSets::VersionId, FilePtr> versions_;  // nullptr: no memory file could be made
+  // A close that the engine has not answered yet.
   struct Closing {
     DataSets::Member member;
     FilePtr file;
   };
-  std::map<std::pair<SessionId, std::uint64_t>, Closing> closing_;  // by who is to be answered
+  std::map<std::pair<SessionId, std::uint64_t>, Closing> closing_;  // by session and request of the close
 };
 
 }  // namespace hocket::server

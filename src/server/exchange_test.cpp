@@ -1,4 +1,4 @@
-// Applications that exchange data sets through a server: all over real sockets, as in server_test.cpp.
+// Tests applications that exchange data sets through a server, over real sockets as in server_test.cpp.
 #include "server/exchange.hpp"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ using transport::List;
 using transport::ServerLink;
 using transport::Viewed;
 
-// What became of a join; nothing yet: error < 0.
+// Result of a join; error < 0: no answer yet.
 struct Got {
   int error = -1;
   Handle handle = 0;
@@ -54,7 +54,7 @@ class Exchanging : public testing::Served {
     finish(link);
     return *got;
   }
-  // All that was asked before has been taken in.
+  // Waits until the server has received all earlier requests.
   void settle() {
     const Link link = connect();
     told(*link, "data_sets");
@@ -284,7 +284,7 @@ TEST_F(Exchanging, WhatADeadReaderHadIsReadAgain) {
     const Link dying = connect();
     EXPECT_EQ(contents_of(*dying, join_now(*dying, to_read(2))), "once");
   }
-  const Got got = join_now(*link, to_read(3));  // waits for the other's end to be noticed
+  const Got got = join_now(*link, to_read(3));  // waits until the server notices the disconnection
   EXPECT_EQ(got.version, 1);
   EXPECT_EQ(contents_of(*link, got), "once");
   EXPECT_EQ(close_now(*link, got.handle), 0);
@@ -345,7 +345,7 @@ TEST_F(Exchanging, WithoutMemoryForAVersionAllOfItsGroupAreToldSo) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit none = before;
-  none.rlim_cur = static_cast<rlim_t>(Fd{dup(file_.get())}.get());  // the next descriptor that there would be
+  none.rlim_cur = static_cast<rlim_t>(Fd{dup(file_.get())}.get());  // the next free descriptor
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
   const Got second = join_now(*other, written(1, 1, 2));
   finish(*one);

@@ -18,6 +18,8 @@ Result<Files> Files::in(const std::string& directory) {
   return Files{canonical.get(), std::move(root)};
 }
 
+// Opens one descriptor for each direction that is requested, so that a read-only file can be opened to read. An
+// absolute path must begin with the directory's canonical path.
 Files::Found Files::open(std::string_view path, bool reads, bool writes) {
   if (!reads && !writes) return {nullptr, EINVAL};
   if (path.find('\0') != std::string_view::npos) return {nullptr, EINVAL};
@@ -36,7 +38,7 @@ Files::Found Files::open(std::string_view path, bool reads, bool writes) {
   struct stat status {};
   struct stat other {};
   if (fstat((reads ? readable : writable).file.get(), &status) != 0) return {nullptr, errno};
-  // Somebody may have put another file there in between.
+  // Another process may have replaced the file between the two calls.
   if (reads && writes && (fstat(writable.file.get(), &other) != 0 || other.st_ino != status.st_ino))
     return {nullptr, EAGAIN};
   FilePtr& file = files_[{status.st_dev, status.st_ino}];

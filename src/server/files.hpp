@@ -1,5 +1,6 @@
-// The files that clients have open. However many have one open, and by whatever path, it is one file here: requests of
-// all of them are merged, and kept in order.
+// The files that clients have open. A file that several clients open, by whatever paths, is one `File` here: the
+// engine merges and orders the requests of all of them. Used by the server's loop only; I/O threads use the
+// descriptors.
 #pragma once
 
 #include <sys/types.h>
@@ -17,47 +18,50 @@
 
 namespace hocket::server {
 
+// One open file, shared by all its handles.
 struct File {
-  std::uint64_t number = 0;
-  std::pair<dev_t, ino_t> identity;
-  std::string path;  // as it was opened first, for the log
-  Fd readable;
-  Fd writable;
-  int handles = 0;
-  // Reads and writes of it that were taken in and not carried out.
+  std::uint64_t number = 0;          // unique in this server; the scheduler's name for the file
+  std::pair<dev_t, ino_t> identity;  // device and inode; unset for a data set
+  std::string path;                  // as first opened; for the log
+  Fd readable;                       // valid once a client has opened the file to read
+  Fd writable;                       // valid once a client has opened it to write
+  int handles = 0;                   // openings by clients that are not closed
+  // Tickets of its reads and writes that were received and not carried out yet.
   std::set<std::uint64_t> outstanding;
-  // What failed last of what had been acknowledged, and its ticket.
+  // The latest error of a write that had been acknowledged already, and the largest ticket of such a write.
   int error = 0;
   std::uint64_t error_ticket = 0;
-  std::uint64_t last_operation = 0;
-  // Of a data set: a write of it has failed; nobody is to have it any more, and what is still written to it is lost.
+  std::uint64_t last_operation = 0;  // collective operation of the latest request; for the injection
+  // State of a data set's version. `lost_write`: one of its writes failed, so it must not be published. `dropped`: it
+  // has been forgotten; data written to it are lost.
   bool lost_write = false;
   bool dropped = false;
 
-  // Whether all tickets below this one have been carried out.
+  // True if all requests up to and including this ticket have been carried out.
   bool settled_before(std::uint64_t ticket) const { return outstanding.empty() || *outstanding.begin() > ticket; }
-  // What somebody is to be told who has had it open since this ticket.
+  // Returns the error of lost write-behind data to report to a client that opened the file at this ticket; 0 if none.
   int error_since(std::uint64_t ticket) const { return error_ticket > ticket ? error : 0; }
 };
 using FilePtr = std::shared_ptr<File>;
 
+// Opens files below one directory, and finds the ones that are open already.
 class Files {
  public:
-  // Of the directory, which is brought into its canonical form. Fails where there is none.
+  // Makes the table for a directory, whose path is resolved to its canonical form. Fails if it is no directory.
   static Result<Files> in(const std::string& directory);
 
-  // Opens it once more; its errors are those of ServerLink::open.
+  // Opens a file, or adds a handle to one that is open. The errors are those of ServerLink::open.
   struct Found {
     FilePtr file;
     int error = 0;
   };
   Found open(std::string_view path, bool reads, bool writes);
-  // One that is in no directory, and that nobody can open; it is there as long as somebody has the pointer. `path`: for
-  // the log.
+  // Adds a file that belongs to no directory and that clients cannot open by path. It lives as long as its pointers.
+  // `path` is for the log.
   FilePtr add(std::string path, Fd readable, Fd writable);
-  // One handle less.
+  // Gives one handle back.
   void close(const FilePtr& file);
-  // A file with neither handles nor requests is closed for good.
+  // Closes a file that has neither handles nor requests.
   void forget_if_unused(const FilePtr& file);
 
   const std::string& directory() const { return directory_; }
@@ -69,7 +73,7 @@ class Files {
   std::string directory_;
   Fd root_;
   std::map<std::pair<dev_t, ino_t>, FilePtr> files_;
-  std::uint64_t last_ = 0;
+  std::uint64_t last_ = 0;  // number of the latest file
 };
 
 }  // namespace hocket::server

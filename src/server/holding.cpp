@@ -5,13 +5,17 @@
 namespace hocket::server {
 namespace {
 
-// That are remembered at a time: a client that begins operations without end is not to fill the memory.
+// Bound on the operations that are remembered: a client that begins operations without end must not fill the memory.
 constexpr std::size_t most_operations = 4096;
 
+// True if the data cover the whole span. If requests overlap, it may be true too early, which costs no more than a
+// merge.
 bool is_full(std::int64_t first, std::int64_t end, std::int64_t bytes) { return bytes >= end - first; }
 
 }  // namespace
 
+// Returns the operation, which may be new, and notes the activity. If too many are remembered, all are released and
+// forgotten first; `released` then holds their tickets.
 Holding::Operation& Holding::touch(Key key, Session session, Time now, Tickets& released) {
   if (operations_.size() >= most_operations && !operations_.contains(key)) {
     released = release_all();
@@ -26,7 +30,7 @@ Holding::Operation& Holding::touch(Key key, Session session, Time now, Tickets& 
 
 // ---- clusters ------------------------------------------------------------------------------------------------------
 
-// Makes the piece one cluster with those that its span overlaps.
+// Inserts the piece, joined with all clusters that its span overlaps into one.
 Holding::Clusters::iterator Holding::insert(Clusters& clusters, const Piece& piece) {
   std::int64_t first = piece.first;
   Cluster joined{piece.end, piece.bytes, {{piece.ticket, piece.session}}};
@@ -42,7 +46,7 @@ Holding::Clusters::iterator Holding::insert(Clusters& clusters, const Piece& pie
   return clusters.emplace_hint(other, first, std::move(joined));
 }
 
-// Joins a cluster without holes with its neighbours without holes.
+// Joins a cluster without holes with adjacent clusters without holes. Returns the joined one.
 Holding::Clusters::iterator Holding::join_full(Clusters& clusters, Clusters::iterator cluster) {
   const auto full = [](Clusters::iterator one) { return is_full(one->first, one->second.end, one->second.bytes); };
   const auto absorb = [&](Clusters::iterator into, Clusters::iterator next) {
@@ -63,6 +67,7 @@ Holding::Clusters::iterator Holding::join_full(Clusters& clusters, Clusters::ite
   return before;
 }
 
+// Releases one cluster.
 void Holding::take(Operation& operation, Clusters::iterator cluster, Tickets& into) {
   for (const Held& piece : cluster->second.pieces) {
     into.push_back(piece.ticket);
@@ -141,7 +146,8 @@ Holding::Tickets Holding::release_all() {
   return released;
 }
 
-// Whether each participant has ended the operation, or has something held, for which it may be waiting.
+// True if each participant has ended the operation or has something held. In both cases nothing more may come before
+// an answer: a client may wait for the one that is held.
 bool Holding::nobody_is_missing(const Key& key, const Operation& operation) const {
   const auto usual = usual_.find(key.file);
   const int participants =
@@ -158,7 +164,8 @@ Holding::Tickets Holding::expire(Time now) {
   for (auto one = operations_.begin(); one != operations_.end();) {
     Operation& operation = one->second;
     const bool idle = operation.touched + settings_.idle <= now;
-    // Who has ended it is remembered for once as long, for those that are late.
+    // An operation without held requests is remembered for one more idle time, so that late participants find who has
+    // ended.
     const bool forgotten = idle && operation.clusters.empty();
     if (idle || nobody_is_missing(one->first, operation)) take_all(operation, released);
     if (idle) operation.touched = now;

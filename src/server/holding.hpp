@@ -1,14 +1,16 @@
-// Requests of collective operations that are held back, to be merged with their neighbours. Pure; the time comes in.
+// Holds back requests of collective operations, so that the scheduler can merge them with their neighbours. Pure; the
+// caller passes the time.
 //
-// Held requests whose spans overlap are one cluster: interleaved parts of the same place in the file. A cluster is
-// released when it has no holes any more and is long enough that a longer one would be no cheaper. All that an
-// operation holds is released when
-// - all participants have ended it,
-// - each participant has ended it or waits with something held (how many they are, an end tells, or that of the file's
-//   operation before),
-// - it is of more bytes than one operation may hold, nothing more has come for a while, or somebody needs it out of the
-//   way.
-// So holding is a chance to merge, and never what anybody waits for.
+// Held requests whose spans overlap form one cluster: interleaved parts of the same extent of the file. A cluster is
+// released when it has no holes and is long enough that a longer one would be no cheaper. All held requests of an
+// operation are released in the following cases:
+// - All participants have ended it.
+// - Each participant has ended it or has something held. Their number comes from an `end` of this operation, or from
+//   the file's previous operation.
+// - It has more bytes than one operation may hold, nothing more has come for a while, or another request needs it out
+//   of the way.
+//
+// So holding is an opportunity to merge; no request depends on it to make progress.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +23,16 @@
 
 namespace hocket::server {
 
+// The held requests of all files. Not thread-safe. It knows requests only by ticket and extent.
 class Holding {
  public:
+  // Bounds at which held requests are released.
   struct Settings {
-    Duration idle = std::chrono::milliseconds{3};
-    std::int64_t most_bytes = 16 << 20;     // of an operation
-    std::int64_t enough_bytes = 512 << 10;  // of a cluster without holes
+    Duration idle = std::chrono::milliseconds{3};  // without a new request of the operation
+    std::int64_t most_bytes = 16 << 20;            // held by one operation
+    std::int64_t enough_bytes = 512 << 10;         // a cluster without holes of this size is released
   };
+  // Names a collective operation on a file.
   struct Key {
     std::uint64_t file = 0;
     std::uint64_t operation = 0;
@@ -36,52 +41,61 @@ class Holding {
     }
   };
   using Session = std::uint64_t;
+  // One request: its ticket, its span in the file, and how many bytes of data it has there.
   struct Piece {
     Session session = 0;
     std::uint64_t ticket = 0;
-    std::int64_t first = 0;  // in the file
-    std::int64_t end = 0;
-    std::int64_t bytes = 0;  // of data
+    std::int64_t first = 0;  // offset in the file
+    std::int64_t end = 0;    // offset behind its last byte
+    std::int64_t bytes = 0;  // of data; fewer than the span if it has holes
   };
-  using Tickets = std::vector<std::uint64_t>;  // to be carried out now, in the order in which they came
+  using Tickets = std::vector<std::uint64_t>;  // released requests, in order of arrival
 
   explicit Holding(Settings settings) : settings_(settings) {}
 
+  // Holds a request, and returns the requests that this releases, possibly itself.
   Tickets hold(Key key, const Piece& piece, Time now);
-  // The session sends nothing more for the operation, of so many participants.
+  // Notes that the session sends nothing more for the operation, which has `participants` clients. Returns all its
+  // requests if it is complete now.
   Tickets end(Key key, Session session, int participants, Time now);
-  // The session is no more: it has ended whatever it took part in. Its tickets are given like others.
+  // Treats a disconnected session as having ended all operations that it took part in. Returns the requests released
+  // by that; the session's own are among them, like any others.
   Tickets gone(Session session);
 
-  // All of a file but those of one operation (0: all), because something of the file has come that must not be carried
-  // out before them.
+  // Releases all requests of a file except those of operation `but` (0: no exception), because a request has arrived
+  // that must not overtake them.
   Tickets release_file(std::uint64_t file, std::uint64_t but);
+  // Releases everything that is held.
   Tickets release_all();
-  // When all that has come for now was told: those for which nobody has to be waited for any more.
+  // Call this when all requests received so far have been passed on. Releases operations that are idle or miss no
+  // participant, and forgets ended ones.
   Tickets expire(Time now);
-  // When `expire` is to be called at the latest.
+  // Returns the time by which `expire` must be called; nothing if no operation is remembered. O(operations).
   std::optional<Time> next_expiry() const;
 
   bool empty() const { return held_ == 0; }
 
  private:
+  // One held request of a cluster.
   struct Held {
     std::uint64_t ticket;
     Session session;
   };
+  // Held requests whose spans overlap, from the map's key to `end`.
   struct Cluster {
     std::int64_t end = 0;
     std::int64_t bytes = 0;
     std::vector<Held> pieces;
   };
-  using Clusters = std::map<std::int64_t, Cluster>;  // by their first byte
+  using Clusters = std::map<std::int64_t, Cluster>;  // by their first byte; disjoint
+  // One collective operation of which something has come lately.
   struct Operation {
     Clusters clusters;
     std::int64_t bytes = 0;
-    std::map<Session, int> members;  // how many pieces of each are held
+    std::map<Session, int> members;  // sessions seen, with their numbers of held requests
     std::set<Session> ended;
-    int participants = 0;  // 0: nobody has said it
-    Time touched;
+    int participants = 0;  // 0: no `end` has come yet
+    Time touched;          // when something of it came last
     bool complete() const { return participants > 0 && static_cast<int>(ended.size()) >= participants; }
   };
   using Operations = std::map<Key, Operation>;
@@ -95,8 +109,8 @@ class Holding {
 
   Settings settings_;
   Operations operations_;
-  std::map<std::uint64_t, int> usual_;  // by file: participants of its last operation that was ended
-  std::size_t held_ = 0;
+  std::map<std::uint64_t, int> usual_;  // by file: participants of the operation that was last ended
+  std::size_t held_ = 0;                // requests
 };
 
 }  // namespace hocket::server

@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 constexpr Time at(std::int64_t ms) { return Time{} + milliseconds{ms}; }
 constexpr Holding::Key key{1, 5};
 
-// Data with holes, far from others.
+// Returns data with holes, far from all others.
 Holding::Piece piece(Holding::Session session, std::uint64_t ticket) {
   const auto first = static_cast<std::int64_t>(ticket) * 1000;
   return {session, ticket, first, first + 10, 4};
@@ -27,7 +27,7 @@ TEST(Holding, AllEndsReleaseAnOperationOnce) {
   EXPECT_THAT(holding.hold(key, piece(1, 10), at(0)), IsEmpty());
   EXPECT_THAT(holding.hold(key, piece(2, 11), at(0)), IsEmpty());
   EXPECT_THAT(holding.end(key, 1, 2, at(0)), IsEmpty());
-  EXPECT_THAT(holding.end(key, 1, 2, at(0)), IsEmpty());  // says so twice
+  EXPECT_THAT(holding.end(key, 1, 2, at(0)), IsEmpty());  // a repeated end counts once
   EXPECT_THAT(holding.end(key, 2, 2, at(0)), ElementsAre(10, 11));
   EXPECT_TRUE(holding.empty());
   EXPECT_EQ(holding.next_expiry(), std::nullopt);
@@ -51,13 +51,13 @@ TEST(Holding, NobodyWaitsForWhatDoesNotCome) {
   EXPECT_THAT(holding.expire(at(10)), ElementsAre(10));
   EXPECT_THAT(holding.expire(at(14)), ElementsAre(11));
   holding.expire(at(100));
-  EXPECT_EQ(holding.next_expiry(), std::nullopt);  // nothing is remembered for ever
+  EXPECT_EQ(holding.next_expiry(), std::nullopt);  // operations are forgotten
 }
 
 TEST(Holding, WhoWaitsForWhatIsHeldIsNotWaitedFor) {
   Holding holding{{}};
   holding.end(key, 1, 2, at(0));
-  holding.end(key, 2, 2, at(0));  // two take part in operations of this file
+  holding.end(key, 2, 2, at(0));  // operations of this file have two participants
   const Holding::Key next{key.file, key.operation + 1};
   holding.hold(next, piece(1, 10), at(0));
   EXPECT_THAT(holding.expire(at(0)), IsEmpty());
@@ -78,7 +78,7 @@ TEST(Holding, AnOperationHoldsSoManyBytesAndNoMore) {
 
 TEST(Holding, WhatIsInterleavedIsReleasedWhenItIsFull) {
   Holding holding{{.enough_bytes = 100}};
-  // Three clients have every third part of 0 … 119 and of 120 … 239.
+  // Each of three clients has every third block of 0 … 119 and of 120 … 239.
   EXPECT_THAT(holding.hold(key, {1, 1, 0, 100, 40}, at(0)), IsEmpty());
   EXPECT_THAT(holding.hold(key, {1, 2, 120, 220, 40}, at(0)), IsEmpty());
   EXPECT_THAT(holding.hold(key, {3, 3, 20, 120, 40}, at(0)), IsEmpty());
@@ -105,8 +105,8 @@ TEST(Holding, AFileIsReleasedButForOneOperation) {
   EXPECT_THAT(holding.release_all(), ElementsAre(11));
 }
 
-// Whatever comes in whatever order: each ticket is released once, after a while at the latest, in the order of its
-// call, and memory is bounded.
+// Checks at random that each ticket is released once, within a bounded time, in the order of its call, and that
+// memory is bounded.
 TEST(Holding, EveryTicketComesOnce) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     std::mt19937_64 random{seed};

@@ -9,6 +9,7 @@
 namespace hocket::server {
 namespace {
 
+// A word of the syntax, and the number that it stands for.
 struct Named {
   std::string_view name;
   std::int64_t value;
@@ -25,9 +26,9 @@ std::optional<std::int64_t> value_of(const std::array<Named, count>& known, std:
   return std::nullopt;
 }
 
-// A number below a million, and what stands behind it.
+// A number of at most a million, and the text behind it.
 struct Counted {
-  std::int64_t number = -1;  // -1: there is none
+  std::int64_t number = -1;  // -1: no number
   std::string_view rest;
 };
 Counted counted(std::string_view text) {

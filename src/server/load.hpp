@@ -1,6 +1,7 @@
-// What a server has done and what it holds, as its loop and its I/O threads count it and its control side reads it.
+// Counters of a server: what it has done and what it holds. The loop and the I/O side update them; the control thread
+// reads them for its reports to hocketd.
 //
-// Thread-safe: each number by itself; two of them need not be of the same moment. Relaxed order is enough.
+// Thread-safe for each counter by itself. Two counters need not be of the same moment, so relaxed order is enough.
 #pragma once
 
 #include <atomic>
@@ -8,19 +9,21 @@
 
 namespace hocket::server {
 
+// The counters of one server.
 struct Load {
-  // Counted up since the start, never reset. What is refused or fails is counted like what is done.
-  std::atomic<std::int64_t> operations = 0;  // reads and writes of clients that were carried out on the file
-  std::atomic<std::int64_t> bytes = 0;       // of those
-  // Time that I/O threads spent on those, injected delays included, time in the queue not. Requests that were merged
-  // into one access share its time: their servicing is not counted twice.
+  // Totals since the start, never reset. A request that the file system fails counts as an operation; one that is
+  // refused before, or fails by injection, does not.
+  std::atomic<std::int64_t> operations = 0;  // clients' reads and writes that I/O threads carried out
+  std::atomic<std::int64_t> bytes = 0;       // read or written by those
+  // Time that I/O threads spent on those, including injected delays but not the time in the queue. Requests that were
+  // merged into one batch share its time: it is counted once.
   std::atomic<std::int64_t> service_ns = 0;
 
-  // As it is now.
-  std::atomic<std::int64_t> queue = 0;       // reads and writes taken in and not carried out yet
-  std::atomic<std::int64_t> held_bytes = 0;  // of data in buffers
-  // When the access began that has been under way longest (CLOCK_MONOTONIC); 0: none is. Tells a server that hangs from
-  // one that has nothing to do.
+  // Current values.
+  std::atomic<std::int64_t> queue = 0;       // reads and writes received and not carried out yet
+  std::atomic<std::int64_t> held_bytes = 0;  // memory of data buffers, in whole blocks
+  // Start of the oldest batch under way (CLOCK_MONOTONIC); 0 if there is none. It distinguishes a server that hangs
+  // from an idle one.
   std::atomic<std::int64_t> oldest_start_ns = 0;
 };
 

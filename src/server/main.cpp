@@ -1,5 +1,5 @@
-// hocket-server: an I/O server. Takes reads and writes of many clients, merges them, and carries them out on files of
-// one directory.
+// hocket-server: an I/O server. It receives reads and writes of many clients, merges them, and carries them out on
+// the files below one directory. This file parses the command line and prepares the process.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -23,6 +23,7 @@ namespace {
 
 using namespace hocket;
 
+// Exit codes: a failure at run time, and a wrong command line.
 constexpr int failed = 1;
 constexpr int misused = 2;
 
@@ -35,6 +36,7 @@ void log(std::string_view text) {
   std::fprintf(stderr, "hocket-server: %.*s\n", static_cast<int>(text.size()), text.data());
 }
 
+// The command line; `declare` documents each option.
 struct Options {
   std::string name = "s1";
   std::string directory;
@@ -74,7 +76,7 @@ void declare(CLI::App& app, Options& options) {
   app.add_flag("--no-merge", options.merges_not, "for benchmarks: carry out each request by itself");
 }
 
-// The directory of all servers of the user, private to him.
+// Creates the directory of the user's servers, and checks that no other user can access it.
 Status prepare(const std::string& runtime_directory) {
   const std::string directory = runtime_directory + "/servers";
   mkdir(runtime_directory.c_str(), 0700);
@@ -87,7 +89,7 @@ Status prepare(const std::string& runtime_directory) {
   return Error{"the directory " + directory + " is another user's or open to others; chmod 700 it, or name another"};
 }
 
-// One server of a name; the lock ends with the process.
+// Locks the server's name, since two servers of one name would share a socket. The lock ends with the process.
 Result<Fd> take_name(const std::string& base, const std::string& name) {
   Fd lock{open((base + ".lock").c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)};
   if (!lock) return Error{"cannot open " + base + ".lock: " + error_text(errno)};
@@ -95,6 +97,8 @@ Result<Fd> take_name(const std::string& base, const std::string& name) {
   return Error{"another server is called '" + name + "'; choose another --name"};
 }
 
+// Sets the process's umask, signals and limits. Returns the signals that stop the server; they are blocked, so that a
+// signalfd receives them.
 sigset_t prepare_process() {
   umask(077);
   sigset_t signals;
@@ -102,8 +106,8 @@ sigset_t prepare_process() {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that becomes too long is an error of that write
-  rlimit files{};                 // each client, and each file, is a descriptor
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the file size limit fails with EFBIG
+  rlimit files{};                 // each client and each open file needs descriptors
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
@@ -111,7 +115,7 @@ sigset_t prepare_process() {
   return signals;
 }
 
-// Where it listens; the text of its addresses.
+// Opens the Unix socket and, unless disabled, the TCP socket. Returns their addresses, separated by blanks.
 Result<std::string> listen(server::Server& server, const Options& options, const std::string& base) {
   auto local = bus::listen_at(base + ".sock");
   if (!local) return local.error();
@@ -140,6 +144,7 @@ server::Server::Settings settings_of(const Options& options, const server::Injec
   return settings;
 }
 
+// Runs the server until a signal stops it. Returns the exit code.
 int serve(const Options& options, const server::Injection& injection) {
   const sigset_t signals = prepare_process();
   const Fd stop{signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK)};
@@ -159,7 +164,7 @@ int serve(const Options& options, const server::Injection& injection) {
   about.buffer_bytes = static_cast<std::int64_t>(options.buffer_bytes);
   about.write_behind = options.write_behind;
   server::Control control{bus::socket_in(options.runtime_directory), about, load, log};
-  // Whoever started us may wait for this line.
+  // The process that started this one may wait for this line.
   std::printf("hocket-server %s (%d) listens on %s\n", options.name.c_str(), getpid(), addresses.value().c_str());
   std::fflush(stdout);
   server.value()->run(stop.get());

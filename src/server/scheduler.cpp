@@ -6,10 +6,11 @@
 namespace hocket::server {
 namespace {
 
-// Of one batch: so that the look for overlaps stays short.
+// Bound on the requests of one batch, which keeps the search for overlaps short.
 constexpr std::size_t most_requests = 1024;
-// To find one request, where they are not merged.
+// Bound on the requests examined to find one that may run, where requests are not merged.
 constexpr std::size_t most_looked_at = 16;
+// Bound on the runs of one batch.
 constexpr std::size_t most_runs = 64 << 10;
 
 std::int64_t bytes_of(const std::vector<FileRun>& runs) {
@@ -18,11 +19,11 @@ std::int64_t bytes_of(const std::vector<FileRun>& runs) {
   return bytes;
 }
 
-// A run of a request that waits, or of what is under way.
+// A run of a waiting request, or of a batch under way.
 struct Mark {
   std::int64_t at;
   std::int64_t end;
-  std::size_t order;  // 0: under way; i + 1: the i-th candidate
+  std::size_t order;  // 0: under way; i + 1: candidate i
   bool writes;
 };
 
@@ -33,7 +34,7 @@ void Scheduler::add(Request request) {
   ++waiting_;
 }
 
-// How many of the file's requests are looked at: as many as one batch may have.
+// Returns how many of the file's requests are considered: as many as one batch may have.
 std::size_t Scheduler::candidates(const File& file) const {
   std::int64_t bytes = 0;
   std::size_t runs = 0;
@@ -48,7 +49,8 @@ std::size_t Scheduler::candidates(const File& file) const {
   return count;
 }
 
-// Which of the candidates overlap what is under way, or a request before them, so that they have to wait.
+// Returns for each candidate if it must wait, because it conflicts with a batch under way or an earlier candidate.
+// The runs are swept in order of their offsets; `open` holds the runs that contain the current offset.
 std::vector<bool> Scheduler::blocked(const File& file, std::size_t candidates) {
   std::vector<Mark> marks;
   for (const UnderWay& batch : file.under_way) {
@@ -59,7 +61,7 @@ std::vector<bool> Scheduler::blocked(const File& file, std::size_t candidates) {
   }
   std::sort(marks.begin(), marks.end(), [](const Mark& a, const Mark& b) { return a.at < b.at; });
   std::vector<bool> blocked(candidates + 1);
-  std::vector<Mark> open;  // those that reach to where we are
+  std::vector<Mark> open;  // runs that reach beyond the current offset
   for (const Mark& mark : marks) {
     std::erase_if(open, [&](const Mark& other) { return other.end <= mark.at; });
     for (const Mark& other : open) {
@@ -71,7 +73,8 @@ std::vector<bool> Scheduler::blocked(const File& file, std::size_t candidates) {
   return blocked;
 }
 
-// Sorts the fragments, and makes stretches of neighbours.
+// Sorts the fragments, and joins neighbours into stretches. Reads also span small gaps, since one longer access is
+// cheaper than two; writes never do, because nobody supplied the bytes in between.
 void Scheduler::join(Batch& batch) const {
   std::stable_sort(batch.fragments.begin(), batch.fragments.end(),
                    [](const Fragment& a, const Fragment& b) { return a.at < b.at; });
@@ -89,6 +92,8 @@ void Scheduler::join(Batch& batch) const {
   }
 }
 
+// Takes the requests of a file that may run together, and leaves the others in their order. The first one that is not
+// blocked determines the direction of the batch.
 std::optional<Batch> Scheduler::next_of(std::uint64_t number, File& file) {
   const std::size_t count = candidates(file);
   const std::vector<bool> waits = blocked(file, count);
@@ -123,6 +128,7 @@ std::optional<Batch> Scheduler::next_of(std::uint64_t number, File& file) {
 }
 
 std::optional<Batch> Scheduler::next() {
+  // The search starts behind the file of the previous batch, so that no file starves.
   auto file = files_.upper_bound(last_file_);
   for (std::size_t i = 0; i < files_.size(); ++i, ++file) {
     if (file == files_.end()) file = files_.begin();

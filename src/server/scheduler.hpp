@@ -1,9 +1,10 @@
-// In which order requests are carried out, and which of them together. Pure.
+// Decides in which order requests are carried out, and which of them together. Pure.
 //
-// Requests that wait for the same file are made one batch, in the order of their offsets, where neighbours become one
-// access. Of two requests that overlap, of which one writes, the one that came first is carried out first: the later
-// one waits until that has been done, and so does whatever overlaps the later one in turn. Everything else may be
-// reordered. Several batches of a file may be under way at a time, for none overlaps another. Files take turns.
+// Requests that wait for the same file become one batch, sorted by offset; neighbours become one access. If two
+// requests overlap and at least one writes, the scheduler carries out the older one first. The younger one waits
+// until that is done, and so does any request that conflicts with the younger one. All other requests may be
+// reordered. Several batches of a file may be under way at a time, because no two of them conflict. Files are served
+// round robin.
 #pragma once
 
 #include <cstdint>
@@ -19,62 +20,69 @@ namespace hocket::server {
 
 using transport::FileRun;
 
+// A read or write that waits for its file.
 struct Request {
-  std::uint64_t ticket = 0;
+  std::uint64_t ticket = 0;  // the engine's number of the request
   std::uint64_t file = 0;
   bool writes = false;
-  std::vector<FileRun> runs;  // rising, apart, at least one; the data lie one behind the other
+  std::vector<FileRun> runs;  // at least one; rising and disjoint; the data lie one behind the other
 };
 
-// Bytes of one request that are one run of the file.
+// A contiguous chunk of one request: the same bytes in the file and in the request's data.
 struct Fragment {
   std::int64_t at = 0;
   std::int64_t length = 0;
-  std::uint32_t request = 0;  // which one of the batch
-  std::int64_t data = 0;      // where in its data
+  std::uint32_t request = 0;  // index in the batch's `tickets`
+  std::int64_t data = 0;      // offset in the request's data
   std::int64_t end() const { return at + length; }
   bool operator==(const Fragment&) const = default;
 };
 
-// One access to the file.
+// The extent of one access to the file. It covers `count` fragments from index `first` on.
 struct Stretch {
   std::int64_t at = 0;
   std::int64_t end = 0;
-  std::size_t first = 0;  // of its fragments
+  std::size_t first = 0;  // index of its first fragment
   std::size_t count = 0;
-  bool seamless = true;  // its fragments touch, and do not overlap
+  bool seamless = true;  // its fragments touch without gap or overlap
 };
 
+// Requests of one file and one direction that are carried out together.
 struct Batch {
   std::uint64_t number = 0;
   std::uint64_t file = 0;
   bool writes = false;
   std::vector<std::uint64_t> tickets;  // of its requests
-  std::vector<Fragment> fragments;     // by offset
-  std::vector<Stretch> stretches;      // by offset
+  std::vector<Fragment> fragments;     // sorted by offset
+  std::vector<Stretch> stretches;      // sorted by offset, disjoint
 };
 
+// Queue of requests of all files. Not thread-safe; the caller reports what has been carried out.
 class Scheduler {
  public:
+  // Bounds of a batch.
   struct Settings {
-    bool merges = true;                     // false: one request is one batch
-    std::int64_t most_bytes = 16 << 20;     // of a batch, where it is of more than one request
-    std::int64_t most_read_gap = 16 << 10;  // what lies between two reads is read too, up to so many bytes
+    bool merges = true;                     // false: each request is a batch of its own
+    std::int64_t most_bytes = 16 << 20;     // bytes of a batch of several requests
+    std::int64_t most_read_gap = 16 << 10;  // unrequested bytes between two reads that are read as well, at most
   };
   explicit Scheduler(Settings settings) : settings_(settings) {}
 
-  // The order of the calls is the order in which overlapping requests are carried out.
+  // Appends a request. Conflicting requests are carried out in the order of these calls.
   void add(Request request);
-  // What can be carried out now, beside what is under way; nothing where there is none.
+  // Returns a batch that may run beside the batches under way; nothing if there is none. A batch costs O(n log n) for
+  // the n runs of the requests looked at, plus the runs that overlap each other.
   std::optional<Batch> next();
-  // The batch has been carried out.
+  // Notes that the batch has been carried out, so that requests which conflict with it may run.
   void done(const Batch& batch);
-  // Takes back the requests that have not been given to anybody, where `which` says so; gives their tickets.
+  // Removes the waiting requests for which `which` is true, and returns their tickets. Batches under way stay.
   std::vector<std::uint64_t> drop_if(const std::function<bool(std::uint64_t ticket)>& which);
 
+  // Returns the number of requests that no batch contains yet.
   std::size_t waiting() const { return waiting_; }
 
  private:
+  // Extents of a batch that has been handed out and not reported done.
   struct UnderWay {
     std::uint64_t batch;
     bool writes;

@@ -48,7 +48,7 @@ TEST(Scheduler, WhatOverlapsWaitsAndSoDoesWhatOverlapsThat) {
   Scheduler scheduler{{}};
   scheduler.add(write(1, {{0, 10}}));
   scheduler.add(write(2, {{9, 2}}));   // waits for 1
-  scheduler.add(write(3, {{10, 1}}));  // overlaps 2 alone
+  scheduler.add(write(3, {{10, 1}}));  // overlaps only 2
   scheduler.add(write(4, {{30, 1}}));
   const auto first = scheduler.next();
   EXPECT_THAT(first->tickets, ElementsAre(1, 4));
@@ -92,7 +92,7 @@ TEST(Scheduler, WhatIsDroppedNeverComes) {
 // ---- the property: all reads and the file are as if each request had been carried out when it came ------------------
 
 constexpr std::int64_t file_bytes = 96;
-using Bytes = std::vector<int>;  // who wrote them last: a ticket
+using Bytes = std::vector<int>;  // by byte: ticket of the last write
 
 std::vector<FileRun> random_runs(std::mt19937_64& random) {
   std::vector<FileRun> runs;
@@ -151,7 +151,7 @@ class Model {
       ASSERT_LE(batch->writes ? before.end() : before.at, fragment.at);
     }
     under_way_.push_back(std::move(*batch));
-    // Batches under way may touch the file in any order, and one fragment may be done before another.
+    // Batches under way may access the file in any order, and their fragments too.
     if (random_() % 2 == 0) carry_out(under_way_.size() - 1);
   }
 

@@ -19,22 +19,22 @@ using transport::Stream;
 using transport::Type;
 namespace flag = transport::flag;
 
-// Keys of epoll: sessions have their number, from first_session on.
+// Keys of epoll. A session's key is its number, which is larger than `first_session`.
 constexpr std::uint64_t workers_key = 1;
 constexpr std::uint64_t stop_key = 2;
 constexpr std::uint64_t first_listener = 16;
 constexpr SessionId first_session = 1024;
 
 constexpr std::size_t most_unanswered = 1024;  // requests of a session
-constexpr std::size_t most_unsent = 256;       // frames to a session
-constexpr int frames_a_turn = 256;             // of one session, before it is the others' turn
-constexpr std::size_t most_strangers = 256;    // connections that have not said who they are
+constexpr std::size_t most_unsent = 256;       // frames queued for a session
+constexpr int frames_a_turn = 256;             // frames of a session, before other sessions are served
+constexpr std::size_t most_strangers = 256;    // connections that have not authenticated yet
 constexpr Duration greeting_limit = std::chrono::seconds{10};
-constexpr Duration least_patience = std::chrono::seconds{1};  // of a client with us
-constexpr Duration accept_pause = std::chrono::milliseconds{100};
-constexpr Duration farewell_limit = std::chrono::seconds{2};
-constexpr std::size_t most_view_bytes = 8 << 20;  // of a session's views, serialised
-constexpr std::size_t most_handles = 4096;        // of a session
+constexpr Duration least_patience = std::chrono::seconds{1};       // shortest time limit of a client for the server
+constexpr Duration accept_pause = std::chrono::milliseconds{100};  // after accept4 has failed
+constexpr Duration farewell_limit = std::chrono::seconds{2};       // for sending the last answers
+constexpr std::size_t most_view_bytes = 8 << 20;                   // serialised views of a session
+constexpr std::size_t most_handles = 4096;                         // files that a session has open
 
 }  // namespace
 
@@ -86,6 +86,8 @@ void Server::run(int stop) {
   settle_down();
 }
 
+// Returns how many milliseconds epoll may wait: until the next deadline, but 10 s at most; 0 if work is left; -1 if
+// there is no deadline.
 int Server::timeout_ms() {
   std::optional<Time> deadline = engine_.next_deadline();
   const auto at_latest = [&](Time time) { deadline = deadline ? std::min(*deadline, time) : time; };
@@ -101,7 +103,8 @@ int Server::timeout_ms() {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 10'000));
 }
 
-// Waits until something happens, and does what is to be done then.
+// Waits for events and handles them. Disconnections come first, so that nothing is started for clients that have
+// gone. Output is flushed once at the end, when all answers of this round are queued.
 void Server::wait() {
   std::array<epoll_event, 64> events;
   const Time since = now_;
@@ -126,9 +129,9 @@ void Server::wait() {
   bury_the_gone(now_);
   exchange_.expire(now_);
   engine_.advance(now_);
-  bury();  // what others are told then is sent with the rest
+  bury();  // answers that this causes are sent below with the rest
   for (auto& [number, session] : sessions_) {
-    // Data that were sent leave room for those who wait for it.
+    // Data that were sent free memory for the sessions that wait for it.
     if (session->stream.has_unsent() && session->stream.flush()) {
       session->moved = now_;
       freed_ = !stalled_.empty();
@@ -139,15 +142,15 @@ void Server::wait() {
   engine_.count_held();
 }
 
-// No answer reaches him any more: what he has sent, and was not told to be done, is not to be done later. He may have
-// lost his patience while this process stood still, and have done it himself.
+// Disconnects a client that has closed its end. Its unacknowledged requests must not be carried out later: the client
+// may have timed out while this process was stopped, and may have done the accesses by itself.
 void Server::hang_up(std::uint64_t key) {
   const auto found = sessions_.find(key);
   if (found != sessions_.end()) doom(*found->second, "closed by the other end");
 }
 
-// Before anything is begun. Where this process stood still behind epoll_wait, it has not heard of those who have lost
-// their patience since.
+// Removes clients that have gone, before anything is started. If this process was stopped after epoll_wait returned,
+// the events do not contain the disconnections since, so each socket is polled.
 void Server::bury_the_gone(Time since) {
   if (node_now() - since > least_patience) {
     for (auto& [number, session] : sessions_) {
@@ -171,7 +174,8 @@ void Server::handle(std::uint64_t key, std::uint32_t events) {
   take_in(*found->second);
 }
 
-// What was taken in is carried out and answered; nothing more is taken in.
+// Carries out and answers everything that was received, and receives nothing more. Each client has until the farewell
+// limit to read its answers.
 void Server::settle_down() {
   listeners_.clear();
   exchange_.cancel();
@@ -201,6 +205,8 @@ void Server::accept_from(Listener& listener) {
     Fd socket{accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
     if (!socket) {
       if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
+      // Too many open files, for example. The listeners stay readable, so they are not watched until the pause is
+      // over.
       log_(fmt::format("cannot accept clients: {}; tries again", error_text(errno)));
       accept_again_ = now_ + accept_pause;
       return watch_listeners(0);
@@ -224,6 +230,7 @@ bool Server::may_connect(const Fd& socket, const Listener& listener) {
   return false;
 }
 
+// Marks a session for removal. It is removed by `bury`, when no caller refers to it any more.
 void Server::doom(Session& session, std::string reason) {
   if (!session.doom.empty()) return;
   session.doom = std::move(reason);
@@ -231,6 +238,7 @@ void Server::doom(Session& session, std::string reason) {
   doomed_.push_back(session.number);
 }
 
+// Removes the marked sessions with their requests, data set openings and handles.
 void Server::bury() {
   if (doomed_.empty()) return;
   for (const SessionId number : std::exchange(doomed_, {})) {
@@ -245,11 +253,12 @@ void Server::bury() {
     sessions_.erase(found);
     freed_ = !stalled_.empty();
   }
-  engine_.advance(now_);  // with what others have asked for, when all of them have gone
+  engine_.advance(now_);  // starts requests that were blocked by the removed ones
 }
 
 // ---- taking in -----------------------------------------------------------------------------------------------------
 
+// True if nothing is read from the session now (flow control).
 bool Server::is_paused(const Session& session) const {
   return session.stalled.has_value() || session.unanswered >= most_unanswered ||
          session.stream.unsent_frames() >= most_unsent || !engine_.has_room();
@@ -266,7 +275,7 @@ void Server::update_interest(Session& session) {
 }
 
 void Server::take_in(Session& session) {
-  // Where it ends early, there may be more in our own buffer, of which epoll knows nothing.
+  // If reading stops early, the stream's own buffer may hold more frames, of which epoll knows nothing.
   session.more = true;
   for (int frames = 0; frames < frames_a_turn && session.doom.empty() && !is_paused(session); ++frames) {
     const Stream::Got got = session.stream.receive();
@@ -279,7 +288,7 @@ void Server::take_in(Session& session) {
   }
 }
 
-// False: it cannot be taken before there is memory.
+// Handles a frame, or the announcement of a payload. Returns false if it has to wait for memory.
 bool Server::take(Session& session, Stream::Got got) {
   if (got == Stream::Got::frame) return take_frame(session);
   const Header& header = session.stream.header();
@@ -294,21 +303,23 @@ bool Server::take(Session& session, Stream::Got got) {
   return true;
 }
 
+// Puts the session at the end of the queue for memory.
 bool Server::stall(Session& session, Stream::Got got) {
   session.stalled = got;
   stalled_.push_back(session.number);
   return false;
 }
 
-// Whether others wait for memory of the same kind, who came before.
+// True if sessions that came before wait for memory in the same direction.
 bool Server::must_queue(bool reads) const {
   return std::any_of(stalled_.begin(), stalled_.end(), [&](SessionId number) {
     return (sessions_.at(number)->stream.header().type == Type::read) == reads;
   });
 }
 
-// Those who have waited longest first. Who still finds no room stays before those who come later, but readers do not
-// keep writers waiting, for they wait for each other.
+// Retries the sessions that wait for memory, those that have waited longest first. A session that finds no room again
+// keeps its place before later ones. Readers do not make writers wait, nor writers readers: each direction has a
+// queue of its own.
 void Server::retry_stalled() {
   for (const SessionId number : std::exchange(stalled_, {})) {
     Session& session = *sessions_.at(number);
@@ -318,6 +329,7 @@ void Server::retry_stalled() {
   }
 }
 
+// Disconnects clients that keep memory from others for longer than the time limit, by sending or reading nothing.
 void Server::cut_off_the_stuck() {
   if (stalled_.empty()) return;
   for (auto& [number, session] : sessions_) {
@@ -375,7 +387,7 @@ void Server::answer(Answer given) {
   Session& session = *found->second;
   exchange_.finish(given);
   --session.unanswered;
-  if (!session.stream.has_unsent()) session.moved = now_;  // from now on it is his turn
+  if (!session.stream.has_unsent()) session.moved = now_;  // the client's time to read begins now
   if (!given.data || given.bytes == 0) return reply(session, given.to.request, given.error, given.bytes);
   Header header;
   header.type = Type::answer;
@@ -403,7 +415,7 @@ void Server::on_open(Session& session) {
   reply(session, header.request, 0, behind ? 1 : 0, number);
 }
 
-// It is answered when its group gets a version, or gets none.
+// Asks for a version of a data set. The answer comes when the client's group gets a version or is refused.
 void Server::on_join(Session& session) {
   const Header& header = session.stream.header();
   if (session.handles.size() >= most_handles) return reply(session, header.request, EMFILE);
@@ -431,7 +443,7 @@ void Server::answer_join(const Exchange::Joined& joined) {
   session.stream.send(header);
 }
 
-// There is no answer: requests that use a view that was not taken fail.
+// Stores a view. There is no answer: a view that is not accepted makes the requests that use it fail.
 void Server::on_view(Session& session) {
   const Header& header = session.stream.header();
   const auto found = session.handles.find(header.handle);
@@ -449,7 +461,8 @@ void Server::on_view(Session& session) {
   views.emplace(header.number, Handle::View{std::move(view).value(), bytes});
 }
 
-// Fills in what the frame says; an error of errno. `has_room`: there was memory for it.
+// Fills in the task from the frame. Returns a number of errno, 0 for success. `has_room` becomes false if there is no
+// memory for the data yet.
 int Server::prepare(Session& session, Task& task, bool& has_room) {
   const Header& header = session.stream.header();
   const auto found = session.handles.find(header.handle);
@@ -480,7 +493,7 @@ int Server::prepare(Session& session, Task& task, bool& has_room) {
     if (header.shared > size - header.bytes) return EFAULT;
     shared = session.segment->bytes().data() + header.shared;
   }
-  const bool is_copied = task.writes && task.write_behind;  // its memory is the client's again once it is answered
+  const bool is_copied = task.writes && task.write_behind;  // the client reuses its memory after the early answer
   if (shared != nullptr && !is_copied) {
     task.segment = session.segment;
     task.shared = shared;
@@ -505,7 +518,7 @@ bool Server::on_transfer(Session& session) {
   session.incoming = Buffer{};
   ++session.unanswered;
   if (error != 0) {
-    // Who has been told that, of a version of a data set, must not find it published.
+    // The client learns that this write failed, so the data set's version must not be published.
     const auto handle = session.handles.find(header.handle);
     if (task.writes && handle != session.handles.end() && handle->second.writes) handle->second.file->lost_write = true;
     answer({task.asker, error, 0, nullptr});
@@ -524,6 +537,7 @@ void Server::on_end(Session& session) {
               now_);
 }
 
+// Handles sync and close. A close removes the handle at once; the file stays open until the engine has answered.
 void Server::on_barrier(Session& session) {
   const Header& header = session.stream.header();
   const auto found = session.handles.find(header.handle);

@@ -1,8 +1,9 @@
-// The server's loop: clients come, say who they are, send requests; answers go back.
+// The server's event loop: it accepts clients, authenticates them, reads their requests and sends the answers.
 //
-// Back-pressure: a client whose data there is no room for, who has too many requests unanswered, or who does not read
-// his answers, is not read from; what he sends stays with him and in the kernel. Who breaks the protocol is cut off,
-// and nobody else notices. One thread runs it.
+// Flow control: the loop stops reading from a client when there is no memory for its data, when it has too many
+// unanswered requests, or when it does not read its answers. What the client sends then stays in the kernel's socket
+// buffers. A client that violates the protocol is disconnected; other clients are not affected. One thread runs the
+// loop.
 #pragma once
 
 #include <deque>
@@ -17,35 +18,42 @@
 
 namespace hocket::server {
 
+// One hocket-server. It owns its clients' sessions, the engine and the data sets.
 class Server {
  public:
+  // Settings from the command line, and limits that tests change.
   struct Settings {
     Engine::Settings engine{};
     DataSets::Settings exchange{};
-    std::string name{};
-    bool write_behind = false;  // for whoever opens a file
-    // How long a client may keep others from memory by neither sending the rest of his data nor taking his answers.
+    std::string name{};         // reported to clients that ask for the state
+    bool write_behind = false;  // for all files; clients may also request it for each file
+    // Time limit for a client that occupies memory others wait for, while it neither sends the rest of its data nor
+    // reads its answers. It is disconnected then.
     Duration patience = std::chrono::seconds{10};
   };
   using Log = std::function<void(const std::string&)>;
 
-  // `load` must outlive it.
+  // Makes a server for the files below `directory`. Fails if that is no directory. `load` must outlive the server;
+  // `log` receives one line at a time.
   static Result<std::unique_ptr<Server>> make(const Settings& settings, const std::string& directory, Load& load,
                                               Log log);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Takes clients from a socket that listens. `secret`: that they must prove to know; none over a Unix socket, where
-  // they must be this user's, or root's.
+  // Accepts clients from a listening socket. `secret` is what TCP clients must prove to know. It is empty for a Unix
+  // socket, whose clients must belong to this user or root.
   void listen(Fd socket, std::string secret);
 
-  // Until `stop` is readable: then everything that was taken in is carried out and answered, and it returns.
+  // Serves clients until the descriptor `stop` is readable. It then carries out and answers everything that was
+  // received, disconnects all clients, and returns. Clients that wait for a data set are refused (ECANCELED).
   void run(int stop);
 
+  // Returns the canonical path of the directory that is served.
   const std::string& directory() { return engine_.files().directory(); }
 
  private:
+  // A listening socket and the secret that its clients must prove to know.
   struct Listener {
     Fd socket;
     std::string secret;
@@ -64,7 +72,7 @@ class Server {
   bool may_connect(const Fd& socket, const Listener& listener);
   void settle_down();
 
-  // Of a session.
+  // Reading from sessions, and ending them.
   void take_in(Session& session);
   bool take(Session& session, transport::Stream::Got got);
   bool take_frame(Session& session);
@@ -77,6 +85,7 @@ class Server {
   void doom(Session& session, std::string reason);
   void bury();
 
+  // Handlers of one frame each; the frame is the stream's current one.
   void on_share(Session& session);
   void on_open(Session& session);
   void on_join(Session& session);
@@ -97,14 +106,14 @@ class Server {
   Exchange exchange_;
   Fd epoll_;
   std::vector<Listener> listeners_;
-  std::optional<Time> accept_again_;
+  std::optional<Time> accept_again_;  // when accepting resumes after an error such as EMFILE
   std::unordered_map<SessionId, std::unique_ptr<Session>> sessions_;
-  std::deque<SessionId> stalled_;  // those that wait for memory, in their order
-  std::vector<SessionId> doomed_;
+  std::deque<SessionId> stalled_;  // sessions that wait for memory, in order of arrival
+  std::vector<SessionId> doomed_;  // sessions that `bury` will remove
   SessionId last_session_ = 0;
-  std::size_t strangers_ = 0;  // that have not said who they are
-  bool freed_ = false;         // there may be room for the stalled, of which no event will tell
-  Time now_;
+  std::size_t strangers_ = 0;  // connections that have not authenticated yet
+  bool freed_ = false;         // memory may have become free for stalled sessions, which raises no event
+  Time now_;                   // when the latest wait returned
   bool stopping_ = false;
 };
 

@@ -98,7 +98,7 @@ TEST_F(Served, LargeRequestsAndManyRunsAreDivided) {
   EXPECT_EQ(write_now(*link, handle, At{1}, bytes_of(data), &got), 0);
   EXPECT_EQ(got, static_cast<std::int64_t>(data.size()));
   EXPECT_TRUE(contents().substr(1) == data);
-  // Single bytes: many more runs than one frame may have.
+  // Single bytes have many more runs than one frame may have.
   link->view(handle, 0, serialised(strided(0, 1, 2)));
   const std::string ones(100'000, '1');
   EXPECT_EQ(write_now(*link, handle, Viewed{0, {0, 100'000}}, bytes_of(ones), &got), 0);
@@ -118,7 +118,7 @@ TEST_F(Served, StagedMemoryIsSharedOnOneNode) {
   EXPECT_TRUE(link->shares_memory());
   transport::Staged staged = link->stage(3 << 20);
   ASSERT_TRUE(staged.is_shared());
-  EXPECT_FALSE(link->stage(65 << 20).is_shared());  // more than there is
+  EXPECT_FALSE(link->stage(65 << 20).is_shared());  // more than the segment has
   std::memset(staged.bytes().data(), 's', staged.bytes().size());
   EXPECT_EQ(write_now(*link, handle, At{0}, staged.bytes()), 0);
   EXPECT_TRUE(contents() == std::string(3 << 20, 's'));
@@ -130,7 +130,7 @@ TEST_F(Served, StagedMemoryIsSharedOnOneNode) {
   EXPECT_EQ(told(*link, "held_bytes"), 0);
 }
 
-// One client's requests, many under way, overlapping as they like: as if each were carried out when it was asked.
+// Checks that many overlapping requests of one client act as if each were carried out when it was sent.
 TEST_F(Served, RequestsOfOneClientTakeEffectInTheirOrder) {
   start({.engine = {.buffer_bytes = 8 << 20, .threads = 3}});
   const Link link = connect();
@@ -218,7 +218,7 @@ TEST_F(Served, ACollectiveOperationIsWrittenAsOne) {
   for (std::int64_t i = 0; i < blocks * clients; ++i)
     expected += std::string(block, static_cast<char>('A' + i % clients));
   EXPECT_EQ(contents(), expected);
-  // A machine that stops a client for longer than it is waited for makes it two.
+  // A client that is stopped for longer than requests are held causes further batches.
   EXPECT_LE(told(*links[0], "batches") - before, clients);
   EXPECT_EQ(told(*links[0], "operations"), clients);
 }
@@ -258,7 +258,7 @@ TEST_F(Served, WhatIsQueuedOfWhoHasGoneIsDropped) {
     drive(*living, [&] { return told(*living, "queue") >= 3; });
   }
   drive(*living, [&] { return told(*living, "queue") == 0; });
-  EXPECT_LT(contents().size(), 31U);  // but for what was under way
+  EXPECT_LT(contents().size(), 31U);  // except for the write under way
 }
 
 TEST_F(Served, MoreDataThanThereIsMemoryAreTakenInTurn) {
@@ -271,7 +271,7 @@ TEST_F(Served, MoreDataThanThereIsMemoryAreTakenInTurn) {
   for (int i = 0; i < clients; ++i) {
     links.push_back(connect());
     const Handle handle = open_file(*links.back());
-    // Held until its end, which never comes: memory is needed before.
+    // The server holds these for an end that never comes, until it needs the memory.
     links.back()->write(handle, At{static_cast<std::int64_t>(each) * i}, 3, bytes_of(data),
                         [](int error, std::int64_t) { EXPECT_EQ(error, 0); });
   }
@@ -286,7 +286,7 @@ TEST_F(Served, MoreDataThanThereIsMemoryAreTakenInTurn) {
     EXPECT_LE(load_.held_bytes.load(), 8 << 20);
   }
   EXPECT_TRUE(contents() == data + data + data);
-  // And read back by all at once.
+  // All clients read the data back at once.
   std::vector<std::string> read(clients, std::string(each, '.'));
   for (int i = 0; i < clients; ++i) {
     const auto place = static_cast<std::size_t>(i);
@@ -315,7 +315,7 @@ TEST_F(Served, AnErrorGoesToItsRequestsAndNoOthers) {
   std::int64_t got = -1;
   EXPECT_EQ(write_now(*link, handle, At{4}, bytes_of(std::string("lost")), &got), ENOSPC);
   EXPECT_EQ(got, 0);
-  EXPECT_EQ(sync_now(*link, handle), 0);  // who was told needs not be told again
+  EXPECT_EQ(sync_now(*link, handle), 0);  // an error that was reported is not repeated
   EXPECT_EQ(close_now(*link, handle), 0);
   EXPECT_EQ(contents(), "good");
 }
@@ -332,7 +332,7 @@ TEST_F(Served, WhatWasWrittenBehindAndLostIsToldBySyncAndClose) {
   EXPECT_EQ(close_now(*link, handle), EIO);
   const Handle later = open_file(*link);
   EXPECT_FALSE(link->writes_behind(later));
-  EXPECT_EQ(close_now(*link, later), 0);  // it is not what this one has written
+  EXPECT_EQ(close_now(*link, later), 0);  // the error belongs to the other opening
 }
 
 TEST_F(Served, WhatIsWrittenBehindIsTheServersOwnAtOnce) {
@@ -344,7 +344,7 @@ TEST_F(Served, WhatIsWrittenBehindIsTheServersOwnAtOnce) {
   int error = -1;
   link->write(handle, At{0}, 9, staged.bytes(), [&](int its_error, std::int64_t) { error = its_error; });
   drive(*link, [&] { return error == 0; });
-  std::memset(staged.bytes().data(), 'b', 4096);  // it may be used again
+  std::memset(staged.bytes().data(), 'b', 4096);  // the memory may be reused after the answer
   EXPECT_EQ(sync_now(*link, handle), 0);
   EXPECT_EQ(contents(), std::string(4096, 'a'));
 }
@@ -377,7 +377,7 @@ TEST_F(Served, WhoStandsStillWithMemoryOfOthersIsCutOff) {
   std::string much(64 << 20, '.');
   int error = 0;
   lazy->read(its, At{0}, 0, bytes_of(much), [&](int its_error, std::int64_t) { error = its_error; });
-  lazy->poll();  // and never again: all memory for reads is soon its own
+  lazy->poll();  // and never again: soon it occupies all memory for reads
   const Link other = connect();
   const Handle handle = open_file(*other);
   std::string into(16 << 20, '.');

@@ -1,4 +1,5 @@
-// A client's connection, as the server's loop sees it.
+// State of one client connection: its stream, open files, views, and the frame that is being received. Only the
+// server's loop uses it.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +15,23 @@
 
 namespace hocket::server {
 
+// One opening of a file or of a data set's version by a client.
 struct Handle {
   FilePtr file;
   bool reads = false;
   bool writes = false;
   bool write_behind = false;
   std::uint64_t since = 0;            // ticket at which it was opened
-  std::optional<std::uint64_t> join;  // of a data set: the request by which it was opened
+  std::optional<std::uint64_t> join;  // for a data set: number of the join request that opened it
   struct View {
     layout::View view;
-    std::size_t bytes = 0;  // of its serialised form
+    std::size_t bytes = 0;  // length of its serialised form
   };
+  // File views by the client's numbers; requests refer to them instead of sending offsets.
   std::map<std::uint32_t, View> views;
 };
 
+// One client, from the accepted connection until `Server::bury`.
 struct Session {
   Session(SessionId its_number, Fd socket, std::string secret, Time now)
       : number(its_number),
@@ -38,20 +42,20 @@ struct Session {
 
   SessionId number;
   transport::Stream stream;
-  std::optional<transport::Greeting> greeting;  // until the client has said who it is
-  Time came;
-  Time moved;  // when it sent or took something last
-  std::shared_ptr<transport::Segment> segment;
+  std::optional<transport::Greeting> greeting;  // present until the client has authenticated
+  Time came;                                    // when the connection was accepted
+  Time moved;                                   // when the client last sent or received something
+  std::shared_ptr<transport::Segment> segment;  // memory that the client shares; nullptr: none
   std::map<std::uint64_t, Handle> handles;
   std::uint64_t last_handle = 0;
-  std::size_t view_bytes = 0;  // serialised, of all its views
-  Buffer incoming;             // the payload that is being taken in
-  // A frame that is there but cannot be taken before there is memory.
+  std::size_t view_bytes = 0;  // sum of the serialised lengths of all its views
+  Buffer incoming;             // receives the payload of the current write
+  // Set while the current frame or payload waits for memory: the event that will be handled again.
   std::optional<transport::Stream::Got> stalled;
   std::size_t unanswered = 0;  // requests
-  bool more = false;           // it may have said more than was taken in
-  std::uint32_t interest = 0;  // of epoll, now
-  std::string doom;            // why it ends; "": it does not
+  bool more = false;           // unread data may be left in the stream's buffer or the socket
+  std::uint32_t interest = 0;  // events that epoll watches now
+  std::string doom;            // reason for the disconnection; "": stays connected
 };
 
 }  // namespace hocket::server

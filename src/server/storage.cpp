@@ -14,15 +14,17 @@
 namespace hocket::server {
 namespace {
 
-// Fragments that are shorter on average are copied together first: a part of a vector costs the kernel more than that.
+// Average fragment length in bytes below which fragments are copied into one buffer first. For shorter ones an
+// element of an I/O vector costs the kernel more than the copy.
 constexpr std::int64_t short_fragment = 2048;
 
+// Progress of an access.
 struct Accessed {
-  std::int64_t end = 0;  // of what was accessed, in the file
+  std::int64_t end = 0;  // offset in the file behind the last byte accessed
   int error = 0;
 };
 
-// Drops what has been done from the front of the parts.
+// Removes the first `done` bytes from the parts, after a short access.
 std::span<iovec> rest_of(std::span<iovec> parts, std::size_t done) {
   while (!parts.empty() && done >= parts.front().iov_len) {
     done -= parts.front().iov_len;
@@ -35,20 +37,21 @@ std::span<iovec> rest_of(std::span<iovec> parts, std::size_t done) {
   return parts;
 }
 
-// Reads or writes the parts from `at` on: all of them, or up to an error or the end of the file.
+// Reads or writes the parts from offset `at` on: all of them, or up to an error or the end of the file.
 Accessed access_parts(int file, bool writes, std::span<iovec> parts, std::int64_t at) {
   while (!parts.empty()) {
     const int count = static_cast<int>(std::min<std::size_t>(parts.size(), IOV_MAX));
     const ssize_t n = writes ? pwritev(file, parts.data(), count, at) : preadv(file, parts.data(), count, at);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return {at, errno};
-    if (n == 0) return {at, writes ? EIO : 0};
+    if (n == 0) return {at, writes ? EIO : 0};  // end of the file for a read
     at += n;
     parts = rest_of(parts, static_cast<std::size_t>(n));
   }
   return {at, 0};
 }
 
+// Execution of one batch. It chooses for each stretch between vectored I/O and the scratch buffer.
 class Access {
  public:
   Access(const Batch& batch, std::span<std::byte* const> data, int file, std::span<std::byte> scratch)
@@ -70,7 +73,8 @@ class Access {
  private:
   std::byte* memory_of(const Fragment& fragment) const { return data_[fragment.request] + fragment.data; }
 
-  // What of the fragment lies in first … end, of which all before `accessed.end` was accessed.
+  // Adds to the fragment's request what was accessed of the fragment's bytes in first … end. The bytes before
+  // `accessed.end` were accessed.
   void tell(const Fragment& fragment, std::int64_t first, std::int64_t end, const Accessed& accessed) {
     first = std::max(first, fragment.at);
     end = std::min(end, fragment.end());
@@ -79,7 +83,7 @@ class Access {
     if (accessed.end < end && outcome.error == 0) outcome.error = accessed.error;
   }
 
-  // Neighbours, out of or into their own memory.
+  // Accesses neighbouring fragments with preadv or pwritev, without a copy.
   void directly(std::span<const Fragment> fragments) {
     while (!fragments.empty()) {
       const std::size_t count = std::min<std::size_t>(fragments.size(), parts_.size());
@@ -95,7 +99,7 @@ class Access {
     }
   }
 
-  // Through the scratch memory, a window of it at a time.
+  // Accesses a stretch through the scratch buffer, one buffer's size at a time. Writes come here only without gaps.
   void by_windows(const Stretch& stretch, std::span<const Fragment> fragments) {
     for (std::int64_t first = stretch.at; first < stretch.end;) {
       const std::int64_t end = std::min(stretch.end, first + static_cast<std::int64_t>(scratch_.size()));
@@ -112,7 +116,7 @@ class Access {
     }
   }
 
-  // Between the fragments' memory and the scratch memory, which begins at offset `first`.
+  // Copies between the fragments' memory and the scratch buffer, whose first byte has offset `first` in the file.
   void copy(std::span<const Fragment> fragments, std::int64_t first, std::int64_t end) {
     for (const Fragment& fragment : fragments) {
       if (fragment.at >= end) break;
@@ -137,6 +141,7 @@ class Access {
 }  // namespace
 
 Opened open_beneath(int directory, const char* path, int flags) {
+  // O_NONBLOCK: opening a FIFO must not block the server before the type is checked.
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;

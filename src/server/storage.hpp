@@ -1,4 +1,5 @@
-// The accesses to the file system. Nothing here knows of clients. Thread-safe; errors are numbers of errno.
+// Accesses to the file system. Nothing here knows of clients. All functions are thread-safe, and report errors as
+// numbers of errno.
 #pragma once
 
 #include <cstddef>
@@ -11,25 +12,29 @@
 
 namespace hocket::server {
 
-// Opens what is at `path` in the directory, and nothing outside of it (openat2, RESOLVE_BENEATH): no link, no ".."
-// leads out. `flags`: of open(2). Only regular files (EINVAL). EXDEV: not in the directory.
+// Opens the file at `path` below `directory`, and nothing outside (openat2, RESOLVE_BENEATH): neither a link nor ".."
+// leads out. `flags` are those of open(2). EINVAL: no regular file. EXDEV: outside of the directory.
 struct Opened {
   Fd file;
   int error = 0;
 };
 Opened open_beneath(int directory, const char* path, int flags);
 
-// What became of one request.
+// Result of one request of a batch.
 struct Outcome {
-  int error = 0;           // the first of its own bytes
-  std::int64_t bytes = 0;  // read, up to the end of the file; or written
+  int error = 0;           // first error that concerns its own bytes; 0: none
+  std::int64_t bytes = 0;  // bytes read, up to the end of the file, or written
 };
 
-// Carries out a batch: reads or writes each stretch, with as few calls as its fragments allow. A short access is
-// continued; an error concerns those requests whose bytes it kept from being accessed, and what is left of the batch is
-// tried all the same. `data`: of each request of the batch. `scratch`: memory for what is broken up too finely.
+// Carries out a batch: reads or writes each stretch with as few system calls as its fragments allow. It continues
+// short accesses. An error concerns only the requests whose bytes were not accessed because of it; the rest of the
+// batch is tried nevertheless.
+//
+// `data` holds the memory of each request of the batch. `scratch` is memory for stretches with many short fragments
+// or with gaps, which are copied. Returns one outcome for each request, in the order of the batch's tickets.
 std::vector<Outcome> carry_out(const Batch& batch, std::span<std::byte* const> data, int file,
                                std::span<std::byte> scratch);
+// Size of an I/O thread's scratch memory.
 inline constexpr std::size_t scratch_bytes = 1 << 20;
 
 }  // namespace hocket::server

@@ -33,7 +33,7 @@ class Storage : public ::testing::Test {
     return text.substr(0, static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
   }
 
-  // Carries out all that is in the scheduler; outcomes by ticket, from 1 on.
+  // Carries out all requests of the scheduler. Returns the outcomes by ticket, from 1 on.
   std::vector<Outcome> drain(Scheduler& scheduler, std::vector<std::string>& data) {
     std::vector<Outcome> outcomes(data.size());
     while (auto batch = scheduler.next()) {
@@ -51,7 +51,7 @@ class Storage : public ::testing::Test {
   std::string root_;
   Fd directory_;
   Fd file_;
-  std::vector<std::byte> scratch_;  // small, so that windows have ends
+  std::vector<std::byte> scratch_;  // small, so that a stretch needs several buffers
 };
 
 TEST_F(Storage, OpensNothingOutsideOfTheDirectory) {
@@ -87,7 +87,7 @@ TEST_F(Storage, AReadGivesWhatIsBeforeTheEndOfTheFile) {
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error, 0);
 }
 
-// A limit on the size of files stands for a full disk: it fails at an offset that is known.
+// A limit on the file size stands in for a full disk: writes fail at a known offset.
 TEST_F(Storage, AnErrorConcernsThoseWhoseBytesItIsAbout) {
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
@@ -113,7 +113,7 @@ TEST_F(Storage, AnErrorConcernsThoseWhoseBytesItIsAbout) {
 
 TEST_F(Storage, RandomBatchesLeaveTheBytesOfAModel) {
   std::mt19937_64 random{11};
-  ASSERT_EQ(ftruncate(file_.get(), 3000), 0);  // or reads at the end would depend on the order
+  ASSERT_EQ(ftruncate(file_.get(), 3000), 0);  // else reads at the end would depend on the order
   for (int round = 0; round < 200; ++round) {
     Scheduler scheduler{{.merges = round % 4 != 0, .most_read_gap = 5}};
     std::string model = contents();

@@ -1,5 +1,5 @@
-// What tests of a server and its clients share: both in one process, the server's loop in a thread, over real sockets
-// and files.
+// A fixture for tests of a server and its clients: both run in one process, the server's loop in a thread, over real
+// sockets and files.
 #pragma once
 
 #include <fcntl.h>
@@ -105,7 +105,7 @@ class Served : public ::testing::Test {
     return handle;
   }
 
-  // Asks and waits; the error, and the bytes in `got`.
+  // Sends one request and waits for its answer. Returns the error; `got` receives the number of bytes.
   static int write_now(ServerLink& link, Handle handle, const transport::Place& place, std::span<const std::byte> data,
                        std::int64_t* got = nullptr) {
     int result = -1;

@@ -32,6 +32,7 @@ void Workers::submit(Job job) {
 
 void Workers::reap() {
   std::uint64_t count = 0;
+  // The eventfd is reset before the results are taken, so that a job that finishes in between raises it again.
   (void)!read(wake_.get(), &count, sizeof count);
   std::vector<After> ended;
   {
@@ -43,6 +44,7 @@ void Workers::reap() {
 }
 
 void Workers::work() {
+  // Each thread has scratch memory of its own, allocated once.
   const std::unique_ptr<std::byte[]> scratch{new std::byte[scratch_bytes]};
   std::unique_lock lock{mutex_};
   while (true) {

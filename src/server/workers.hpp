@@ -1,7 +1,7 @@
-// The I/O threads: what would keep the server's loop from its clients.
+// The I/O threads run blocking calls, so that the server's loop stays responsive to its clients.
 //
-// A job runs in a thread and gives back what is to be done with its result, which the loop then does: so that nothing
-// but the jobs themselves is shared between threads.
+// A job runs in an I/O thread and returns a function, which the loop then calls with the job's result. So threads
+// share nothing but the jobs themselves.
 #pragma once
 
 #include <condition_variable>
@@ -17,31 +17,33 @@
 
 namespace hocket::server {
 
+// A fixed pool of threads with one queue. The owner's thread calls all public functions.
 class Workers {
  public:
-  using After = std::function<void()>;
-  using Job = std::function<After(std::span<std::byte> scratch)>;
+  using After = std::function<void()>;                             // runs in the owner's thread
+  using Job = std::function<After(std::span<std::byte> scratch)>;  // runs in an I/O thread, must not throw
 
   explicit Workers(int threads);
-  ~Workers();  // waits for the jobs under way
+  ~Workers();  // waits for all submitted jobs; their results are dropped
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
+  // Queues a job. Jobs start in the order of submission.
   void submit(Job job);
-  // Does what is to be done after the jobs that have ended.
+  // Runs the functions that finished jobs have returned.
   void reap();
-  // Readable when some have.
+  // Returns a descriptor that is readable when `reap` has something to do.
   int descriptor() const { return wake_.get(); }
-  // Jobs that were submitted and not reaped.
+  // Returns the number of jobs that were submitted and not reaped.
   std::size_t busy() const { return busy_; }
   std::size_t threads() const { return threads_.size(); }
 
  private:
   void work();
 
-  Fd wake_;
-  std::size_t busy_ = 0;
-  std::mutex mutex_;
+  Fd wake_;               // eventfd, counts finished jobs
+  std::size_t busy_ = 0;  // of the owner's thread
+  std::mutex mutex_;      // guards jobs_, ended_ and leaving_
   std::condition_variable come_;
   std::deque<Job> jobs_;
   std::vector<After> ended_;
