@@ -18,6 +18,7 @@ namespace {
 
 constexpr int socket_buffer_bytes = 1 << 20;
 
+// Deleter for getaddrinfo's results.
 struct Freed {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
@@ -33,10 +34,10 @@ Result<Resolved> resolve(const Address& address, int flags) {
   return Resolved{list};
 }
 
-// Connects without blocking beyond the deadline; an error of errno.
+// Connects, and returns an error of errno or 0. It blocks until the deadline at most.
 int connect_within(int socket, const sockaddr* address, socklen_t size, Time deadline) {
   while (connect(socket, address, size) != 0) {
-    if (errno == EAGAIN) {  // a Unix listener whose queue is full tells nobody when it is not any more
+    if (errno == EAGAIN) {  // a Unix listener with a full queue: no event reports free space, so retry
       if (node_now() >= deadline) return ETIMEDOUT;
       constexpr int step_ms = 1;
       ::poll(nullptr, 0, step_ms);
@@ -52,6 +53,7 @@ int connect_within(int socket, const sockaddr* address, socklen_t size, Time dea
   return 0;
 }
 
+// The peer is checked after connecting, because another user could have created a socket at this path.
 Result<Fd> connect_local(const Address& address, Time deadline) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
@@ -69,6 +71,7 @@ Result<Fd> connect_local(const Address& address, Time deadline) {
                ", neither to user " + std::to_string(geteuid()) + " nor to root; it is not used"};
 }
 
+// Tries all addresses of the host in turn. The error is that of the last one.
 Result<Fd> connect_tcp(const Address& address, Time deadline) {
   auto resolved = resolve(address, 0);
   if (!resolved) return resolved.error();
@@ -82,6 +85,7 @@ Result<Fd> connect_tcp(const Address& address, Time deadline) {
   return Error{"no hocket-server listens at " + address.host + ":" + address.port + ": " + error_text(error)};
 }
 
+// Returns the port that the socket is bound to.
 std::string port_of(int socket) {
   sockaddr_storage name{};
   socklen_t size = sizeof name;
@@ -127,13 +131,13 @@ Result<Fd> connect_to(const Address& address, Time deadline) {
 }
 
 void tune(int socket, bool local) {
-  // TCP grows its buffers by itself, as far as the way needs it.
+  // The kernel adapts the buffers of TCP to the connection, so they are not set.
   constexpr int on = 1;
   if (local) {
     setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &socket_buffer_bytes, sizeof socket_buffer_bytes);
   } else {
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    // Where the other node is gone without a word, the connection ends after half a minute.
+    // If the other node fails silently, the connection ends after half a minute: 15 s + 3 · 5 s.
     constexpr int idle_s = 15, between_s = 5, probes = 3;
     setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);

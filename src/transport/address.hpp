@@ -1,4 +1,4 @@
-// Where a server listens: "unix:/path tcp:host:port", and how it is reached. Thread-safe; nothing throws.
+// Addresses of a server ("unix:/path tcp:host:port") and the sockets to reach it. Thread-safe; nothing throws.
 #pragma once
 
 #include <string>
@@ -10,30 +10,33 @@
 
 namespace hocket::transport {
 
+// One address of a server.
 struct Address {
-  bool local = false;  // a Unix socket
-  std::string host;    // or the socket's path
-  std::string port;
+  bool local = false;  // true: a Unix socket
+  std::string host;    // host name, or the path of a Unix socket
+  std::string port;    // decimal; empty for a Unix socket
 };
 
-// "unix:/path" or "tcp:host:port"; a host in brackets may hold colons.
+// Parses "unix:/path" or "tcp:host:port". A host in brackets may contain colons (IPv6).
 Result<Address> read_address(std::string_view word);
-// Words divided by blanks. Fails where one is no address, or there is none.
+// Parses addresses separated by blanks. Fails if one is invalid, or if there is none.
 Result<std::vector<Address>> read_addresses(std::string_view text);
 
-// A connected socket, within the time. A Unix socket whose other end is neither this user's nor root's is not used.
+// Returns a connected, non-blocking socket, or an error when the deadline has come (the name resolution of a host is
+// not bounded by it). A Unix socket is refused if its other end belongs to neither this user nor root.
 Result<Fd> connect_to(const Address& address, Time deadline);
-// Sockets that send at once, with room for some frames.
+// Sets socket options. A Unix socket gets a send buffer of 1 MiB, with room for some frames. A TCP socket sends
+// without delay (TCP_NODELAY) and detects a dead peer by keepalive probes.
 void tune(int socket, bool local);
 
-// A TCP socket that listens, and its address with the port that it was given ("0": the kernel chooses).
+// A listening TCP socket, and its address with the port that the kernel chose if "0" was requested.
 struct Listener {
   Fd socket;
   std::string address;
 };
 Result<Listener> listen_tcp(const Address& address);
 
-// Waits until the socket is ready for `events` of poll(2); false: the deadline has come.
+// Waits until the descriptor is ready for `events` of poll(2). Returns false when the deadline has come.
 bool wait_for(int descriptor, short events, Time deadline);
 
 }  // namespace hocket::transport

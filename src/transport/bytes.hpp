@@ -1,4 +1,4 @@
-// Whole numbers as little-endian bytes.
+// Encodes integers as little-endian bytes, whatever the machine's byte order. Pure.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace hocket::transport {
 
-// Writes the number to `out`, and gives the place behind it.
+// Writes the number to `out`, and returns the position behind it.
 template <class Number>
 char* put(char* out, Number number) {
   auto left = static_cast<std::make_unsigned_t<Number>>(number);
@@ -19,7 +19,7 @@ char* put(char* out, Number number) {
   return out + sizeof left;
 }
 
-// Reads a number, and moves `in` behind it.
+// Reads a number, and advances `in` beyond it.
 template <class Number>
 Number get(const char*& in) {
   std::make_unsigned_t<Number> number = 0;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint32_t magic = 0x46544b48;  // "HKTF"
 constexpr std::uint8_t version = 1;
-constexpr std::size_t pair_bytes = 12;  // of a run in a list: where, 8 bytes, and how long, 4
+constexpr std::size_t pair_bytes = 12;  // a run in a list: 8 bytes offset, 4 bytes length
 
 bool is_known(std::uint8_t type) {
   return (type >= static_cast<std::uint8_t>(Type::prove) && type <= static_cast<std::uint8_t>(Type::join)) ||
@@ -16,7 +16,8 @@ bool is_known(std::uint8_t type) {
 
 bool is_number(std::int64_t value, std::int64_t most) { return value >= 0 && value <= most; }
 
-// What is wrong with the header's numbers; nullptr: nothing.
+// Returns what is wrong with the header's values; nullptr if nothing is. The values come from an untrusted peer, so
+// each one that is used as a size or an offset is bounded.
 const char* fault_of(const Header& header) {
   if ((header.flags & ~flag::all) != 0) return "an unknown flag";
   if (header.payload > most_payload) return "too long a payload";
@@ -31,6 +32,7 @@ const char* fault_of(const Header& header) {
   return nullptr;
 }
 
+// Decodes a list. Runs that touch are joined.
 Result<std::vector<FileRun>> runs_of_list(std::string_view meta) {
   if (meta.empty() || meta.size() % pair_bytes != 0) return Error{"a list that is cut off"};
   std::vector<FileRun> runs;
@@ -53,6 +55,8 @@ Result<std::vector<FileRun>> runs_of_list(std::string_view meta) {
   return runs;
 }
 
+// Evaluates the view for a range of its data. The runs are counted before they are stored, which takes no loop over
+// them.
 Result<std::vector<FileRun>> runs_of_view(const layout::View& view, layout::Interval data) {
   if (!view.contains(data)) return Error{"data that the view does not have"};
   if (view.count_segments(data) > most_runs) return Error{"too many runs"};

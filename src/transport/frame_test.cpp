@@ -67,7 +67,7 @@ TEST(Frame, RandomBytesAreNoFrames) {
     for (int changes = 0; changes < 3; ++changes) bytes[random() % header_bytes] = static_cast<char>(random());
     const auto read = decode(text(bytes));
     if (!read) continue;
-    EXPECT_EQ(encode(read.value()), bytes);  // what is taken is taken as it is
+    EXPECT_EQ(encode(read.value()), bytes);  // an accepted header is decoded without loss
   }
 }
 
@@ -75,7 +75,7 @@ TEST(Frame, AListGivesItsRuns) {
   const std::vector<FileRun> runs{{0, 4}, {4, 2}, {100, 1}};
   const auto read = runs_of(request(0, 7, flag::list), encode(runs), nullptr);
   ASSERT_TRUE(read.ok()) << read.error().text;
-  EXPECT_THAT(read.value(), ElementsAre(FileRun{0, 6}, FileRun{100, 1}));  // those that touch are one
+  EXPECT_THAT(read.value(), ElementsAre(FileRun{0, 6}, FileRun{100, 1}));  // runs that touch are joined
 }
 
 TEST(Frame, AListThatIsNoneIsRefused) {

@@ -8,7 +8,7 @@
 namespace hocket::transport {
 namespace {
 
-// Waits for the next frame, which is to be of the type.
+// Waits for the next frame. Fails if it has another type or a payload.
 Status next_frame(Stream& stream, Type type, Time deadline) {
   while (true) {
     switch (stream.receive()) {
@@ -23,6 +23,7 @@ Status next_frame(Stream& stream, Type type, Time deadline) {
   }
 }
 
+// Sends everything that is queued. Fails when the deadline has come.
 Status send_all(Stream& stream, Time deadline) {
   while (stream.has_unsent()) {
     stream.flush();
@@ -39,7 +40,7 @@ Status send_all(Stream& stream, Time deadline) {
 Status greet(Stream& stream, bool local, std::string_view secret, Time deadline) {
   if (const Status came = next_frame(stream, Type::challenge, deadline); !came) return came;
   const std::string server_nonce{stream.meta()};
-  // Who listens at a TCP port is to prove himself, whether he asks for a proof or not.
+  // A TCP port may belong to any user. So the server must prove itself, even if it requests no proof of the client.
   if (!local && (secret.empty() || server_nonce.size() != nonce_bytes)) {
     return Error{"the server cannot be trusted without the secret; give this process the servers' secret"};
   }
@@ -56,6 +57,7 @@ Status greet(Stream& stream, bool local, std::string_view secret, Time deadline)
 }
 
 Greeting::Greeting(Stream& stream, std::string secret) : secret_(std::move(secret)), nonce_(new_nonce()) {
+  // Before a client is authenticated, it can make the server allocate no more than this.
   constexpr std::uint32_t most_of_a_stranger = nonce_bytes + tag_bytes;
   stream.limit_meta(most_of_a_stranger);
   Header header;

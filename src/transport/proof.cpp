@@ -29,6 +29,7 @@ constexpr std::array<std::uint32_t, 64> k = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
+// Updates the hash state with one block of 64 bytes.
 void take_block(State& h, const unsigned char* block) {
   std::array<std::uint32_t, 64> w{};
   for (std::size_t t = 0; t < 16; ++t) {
@@ -57,7 +58,7 @@ void take_block(State& h, const unsigned char* block) {
   for (std::size_t i = 0; i < h.size(); ++i) h[i] += v[i];
 }
 
-// The text, one bit 1, zeros, and its length in bits, big-endian: whole blocks.
+// Returns the text followed by one bit 1, zeros, and the length in bits (big-endian): a whole number of blocks.
 std::string padded(std::string_view text) {
   std::string bytes{text};
   bytes.push_back(static_cast<char>(0x80));
@@ -69,6 +70,7 @@ std::string padded(std::string_view text) {
 
 std::string_view text_of(const Digest& digest) { return {reinterpret_cast<const char*>(digest.data()), digest.size()}; }
 
+// Loops because getrandom may return fewer bytes than requested, or be interrupted by a signal.
 std::string random_bytes(std::size_t count) {
   std::string bytes(count, '\0');
   for (std::size_t got = 0; got < count;) {
@@ -122,6 +124,7 @@ std::uint64_t new_number() {
   return number;
 }
 
+// The side's name is part of the hash, so that a tag cannot be sent back as the other side's proof.
 std::string tag_of(Side side, std::string_view secret, std::string_view server_nonce, std::string_view client_nonce) {
   std::string text = side == Side::client ? "hocket client" : "hocket server";
   text.append(server_nonce).append(client_nonce);
@@ -165,7 +168,8 @@ std::string secret_beside(const std::string& socket) {
 }
 
 Result<std::string> read_or_make_secret(const std::string& path) {
-  // Written under a name of its own, and then linked: nobody sees half of it, and who comes second takes the first one.
+  // The secret is written to a file with a unique name, which is then linked to `path`. So no process reads half of
+  // it, and a process that comes second uses the first one's secret.
   const std::string fresh = path + "." + hexadecimal(random_bytes(8));
   {
     const Fd file{open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
@@ -176,7 +180,7 @@ Result<std::string> read_or_make_secret(const std::string& path) {
       return Error{"cannot write the secret of the I/O servers to " + fresh + ": " + error_text(error)};
     }
   }
-  (void)!link(fresh.c_str(), path.c_str());  // where it fails, reading tells
+  (void)!link(fresh.c_str(), path.c_str());  // read_secret() reports a failure
   unlink(fresh.c_str());
   return read_secret(path);
 }

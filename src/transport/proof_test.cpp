@@ -20,7 +20,7 @@ std::string hex(const Digest& digest) {
   return text;
 }
 
-// The examples of FIPS 180-4 (NIST, Cryptographic Standards and Guidelines, SHA-256).
+// Compares with the examples of FIPS 180-4 (NIST, Cryptographic Standards and Guidelines, SHA-256).
 TEST(Proof, Sha256OfThePublishedExamples) {
   EXPECT_EQ(hex(sha256("")), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(hex(sha256("abc")), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -30,7 +30,7 @@ TEST(Proof, Sha256OfThePublishedExamples) {
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-// RFC 4231, test cases 1, 2, 3 and 6.
+// Compares with RFC 4231, test cases 1, 2, 3 and 6.
 TEST(Proof, HmacOfThePublishedExamples) {
   EXPECT_EQ(hex(hmac_sha256(std::string(20, '\x0b'), "Hi There")),
             "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");

@@ -11,9 +11,9 @@
 namespace hocket::transport {
 namespace {
 
-// What is asked for is divided into frames of this size: the server writes one while the next is on its way.
+// Requests are divided into frames of this size, so that the server writes one while the next is in transfer.
 constexpr std::int64_t frame_bytes = most_payload;
-constexpr std::int64_t segment_bytes = 64 << 20;  // of addresses; memory is taken where it is touched
+constexpr std::int64_t segment_bytes = 64 << 20;  // of address space; pages are allocated when touched
 
 std::uint64_t key_of(ServerLink::Handle handle, std::uint32_t view) { return handle * most_views + view; }
 
@@ -48,6 +48,7 @@ short ServerLink::events() const { return static_cast<short>(POLLIN | (stream_.h
 
 // ---- asking --------------------------------------------------------------------------------------------------------
 
+// Queues one frame of a call. If the memory lies in the shared segment, the frame only says where.
 void ServerLink::ask(Header header, std::string meta, std::span<std::byte> memory, const AskedPtr& asked) {
   if (failed()) {
     asked->error = failure_;
@@ -68,7 +69,7 @@ void ServerLink::ask(Header header, std::string meta, std::span<std::byte> memor
   stream_.send(header, std::move(meta), sends ? memory : std::span<std::byte>{});
 }
 
-// A call of one frame.
+// Queues a call that consists of one frame.
 void ServerLink::ask_once(Header header, std::string meta, std::function<void(const Asked&)> call) {
   const auto asked = std::make_shared<Asked>();
   asked->call = std::move(call);
@@ -134,7 +135,7 @@ void ServerLink::write(Handle handle, const Place& place, std::uint64_t operatio
   header.type = Type::write;
   header.handle = handle;
   header.operation = operation;
-  // Nothing is written to it: one way of dividing serves both directions.
+  // The memory is only read. The cast lets one function divide requests of both directions.
   transfer(header, place, {const_cast<std::byte*>(data.data()), data.size()}, std::move(done));
 }
 
@@ -147,6 +148,8 @@ void ServerLink::read(Handle handle, const Place& place, std::uint64_t operation
   transfer(header, place, into, std::move(done));
 }
 
+// Divides a request into frames. The final `settle` drops the call's own count, so that the callback runs once all
+// frames are answered, or at the next poll if there is none.
 void ServerLink::transfer(Header header, const Place& place, std::span<std::byte> memory, Done done) {
   const auto asked = std::make_shared<Asked>();
   asked->call = [done = std::move(done)](const Asked& by) {
@@ -168,7 +171,8 @@ void ServerLink::transfer(Header header, const Place& place, std::span<std::byte
   settle(asked, 0, 0);
 }
 
-// Bytes of the data from their first on that one frame may ask for.
+// Returns how many bytes of the data, from their first on, one frame may request: the most that have at most
+// `most_runs` runs. Bisection works because the number of runs grows with the bytes.
 std::int64_t ServerLink::piece_of(const layout::View* view, layout::Interval data) const {
   const std::int64_t most = std::min(data.count(), frame_bytes);
   const auto fits = [&](std::int64_t bytes) {
@@ -265,6 +269,7 @@ bool ServerLink::poll() {
   return moved;
 }
 
+// Handles all frames that have arrived. Returns true if there were any.
 bool ServerLink::receive() {
   bool moved = false;
   while (!failed()) {
@@ -281,6 +286,7 @@ bool ServerLink::receive() {
   return moved;
 }
 
+// Directs the payload of an answer into the reader's memory, without a copy.
 Status ServerLink::place_payload() {
   const Header& header = stream_.header();
   const auto waiting = waiting_.find(header.request);
@@ -308,17 +314,19 @@ Status ServerLink::take_answer() {
   return success();
 }
 
+// Notes the answer to one frame. The callback is due when the last frame is answered.
 void ServerLink::settle(const AskedPtr& asked, int error, std::int64_t bytes) {
   if (asked->error == 0) asked->error = error;
   asked->bytes += bytes;
   if (--asked->frames == 0) overdue_.push_back(asked);
 }
 
+// Ends the link. All pending requests get the error, in the order of their calls.
 void ServerLink::fail(int error, std::string text) {
   if (failed()) return;
   failure_ = error;
   failure_text_ = std::move(text);
-  // The caller's memory is his again: nothing of it must be looked at any more.
+  // The caller may reuse its memory after the callbacks, so the stream must not access it any more.
   stream_.close();
   std::vector<std::pair<std::uint64_t, Waiting>> left{waiting_.begin(), waiting_.end()};
   waiting_.clear();
@@ -327,7 +335,8 @@ void ServerLink::fail(int error, std::string text) {
 }
 
 bool ServerLink::call_overdue() {
-  // Those that the callbacks add wait for the next time: so a callback that asks again cannot keep us here.
+  // Callbacks that are added meanwhile run at the next poll, so a callback that sends a request cannot keep this loop
+  // busy.
   for (std::size_t count = overdue_.size(); count > 0; --count) {
     const AskedPtr asked = std::move(overdue_.front());
     overdue_.pop_front();

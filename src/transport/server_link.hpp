@@ -1,25 +1,26 @@
-// One connection of this process to one hocket-server: its way to read and write files there.
+// One connection of this process to one hocket-server, through which it reads and writes files there.
 //
-// Nothing blocks but `connect`, nothing moves but in `poll`, which also calls everything that was to be called; calls
-// that ask for something only note it. So a Done never runs inside `write` or `read`, and may itself call anything of
-// the link but its destructor. One thread at a time; no thread is started, nothing throws.
+// Only `connect` blocks. Other calls queue a request; `poll` sends, receives, and runs the callbacks. So a callback
+// never runs inside `write` or `read`, and may call anything of the link except its destructor. One thread at a time
+// may use a link; it starts no thread and throws nothing.
 //
 //   connect → open or join → (view …) → write / read … end … → sync → close
 //
-// Requests of one link reach the server in the order of the calls. Of two that overlap (of whichever clients), the one
-// that the server took in first is carried out first; others may be merged and carried out in any order. A Done with
-// error 0 of a write says that the file system has taken the data: they survive the server's end. Only where the file
-// was opened with `write_behind`, or the server was started with it, it says that the server has them; `sync` and
-// `close` then tell the first error of what was written behind.
+// The requests of one link reach the server in the order of the calls. If two requests of any clients overlap, the
+// server carries out first the one that it received first. It may merge others and carry them out in any order. If
+// the Done of a write reports no error, the file system has the data: they survive the server's end. The exception is
+// a file opened with `write_behind`, or a server started with it: there, Done says that the server has the data.
+// `sync` and `close` then report the latest error of data that were written behind.
 //
-// Collective operations: an `operation` other than 0 is a number that all clients of the same file give to what belongs
-// together. The server may hold these requests back, to merge neighbouring ones, until all participants have called
-// `end`, its memory is needed, or nothing more has come for some milliseconds: so nobody waits for ever, but who waits
-// for a Done before it calls `end` waits longer. A number that was used before is a new operation; 0 is held by nobody.
+// Collective operations: an `operation` other than 0 is a number that all clients of a file use for requests that
+// belong together. The server may hold these requests back to merge neighbouring ones. It releases them when all
+// participants have called `end`, when it needs memory, or when nothing more has come for some milliseconds. So no
+// request waits without bound, but a client that waits for a Done before it calls `end` waits longer. A number may be
+// used again for a later operation. Requests with operation 0 are not held.
 //
-// When the connection fails, every open request gets its callback with an error (ECONNRESET or EPIPE where the server
-// has ended, EPROTO where it does not speak as it should), and so does every later one: at the next `poll`. The server
-// drops what this client had not been told to be written.
+// If the connection fails, every pending request gets its callback with an error at the next `poll`, and so does
+// every later one. The error is ECONNRESET or EPIPE if the server has ended, EPROTO if it violates the protocol. The
+// server drops requests of this client that it had neither answered nor begun.
 #pragma once
 
 #include <cstdint>
@@ -44,143 +45,153 @@ namespace hocket::transport {
 
 // ---- where in the file the data of a request are -------------------------------------------------------------------
 
-// One run from `offset` on.
+// A contiguous extent that begins at `offset`.
 struct At {
   std::int64_t offset = 0;
 };
-// Runs at rising offsets, none of which overlap; their data lie one behind the other in the memory, so `Segment::data`
-// is not looked at. Copied by the call.
+// Extents at rising offsets that do not overlap. Their data lie one behind the other in memory, so `Segment::data` is
+// not used. The call copies the list.
 struct List {
   std::span<const layout::Segment> segments;
 };
-// Bytes `data` of the view's data. The view's number is the link's own choice, with `view`.
+// A range of a view's data. `view` is the number that the client gave the view with `ServerLink::view`.
 struct Viewed {
   std::uint32_t view = 0;
   layout::Interval data;
 };
 using Place = std::variant<At, List, Viewed>;
 
+// Access that a client requests for a file.
 struct OpenMode {
   bool reads = false;
   bool writes = false;
-  bool write_behind = false;  // a write is done when the server has it
+  bool write_behind = false;  // a write is complete when the server has the data
 };
 
-// A data set that applications exchange by name, without a file: one version of it, which all clients of one
-// application open together. (CLARISSE, section III-A: the virtual name space.)
+// A data set that applications exchange by name, without a file. All clients of one application open one version of
+// it together. (CLARISSE, section III-A: the virtual name space.)
 struct DataSet {
-  std::string_view name;         // 1 to 255 characters, no newline
-  std::string_view application;  // who opens it; each reading application is given each version once, in their order
-  bool writes = false;           // makes the next version; else reads one
-  std::uint64_t group = 0;       // a number that all clients that open it together give, and nobody else
-  int participants = 1;          // of the group
-  // Of a version to be written: how many applications are to read it before it is forgotten; 0: any number, until there
-  // is a newer one.
+  std::string_view name;         // 1 to 255 bytes, no control characters; `application` too
+  std::string_view application;  // that opens it; each reading application gets each version once, in order
+  bool writes = false;           // true: creates the next version; false: reads one
+  std::uint64_t group = 0;       // unique number that all clients of this opening use, and no others
+  int participants = 1;          // clients of the group
+  // Applications that must read a version to be written before it is forgotten. 0: any number, until there is a newer
+  // one.
   int readers = 1;
-  Duration patience{};  // how long the server may wait for what is needed
+  Duration patience{};  // time limit of the server for serving this request
 };
-// Who waits for one asks for so long at a time, and then looks at the map again: the server may have gone, or be
-// another one by now.
+// Time limit of one join request. A client that waits longer repeats the request, and looks at the map in between:
+// the server may have gone, or the data set's home may have changed.
 inline constexpr Duration join_slice = std::chrono::seconds{2};
-// How long servers may not be there: they come back, or hocketd hears of their end.
+// Longest time without any server: they come back, or hocketd notices their end.
 inline constexpr Duration most_absence = std::chrono::seconds{5};
-// Before it is tried again what failed at once.
+// Pause before a join that failed at once is repeated.
 inline constexpr Duration join_pause = std::chrono::milliseconds{100};
 
+// A client's end of the connection. Memory that callers pass in stays theirs.
 class ServerLink {
  public:
   using Handle = std::uint64_t;
-  // `error`: of errno, 0: none; `bytes`: of data that were written or read. A read whose place ends behind the end of
-  // the file gives the bytes before it, without an error; what is behind is left as it was (where the file grows
-  // meanwhile, it may be there, and is not counted).
+  // Reports the end of a request. `error` is a number of errno, 0 for success; `bytes` counts the data written or
+  // read. A read that extends beyond the end of the file returns the bytes before it without an error; memory for the
+  // rest is unchanged. (If the file grows meanwhile, bytes of the rest may be there, and are not counted.)
   using Done = std::function<void(int error, std::int64_t bytes)>;
   using Opened = std::function<void(int error, Handle handle)>;
-  // `bytes`: of a version that is read; 0: of one that is to be written.
+  // Reports the end of a join. `bytes` is the size of a version that is read; 0 for one that is to be written.
   using Joined = std::function<void(int error, Handle handle, std::int64_t version, std::int64_t bytes)>;
   using Told = std::function<void(int error, std::string_view text)>;
 
-  // `addresses`: of one server, divided by blanks: "unix:/path tcp:host:port"; the first that answers is taken.
-  // `secret`: what read_secret() gave; needed for TCP alone. Waits, for `bound` in all.
+  // Connects to one server. `addresses` are its addresses, separated by blanks: "unix:/path tcp:host:port"; the first
+  // one that answers is used. `secret` comes from read_secret() and is needed for TCP only. Waits for `bound` at
+  // most, in all.
   static Result<std::unique_ptr<ServerLink>> connect(std::string_view addresses, std::string_view secret,
                                                      Duration bound);
   ~ServerLink();
   ServerLink(const ServerLink&) = delete;
   ServerLink& operator=(const ServerLink&) = delete;
 
-  // A file that is there, below the server's directory: `path` is absolute or relative to that. ENOENT, EACCES, … as
-  // open(2); EXDEV: not below the directory; EINVAL: no regular file.
+  // Opens an existing file below the server's directory. `path` is absolute, or relative to that directory. Errors
+  // are those of open(2); EXDEV: not below the directory; EINVAL: no regular file.
   void open(std::string_view path, OpenMode mode, Opened opened);
-  // A version of a data set that is in the memory of the server. All clients of the group are answered alike, when the
-  // last of them has called and
-  // - a version that the application has not read is there: the oldest one, but for a new reader of versions that any
-  //   number may read, who gets the newest (reading). It is never written to any more.
-  // - there is room for one more (writing). What is written is there for readers when all clients of the group have
-  //   closed it. Where one of them ends before, or was told an error by a write, it never is (ECANCELED of `close`).
-  // ETIMEDOUT: that did not come about in time. ECANCELED: another client of the group has gone. EINVAL: such names and
-  // numbers are not taken, or clients of the group do not agree. ENOSPC, of writes: the server keeps no more.
-  // A group that ends before all of its clients have closed has not read the version.
+  // Opens a version of a data set in the server's memory. All clients of the group get the same result, when the last
+  // of them has called and the following holds:
+  // - Reading: there is a version that the application has not read. It gets the oldest one. A new reader of versions
+  //   that any number may read gets the newest one. Nothing is written to such a version any more.
+  // - Writing: there is room for one more. Readers get the version when all clients of the group have closed it. If
+  //   one of them disconnects before, or a write reported an error, it is never published (`close` reports
+  //   ECANCELED).
+  //
+  // ETIMEDOUT: not served within the time limit. ECANCELED: another client of the group has gone. EINVAL: invalid
+  // names or numbers, or clients of the group that disagree. ENOSPC, for writes: the server keeps no more. A reading
+  // group counts as not having read the version if it ends before all of its clients have closed.
   void join(const DataSet& what, Joined joined);
-  // Makes `serialised` (layout::append) the handle's view `number`, below `most_views`; it replaces one of that number
-  // for requests that come later. A view that the server does not take makes the requests that use it fail (EINVAL).
-  // `serialised` is copied. Views of more than `most_view_bytes` are not taken: send lists.
+  // Sends `serialised` (layout::append) as the handle's view `number`, which must be below `most_views`. It replaces
+  // an earlier view of that number for later requests. The call copies it. Requests that use a view which the server
+  // does not accept fail with EINVAL. Views longer than `most_view_bytes` are never accepted: use lists.
   static constexpr std::size_t most_view_bytes = transport::most_view_bytes;
   static constexpr std::uint32_t most_views = transport::most_views;
   void view(Handle handle, std::uint32_t number, std::string_view serialised);
 
-  // Memory to gather into for `write`, or to read into: in a segment that the server shares where it is on this node,
-  // so that it writes from there and nothing is copied any more; else plain memory. May be used again and again, and
-  // lives on where the link ends before it. Empty where memory has run out. Precondition: bytes > 0.
+  // Allocates memory to gather data into for `write`, or to read into. If the server is on this node, the memory is
+  // part of a segment shared with it, so that the data are not copied; else it is plain memory. It may be reused, and
+  // stays valid after the link has ended. Returns an empty span if there is no memory. Precondition: bytes > 0.
   Staged stage(std::int64_t bytes);
 
-  // The memory stays the caller's, unchanged, until Done. Precondition: the place has as many bytes as the memory.
+  // Writes `data`. The memory belongs to the caller, who must not change it before Done. Precondition: the place has
+  // as many bytes as the memory.
   void write(Handle handle, const Place& place, std::uint64_t operation, std::span<const std::byte> data, Done done);
-  // `into` must not be looked at before Done.
+  // Reads into `into`, whose contents are undefined before Done.
   void read(Handle handle, const Place& place, std::uint64_t operation, std::span<std::byte> into, Done done);
-  // This client sends nothing more for the operation, of which so many clients (this one counted) will say so; there
-  // is no answer of its own.
+  // Reports that this client sends nothing more for the operation. `participants` is the number of clients that will
+  // report so, including this one. There is no answer.
   void end(Handle handle, std::uint64_t operation, int participants);
 
-  // All that was written to the file before, by whichever client, is on the storage (fdatasync), or is not (the error).
+  // Waits until all data written to the file before, by any client, are on the storage (fdatasync), or reports the
+  // error.
   void sync(Handle handle, Done done);
-  // After what was asked for before. The handle must not be used any more.
+  // Closes the handle after all earlier requests. The handle must not be used any more.
   void close(Handle handle, Done done);
-  // What the server says of itself: lines of "key value" (src/server/state.hpp).
+  // Asks for the server's state: lines of "key value", such as "operations 12".
   void state(Told told);
 
-  // Sends and receives what there is, without waiting, and calls what is to be called; true: something moved.
+  // Sends and receives as much as possible without waiting, and runs callbacks. Returns true if there was any
+  // progress.
   bool poll();
 
-  // For poll(2): where to wait, and for what (POLLIN, and POLLOUT where there is more to be sent). -1 after failed().
+  // Returns the descriptor for poll(2), and below the events to wait for: POLLIN, and POLLOUT if data are queued. The
+  // descriptor is -1 after a failure.
   int descriptor() const { return stream_.descriptor(); }
   short events() const;
-  // Requests whose callback is to be called yet.
+  // Returns the number of pending requests and callbacks.
   std::size_t pending() const { return waiting_.size() + overdue_.size(); }
   bool failed() const { return failure_ != 0; }
-  // Why it failed, for people; "" where it has not.
+  // Returns the cause of the failure as text; "" if the link has not failed.
   const std::string& failure_text() const { return failure_text_; }
-  // Whether memory of `stage` is, or will be, shared with the server.
+  // True if memory of `stage` is shared with the server, or will be.
   bool shares_memory() const { return arena_ != nullptr || (local_ && !tried_sharing_); }
-  // Whether the server says that a write is done when it has it: by the mode of `open`, or for all its files.
+  // True if the server reports writes as complete before they are in the file, by the mode of `open` or for all
+  // files.
   bool writes_behind(Handle handle) const { return behind_.count(handle) != 0; }
 
  private:
-  // One call, of one or several frames.
+  // One call, which may consist of several frames.
   struct Asked {
     std::function<void(const Asked&)> call;
-    int frames = 1;  // that are to be answered, and the call itself while it makes them
-    int error = 0;   // the first
+    int frames = 1;  // unanswered frames, plus one while the call still makes some
+    int error = 0;   // the first error of its frames
     std::int64_t bytes = 0;
-    std::int64_t wanted = 0;       // bytes, by the frames so far
-    std::int64_t end = INT64_MAX;  // of what is there: where the first frame has ended that was answered with less
+    std::int64_t wanted = 0;       // bytes requested by the frames so far
+    std::int64_t end = INT64_MAX;  // a read's data end here: where the first short answer ended
     Handle handle = 0;
     std::uint32_t number = 0;
     std::string text;
   };
   using AskedPtr = std::shared_ptr<Asked>;
-  struct Waiting {  // for the answer to one frame
+  struct Waiting {  // a frame that awaits its answer
     AskedPtr asked;
-    std::span<std::byte> into;  // of a read
-    std::int64_t first = 0;     // of its data
+    std::span<std::byte> into;  // memory for the data of a read
+    std::int64_t first = 0;     // offset of the frame's data in the call's
   };
 
   ServerLink(Stream stream, bool local) : stream_(std::move(stream)), local_(local) {}
@@ -207,10 +218,10 @@ class ServerLink {
   std::string failure_text_;
   std::uint64_t last_request_ = 0;
   std::unordered_map<std::uint64_t, Waiting> waiting_;
-  std::deque<AskedPtr> overdue_;  // answered, but not called yet
-  // By handle and number: where to divide what is asked for.
+  std::deque<AskedPtr> overdue_;  // answered; the callback has not run yet
+  // Views by handle and number. They tell where a request must be divided into frames.
   std::unordered_map<std::uint64_t, layout::View> views_;
-  std::unordered_set<Handle> behind_;  // that write behind
+  std::unordered_set<Handle> behind_;  // handles that write behind
 };
 
 }  // namespace hocket::transport

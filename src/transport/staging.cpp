@@ -10,7 +10,7 @@
 namespace hocket::transport {
 namespace {
 
-constexpr std::int64_t page = 4096;
+constexpr std::int64_t page = 4096;  // bytes; unit of allocation
 
 std::int64_t whole_pages(std::int64_t bytes) { return (bytes + page - 1) / page * page; }
 
@@ -32,6 +32,8 @@ std::shared_ptr<Segment> Segment::make(std::int64_t bytes) {
 }
 
 std::shared_ptr<Segment> Segment::map(const Fd& descriptor, std::int64_t bytes) {
+  // The size and the descriptor come from a client. Without F_SEAL_SHRINK it could truncate the file and thereby kill
+  // this process (SIGBUS).
   constexpr std::int64_t most = std::int64_t{1} << 40;
   struct stat status {};
   if (bytes <= 0 || bytes > most || fstat(descriptor.get(), &status) != 0 || status.st_size < bytes) return nullptr;
@@ -59,6 +61,7 @@ std::span<std::byte> Arena::take(std::int64_t bytes) {
   return {};
 }
 
+// Joins the part with free neighbours, so that large parts become available again.
 void Arena::give_back(std::span<std::byte> part) {
   const std::int64_t at = part.data() - segment_->bytes().data();
   auto [own, is_new] = free_.emplace(at, whole_pages(static_cast<std::int64_t>(part.size())));
@@ -76,6 +79,7 @@ void Arena::give_back(std::span<std::byte> part) {
 
 std::optional<std::int64_t> Arena::position(std::span<const std::byte> memory) const {
   const std::span<const std::byte> all = segment_->bytes();
+  // std::less_equal orders pointers into different objects too; the built-in operator need not.
   const std::less_equal<> before;
   if (before(all.data(), memory.data()) && before(memory.data() + memory.size(), all.data() + all.size())) {
     return memory.data() - all.data();
@@ -84,7 +88,7 @@ std::optional<std::int64_t> Arena::position(std::span<const std::byte> memory) c
 }
 
 Staged::Staged(std::int64_t bytes) {
-  // Not touched before it is needed.
+  // malloc does not touch the pages, unlike a zeroing allocation.
   void* memory = std::malloc(static_cast<std::size_t>(bytes));
   if (memory != nullptr) bytes_ = {static_cast<std::byte*>(memory), static_cast<std::size_t>(bytes)};
 }

@@ -1,8 +1,8 @@
-// Memory that processes of one node share. A client of a server places data there, the server writes them to the file
-// from there (or reads into there), and nothing is copied on the way; ranks of a job exchange theirs through it.
+// Memory that processes of one node share. A client places data there, and the server writes them to the file from
+// there (or reads into there) without a copy. Ranks of a job exchange data through it too.
 //
-// One makes the segment (a memfd that cannot shrink, so that others never touch what is gone) and gives them its
-// descriptor. Not thread-safe; nothing throws.
+// One process makes the segment and passes its descriptor to the others. The segment is a memfd that is sealed
+// against shrinking, so that no process faults on memory that has been truncated. Not thread-safe; nothing throws.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,12 @@
 
 namespace hocket::transport {
 
-// A mapping of a shared segment.
+// A mapping of a shared segment; it is unmapped when the object is destroyed.
 class Segment {
  public:
-  // A new one. nullptr where the system gives none.
+  // Makes a new segment. Returns nullptr if the system provides none.
   static std::shared_ptr<Segment> make(std::int64_t bytes);
-  // That of another process. nullptr where it is none of ours: it could shrink, or is shorter than `bytes`.
+  // Maps another process's segment. Returns nullptr if it could shrink or is shorter than `bytes`.
   static std::shared_ptr<Segment> map(const Fd& descriptor, std::int64_t bytes);
   ~Segment();
   Segment(const Segment&) = delete;
@@ -35,31 +35,31 @@ class Segment {
   Segment(std::span<std::byte> bytes, Fd descriptor) : bytes_(bytes), descriptor_(std::move(descriptor)) {}
 
   std::span<std::byte> bytes_;
-  Fd descriptor_;  // of a new one
+  Fd descriptor_;  // of a segment made here; else empty
 };
 
-// Gives out parts of a segment, in whole pages; the first that fits.
+// Allocates parts of a segment in whole pages of 4 KiB, first fit. O(free parts).
 class Arena {
  public:
   explicit Arena(std::shared_ptr<Segment> segment);
 
-  std::span<std::byte> take(std::int64_t bytes);  // empty where none is left
+  std::span<std::byte> take(std::int64_t bytes);  // empty if no part is large enough
   void give_back(std::span<std::byte> part);
-  // Where in the segment the memory is, if it is.
+  // Returns the offset of the memory in the segment; nothing if the memory is not part of it.
   std::optional<std::int64_t> position(std::span<const std::byte> memory) const;
   const Segment& segment() const { return *segment_; }
 
  private:
   std::shared_ptr<Segment> segment_;
-  std::map<std::int64_t, std::int64_t> free_;  // position → bytes; no two touch
+  std::map<std::int64_t, std::int64_t> free_;  // offset → bytes of free parts; no two touch
 };
 
-// Memory of `ServerLink::stage`. It outlives the link.
+// Memory from `ServerLink::stage`, returned when the object is destroyed. It may outlive the link.
 class Staged {
  public:
   Staged() = default;
   Staged(std::span<std::byte> bytes, std::shared_ptr<Arena> arena) : bytes_(bytes), arena_(std::move(arena)) {}
-  // Plain memory.
+  // Allocates plain memory; `bytes()` is empty if there is none.
   explicit Staged(std::int64_t bytes);
   Staged(Staged&& other) noexcept : bytes_(std::exchange(other.bytes_, {})), arena_(std::move(other.arena_)) {}
   Staged& operator=(Staged&& other) noexcept {

@@ -9,7 +9,7 @@ namespace hocket::transport {
 namespace {
 
 constexpr std::size_t buffer_bytes = 64 << 10;
-constexpr std::size_t most_parts = 96;  // of one system call
+constexpr std::size_t most_parts = 96;  // elements of one I/O vector
 
 iovec part_of(const void* at, std::size_t bytes) { return {const_cast<void*>(at), bytes}; }
 
@@ -37,8 +37,8 @@ std::size_t Stream::take_buffered(std::byte* to, std::size_t most) {
   return count;
 }
 
-// Reads from the socket into what is left of the payload, and what comes behind it into the buffer. False: there is
-// nothing, or it has ended.
+// Reads from the socket into the rest of the payload, and what follows into the buffer, with one system call. Returns
+// false if nothing is available or the stream has ended.
 bool Stream::fill() {
   if (std::exchange(drained_, false)) return false;
   std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(first_), buffer_.begin() + static_cast<std::ptrdiff_t>(last_),
@@ -67,6 +67,7 @@ bool Stream::fill() {
   return true;
 }
 
+// Takes the descriptors that came with a message, so that a peer cannot leak descriptors into this process.
 void Stream::keep_descriptors(const msghdr& message) {
   auto* head = const_cast<msghdr*>(&message);
   for (cmsghdr* part = CMSG_FIRSTHDR(head); part != nullptr; part = CMSG_NXTHDR(head, part)) {
@@ -74,12 +75,12 @@ void Stream::keep_descriptors(const msghdr& message) {
     for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= part->cmsg_len; at += sizeof(int)) {
       int descriptor = -1;
       std::memcpy(&descriptor, reinterpret_cast<const char*>(part) + at, sizeof descriptor);
-      passed_ = Fd{descriptor};  // one is enough; those before are closed
+      passed_ = Fd{descriptor};  // one is enough; this closes an earlier one
     }
   }
 }
 
-// True: the header that is in the buffer is one.
+// Decodes and checks the header in the buffer. Ends the stream and returns false if it is invalid.
 bool Stream::take_header() {
   HeaderBytes bytes;
   take_buffered(reinterpret_cast<std::byte*>(bytes.data()), bytes.size());
@@ -158,7 +159,7 @@ void Stream::drop_sent(std::size_t bytes) {
   }
 }
 
-// The parts of the frames that come next, as many as one system call takes.
+// Fills `parts` with the unsent bytes of the next frames, as many as one system call accepts.
 std::size_t Stream::gather(std::span<iovec> parts, std::size_t& bytes) const {
   std::size_t count = 0;
   std::size_t skip = sent_;
@@ -194,6 +195,7 @@ bool Stream::flush() {
       head->cmsg_len = CMSG_LEN(sizeof passing_);
       std::memcpy(CMSG_DATA(head), &passing_, sizeof passing_);
     }
+    // MSG_NOSIGNAL: a closed connection must not raise SIGPIPE in the application.
     const ssize_t n = sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) break;
     if (n < 0) {

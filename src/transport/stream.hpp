@@ -1,9 +1,9 @@
-// Frames over a connected socket, for both ends: what is to be sent waits in a queue, what comes is given frame by
-// frame, and a payload goes straight to where it belongs.
+// Frames over a connected socket, for both ends. Outgoing frames wait in a queue. Incoming frames are delivered one
+// by one, and a payload is received directly into its destination.
 //
-// The caller says where a payload goes before it is taken in; until then nothing more is read, and the sender waits: so
-// memory that has run out holds nobody's data but in the kernel's buffers. Does not block, is not thread-safe, does not
-// throw. After an error it stays ended.
+// The caller names the destination of a payload before it is received. Until then nothing more is read, and the
+// sender waits: if there is no memory, data stay in the kernel's buffers. Does not block or throw; not thread-safe.
+// After an error the stream stays ended.
 #pragma once
 
 #include <sys/uio.h>
@@ -20,43 +20,46 @@
 
 namespace hocket::transport {
 
+// One connection. It owns the socket.
 class Stream {
  public:
   // Makes the socket non-blocking.
   explicit Stream(Fd socket);
 
   enum class Got : std::uint8_t {
-    nothing,    // there is no more for now
-    announced,  // header() and meta() are there; say where the payload goes with take_payload()
-    frame,      // a whole one
+    nothing,    // no complete frame for now
+    announced,  // header() and meta() are valid; name the payload's destination with take_payload()
+    frame,      // a complete frame
     ended,      // see error() and reason()
   };
+  // Receives until it can return one of these.
   Got receive();
-  // Of the frame that was announced or given last, until the next call of receive().
+  // The frame announced or completed last. Valid until the next call of receive().
   const Header& header() const { return header_; }
   std::string_view meta() const { return meta_; }
-  // Precondition: receive() has just given `announced`; memory.size() == header().payload.
+  // Sets the payload's destination. Precondition: receive() has just returned `announced`, and memory.size() ==
+  // header().payload. The memory must stay valid until the frame is complete or the stream has ended.
   void take_payload(std::span<std::byte> memory);
-  // A descriptor that came with a frame since the last call.
+  // Returns the descriptor that was received last, if any came since the last call.
   Fd take_descriptor() { return std::exchange(passed_, Fd{}); }
-  // Frames of the other end that are longer in sum than so many bytes end the connection: for those who have not
-  // proved yet who they are.
+  // Ends the connection for frames with a payload or with more meta bytes than this. It protects against peers that
+  // have not authenticated. `most_meta` lifts the limit.
   void limit_meta(std::uint32_t bytes) { most_meta_ = bytes; }
 
-  // The payload stays where it is until it was sent; `owner` keeps it there.
+  // Queues a frame. The payload is not copied; `owner` keeps it alive until it is sent.
   void send(Header header, std::string meta = {}, std::span<const std::byte> payload = {},
             std::shared_ptr<const void> owner = {});
-  // Sends a descriptor with the next bytes, over a Unix socket. It stays the caller's, and open until they are sent.
+  // Passes a descriptor with the next bytes, over a Unix socket. The caller keeps it open until they are sent.
   void pass_descriptor(int descriptor) { passing_ = descriptor; }
-  // Sends as much as the socket takes; true: something was sent.
+  // Sends as much as the socket accepts. Returns true if anything was sent.
   bool flush();
   bool has_unsent() const { return !unsent_.empty(); }
   std::size_t unsent_frames() const { return unsent_.size(); }
 
-  // Ends it: no memory that it was given is looked at any more.
+  // Ends the stream. It accesses no caller's memory afterwards.
   void close() { end(0, "closed here"); }
   bool ended() const { return ended_; }
-  int error() const { return error_; }  // of errno; 0: the other end has closed, or broke the protocol
+  int error() const { return error_; }  // number of errno; 0: closed by either end, or a violation of the protocol
   const std::string& reason() const { return reason_; }
   int descriptor() const { return socket_.get(); }
 
@@ -83,22 +86,22 @@ class Stream {
   int error_ = 0;
   std::string reason_;
 
-  std::vector<std::byte> buffer_;  // bytes first_ … last_ - 1 are not taken yet
+  std::vector<std::byte> buffer_;  // received bytes first_ … last_ - 1 are not consumed yet
   std::size_t first_ = 0;
   std::size_t last_ = 0;
-  bool drained_ = false;  // the socket had less than there was room for: asking again would be in vain
+  bool drained_ = false;  // the last read got less than requested, so the socket is empty: skip one read
   Stage stage_ = Stage::header;
   Header header_;
   std::string meta_;
-  std::span<std::byte> payload_;  // what is left of it
-  std::uint64_t received_ = 0;    // frames
-  std::uint32_t most_meta_ = most_meta;
-  Fd passed_;
+  std::span<std::byte> payload_;         // rest of its destination
+  std::uint64_t received_ = 0;           // frames received
+  std::uint32_t most_meta_ = most_meta;  // see limit_meta()
+  Fd passed_;                            // descriptor that was received
 
   std::deque<Unsent> unsent_;
-  std::size_t sent_ = 0;  // bytes of the first of them
-  std::uint64_t queued_ = 0;
-  int passing_ = -1;
+  std::size_t sent_ = 0;      // bytes of the first frame that are sent
+  std::uint64_t queued_ = 0;  // frames queued so far
+  int passing_ = -1;          // descriptor to pass; -1: none
 };
 
 }  // namespace hocket::transport

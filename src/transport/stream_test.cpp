@@ -60,7 +60,7 @@ TEST(Stream, RandomFramesArriveAsTheyWereSent) {
     ASSERT_NE(got, Stream::Got::ended) << to.reason();
     if (got == Stream::Got::nothing) continue;
     if (got == Stream::Got::announced) {
-      EXPECT_EQ(to.receive(), Stream::Got::announced);  // until it is said where the payload goes
+      EXPECT_EQ(to.receive(), Stream::Got::announced);  // until the payload's destination is named
       payload.resize(to.header().payload);
       to.take_payload({reinterpret_cast<std::byte*>(payload.data()), payload.size()});
       continue;
@@ -89,7 +89,7 @@ TEST(Stream, WhatWasSentBeforeTheEndIsStillGiven) {
   EXPECT_EQ(to.reason(), "closed by the other end");
 }
 
-// What a stream with this one frame says of its end; "" where it takes the frame.
+// Returns why a stream that receives this one frame ends; "" if it accepts the frame.
 std::string fault(const Header& header, std::string_view more = {}, std::optional<std::uint32_t> limit = {}) {
   auto [here, there] = sockets();
   Stream to{std::move(there)};
@@ -102,13 +102,13 @@ TEST(Stream, AFrameOutOfItsPlaceEndsTheConnection) {
   Header header = write_of(0);
   header.sequence = 1;
   EXPECT_EQ(fault(header), "");
-  header.sequence = 2;  // one was left out
+  header.sequence = 2;  // one frame is missing
   EXPECT_EQ(fault(header), "sent frame 2 after frame 0");
   header.sequence = 1;
   auto [here, there] = sockets();
   Stream to{std::move(there)};
   write_raw(here, header);
-  write_raw(here, header);  // once more
+  write_raw(here, header);  // the same frame again
   EXPECT_EQ(to.receive(), Stream::Got::frame);
   EXPECT_EQ(to.receive(), Stream::Got::ended);
   EXPECT_EQ(to.reason(), "sent frame 1 after frame 1");
