@@ -1,4 +1,4 @@
-// Parts of arrays: nested vectors, one for each dimension.
+// subarray and darray: parts of arrays as nested vectors, one for each dimension.
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,13 +15,13 @@ Error wrong(const char* combiner, std::size_t dimension, const std::string& what
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
-// Takes the dimensions in the order in which elements lie in storage, that without strides first.
+// Builds the part of an array dimension by dimension, in storage order: the contiguous dimension first.
 class Array {
  public:
   explicit Array(const Layout& element) : stride_(element.extent()), part_(element.data()) {}
 
-  // Of `size` elements of this dimension: `count` blocks of `block` elements, `cycle` apart, from `start` on, and
-  // `rest` elements where the next block would be. Everything lies within the size.
+  // Adds a dimension of `size` elements. The part has `count` blocks of `block` elements, `cycle` elements apart,
+  // from element `start` on, and `rest` elements at the place of the next block. Everything lies within the size.
   Status add(std::int64_t size, std::int64_t start, std::int64_t count, std::int64_t block, std::int64_t cycle,
              std::int64_t rest) {
     if (!fits(stride_ * size)) return too_large();
@@ -44,6 +44,7 @@ class Array {
  private:
   static Error too_large() { return Error{"an array of more than 2^62 bytes: use a smaller one"}; }
   std::int64_t bytes(std::int64_t elements) const { return static_cast<std::int64_t>(stride_ * elements); }
+  // Shifts a part by elements of this dimension; nothing if it gets out of bounds.
   std::optional<Placed> moved(Placed part, std::int64_t elements) const {
     const Wide at = part.at + stride_ * elements;
     if (!fits(at)) return std::nullopt;
@@ -51,14 +52,14 @@ class Array {
     return part;
   }
 
-  Wide stride_;  // bytes from element to element of the next dimension
-  Placed part_;
+  Wide stride_;  // bytes between elements of the next dimension
+  Placed part_;  // the part within the dimensions added so far
 };
 
-// Which dimension of n is the k-th in storage.
+// Returns which of n dimensions is the k-th in storage order.
 std::size_t in_storage(std::size_t k, std::size_t n, Order order) { return order == Order::c ? n - 1 - k : k; }
 
-// Elements of a block of the dimension.
+// Returns the elements of a block of the dimension, by MPI's rules for darray. Fails if the dimension is invalid.
 Result<std::int64_t> block_of(const Dimension& d, std::size_t i) {
   if (d.size < 1) return wrong("darray", i, "size " + number(d.size) + " is below 1");
   if (d.processes < 1) return wrong("darray", i, number(d.processes) + " processes are below 1");
@@ -83,6 +84,7 @@ Result<std::int64_t> block_of(const Dimension& d, std::size_t i) {
   return d.argument;
 }
 
+// Adds the elements of dimension i that the process at `coordinate` of the grid holds.
 Status distribute(Array& array, const Dimension& d, std::size_t i, std::int64_t coordinate) {
   const Result<std::int64_t> block = block_of(d, i);
   if (!block) return block.error();
@@ -90,10 +92,10 @@ Status distribute(Array& array, const Dimension& d, std::size_t i, std::int64_t 
   if (start >= d.size) return array.add(d.size, 0, 0, 0, 0, 0);
   const std::int64_t first = static_cast<std::int64_t>(start);
   const Wide cycle = Wide{block.value()} * d.processes;
-  const std::int64_t left = d.size - first;  // in which the first block begins
+  const std::int64_t left = d.size - first;  // elements from its first block on
   const Wide whole = left >= block.value() ? (left - block.value()) / cycle + 1 : 0;
   const Wide rest_at = start + whole * cycle;
-  const Wide rest = rest_at < d.size ? d.size - rest_at : 0;  // less than a block: it were whole else
+  const Wide rest = rest_at < d.size ? d.size - rest_at : 0;  // less than a block
   return array.add(d.size, first, static_cast<std::int64_t>(whole), std::min(block.value(), d.size),
                    static_cast<std::int64_t>(std::min<Wide>(cycle, d.size)), static_cast<std::int64_t>(rest));
 }

@@ -134,7 +134,7 @@ TEST(Darray, IsWhatMpiSays) {
     std::vector<Numbers> elements(static_cast<std::size_t>(processes));
     std::int64_t count = 0;
     each_element(sizes, order, [&](const Numbers& indices, std::int64_t position) {
-      std::int64_t rank = 0;  // the grid is in row-major order, whatever the array is
+      std::int64_t rank = 0;  // the grid is in row-major order, regardless of the array's
       for (std::size_t i = 0; i < indices.size(); ++i) {
         rank = rank * dimensions[i].processes + owner(dimensions[i], indices[i]);
       }

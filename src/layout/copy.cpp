@@ -5,7 +5,7 @@
 namespace hocket::layout {
 namespace {
 
-// A distance of a known length lets the compiler copy by registers.
+// Copies blocks of a length that the compiler knows, so that it can use registers instead of calling memcpy.
 template <std::size_t length>
 void copy_blocks(const std::byte* from, std::int64_t from_stride, std::byte* to, std::int64_t to_stride,
                  std::int64_t count) {
@@ -16,6 +16,7 @@ void copy_blocks(const std::byte* from, std::int64_t from_stride, std::byte* to,
   }
 }
 
+// Copies `count` blocks. The fixed lengths are those of numbers and of small structures of them.
 void copy_blocks(const std::byte* from, std::int64_t from_stride, std::byte* to, std::int64_t to_stride,
                  std::int64_t count, std::int64_t length) {
   switch (length) {
@@ -34,8 +35,8 @@ void copy_blocks(const std::byte* from, std::int64_t from_stride, std::byte* to,
   }
 }
 
-// Addresses are numbers here: a datatype of absolute addresses has no buffer (MPI_BOTTOM), and the origin of a file
-// buffer is not within it.
+// Computes with addresses as integers: a datatype of absolute addresses has no buffer (MPI_BOTTOM), and the origin of
+// a file buffer lies outside of it, so pointer arithmetic would be undefined.
 template <class Byte>
 Byte* at(Byte* buffer, std::int64_t offset) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): see above

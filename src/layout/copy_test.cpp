@@ -31,7 +31,7 @@ void in_pieces(Random& random, std::size_t bytes, const Piece& piece) {
   }
 }
 
-// The address of byte 0 of the layout in a buffer that holds its span.
+// Returns the address of byte 0 of the layout in a buffer that holds its span.
 std::byte* zero_of(std::vector<std::byte>& buffer, const Layout& layout) { return buffer.data() - layout.span().first; }
 
 TEST(Copy, PacksAndUnpacksInPiecesOfAnyLength) {

@@ -17,10 +17,10 @@ Error below_zero(const char* combiner, const char* what, std::int64_t value) {
   return Error{std::string(combiner) + ": " + what + " " + std::to_string(value) + " is below 0"};
 }
 
-// The least lower and the greatest upper bound of the parts.
+// Accumulates the least lower and the greatest upper bound of the parts. Wide integers make overflow impossible.
 class Bounds {
  public:
-  // `count` children from `displacement` on, each an extent of it behind the one before. Nothing for count 0.
+  // Adds `count` children from `displacement` on, `stride` bytes apart. Adds nothing for count 0.
   void add(Wide displacement, std::int64_t count, Wide stride, const Layout& child) {
     if (count == 0) return;
     const Wide reach = Wide{count - 1} * stride;
@@ -30,6 +30,7 @@ class Bounds {
     upper_ = any_ ? std::max(upper_, upper) : upper;
     any_ = true;
   }
+  // Returns the data with the accumulated bounds.
   Result<Layout> with(const char* combiner, Result<Placed> data) const {
     if (!data) return data.error();
     if (!fits(lower_) || !fits(upper_)) return too_large(combiner);
@@ -42,7 +43,8 @@ class Bounds {
   bool any_ = false;
 };
 
-// `count` times a layout, `stride` bytes apart.
+// Repeats a layout `count` times, `stride` bytes apart. The stride of fewer than two is irrelevant, so it may be too
+// large.
 Result<Layout> repeated(const char* combiner, std::int64_t count, Wide stride, const Layout& child) {
   if (count < 0) return below_zero(combiner, "count", count);
   if (count < 2) stride = 0;
@@ -52,21 +54,23 @@ Result<Layout> repeated(const char* combiner, std::int64_t count, Wide stride, c
   return bounds.with(combiner, make_vector(count, static_cast<std::int64_t>(stride), child.data()));
 }
 
+// Places `count` blocks of `block` contiguous children each, `stride` bytes apart.
 Result<Layout> blocks_apart(const char* combiner, std::int64_t count, std::int64_t block, Wide stride,
                             const Layout& child) {
   Result<Layout> one = repeated(combiner, block, child.extent(), child);
   return one ? repeated(combiner, count, block == 0 ? 0 : stride, one.value()) : one;
 }
 
-// Runs that follow each other without a gap: a table of them needs no node for each.
+// True if repetitions of the child touch each other. A block of them is one run, which needs no node of its own.
 bool dense(const Layout& child) { return child.data().node && child.contiguous() && child.size() == child.extent(); }
 
-// What the blocks of an indexed type or a structure place; `child(i)` is that of block i.
+// Places the blocks of an indexed type or a structure. `child(i)` is the child of block i.
 class Parts {
  public:
   explicit Parts(const char* combiner) : combiner_(combiner) {}
 
   template <class Child>
+  // Checks the arguments, and chooses the cheaper form: a table if each block is one run, else a sequence of nodes.
   Result<Layout> place(std::span<const std::int64_t> blocks, std::span<const std::int64_t> displacements,
                        const Child& child) {
     if (blocks.size() != displacements.size()) return Error{std::string(combiner_) + ": lists of different lengths"};
@@ -115,7 +119,7 @@ class Parts {
     return bounds_.with(combiner_, make_sequence(entries));
   }
 
-  // Blocks of one length share one node.
+  // Returns a block of `count` children. Blocks of equal children and counts share one node.
   Result<Placed> block(std::int64_t count, const Layout& child) {
     const auto [known, is_new] =
         made_.try_emplace({child.data().node.get(), child.data().at, child.extent(), count}, Placed{});
@@ -132,6 +136,7 @@ class Parts {
   std::map<std::tuple<const Node*, std::int64_t, std::int64_t, std::int64_t>, Placed> made_;
 };
 
+// Converts displacements from extents of the child to bytes.
 Result<std::vector<std::int64_t>> in_bytes(const char* combiner, std::span<const std::int64_t> displacements,
                                            std::int64_t extent) {
   std::vector<std::int64_t> bytes;

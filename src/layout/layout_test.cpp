@@ -120,7 +120,7 @@ TEST(Layout, ATypeWithoutDataKeepsItsBounds) {
 }
 
 TEST(Layout, SegmentsThatTouchAcrossNodesAreOne) {
-  // 4 bytes at 0 and at 12 of each 16: the last run of one tile and the first of the next touch.
+  // Each tile has 4 bytes at 0 and at 12 of 16, so the last run of one touches the first of the next.
   const Layout tile = valid(resized(0, 16, valid(hindexed(Numbers{4, 4}, Numbers{0, 12}, bytes(1)))));
   const Layout three = valid(contiguous(3, tile));
   EXPECT_EQ(three.segments(), 4);
@@ -191,7 +191,7 @@ void check_questions(const Both& both, Random& random) {
   }
 }
 
-// Strips of any length, with seeks between them.
+// Checks strips of any length, with seeks between them.
 void check_strips(const Both& both, Random& random) {
   const auto& [layout, model] = both;
   Walk walk = layout.walk();

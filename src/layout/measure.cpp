@@ -3,14 +3,14 @@
 namespace hocket::layout {
 namespace {
 
-// Of the children of an ordered vector or sequence, or its blocks: the last that begins at or below `address`.
-// Precondition: address >= 0.
+// Returns the last child or block of an ordered node that begins at or below `address`. Precondition: address >= 0.
 std::int64_t last_at(const Node& node, std::int64_t address) {
   if (node.kind == Kind::vector) return std::min(address / node.stride, node.count - 1);
   return std::upper_bound(node.at.begin(), node.at.end(), address) - node.at.begin() - 1;
 }
 
-// Segments that begin in the entries before entry i.
+// Returns the number of segments that begin before entry i. If the children of a vector touch, the last segment of
+// each continues in the next one and is counted once.
 std::int64_t begun_before(const Node& node, std::int64_t i) {
   if (node.kind == Kind::sequence) return node.started[static_cast<std::size_t>(i)];
   if (node.kind == Kind::blocks || i == 0) return i;
@@ -58,7 +58,7 @@ std::int64_t segments_begun(const Node& node, std::int64_t data) {
     begun += begun_before(*at, i);
     data -= at->data_before(i);
     if (at->kind == Kind::blocks) return begun + (data > 0 ? 1 : 0);
-    if (data > 0 && i > 0 && at->joined(i)) --begun;  // its first segment began before
+    if (data > 0 && i > 0 && at->joined(i)) --begun;  // its first segment began in the entry before
     at = &at->part(i);
   }
 }
@@ -66,6 +66,7 @@ std::int64_t segments_begun(const Node& node, std::int64_t data) {
 std::int64_t count_segments(const Node& node, Interval data) {
   if (data.count() <= 0) return 0;
   const std::int64_t begun = segments_begun(node, data.first);
+  // The range begins inside a segment if its first byte begins none.
   const bool in_its_middle = segments_begun(node, data.first + 1) == begun;
   return segments_begun(node, data.end) - begun + (in_its_middle ? 1 : 0);
 }

@@ -1,5 +1,5 @@
-// For tests: a datatype as the list of the addresses of all of its bytes, and random ones of which both forms are made
-// by the same calls.
+// For tests: a model of a datatype that lists the addresses of all its bytes, and random datatypes that are built in
+// both forms by the same calls.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,18 +18,18 @@ namespace hocket::layout::testing {
 using Numbers = std::vector<std::int64_t>;
 using Random = std::mt19937_64;
 
-// first … last
+// Returns a random number in first … last.
 inline std::int64_t draw(Random& random, std::int64_t first, std::int64_t last) {
   return first + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(last - first + 1));
 }
 
 struct Model {
-  Numbers at;  // of each byte, in data order
+  Numbers at;  // address of each byte, in data order
   std::int64_t lower = 0;
   std::int64_t upper = 0;
   std::int64_t extent() const { return upper - lower; }
 
-  // Children at displacements, bounds by MPI's rule.
+  // Places children at displacements; the bounds follow MPI's rule.
   static Model of(const std::vector<std::pair<std::int64_t, const Model*>>& parts) {
     Model model;
     for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -40,7 +40,7 @@ struct Model {
     }
     return model;
   }
-  // Blocks of children; displacements in bytes.
+  // Places blocks of children; displacements are in bytes.
   static Model blocks(const Numbers& lengths, const Numbers& displacements, const std::vector<const Model*>& children) {
     std::vector<std::pair<std::int64_t, const Model*>> parts;
     for (std::size_t i = 0; i < lengths.size(); ++i) {
@@ -54,7 +54,7 @@ struct Model {
   bool ordered() const {
     return std::ranges::adjacent_find(at, [](std::int64_t a, std::int64_t b) { return b <= a; }) == at.end();
   }
-  // Runs of bytes first … end - 1 of the data.
+  // Returns the number of runs of bytes first … end - 1 of the data.
   std::int64_t segments(std::size_t first, std::size_t end) const {
     std::int64_t runs = first < end ? 1 : 0;
     for (std::size_t i = first + 1; i < end; ++i) runs += at[i] != at[i - 1] + 1 ? 1 : 0;
@@ -74,7 +74,7 @@ inline Layout valid(Result<Layout> result) {
 
 inline Layout bytes(std::int64_t count) { return valid(contiguous_bytes(count)); }
 
-// Random datatypes; `rising`: mostly such as can be tiled in a file, else with anything that memory allows.
+// Makes random datatypes. If `rising`, most can be tiled in a file; else they use anything that memory allows.
 class Types {
  public:
   Types(std::uint64_t seed, bool rising) : random_(seed), rising_(rising) {}
@@ -123,7 +123,7 @@ class Types {
                           std::vector<const Model*>(displacements.size(), &child.model))};
   }
 
-  // Displacements that leave room for the blocks, or not.
+  // Returns displacements with random gaps; the blocks overlap where a gap is negative.
   Numbers displacements(const Numbers& lengths, const std::vector<const Model*>& children) {
     Numbers result;
     std::int64_t end = 0;
@@ -165,7 +165,7 @@ class Types {
     std::vector<Both> children;
     Numbers lengths;
     for (std::int64_t i = count(); i > 0; --i) {
-      // Now and then the same child again.
+      // Sometimes a child is repeated.
       children.push_back(!children.empty() && draw(random_, 0, 2) == 0 ? children.front() : next(levels - 1));
       lengths.push_back(count());
     }

@@ -8,8 +8,9 @@
 namespace hocket::layout {
 namespace {
 
-// A table this short inside another is written out in it, so that lists that are grouped otherwise become equal; but
-// not where all would become more entries than that: a short table that is used a million times stays one.
+// Bounds in entries. A table of at most `most_inlined` entries inside another one is expanded there, so that lists
+// which are grouped differently become equal. Nothing is expanded if the result would have more than `most_written_out`
+// entries: a short table that is used a million times stays one.
 constexpr std::int64_t most_inlined = 16;
 constexpr std::int64_t most_written_out = 1024;
 
@@ -22,6 +23,7 @@ Error too_deep() {
   return Error{"a datatype nested more than " + std::to_string(max_depth) + " levels deep: build it from fewer levels"};
 }
 
+// Combines a hash with a value (multiplicative hashing with the golden ratio).
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   hash = (hash ^ value) * 0x9e3779b97f4a7c15U;
   return hash ^ hash >> 29U;
@@ -40,14 +42,14 @@ void set_hash(Node& node) {
   node.hash = mixed(mixed(hash, node.at), node.before);
 }
 
-// A node that was made by hand, once its own fields are known to be right.
+// Completes a node whose other fields are right: checks the depth and sets the hash.
 Result<Placed> finished(Node&& node, std::int64_t at) {
   if (node.depth > max_depth) return too_deep();
   set_hash(node);
   return Placed{std::make_shared<const Node>(std::move(node)), at};
 }
 
-// Whether the bytes at `placed` stay in bounds, alone and beside a first byte at `first`.
+// True if the bytes at `placed` are within the limit, also relative to a first byte at `first`.
 bool in_bounds(const Placed& placed, std::int64_t first) {
   const Wide low = Wide{placed.at} + placed.node->low;
   const Wide high = Wide{placed.at} + placed.node->high;
@@ -56,7 +58,7 @@ bool in_bounds(const Placed& placed, std::int64_t first) {
 
 using Visited = std::set<std::pair<const Node*, const Node*>>;
 
-// `visited` keeps branches that are shared from being compared once for each way that leads to them.
+// Compares two trees. `visited` prevents shared branches from being compared once for each path that leads to them.
 bool same(const Node& a, const Node& b, Visited& visited) {
   if (&a == &b) return true;
   if (a.hash != b.hash || a.kind != b.kind || a.size != b.size || a.count != b.count) return false;
@@ -69,12 +71,14 @@ bool same(const Node& a, const Node& b, Visited& visited) {
   return true;
 }
 
+// One level of nested progressions.
 struct Layer {
   std::int64_t count;
   std::int64_t stride;
 };
 
-// A list that is a progression of progressions …, innermost first; empty where it is not. Takes two addresses or more.
+// Recognises a list of addresses as nested arithmetic progressions, such as the rows of the planes of a cuboid.
+// Returns the levels, innermost first; empty if it is not of that form. Precondition: two addresses or more.
 std::vector<Layer> layers_of(std::vector<std::int64_t> at) {
   std::vector<Layer> layers;
   while (at.size() > 1) {
@@ -92,7 +96,7 @@ std::vector<Layer> layers_of(std::vector<std::int64_t> at) {
   return layers;
 }
 
-// `unit` at each of the addresses, which `layers` describe.
+// Places `unit` at each address that `layers` describe.
 Result<Placed> make_layers(const std::vector<Layer>& layers, Placed unit) {
   for (const Layer& layer : layers) {
     Result<Placed> more = make_vector(layer.count, layer.stride, unit);
@@ -102,6 +106,7 @@ Result<Placed> make_layers(const std::vector<Layer>& layers, Placed unit) {
   return unit;
 }
 
+// Removes empty runs, and joins runs that touch, in place.
 void merge_adjacent(std::vector<std::int64_t>& at, std::vector<std::int64_t>& lengths) {
   std::size_t last = 0;  // entries that stay
   for (std::size_t i = 0; i < at.size(); ++i) {
@@ -117,7 +122,7 @@ void merge_adjacent(std::vector<std::int64_t>& at, std::vector<std::int64_t>& le
   lengths.resize(last);
 }
 
-// The table of runs that are no progression; `at` and `lengths` are in bounds and have no adjacent runs.
+// Makes a table of runs that form no progression. `at` and `lengths` are in bounds and contain no adjacent runs.
 Result<Placed> make_table(std::vector<std::int64_t> at, std::vector<std::int64_t> lengths, bool equal) {
   Node node;
   node.kind = Kind::blocks;
@@ -131,7 +136,7 @@ Result<Placed> make_table(std::vector<std::int64_t> at, std::vector<std::int64_t
     last_end = at[i] + lengths[i];
     node.low = std::min(node.low, at[i]);
     node.high = std::max(node.high, last_end);
-    data += std::exchange(lengths[i], data);  // becomes the data before the block
+    data += std::exchange(lengths[i], data);  // `lengths` becomes the data before each block
   }
   lengths.push_back(data);
   node.size = data;
@@ -148,7 +153,8 @@ bool is_vector_of(const Placed& entry, const NodePtr& child) {
   return entry.node->kind == Kind::vector && same(entry.node->child, child);
 }
 
-// Both as one node, where the second goes on with the first. The sum of all entries is known to be in bounds.
+// Returns both entries as one node, if the second continues the first: two runs, a vector and one more child, or two
+// vectors. The sum of all entries is known to be in bounds.
 std::optional<Placed> merged(const Placed& a, const Placed& b) {
   const Node& first = *a.node;
   const Node& second = *b.node;
@@ -168,6 +174,7 @@ std::optional<Placed> merged(const Placed& a, const Placed& b) {
   return both && both->ok() ? std::optional(both->value()) : std::nullopt;
 }
 
+// Appends an entry, merged with its predecessors as long as that is possible.
 void append(std::vector<Placed>& list, Placed entry) {
   list.push_back(std::move(entry));
   while (list.size() > 1) {
@@ -182,6 +189,7 @@ bool is_short_table(const Node& node) {
   return (node.kind == Kind::blocks || node.kind == Kind::sequence) && node.count <= most_inlined;
 }
 
+// Returns how many entries `append_written_out` would append, without doing it.
 std::int64_t entries_written_out(const Node& node) {
   if (!is_short_table(node)) return 1;
   std::int64_t entries = node.kind == Kind::blocks ? node.count : 0;
@@ -189,6 +197,7 @@ std::int64_t entries_written_out(const Node& node) {
   return entries;
 }
 
+// Appends an entry with short tables expanded.
 void append_written_out(std::vector<Placed>& list, const Placed& entry) {
   const Node& node = *entry.node;
   if (!is_short_table(node)) return append(list, entry);
@@ -202,6 +211,7 @@ void append_written_out(std::vector<Placed>& list, const Placed& entry) {
   }
 }
 
+// Returns the entries with short tables expanded, or unchanged if they became too many.
 std::vector<Placed> written_out(const std::vector<Placed>& entries) {
   std::int64_t count = 0;
   for (const Placed& entry : entries) count += entries_written_out(*entry.node);
@@ -211,7 +221,7 @@ std::vector<Placed> written_out(const std::vector<Placed>& entries) {
   return list;
 }
 
-// Runs that follow each other become one entry.
+// Replaces consecutive runs by one table each.
 Result<std::vector<Placed>> grouped(const std::vector<Placed>& list) {
   std::vector<Placed> result;
   for (std::size_t i = 0; i < list.size();) {
@@ -243,7 +253,7 @@ bool in_bounds(const std::vector<Placed>& list) {
   return fits(size);
 }
 
-// Entries that are different, or lie irregularly.
+// Makes a sequence of entries that differ, or that are placed irregularly.
 Result<Placed> make_table(const std::vector<Placed>& list) {
   Node node;
   node.kind = Kind::sequence;
@@ -297,6 +307,7 @@ Result<Placed> make_vector(std::int64_t count, std::int64_t stride, const Placed
   if (!fits(size) || !fits(low) || !fits(high) || !fits(low + placed.at) || !fits(high + placed.at)) {
     return too_large();
   }
+  // The normal form: touching runs are one run, and a vector whose period is the stride is one longer vector.
   if (child.kind == Kind::run && stride == child.size) {
     return Placed{make_run(static_cast<std::int64_t>(size)).node, placed.at};
   }

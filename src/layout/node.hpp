@@ -1,10 +1,11 @@
-// The compact form of a layout: a tree (with shared branches) of formulas that place runs of bytes, in data order.
+// The compact form of a layout: a tree of formulas that place runs of bytes, in data order. Branches may be shared.
 //
-// A strided pattern stays one node however often it repeats; only what is irregular is held as a table. A node is
-// anchored: its first byte in data order is at address 0, so that equal patterns are equal wherever they lie. Nodes are
-// made by the functions here alone, which bring them into a normal form: equal layouts become equal nodes where that is
-// cheap to see, and never are two neighbours in data order two runs of one table or vector.
-// Pure; nodes do not change once made, and may be used by several threads. Nothing throws but for memory that runs out.
+// A strided pattern is one node, whatever its number of repetitions; only irregular patterns need tables. A node is
+// anchored: its first byte in data order has address 0, so equal patterns are equal nodes wherever they lie. Nodes
+// are made only by the functions below, which bring them into a normal form. Equal layouts become equal nodes if that
+// is cheap to detect. Two neighbours in data order are never two runs of one table or vector.
+//
+// Pure. Nodes are immutable, so several threads may use them. Nothing throws, except when memory runs out.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 
 namespace hocket::layout {
 
-// Bytes first … end - 1, of data or of a file.
+// A range of bytes, of data or of a file: first … end - 1.
 struct Interval {
   std::int64_t first = 0;
   std::int64_t end = 0;
@@ -24,93 +25,98 @@ struct Interval {
   bool operator==(const Interval&) const = default;
 };
 
-// No size, and no address in either direction, is larger: so that the sum of two of them is a number.
+// Bound on sizes, and on addresses in either direction, so that the sum of two of them does not overflow.
 inline constexpr std::int64_t limit = (std::int64_t{1} << 62) - 1;
 inline constexpr int max_depth = 64;  // levels of a tree
 
-__extension__ typedef __int128 Wide;  // what a product of two 64-bit numbers needs
+__extension__ typedef __int128 Wide;  // holds the product of two 64-bit numbers
 constexpr bool fits(Wide number) { return number >= -limit && number <= limit; }
 
 struct Node;
 using NodePtr = std::shared_ptr<const Node>;
 
+// The form of a node.
 enum class Kind : std::uint8_t {
-  run,       // `size` bytes
-  vector,    // `count` times the child, `stride` apart
-  blocks,    // `count` runs, placed by a table
-  sequence,  // `count` nodes, placed by a table
+  run,       // `size` contiguous bytes
+  vector,    // `count` repetitions of the child, `stride` bytes apart
+  blocks,    // `count` runs at the addresses of a table
+  sequence,  // `count` children at the addresses of a table
 };
 
+// A node with its derived values, which make the queries of measure.hpp fast. Fields that a kind does not use keep
+// their defaults. Addresses are relative to the node's first byte in data order.
 struct Node {
   Kind kind = Kind::run;
-  bool ordered = true;        // no byte lies before or on one that comes earlier in the data
-  int depth = 1;              // levels, this one included
-  std::int64_t size = 0;      // bytes of data, above 0
-  std::int64_t low = 0;       // addresses: low … high - 1; ordered: low = 0
-  std::int64_t high = 0;      //
-  std::int64_t end = 0;       // address behind the last byte of the data; ordered: end = high
-  std::int64_t segments = 1;  // runs, where a run that begins at the end of the one before is counted with it
+  bool ordered = true;        // each byte lies behind all bytes that come earlier in the data
+  int depth = 1;              // levels of the tree below, including this one
+  std::int64_t size = 0;      // bytes of data; above 0
+  std::int64_t low = 0;       // lowest address; 0 if ordered
+  std::int64_t high = 0;      // address behind the highest byte
+  std::int64_t end = 0;       // address behind the last byte in data order; `high` if ordered
+  std::int64_t segments = 1;  // contiguous runs in data order; runs that touch count once
   std::uint64_t hash = 0;     // equal for equal nodes
 
-  std::int64_t count = 1;             // of children, runs or entries
-  std::int64_t stride = 0;            // vector
-  std::int64_t block = 0;             // blocks: bytes of each, or 0: they differ
+  std::int64_t count = 1;             // children, runs or entries
+  std::int64_t stride = 0;            // vector: bytes from child to child
+  std::int64_t block = 0;             // blocks: bytes of each; 0 if they differ
   NodePtr child;                      // vector
   std::vector<NodePtr> children;      // sequence
   std::vector<std::int64_t> at;       // blocks, sequence: address of each entry; the first is 0
-  std::vector<std::int64_t> before;   // sequence, blocks that differ: data before each entry, and all of it
-  std::vector<std::int64_t> started;  // sequence: segments begun before each entry, and all of them
+  std::vector<std::int64_t> before;   // sequence, blocks that differ: data before each entry, then the size
+  std::vector<std::int64_t> started;  // sequence: segments begun before each entry, then all of them
 
-  // Blocks: bytes of block i, and of data before it.
+  // Returns the bytes of block i of `blocks`.
   std::int64_t length(std::int64_t i) const {
     return block != 0 ? block : before[static_cast<std::size_t>(i) + 1] - before[static_cast<std::size_t>(i)];
   }
-  // Not for a run: data before the i-th child, block or entry.
+  // Returns the bytes of data before the i-th child, block or entry. Precondition: no run.
   std::int64_t data_before(std::int64_t i) const {
     if (kind == Kind::vector) return i * child->size;
     return block != 0 ? i * block : before[static_cast<std::size_t>(i)];
   }
-  // Not for a run: which child, block or entry holds byte `data` of the data. Precondition: 0 <= data < size.
+  // Returns which child, block or entry contains byte `data` of the data. Preconditions: no run, 0 <= data < size.
   std::int64_t entry_of(std::int64_t data) const {
     if (kind == Kind::vector) return data / child->size;
     if (block != 0) return data / block;
     return std::upper_bound(before.begin(), before.end(), data) - before.begin() - 1;
   }
-  // Vector and sequence: the i-th child, and its address.
+  // Returns the i-th child of a vector or sequence.
   const Node& part(std::int64_t i) const {
     return kind == Kind::vector ? *child : *children[static_cast<std::size_t>(i)];
   }
-  // Not for a run: address of the i-th child, block or entry.
+  // Returns the address of the i-th child, block or entry. Precondition: no run.
   std::int64_t address(std::int64_t i) const {
     return kind == Kind::vector ? i * stride : at[static_cast<std::size_t>(i)];
   }
-  // Vector and sequence: entry i begins where entry i - 1 ends. Precondition: i >= 1.
+  // True if entry i of a vector or sequence begins where entry i - 1 ends. Precondition: i >= 1.
   bool joined(std::int64_t i) const {
     if (kind == Kind::vector) return child->end == stride;
     return address(i) == address(i - 1) + part(i - 1).end;
   }
 };
 
-// A node at an address; without a node: no data.
+// A node at an address. Without a node, there are no data.
 struct Placed {
   NodePtr node;
   std::int64_t at = 0;
 };
 
+// True if both trees are equal. O(distinct nodes); nodes with different hashes are told apart at once.
 bool same(const Node& a, const Node& b);
 inline bool same(const NodePtr& a, const NodePtr& b) { return a == b || (a && b && same(*a, *b)); }
 
-// All fail where a size or an address would go beyond `limit`, or the tree beyond `max_depth`.
+// Make nodes. Those that return a Result fail if a size or an address exceeds `limit`, or the depth `max_depth`.
 // Precondition: 0 <= bytes <= limit.
 Placed make_run(std::int64_t bytes);
-// `count` times the child, `stride` bytes apart. Precondition: count >= 0.
+// Repeats the child `count` times, `stride` bytes apart. Precondition: count >= 0.
 Result<Placed> make_vector(std::int64_t count, std::int64_t stride, const Placed& child);
-// Runs of `lengths` bytes. Precondition: as many addresses as lengths, lengths >= 0, addresses fit.
+// Makes runs of `lengths` bytes at the addresses `at`, in data order. Preconditions: as many addresses as lengths,
+// lengths >= 0, and addresses within the limit.
 Result<Placed> make_blocks(std::vector<std::int64_t> at, std::vector<std::int64_t> lengths);
-// One behind the other in the data; entries without a node are left out.
+// Places the entries one behind the other in the data. Entries without a node are omitted.
 Result<Placed> make_sequence(const std::vector<Placed>& entries);
-// The same of the entries of a node that was in normal form, all with nodes: takes memory in proportion to their
-// number.
+// Does the same for the entries of a node that was in normal form, all with nodes. It takes memory in proportion to
+// their number, which makes it safe for entries that were received.
 Result<Placed> join(const std::vector<Placed>& entries);
 
 }  // namespace hocket::layout

@@ -1,6 +1,7 @@
-// The serialised form of a view: where it starts, the extent of its tile, and the nodes of the tile, each behind those
-// that it refers to, shared ones once. Numbers are in base 128, the last byte below 128; signed ones alternate: 0, -1,
-// 1, -2 …
+// The serialised form of a view: the extent of its tile, its start, and the nodes of the tile. Each node comes after
+// the nodes that it refers to, and shared nodes come once. Numbers are in base 128, low digits first; the last byte
+// is below 128. Signed numbers alternate: 0, -1, 1, -2 … (zigzag). The form is for processes of one version of
+// hocket.
 #include <map>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@ enum class Tag : std::uint8_t { run, vector, equal_blocks, blocks, sequence };
 
 // ---- writing -----------------------------------------------------------------------------------------------------
 
+// Appends numbers to the output.
 class Writer {
  public:
   explicit Writer(std::string& out) : out_(out) {}
@@ -23,6 +25,7 @@ class Writer {
     out_.push_back(static_cast<char>(value));
   }
   void positive(std::int64_t value) { number(static_cast<std::uint64_t>(value)); }
+  // Writes a number of either sign.
   void either(std::int64_t value) {
     number(static_cast<std::uint64_t>(value) << 1U ^ static_cast<std::uint64_t>(value >> 63U));
   }
@@ -32,11 +35,12 @@ class Writer {
   std::string& out_;
 };
 
+// Numbers and writes the nodes of a tree.
 class NodeWriter {
  public:
   explicit NodeWriter(Writer& out) : out_(out) {}
 
-  // Writes the node and those below it that were not written yet; its number.
+  // Writes the node, and those below it that were not written yet. Returns its number.
   std::size_t write(const Node& node) {
     const auto [known, is_new] = written_.try_emplace(node.hash, Written{&node, 0});
     if (!is_new && same(*known->second.node, node)) return known->second.number;
@@ -62,6 +66,7 @@ class NodeWriter {
     }
   }
 
+  // Writes addresses as distances from the previous run's end, which are small numbers.
   void blocks(const Node& node) {
     out_.tag(node.block != 0 ? Tag::equal_blocks : Tag::blocks);
     out_.positive(node.count);
@@ -91,13 +96,14 @@ class NodeWriter {
   };
 
   Writer& out_;
+  // Nodes by hash. Equal nodes are written once, so equal views have equal bytes.
   std::map<std::uint64_t, Written> written_;  // by hash: equal nodes are written once, so equal views are equal bytes
   std::size_t count_ = 0;
 };
 
 // ---- reading -----------------------------------------------------------------------------------------------------
 
-// Gives 0 for what is not there or not a number, and remembers that it did.
+// Reads numbers of untrusted bytes. It returns 0 if one is missing or invalid, and remembers the failure.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
@@ -113,18 +119,18 @@ class Reader {
     }
     return fail();
   }
-  // 1 … limit
+  // Reads a number from 1 to `limit`.
   std::int64_t positive() {
     const std::uint64_t value = number();
     return static_cast<std::int64_t>(value == 0 || value > static_cast<std::uint64_t>(limit) ? fail() : value);
   }
-  // In bounds, as a distance from `base`.
+  // Reads an address within the limit, stored as a distance from `base`.
   std::int64_t address(std::int64_t base) {
     const std::uint64_t value = number();
     const Wide sum = Wide{static_cast<std::int64_t>(value >> 1U ^ (~(value & 1U) + 1U))} + base;
     return static_cast<std::int64_t>(fits(sum) ? sum : fail());
   }
-  // Of things of a byte or more each.
+  // Reads a number of items of at least one byte each. So it cannot exceed the number of bytes left.
   std::size_t count() {
     const std::uint64_t value = number();
     return static_cast<std::size_t>(value > bytes_.size() ? fail() : value);
@@ -145,11 +151,12 @@ class Reader {
 
 Error not_a_view(const char* why) { return Error{std::string("bytes that are not a file view: ") + why}; }
 
+// Rebuilds nodes through the functions of node.hpp, so that any input yields valid nodes in normal form.
 class NodeReader {
  public:
   explicit NodeReader(Reader& in) : in_(in) {}
 
-  // The next node, known by its number from then on.
+  // Reads the next node, and gives it the next number.
   Status read() {
     Result<Placed> node = fields();
     if (in_.failed()) return not_a_view("they end early, or a number is out of bounds");
@@ -176,12 +183,13 @@ class NodeReader {
     return not_a_view("an unknown kind of node");
   }
 
-  // Equal nodes become one, so that none is compared with another again and again.
+  // Replaces a node by an equal one that was read before, so that later comparisons of shared branches are cheap.
   NodePtr known(NodePtr node) {
     const auto [first, is_new] = by_hash_.try_emplace(node->hash, node);
     return is_new || !same(first->second, node) ? node : first->second;
   }
 
+  // Reads the number of an earlier node; nullptr if there is none.
   NodePtr below() {
     const std::uint64_t number = in_.number();
     return number < nodes_.size() ? nodes_[static_cast<std::size_t>(number)] : nullptr;

@@ -22,6 +22,7 @@ Result<View> View::make(std::int64_t displacement, const Layout& filetype) {
   return tiled(static_cast<std::int64_t>(start), filetype.extent(), data.node);
 }
 
+// Makes the view of a tile, which is shortened first if it is itself a repetition. Equal views then have equal tiles.
 Result<View> View::tiled(std::int64_t start, std::int64_t extent, NodePtr tile) {
   View view;
   if (!tile) {
@@ -38,6 +39,7 @@ Result<View> View::tiled(std::int64_t start, std::int64_t extent, NodePtr tile) 
   }
   if (start < 0 || start > limit - tile->high) return Error{"a view of a file beyond 2^62 bytes"};
   if (tile->kind == Kind::run && tile->size == extent) return View(start);
+  // The number of repetitions that fit below the limit stands in for an infinite one.
   const std::int64_t count = (limit - start - tile->high) / extent + 1;
   Result<Placed> root = make_vector(count, extent, {tile, start});
   if (!root) return root.error();

@@ -1,9 +1,9 @@
-// A file view: a displacement and a filetype that is repeated from there on without end. Its data are numbered in
-// bytes, 0 … bytes() - 1; the elementary type is the caller's to multiply by.
+// A file view: a displacement, and a filetype that is repeated from there on without end. Its data are numbered in
+// bytes, 0 … bytes() - 1; the caller multiplies by the size of the elementary type.
 //
-// Offsets rise with the data, so what a view has in a file domain is one interval of its data, found in O(depth · log):
-// view-based I/O sends data without offsets, and both ends know their sizes before anything is unrolled.
-// Values are cheap to copy, do not change, and may be used by several threads. Nothing throws.
+// Offsets rise with the data. So the data of a view in a file domain are one range, found in O(depth · log).
+// View-based I/O therefore sends data without offsets, and both ends know the sizes before they expand any pattern.
+// Values are immutable and cheap to copy; several threads may use one. Nothing throws.
 #pragma once
 
 #include <string>
@@ -13,38 +13,40 @@
 
 namespace hocket::layout {
 
+// A view whose offsets rise. MPI allows others; `make` refuses them.
 class View {
  public:
-  View() : View(0) {}  // the file as it is, from its first byte on
-  // The bytes of the file from `displacement` on. Precondition: 0 <= displacement < limit.
+  View() : View(0) {}  // the whole file, contiguous
+  // Makes the contiguous view from `displacement` on. Precondition: 0 <= displacement < limit.
   explicit View(std::int64_t displacement);
-  // Fails where an offset is below 0, and where offsets of the filetype, or from one to the next, do not rise: views
-  // that overlap themselves (MPI lets them be read) or go back are not for hocket's data plane.
+  // Tiles the file with `filetype` from `displacement` on. Fails if an offset is below 0, or if offsets do not rise
+  // within the filetype or from one repetition to the next. hocket's data plane does not support views that overlap
+  // themselves (MPI allows them for reading) or go back.
   static Result<View> make(std::int64_t displacement, const Layout& filetype);
 
-  std::int64_t bytes() const { return root_.node ? root_.node->size : 0; }  // 0: a filetype without data
+  std::int64_t bytes() const { return root_.node ? root_.node->size : 0; }  // 0: the filetype has no data
   bool contiguous() const { return !root_.node || root_.node->kind == Kind::run; }
-  // Whether an access is within the view: what came from elsewhere is asked this before it is used below.
+  // True if the range lies within the view. Check ranges from other processes with it, before they are used below.
   bool contains(Interval data) const { return data.first >= 0 && data.first <= data.end && data.end <= bytes(); }
 
   // ---- preconditions: `data` is contained ------------------------------------------------------------------------
 
-  // Where in the file byte `data` of the data is. Precondition: data < bytes().
+  // Returns the file offset of byte `data` of the data. Precondition: data < bytes().
   std::int64_t offset(std::int64_t data) const;
-  // Bytes of data at offsets below `offset`: where the data go on that lie there or behind.
+  // Returns the number of bytes of data at offsets below `offset`. This is also the first byte at or behind it.
   std::int64_t data_below(std::int64_t offset) const;
-  // The part of the data that lies in the interval of the file; empty where none does.
+  // Returns the part of the data that lies in a range of the file; empty if there is none.
   Interval data_in(Interval data, Interval file) const;
-  // From the first to behind the last byte in the file; empty for no data.
+  // Returns the range of the file from the first to the last byte of the data; empty for no data.
   Interval span(Interval data) const;
-  // Runs in the file; those that touch are one.
+  // Returns the number of runs in the file; runs that touch count once.
   std::int64_t count_segments(Interval data) const;
 
-  // Strips and segments in order: where data are, and their offset in the file.
+  // Return where the data are, in order: as strips of equal runs, or as single runs.
   Walk walk(Interval data) const { return {root_, data}; }
   Segments segments(Interval data) const { return Segments(walk(data)); }
 
-  // The same bytes in the same order, as far as the normal form shows it.
+  // True only if both have the same bytes in the same order; it may be false for equal views (see Layout).
   bool operator==(const View& other) const {
     return start_ == other.start_ && extent_ == other.extent_ && same(tile_, other.tile_);
   }
@@ -54,30 +56,30 @@ class View {
   friend Result<View> read_view(std::string_view bytes);
   static Result<View> tiled(std::int64_t start, std::int64_t extent, NodePtr tile);
 
-  std::int64_t start_ = 0;   // offset of the first byte
-  std::int64_t extent_ = 1;  // from tile to tile
-  NodePtr tile_;             // the shortest one that is known
-  Placed root_;              // all tiles up to the limit
+  std::int64_t start_ = 0;   // file offset of the first byte of data
+  std::int64_t extent_ = 1;  // bytes from tile to tile
+  NodePtr tile_;             // the repeated pattern, the shortest one found
+  Placed root_;              // all repetitions up to the limit
 };
 
-// How broken up the data are in the file: by this a method is chosen.
+// Measures how fragmented the data are in the file. The method of an access is chosen by it.
 struct Fragmentation {
-  std::int64_t bytes = 0;     // data
+  std::int64_t bytes = 0;     // of data
   std::int64_t segments = 0;  // runs in the file
-  std::int64_t span = 0;      // from the first to behind the last byte in the file
+  std::int64_t span = 0;      // bytes from the first to the last byte in the file
   double segments_per_mib() const;
-  double contiguous_share() const;  // data of the span: 1 where there are no holes. Of no data: 1
+  double contiguous_share() const;  // data per span: 1 without holes, and for no data
 };
 
 Fragmentation fragmentation(const View& view, Interval data);
 
 // ---- the serialised form: of one hocket, for its own processes -----------------------------------------------------
 
-// A formula takes some bytes, a table two or three a run.
+// Appends the serialised form to `out`. A formula takes a few bytes, a table two or three bytes a run.
 void append(const View& view, std::string& out);
 
-// What was appended. Bytes that are not a view give an error; memory is taken in proportion to their number, at most
-// some hundred bytes a byte.
+// Reads a view that `append` wrote. Returns an error if the bytes are no view. Memory is proportional to their
+// number, at most some hundred bytes a byte, so views from other processes cannot exhaust it.
 Result<View> read_view(std::string_view bytes);
 
 }  // namespace hocket::layout

@@ -20,7 +20,7 @@ View valid_view(std::int64_t displacement, const Layout& filetype) {
   return view ? std::move(view).value() : View{};
 }
 
-// 1 MiB in blocks of 4 KiB, of rank `rank` of 4: the pattern of many benchmarks.
+// Returns the view of one of 4 ranks that interleave blocks of 4 KiB: the pattern of many benchmarks.
 View strided(std::int64_t rank) { return valid_view(rank * 4096, valid(resized(0, 4 * 4096, bytes(4096)))); }
 
 TEST(View, MapsDataToTheFileAndBack) {
@@ -95,7 +95,7 @@ TEST(View, FragmentationTellsSegmentsAndHoles) {
 }
 
 TEST(View, CountsABillionBlocksWithoutVisitingThem) {
-  // 3-D blocks of doubles from 20 TB: every question below is answered from the formula.
+  // A 3-D block of an array of doubles of 32 TiB: the formula answers every query below.
   const std::int64_t n = 16384;
   const View view = valid_view(1 << 20, valid(subarray(Numbers{n, n, n}, Numbers{n / 2, n / 2, n / 2},
                                                        Numbers{0, n / 2, n / 4}, Order::c, bytes(8))));
@@ -111,7 +111,7 @@ TEST(View, CountsABillionBlocksWithoutVisitingThem) {
 
 struct Case {
   View view;
-  Model file;  // of some tiles
+  Model file;  // the first tiles of the view
 };
 
 bool tileable(const Model& model) {
@@ -119,7 +119,7 @@ bool tileable(const Model& model) {
          (model.ordered() && model.at.front() >= 0 && model.extent() > model.at.back() - model.at.front());
 }
 
-// Three or four tiles.
+// Repeats the tile.
 Model tiled(const Model& tile, std::int64_t displacement, std::int64_t tiles) {
   Model file;
   for (std::int64_t k = 0; k < tiles; ++k) {
@@ -153,7 +153,7 @@ void check_access(const Case& c, Random& random) {
   const Interval data{first, draw(random, first, std::ssize(c.file.at))};
   ASSERT_EQ(c.view.offset(first), c.file.at[static_cast<std::size_t>(first)]);
   check_segments(c, data);
-  // What lies in some interval of the file …
+  // Data in a random range of the file.
   const std::int64_t from = draw(random, 0, c.file.at.back());
   const Interval file{from, draw(random, from, c.file.at.back())};
   ASSERT_EQ(c.view.data_below(from), below(c.file, from));
@@ -161,7 +161,7 @@ void check_access(const Case& c, Random& random) {
   ASSERT_EQ(within.count(), std::max<std::int64_t>(0, std::min(below(c.file, file.end), data.end) -
                                                           std::max(below(c.file, file.first), data.first)));
   check_segments(c, within);
-  // … and that domains have all of an access, each byte once, in order.
+  // File domains contain all data of an access, each byte once, in order.
   const Interval span = c.view.span(data);
   const Domains domains = std::move(Domains::make(span, 3, draw(random, 1, 16))).value();
   std::int64_t end = data.first;
@@ -251,7 +251,7 @@ TEST(SerialisedView, OfTheLargestNumbers) {
   }
 }
 
-// What any reader does with a view that it got.
+// Uses a view as any reader does.
 void use(const View& view, Random& random) {
   if (view.bytes() == 0) return;
   const std::int64_t first = draw(random, 0, view.bytes() - 1);
@@ -303,7 +303,7 @@ TEST(SerialisedView, HostileBytesAreAnErrorOrAnotherView) {
 }
 
 TEST(SerialisedView, LargeCountsInFewBytesTakeNoMemory) {
-  // A table of 2^40 entries that are not there; a million nodes that are none; a node that refers to itself.
+  // Inputs: a table of 2^40 entries that are missing, a million invalid nodes, a node that refers to itself.
   EXPECT_FALSE(read_view(std::string("\x80\x01\x00\x02\x80\x80\x80\x80\x80\x80\x01\x08", 12)).ok());
   EXPECT_FALSE(read_view("\x01" + std::string(1'000'000, '\0')).ok());
   EXPECT_FALSE(read_view(std::string("\x40\x00\x01\x00\x02\x08", 6)).ok());
@@ -311,7 +311,7 @@ TEST(SerialisedView, LargeCountsInFewBytesTakeNoMemory) {
 }
 
 TEST(SerialisedView, AShortTableThatIsUsedOftenIsNotWrittenOut) {
-  // Three runs, and a hundred thousand references to them at irregular places: no three hundred thousand runs.
+  // A hundred thousand references to three runs, at irregular places, must not become 300 000 runs.
   Random random(46);
   Numbers at;
   std::int64_t end = 0;

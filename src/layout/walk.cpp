@@ -5,6 +5,7 @@
 namespace hocket::layout {
 namespace {
 
+// True for nodes that a walk steps through without going deeper: their entries are runs.
 bool is_leaf(const Node& node) {
   return node.kind == Kind::run || node.kind == Kind::blocks ||
          (node.kind == Kind::vector && node.child->kind == Kind::run);
@@ -36,6 +37,7 @@ void Walk::descend(const Node* node, std::int64_t at, std::int64_t data) {
   into_ = node->kind == Kind::run ? data : data - node->data_before(i_);
 }
 
+// Goes on by `blocks` blocks. At the leaf's end it moves to the next entry of the closest level that has one.
 void Walk::advance(std::int64_t blocks) {
   into_ = 0;
   i_ += blocks;
@@ -43,6 +45,7 @@ void Walk::advance(std::int64_t blocks) {
   while (depth_ > 0) {
     Frame& frame = frames_[static_cast<std::size_t>(depth_ - 1)];
     if (++frame.i < frame.node->count) {
+      // The common case of a vector of one leaf needs no descent: only the address changes.
       if (frame.node->kind == Kind::vector && frame.node->child.get() == leaf_) {
         leaf_at_ = frame.at + frame.i * frame.node->stride;
         i_ = 0;
@@ -61,7 +64,7 @@ Strip Walk::next(std::int64_t most) {
   const std::int64_t length = run ? leaf_->size : vector ? leaf_->child->size : leaf_->length(i_);
   Strip strip{data_, leaf_at_ + (run ? 0 : leaf_->address(i_)) + into_, length - into_, leaf_->stride, 1};
   if (vector && into_ == 0 && most >= length) {
-    // The division takes as long as all the rest.
+    // The division below takes as long as everything else here, so it is avoided if the whole strip fits.
     const std::int64_t blocks = leaf_->count - i_;
     strip.count = most >= blocks * length ? blocks : most / length;
   }
