@@ -8,12 +8,11 @@
 namespace hocket::redistribute {
 namespace {
 
-// Products of two numbers of 64 bits.
-__extension__ using Wide = __int128;
+__extension__ using Wide = __int128;  // for products of two 64-bit numbers
 
 bool usable(double weight) { return std::isfinite(weight) && weight > 0; }
 
-// Each weight, or the smallest usable one in its place; 1 where there is none.
+// Replaces each invalid weight by the smallest valid one, or by 1 if there is none.
 std::vector<long double> cleaned(std::span<const double> weights) {
   double smallest = 0;
   for (const double w : weights) {
@@ -39,8 +38,8 @@ Partition Partition::block(std::int64_t length, int parts) {
   return Partition{std::move(bounds)};
 }
 
-// The method of the largest remainder: each gets the whole elements of its quota, those whose quota lost most by that
-// get one more, the first of equals before the others.
+// Applies the largest remainder method. Each part gets the whole elements of its quota. The rest goes to the parts
+// with the largest fractions, one element each; among equal fractions, lower parts come first.
 Partition Partition::weighted(std::int64_t length, std::span<const double> weights) {
   const std::vector<long double> clean = cleaned(weights);
   const long double total = std::accumulate(clean.begin(), clean.end(), 0.0L);
@@ -49,7 +48,7 @@ Partition Partition::weighted(std::int64_t length, std::span<const double> weigh
   std::int64_t left = length;
   for (const long double w : clean) {
     const long double quota = w / total * static_cast<long double>(length);
-    // Rounding must never give away more than there is.
+    // Rounding must never give away more elements than are left.
     shares.push_back(std::min(static_cast<std::int64_t>(quota), left));
     lost.push_back(quota - static_cast<long double>(shares.back()));
     left -= shares.back();

@@ -1,6 +1,5 @@
-// How the elements of an array are shared out over the processes: each holds one interval, in order.
-//
-// Pure. Used by the plans (plan.hpp), and by whoever asks for a local range.
+// Distribution of the elements of an array over processes: each process holds one range, in order. The redistribution
+// plans (plan.hpp) use it, and code that asks for a local range. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +8,25 @@
 
 namespace hocket::redistribute {
 
-// Elements first … end - 1.
-struct Interval {
+struct Interval {  // elements first … end - 1
   std::int64_t first = 0;
   std::int64_t end = 0;
   std::int64_t count() const { return end - first; }
   bool operator==(const Interval&) const = default;
 };
 
+// A division of 0 … length - 1 into consecutive ranges, some of which may be empty.
 class Partition {
  public:
   Partition() = default;
-  // `bounds`: parts + 1 numbers that do not fall, from 0 to the length.
+  // Makes a partition from parts + 1 bounds, which do not decrease, from 0 to the length.
   explicit Partition(std::vector<std::int64_t> bounds);
 
-  // Shares that differ by one at most, the larger ones first. Preconditions: length >= 0, parts >= 1.
+  // Returns shares that differ by one at most; larger ones come first. Preconditions: length >= 0, parts >= 1.
   static Partition block(std::int64_t length, int parts);
-  // Shares in proportion to the weights, each off by less than one element. Weights that are not above 0 or not finite
-  // count as the smallest that is; all of them such: equal shares. (FlexMPI's load balance.)
+  // Returns shares in proportion to the weights, each off by less than one element (FlexMPI's load balance). A weight
+  // that is not finite or not above 0 counts as the smallest valid one. If none is valid, the shares are equal.
+  // Preconditions: length >= 0, at least one weight.
   static Partition weighted(std::int64_t length, std::span<const double> weights);
 
   int parts() const { return bounds_.empty() ? 0 : static_cast<int>(bounds_.size()) - 1; }
@@ -38,7 +38,7 @@ class Partition {
   bool operator==(const Partition&) const = default;
 
  private:
-  std::vector<std::int64_t> bounds_;
+  std::vector<std::int64_t> bounds_;  // part k is bounds_[k] … bounds_[k + 1] - 1
 };
 
 }  // namespace hocket::redistribute

@@ -41,7 +41,7 @@ TEST(Partition, WithoutPartsIsEmpty) {
 
 TEST(Partition, WeightedSharesGoByWeight) {
   EXPECT_THAT(bounds_of(Partition::weighted(100, std::vector<double>{1, 3})), ElementsAre(0, 25, 100));
-  // Quotas 3.33 each: the first of equals gets what is left.
+  // The quotas are 3.33 each, so the first of equals gets the rest.
   EXPECT_THAT(bounds_of(Partition::weighted(10, std::vector<double>{2, 2, 2})), ElementsAre(0, 4, 7, 10));
 }
 

@@ -22,12 +22,12 @@ Interval common(Interval a, Interval b) {
   return both.first < both.end ? both : Interval{};
 }
 
-// What `mine` has in common with the parts of the other side, but for `rank`'s own part.
+// Intersects the range `mine` with the parts of the other side, except for `rank`'s own part.
 std::vector<Message> messages(Interval mine, const Partition& other, const std::vector<int>& peers, int rank) {
   std::vector<Message> result;
   if (mine.count() == 0) return result;
   const auto bounds = other.bounds();
-  // The part that holds the first element: the last one that begins at it or before.
+  // The first part to consider contains the first element: it is the last one that begins at or before it.
   const auto after = std::upper_bound(bounds.begin(), bounds.end(), mine.first);
   for (int k = static_cast<int>(after - bounds.begin()) - 1; k < other.parts(); ++k) {
     const Interval theirs = other.part(k);

@@ -1,7 +1,8 @@
-// Who sends which interval to whom when the distribution of an array changes (Proteo, section 4.2, stage 3).
+// Redistribution plans: which rank sends which elements to which rank when the distribution of an array changes
+// (Proteo, section 4.2, stage 3; the paper says sources and targets).
 //
-// Sources and targets are ranks of one communicator, the union; a rank may be both. What a rank holds before and after
-// stays in place: it is kept, not sent. Pure.
+// Source and destination ranks are ranks of one merged communicator; a rank may be both. Elements that a rank holds
+// both before and after stay in place: they are kept, not sent. Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,34 +13,35 @@
 
 namespace hocket::redistribute {
 
-// Which ranks of the union hold the parts: part k before is at sources[k], part k after at targets[k].
+// The ranks of the merged communicator that hold the parts: part k is at sources[k] before, and at targets[k] after.
 struct Roles {
   std::vector<int> sources;
   std::vector<int> targets;
 };
 
 struct Message {
-  int peer = 0;                    // rank in the union
-  Interval elements;               // of the whole array; never empty
-  std::int64_t first_of_peer = 0;  // first element that the peer holds: of a receive, before; of a send, after
+  int peer = 0;                    // rank in the merged communicator
+  Interval elements;               // indices in the whole array; never empty
+  std::int64_t first_of_peer = 0;  // first element that the peer holds: before, for a receive; after, for a send
   bool operator==(const Message&) const = default;
 };
 
-// The part of one rank.
-struct Plan {
-  Interval before;                // what it holds; empty for who is no source
-  Interval after;                 // what it will hold; empty for who is no target
-  Interval kept;                  // of both; may be empty
-  std::vector<Message> sends;     // in order of elements (of a replicated array: of targets)
+struct Plan {                     // of one rank
+  Interval before;                // elements it holds; empty if it is no source
+  Interval after;                 // elements it will hold; empty if it is no destination
+  Interval kept;                  // elements in both; may be empty
+  std::vector<Message> sends;     // in order of elements (replicated array: of destinations)
   std::vector<Message> receives;  // in order of elements
 };
 
-// The same array shared out as `before` over the sources and as `after` over the targets. Precondition: the same
-// length, as many parts as there are ranks in the roles.
+// Returns the plan of `rank` for an array distributed as `before` over the sources and as `after` over the
+// destinations. Preconditions: equal lengths, and as many parts as ranks in each role. O(messages + log parts +
+// ranks).
 Plan plan(const Partition& before, const Partition& after, const Roles& roles, int rank);
 
-// Each source holds all `length` elements, each target will: those that are sources keep them, the others get them
-// from sources in turn.
+// Returns the plan of `rank` for a replicated array: each source holds all `length` elements, and each destination
+// will. Destinations that are sources keep them. The others receive them from the sources in turn, so that the load
+// is balanced.
 Plan plan_replicated(std::int64_t length, const Roles& roles, int rank);
 
 }  // namespace hocket::redistribute

@@ -80,9 +80,9 @@ Roles random_roles(std::mt19937_64& random, int ranks) {
   const std::vector<int> first(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(some));
   switch (random() % 5) {
     case 0: return {first, all};                       // growth by merge
-    case 1: return {all, some_of(random, all, some)};  // shrink to any of them
-    case 2: return {all, all};                         // the same processes, other shares
-    case 3:                                            // baseline: nobody is both
+    case 1: return {all, some_of(random, all, some)};  // shrink to some of them
+    case 2: return {all, all};                         // same processes, other shares
+    case 3:                                            // baseline: no rank is both
       if (some < all.size())
         return {first, std::vector<int>(all.begin() + static_cast<std::ptrdiff_t>(some), all.end())};
       return {all, all};
@@ -100,7 +100,7 @@ Case random_case(std::mt19937_64& random) {
   return c;
 }
 
-// Element → how often it is held, for each rank of `ranks`.
+// Maps (rank, element) to how often the rank holds the element.
 using Held = std::map<std::pair<int, std::int64_t>, int>;
 
 Held held_by(const Partition& partition, const std::vector<int>& ranks) {
@@ -134,7 +134,7 @@ void expect_peers_agree(const std::vector<Plan>& plans) {
   ASSERT_EQ(sent, received);
 }
 
-// Moves element by element: what each rank has afterwards, and how often.
+// Moves the elements one by one. Returns what each rank holds afterwards, and how often.
 Held moved(const std::vector<Plan>& plans, const Held& before) {
   Held after;
   for (std::size_t rank = 0; rank < plans.size(); ++rank) {
@@ -189,7 +189,7 @@ TEST(PlanProperty, EveryTargetGetsAReplicatedArrayOnce) {
     for (int rank = 0; rank < c.ranks; ++rank) plans.push_back(plan_replicated(length, c.roles, rank));
     ASSERT_EQ(moved(plans, before), after);
     expect_peers_agree(plans);
-    // No source does more than its turn.
+    // No source sends more than one message more than another.
     std::size_t most = 0;
     std::size_t least = std::numeric_limits<std::size_t>::max();
     for (const int s : c.roles.sources) {
