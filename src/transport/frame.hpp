@@ -37,7 +37,7 @@ inline constexpr std::size_t most_view_bytes = 256U << 10U;  // length of a seri
 // Kind of a frame. The comments name the header fields that it uses.
 enum class Type : std::uint8_t {
   prove = 1,
-  share,  // bytes: of the segment whose descriptor comes with the frame
+  share,  // bytes: size of the segment, whose descriptor comes with the frame
   open,   // meta: path; flags: access
   view,   // handle; number; meta: serialised view
   write,

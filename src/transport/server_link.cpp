@@ -179,7 +179,7 @@ std::int64_t ServerLink::piece_of(const layout::View* view, layout::Interval dat
     return view->count_segments({data.first, data.first + bytes}) <= most_runs;
   };
   if (view == nullptr || !view->contains(data) || fits(most)) return most;
-  std::int64_t low = 1;  // fits
+  std::int64_t low = 1;  // fits(low) holds
   std::int64_t high = most;
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
@@ -265,7 +265,7 @@ bool ServerLink::poll() {
   moved |= receive();
   if (stream_.ended()) fail(stream_.error() == EPIPE ? EPIPE : ECONNRESET, stream_.reason());
   moved |= call_overdue();
-  if (moved) stream_.flush();  // what the callbacks have asked for
+  if (moved) stream_.flush();  // sends what the callbacks have requested
   return moved;
 }
 
