@@ -19,7 +19,7 @@ std::vector<std::byte> random_bytes(Random& random, std::size_t count) {
   return result;
 }
 
-// Calls `piece(first, length)` until `bytes` are done.
+// Calls `piece(first, length)` for consecutive pieces of random lengths, until they cover `bytes`.
 template <class Piece>
 void in_pieces(Random& random, std::size_t bytes, const Piece& piece) {
   for (std::size_t done = 0; done < bytes;) {

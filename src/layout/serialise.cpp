@@ -97,7 +97,7 @@ class NodeWriter {
 
   Writer& out_;
   // Nodes by hash. Equal nodes are written once, so equal views have equal bytes.
-  std::map<std::uint64_t, Written> written_;  // by hash: equal nodes are written once, so equal views are equal bytes
+  std::map<std::uint64_t, Written> written_;
   std::size_t count_ = 0;
 };
 

@@ -127,7 +127,7 @@ std::optional<Time> DataSets::next_deadline() const {
   return deadlines_.empty() ? std::nullopt : std::optional{deadlines_.begin()->first};
 }
 
-// ---- who gets what -------------------------------------------------------------------------------------------------
+// ---- serving groups ------------------------------------------------------------------------------------------------
 
 // Serves all groups that can be served now, in the order in which they became complete. A group that must wait does
 // not block later ones.

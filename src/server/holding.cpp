@@ -90,7 +90,7 @@ void Holding::take_all(Operation& operation, Tickets& into) {
   std::sort(into.begin(), into.end());
 }
 
-// ---- what comes ----------------------------------------------------------------------------------------------------
+// ---- arrivals and releases -----------------------------------------------------------------------------------------
 
 Holding::Tickets Holding::hold(Key key, const Piece& piece, Time now) {
   Tickets released;

@@ -223,7 +223,7 @@ void Server::accept_from(Listener& listener) {
 }
 
 bool Server::may_connect(const Fd& socket, const Listener& listener) {
-  if (!listener.secret.empty()) return strangers_ < most_strangers;  // is to prove who it is
+  if (!listener.secret.empty()) return strangers_ < most_strangers;  // it must authenticate first
   const auto peer = peer_of(socket.get());
   if (peer && is_trusted(peer.value().user)) return true;
   log_(peer ? fmt::format("refused a client of user {}", peer.value().user) : peer.error().text);
@@ -256,7 +256,7 @@ void Server::bury() {
   engine_.advance(now_);  // starts requests that were blocked by the removed ones
 }
 
-// ---- taking in -----------------------------------------------------------------------------------------------------
+// ---- receiving -----------------------------------------------------------------------------------------------------
 
 // True if nothing is read from the session now (flow control).
 bool Server::is_paused(const Session& session) const {
