@@ -8,9 +8,12 @@
 namespace hocket::runtime {
 namespace {
 
+// An older burst sends a new request before its next access, so that waiting applications can come first.
 constexpr Duration longest_burst = std::chrono::seconds{1};
-// Of threads whose accesses overlap: to let all of them end costs time, which nobody may need.
+// The same limit if accesses of several threads overlap. It is larger because draining them costs time, and perhaps no
+// application waits.
 constexpr Duration longest_shared_burst = std::chrono::seconds{10};
+// Time limit for the accesses of other threads to end before an access begins anyway.
 constexpr Duration longest_gathering = std::chrono::seconds{5};
 
 }  // namespace
@@ -29,6 +32,8 @@ Bursts::Begun Bursts::begin(Burst& burst, bool in_one_call, Describe describe) {
   ++burst.running;
   if (burst.request && share(burst).part < 1) {
     waited = true;
+    // While this access waits here it counts as running, so the burst does not end. If hocketd revokes or preempts the
+    // request meanwhile, the access begins anew.
     if (!keep_pace(lock, burst)) {
       if (--burst.running == 0) changed_.notify_all();
       may_begin(lock, burst, describe);
@@ -39,12 +44,12 @@ Bursts::Begun Bursts::begin(Burst& burst, bool in_one_call, Describe describe) {
   return {&burst, waited, static_cast<bool>(burst.request)};
 }
 
-// True: it may have taken long.
+// Makes sure that the burst has a request, if hocketd answers at all. Returns true if it may have blocked.
 bool Bursts::may_begin(std::unique_lock<std::mutex>& lock, Burst& burst, Describe describe) {
   bool waited = burst.request && burst.running > 0 && gather(lock, burst);
   changed_.wait(lock, [&] { return !burst.asking; });
   if (burst.request && burst.seen != member_.changes()) waited |= look(lock, burst);
-  // One without an end would hold others up for ever: hocketd hears of it again, and may let them come first.
+  // A burst without an end would starve other applications. A new request lets hocketd grant theirs first.
   if (burst.request && burst.running == 0 && burst.last - burst.since >= longest_burst) finish(burst, false);
   if (burst.request) return waited;
   event::StartIo start;
@@ -54,27 +59,29 @@ bool Bursts::may_begin(std::unique_lock<std::mutex>& lock, Burst& burst, Describ
   return true;
 }
 
-// Threads that access in turns leave no moment between two accesses: where the burst is to stop, who comes waits until
-// the others have ended theirs. True: it may have taken long.
+// Waits until the accesses of other threads have ended, if the burst is to pause or has lasted too long. Without it,
+// threads that access alternately leave no moment between two accesses. Returns true if it may have blocked.
 bool Bursts::gather(std::unique_lock<std::mutex>& lock, Burst& burst) {
-  if (burst.open > 0) return false;
+  if (burst.open > 0) return false;  // this thread may have to end an access itself: waiting could deadlock
   const bool pauses = burst.seen != member_.changes() && member_.standing(burst.request) == Standing::to_pause;
   if (!pauses && burst.last - burst.since < longest_shared_burst) return false;
   changed_.wait_for(lock, longest_gathering, [&] { return burst.running == 0; });
   return true;
 }
 
-// Something has happened to a request, of this burst perhaps. True: it may have taken long.
+// Reacts to a change of a request's standing, which may concern this burst: pauses it, or gives up a request that has
+// expired. Returns true if it may have blocked.
 bool Bursts::look(std::unique_lock<std::mutex>& lock, Burst& burst) {
   const std::uint64_t changes = member_.changes();
   switch (member_.standing(burst.request)) {
     case Standing::granted: burst.seen = changes; return false;
     case Standing::expired:
     case Standing::alone:
-      finish(burst, false);  // is asked for again: in vain, and at once, before the next phase, where nobody answers
+      // The caller sends a new request. If hocketd does not answer, it fails immediately until the next I/O phase.
+      finish(burst, false);
       return false;
     case Standing::to_pause:
-      if (burst.running > 0) return false;  // another thread is in the middle of an access
+      if (burst.running > 0) return false;  // another thread's access is under way
       break;
     default: break;
   }
@@ -84,12 +91,13 @@ bool Bursts::look(std::unique_lock<std::mutex>& lock, Burst& burst) {
   member_.await(request);
   lock.lock();
   burst.asking = false;
-  burst.seen = 0;  // the next access looks: it may have been told to pause again at once
+  burst.seen = 0;  // the next access checks again: another PAUSE_IO may have come with the grant
   changed_.notify_all();
   return true;
 }
 
-// Asks for it only where something has happened to a request: it changes with nothing else.
+// Returns the burst's bandwidth share. It reads the share again only after a change of a request's standing, as the
+// share changes with nothing else.
 const Member::Share& Bursts::share(Burst& burst) {
   if (const std::uint64_t changes = member_.changes(); burst.share_seen != changes) {
     burst.share = member_.share(burst.request);
@@ -98,7 +106,8 @@ const Member::Share& Bursts::share(Burst& burst) {
   return burst.share;
 }
 
-// False: it is not granted any more, or is to pause.
+// Throttles the access to the burst's bandwidth share, without the lock. Returns false if the request is no longer
+// granted or is to pause.
 bool Bursts::keep_pace(std::unique_lock<std::mutex>& lock, const Burst& burst) {
   const Pace pace = burst.pace;
   const RequestId request = burst.request;
@@ -108,6 +117,7 @@ bool Bursts::keep_pace(std::unique_lock<std::mutex>& lock, const Burst& burst) {
   return kept;
 }
 
+// Sends START_IO and waits for the grant, without the lock. Accesses of other threads wait for `asking` to end.
 void Bursts::ask(std::unique_lock<std::mutex>& lock, Burst& burst, event::StartIo start) {
   burst.asking = true;
   lock.unlock();
@@ -115,9 +125,9 @@ void Bursts::ask(std::unique_lock<std::mutex>& lock, Burst& burst, event::StartI
   lock.lock();
   burst.asking = false;
   burst.request = request;
-  burst.share_seen = 0;  // of the request before
+  burst.share_seen = 0;  // that share belonged to the previous request
   burst.pace.allow(share(burst).part);
-  burst.seen = 0;  // as there
+  burst.seen = 0;  // the next access checks: PAUSE_IO may have come with the grant
   burst.since = {};
   burst.io = {};
   burst.bytes = 0;
@@ -132,6 +142,7 @@ void Bursts::end(Burst& burst, Time now, Duration io, std::int64_t bytes, bool i
   if (burst.since == Time{}) burst.since = now;
   burst.io += io;
   burst.bytes += bytes;
+  // The time of a nonblocking or split access does not show the target's speed.
   if (!burst.request || !in_one_call) return;
   const Member::Share& part = share(burst);
   burst.pace.moved(now, io, bytes, part.part, part.alone);

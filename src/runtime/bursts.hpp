@@ -1,8 +1,8 @@
-// Independent accesses of one process: those of one target that follow each other within a gap are a burst, and one
-// grant covers it. The first access asks; between two of them the burst pauses, where hocketd wants it; it is over when
-// nothing has come for the gap.
+// Coordinates the independent accesses of one process. Accesses of one target that follow each other within a gap are a
+// burst, and one grant covers the burst. The first access sends the request. If hocketd preempts the burst, it pauses
+// between two accesses. The burst ends when no access has come for the gap.
 //
-// Thread-safe. An access within a burst costs two locks that nobody holds, and neither a system call nor memory.
+// Thread-safe. An access within a burst takes two uncontended locks; it makes no system call and allocates nothing.
 #pragma once
 
 #include <condition_variable>
@@ -19,32 +19,36 @@ namespace hocket::runtime {
 
 class Bursts {
  public:
-  // `gap`: after which a burst is over.
+  // `member` must outlive this object. `gap` is the idle time after which a burst is over.
   Bursts(Member& member, Duration gap) : member_(member), gap_(gap) {}
 
   struct Burst;
-  // That of the target; it is there as long as this is.
+  // Returns the record of the target's bursts, which lives as long as this object. Linear in the number of targets.
   Burst& of(const std::string& target);
 
+  // Fills in a START_IO before it is sent. It runs under the lock of this object, so it must not call this object.
   using Describe = FunctionRef<void(event::StartIo&)>;
   struct Begun {
-    Burst* burst;  // for `end`
-    bool waited;   // it may have taken long
-    bool granted;  // false: uncoordinated
+    Burst* burst;  // argument for `end`
+    bool waited;   // the call may have blocked
+    bool granted;  // false: the access runs uncoordinated
   };
-  // An access begins: may ask, or pause, and wait for a grant, within the bounds of `member`. `describe` completes what
-  // is asked for then. `in_one_call`: it ends before this thread does anything else.
+  // Begins an access. It may send a request or pause, and then blocks until the grant comes, within the time limits of
+  // `member`. `in_one_call` is true if the access ends before this thread does anything else.
   Begun begin(Burst& burst, bool in_one_call, Describe describe);
-  // `in_one_call`, as it began: its time tells how fast the target is.
+  // Ends an access that took `io` and moved `bytes`. `in_one_call` must be the value that `begin` got. Only the time of
+  // such an access shows how fast the target is.
   void end(Burst& burst, Time now, Duration io, std::int64_t bytes, bool in_one_call);
 
-  // No access follows soon: bursts end now. `phase_over`: the I/O phase, too.
+  // Ends all idle bursts now, because no access follows soon. `phase_over` ends the I/O phase and its idle hold too.
   void finish(bool phase_over);
 
-  // Called by the thread that renews leases: pauses and ends bursts between their accesses.
+  // Pauses and ends bursts between their accesses, and returns the time of the next call. The thread that renews leases
+  // calls it.
   Time due(Time now);
 
  private:
+  // Functions with a `lock` parameter need that lock held. Those that block release it meanwhile.
   bool may_begin(std::unique_lock<std::mutex>& lock, Burst& burst, Describe describe);
   bool gather(std::unique_lock<std::mutex>& lock, Burst& burst);
   bool look(std::unique_lock<std::mutex>& lock, Burst& burst);
@@ -60,20 +64,21 @@ class Bursts {
   std::list<Burst> bursts_;  // one a target
 };
 
+// The bursts of one target, one after the other. The lock of `Bursts` guards all members.
 struct Bursts::Burst {
   std::string target;
-  RequestId request;
-  std::uint64_t seen = 0;  // changes of the member that are known
+  RequestId request;       // none: no burst is granted
+  std::uint64_t seen = 0;  // Member::changes() when the standing of the request was last checked
   bool asking = false;     // a thread waits for hocketd, without the lock
-  int running = 0;         // accesses
-  int open = 0;            // of these, not in one call: this very thread may have to end them
+  int running = 0;         // accesses under way
+  int open = 0;            // running accesses not in one call; the calling thread itself may have to end them
   Member::Share share{1, true};
-  std::uint64_t share_seen = 0;  // changes of the member up to which the share is known
+  std::uint64_t share_seen = 0;  // Member::changes() when `share` was last read
   Pace pace;
-  Time since{};  // when the first one ended
-  Time last{};   // when one ended
-  Duration io{};
-  std::int64_t bytes = 0;
+  Time since{};            // end of the burst's first access
+  Time last{};             // end of the burst's latest access
+  Duration io{};           // I/O time of the burst's accesses
+  std::int64_t bytes = 0;  // bytes moved by the burst's accesses
 };
 
 }  // namespace hocket::runtime

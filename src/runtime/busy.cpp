@@ -21,7 +21,7 @@ void BusyIntervals::add(Time start, Time end) {
   merge(closest);
 }
 
-// With the next one.
+// Merges interval `i` with the next one. Time in which both intervals lie is taken off once.
 void BusyIntervals::merge(std::size_t i) {
   Interval& one = intervals_[i];
   const Interval& next = intervals_[i + 1];

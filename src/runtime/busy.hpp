@@ -1,8 +1,8 @@
-// When a process was in I/O during one I/O phase, or waited: a few intervals, each with how much of it that was.
+// Records when a process was in I/O, or waited, during one I/O phase: a few intervals, each with its busy time.
 //
-// Operations that follow each other closely are one interval, and intervals that are too many are joined with their
-// neighbours; the sum stays what it was, for an interval says how much of it was busy. `add` allocates nothing. Not
-// thread-safe: the caller holds a lock.
+// Operations that follow each other closely become one interval. If there are too many intervals, the closest two are
+// merged. Merging keeps the sum of the busy time, because an interval states how much of it was busy. `add` allocates
+// nothing. Not thread-safe: the caller holds a lock.
 #pragma once
 
 #include <array>
@@ -15,13 +15,13 @@ namespace hocket::runtime {
 
 class BusyIntervals {
  public:
-  static constexpr std::size_t most = 32;
-  static constexpr Duration close = std::chrono::milliseconds{1};
+  static constexpr std::size_t most = 32;                          // intervals kept
+  static constexpr Duration close = std::chrono::milliseconds{1};  // gap below which two intervals become one
 
-  // From `start` to `end`; may overlap what was added before, by another thread: then it counts once.
+  // Adds the time from `start` to `end`. It may overlap what another thread has added; the overlap counts once.
   void add(Time start, Time end);
   void clear() { count_ = 0; }
-  // "START:LENGTH:BUSY …", nanoseconds since `since`; ":BUSY" is left out where it is all of the length.
+  // Returns "START:LENGTH:BUSY …" in ns, with START counted from `since`. ":BUSY" is omitted if it equals LENGTH.
   std::string text(Time since) const;
 
  private:
@@ -32,7 +32,7 @@ class BusyIntervals {
   };
   void merge(std::size_t i);
 
-  std::array<Interval, most + 1> intervals_;  // in order of time, `close` or more apart
+  std::array<Interval, most + 1> intervals_;  // in order of time, at least `close` apart; the last is for `add`
   std::size_t count_ = 0;
 };
 

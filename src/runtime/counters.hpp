@@ -1,6 +1,7 @@
-// The running sums of one process: what it did, how much, how long.
+// The running sums of one process: calls, bytes and time of each kind of activity. They feed IO_PHASE and BYE.
 //
-// Thread-safe: threads add at once, and a reader sees each figure as it was at some moment.
+// Thread-safe: threads add concurrently, and a reader sees each sum as it was at some moment. Sums that are read one
+// after the other need not belong to the same moment.
 #pragma once
 
 #include <atomic>
@@ -10,10 +11,11 @@
 
 namespace hocket::runtime {
 
+// One running sum. Times are in nanoseconds.
 class Counter {
  public:
   void add(std::int64_t value) { value_.fetch_add(value, std::memory_order_relaxed); }
-  // As `add`, without the locked instruction: where no other thread can be adding.
+  // Adds without the locked instruction. Precondition: no other thread can be adding.
   void add_alone(std::int64_t value) { value_.store(get() + value, std::memory_order_relaxed); }
   void add(Duration duration) { add(duration.count()); }
   std::int64_t get() const { return value_.load(std::memory_order_relaxed); }
@@ -28,7 +30,7 @@ struct Activity {
   Counter bytes;
   Counter time;  // ns
 
-  // One call. `shared`: other threads may be adding.
+  // Adds one call. `shared` is true if other threads may be adding.
   [[gnu::always_inline]] void add(std::int64_t moved, Duration took, bool shared) {
     if (!shared) {
       calls.add_alone(1);
@@ -43,11 +45,11 @@ struct Activity {
 };
 
 struct Counters {
-  Activity read;   // MPI-IO data access
-  Activity write;  // the same; MPI_File_sync too
-  Activity comm;
-  Activity posix_read;   // the program's own, by whichever of its threads
-  Activity posix_write;  // the same; fsync and fdatasync too
+  Activity read;         // MPI-IO data access
+  Activity write;        // MPI-IO data access and MPI_File_sync
+  Activity comm;         // MPI communication
+  Activity posix_read;   // POSIX reads of the program itself, by all of its threads
+  Activity posix_write;  // POSIX writes of the program itself, and fsync and fdatasync
   Counter file_time;     // ns in MPI_File_open, _close, _set_size and the like: I/O, but no data access
   Counter wait_time;     // ns waited for grants
 

@@ -1,10 +1,12 @@
-// How deep a thread is in what libhocket has wrapped: a call from inside another one is passed on, and not counted.
+// Counts how deep a thread is in wrapped functions. A call from inside another wrapped function is passed on and not
+// counted. So the MPI library's own reads and writes are not mistaken for the program's.
 //
-// Threads of libhocket itself are inside from their start to their end.
+// Threads of libhocket itself are inside from their start to their end. The depth is thread-local.
 #pragma once
 
 namespace hocket::runtime {
 
+// Marks this thread as inside a wrapped function for the object's lifetime.
 class Inside {
  public:
   Inside() { ++depth_; }
@@ -12,9 +14,9 @@ class Inside {
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 
-  // Whether the call is one that the program made.
+  // True if the program itself made the call.
   bool outermost() const { return depth_ == 1; }
-  // Whether this thread is in one.
+  // True if this thread is inside a wrapped function.
   static bool any() { return depth_ > 0; }
 
  private:

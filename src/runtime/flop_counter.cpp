@@ -16,8 +16,8 @@
 namespace hocket::runtime {
 namespace {
 
-// Of Intel's cores from Broadwell on, by model of family 6: FP_ARITH_INST_RETIRED counts instructions by their width
-// and precision. Haswell has no counter of them, those before count speculated ones, and Atom and hybrid processors
+// Models of Intel's family 6 from Broadwell on, on which FP_ARITH_INST_RETIRED counts instructions by their width and
+// precision. Haswell has no such counter, and older cores count speculated instructions. Atom and hybrid processors
 // (whose cores differ) have other events.
 constexpr std::array intel_models = {
     0x3d, 0x47, 0x4f, 0x56,  // Broadwell
@@ -28,10 +28,11 @@ constexpr std::array intel_models = {
     0x8f, 0xcf, 0xad, 0xae,  // Sapphire, Emerald and Granite Rapids
 };
 
+// Encodes a raw event as perf_event_attr.config expects it.
 constexpr std::uint64_t raw(unsigned event, unsigned umask) { return std::uint64_t{umask} << 8U | event; }
 
-// The bits of the umask: scalar double and single, then double and single of 128, 256 and 512 bits. Those of as many
-// elements are counted together. The hardware counts an FMA twice.
+// Returns Intel's events. The bits of the umask are scalar double and single, then double and single of 128, 256 and
+// 512 bits. Instructions with equally many elements share an event. The hardware counts an FMA twice.
 std::vector<CountedEvent> intel_events(const Cpu& cpu) {
   constexpr unsigned fp_arith = 0xc7;
   if (cpu.family != 6 || std::find(intel_models.begin(), intel_models.end(), cpu.model) == intel_models.end())
@@ -43,9 +44,9 @@ std::vector<CountedEvent> intel_events(const Cpu& cpu) {
   return {retired(0x03, 1), retired(0x04, 2), retired(0x18, 4), retired(0x60, 8), retired(0x80, 16)};
 }
 
-// Zen counts operations, not instructions: FP_RET_SSE_AVX_OPS. In Zen 1 four bits of the umask for single precision and
-// four for double; from Zen 2 on additions, multiplications, divisions and FMA (as two) of both. More than 15 a cycle
-// need two counters joined, which Linux does from 5.6 on: before, the counts are wrong.
+// Returns AMD's events. Zen counts operations, not instructions (FP_RET_SSE_AVX_OPS). The umask of Zen 1 has four bits
+// for single precision and four for double; from Zen 2 on it has additions, multiplications, divisions and FMA (as two)
+// of both. More than 15 operations a cycle need two joined counters: without them, before Linux 5.6, counts are wrong.
 std::vector<CountedEvent> amd_events(const Cpu& cpu, LinuxVersion kernel) {
   constexpr unsigned fp_ret_sse_avx_ops = 0x03;
   if (kernel < LinuxVersion{5, 6}) return {};
@@ -54,6 +55,7 @@ std::vector<CountedEvent> amd_events(const Cpu& cpu, LinuxVersion kernel) {
   return {{PERF_TYPE_RAW, raw(fp_ret_sse_avx_ops, zen1 ? 0xff : 0x0f), 1}};
 }
 
+// Opens an event for this thread and for what it starts later. Returns a descriptor, or a negative number on failure.
 int open_event(const CountedEvent& event) {
   perf_event_attr attr{};
   attr.size = sizeof attr;
@@ -65,7 +67,7 @@ int open_event(const CountedEvent& event) {
   attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
   constexpr pid_t this_thread = 0;
   constexpr int any_cpu = -1;
-  constexpr int no_group = -1;  // the kernel reads inherited events only alone
+  constexpr int no_group = -1;  // the kernel cannot read inherited events as a group
   return static_cast<int>(syscall(SYS_perf_event_open, &attr, this_thread, any_cpu, no_group, PERF_FLAG_FD_CLOEXEC));
 }
 
@@ -108,6 +110,7 @@ Cpu this_cpu() {
   std::memcpy(vendor.data() + 8, &c, 4);
   cpu.vendor.assign(vendor.data(), vendor.size());
   if (!__get_cpuid(1, &a, &b, &c, &d)) return cpu;
+  // The extended fields count only for some families (Intel's and AMD's manuals, CPUID leaf 1).
   cpu.family = static_cast<int>(a >> 8U & 0xfU);
   cpu.model = static_cast<int>(a >> 4U & 0xfU);
   if (cpu.family == 6 || cpu.family == 15) cpu.model += static_cast<int>(a >> 16U & 0xfU) << 4;

@@ -1,8 +1,8 @@
-// The floating-point operations of this process, by the hardware's counters (perf_event_open): those of the thread that
-// opens them and of all threads and child processes that it starts from then on, in user space.
+// Counts the floating-point operations of this process with hardware counters (perf_event_open). They cover the thread
+// that opens the counters, and all threads and child processes that it starts afterwards, in user space.
 //
-// Where the kernel forbids it, or there is no such counter, nothing is readable: that costs a few system calls once,
-// and nobody is told. Reading costs a system call for each event, about a microsecond.
+// If the kernel forbids it, or the processor has no such counter, nothing is readable. That costs a few system calls
+// once, and no message is printed. Reading takes one system call for each event, about a microsecond.
 #pragma once
 
 #include <atomic>
@@ -17,11 +17,11 @@
 
 namespace hocket::runtime {
 
-// What CPUID says of a processor.
+// The identification of a processor by CPUID.
 struct Cpu {
-  std::string vendor;  // "GenuineIntel", "AuthenticAMD", …; "" where there is no CPUID
-  int family = 0;      // the extended one included
-  int model = 0;       // likewise
+  std::string vendor;  // "GenuineIntel", "AuthenticAMD", …; "" on a processor without CPUID
+  int family = 0;      // includes the extended family
+  int model = 0;       // includes the extended model
   bool avx512 = false;
 };
 
@@ -32,55 +32,56 @@ struct LinuxVersion {
   bool operator<(LinuxVersion other) const { return std::pair{major, minor} < std::pair{other.major, other.minor}; }
 };
 
-// An event of perf_event_open. `weight` operations for each count.
+// An event of perf_event_open. Each count stands for `weight` floating-point operations.
 struct CountedEvent {
   std::uint32_t type = 0;
   std::uint64_t config = 0;
   double weight = 1;
 };
 
-// The events that together count each operation once, an FMA as two for each element; none: the processor has no such
-// counters, or none that can be trusted. Pure.
+// Returns the events that together count each operation once, and an FMA as two for each element. The result is empty
+// if the processor has no such counters, or none that can be trusted. Pure.
 std::vector<CountedEvent> flop_events(const Cpu& cpu, LinuxVersion kernel);
 
-// "6.1.0-18-amd64" → {6, 1}; {0, 0} where it is no version. Pure.
+// Parses a kernel release: "6.1.0-18-amd64" → {6, 1}. Returns {0, 0} if the text is no version. Pure.
 LinuxVersion linux_version(std::string_view release);
 
-// Nanoseconds of computing time, which every Linux counts.
+// Nanoseconds of computing time, which every Linux counts. Tests use it in place of hardware events.
 extern const CountedEvent task_clock_event;
 
 Cpu this_cpu();
 LinuxVersion this_linux();
 
-// An event's values as the kernel gives them. More events than counters take turns: an event counts for `running_ns`
-// of the `enabled_ns`.
+// The values of one event, in the layout in which the kernel returns them. If there are more events than counters, the
+// kernel multiplexes them: an event counts only during `running_ns` of the `enabled_ns`.
 struct CounterReading {
   std::uint64_t count = 0;
   std::uint64_t enabled_ns = 0;
   std::uint64_t running_ns = 0;
 };
 
-// From the events' values to a running total. Each interval between two readings is corrected for the time in which an
-// event had no counter, so that the total never falls. Pure; not thread-safe.
+// Turns the events' values into a running total. Each interval between two readings is scaled up for the time in which
+// an event had no counter. So the total never falls. Pure; not thread-safe.
 class FlopTally {
  public:
   FlopTally() = default;
   explicit FlopTally(const std::vector<CountedEvent>& events);
 
-  // The total so far; one value for each event. Nothing: an event that was enabled since the last total had no counter
-  // in all that time. The next total takes that time in.
+  // Returns the total so far, in operations. `now` has one value for each event. Returns nothing if an event that was
+  // enabled since the last total had no counter in all that time, or if `now` has another length. The next total
+  // includes that time.
   std::optional<double> take(std::span<const CounterReading> now);
 
  private:
   struct Event {
     double weight = 1;
-    CounterReading before;
+    CounterReading before;  // the reading of the last total
   };
   std::vector<Event> events_;
   double total_ = 0;
 };
 
-// The open counters. Thread-safe.
+// The open counters of this process. Owns their descriptors. Thread-safe.
 class FlopCounter {
  public:
   FlopCounter() = default;
@@ -88,14 +89,16 @@ class FlopCounter {
   FlopCounter(const FlopCounter&) = delete;
   FlopCounter& operator=(const FlopCounter&) = delete;
 
-  // All events, or none: then no descriptor stays open. No events: false. Descriptors are closed by exec.
+  // Opens all events, or none: if one fails, no descriptor stays open. Returns true if all are open, and false if
+  // `events` is empty. The descriptors are closed by exec.
   bool open(const std::vector<CountedEvent>& events);
   void close();
-  // In the child of a fork(): gives its copies of the descriptors up, whatever other threads were doing.
+  // Closes the descriptors in the child of a fork(). It takes no lock, because another thread may have held the lock at
+  // the fork.
   void abandon() noexcept;
   bool readable() const { return readable_; }
 
-  // Operations since `open`; nothing where they cannot be read, or not this time.
+  // Returns the operations since `open`, or nothing if they cannot be read at all or could not be read this time.
   std::optional<double> read();
 
  private:

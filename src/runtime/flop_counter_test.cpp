@@ -36,7 +36,7 @@ TEST(FlopEvents, OfIntelCountInstructionsByTheirElements) {
   EXPECT_EQ(raw_events({"GenuineIntel", 6, 0x8f, true}), avx512);      // Sapphire Rapids
   EXPECT_EQ(raw_events({"GenuineIntel", 6, 0x4f, false}), avx2);       // Broadwell server
   EXPECT_EQ(raw_events({"GenuineIntel", 6, 0x9e, false}), avx2);       // Coffee Lake
-  EXPECT_EQ(raw_events({"GenuineIntel", 6, 0x55, true}, {}), avx512);  // whichever Linux
+  EXPECT_EQ(raw_events({"GenuineIntel", 6, 0x55, true}, {}), avx512);  // any version of Linux
 }
 
 // Each bit of the umask is counted by one event, with the number of elements of its instructions.
@@ -64,12 +64,13 @@ TEST(FlopEvents, OfZenCountOperations) {
 TEST(FlopEvents, ThereAreNoneThatCannotBeTrusted) {
   EXPECT_TRUE(flop_events({}, recent).empty());
   EXPECT_TRUE(flop_events({"GenuineIntel", 6, 0x3f, false}, recent).empty());  // Haswell
-  EXPECT_TRUE(flop_events({"GenuineIntel", 6, 0x2d, false}, recent).empty());  // Sandy Bridge: speculated ones
+  EXPECT_TRUE(
+      flop_events({"GenuineIntel", 6, 0x2d, false}, recent).empty());  // Sandy Bridge: counts speculated instructions
   EXPECT_TRUE(flop_events({"GenuineIntel", 6, 0x97, false}, recent).empty());  // Alder Lake: cores differ
   EXPECT_TRUE(flop_events({"GenuineIntel", 6, 0xaf, false}, recent).empty());  // Sierra Forest
   EXPECT_TRUE(flop_events({"GenuineIntel", 15, 0x55, false}, recent).empty());
   EXPECT_TRUE(flop_events({"AuthenticAMD", 0x15, 0x02, false}, recent).empty());  // Bulldozer
-  EXPECT_TRUE(flop_events({"AuthenticAMD", 0x17, 0x31, false}, {5, 5}).empty());  // counts up to 15 a cycle
+  EXPECT_TRUE(flop_events({"AuthenticAMD", 0x17, 0x31, false}, {5, 5}).empty());  // Linux < 5.6: at most 15 a cycle
   EXPECT_FALSE(flop_events({"AuthenticAMD", 0x17, 0x31, false}, {5, 6}).empty());
   EXPECT_TRUE(flop_events({"HygonGenuine", 0x18, 0x01, false}, recent).empty());
 }
@@ -107,14 +108,14 @@ TEST(FlopTally, WeighsWhatWasCounted) {
 TEST(FlopTally, CorrectsForTheTimeWithoutACounter) {
   FlopTally tally({{PERF_TYPE_RAW, 1, 2}});
   EXPECT_EQ(tally.take(std::vector<CounterReading>{{100, 1000, 1000}}), 200);
-  EXPECT_EQ(tally.take(std::vector<CounterReading>{{150, 3000, 1500}}), 200 + 2 * 50 * 4);  // of this interval alone
+  EXPECT_EQ(tally.take(std::vector<CounterReading>{{150, 3000, 1500}}), 200 + 2 * 50 * 4);  // scales this interval only
 }
 
 TEST(FlopTally, SaysNothingOfATimeInWhichAnEventWasNeverCounted) {
   FlopTally tally(scalar_and_packed);
   EXPECT_EQ(tally.take(std::vector<CounterReading>{{100, 50, 50}, {10, 50, 50}}), 180);
   EXPECT_EQ(tally.take(std::vector<CounterReading>{{200, 100, 100}, {10, 100, 50}}), std::nullopt);
-  // The next one takes that time in: the second event counted for half of it.
+  // The next total includes that time: the second event counted for half of it.
   EXPECT_EQ(tally.take(std::vector<CounterReading>{{300, 150, 150}, {15, 150, 100}}), 180 + 200 + 8 * 5 * 2);
 }
 
@@ -130,14 +131,14 @@ TEST(FlopTally, NeverFalls) {
       before = *total;
     }
   }
-  EXPECT_EQ(tally.take({}), std::nullopt);  // not as many values as events
+  EXPECT_EQ(tally.take({}), std::nullopt);  // fewer values than events
 }
 
 // ---- FlopCounter, with events that every Linux has ---------------------------------------------------------------
 
 const CountedEvent nothing_counts{PERF_TYPE_MAX + 1000, 0, 1};
 
-// Whether this system lets a process count its own events at all (containers and kernel.perf_event_paranoid may not).
+// Returns true if this system lets a process count its own events. Containers and kernel.perf_event_paranoid may not.
 bool allowed() {
   perf_event_attr attr{};
   attr.size = sizeof attr;
@@ -178,13 +179,13 @@ TEST(FlopCounter, CountsThisProcessAndItsThreads) {
   compute(here);
   const auto alone = counter.read();
   ASSERT_TRUE(alone);
-  // In virtual machines the kernel's clocks, that of the counter and that of the thread, differ by up to a sixth.
+  // In virtual machines, the counter's clock and the thread's clock differ by up to a sixth.
   EXPECT_GE(*alone, 3 * here * 0.8);
   std::thread(compute, here).join();
   const auto both = counter.read();
   ASSERT_TRUE(both);
   EXPECT_GE(*both, *alone + 3 * here * 0.8);
-  // One thread at a time, and none twice.
+  // The threads run one after the other, so no time counts twice.
   EXPECT_LE(*both, 3 * (wall_ns() - start) * 1.5);
 }
 
@@ -200,7 +201,7 @@ TEST(FlopCounter, LeavesNoDescriptorBehind) {
 
   if (!allowed()) GTEST_SKIP() << "perf_event_open is forbidden here";
   ASSERT_TRUE(counter.open({task_clock_event}));
-  ASSERT_TRUE(counter.open({task_clock_event, task_clock_event}));  // instead
+  ASSERT_TRUE(counter.open({task_clock_event, task_clock_event}));  // replaces the events above
   EXPECT_EQ(open_descriptors(), before + 2);
   counter.close();
   EXPECT_EQ(open_descriptors(), before);

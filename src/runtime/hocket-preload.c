@@ -1,6 +1,6 @@
-// hocket-preload PROGRAM [ARGUMENT…]: becomes PROGRAM, with the libhocket that lies beside this file put in front of
-// LD_PRELOAD. Open MPI's launchers start each rank through it (README.md): so the ranks get libhocket, the launcher
-// not.
+// Runs a program with libhocket preloaded: hocket-preload PROGRAM [ARGUMENT…]. It puts the libhocket-openmpi.so that
+// lies beside its own executable in front of LD_PRELOAD, and replaces itself by PROGRAM. Open MPI's launchers start
+// each rank through it (README.md), so the ranks load libhocket and the launcher does not.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <libgen.h>
@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+// Extends LD_PRELOAD. On failure it leaves the variable as it is, and the program runs without libhocket.
 static void preload(void) {
   char self[PATH_MAX];
   ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);

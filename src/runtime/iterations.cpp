@@ -20,7 +20,7 @@ std::optional<event::Iterations> IterationMeter::control_point(const Progress& p
   report.elapsed = now - from->time;
   report.comm = sums.comm - from->sums.comm;
   const Duration elsewhere = report.comm + (sums.io - from->sums.io) + (sums.wait - from->sums.wait);
-  // Threads that communicate at once can account for more than has passed.
+  // Threads that communicate concurrently can account for more than the elapsed time.
   report.cpu = std::max(Duration{}, report.elapsed - elsewhere);
   return report;
 }

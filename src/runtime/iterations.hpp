@@ -1,7 +1,7 @@
-// What the iterations of a malleable program take, measured from control point to control point.
+// Measures how long the iterations of a malleable program take, from control point to control point.
 //
-// A report covers at least `least`, and no change of the processes that compute: it costs next to nothing however short
-// iterations are. Pure: times come in. Not thread-safe: the caller holds a lock.
+// A report covers at least `least`, so it costs next to nothing however short the iterations are. It never covers a
+// change of the computing processes. Pure: times are parameters. Not thread-safe: the caller holds a lock.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ class IterationMeter {
 
   explicit IterationMeter(Duration least = usual_least) : least_(least) {}
 
-  // A control point. Gives the report that is due.
+  // Records a control point at `now`, and returns the report that is due, if any. `sums` are the process's at `now`.
   std::optional<event::Iterations> control_point(const Progress& progress, Time now, const Sums& sums);
 
  private:
@@ -27,7 +27,7 @@ class IterationMeter {
     Sums sums;
   };
   Duration least_;
-  std::optional<Point> from_;
+  std::optional<Point> from_;  // the control point at which the next report begins
 };
 
 }  // namespace hocket::runtime

@@ -23,7 +23,7 @@ class LastWords : public ::testing::Test {
     close(ends_[0]);
     close(ends_[1]);
   }
-  // Of a wait at the pipe's write end.
+  // Measures a wait at the pipe's write end.
   Duration waited(Duration limit) {
     const Time before = node_now();
     wait_until_read(ends_[1], limit);

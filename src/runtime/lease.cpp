@@ -14,10 +14,10 @@
 namespace hocket::runtime {
 namespace {
 
-constexpr Duration shortest_interval = std::chrono::milliseconds{5};
-// An operation that is over by then wakes nobody for its sake.
+constexpr Duration shortest_interval = std::chrono::milliseconds{5};  // between renewals, however short the lease
+// Delay before the thread begins to listen. A shorter operation never wakes the thread.
 constexpr Duration listens_after = std::chrono::milliseconds{2};
-// A descriptor may have been closed, and another opened, while it was listened to.
+// Time limit of one poll. Another thread may have closed the polled descriptor and opened a new connection meanwhile.
 constexpr Duration longest_sleep = std::chrono::milliseconds{200};
 
 timespec timespec_of(Duration duration) { return {duration.count() / 1'000'000'000, duration.count() % 1'000'000'000}; }
@@ -72,11 +72,11 @@ void LeaseKeeper::start() {
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error&) {
-    // No thread to be had: the lease ends early, others go on, and so do we.
+    // Without a thread, the lease expires early. Other applications continue, and so does this one.
   }
 }
 
-// Zero: none.
+// Sets the alarm to `from_now`; zero disarms it.
 void LeaseKeeper::set_alarm(Duration from_now) const {
   const itimerspec once{{}, timespec_of(from_now)};
   if (alarm_ && !woken_) timerfd_settime(alarm_.get(), 0, &once, nullptr);
@@ -88,6 +88,7 @@ void LeaseKeeper::renew(Time now) {
   for (const RequestId request : held_) duties_.renew(request);
 }
 
+// Sleeps until the alarm, a message on `listened` (-1: none), or `until`.
 void LeaseKeeper::sleep(int listened, Time until) const {
   const Duration left = std::max(until - node_now(), Duration::zero());
   const timespec timeout = timespec_of(left);
@@ -107,6 +108,7 @@ void LeaseKeeper::run() {
       woken_ = false;
       listening = listens();
     }
+    // The callbacks run without the lock: they take locks of their own, under which others call `hold` and `release`.
     const int listened = listening ? duties_.listen() : -1;
     const Time now = node_now();
     Time until = duties_.due(now);

@@ -1,7 +1,7 @@
-// The one thread that libhocket may have: it renews the leases of the grants that this process holds, listens to
-// hocketd while no other thread does, and does what is due at a time.
+// The only helper thread of libhocket. It renews the leases of the grants that this process holds, receives messages
+// from hocketd while no other thread does, and runs timed duties.
 //
-// The thread is started by the first use, with all signals blocked, and ends with `stop`. Thread-safe.
+// The first use starts the thread, with all signals blocked; `stop` ends it. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -17,13 +17,15 @@ namespace hocket::runtime {
 
 class LeaseKeeper {
  public:
-  // All are called from the keeper's thread, and not after `stop` has returned.
+  // The callbacks of the keeper. The keeper's thread calls them, and none of them after `stop` has returned.
   struct Duties {
-    std::function<void(RequestId)> renew;  // never after `release` of that request has returned
-    // The descriptor to be listened to, or -1; called again and again while something is awaited. What has come by then
-    // is taken in first.
+    // Renews one lease. It is never called after `release` of that request has returned. It runs under the keeper's
+    // lock, so it must not call the keeper.
+    std::function<void(RequestId)> renew;
+    // Handles the messages that have come, and returns the descriptor to poll, or -1. It is called repeatedly while a
+    // message is expected.
     std::function<int()> listen = [] { return -1; };
-    // Does what is due by now, and says when there is more; Time::max(): nothing.
+    // Does what is due now, and returns the time of the next duty, or Time::max() if there is none.
     std::function<Time(Time)> due = [](Time) { return Time::max(); };
   };
   explicit LeaseKeeper(Duties duties) : duties_(std::move(duties)) {}
@@ -31,22 +33,24 @@ class LeaseKeeper {
   LeaseKeeper(const LeaseKeeper&) = delete;
   LeaseKeeper& operator=(const LeaseKeeper&) = delete;
 
-  // The grant is renewed at least once in each third of its lease, until it is released. It may be held already.
+  // Renews the grant at least once in each third of its lease, until `release`. The grant may be held already. The
+  // interval of the latest call holds for all grants.
   void hold(RequestId request, Duration lease);
   void release(RequestId request);
 
-  // Listens from soon on, until `expect(false)` has been called as often; while grants are held it does anyway.
+  // Makes the thread listen from soon on, until `expect(false)` has been called as often as `expect(true)`. While
+  // grants are held, it listens anyway.
   void expect(bool something);
 
-  // There is something new for `listen` or `due`: a thread that there is looks at once.
+  // Makes the thread, if it runs, call `listen` and `due` at once, because there is something new for them.
   void wake();
 
-  // Ends the thread. Nothing is done after it.
+  // Ends the thread and waits for its end. Later calls of the other functions do nothing.
   void stop();
 
  private:
   void run();
-  // The lock is held.
+  // The functions from here to `renew` need the lock held.
   void start();
   void set_alarm(Duration from_now) const;
   bool listens() const { return !held_.empty() || expecting_ > 0; }
@@ -56,12 +60,12 @@ class LeaseKeeper {
   Duties duties_;
   std::mutex mutex_;
   std::vector<RequestId> held_;
-  int expecting_ = 0;
-  Duration interval_{};
-  Time renewed_{};
+  int expecting_ = 0;    // calls of expect(true) without their expect(false)
+  Duration interval_{};  // between two renewals
+  Time renewed_{};       // the last renewal
   bool stopping_ = false;
-  bool woken_ = false;  // the alarm must not be set anew before it has ended the sleep
-  Fd alarm_;            // a timer that ends the thread's sleep
+  bool woken_ = false;  // `wake` has set the alarm: it must not be set anew before it has ended the sleep
+  Fd alarm_;            // timer that ends the thread's sleep
   std::thread thread_;
 };
 

@@ -13,7 +13,7 @@
 namespace hocket::runtime {
 namespace {
 
-// What was renewed, how often.
+// Counts the renewals of each request.
 struct Renewals {
   std::mutex mutex;
   std::condition_variable changed;
@@ -82,7 +82,7 @@ TEST(LeaseKeeper, RenewsNothingAfterStop) {
   keeper.stop();
   const int before = renewals.of(1);
   keeper.hold(RequestId{2}, from_s(0.015));
-  std::this_thread::sleep_for(std::chrono::milliseconds{40});  // that nothing happens cannot be awaited
+  std::this_thread::sleep_for(std::chrono::milliseconds{40});  // no event shows that nothing happens
   EXPECT_EQ(renewals.of(1), before);
   EXPECT_EQ(renewals.of(2), 0);
 }

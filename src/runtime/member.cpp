@@ -11,7 +11,8 @@
 namespace hocket::runtime {
 namespace {
 
-// hocketd is on this node: where it accepts, it does so at once. A stopped one with a full backlog must not hold us up.
+// Time limit of connect. hocketd is on this node, so it accepts at once; a stopped one with a full backlog must not
+// block the application.
 constexpr Duration connect_limit = std::chrono::milliseconds{200};
 
 }  // namespace
@@ -25,7 +26,7 @@ Member::Member(const Settings& settings, event::Hello hello, std::function<void(
 
 Member::Asking::~Asking() {
   if (!lock_) return;
-  const bool listened_to = member_.listened_to_;  // then who does so wakes it afterwards
+  const bool listened_to = member_.listened_to_;  // true: the listening thread wakes the keeper later
   lock_.unlock();
   if (!listened_to && member_.missed_.exchange(false)) member_.leases_.wake();
 }
@@ -60,22 +61,24 @@ bool Member::send(const event::Body& body) {
   return client_ && client_->connected() && client_->send(body).ok();
 }
 
+// Continues uncoordinated until the next I/O phase, and says why. `asking_` is held.
 void Member::give_up(std::string_view why) {
   if (leaving_) return;
   alone_ = true;
   lost_(why);
 }
 
-// Whether START_IO can be sent: connected, and hocketd speaks. Once a phase, tries to make it so.
+// Returns true if START_IO can be sent: the member is connected and hocketd answers. Once a phase it tries to reach
+// hocketd again.
 bool Member::ready() {
   if (leaving_) return false;
   const bool retry = may_retry_.exchange(false);
   if (retry) alone_ = false;
   if (alone_) return false;
   if (silent_) {
-    // It did not answer in time before. Do not wait again before it has said something.
+    // hocketd did not answer in time before. Do not wait for it again before a message has come.
     take_what_came();
-    if (fd_ < 0) silent_ = false;  // it has gone: there may be a new one
+    if (fd_ < 0) silent_ = false;  // the connection has ended: a new hocketd may answer
     alone_ = silent_;
   }
   if (fd_ < 0 && !connect())
@@ -88,9 +91,9 @@ RequestId Member::ask(event::StartIo start, Use use) {
   Asking asking(*this);
   const bool phase_begins = may_retry_;
   if (!ready()) return {};
-  RequestId session;  // that stepped aside for this request
+  RequestId session;  // the session, if it has paused for this request
   Outcome outcome = ask_for(start, use) ? wait_for_grant(asking, start.request, session) : Outcome::closed;
-  // The daemon of the phase before may have gone, and there may be a new one.
+  // The daemon of the previous phase may have ended, and a new one may run: try that once.
   if (outcome == Outcome::closed && (phase_begins || !is_of_this_connection(start.request)) &&
       connect_anew(start.request)) {
     forget(start.request);
@@ -118,15 +121,15 @@ RequestId Member::inform(event::StartIo start) {
   return {};
 }
 
-// START_IO, with the next number: hocketd takes them in order. False: the connection has ended.
+// Sends START_IO with the next id, because hocketd expects rising ids. Returns false if the connection has ended.
 bool Member::ask_for(event::StartIo& start, Use use) {
   start.request = RequestId{++last_request_};
   begin(start.request, use);
   return send(start);
 }
 
-// Of a request that is queued or has paused. Other threads may ask for something else meanwhile.
-// `aside`: the session, where it has paused for that.
+// Waits for the grant of a request that is queued or paused. It releases `asking_` while it sleeps, so other threads
+// can ask meanwhile. If the session pauses for this wait, `aside` becomes its id.
 Member::Outcome Member::wait_for_grant(Asking& asking, RequestId request, RequestId& aside) {
   bool looked = false;
   while (true) {
@@ -146,7 +149,7 @@ Member::Outcome Member::wait_for_grant(Asking& asking, RequestId request, Reques
     if (!connected) return Outcome::closed;
     const Time now = node_now();
     if (leaving_ || now >= std::min(answer_by, end)) {
-      // This process may not have run, and its grant be there.
+      // If this process was stopped, its grant may have come meanwhile: look once before giving up.
       if (!leaving_ && !std::exchange(looked, true)) {
         take_what_came(true);
         continue;
@@ -161,9 +164,10 @@ Member::Outcome Member::wait_for_grant(Asking& asking, RequestId request, Reques
   }
 }
 
-// Until something may have come. One thread listens; it tells the others.
+// Sleeps until a message may have come, at most for `longest`. One thread listens on the socket, and notifies the
+// others.
 void Member::sleep(Asking& asking, Duration longest) {
-  // A send that fails in another thread closes the descriptor under poll(): look again now and then.
+  // Time limit of one poll(): a failing send in another thread closes the descriptor meanwhile.
   constexpr Duration slice = std::chrono::milliseconds{200};
   const Duration wait = std::min(longest, slice);
   ++waiting_;
@@ -177,12 +181,14 @@ void Member::sleep(Asking& asking, Duration longest) {
     ppoll(&waited, 1, &timeout, nullptr);
     asking.lock().lock();
     listened_to_ = false;
-    came_.notify_all();  // that has come, or it is for another one to listen
+    came_.notify_all();  // a message has come, or another thread has to listen now
   }
   --waiting_;
   if (leaving_) came_.notify_all();
 }
 
+// Gives up a request whose time limit has passed. `silent`: hocketd has not answered, so the next request does not wait
+// either.
 void Member::give_up_waiting(RequestId request, bool silent) {
   send(event::FinishIo{request, {}, 0, false});
   silent_ = silent;
@@ -191,9 +197,10 @@ void Member::give_up_waiting(RequestId request, bool silent) {
             " s (HOCKET_ANSWER_S)");
   else
     give_up("no grant within " + std::to_string(to_s(settings_.max_wait)) + " s (HOCKET_MAX_WAIT_S)");
-  go_on_alone(request);  // last: who sees it may leave at once, and nothing is said any more
+  go_on_alone(request);  // last: a thread that sees it may leave at once, and then no message is sent any more
 }
 
+// Continues uncoordinated because the connection of this request has ended.
 void Member::has_gone(RequestId request) {
   if (is_of_this_connection(request)) {
     disconnect();
@@ -202,7 +209,8 @@ void Member::has_gone(RequestId request) {
   go_on_alone(request);
 }
 
-// To a hocketd that there may be where the one that was asked has gone; another thread may have done so.
+// Connects to a new hocketd, if there is one, after the connection of this request has ended. Another thread may have
+// done so already. Returns true if START_IO can be sent again.
 bool Member::connect_anew(RequestId request) {
   if (!is_of_this_connection(request)) return !alone_;
   disconnect();
@@ -219,7 +227,7 @@ bool Member::is_of_this_connection(RequestId request) {
   return found && found->connection == connections_;
 }
 
-// The next event for us; nothing where none has come, or (fd_ < 0) the connection has ended.
+// Returns the next event from hocketd. Returns nothing if none has come, or if the connection has ended (then fd_ < 0).
 std::optional<event::Event> Member::next_event() {
   {
     const std::lock_guard lock(connection_);
@@ -251,8 +259,8 @@ void Member::take(const event::Body& body) {
   }
 }
 
-// `asking_` is held. Nothing while another thread listens, which would wait for what is taken here until it looks
-// again; but `anyway`.
+// Handles the messages that have come. `asking_` is held. While another thread listens it does nothing, unless
+// `anyway`: that thread would not notice that its message has been taken, and would sleep on.
 void Member::take_what_came(bool anyway) {
   while (fd_ >= 0 && (anyway || !listened_to_)) {
     const auto event = next_event();
@@ -312,7 +320,7 @@ void Member::finish(event::FinishIo finish) {
 // ---- what the keeper does ------------------------------------------------------------------------------------------
 
 int Member::listen() {
-  missed_ = true;
+  missed_ = true;  // set before the attempt: a thread that releases `asking_` meanwhile sees it
   const Asking asking(*this, std::try_to_lock);
   if (!asking || listened_to_) return -1;
   missed_ = false;
@@ -320,7 +328,7 @@ int Member::listen() {
   return fd_;
 }
 
-// The session waits without a thread that does: the bounds hold for it too.
+// Runs the timed duty, and enforces the time limits of a waiting session, because no thread waits for it.
 Time Member::due(Time now) {
   std::function<Time(Time)> others;
   {
@@ -349,6 +357,7 @@ Member::Waiting Member::waiting_session() {
   return {};
 }
 
+// Sends RENEW_IO. The bytes of a session include those of all other requests, because these are part of its step.
 void Member::renew(RequestId request) {
   event::RenewIo renewal{request};
   {
@@ -361,10 +370,10 @@ void Member::renew(RequestId request) {
   send(renewal);
 }
 
-// ---- what else hocketd is told and tells ---------------------------------------------------------------------------
+// ---- leaving -------------------------------------------------------------------------------------------------------
 
 void Member::leave(const event::Bye& bye) {
-  leaving_ = true;  // nobody waits for another thread's grant
+  leaving_ = true;  // threads that wait for a grant give up
   leases_.stop();
   Asking asking(*this);
   came_.notify_all();

@@ -1,13 +1,13 @@
-// This process as a member of the control plane: it asks hocketd before collective accesses and reports I/O phases.
+// The connection of this process to hocketd: a member requests grants before accesses and reports I/O phases.
 //
-// Fail-open: every wait is bounded (ARCHITECTURE.md, "Waiting"), and nothing here makes the application fail. Where
-// hocketd is not there or does not answer, the process goes on without it until its next I/O phase.
+// Fail-open: every wait is bounded (ARCHITECTURE.md, "Waiting"), and nothing here makes the application fail. If
+// hocketd is missing or does not answer, the process continues uncoordinated until its next I/O phase.
 //
-// A request is *granted* until it is finished, but that hocketd may tell it to pause (CALCioM, section III-A): who uses
-// it stops, answers, and waits, bounded too, until it is granted again. The thread that renews leases hears of it while
-// no other thread waits for anything.
+// A request stays *granted* until it is finished, unless hocketd preempts it (CALCioM, section III-A). Then the access
+// stops, answers, and waits, again bounded, until the request is granted again. The thread that renews leases receives
+// PAUSE_IO while no other thread waits for a message.
 //
-// Thread-safe. Used in rank 0 of a world, and in rank 0 of a file's communicator.
+// Thread-safe. Used in rank 0 of a world or of a file's communicator, and in ranks that access files independently.
 #pragma once
 
 #include <atomic>
@@ -28,128 +28,132 @@
 
 namespace hocket::runtime {
 
-// What a request is for, and so who may answer for it when it is to pause.
+// The purpose of a request. It decides which thread answers PAUSE_IO, and when.
 enum class Use {
-  operation,  // a collective access: the thread that asked for it, in the middle of it
-  started,    // one that goes on beside what the program does (nonblocking, split): nobody, it ends
-  burst,      // independent accesses: who asked for it, between two of them
-  session,    // what the application does between two calls of its own
+  operation,  // a blocking collective access: its own thread answers, in the middle of the access
+  started,    // an access that runs beside the program (nonblocking, split): no thread answers, the access ends
+  burst,      // independent accesses: the requesting thread, or the keeper's, answers between two accesses
+  session,    // a step of the application (hocket/coordinate.h): it answers in a call of its own
 };
 
-// Where a request is.
+// The state of a request, as this process knows it.
 enum class Standing {
-  none,      // not asked for, or ended
-  queued,    // waits for its first grant
-  offered,   // was granted, and nobody has taken it up
-  granted,   // has it
-  to_pause,  // has it, and is to give it back
-  paused,    // has given it back, and waits for it again
-  expired,   // had it, and lost it as its lease ended
-  alone,     // goes on without: hocketd is not there, or does not answer
+  none,      // not requested, or finished
+  queued,    // waiting for its first grant
+  offered,   // granted, but not taken up yet
+  granted,   // granted and in use
+  to_pause,  // granted, and to be given back: PAUSE_IO has come
+  paused,    // given back, waiting for the next grant
+  expired,   // lost, because its lease has expired
+  alone,     // continues uncoordinated: hocketd is missing or does not answer
 };
 
 class Member {
  public:
-  // `lost` gets one line each time that hocketd was missing where it was needed.
+  // `lost` gets one line each time that hocketd was missing when it was needed.
   Member(const Settings& settings, event::Hello hello, std::function<void(std::string_view)> lost);
 
-  // Says HELLO, without waiting for the answer.
+  // Connects and sends HELLO, without waiting for WELCOME.
   void join();
 
-  // The first operation of an I/O phase comes: try again what failed in the phase before.
+  // Allows one new attempt to reach hocketd, because an I/O phase begins.
   void phase_begins() { may_retry_ = true; }
 
-  // START_IO, and the wait for the grant. Gives the request's id, or none: go on uncoordinated.
+  // Sends START_IO and waits for the grant. Returns the request's id, or none if the access is to run uncoordinated.
   RequestId ask(event::StartIo start, Use use = Use::operation);
 
-  // START_IO without a wait, for the one session; its id is none where hocketd is not there. Nobody renews its lease
-  // before `take_up`: a grant that nobody comes for goes to others.
+  // Sends START_IO for the session (at most one) without waiting. Returns none if hocketd is missing. The
+  // lease is not renewed before `take_up`, so a grant that the application does not take up goes to others.
   RequestId inform(event::StartIo start);
-  // Where the session is. Cheap: one load.
+  // Returns the session's standing. Cheap: one load.
   Standing session() const { return session_.load(std::memory_order_relaxed); }
-  // What was offered is used from now on.
+  // Marks an offered grant as in use, and has its lease renewed from now on.
   void take_up(RequestId request);
-  // Waits until the request is granted, or goes on without.
+  // Waits until the request is granted or continues uncoordinated. It answers a PAUSE_IO of the request first.
   void await(RequestId request);
 
-  // FINISH_IO of a request that `ask` or `inform` gave.
+  // Sends FINISH_IO for a request that `ask` or `inform` returned.
   void finish(event::FinishIo finish);
 
-  // Whether a granted request of this process is to pause, and has not answered: kept in `wanted`, and `hook` is called
-  // by the thread that hears of it. Before the first request.
+  // Sets where PAUSE_IO is shown. `wanted` is true while a granted request of this process is to pause and has not
+  // answered. The thread that receives PAUSE_IO calls `hook`. Call this before the first request.
   void tell_pauses(std::atomic<bool>& wanted, std::function<void()> hook);
-  // PAUSED_IO for what is to pause and can: this thread's operation and the session; then the wait until they are
-  // granted again, or go on without. Bursts answer for themselves, between two accesses. `bytes` of all processes and
-  // `round` are the operations'. False: there was none.
+  // Sends PAUSED_IO for this thread's operation and for the session, if they are to pause. Then it waits until they are
+  // granted again or continue uncoordinated. Bursts answer for themselves, between two accesses. `bytes` (moved by all
+  // processes) and `round` describe the operation. Returns false if nothing was to pause.
   bool pause(std::int64_t bytes, std::int64_t round);
-  // PAUSED_IO for this request, if it is to pause, without a wait.
+  // Sends PAUSED_IO for this request, if it is to pause, without waiting.
   void answer_pause(RequestId request);
   Standing standing(RequestId request);
-  // How much of the target's bandwidth a request may use while others have the target too (1 where it is not granted),
-  // and whether it was granted all of it, all the time.
+  // The bandwidth share of a request.
   struct Share {
-    double part = 1;
-    bool alone = false;
+    double part = 1;     // fraction of the target's bandwidth while others have the target too; 1 if not granted
+    bool alone = false;  // the request has had all of the bandwidth since it was sent
   };
   Share share(RequestId request);
-  // Another number after each change of where any request is. Cheap: one load.
+  // Returns a number that differs after each change of any request's standing. Cheap: one load.
   std::uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
-  // Whether there is a request for an operation or the session. Cheap: one load.
+  // True if there is a request that is not a burst's. Cheap: one load.
   bool engaged() const { return engaged_.load(std::memory_order_relaxed); }
-  // What all processes have moved in this thread's operation so far; for RENEW_IO.
+  // Sets the bytes that all processes have moved in this thread's operation so far. RENEW_IO reports them.
   void progress(std::int64_t bytes);
   std::int64_t progress_of(RequestId request);
-  // Called by the thread that renews leases: does what is due at a time, and says when there is more.
+  // Sets the timed duty of the lease thread. It does what is due, and returns the time of its next call.
   void set_due(std::function<Time(Time)> due);
-  // `due` is to be called soon: there may be something earlier.
+  // Has the timed duty called soon, because something may be due earlier than it said.
   void look_at_due() { leases_.wake(); }
 
-  // Where nothing is asked, no other moment finds out that hocketd has gone, or come: tries to join again.
+  // Sends IO_PHASE. Without coordination, it also reconnects if the connection has ended, because no other call would
+  // notice.
   void report(const event::IoPhase& phase);
-  // Nobody waits for it: left out where hocketd does not take it in at once.
+  // Sends ITERATIONS, unless hocketd's socket is full: the report is not worth a wait.
   void report_iterations(const event::Iterations& iterations);
 
-  // Malleability. An event to hocketd; false: it is not there.
+  // Sends an event of malleability. Returns false if hocketd is missing.
   bool tell(const event::Body& body) { return send(body); }
-  // The next RECONFIGURE or PROCESSES_READY that has come; nothing where none has, or another thread waits for a grant.
+  // Returns the next RECONFIGURE, WITHDRAW_RESIZE or PROCESSES_READY that has come. Returns nothing if none has, or if
+  // another thread uses the connection.
   std::optional<event::Body> next_command();
-  // The server map that came last, of epoch 0 where none has; never null, another pointer for each that came. Looks
-  // whether one has come, unless another thread waits for a grant.
+  // Returns the latest server map, with epoch 0 before the first. Never null; each map that comes is a new object. The
+  // call takes in messages that have come, unless another thread uses the connection.
   std::shared_ptr<const event::ServerMap> server_map();
   bool connected() const { return fd_ >= 0; }
-  // How often it has connected: what hocketd was told before, a new one does not know.
+  // Returns how often this member has connected. A new hocketd does not know what its predecessor was sent.
   std::int64_t connections() const { return connections_; }
-  // HELLO to a hocketd that may be there again.
+  // Connects anew and sends HELLO. Returns false if hocketd is missing or another thread uses the connection.
   bool reconnect();
 
-  // BYE, the last word: the lease thread has ended and the connection is closed when it returns. Other threads that
-  // wait for a grant go on without.
+  // Sends BYE. When it returns, the lease thread has ended and the connection is closed. Other threads that wait for a
+  // grant continue uncoordinated; it waits at most a second for them.
   void leave(const event::Bye& bye);
 
-  // In the child after fork(): the connection is the parent's. Async-signal-safe.
+  // Closes the descriptor in the child of a fork(): the connection belongs to the parent. Async-signal-safe.
   void abandon() noexcept;
 
  private:
+  // The result of a wait for a grant. `closed`: the connection on which the request was sent has ended.
   enum class Outcome { granted, alone, closed };
 
+  // A request from START_IO to FINISH_IO.
   struct Request {
     RequestId id;
     Use use = Use::operation;
-    std::thread::id owner;
+    std::thread::id owner;  // the thread that sent START_IO
     Standing standing = Standing::queued;
-    Time since{};                 // it has waited
-    Time heard{};                 // that it waits
-    Share share{1, true};         // of the target's bandwidth
-    std::int64_t connection = 0;  // that it was sent on
-    std::int64_t bytes = 0;       // moved by all processes since it was asked for
-    bool used = false;            // was taken up
-    bool awaited = false;         // a thread waits for it, and takes it up
+    Time since{};                 // begin of the current wait
+    Time heard{};                 // last message that it is still queued
+    Share share{1, true};         // bandwidth share of the target
+    std::int64_t connection = 0;  // value of connections_ when it was sent
+    std::int64_t bytes = 0;       // bytes moved by all processes since START_IO
+    bool used = false;            // has been taken up
+    bool awaited = false;         // a thread waits for it, and will take it up
     bool waits() const { return standing == Standing::queued || standing == Standing::paused; }
-    // It has been granted since nobody had it. Told to pause already, perhaps: who gets to that stops then.
+    // True if a grant has come that may not have been taken up. PAUSE_IO may have followed already: the access begins
+    // and then stops at its next opportunity.
     bool has_come() const { return standing == Standing::offered || standing == Standing::to_pause; }
   };
 
-  // `asking_`, and the keeper is told where it was kept from listening meanwhile.
+  // Holds `asking_`. When it ends, it wakes the keeper if the keeper could not listen meanwhile.
   class Asking {
    public:
     explicit Asking(Member& member) : member_(member), lock_(member.asking_) {}
@@ -182,15 +186,15 @@ class Member {
   bool is_of_this_connection(RequestId request);
   void disconnect();
 
-  // The session that waits, until when, and whether only an answer is awaited until then.
+  // The session, if it waits. No thread waits for a session, so the keeper enforces its time limits.
   struct Waiting {
-    RequestId request;
-    Time until = Time::max();
-    bool silent = false;
+    RequestId request;         // none: the session does not wait
+    Time until = Time::max();  // the earlier of the two time limits
+    bool silent = false;       // that limit is HOCKET_ANSWER_S
   };
   Waiting waiting_session();
 
-  // The keeper's duties.
+  // The callbacks of LeaseKeeper::Duties.
   int listen();
   Time due(Time now);
   void renew(RequestId request);
@@ -209,7 +213,7 @@ class Member {
   void go_on_alone(RequestId request);
   void begin(RequestId request, Use use);
   void forget(RequestId request);
-  // `requests_mutex_` is held.
+  // These two need `requests_mutex_` held.
   Request* find(RequestId request);
   void show();
 
@@ -217,30 +221,31 @@ class Member {
   const event::Hello hello_;
   const std::function<void(std::string_view)> lost_;
 
-  std::mutex asking_;             // not while a thread sleeps; taken before `connection_`
-  std::condition_variable came_;  // something was taken in, or nobody listens any more
-  bool listened_to_ = false;      // under asking_: a thread sleeps until something comes
+  std::mutex asking_;             // of receiving and asking; released while a thread sleeps; before `connection_`
+  std::condition_variable came_;  // messages were handled, or no thread listens any more
+  bool listened_to_ = false;      // under asking_: a thread sleeps on the socket
   int waiting_ = 0;               // under asking_: threads that sleep
   std::mutex connection_;
   std::optional<bus::Client> client_;  // under connection_
   std::atomic<bool> leaving_ = false;
   std::atomic<bool> may_retry_ = true;
-  bool alone_ = false;   // under asking_: not asking until the next phase
-  bool silent_ = false;  // under asking_: connected, but nothing is heard
+  bool alone_ = false;   // under asking_: uncoordinated until the next phase
+  bool silent_ = false;  // under asking_: connected, but hocketd did not answer in time
   std::uint64_t last_request_ = 0;
-  std::deque<event::Body> commands_;                      // under asking_: that have come, and nobody has taken
-  std::atomic<Duration> lease_{std::chrono::seconds{5}};  // until WELCOME says
+  std::deque<event::Body> commands_;                      // under asking_: commands that `next_command` will return
+  std::atomic<Duration> lease_{std::chrono::seconds{5}};  // WELCOME brings hocketd's
   std::mutex map_mutex_;
   std::shared_ptr<const event::ServerMap> map_ = std::make_shared<event::ServerMap>();  // under map_mutex_
   std::atomic<int> fd_ = -1;
   std::atomic<std::int64_t> connections_ = 0;
-  std::atomic<bool> missed_ = false;  // the keeper could not listen, as another thread had `asking_`
+  std::atomic<bool> missed_ = false;  // the keeper could not listen, because another thread had `asking_`
 
-  std::mutex requests_mutex_;  // of what follows; no other is taken under it
+  std::mutex requests_mutex_;  // guards the members up to due_; no other mutex is taken while it is held
   std::vector<Request> requests_;
   std::atomic<bool>* wanted_ = nullptr;
   std::function<void()> hook_ = [] {};
   std::function<Time(Time)> due_ = [](Time) { return Time::max(); };
+  // The next three are copies that other threads read without the lock (`show`).
   std::atomic<Standing> session_ = Standing::none;
   std::atomic<bool> engaged_ = false;
   std::atomic<std::uint64_t> changes_ = 0;

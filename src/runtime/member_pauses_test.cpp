@@ -1,4 +1,4 @@
-// A member that is told to pause (CALCioM, section III-A): its operations, bursts and its session.
+// Tests how a member pauses (CALCioM, section III-A): its operations, its bursts and its session.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,7 +17,7 @@ using testing::MemberTest;
 
 class PauseTest : public MemberTest {
  protected:
-  // Asks for an operation, which is then told to pause.
+  // Asks for an operation, and then sends PAUSE_IO for it.
   RequestId ask_and_be_told(Member& member, const Controller& controller) {
     member.tell_pauses(wanted_, [this] { ++called_; });
     const RequestId request = member.ask({{}, "t", "f", "MPI_File_write_all", 0});
@@ -27,7 +27,7 @@ class PauseTest : public MemberTest {
     await_pause();
     return request;
   }
-  // Begins an access of a burst, which is then told to pause.
+  // Begins an access of a burst, and then sends PAUSE_IO for it.
   Bursts::Begun begin_and_be_told(Bursts& bursts, Member& member, Controller& controller, bool in_one_call) {
     member.tell_pauses(wanted_, [this] { ++called_; });
     const Bursts::Begun begun = begin(bursts, in_one_call);
@@ -41,7 +41,7 @@ class PauseTest : public MemberTest {
   void await_pause() const {
     ASSERT_TRUE(eventually([&] { return wanted_ && called_ > 0; })) << "nobody heard of the pause";
   }
-  // A session that is in use.
+  // Starts a session and takes up its grant.
   static RequestId begin_step(Member& member) {
     const RequestId session = member.inform({{}, "t", "f", "hocket_io_inform", 0});
     member.await(session);
@@ -266,7 +266,7 @@ TEST_F(PauseTest, ASessionPausesWhileItsProcessWaitsForAnOperation) {
   member.leave({});
 }
 
-// Who answered for the session waits for it, whatever becomes of what others ask for.
+// The thread that answered for the session waits for it, whatever happens to requests of other threads.
 TEST_F(PauseTest, ASessionIsAwaitedByTheThreadThatSteppedAside) {
   Controller controller(settings_.socket);
   Member member = make();
@@ -313,7 +313,7 @@ TEST_F(PauseTest, ASessionThatSteppedAsideForAnAccessThatPausesIsAwaited) {
   member.leave({});
 }
 
-// What comes at once is heard at once: the grant that somebody waits for is his, though the next pause is behind it.
+// Messages that come together are handled together: a thread gets its grant even if the next PAUSE_IO follows it.
 TEST_F(PauseTest, AGrantIsTakenThoughItIsToPauseAgainAtOnce) {
   Controller controller(settings_.socket);
   Member member = make();
@@ -334,7 +334,7 @@ TEST_F(PauseTest, AGrantIsTakenThoughItIsToPauseAgainAtOnce) {
     over = true;
   });
   const Time end = node_now() + from_s(10);
-  while (!over && node_now() < end) {  // in vain before it waits
+  while (!over && node_now() < end) {  // has no effect before the thread waits
     controller.say_at_once({event::GrantIo{session, {}, "t"}, event::PauseIo{session, "b", "t"}});
     std::this_thread::sleep_for(std::chrono::milliseconds{5});
   }

@@ -1,4 +1,4 @@
-// Where each request of a member is: what hocketd says of it, how it pauses, and what others see of it.
+// The part of Member that keeps the standing of each request: hocketd's messages, pauses, and what other threads see.
 #include <algorithm>
 #include <utility>
 
@@ -20,8 +20,8 @@ void Member::set_due(std::function<Time(Time)> due) {
   due_ = std::move(due);
 }
 
-// Other threads answer for what they use themselves. The session is the application's, which does nothing else where
-// it has called us.
+// Other threads answer for their own operations. This thread may answer for the session, because the application, which
+// has called libhocket, is not in the middle of another part of its step.
 bool Member::pause(std::int64_t bytes, std::int64_t round) {
   const auto self = std::this_thread::get_id();
   const auto stops = [&](const Request& request) {
@@ -40,13 +40,14 @@ void Member::answer_pause(RequestId request) {
   answer([&](const Request& other) { return other.id == request; }, 0, -1);
 }
 
-// Who waits for a request does nothing else of the step meanwhile.
+// Pauses the session, if it is to pause: a thread that waits for a request does no other I/O of the step. Returns the
+// session's id, or none.
 RequestId Member::step_aside() {
   const auto paused = answer([](const Request& request) { return request.use == Use::session; }, 0, -1);
   return paused.empty() ? RequestId{} : paused.front();
 }
 
-// PAUSED_IO for those that are to pause.
+// Sends PAUSED_IO for those of the requests in `which` that are to pause, and returns their ids.
 template <class Which>
 std::vector<RequestId> Member::answer(Which which, std::int64_t bytes, std::int64_t round) {
   std::vector<event::PausedIo> answers;
@@ -83,12 +84,12 @@ void Member::take_up(RequestId request) {
     }
   }
   leases_.hold(request, lease_);
-  // It may have ended, or paused, in another thread meanwhile.
+  // The request may have ended or paused in another thread before `hold`.
   const Standing now = standing(request);
   if (now != Standing::granted && now != Standing::to_pause) leases_.release(request);
 }
 
-// What was in use before it paused is in use again.
+// Takes up the grants of requests that were in use before they paused.
 void Member::resume() {
   std::vector<RequestId> come;
   {
@@ -107,12 +108,13 @@ void Member::await(RequestId request) {
   rejoin(asking, session);
 }
 
+// Waits for the grant and takes it up. If the connection has ended, the request continues uncoordinated.
 void Member::wait_and_take_up(Asking& asking, RequestId request, RequestId& aside) {
   if (wait_for_grant(asking, request, aside) == Outcome::closed) has_gone(request);
   take_up(request);
 }
 
-// What this thread waited for has come, or will not: the session that stepped aside is waited for.
+// Waits for the session that `step_aside` has paused (none: there is none), now that this thread's own wait is over.
 void Member::rejoin(Asking& asking, RequestId session) {
   if (RequestId again; session) wait_and_take_up(asking, session, again);
   resume();
@@ -172,7 +174,7 @@ void Member::hear(const event::PauseIo& pause) {
     show();
     hook = hook_;
   }
-  if (burst) leases_.wake();  // who asked for it may wait for something else
+  if (burst) leases_.wake();  // the keeper answers if no access of the burst is under way
   if (in_use) return hook();
   answer_pause(pause.request);
 }
@@ -188,8 +190,8 @@ void Member::hear(const event::LeaseExpired& expired) {
   leases_.release(expired.request);
 }
 
-// Nobody hears an answer, and no grant will come; whoever waits finds that out himself, but for the session, which goes
-// on.
+// Updates all requests after the connection has ended: pauses need no answer, and no grant will come. Waiting threads
+// notice by themselves. No thread waits for the session, so it continues uncoordinated here.
 void Member::connection_ended() {
   if (waiting_session().request && !alone_) give_up("hocketd at " + settings_.socket + " has gone");
   const std::lock_guard lock(requests_mutex_);
@@ -201,7 +203,7 @@ void Member::connection_ended() {
   show();
 }
 
-// Which request is meant is not said: none that waits for its first grant gets it.
+// Gives up all requests that wait for their first grant, because REFUSED does not name the request.
 void Member::hear(const event::Refused& refused) {
   std::vector<RequestId> queued;
   bool waited_for = false;
@@ -236,6 +238,7 @@ void Member::begin(RequestId request, Use use) {
   if (use == Use::session) leases_.expect(true);
 }
 
+// Removes a request. Its bytes become the session's, if there is one.
 void Member::forget(RequestId request) {
   bool session = false;
   {
@@ -267,7 +270,7 @@ Member::Request* Member::find(RequestId request) {
   return found == requests_.end() ? nullptr : &*found;
 }
 
-// What others look at without the lock.
+// Updates the copies that other threads read without the lock.
 void Member::show() {
   bool wanted = false;
   bool engaged = false;
@@ -278,7 +281,7 @@ void Member::show() {
     engaged |= request.use != Use::burst;
   }
   engaged_ = engaged;
-  // Before the number: who has seen that has seen what is wanted.
+  // `wanted` is stored before `changes_`: a thread that sees the new number sees `wanted` too.
   if (wanted_) wanted_->store(wanted, std::memory_order_relaxed);
   ++changes_;
   session_ = session;

@@ -1,5 +1,5 @@
-// A member against a controller in the same process: its main thread and its lease thread send on one connection. Built
-// with -DHOCKET_SANITIZE=thread, this shows that they do so without a race.
+// Tests a member against a controller in the same process. The main thread and the lease thread send on one connection.
+// Built with -DHOCKET_SANITIZE=thread, the tests show that they do so without a race.
 #include "runtime/member.hpp"
 
 #include <gtest/gtest.h>
@@ -25,12 +25,12 @@ TEST_F(MemberTest, MainAndLeaseThreadSendOnOneConnection) {
   member.join();
   const Time end = node_now() + from_s(20);
   std::size_t operations = 0;
-  // Until the lease thread has sent as well, however slow this machine is.
+  // Repeats until the lease thread has sent too, however slow the machine is.
   while ((operations < 500 || controller.taken<event::RenewIo>() < 5) && node_now() < end) {
     const RequestId request = member.ask({{}, "t", "f", "MPI_File_write_all", 0});
     ASSERT_TRUE(request);
     ++operations;
-    // Held for a while now and then, so that the lease thread comes to it.
+    // Holds a grant for a while now and then, so that the lease thread renews it.
     if (operations % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds{12});
     member.report({});
     member.finish({request, {}, 1, false});
@@ -65,7 +65,7 @@ TEST_F(MemberTest, ThreadsAskAtOnce) {
   EXPECT_EQ(controller.count<event::FinishIo>(), 200U);
 }
 
-// One of them listens; whose grant comes in which order is not theirs to say.
+// One of the threads listens. The grants may come in any order.
 TEST_F(MemberTest, ThreadsWaitSideBySide) {
   Controller controller(settings_.socket);
   Member member = make();
@@ -125,7 +125,7 @@ TEST_F(MemberTest, NobodySpinsWhileAThreadWaits) {
   EXPECT_LT(cpu_s() - before_s, 0.4);
   controller.grant_queued(1);
   waits.join();
-  controller.say(event::PauseIo{held, "b", "t"});  // it listens again
+  controller.say(event::PauseIo{held, "b", "t"});  // the keeper listens again
   EXPECT_TRUE(eventually([&] { return member.standing(held) == Standing::to_pause; }));
   member.leave({});
 }
@@ -155,7 +155,7 @@ TEST_F(MemberTest, AllThatWaitGoOnWhereTheControllerGoes) {
   for (int i = 0; i < 3; ++i)
     threads.emplace_back([&] { EXPECT_FALSE(member.ask({{}, "t", "queued", "write", 0}, Use::burst)); });
   controller.await_last<event::StartIo>(3);
-  std::filesystem::remove(settings_.socket);  // nor is it found again
+  std::filesystem::remove(settings_.socket);  // a new attempt to connect fails
   controller.stop();
   for (std::thread& thread : threads) thread.join();
   EXPECT_LT(node_now() - start, settings_.answer);
@@ -218,7 +218,7 @@ TEST_F(MemberTest, AsksAgainInTheNextPhaseOfAControllerThatCameBack) {
   member.leave({});
 }
 
-// A thread of the program may wait for a grant when another calls MPI_Finalize.
+// A thread of the program may be waiting for a grant when another one calls MPI_Finalize.
 TEST_F(MemberTest, LeavesThoughAThreadWaits) {
   Controller controller(settings_.socket);
   Member member = make();

@@ -1,4 +1,4 @@
-// For the tests of a member: a controller in the same process.
+// Test support for Member: a stand-in for hocketd in the same process, and a fixture.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@
 
 namespace hocket::runtime::testing {
 
-// Whether it comes true within 10 s.
+// Returns true if the condition becomes true within 10 s.
 template <class Condition>
 bool eventually(Condition condition) {
   const Time end = node_now() + from_s(10);
@@ -33,7 +33,8 @@ bool eventually(Condition condition) {
   return true;
 }
 
-// Welcomes, grants at once (unless mute, or the file is "queued"), and keeps what it was sent.
+// A stand-in for hocketd. It welcomes members, grants requests at once (unless mute, or the file is "queued"), and
+// records the messages that it receives.
 class Controller {
  public:
   explicit Controller(const std::string& path, bool mute = false) : mute_(mute) {
@@ -49,18 +50,18 @@ class Controller {
     if (thread_.joinable()) thread_.join();
     listener_ = bus::Fd{};
   }
-  // What it does where a member has paused.
+  // Its reaction to PAUSED_IO.
   enum class AtPause { grant, silence, hang_up };
   std::atomic<AtPause> at_pause = AtPause::silence;
 
-  // To the member that is connected, from another thread.
+  // Sends a message to the connected member. For other threads than its own.
   void say(const event::Body& body) const { say_at_once({body}); }
   void say_at_once(const std::vector<event::Body>& bodies) const {
     std::string out;
     for (const event::Body& body : bodies) ASSERT_TRUE(wire::encode(body, out));
     ASSERT_EQ(send(client_, out.data(), out.size(), MSG_NOSIGNAL), static_cast<ssize_t>(out.size()));
   }
-  // The last of that kind which has come within 10 s.
+  // Waits up to 10 s for so many messages of that kind, and returns the last one.
   template <class E>
   E await_last(std::size_t count_of_them = 1) {
     const Time end = node_now() + from_s(10);
@@ -77,14 +78,14 @@ class Controller {
     return {};
   }
 
-  // While it serves.
+  // Counts the messages of that kind while the controller serves.
   template <class E>
   std::size_t taken() {
     const std::lock_guard lock(mutex_);
     return count<E>();
   }
 
-  // Grants all that is queued, the last one first, and keeps at it until there were so many; 20 s at most.
+  // Grants queued requests, the last one first, until it has granted so many; at most for 20 s.
   void grant_queued(std::size_t count_of_them) {
     std::set<std::uint64_t> granted;
     const Time end = node_now() + from_s(20);
@@ -101,7 +102,7 @@ class Controller {
     }
   }
 
-  // After stop().
+  // Counts the messages of that kind. Call it after stop().
   template <class E>
   std::size_t count() const {
     std::size_t found = 0;
@@ -157,7 +158,7 @@ class Controller {
     if (const auto* paused = std::get_if<event::PausedIo>(&body); paused && at_pause == AtPause::grant)
       encoded = wire::encode(event::GrantIo{paused->request, {}, "t"}, out);
     if (const auto* start = std::get_if<event::StartIo>(&body); start && !mute_ && start->file != "queued") {
-      // A new map before each grant.
+      // Each grant follows a new server map.
       const std::string map = start->file == "no map" ? "s1" : "s1 /scratch unix:/s1\n";
       encoded = wire::encode(event::NewServerMap{static_cast<std::int64_t>(start->request.value), map}, out);
       if (encoded) encoded = wire::encode(event::GrantIo{start->request, {}, start->target}, out);
@@ -171,7 +172,7 @@ class Controller {
   bus::Fd listener_;
   std::atomic<bool> stopping_ = false;
   std::atomic<int> client_ = -1;
-  std::mutex mutex_;  // of what was taken
+  std::mutex mutex_;  // guards taken_
   std::vector<event::Body> taken_;
   std::thread thread_;
 };
@@ -183,7 +184,7 @@ class MemberTest : public ::testing::Test {
     ASSERT_NE(mkdtemp(name.data()), nullptr);
     directory_ = name;
     settings_.socket = name + "/s";
-    settings_.answer = from_s(20);  // no test waits for it
+    settings_.answer = from_s(20);  // longer than any test waits
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
 

@@ -9,16 +9,16 @@
 namespace hocket::runtime {
 namespace {
 
-constexpr double weight = 0.7;  // of what was learnt before a new access
-constexpr double least_share = 1e-6;
-// Who slept too long has that much to the good for what follows.
+constexpr double weight = 0.7;        // factor on the learnt bytes and seconds at each new access
+constexpr double least_share = 1e-6;  // avoids a division by zero
+// Cap of unused share: a process that slept too long may use so much time to catch up.
 constexpr Duration most_credit = std::chrono::milliseconds{50};
-// Shorter waits are left to add up: a sleep takes longer than that.
+// Shorter waits are skipped and add up, because a sleep takes longer than that.
 constexpr Duration worth_sleeping = std::chrono::milliseconds{1};
-// So far ahead of its share an access is stopped for it: less often than a stop costs.
+// Lead over its share at which an access stops: smaller leads would cost more in stops than they give back.
 constexpr Duration worth_stopping = std::chrono::milliseconds{100};
-constexpr double longest_s = 1e6;  // that is reckoned with
-// Another share, or the word to pause, is heard of by another thread.
+constexpr double longest_s = 1e6;  // cap of computed times, in seconds, so that they fit a Duration
+// Interval at which a waiting thread checks its request: another thread receives a new share or PAUSE_IO.
 constexpr Duration between_looks = std::chrono::milliseconds{10};
 
 }  // namespace
@@ -36,6 +36,7 @@ void Pace::moved(Time end, Duration io, std::int64_t bytes, double share, bool a
     learnt_bytes_ = weight * learnt_bytes_ + moved;
     learnt_s_ = weight * learnt_s_ + to_s(io);
   }
+  // It is not known how many of the bytes were moved under which share, so none are charged.
   if (alone || share != run_.share) {
     run_.share = alone ? 1 : share;
     return begin_anew(end);
@@ -51,6 +52,8 @@ void Pace::begin_anew(Time now) { run_ = {.share = run_.share, .begin = now, .en
 
 Time Pace::due(double share) const {
   if (share >= 1 || run_.bytes <= 0 || !(learnt_s_ > 0)) return run_.end;
+  // A smaller new share does not apply to bytes moved under the larger one. The I/O time bounds the wait if the learnt
+  // rate is too low.
   const double part = std::max({share, run_.share, least_share});
   const double at_share_s = std::min({run_.bytes / (learnt_bytes_ / learnt_s_) / part, run_.io_s / part, longest_s});
   return run_.begin + from_s(at_share_s);
@@ -73,7 +76,7 @@ bool PacedAccess::is_ahead(Time now, std::int64_t bytes) {
   if (now < look_again_) return false;
   if (settles_) settle(now, bytes);
   const Time due = so_far(now, bytes).due(share_);
-  // Not in the middle of a round, whose bytes come at its end.
+  // An access that is behind begins a new account. Only at the end of a round: its bytes are known only then.
   if (std::exchange(known_bytes_, bytes) < bytes && now > due + most_credit) settle(now, bytes);
   return due >= now + worth_stopping;
 }

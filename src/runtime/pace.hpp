@@ -1,6 +1,6 @@
-// How an application keeps to its share of a target's bandwidth while others have the target too (GRANT_IO; IO-SETS,
-// section 3): accesses that take less time than they would at that share are followed by a wait, and those by hocket
-// stop between rounds for it.
+// Throttles an application to its share of a target's bandwidth while others have the target too (GRANT_IO; IO-SETS,
+// section 3). An access that took less time than it would at that share is followed by a wait. Collective accesses by
+// hocket itself also stop between two rounds for it.
 #pragma once
 
 #include <cstdint>
@@ -10,33 +10,37 @@
 
 namespace hocket::runtime {
 
-// Pure. Of one process's accesses of one target; of threads at once, it knows the access that has ended last.
+// Computes when the next access of one target may begin, from the accesses of one process so far. It learns the
+// target's rate from accesses that had all of the bandwidth. If several threads access the target concurrently, the
+// access that ended last counts. Pure; not thread-safe.
 class Pace {
  public:
-  // What follows has this share. What was moved with another one is settled.
+  // Sets the share of the accesses that follow. Bytes that were moved under another share are not charged.
   void allow(double share);
-  // An access took `io` up to `end`, with this share at its end: if that was another one before, it owes nothing.
-  // `alone`: all of the bandwidth was its own all the time, so it tells how fast the target is, and owes nothing.
-  // `stopped`: for so long it stood still on its way.
+  // Charges an access that took `io` up to `end`, with this share at its end. It is not charged if the share was
+  // another one before. `alone`: the access had all of the bandwidth all the time, so it shows the target's rate and is
+  // not charged. `stopped` is the time that it was stopped, which `io` does not include.
   void moved(Time end, Duration io, std::int64_t bytes, double share, bool alone, Duration stopped = {});
-  // With what `other` has moved, and not settled, in the place of its own.
+  // Takes over the charged bytes of `other`, in place of its own. It keeps the rate that it has learnt.
   void go_on_from(const Pace& other) { run_ = other.run_; }
-  // What was moved until now is settled.
+  // Cancels the charge of all bytes moved until now.
   void begin_anew(Time now);
 
-  // When the next one may begin at that share; a smaller one than that of what was moved makes it no later. Computing
-  // meanwhile is as good as waiting. No wait is longer than `longest_wait`, and all together are no longer than
-  // (1/share − 1) times the accesses, however wrong the rate; there is none before an access has shown one.
+  // Returns when the next access may begin at that share. Computing until then counts as waiting. A share smaller than
+  // that of the charged bytes does not delay it further. A wait never exceeds `longest_wait`. All waits together never
+  // exceed (1/share − 1) times the I/O time of the accesses, however wrong the learnt rate is. There is no wait before
+  // an access has shown a rate.
   Time next(double share) const;
-  // The same without that bound, and where it is in the past.
+  // Returns the same without the bound of `longest_wait`. It may lie before the end of the last access.
   Time due(double share) const;
 
   static constexpr Duration longest_wait = std::chrono::seconds{5};
 
  private:
-  double learnt_bytes_ = 0;  // with all of the bandwidth, the last ones above all
+  // The bytes and seconds of accesses with all of the bandwidth, weighted towards the latest.
+  double learnt_bytes_ = 0;
   double learnt_s_ = 0;
-  // The accesses since one began that had nothing to wait for, all with the same share.
+  // The charged accesses: all with the same share, since the last one that did not have to wait.
   struct Run {
     double share = 1;
     Time begin{};
@@ -47,7 +51,8 @@ class Pace {
   Run run_;
 };
 
-// One access of a thread while it is under way, in rounds. Pure.
+// Decides when a collective access by hocket, which moves its data in rounds, stops to keep to its share. One object
+// belongs to one access of one thread. Pure.
 class PacedAccess {
  public:
   PacedAccess() = default;
@@ -58,37 +63,38 @@ class PacedAccess {
   RequestId request() const { return request_; }  // none: there is no access
   double share() const { return share_; }
   bool moves() const { return begin_ != Time{}; }
-  // Its data begin to move, perhaps anew.
+  // Notes that its data begin to move now. If the access is done again, its bytes count anew.
   void moves_from(Time now);
-  // It has stood still.
+  // Notes that it was stopped for so long.
   void stopped(Duration time) { stopped_ += time; }
-  // What has been moved by now, as `is_ahead` hears, is settled then.
+  // Sets its share. The next call of `is_ahead` settles the bytes moved until then, so they are not charged.
   void change_share(double share);
 
-  // Whether it is so far ahead of its share that it is worth to stop, with `bytes` moved by now. Who is behind has no
-  // more to the good than a little.
+  // Returns true if the access, having moved `bytes`, is so far ahead of its share that stopping pays. An access that
+  // is behind accumulates unused share only up to a small cap.
   bool is_ahead(Time now, std::int64_t bytes);
-  // It was stopped for that: the pace, now that all is known. Not again at once, if it was hardly ahead.
+  // Returns the pace when all processes have stopped, and so `bytes` is exact. If the access turns out to be hardly
+  // ahead, `is_ahead` is false for a while.
   Pace stop(Time now, std::int64_t bytes);
-  // The pace if it ended now.
+  // Returns the pace as if the access ended now.
   Pace so_far(Time now, std::int64_t bytes) const;
 
  private:
   void settle(Time now, std::int64_t bytes);
 
   RequestId request_;
-  Pace pace_;  // before what is counted here
+  Pace pace_;  // before the bytes that are counted here
   double share_ = 1;
-  bool settles_ = false;
-  Time begin_{};
-  std::int64_t settled_bytes_ = 0;
-  std::int64_t known_bytes_ = 0;  // when it was looked at last
-  Duration stopped_{};
-  Time look_again_{};
+  bool settles_ = false;            // the share has changed since the bytes were settled
+  Time begin_{};                    // when the bytes that are not settled began to move
+  std::int64_t settled_bytes_ = 0;  // not charged
+  std::int64_t known_bytes_ = 0;    // at the last call of `is_ahead`
+  Duration stopped_{};              // time stopped since begin_
+  Time look_again_{};               // `is_ahead` is false until then
 };
 
-// Waits until `pace` lets the access of this request begin, or go on: for as long as it is granted, and no longer than
-// its share asks for. False: it is not granted any more.
+// Blocks until `pace` lets the access of this request begin or continue. It returns early if the share grows. Returns
+// false if the request is no longer granted.
 bool keep(const Pace& pace, Member& member, RequestId request);
 
 }  // namespace hocket::runtime

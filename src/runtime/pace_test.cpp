@@ -11,7 +11,7 @@ constexpr std::int64_t mb = 1'000'000;
 
 Time at(double s) { return Time{from_s(s)}; }
 
-// One that has shown 100 MB/s, and has a share from then on.
+// Returns a pace that has learnt 100 MB/s, and has a bandwidth share from then on.
 Pace known(double share = 1) {
   Pace pace;
   pace.moved(at(10), from_s(1), 100 * mb, 1, true);
@@ -66,7 +66,7 @@ TEST(Pace, WhoIsSlowHasLittleToTheGood) {
   EXPECT_EQ(pace.next(0.5), at(102));
 }
 
-// One that is at work from 20 s on, with a quarter of 100 MB/s.
+// Returns an access that moves data from 20 s on, with a quarter of 100 MB/s.
 PacedAccess quarter() {
   PacedAccess access({}, known(), 0.25);
   access.moves_from(at(20));
@@ -93,7 +93,7 @@ TEST(PacedAccess, HasLittleToTheGoodAfterStandingStill) {
   EXPECT_TRUE(access.is_ahead(at(80.1), 10 * mb));
 }
 
-// 16 MB a round at 55 MB/s, looked at all the time: half of 100 MB/s is its share.
+// Simulates an access of 16 MB a round at 55 MB/s, checked all the time. Its share is half of 100 MB/s.
 TEST(PacedAccess, LongRoundsCountFromTheirBeginning) {
   PacedAccess access({}, known(), 0.5);
   access.moves_from(at(20));
@@ -127,7 +127,7 @@ TEST(PacedAccess, IsNotStoppedAgainAtOnceWhereThatWasInVain) {
   EXPECT_TRUE(access.is_ahead(at(20.2), 20 * mb));
 }
 
-// What was moved in the end is never less than the share makes of the time, nor more than that and a little.
+// The bytes moved in the end never fall short of the share, and exceed it by a little at most.
 TEST(PacedAccess, KeepsToAnyShares) {
   std::mt19937 random(2026);
   for (int run = 0; run < 200; ++run) {
@@ -152,7 +152,7 @@ TEST(PacedAccess, KeepsToAnyShares) {
       allowed_mb += (next_s - now_s) * 100 * share;
       now_s = next_s;
     }
-    // With each share it may be ahead by 0.1 s and a round, or as much behind as it has to the good.
+    // With each share, it may be ahead by 0.1 s and a round, or behind by its cap of unused share.
     EXPECT_LE(moved_mb, allowed_mb + changes * 0.11 * 100) << run;
     EXPECT_GE(moved_mb, allowed_mb - changes * 0.06 * 100) << run;
   }
@@ -161,7 +161,7 @@ TEST(PacedAccess, KeepsToAnyShares) {
 TEST(Pace, WhatWasSleptTooLongIsToTheGood) {
   Pace pace = known(0.25);
   double begin = 20;
-  for (int i = 0; i < 1000; ++i) {  // of 1 ms each, and 0.5 ms too late
+  for (int i = 0; i < 1000; ++i) {  // accesses of 1 ms each, 0.5 ms late
     pace.moved(at(begin + 0.001), from_s(0.001), mb / 10, 0.25, false);
     begin = std::max(begin + 0.0015, to_s(pace.next(0.25).time_since_epoch()) + 0.0005);
   }
@@ -188,7 +188,7 @@ TEST(Pace, AWaitIsBounded) {
 
 TEST(Pace, ARateThatIsTooLowCostsNoMoreThanTheShare) {
   Pace pace;
-  pace.moved(at(10), from_s(1), 1, 1, true);  // a header, slowly
+  pace.moved(at(10), from_s(1), 1, 1, true);  // a header, moved slowly
   pace.allow(0.5);
   pace.moved(at(20), from_s(0.1), 100 * mb, 0.5, false);
   EXPECT_EQ(pace.next(0.5), at(20.1));

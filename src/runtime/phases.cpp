@@ -24,7 +24,8 @@ void PhaseTracker::end(const Operation& operation, const Sums& sums) {
   --running_;
   add(operation.end, operation.io, sums);
   open_->wait += operation.wait;
-  const Time began_to_move = operation.end - operation.io;  // pauses in the middle are taken to have come before
+  // Pauses in the middle of the operation are shown as if they had come before its I/O: their times are not known.
+  const Time began_to_move = operation.end - operation.io;
   waits_.add(began_to_move - operation.wait, began_to_move);
   open_->operations += 1;
   open_->bytes_read += operation.bytes_read;
@@ -56,7 +57,7 @@ void PhaseTracker::counted(double operations) {
 }
 
 void PhaseTracker::told(const SpentByAll& all) {
-  if (!open_ || all.processes < open_->told_processes) return;  // else of a file of fewer
+  if (!open_ || all.processes < open_->told_processes) return;  // a file with fewer processes says less
   open_->told_processes = all.processes;
   open_->all_cpu = all.cpu;
   open_->all_comm = all.comm;
@@ -73,7 +74,7 @@ std::optional<event::IoPhase> PhaseTracker::finish() {
   phase.wait_intervals = waits_.text(phase.start);
   phase.comm = sums_.comm - previous_sums_.comm;
   const Duration accounted = phase.comm + (sums_.io - previous_sums_.io) + (sums_.wait - previous_sums_.wait);
-  // Threads that communicate at once can account for more than has passed.
+  // Threads that communicate concurrently can account for more than the elapsed time.
   phase.cpu = std::max(Duration{}, phase.end - previous_end_ - accounted);
   previous_sums_ = sums_;
   previous_end_ = phase.end;

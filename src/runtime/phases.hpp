@@ -1,6 +1,7 @@
-// Groups the I/O operations of one process into I/O phases: operations less than a gap apart are one phase.
+// Groups the I/O operations of one process into I/O phases: operations that are less than a gap apart form one phase.
+// The phases become IO_PHASE events.
 //
-// Pure: times come in. Not thread-safe: the caller holds a lock.
+// Pure: times are parameters. Not thread-safe: the caller holds a lock.
 #pragma once
 
 #include <optional>
@@ -12,22 +13,22 @@
 
 namespace hocket::runtime {
 
-// Running sums of a process at one moment.
+// The running sums of a process at one moment.
 struct Sums {
   Duration io{};
   Duration comm{};
-  Duration wait{};  // for grants
+  Duration wait{};  // time waited for grants
 };
 
-// How far a malleable program is, at its last control point.
+// The progress of a malleable program at its last control point.
 struct Progress {
-  std::int64_t iteration = -1;     // iterations done; -1: there was none yet
-  std::int64_t processes = 0;      // that compute from then on
-  std::int64_t control_every = 0;  // iterations since the control point before; 0: not known
-  std::int64_t composition = 0;    // how often those that compute have become others
+  std::int64_t iteration = -1;     // iterations done; -1: no control point yet
+  std::int64_t processes = 0;      // number of computing processes from then on
+  std::int64_t control_every = 0;  // iterations since the previous control point; 0: unknown
+  std::int64_t composition = 0;    // number of changes of the set of computing processes
 };
 
-// One I/O operation that has ended.
+// An I/O operation that has ended.
 struct Operation {
   Time end{};
   Duration io{};
@@ -39,40 +40,41 @@ struct Operation {
 
 class PhaseTracker {
  public:
-  // `start`: since when the time before the first phase is counted.
+  // `start` is the time from which the computing time before the first phase counts.
   PhaseTracker(Duration gap, Time start) : gap_(gap), previous_end_(start) {}
 
-  // An operation begins (its wait for a grant included). Gives the phase that was over by then.
-  // After it, `began` tells whether the operation is the first of a phase.
+  // Begins an operation; its wait for a grant is part of it. Returns the phase that was over by then, if any.
+  // Afterwards `began` is true if the operation is the first of a phase.
   std::optional<event::IoPhase> begin(Time start);
   bool began() const { return began_; }
 
-  // An operation that `begin` was called for has ended; `sums` are those of the process, this operation included.
+  // Ends an operation that `begin` was called for. `sums` are the process's, this operation included.
   void end(const Operation& operation, const Sums& sums);
 
-  // A file was opened, closed or the like, in `io` up to `end`. It belongs to the open phase unless that was over when
-  // this began; then gives that phase.
+  // Adds time outside of data accesses (a file was opened, closed or the like), which took `io` up to `end`. The time
+  // belongs to the open phase, unless that phase was over before. In that case the function returns the phase.
   std::optional<event::IoPhase> extend(Time end, Duration io, const Sums& sums);
 
-  // A control point. A phase that ended before it is none of its business, though it may be reported later.
+  // Sets the progress at a control point. It does not affect a phase that ended before, even one reported later.
   void control_point(const Progress& progress) { progress_ = progress; }
 
   const Progress& progress() const { return progress_; }
 
-  // `operations` is what all processes have counted from their starts to that of the open phase. Phases that follow
-  // each other with it, and with the same processes, say what was counted between them.
+  // Sets the floating-point operations that all processes have counted from their starts to that of the open phase. If
+  // the previous phase has a count too, of the same processes, IO_PHASE reports the difference.
   void counted(double operations);
 
-  // What all processes of a file have spent up to an access of the open phase.
+  // Sets the time that all processes of a file have spent up to an access of the phase. The file with most ranks wins.
   void told(const SpentByAll& all);
 
-  // The phase that is over because nothing has happened for longer than the gap.
+  // Returns the phase that is over because no operation has come for longer than the gap.
   std::optional<event::IoPhase> due(Time now);
 
-  // The phase that is over because nothing can follow: the last file is closed, or the program ends.
+  // Ends the open phase, because no operation can follow: the last file is closed, or the program ends. Returns
+  // nothing while an operation is under way.
   std::optional<event::IoPhase> finish();
 
-  // From when on `due` gives a phase; Time::max() while no phase is open or an operation runs.
+  // Returns the time after which `due` returns a phase; Time::max() if none is open or an operation is under way.
   Time deadline() const;
 
  private:
@@ -80,18 +82,18 @@ class PhaseTracker {
 
   Duration gap_;
   std::optional<event::IoPhase> open_;
-  BusyIntervals io_, waits_;  // of the open phase
+  BusyIntervals io_, waits_;  // times in I/O, and times waiting for grants, in the open phase
   bool began_ = false;
   std::int64_t running_ = 0;  // operations between begin and end
   std::int64_t next_index_ = 0;
   Progress progress_;
-  // What was counted, and by which processes.
+  // Floating-point operations, and which processes counted them (Progress::composition).
   struct Count {
     double operations = 0;
     std::int64_t composition = 0;
   };
-  std::optional<Count> count_;           // of the open phase
-  std::optional<Count> previous_count_;  // of the one before
+  std::optional<Count> count_;           // at the start of the open phase
+  std::optional<Count> previous_count_;  // at the start of the previous phase
   Sums sums_{};                          // at the end of the last operation
   Sums previous_sums_{};                 // at the end of the previous phase
   Time previous_end_;

@@ -26,7 +26,7 @@ TEST(PhaseTracker, OperationsWithinTheGapAreOnePhase) {
   EXPECT_FALSE(phases.begin(time_from_ns(1000)));
   EXPECT_TRUE(phases.began());
   phases.end(written(time_from_ns(1050), Duration{50}, 10), {Duration{50}, Duration{300}, {}});
-  EXPECT_FALSE(phases.begin(time_from_ns(1150)));  // exactly the gap
+  EXPECT_FALSE(phases.begin(time_from_ns(1150)));  // exactly the gap is not over yet
   EXPECT_FALSE(phases.began());
   phases.end(written(time_from_ns(1200), Duration{50}, 20), {Duration{100}, Duration{310}, {}});
   EXPECT_FALSE(phases.due(time_from_ns(1300)));
@@ -142,7 +142,7 @@ TEST(PhaseTracker, AFileTouchedWithinTheGapBelongsToThePhase) {
   PhaseTracker phases(gap, time_from_ns(0));
   phases.begin(time_from_ns(0));
   phases.end(written(time_from_ns(10), Duration{10}, 1), {Duration{10}, {}, {}});
-  EXPECT_FALSE(phases.extend(time_from_ns(130), Duration{20}, {Duration{30}, {}, {}}));  // from exactly the gap on
+  EXPECT_FALSE(phases.extend(time_from_ns(130), Duration{20}, {Duration{30}, {}, {}}));  // begins exactly at the gap
   const auto phase = phases.finish();
   ASSERT_TRUE(phase);
   EXPECT_EQ(to_ns(phase->end), 130);
@@ -161,7 +161,7 @@ TEST(PhaseTracker, AFileTouchedAfterComputingDoesNotStretchThePhase) {
   EXPECT_EQ(phase->cpu, Duration{});
   EXPECT_FALSE(phases.finish());
 
-  // What the file took counts as I/O before the next phase, and not as computing.
+  // The time for the file counts as I/O before the next phase, not as computing.
   phases.begin(time_from_ns(2520));
   EXPECT_TRUE(phases.began());
   phases.end(written(time_from_ns(2530), Duration{10}, 1), {Duration{40}, {}, {}});
@@ -173,7 +173,7 @@ TEST(PhaseTracker, AFileTouchedAfterComputingDoesNotStretchThePhase) {
 
 TEST(PhaseTracker, AFileTouchedWhileAnOperationRunsBelongsToThePhase) {
   PhaseTracker phases(gap, time_from_ns(0));
-  phases.begin(time_from_ns(0));  // a nonblocking one
+  phases.begin(time_from_ns(0));  // a nonblocking operation
   EXPECT_FALSE(phases.extend(time_from_ns(2520), Duration{20}, {Duration{20}, {}, {}}));
   phases.end(written(time_from_ns(2530), Duration{10}, 1), {Duration{30}, {}, {}});
   const auto phase = phases.finish();
@@ -182,7 +182,7 @@ TEST(PhaseTracker, AFileTouchedWhileAnOperationRunsBelongsToThePhase) {
   EXPECT_EQ(phase->io, Duration{30});
 }
 
-// Against a model that keeps every operation and groups them at the end.
+// Compares with a model that keeps every operation and groups them at the end.
 TEST(PhaseTracker, GroupsAsAListOfOperationsDoes) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
@@ -229,7 +229,7 @@ TEST(PhaseTracker, GroupsAsAListOfOperationsDoes) {
   }
 }
 
-// A phase at `at`, at whose start `operations` were counted; nothing: they could not be.
+// Makes a phase at `at`, at whose start `operations` were counted (nothing: they could not be read).
 IoPhase counted_phase(PhaseTracker& phases, std::int64_t at, std::optional<double> operations) {
   phases.begin(time_from_ns(at));
   if (operations) phases.counted(*operations);
@@ -239,19 +239,19 @@ IoPhase counted_phase(PhaseTracker& phases, std::int64_t at, std::optional<doubl
 
 TEST(PhaseTracker, TellsWhatWasCountedSinceThePhaseBefore) {
   PhaseTracker phases(gap, time_from_ns(0));
-  EXPECT_EQ(counted_phase(phases, 1000, 5e9).flop, 0);  // of how much before it nobody knows
+  EXPECT_EQ(counted_phase(phases, 1000, 5e9).flop, 0);  // the operations before it are unknown
   EXPECT_EQ(counted_phase(phases, 2000, 8e9).flop, 3e9);
   EXPECT_EQ(counted_phase(phases, 3000, std::nullopt).flop, 0);
-  EXPECT_EQ(counted_phase(phases, 4000, 20e9).flop, 0);  // of two periods
+  EXPECT_EQ(counted_phase(phases, 4000, 20e9).flop, 0);  // the difference covers two periods
   EXPECT_EQ(counted_phase(phases, 5000, 21e9).flop, 1e9);
-  EXPECT_EQ(counted_phase(phases, 6000, 20e9).flop, 0);  // never less than nothing
+  EXPECT_EQ(counted_phase(phases, 6000, 20e9).flop, 0);  // never negative
 }
 
 TEST(PhaseTracker, ComparesNoCountsOfOtherProcesses) {
   PhaseTracker phases(gap, time_from_ns(0));
   phases.control_point({10, 4, 1, 0});
   counted_phase(phases, 1000, 5e9);
-  phases.control_point({20, 4, 1, 1});  // as many, but not the same
+  phases.control_point({20, 4, 1, 1});  // as many processes, but other ones
   EXPECT_EQ(counted_phase(phases, 2000, 8e9).flop, 0);
   phases.control_point({30, 4, 1, 1});
   EXPECT_EQ(counted_phase(phases, 3000, 12e9).flop, 4e9);

@@ -9,11 +9,11 @@ namespace hocket::runtime {
 namespace {
 
 constexpr std::array<std::string_view, 4> numbers = {"bytes", "files", "rounds", "bytes_per_round"};
-constexpr double most = 9e18;  // fits 64 bits
-// All that is said of a phase travels with each of its operations; hocketd refuses longer texts.
+constexpr double most = 9e18;  // fits into 64 bits
+// Limit of `text`: each operation of a phase carries the text, and hocketd refuses longer ones.
 constexpr std::size_t longest_text = 8192;
 
-// A number from 0 on, also written as 1e9; nothing where the text is none.
+// Parses a number of at least 0, which may be written as 1e9. Returns nothing if the text is none.
 std::optional<double> number_in(const std::string& text) {
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
@@ -21,6 +21,7 @@ std::optional<double> number_in(const std::string& text) {
   return number;
 }
 
+// Replaces newlines, because they separate the keys in `text`.
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;

@@ -6,9 +6,9 @@
 namespace hocket::runtime {
 namespace {
 
-constexpr double longest_s = 1e8;  // three years: far from the end of 64-bit nanoseconds
+constexpr double longest_s = 1e8;  // three years, far below the limit of 64-bit nanoseconds
 
-// A number of seconds, or nothing.
+// Parses a number of seconds from 0 to longest_s. Returns false, and leaves `value` alone, if the text is none.
 bool parse_seconds(const char* text, Duration& value) {
   char* end = nullptr;
   const double seconds = std::strtod(text, &end);

@@ -1,4 +1,4 @@
-// What the environment asks of libhocket (ARCHITECTURE.md, "Environment of a job").
+// The settings of libhocket, read from the environment (ARCHITECTURE.md, "Environment of a job"). Pure.
 #pragma once
 
 #include <functional>
@@ -9,36 +9,36 @@
 
 namespace hocket::runtime {
 
-// What counts as floating-point operations.
+// The source of the floating-point operations (HOCKET_FLOP_COUNTERS).
 enum class FlopEvents {
-  hardware,    // what the processor counts, where it can be read
-  none,        // nothing: the counters are left to others
-  task_clock,  // nanoseconds of computing time, which every Linux counts: a stand-in, for tests
+  hardware,    // the processor's counters, if they can be read
+  none,        // no counting: the counters are free for other tools
+  task_clock,  // nanoseconds of computing time, which every Linux counts: a stand-in for tests
 };
 
-// Who does collective accesses of files.
+// The library that does collective accesses of files (HOCKET_IO).
 enum class Io { mpi, hocket };
 
 struct Settings {
-  std::string socket;  // path of hocketd's socket; "": there is nobody to ask
-  std::string job;
-  std::string name;
+  std::string socket;  // HOCKET_SOCKET: path of hocketd's socket; "": no hocketd
+  std::string job;     // HOCKET_JOB: unique name of the run
+  std::string name;    // HOCKET_NAME: name of the application
   bool coordinate = true;
-  Duration answer = from_s(5);
-  Duration max_wait = from_s(600);
-  Duration phase_gap = from_s(0.1);
+  Duration answer = from_s(5);       // time limit for any message from hocketd while a request waits
+  Duration max_wait = from_s(600);   // time limit of a wait for a grant
+  Duration phase_gap = from_s(0.1);  // operations that are less than this apart form one I/O phase
   FlopEvents flop_events = FlopEvents::hardware;
   Io io = Io::mpi;
-  bool posix = true;  // what the program reads and writes itself is seen
+  bool posix = true;  // POSIX I/O of the program itself is watched
 
-  // Whether hocketd is told of the application; and whether there are control points at all. The same in all ranks of a
-  // world: the environment is the launcher's.
+  // True if the application is reported to hocketd. As the launcher sets the environment, all ranks of a world agree.
   bool reports() const { return !socket.empty(); }
+  // True if collective accesses are control points. All ranks of a world agree.
   bool coordinates() const { return coordinate && reports(); }
 };
 
-// `get` is getenv or a stand-in for it; `complain` gets one line for each value that is not understood, whose default
-// then holds.
+// Reads the settings. `get` is getenv or a stand-in for it. `complain` gets one line for each invalid value; its
+// default then holds.
 Settings read_settings(const std::function<const char*(const char*)>& get,
                        const std::function<void(std::string_view)>& complain);
 

@@ -1,5 +1,5 @@
-// For the start of a thread of ours, which inherits the mask: a signal meant for the application must never run its
-// handler there.
+// Blocks signals while libhocket starts a thread. The new thread inherits the mask, so a signal that is meant for the
+// application never runs its handler there.
 #pragma once
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 
 namespace hocket::runtime {
 
-// All signals are blocked in this thread while it lives.
+// Blocks all signals in the calling thread for the object's lifetime, and then restores the mask.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

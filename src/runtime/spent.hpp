@@ -1,4 +1,5 @@
-// What processes have spent on computing and on communication since they began.
+// The time that processes have spent on computing and on communication since they began. Rank 0 of a file collects it
+// from all ranks at the end of a granted collective access, and IO_PHASE reports it.
 #pragma once
 
 #include <algorithm>
@@ -8,13 +9,13 @@
 
 namespace hocket::runtime {
 
-// One process.
+// The times of one process.
 struct Spent {
-  Duration cpu{};  // neither MPI communication nor I/O nor waiting for grants
-  Duration comm{};
+  Duration cpu{};   // elapsed time without MPI communication, I/O and waits for grants
+  Duration comm{};  // MPI communication
 };
 
-// Several: sums, and the largest of one.
+// The times of several processes: sums, and the largest of any one process.
 struct SpentByAll {
   std::int64_t processes = 0;
   Duration cpu{};

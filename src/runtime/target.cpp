@@ -9,6 +9,7 @@
 namespace hocket::runtime {
 namespace {
 
+// The file system types that ROMIO accepts as a prefix.
 constexpr std::array<std::string_view, 14> file_systems = {"ufs",   "nfs",    "xfs",    "panfs",  "pvfs",
                                                            "pvfs2", "lustre", "gpfs",   "beegfs", "quobytefs",
                                                            "ime",   "daos",   "testfs", "sfs"};

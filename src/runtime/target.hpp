@@ -1,4 +1,4 @@
-// The target of a file: the file system that it lies on, by device.
+// Names the target of a file: the file system on which it lies, identified by its device number.
 #pragma once
 
 #include <sys/types.h>
@@ -8,10 +8,10 @@
 
 namespace hocket::runtime {
 
-// The name without the file system type that ROMIO lets a user put in front, as in "ufs:/scratch/x".
+// Returns the name without the file system type that ROMIO allows in front, as in "ufs:/scratch/x".
 std::string_view without_prefix(std::string_view file);
 
-// "dev:<major>:<minor>" of the file, or of its directory where the file is not there; "" where neither is.
+// Returns "dev:<major>:<minor>" of the file, or of its directory if there is no such file; "" if neither exists.
 std::string target_of(std::string_view file);
 std::string target_of(dev_t device);
 
