@@ -32,7 +32,7 @@ Bursts::Begun Bursts::begin(Burst& burst, bool in_one_call, Describe describe) {
   ++burst.running;
   if (burst.request && share(burst).part < 1) {
     waited = true;
-    // While this access waits here it counts as running, so the burst does not end. If hocketd revokes or preempts the
+    // The access counts as running while it waits here, so the burst does not end. If hocketd revokes or preempts the
     // request meanwhile, the access begins anew.
     if (!keep_pace(lock, burst)) {
       if (--burst.running == 0) changed_.notify_all();
