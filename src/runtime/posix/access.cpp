@@ -24,7 +24,7 @@ constinit Volume volume;
 constinit Descriptors descriptors;
 constinit Targets targets;
 
-// What the program sees of errno is its call's.
+// Restores errno at the end of a scope: the program must see only the errno of its own call.
 class SameErrno {
  public:
   SameErrno() = default;
@@ -36,7 +36,8 @@ class SameErrno {
   int before_ = errno;
 };
 
-// A thread may be cancelled in its own call, as before, and not where we wait for hocketd.
+// Disables cancelling of this thread for a scope. As without libhocket, a thread may be cancelled in its own call, but
+// not in a wait for hocketd.
 class NotCancelled {
  public:
   NotCancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
@@ -62,12 +63,12 @@ Bursts::Burst& burst_of(Target& target, Bursts& bursts) {
   return burst;
 }
 
-// The most that Linux moves in a call.
+// The most bytes that Linux moves in one call.
 constexpr std::int64_t most_of_a_call = 0x7ffff000;
 
 class Access {
  public:
-  // `worth`: the bytes asked for, if it counts at a time.
+  // `worth` maps the start time to the bytes asked for, or to nothing if the access does not count (volume.hpp).
   template <class Worth>
   Access(Direction direction, const char* routine, int fd, dev_t device, Worth worth)
       : direction_(direction), start_(node_now()) {
@@ -93,7 +94,7 @@ class Access {
     activity.add(moved, now - start_, true);
     if (writes) volume.written(moved);
     if (!counts_) return volume.passed(now);
-    // Where MPI has ended meanwhile, and in a child that was forked in the middle, there is nobody to tell.
+    // If MPI has been finalized meanwhile, or a child was forked during the access, there is no connection to hocketd.
     if (!Process::active()) return;
     const NotCancelled not_cancelled;
     volume.counted(now, Process::get().phase_gap());
@@ -109,8 +110,8 @@ class Access {
   Begun begun_;
 };
 
-// The one of this thread that is under way. Bytes, as a thread that is cancelled runs no destructors of its variables
-// in C++ (access.h).
+// Storage for this thread's access that is under way. It is raw bytes, because a cancelled thread runs no destructors
+// of its C++ variables (access.h).
 alignas(Access) constinit thread_local std::array<std::byte, sizeof(Access)> under_way{};
 
 template <class Worth>

@@ -1,9 +1,10 @@
-// A POSIX access of a regular file by the program itself: counted, and where it is large enough (volume.hpp) part of an
-// I/O phase and, as an independent access of MPI-IO is, of a burst that asks hocketd first.
+// Handles a POSIX access of a regular file by the program itself. Each access is counted. If it is large enough
+// (volume.hpp), it belongs to an I/O phase, and to a burst that sends a request, like an independent MPI-IO access.
 //
-// What MPI, and what libhocket itself, reads and writes is not the program's; nor is what goes to the descriptors 0 to
-// 2. For the wrappers, which are in C: a thread may be cancelled in the call that they pass on, and the frames of C++
-// that the unwinder of the program would meet there have another one (libgcc is linked into libhocket).
+// Accesses by MPI or by libhocket are not the program's own, nor are those of the descriptors 0 to 2. The wrappers that
+// call these functions are in C, because a thread may be cancelled in the call that they pass on. The program's
+// unwinder could not pass frames of C++ there, since these have the unwinder of the libgcc that is linked into
+// libhocket.
 #pragma once
 
 #include <stdbool.h>
@@ -14,21 +15,21 @@
 extern "C" {
 #endif
 
-// Whether the program's calls are watched now, in this thread.
+// Returns true if the program's calls are watched now, in this thread.
 bool posix_watched(void);
 
-// One begins, of all the parts together; may wait for a grant. False: it is not watched; otherwise `posix_end` follows
-// in this thread. Both leave errno as it is.
+// Begins an access of all `count` parts together; may block until a grant comes. Returns false if the access is not
+// watched. Otherwise the thread must call `posix_end` next. Both leave errno as it is.
 bool posix_begin(bool writes, const char* routine, int fd, const struct iovec* parts, int count);
-// fsync and fdatasync: a write of no bytes that may take as long as all those before it.
+// Begins a sync: a write of 0 bytes that may take as long as all writes before it. Otherwise as `posix_begin`.
 bool posix_begin_sync(const char* routine, int fd);
-// It has moved so many bytes; less than 0: failed.
+// Ends the access. `moved` is in bytes; less than 0 means that the call failed.
 void posix_end(ssize_t moved);
 
-// These descriptors are closed, or become another file's.
+// Notes that the descriptors from `first` to `last` are closed or refer to other files.
 void posix_forget(unsigned first, unsigned last);
 
-// The function of that name after ours; ends the process where there is none.
+// Returns the next function of that name after libhocket's, and ends the process if there is none.
 void* posix_next(const char* name);
 
 #ifdef __cplusplus

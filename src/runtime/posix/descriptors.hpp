@@ -1,4 +1,5 @@
-// On which device the file of a descriptor is: looked up once, until the descriptor is closed or becomes another's.
+// Finds the device of the file behind a descriptor, for the wrappers of POSIX I/O. The device is looked up once, until
+// the descriptor is closed or refers to another file.
 #pragma once
 
 #include <sys/stat.h>
@@ -11,11 +12,12 @@
 
 namespace hocket::runtime::posix {
 
-// Thread-safe and lock-free. What is no file is looked up each time. A file that is closed by none of libc's functions
-// that we wrap is taken for open until its number is closed again.
+// A cache of device numbers by descriptor. Thread-safe and lock-free. Descriptors that are no regular file are looked
+// up each time. If a file is closed in another way than by a wrapped function of libc, its stale entry stays until the
+// number is closed again.
 class Descriptors {
  public:
-  // Nothing where it is no regular file, or closed. May change errno.
+  // Returns the device, or nothing if the descriptor is closed or no regular file. May change errno.
   std::optional<dev_t> device_of(int fd) {
     std::atomic<std::uint64_t>* known = fd >= 0 && fd < size ? &known_[static_cast<std::size_t>(fd)] : nullptr;
     if (const std::uint64_t kept = known ? known->load(std::memory_order_relaxed) : unknown; kept != unknown)
@@ -26,15 +28,16 @@ class Descriptors {
     return file.st_dev;
   }
 
-  // When they are closed, or become another's. Async-signal-safe.
+  // Drops the entries from `first` to `last`, both included. Call it when they are closed or refer to other files.
+  // Async-signal-safe.
   void forget(unsigned first, unsigned last) {
     for (unsigned fd = first; fd <= last && fd < size; ++fd) known_[fd].store(unknown, std::memory_order_relaxed);
   }
 
  private:
-  static constexpr int size = 1024;  // of programs with more, those above are looked up each time
+  static constexpr int size = 1024;  // larger descriptors are looked up each time
   static constexpr std::uint64_t unknown = 0;
-  static constexpr std::uint64_t first_device = 1;
+  static constexpr std::uint64_t first_device = 1;  // added to each device, so that device 0 is not `unknown`
 
   std::array<std::atomic<std::uint64_t>, size> known_{};
 };

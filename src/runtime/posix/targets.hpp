@@ -1,4 +1,4 @@
-// The targets of the program's own accesses, by device: each is made once, and is there from then on.
+// Keeps the targets of the program's POSIX accesses, by device. A target is created once and never destroyed.
 #pragma once
 
 #include <atomic>
@@ -11,14 +11,14 @@ namespace hocket::runtime::posix {
 
 struct Target {
   dev_t device;
-  std::string name;
-  std::atomic<Bursts::Burst*> burst = nullptr;
-  Target* next;  // that was made before
+  std::string name;                             // as target_of() gives it
+  std::atomic<Bursts::Burst*> burst = nullptr;  // once an access has needed it
+  Target* next;                                 // the target created before this one
 };
 
-// Thread-safe and lock-free; takes memory for a device that it has not heard of. There are few, and they are never
-// given back, as a thread may be in an access when the program ends: an object of this class lives as long as the
-// program.
+// The targets of a process, in a list. Thread-safe and lock-free; allocates memory only for a new device. Devices are
+// few. Their memory is never freed, because a thread may be in an access when the program ends. So an object of this
+// class must live as long as the program.
 class Targets {
  public:
   Target& of(dev_t device) {
@@ -26,7 +26,7 @@ class Targets {
     for (Target* target = last; target; target = target->next)
       if (target->device == device) return *target;
     Target* made = new Target{device, target_of(device), nullptr, last};
-    // Another thread may have made one of the same device meanwhile: then there are two, of which one is found.
+    // If another thread adds the same device meanwhile, the list has it twice. Later calls find the newer one.
     while (!last_.compare_exchange_weak(made->next, made, std::memory_order_release)) {
     }
     return *made;

@@ -1,9 +1,9 @@
-// Which POSIX accesses of a process are I/O to take turns for, and which are the small change of every program: its
-// log, its input, the modules of an interpreter.
+// Decides which POSIX accesses of a process are coordinated. The others are the minor I/O of every program: its log,
+// its input, the modules of an interpreter.
 //
-// Accesses that come less than a gap apart count from the one that brings what they ask for to `worth_asking_bytes`,
-// and until none has come for a gap. Lock-free: an access that does not count costs some nanoseconds. Threads at once
-// may let one count that would not, or the other way round.
+// Accesses that follow each other within a gap are added up. They count from the access that brings the sum to
+// `worth_asking_bytes`, until none has come for a gap. Lock-free: an access that does not count costs some nanoseconds.
+// Concurrent threads may make an access count that otherwise would not, or the other way round.
 #pragma once
 
 #include <algorithm>
@@ -14,11 +14,12 @@
 
 namespace hocket::runtime::posix {
 
+// The sum of bytes from which accesses are worth a request.
 constexpr std::int64_t worth_asking_bytes = std::int64_t{1} << 20;
 
 class Volume {
  public:
-  // Whether an access of `bytes` (at most, not negative) that begins now counts.
+  // Returns true if an access that begins now counts. `bytes` is the size asked for, at least 0.
   bool counts(std::int64_t bytes, Time now, Duration gap) {
     if (follows(now)) return true;
     if (to_ns(now) - last_.load(std::memory_order_relaxed) > gap.count()) unasked_.store(0, std::memory_order_relaxed);
@@ -27,12 +28,12 @@ class Volume {
     unasked_.store(0, std::memory_order_relaxed);
     return true;
   }
-  // One that does not count has ended.
+  // Notes the end of an access that does not count.
   void passed(Time now) { last_.store(to_ns(now), std::memory_order_relaxed); }
-  // One that counts has ended.
+  // Notes the end of an access that counts.
   void counted(Time now, Duration gap) { counts_until_.store(to_ns(now + gap), std::memory_order_relaxed); }
 
-  // A sync is about all that was written since the last.
+  // Adds written bytes. A sync covers all bytes written since the last sync, and counts if these are enough.
   void written(std::int64_t bytes) { unsynced_.fetch_add(bytes, std::memory_order_relaxed); }
   bool sync_counts(Time now) {
     return unsynced_.exchange(0, std::memory_order_relaxed) >= worth_asking_bytes || follows(now);
@@ -41,10 +42,10 @@ class Volume {
  private:
   bool follows(Time now) const { return to_ns(now) < counts_until_.load(std::memory_order_relaxed); }
 
-  std::atomic<std::int64_t> unasked_ = 0;
-  std::atomic<std::int64_t> unsynced_ = 0;
-  std::atomic<std::int64_t> last_ = 0;          // ns: when one that does not count ended
-  std::atomic<std::int64_t> counts_until_ = 0;  // ns
+  std::atomic<std::int64_t> unasked_ = 0;       // bytes of accesses that did not count
+  std::atomic<std::int64_t> unsynced_ = 0;      // bytes written since the last sync
+  std::atomic<std::int64_t> last_ = 0;          // ns: end of the last access that did not count
+  std::atomic<std::int64_t> counts_until_ = 0;  // ns: accesses that begin before it count
 };
 
 }  // namespace hocket::runtime::posix

@@ -1,10 +1,10 @@
-// The functions of libc that libhocket wraps: those that read and write files by descriptor, under each name by which
-// compiled programs reach them (with 64-bit offsets; with the checks of _FORTIFY_SOURCE), the streams that move blocks,
-// and what makes a descriptor another file's.
+// Wraps functions of libc. First come those that read and write files by descriptor, under each name by which compiled
+// programs reach them (with 64-bit offsets; with the checks of _FORTIFY_SOURCE). Then come the streams that move
+// blocks, and the functions after which a descriptor refers to another file.
 //
-// Not seen: stores into mapped files, msync, io_uring, aio, splice, sync and its like for whole file systems, text that
-// goes through C's streams and what they still hold when they are flushed, statically linked programs, system calls
-// without libc.
+// libhocket does not see stores into mapped files, msync, io_uring, aio, splice, or sync and its like for whole file
+// systems. It does not see text that goes through C's streams, or data that these still hold when they are flushed. Nor
+// does it see statically linked programs and system calls without libc.
 #undef _FORTIFY_SOURCE
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,12 +35,13 @@ static void* look_up(_Atomic(void*)* known, const char* name) {
   return found;
 }
 
+// Declares `next`, the libc function of that name, looked up at the first call.
 #define NEXT(result_type, symbol, parameters) \
   static _Atomic(void*) known;                \
   result_type(*next) parameters = __extension__(result_type(*) parameters) look_up(&known, symbol)
 
-// A wrapper of the function `symbol`: `begin` says whether its call is watched, `moved` in how many bytes its result
-// is.
+// Defines a wrapper of the function `symbol`. `begin` is true if the call is watched; `moved` turns its result into
+// bytes.
 #define WRAP(linkage, name, symbol, result_type, parameters, arguments, begin, moved) \
   linkage result_type name parameters {                                               \
     NEXT(result_type, symbol, parameters);                                            \
@@ -80,7 +81,7 @@ PARTS(true, pwritev2, (int fd, const struct iovec* parts, int count, off_t at, i
 PARTS(true, pwritev64v2, (int fd, const struct iovec* parts, int count, off64_t at, int flags),
       (fd, parts, count, at, flags))
 
-// _FORTIFY_SOURCE; `room` is how large the compiler knows the buffer to be.
+// The checked forms that _FORTIFY_SOURCE uses; `room` is the buffer's size as the compiler knows it.
 ssize_t __read_chk(int fd, void* data, size_t bytes, size_t room);
 ssize_t __pread_chk(int fd, void* data, size_t bytes, off_t at, size_t room);
 ssize_t __pread64_chk(int fd, void* data, size_t bytes, off64_t at, size_t room);
@@ -88,7 +89,7 @@ BLOCK(false, __read_chk, (int fd, void* data, size_t bytes, size_t room), (fd, d
 BLOCK(false, __pread_chk, (int fd, void* data, size_t bytes, off_t at, size_t room), (fd, data, bytes, at, room))
 BLOCK(false, __pread64_chk, (int fd, void* data, size_t bytes, off64_t at, size_t room), (fd, data, bytes, at, room))
 
-// From file to file: a write of the second.
+// Copies from file to file count as writes to the second file.
 BLOCK(true, copy_file_range, (int from, off64_t* from_at, int fd, off64_t* at, size_t bytes, unsigned flags),
       (from, from_at, fd, at, bytes, flags))
 BLOCK(true, sendfile, (int fd, int from, off_t* at, size_t bytes), (fd, from, at, bytes))
@@ -99,15 +100,15 @@ BLOCK(true, sendfile64, (int fd, int from, off64_t* at, size_t bytes), (fd, from
 SYNC(fsync)
 SYNC(fdatasync)
 
-// C's streams, whose own reads and writes nobody sees: the calls that move much, and those small ones of a thread
-// together that move as much as this. What the small ones have moved is added to the call that is looked at.
+// C's streams are wrapped at their calls, because libc's own reads and writes for them cannot be seen. A call is
+// watched, and counts for the thread's small calls before it, once they move so many bytes together.
 enum { worth_looking_bytes = 1 << 16 };
-static _Thread_local size_t passed[2];  // read, written
+static _Thread_local size_t passed[2];  // bytes of small calls that are not counted yet: read, written
 
 static int descriptor_of(FILE* stream) {
   const int before = errno;
   const int fd = fileno(stream);
-  errno = before;  // a stream without one sets it
+  errno = before;  // fileno sets errno for a stream without a descriptor
   return fd;
 }
 
@@ -120,7 +121,7 @@ static bool begin_stream(bool writes, const char* routine, FILE* stream, size_t 
   const int fd = descriptor_of(stream);
   if (fd <= STDERR_FILENO) return false;
   const bool begun = posix_begin(writes, routine, fd, ONE(passed[writes] + bytes));
-  if (!begun) passed[writes] = 0;  // it is no file, and what was before may have been none either
+  if (!begun) passed[writes] = 0;  // the stream is no regular file, and those of the small calls may be none either
   return begun;
 }
 
@@ -152,14 +153,14 @@ STREAM(false, __fread_unlocked_chk, (void* data, size_t room, size_t size, size_
 STREAM(true, fwrite, (const void* data, size_t size, size_t count, FILE* stream), (data, size, count, stream))
 STREAM(true, fwrite_unlocked, (const void* data, size_t size, size_t count, FILE* stream), (data, size, count, stream))
 
-// What makes a descriptor another file's, or nobody's.
+// Wraps a function after which descriptors are closed or refer to other files.
 #define FORGETTING(result_type, name, parameters, arguments, first, last) \
   EXPORT result_type name parameters {                                    \
     NEXT(result_type, #name, parameters);                                 \
     const unsigned from = (unsigned)(first), to = (unsigned)(last);       \
     posix_forget(from, to);                                               \
     result_type result = next arguments;                                  \
-    posix_forget(from, to); /* another thread may have looked */          \
+    posix_forget(from, to); /* another thread may have looked it up */    \
     return result;                                                        \
   }
 
@@ -175,7 +176,7 @@ FORGETTING(FILE*, freopen64, (const char* path, const char* mode, FILE* stream),
 FORGETTING(int, pclose, (FILE * stream), (stream), descriptor_of(stream), descriptor_of(stream))
 FORGETTING(int, fcloseall, (void), (), 0, UINT_MAX)
 
-// Gives nothing back.
+// closefrom returns nothing, so FORGETTING does not fit it.
 EXPORT void closefrom(int first) {
   NEXT(void, "closefrom", (int));
   posix_forget((unsigned)first, UINT_MAX);
