@@ -12,13 +12,13 @@
 namespace hocket::runtime::mpi {
 namespace {
 
-// The word that was sent last with what this process has spent. The MPI may read the numbers until it has gone.
+// The last message of this process with its spent time. MPI may read the numbers until the send has completed.
 struct Word {
-  std::atomic_flag used;
-  std::array<std::int64_t, 2> numbers{};
+  std::atomic_flag used;                  // set while a thread sends
+  std::array<std::int64_t, 2> numbers{};  // ns: computing, communication
   MPI_Request request = no_request();
 
-  // False: it has not.
+  // Returns true if the send has completed.
   bool has_gone() {
     int done = 0;
     return HOCKET_PMPI(Test)(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0;
@@ -108,7 +108,8 @@ int agree(MPI_Comm comm, int value) {
   return decided;
 }
 
-// Messages, not MPI_Ireduce: in its tree a rank that has gone on to compute would keep back the word of others.
+// This uses messages instead of MPI_Ireduce, because in a reduction's tree a rank that has resumed computing would
+// delay the messages of others.
 void tell_root(MPI_Comm comm) { tell(comm, 0, 0); }
 
 void tell_root(MPI_Comm comm, const Spent& spent) {
@@ -133,7 +134,7 @@ void forget_told() {
 void tell(MPI_Comm comm, int rank, int tag) {
   MPI_Request request = no_request();
   if (HOCKET_PMPI(Isend)(nullptr, 0, byte_type(), rank, tag, comm, &request) == MPI_SUCCESS)
-    HOCKET_PMPI(Request_free)(&request);  // it has no buffer, so nobody need see its end
+    HOCKET_PMPI(Request_free)(&request);  // without a buffer, its completion does not matter
 }
 
 void await_word(MPI_Comm comm, int rank, int tag) {

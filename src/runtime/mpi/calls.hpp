@@ -1,4 +1,7 @@
-// The few MPI functions that libhocket itself uses, as it uses them.
+// The few MPI functions that libhocket itself calls, in the form in which it needs them.
+//
+// Waits poll with MPI_Test and sleep between two polls, so a waiting rank leaves its core to others. Each function
+// needs an initialised MPI and a thread that may call MPI. "Collective" means that all processes of `comm` must call.
 #pragma once
 
 #include <mpi.h>
@@ -21,12 +24,13 @@ inline constexpr const char* name = "openmpi";
 inline constexpr const char* name = "mpich";
 #endif
 
-// How to wait for others who may need this core: each pause yields at first, then sleeps, longer from time to time.
+// The back-off of a polling wait, since other processes may need this core. A pause yields 50 times at first. Then it
+// sleeps, from 20 µs on and twice as long each time, up to a maximum.
 class Patience {
  public:
-  // For words from others.
+  // The back-off for small messages: it sleeps at most 1 ms.
   Patience() = default;
-  // For data that need both ends' polling to flow.
+  // The back-off for data, which flow only while both ends poll: at most 50 µs, and 64 yields between two sleeps.
   static Patience for_data() { return {50'000, 64}; }
 
   void pause();
@@ -36,69 +40,72 @@ class Patience {
       : longest_sleep_ns_(longest_sleep_ns), yields_between_(yields_between) {}
 
   long longest_sleep_ns_ = 1'000'000;
-  int yields_between_ = 0;  // two sleeps
+  int yields_between_ = 0;  // between two sleeps
   long sleep_ns_ = 20'000;
   int yields_left_ = 50;
 };
 
-// The MPI's words for an error code.
+// Returns the MPI library's text for an error code.
 std::string error_text(int code);
 
-// Waits for the request. False: the MPI says that it failed.
+// Waits for the request, asleep. Returns false if MPI reports a failure.
 bool wait_asleep(MPI_Request request, Patience patience = {});
 
 int rank_in(MPI_Comm comm);
 int size_of(MPI_Comm comm);
-// Whether several threads may call MPI at once.
+// Returns true if several threads may call MPI concurrently.
 bool has_threads();
-// Whether MPI_Comm_spawn started this world.
+// Returns true if MPI_Comm_spawn started this world.
 bool is_spawned();
 
-// A communicator of ours over the processes of `comm`, whose errors are returned. Collective. None if that fails.
+// Returns a duplicate of `comm` whose errors are returned, or none on failure. The caller frees it. Collective.
 MPI_Comm duplicate(MPI_Comm comm);
 void free(MPI_Comm& comm);
 
 bool is_inter(MPI_Comm comm);
 
-// All of them get rank 0's value. Collective. Those who wait sleep: rank 0 may wait long, and others want the cores.
+// Returns rank 0's value, from 0 to 255, in all ranks. Collective. The other ranks sleep, because rank 0 may wait long
+// for a grant.
 int agree(MPI_Comm comm, int value);
-// Word to rank 0, sent without waiting for anything; and rank 0 waits, asleep, until it has received as many as it
-// owes, from whichever ranks, counting down. Each must be received before the communicator is freed: MPICH takes a
-// message that nobody received for an error.
+// Sends an empty message to rank 0 without waiting. Rank 0 must receive it (`receive_words`) before it frees the
+// communicator: MPICH treats a message that was never received as an error.
 void tell_root(MPI_Comm comm);
-// The same with what this process has spent; without, where the word before, of whichever communicator, is still under
-// way or another thread sends one.
+// Sends `spent` to rank 0 in the same way. The message is empty if the previous one, on any communicator, is still
+// under way or another thread sends one.
 void tell_root(MPI_Comm comm, const Spent& spent);
-// What may still be under way of that is not needed any more: before MPI ends.
+// Releases the send of `tell_root` that may still be under way. Call it before MPI ends.
 void forget_told();
+// Sends an empty message to `rank` without waiting; `await_word` receives it, asleep.
 void tell(MPI_Comm comm, int rank, int tag);
 void await_word(MPI_Comm comm, int rank, int tag);
-// Gives what the words say that were sent with something.
+// Receives `owed` messages of `tell_root` from any ranks, asleep, and counts `owed` down. Returns the sum of those that
+// were not empty. If MPI fails, it returns early.
 SpentByAll receive_words(MPI_Comm comm, std::int64_t& owed);
-// Lets what was sent go on its way: a small message has left its call before it has left the process, and MPI moves it
-// only while it is called. Costs about a microsecond.
+// Lets sent messages make progress. A small message may still be in this process when its send has returned, and MPI
+// moves it only inside calls. Costs about a microsecond.
 void push(MPI_Comm comm);
 
-// Returns when all have called it; who waits sleeps.
+// Blocks, asleep, until all processes have called it. Collective.
 void meet(MPI_Comm comm);
-// All of them get the bytes of `root`. Collective; who waits sleeps. False: the MPI says that it failed.
+// Broadcasts at most INT_MAX bytes from `root`; the other ranks sleep. Collective. Returns false if MPI fails.
 bool broadcast(MPI_Comm comm, int root, void* data, std::int64_t bytes);
-// All of them get the largest (smallest) of each value. Collective; who waits sleeps. False: the MPI failed.
+// Replaces each value by the largest (smallest) of all ranks. Collective; ranks that wait sleep. False: MPI has failed.
 bool largest(MPI_Comm comm, std::span<std::int64_t> values);
 bool smallest(MPI_Comm comm, std::span<std::int64_t> values);
-// All of them get the values of each, as many, in the order of ranks. Collective; who waits, for data, sleeps. False:
-// the MPI failed.
+// Gathers the values of all ranks into `all`, in the order of ranks. Each rank gives equally many; `all` has room for
+// those of all ranks. Collective; ranks that wait sleep, with the back-off for data. Returns false if MPI fails.
 bool gather_all(MPI_Comm comm, std::span<const std::int64_t> own, std::int64_t* all);
-// Sums over all processes, in rank 0. Collective; waits as `agree` does.
+// Sums at most 16 values over all ranks; rank 0 gets the sums. Collective; ranks that wait sleep.
 void sum(MPI_Comm comm, std::span<std::int64_t> values);
 void sum(MPI_Comm comm, std::span<double> values);
-// The largest of all processes, in rank 0; as `sum`.
+// Finds the largest of each value over all ranks, in the same way as `sum`.
 void most(MPI_Comm comm, std::span<std::int64_t> values);
 
-// Bytes of `count` elements of the type.
+// Returns the bytes of `count` elements of the type, or 0 if MPI does not know.
 std::int64_t bytes_of(MPI_Count count, MPI_Datatype type);
-// Bytes that the data access of this status has moved. Read from the fields in which each MPI's mpi.h has kept them
-// since its binary interface was fixed: MPI_Get_elements_x takes longer than all the rest that we do for an access.
+// Returns the bytes that the data access of this status has moved. It reads the fields in which each MPI's mpi.h has
+// kept them since its binary interface was fixed. MPI_Get_elements_x would take longer than all other work of libhocket
+// for an access.
 inline std::int64_t bytes_in(const MPI_Status& status) {
 #ifdef OPEN_MPI
   return static_cast<std::int64_t>(status._ucount);
@@ -109,11 +116,11 @@ inline std::int64_t bytes_in(const MPI_Status& status) {
 #endif
 }
 
-// The hint's value; "" where the info does not have it.
+// Returns the hint's value, or "" if the info lacks it.
 std::string hint(MPI_Info info, const char* key);
-// All its keys and values.
+// Returns all keys and values of the info.
 std::vector<std::pair<std::string, std::string>> pairs(MPI_Info info);
-// The number that a hint gives, `most` where it gives more; `otherwise` where it gives none, or less than `least`.
+// Returns the hint as a number of at most `most`. Returns `otherwise` if the hint is no number or less than `least`.
 std::int64_t number_hint(MPI_Info info, const char* key, std::int64_t otherwise, std::int64_t least, std::int64_t most);
 
 }  // namespace hocket::runtime::mpi

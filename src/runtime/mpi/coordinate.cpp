@@ -1,4 +1,5 @@
-// The public functions of include/hocket/coordinate.h: the application's own steps.
+// The public functions of include/hocket/coordinate.h, by which an application coordinates its own steps. One thread at
+// a time may call them.
 #include "hocket/coordinate.h"
 
 #include <array>
@@ -23,20 +24,20 @@ using hocket::runtime::Process;
 using hocket::runtime::Standing;
 namespace mpi = hocket::runtime::mpi;
 
-// The step that this process is in.
+// The current step of this process.
 struct Step {
   bool open = false;
-  bool root = false;         // rank 0 of its communicator
-  Member* member = nullptr;  // of rank 0, where there is somebody to ask
-  RequestId request;
+  bool root = false;         // this is rank 0 of the step's communicator
+  Member* member = nullptr;  // in rank 0, if the application is coordinated
+  RequestId request;         // none: hocketd is missing, the step continues uncoordinated
   MPI_Comm comm{};
-  bool authorized = false;  // as this process has learnt last
-  Duration io_before{};
-  std::int64_t bytes_before = 0;
+  bool authorized = false;        // the latest state that this process has learnt
+  Duration io_before{};           // the process's I/O time when the step began
+  std::int64_t bytes_before = 0;  // the bytes it had moved when the step began
 };
 Step step;
 
-// Kinds of calls in the wrong order: each is told of once.
+// Kinds of calls in the wrong order. Each is reported once.
 enum Wrong { outside, inform_twice, no_step, nothing_prepared, kinds };
 
 int wrong_order(Wrong kind, const char* function, const std::string& state) {
@@ -55,7 +56,7 @@ int without_step(const char* function) {
   return wrong_order(no_step, function, "without hocket_io_inform before it, or after hocket_io_release");
 }
 
-// START_IO, without a wait.
+// Sends START_IO without waiting.
 void ask() {
   hocket::event::StartIo start;
   start.operation = "hocket_io_inform";
@@ -63,17 +64,18 @@ void ask() {
   step.request = step.member->inform(std::move(start));
 }
 
+// Sends a new request after the lease of an unused grant has expired.
 void ask_again() {
   step.member->finish({step.request, {}, 0, false});
   ask();
 }
 
-// In rank 0 of the step, what is new since the last time that it was granted.
+// Updates rank 0's view of a step that was not simply granted. Returns true if the step may access files now.
 bool look() {
   switch (step.member->session()) {
     case Standing::offered:
       step.member->take_up(step.request);
-      return step.member->session() == Standing::granted;  // it may have been taken back meanwhile
+      return step.member->session() == Standing::granted;  // hocketd may have revoked it meanwhile
     case Standing::to_pause: step.member->answer_pause(step.request); return false;
     case Standing::expired: ask_again(); return !step.request;
     case Standing::queued:
@@ -85,9 +87,10 @@ bool look() {
   return true;
 }
 
+// Blocks until the step is granted or continues uncoordinated.
 void await_turn() {
   if (step.member->session() == Standing::granted) return;
-  // A process that stood still may hear of its turn and of its loss at once.
+  // A process that was stopped may receive its grant and LEASE_EXPIRED together, so it tries twice.
   for (int i = 0; i < 2 && step.request; ++i) {
     if (step.member->session() == Standing::expired) ask_again();
     if (step.request) step.member->await(step.request);

@@ -1,3 +1,5 @@
+// Ends a job that cannot continue, after a message on stderr. Before MPI_Abort it waits until the launcher has read the
+// message, up to a time limit (last_words.hpp).
 #pragma once
 
 #include <mpi.h>
@@ -6,11 +8,11 @@
 
 namespace hocket::runtime {
 
-// One line on stderr, and the end of the job: through MPI_Abort where `in_mpi` (the thread that calls MPI), else by
-// ending this process, which the launcher notices.
+// Writes one line to stderr and ends the job. `in_mpi` is true in the thread that calls MPI: it uses MPI_Abort. Another
+// thread ends this process, which the launcher notices.
 [[noreturn]] void end_job(const std::string& why, bool in_mpi);
 
-// The same through MPI_Abort of `comm`. For the thread that calls MPI.
+// Writes one line to stderr and calls MPI_Abort on `comm`. For the thread that calls MPI.
 [[noreturn]] void abort_job(const std::string& why, MPI_Comm comm);
 
 }  // namespace hocket::runtime

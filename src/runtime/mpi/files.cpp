@@ -11,18 +11,19 @@
 namespace hocket::runtime {
 namespace {
 
+// All records. It is never destroyed, because other libraries' destructors may still call MPI.
 struct Tables {
   std::mutex mutex;
   std::unordered_map<MPI_File, std::shared_ptr<File>> files;
-  // Open MPI gives one and the same request for several accesses that have ended at once.
+  // Several accesses may have one request: Open MPI returns the same one for all that have ended immediately.
   std::unordered_multimap<MPI_Request, Started> started;
   std::atomic<std::size_t> started_count = 0;
 };
 
-// Another number after each file that is opened or closed.
+// Counts opened and closed files. It invalidates the threads' caches.
 constinit std::atomic<std::uint64_t> changes = 1;
 
-// What this thread has found last.
+// This thread's cache of the file that it has found last, valid while `changes` is the same.
 struct Found {
   std::uint64_t changes = 0;
   MPI_File handle{};
@@ -47,7 +48,8 @@ Opening::Opening(MPI_Comm comm, const char* name) {
   file_.data_set = event::data_set_of(file_.name).has_value();
   if (!process.coordinates() || file_.data_set) return;
   const int size = mpi::size_of(comm);
-  // A file of one process, of several: all ranks never ask for it at once, so nobody asks.
+  // If one process of several has opened the file alone, its collective accesses are no control points. They are
+  // coordinated as independent accesses.
   file_.control = size > 1 || (process.world_size() == 1 && !process.is_spawned());
   if (size > 1) {
     file_.agreement = mpi::duplicate(comm);
@@ -74,6 +76,7 @@ std::shared_ptr<File> take_file(MPI_File file) {
 
 void file_closed(File* file) {
   if (!file) return;
+  // Messages of accesses that failed in rank 0 may be outstanding, and the communicator must not be freed before.
   mpi::receive_words(file->agreement, file->owed);
   mpi::free(file->agreement);
   bool last = false;

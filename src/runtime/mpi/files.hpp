@@ -1,4 +1,6 @@
-// The open files and the unfinished nonblocking accesses of this process.
+// Keeps the records of this process's open files and unfinished nonblocking accesses, by MPI handle.
+//
+// The functions are thread-safe, and may be called while Process::active() is true. Collective ones say so.
 #pragma once
 
 #include <mpi.h>
@@ -15,41 +17,42 @@ namespace hocket::runtime {
 
 enum class Direction { read, write };
 
-// An access that has begun.
+// The state of an access between its begin and its end.
 struct Begun {
-  RequestId request;               // of its grant; none: not asked for by this rank, or uncoordinated
-  bool granted = false;            // by the decision that all ranks of the file have learnt
-  bool stoppable = false;          // granted, as all ranks know: also where there is one alone
+  RequestId request;               // none: this rank has not asked, or the access is uncoordinated
+  bool granted = false;            // by the decision that all ranks of the file, several, have received
+  bool stoppable = false;          // granted, and all ranks of the file, one or several, know it
   Time start{};                    // its data may move from here on
-  Duration wait{};                 // for the grant, before that
-  int processes = 1;               // of the file; where `request` is given
-  bool in_one_call = false;        // its time is that of the access; where `request` or `burst` is given
-  Bursts::Burst* burst = nullptr;  // of independent accesses, that it is one of
+  Duration wait{};                 // time waited for the grant before `start`
+  int processes = 1;               // number of ranks of the file; valid with `request`
+  bool in_one_call = false;        // one call contains the whole access; valid with `request` or `burst`
+  Bursts::Burst* burst = nullptr;  // the burst of an independent access
   bool tracked = false;            // belongs to an I/O phase that this process reports
 };
 
+// The record of an open file.
 struct File {
   std::string name;
   std::string target;
-  MPI_Comm agreement;     // ours, over the file's processes; none where one process needs to agree with nobody
+  MPI_Comm agreement;     // duplicate of the file's communicator, owned; none if no ranks have to agree
   bool control = false;   // collective accesses are control points
-  bool data_set = false;  // shares no storage with others
-  bool root = false;      // rank 0 of the file's communicator: the one that asks
-  // That of its target, once an independent access has begun; threads at once may look.
+  bool data_set = false;  // is exchanged by name, and shares no storage with others
+  bool root = false;      // this is rank 0 of the file's communicator, which sends the requests
+  // The bursts of its target, once an independent access has begun. Threads access it concurrently (atomic_ref).
   Bursts::Burst* burst = nullptr;
-  // In rank 0: how often the others have told it, or will, that a granted operation has ended. A rank's word of one
-  // comes after its word of those before, so when none is left out all have ended.
+  // In rank 0, the number of end messages of the other ranks that it has not received. A rank's messages arrive in
+  // order, so at 0 all granted operations have ended in all ranks.
   std::int64_t owed = 0;
-  // Of the split collective access under way: MPI allows one a file.
+  // The split collective access under way. MPI allows one per file.
   Begun split;
   Duration split_io{};
 };
 
-// What is done around MPI_File_open: collective over the file's communicator.
+// Creates the record around MPI_File_open. Collective over the file's communicator.
 class Opening {
  public:
   Opening(MPI_Comm comm, const char* name);
-  // The file is open, or (`opened` false) is not: nothing is kept then.
+  // Stores the record under the handle. If `opened` is false, it discards the record.
   void done(bool opened, MPI_File file, MPI_Info info);
 
  private:
@@ -57,36 +60,37 @@ class Opening {
   bool watched_ = false;
 };
 
-// Around MPI_File_close: the record is taken out before, and what it held is given back after. Collective.
+// Removes the record before MPI_File_close.
 std::shared_ptr<File> take_file(MPI_File file);
+// Releases what the record holds after MPI_File_close. Collective. If it was the last file, the I/O phase ends.
 void file_closed(File* file);
 
-// nullptr: opened before MPI_Init of this world, or nobody is told of it. It is there until the file is closed, which
-// MPI allows nobody to do while another thread uses it. The file that this thread has used last is found without a
-// lock.
+// Returns the record, or nullptr if the file was opened before MPI_Init of this world or is not watched. The record
+// lives until the file is closed, and MPI forbids closing a file while another thread uses it. The file that this
+// thread used last is found without a lock.
 File* find_file(MPI_File file);
 
-// That of the file's target, which is found where nobody has asked for it yet.
+// Returns the bursts of the file's target, and determines that target if it is not known yet.
 Bursts::Burst& burst_of(File& file, Bursts& bursts);
 
-// The hint `hocket_target`, where the info has it, names the file's target from now on.
+// Sets the file's target to the hint `hocket_target`, if the info has it.
 void take_hints(File& file, MPI_Info info);
 
 // A nonblocking access that has been started.
 struct Started {
   Direction direction = Direction::read;
   Begun begun;
-  Duration io{};  // in the call that started it
+  Duration io{};  // time in the call that started it
   std::int64_t bytes = 0;
   std::string target;
 };
 
-// Whether any access is unfinished: cheap, asked by each MPI_Wait.
+// Returns true if any access is unfinished. Cheap, because each MPI_Wait asks.
 bool any_started();
 void started(MPI_Request request, Started access);
-// Whether the request is of an unfinished access, and of which kind.
+// Returns the direction of the request's access, or nothing if the request is no unfinished access.
 std::optional<Direction> direction_of_started(MPI_Request request);
-// Takes the access of that request out.
+// Removes the access of that request and returns it.
 std::optional<Started> take_started(MPI_Request request);
 
 }  // namespace hocket::runtime

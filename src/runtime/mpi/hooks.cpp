@@ -7,12 +7,13 @@
 namespace hocket::runtime {
 namespace {
 
-// What rank 0 tells the others at a control point.
+// The bits of the decision that rank 0 broadcasts at a control point.
 constexpr int granted = 1;
-constexpr int counts_flop = 2;  // all add up their operations: the access is the first of an I/O phase
+constexpr int counts_flop = 2;  // all ranks add up their floating-point operations: an I/O phase begins
 
 std::string_view target_of(const File* file) { return file ? std::string_view(file->target) : ""; }
 
+// Moves the access's start to now, and counts the time since `since` as waiting.
 void has_waited(Begun& begun, Time since) {
   begun.start = node_now();
   begun.wait = begun.start - since;
@@ -54,7 +55,7 @@ Begun begin_collective(File* file, const Asked& asked, Time start, bool agree, U
   begun.start = start;
   if (!file) return begun;
   Process& process = Process::get();
-  // Of one process, of several: it agrees with nobody.
+  // One process of several has opened the file alone. There is no other rank to agree with.
   if (!file->control && file->agreement == mpi::no_comm())
     return begin_access(file, asked, start, use == Use::operation);
   const bool asks = file->control && file->root;
@@ -65,7 +66,7 @@ Begun begin_collective(File* file, const Asked& asked, Time start, bool agree, U
   if (asks) {
     begun.processes = alone ? 1 : mpi::size_of(file->agreement);
     begun.in_one_call = use == Use::operation;
-    // The others are taken to ask for as much.
+    // The other ranks are assumed to access as many bytes.
     const std::int64_t bytes = saturating_product(asked.bytes(), begun.processes);
     begun.request = process.ask({{}, file->target, file->name, asked.routine, bytes}, use);
   }
@@ -82,7 +83,8 @@ void await_end(const Begun& begun, File* file, bool ok, Time since) noexcept {
   if (!begun.granted) return;
   Process& process = Process::get();
   if (!file->root) return mpi::tell_root(file->agreement, process.spent(since));
-  const bool none_owed = file->owed == 0;  // of accesses before: who told it is not known
+  // With messages of earlier accesses outstanding, rank 0 cannot tell which messages belong to this one.
+  const bool none_owed = file->owed == 0;
   const int others = mpi::size_of(file->agreement) - 1;
   file->owed += others;
   if (!ok) return;
@@ -148,7 +150,7 @@ bool Completion::done(const MPI_Request* requests, Time start, Time end) noexcep
   const Duration io = end - start;
   activity(watched_.front().direction).time.add(io);
   for (const Watched& watched : watched_) {
-    if (requests[watched.index] == watched.request) continue;  // not ended yet
+    if (requests[watched.index] == watched.request) continue;  // still active: MPI sets ended ones to null
     if (const auto access = take_started(watched.request))
       leave_access(access->direction, access->begun, access->target, end, access->io + io, {}, access->bytes);
   }

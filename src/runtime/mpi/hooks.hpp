@@ -1,10 +1,10 @@
-// What the generated wrappers do around the call that they pass on. `call` is the next function of that name.
+// The bodies of the generated wrappers: the work of libhocket around each MPI call. `call` is the next such function.
 //
 // A routine that is called from inside another one (by the MPI's own I/O layer, by a Fortran layer, by a tool) is
-// passed on and not counted. The return value is always the call's own.
+// passed on and not counted. The return value is the call's own, unless hocket does the file's I/O itself.
 //
-// What counts as I/O: the time in data-access routines and in MPI_File_open, _close and the like; of nonblocking and
-// split accesses the time in the call that starts and in those that wait for or test them, not what lies between.
+// I/O time is the time in data-access routines and in MPI_File_open, _close and the like. Of nonblocking and split
+// accesses, it is the time in the call that starts them and in those that wait for or test them, not what lies between.
 #pragma once
 
 #include <mpi.h>
@@ -28,11 +28,11 @@ namespace hocket::runtime {
 
 class Depth : public Inside {
  public:
-  // Whether the call is one that the program made, of a process that we watch.
+  // True if the program itself made the call, in a process that libhocket watches.
   bool watched() const { return outermost() && Process::active(); }
 };
 
-// A status of the caller's, or ours where he ignores it.
+// The caller's status, or one of its own if the caller ignores the status: the moved bytes are read from it.
 class FilledStatus {
  public:
   explicit FilledStatus(MPI_Status* callers) : status_(callers == MPI_STATUS_IGNORE ? &own_ : callers) {}
@@ -47,15 +47,16 @@ inline Activity& activity(Direction direction) {
   return direction == Direction::read ? hot.counters.read : hot.counters.write;
 }
 
+// Counts a call as communication, and reports an I/O phase that is over by now.
 inline void communicated(Time start, Time end, std::int64_t bytes) {
   hot.count(hot.counters.comm, bytes, end - start);
   Process::at(end);
 }
 
-// The parts of the hooks that do not depend on the call.
+// ---- parts of the hooks that do not depend on the call -------------------------------------------------------------
 
-// The routine of an access, and how much this process asks it for: `count` elements of a type, 0 where the routine does
-// not say.
+// The routine of an access and the size that this process passes to it: `count` elements of a type. `count` is 0 if the
+// routine has no such arguments.
 struct Asked {
   const char* routine;
   MPI_Count count = 0;
@@ -64,42 +65,43 @@ struct Asked {
   std::int64_t bytes() const { return count > 0 ? mpi::bytes_of(count, type) : 0; }
 };
 
-// An access begins: as part of an I/O phase, and with the control point where it is collective and its file has one.
-// `agree`: all ranks of the file learn the decision before it returns. `use`: whether the access goes on beside what
-// the program does; `in_one_call`: the same of an independent one, which asks as a part of a burst
-// (runtime/bursts.hpp).
+// Begins an independent access as part of an I/O phase, and of a burst (runtime/bursts.hpp), which may block for a
+// grant. `in_one_call` is false if the access runs beside the program (nonblocking).
 Begun begin_access(File* file, const Asked& asked, Time start, bool in_one_call) noexcept;
-// As a part of this one of the bursts, where it asks (else both are nullptr); `describe` completes what hocketd is
-// told.
+// Begins an access as part of the given burst, or without coordination if `bursts` and `burst` are nullptr. `describe`
+// fills in START_IO.
 Begun begin_independent(Bursts* bursts, Bursts::Burst* burst, Bursts::Describe describe, Time start,
                         bool in_one_call) noexcept;
+// Begins a collective access as part of an I/O phase, with a control point if the file has them. `agree`: all ranks of
+// the file learn the decision before it returns. `use` is `started` if the access runs beside the program.
 Begun begin_collective(File* file, const Asked& asked, Time start, bool agree, Use use = Use::operation) noexcept;
 
-// The control point after a blocking collective access: the call has returned in this rank, `ok` or with an error. The
-// target is given back when it has in all ranks, so rank 0 waits for them; the others go on at once. Nobody waits where
-// the call failed in rank 0: then the others may never return from theirs. The others tell rank 0 what they had spent
-// when the call began, at `since`.
+// The control point after a blocking collective access, whose call has returned in this rank, `ok` or with an error.
+// The grant ends when all ranks have returned, so rank 0 waits for them; the others continue at once. If the call
+// failed in rank 0, it does not wait, because the others may never return. The others send rank 0 the time that they
+// had spent when the call began, at `since`.
 void await_end(const Begun& begun, File* file, bool ok, Time since) noexcept;
 
-// It has ended: counted, and FINISH_IO where it was granted. `status`: nullptr where the call failed.
+// Ends an access: counts it, and sends FINISH_IO if it was granted. `status` is nullptr if the call failed.
 void end_access(Direction direction, const Begun& begun, const File* file, Time end, const MPI_Status* status) noexcept;
-// The control point and the phase after an access that has ended, took `io` in all, and has `paused` in its middle.
+// Gives up the grant of an access that has ended, and records the access in its I/O phase. `io` is its time in all,
+// without the time `paused` in its middle.
 void leave_access(Direction direction, const Begun& begun, std::string_view target, Time end, Duration io,
                   Duration paused, std::int64_t bytes) noexcept;
 
-// The first half of a split collective access has returned; and the second half, which began at `start`.
+// Handle the return of the two halves of a split collective access. The second half began at `start`.
 void split_began(Direction direction, const Begun& begun, File* file, Time end, bool ok) noexcept;
 void split_ended(Direction direction, File* file, Time start, Time end, const MPI_Status* status) noexcept;
 
-// A nonblocking access has been started. `request`: nullptr where the call failed.
+// Handles the return of a call that starts a nonblocking access. `request` is nullptr if the call failed.
 void access_started(Direction direction, const Begun& begun, const File* file, Time end, std::int64_t bytes,
                     const MPI_Request* request) noexcept;
 
-// The requests among an array that are I/O, remembered before a call that may end them.
+// Remembers which requests of an array are I/O, before a call that may complete them and so overwrite the handles.
 class Completion {
  public:
   Completion(int count, const MPI_Request* requests);
-  // After the call: those that have ended. False: the call was about communication.
+  // Ends the accesses that the call has completed. Returns false if none of the requests was I/O.
   bool done(const MPI_Request* requests, Time start, Time end) noexcept;
 
  private:
@@ -110,6 +112,8 @@ class Completion {
   };
   std::vector<Watched> watched_;
 };
+
+// ---- one function for each kind of routine (mpi_routines.txt) ------------------------------------------------------
 
 template <class Call>
 int watch_init(Call call) {
@@ -127,7 +131,7 @@ int watch_finalize(Call call) {
   return call();
 }
 
-// What ends so leaves without BYE, whatever the MPI still calls on its way out.
+// Stops watching: an aborted process leaves without BYE, whatever MPI still calls on its way out.
 template <class Call>
 int watch_abort(Call call) {
   const Depth depth;
@@ -135,7 +139,8 @@ int watch_abort(Call call) {
   return call();
 }
 
-// With count and datatype where the routine has one of each, significant in every rank: its bytes are counted.
+// Counts communication. `payload` is the routine's count and datatype, if it has one of each and they are significant
+// in every rank; then its bytes are counted too.
 template <class Call, class... Payload>
 int watch_communication(Call call, Payload... payload) {
   const Depth depth;
@@ -151,6 +156,7 @@ int watch_communication(Call call, Payload... payload) {
   return rc;
 }
 
+// Counts a call that may complete requests: as I/O if one of them is an access, else as communication.
 template <class Call>
 int watch_completion(Call call, int count, const MPI_Request* requests) {
   const Depth depth;
@@ -168,7 +174,7 @@ int watch_completion(Call call, int count, const MPI_Request* requests) {
   return rc;
 }
 
-// A blocking access of which nobody is told: counted, and as little else as can be.
+// Only counts a blocking access, because the application is not reported to hocketd. It does nothing else.
 template <class Call>
 int count_access(Direction direction, Call call, MPI_Status* status) {
   FilledStatus filled(status);
@@ -179,8 +185,8 @@ int count_access(Direction direction, Call call, MPI_Status* status) {
   return rc;
 }
 
-// A blocking access of which hocketd may be told, or asked before. Out of line, so that what is always run stays small:
-// after a large copy the cost of a wrapper is that of its cold cache lines.
+// Passes on a blocking access that may be reported to hocketd, or wait for a grant. It is out of line to keep the
+// common path small: after a large copy, cold cache lines make up the cost of a wrapper.
 template <class Call>
 [[gnu::noinline]] int pass_access(Direction direction, bool collective, const Asked& asked, Call call, MPI_File file,
                                   MPI_Status* status) {
@@ -218,13 +224,13 @@ inline bool is_data_set(MPI_File file) {
   return hot.own_files.load(std::memory_order_relaxed) && io::is_data_set(file);
 }
 
-// Routines that there are not for data sets.
+// Passes on a routine that is an error for data sets.
 template <class Call>
 int unless_data_set(MPI_File file, bool writes, Call call) {
   return is_data_set(file) ? io::refuse(file, writes) : call();
 }
 
-// An independent access, which hocket does itself where it is of a data set.
+// Passes on an independent access, or does it itself if the file is a data set.
 template <class Call>
 int watch_own(const char* routine, Call call, const io::Access& access, MPI_Status* status) {
   const auto own = [&](MPI_Status* filled) {
@@ -241,7 +247,7 @@ int watch_size(Call call, MPI_File file, MPI_Offset* size) {
   return MPI_SUCCESS;
 }
 
-// What the MPI library has in the place of a data set has no end.
+// Translates MPI_SEEK_END for data sets, because the MPI library has /dev/null open in their place, which has no end.
 template <class Call>
 int watch_seek(Call call, MPI_File file, MPI_Offset offset, int whence) {
   const Depth depth;
@@ -249,7 +255,7 @@ int watch_seek(Call call, MPI_File file, MPI_Offset offset, int whence) {
   return call(io::end_of_data_set(file) + offset, MPI_SEEK_SET);
 }
 
-// A collective access that hocket may do itself.
+// Passes on a collective access, or does it itself if hocket serves the file.
 template <class Call>
 int watch_served(const char* routine, Call call, const io::Access& access, MPI_Status* status) {
   const Depth depth;
@@ -263,8 +269,8 @@ int watch_served(const char* routine, Call call, const io::Access& access, MPI_S
   return pass_access(access.direction, true, {routine, access.count, access.type}, serve, access.file, status);
 }
 
-// MPI_File_sync has no status, and moves no bytes that are not counted already: the empty status that is filled by
-// nobody says so.
+// Counts MPI_File_sync as a collective write of 0 bytes. It has no status, and the bytes that it moves are counted
+// already, so the status stays empty.
 template <class Call>
 int watch_sync(const char* routine, Call call, MPI_File file) {
   const Depth depth;
@@ -280,6 +286,7 @@ int watch_sync(const char* routine, Call call, MPI_File file) {
   return pass_access(Direction::write, true, {routine}, both, file, none);
 }
 
+// Passes on the first half of a split collective access; `watch_end` passes on the second.
 template <class Call>
 int watch_begin(Direction direction, const Asked& asked, Call call, MPI_File file) {
   const Depth depth;
@@ -324,7 +331,8 @@ int watch_start(Direction direction, const Asked& asked, Call call, MPI_File fil
   return pass_start(direction, asked, call, begun, record, request);
 }
 
-// MPI lets no rank wait for another one here, so rank 0 alone waits for the grant.
+// Passes on the start of a nonblocking collective access. MPI forbids a rank to wait for another one here, so only rank
+// 0 waits for the grant.
 template <class Call>
 int watch_collective_start(Direction direction, const Asked& asked, Call call, MPI_File file,
                            const MPI_Request* request) {
@@ -335,6 +343,7 @@ int watch_collective_start(Direction direction, const Asked& asked, Call call, M
   return pass_start(direction, asked, call, begun, record, request);
 }
 
+// Counts a file routine that is no data access as I/O time.
 template <class Call>
 int watch_file(Call call) {
   const Depth depth;
@@ -352,6 +361,7 @@ int watch_open(Call call, MPI_Comm comm, const char* name, int mode, MPI_Info in
   if (!depth.watched()) return call(name, mode);
   Opening opening(comm, name);
   const Time start = node_now();
+  // The MPI library opens another file in place of a data set.
   const auto [other_name, other_mode] = io::to_be_opened(name, mode);
   const int rc = io::file_opened(comm, name, mode, info, file, call(other_name, other_mode));
   const Time end = node_now();

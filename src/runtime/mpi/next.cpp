@@ -15,7 +15,8 @@ struct Search {
   void* found;
 };
 
-// libmpi.so.12, libmpich.so.12, libmpi.so.40, …
+// Searches one loaded library, if it is an MPI library (libmpi.so.12, libmpich.so.12, libmpi.so.40, …). Returns 1 if it
+// has the symbol, which ends dl_iterate_phdr.
 int look_in(dl_phdr_info* library, std::size_t, void* argument) {
   auto* search = static_cast<Search*>(argument);
   const char* slash = std::strrchr(library->dlpi_name, '/');
@@ -23,7 +24,7 @@ int look_in(dl_phdr_info* library, std::size_t, void* argument) {
   void* handle = dlopen(library->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
   if (!handle) return 0;
   search->found = dlsym(handle, search->symbol);
-  dlclose(handle);  // gives back our reference; the program's own keeps it loaded
+  dlclose(handle);  // drops this reference; the program's own keeps the library loaded
   return search->found ? 1 : 0;
 }
 

@@ -1,18 +1,20 @@
-// The function of that name that comes after ours: the MPI's own, or another tool's that stands behind us.
+// Finds the next function of a name behind libhocket's wrapper: the MPI library's own, or that of another tool. Both
+// searches are thread-safe.
 #pragma once
 
 #include <atomic>
 
 namespace hocket::runtime {
 
-// After libhocket in the order of the loader; where MPI was loaded by dlopen (mpi4py) and is not in that order, in the
-// loaded MPI libraries. Ends the process with one line if there is none: the caller called a function that does not
-// exist.
+// Returns the function after libhocket in the loader's order. If MPI was loaded by dlopen (mpi4py), it is not in that
+// order; then the loaded MPI libraries are searched. If there is none, the process ends with one line, because the
+// caller called a function that does not exist.
 void* find_next(const char* symbol) noexcept;
 
-// The variable of that name, as the program sees it: it may have been copied out of the MPI library into the program.
+// Returns the variable of that name as the program sees it: the linker may have copied it from libmpi into the program.
 void* find_variable(const char* symbol) noexcept;
 
+// A function pointer that is looked up at the first call and then cached. Thread-safe, and usable before constructors.
 template <class Function>
 class Next {
  public:

@@ -1,5 +1,5 @@
-// The MPI's own functions and constants, found by name at run time: libhocket is linked to no MPI, and what it calls
-// itself is seen by nobody.
+// Gives access to the MPI library's own functions and constants by name at run time. libhocket is not linked to an MPI,
+// and no wrapper sees its own calls.
 //
 //   HOCKET_PMPI(Comm_dup)(comm, &ours)   calls the next PMPI_Comm_dup, with the type that mpi.h gives it
 #pragma once
@@ -17,8 +17,8 @@
     return next();                                                                                     \
   }())
 
-// Open MPI's constants are addresses of variables in libmpi; where libmpi is linked by nobody when we are loaded, only
-// looking them up by name finds them.
+// Looks up an MPI constant. Open MPI's constants are addresses of variables in libmpi. If no loaded object links libmpi
+// when libhocket is loaded, only a search by name finds them.
 #ifdef OPEN_MPI
 #define HOCKET_CONSTANT(type, variable, constant) static_cast<type>(::hocket::runtime::find_variable(#variable))
 #else

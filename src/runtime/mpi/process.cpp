@@ -19,8 +19,8 @@
 namespace hocket::runtime {
 namespace {
 
-// This thread's, of those that were asked for one by one, and the changes of the process's requests up to which its
-// share is known.
+// This thread's collective access that has a grant of its own, for throttling; and Member::changes() when its bandwidth
+// share was last read.
 constinit thread_local PacedAccess under_way;
 constinit thread_local std::uint64_t known_changes = 0;
 
@@ -58,7 +58,7 @@ void Process::initialised() noexcept {
   spawned_ = mpi::is_spawned();
   hot.threads = mpi::has_threads();
   started_ = node_now();
-  // The child of a fork() has neither our thread nor a right to our connection.
+  // The child of a fork() lacks the lease thread, and the connection belongs to the parent.
   pthread_atfork(nullptr, nullptr, [] {
     Process& process = get();
     hot.active = false;
@@ -103,7 +103,8 @@ Process::Reporter& Process::become_reporter(bool speaks) {
   return *owned_;
 }
 
-// One line for the whole application: from rank 0 of its first world, who also speaks for the others at the end.
+// Warns once for the whole application that hocketd is missing: in rank 0 of its first world. That rank also reports
+// missing grants of the other ranks, at the end.
 void Process::lost(std::string_view why) {
   if (rank_ != 0 || spawned_ || warned_.exchange(true)) return;
   warn(std::string(why) + (coordinates() ? "; going on uncoordinated, asking again at each I/O phase"
@@ -118,7 +119,7 @@ std::string Process::application() {
 
 void Process::warn(std::string_view text) {
   const std::string line = "hocket: " + std::string(text) + "\n";
-  if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // there is nobody left to tell
+  if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // there is no other place to report it
 }
 
 Sums Process::sums() {
@@ -126,7 +127,7 @@ Sums Process::sums() {
   return {counters.io(), counters.comm.time.duration(), counters.wait_time.duration()};
 }
 
-// The lock of the phases is held.
+// Reports a phase that is over, if there is one, and updates the deadline of the open phase. `reporter.mutex` is held.
 void Process::report(Reporter& reporter, std::optional<event::IoPhase> over) {
   const Time deadline = reporter.phases.deadline();
   hot.phase_deadline = deadline == Time::max() ? Hot::never : to_ns(deadline);
@@ -164,7 +165,7 @@ void Process::operation_ends(const Operation& operation) noexcept {
 
 Spent Process::spent(Time now) const noexcept {
   const Sums own = sums();
-  // Threads that communicate at once can account for more than has passed.
+  // Threads that communicate concurrently can account for more than the elapsed time.
   return {std::max(Duration{}, now - started_ - own.io - own.comm - own.wait), own.comm};
 }
 
@@ -212,7 +213,7 @@ bool Process::phase_wants_flop() noexcept {
 
 void Process::count_flop(MPI_Comm comm, bool root) noexcept {
   const std::optional<double> own = flop_.read();
-  std::array<double, 2> all = {own.value_or(0), own ? 1.0 : 0.0};  // operations, processes that could read
+  std::array<double, 2> all = {own.value_or(0), own ? 1.0 : 0.0};  // operations; processes that could read theirs
   if (comm != mpi::no_comm()) mpi::sum(comm, all);
   Reporter* reporter = reporter_;
   if (!root || !reporter) return;
@@ -235,7 +236,7 @@ RequestId Process::ask(event::StartIo start, Use use) noexcept {
     const std::lock_guard lock(preparing_);
     pace = paces_[target];
   }
-  // Before it has begun there is nothing that could not stop.
+  // The access has not begun, so it can still pause.
   if (!keep(pace, member, request) && member.standing(request) == Standing::to_pause) member.await(request);
   if (use == Use::operation) under_way = {request, pace, member.share(request).part};
   return request;
@@ -283,7 +284,7 @@ Bursts* Process::bursts() noexcept {
 void Process::prepare(const Prepared::Pairs& pairs) {
   const std::lock_guard lock(preparing_);
   prepared_.push(pairs, [](std::string_view line) {
-    if (speaks()) warn(line);  // for all, who say the same
+    if (speaks()) warn(line);  // one warning is enough: all ranks prepare the same
   });
   moved_ = 0;
 }
@@ -293,7 +294,7 @@ bool Process::complete() {
   return prepared_.pop();
 }
 
-// What was prepared, and is still to come.
+// Fills in what was prepared: the bytes of the phase that are still to come, and all keys.
 void Process::describe(event::StartIo& start) {
   const std::lock_guard lock(preparing_);
   start.phase_bytes = std::max<std::int64_t>(0, prepared_.phase_bytes() - moved_);
@@ -390,7 +391,7 @@ void map_adopted(std::int64_t epoch) noexcept { Process::map_adopted(epoch); }
 
 void Process::finalising() noexcept {
   if (!active()) return;
-  hot.watches_posix = false;  // other threads may go on writing
+  hot.watches_posix = false;  // before the sums: other threads may continue writing
   if (reports()) {
     files_closed();
     const Duration cpu = spent(node_now()).cpu;
@@ -417,7 +418,7 @@ void Process::finalising() noexcept {
              size_,
              Duration{most[0]},
              Duration{most[1]}};
-    // A further member has nothing to add to what rank 0 says of all.
+    // Members of other ranks send an empty BYE, because rank 0's has the sums of all.
     if (Reporter* reporter = reporter_) reporter->member.leave(bye);
   }
   hot.active = false;

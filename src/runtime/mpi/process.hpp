@@ -1,8 +1,8 @@
-// What libhocket knows of the process that it is in: its place in the application, its sums, its phases, its
-// connection.
+// The state of libhocket in this process: its place in the application, its running sums, its I/O phases and its
+// connection to hocketd.
 //
-// Everything here is thread-safe and throws nothing. Before MPI_Init, after MPI_Finalize and in the child of a fork(),
-// `active()` is false and no other function may be called.
+// All functions are thread-safe. Those without noexcept may throw std::bad_alloc. Before MPI_Init, after MPI_Finalize
+// and in the child of a fork(), `active()` is false and no other function may be called.
 #pragma once
 
 #include <mpi.h>
@@ -27,17 +27,17 @@
 
 namespace hocket::runtime {
 
-// What every wrapped call touches, together: after a large copy these cache lines are cold, and each costs. The first
-// has all that an access needs.
+// The data that every wrapped call touches, kept together: after a large copy the cache lines are cold, and each one
+// costs. The first cache line has all that an access needs.
 struct alignas(64) Hot {
   static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
   std::atomic<bool> active = false;                  // Process::active()
   std::atomic<bool> reports = false;                 // Process::reports()
   std::atomic<bool> watches_posix = false;           // Process::watches_posix()
-  std::atomic<bool> threads = true;                  // whether several may call MPI at once
+  std::atomic<bool> threads = true;                  // several threads may call MPI concurrently
   std::atomic<bool> pause_wanted = false;            // Process::pause_wanted()
-  std::atomic<bool> own_files = false;               // whether hocket does accesses itself of any file (io/)
-  std::atomic<std::int64_t> phase_deadline = never;  // ns: from when on an I/O phase is over
+  std::atomic<bool> own_files = false;               // hocket does the accesses of some file itself (io/)
+  std::atomic<std::int64_t> phase_deadline = never;  // ns: an I/O phase is over after this time
   Counters counters;
 
   [[gnu::always_inline]] void count(Activity& activity, std::int64_t moved, Duration took) {
@@ -47,142 +47,150 @@ struct alignas(64) Hot {
 static_assert(offsetof(Hot, counters.comm) == 64);
 inline constinit Hot hot;
 
-// For which processes an operation asks for a grant, in this one.
+// The processes for which an operation requests a grant in this process. A larger value includes the smaller ones.
 enum class AsksFor { nobody, itself, all_of_file };
 
 class Process {
  public:
-  // Made by the first use, never destroyed: other libraries' destructors may still call MPI.
+  // Returns the one object, which the first use creates. It is never destroyed: other libraries' destructors may still
+  // call MPI.
   static Process& get();
 
-  // After MPI_Init of this process, and before its MPI_Finalize (collective over its world).
+  // Start watching after MPI_Init, and stop before MPI_Finalize. `finalising` is collective over the world: it sums up
+  // what BYE reports.
   void initialised() noexcept;
   void finalising() noexcept;
   static bool active() { return hot.active.load(std::memory_order_relaxed); }
 
-  // Whether hocketd is told of this application. Where not, there are counters and nothing else.
+  // True if the application is reported to hocketd. Otherwise there are counters and nothing else.
   static bool reports() { return hot.reports.load(std::memory_order_relaxed); }
-  // Whether it is told of what this process reads and writes past MPI, in any of its threads. False where it is not
-  // `active()`.
+  // True if POSIX I/O of this process's threads is watched. False unless `active()`.
   static bool watches_posix() { return hot.watches_posix.load(std::memory_order_acquire); }
-  // Whether collective accesses are control points.
+  // True if collective accesses are control points.
   bool coordinates() const { return settings_.coordinates(); }
-  // Whether hocket does collective accesses itself.
+  // True if hocket does collective accesses itself.
   bool serves_io() const { return settings_.io == Io::hocket; }
   int world_size() const { return size_; }
   Duration phase_gap() const { return settings_.phase_gap; }
   bool is_spawned() const { return spawned_; }
   bool is_member() const { return reporter_.load() != nullptr; }
 
-  // Called with each time that is read anyway: reports the I/O phase that is over by then.
+  // Reports the I/O phase that is over by `now`. It is called with each time that is read anyway.
   static void at(Time now) noexcept {
     if (to_ns(now) > hot.phase_deadline.load(std::memory_order_relaxed)) [[unlikely]]
       get().report_due(now);
   }
 
-  // An I/O operation of this process begins: where this process reports phases (rank 0, and who asks), it becomes part
-  // of one. True: it does, and `operation_ends` is to be called.
+  // Begins an I/O operation. In a process that reports phases (rank 0, or a rank with requests of its own), it becomes
+  // part of one. Then it returns true, and the caller must call `operation_ends`.
   bool operation_begins(Time start, AsksFor asks_for) noexcept;
   void operation_ends(const Operation& operation) noexcept;
-  // What this process has spent until `now`, when it is in no call of MPI and all that came before is counted.
+  // Returns the time that this process has spent until `now`. Precondition: at `now` the thread was in no MPI call, and
+  // all earlier calls are counted.
   Spent spent(Time now) const noexcept;
-  // All processes of a file have told it, in the phase that is open.
+  // Sets the time that all processes of a file have spent, in the open phase.
   void told(const SpentByAll& all) noexcept;
-  // A file was opened, closed or the like, within a phase or not.
+  // Counts time in which a file was opened, closed or the like. The time may lie outside of phases.
   void file_touched(Time end, Duration io) noexcept;
-  // The last file of this process is closed: no operation of this phase follows.
+  // Ends the I/O phase, because the last file of this process is closed.
   void files_closed() noexcept;
 
-  // Floating-point operations. Whether they are to be counted now: the operation that `operation_begins` was called for
-  // last is the first of its phase, and this process can read its counters.
+  // Returns true if floating-point operations are to be counted now. That is so if the latest operation is the first of
+  // its phase, and this process can read its counters.
   bool phase_wants_flop() noexcept;
-  // Adds up what the processes of `comm` have counted, for the phase that has begun: collective over it, waits for the
-  // others. None: this process alone. Its `root` takes the sum, if they are all of those that compute and all could
-  // read.
+  // Adds up the floating-point operations of all processes of `comm` for the phase that has begun; none means this
+  // process alone. Collective over `comm`; it waits for the others. `root` stores the sum if these are all computing
+  // processes and each could read its counters.
   void count_flop(MPI_Comm comm, bool root) noexcept;
 
-  // START_IO and the wait for its grant; FINISH_IO. In rank 0 of the file's communicator. No id: uncoordinated.
+  // Sends START_IO and waits for the grant, in rank 0 of the file's communicator. Returns none if the access is to run
+  // uncoordinated.
   RequestId ask(event::StartIo start, Use use) noexcept;
-  // `processes`: of the file, which are taken to have moved as much as this one each, or what `progress` has said.
-  // `in_one_call`: its time tells how fast the target is.
+  // Sends FINISH_IO. Each of the file's `processes` is assumed to have moved as many bytes as this one, unless
+  // `progress` has reported more. `in_one_call`: the time of the access shows how fast the target is.
   void finish(const event::FinishIo& finish, const std::string& target, int processes, bool in_one_call) noexcept;
-  // An access within a burst has ended, at `now`.
+  // Ends an access within a burst at `now`.
   void end_in_burst(Bursts::Burst& burst, Time now, Duration io, std::int64_t bytes, bool in_one_call) noexcept;
 
-  // Where independent accesses ask; nullptr where they need not, as this process has asked for more than one access, or
-  // the application is in a step of its own. An access that has asked without success is `uncoordinated`.
+  // Returns the bursts through which independent accesses send requests. Returns nullptr if they need none: another
+  // request of this process or a step of the application covers them, or there is no coordination. An access whose
+  // request fails is counted by `uncoordinated`.
   Bursts* bursts() noexcept;
   void uncoordinated() noexcept { uncoordinated_.add(1); }
   static void in_step(bool inside) noexcept { in_step_ = inside; }
 
-  // What the application says of its I/O phases (prepared.hpp); goes with each START_IO.
+  // Add and remove what the application announces of its I/O phases (prepared.hpp). It goes with each START_IO.
   void prepare(const Prepared::Pairs& pairs);
   bool complete();
-  // A step of the application itself (include/hocket/coordinate.h): who asks for it; what and how much it is about.
+  // Returns the connection of this process for a step of the application (include/hocket/coordinate.h).
   Member& member_of_step();
+  // Fill in START_IO from what was announced: `describe_step` for a step, `describe` for an access.
   void describe_step(event::StartIo& start);
   void describe(event::StartIo& start);
-  // Of this process so far.
+  // These two return sums of this process so far.
   static Duration io_time() { return hot.counters.io(); }
   static std::int64_t bytes_moved() { return hot.counters.bytes_read() + hot.counters.bytes_written(); }
-  // Whether this process's warnings are the application's.
+  // True if this process prints the application's warnings.
   static bool speaks() { return get().rank_ == 0 && !get().spawned_; }
 
-  // Whether this process has been told to pause a request that it was granted, and has not answered yet. One load.
+  // True if a granted request of this process is to pause and has not answered yet. One load.
   static bool pause_wanted() noexcept { return hot.pause_wanted.load(std::memory_order_relaxed); }
-  // Another number after each change of where any request is; in a process that asked.
+  // Returns Member::changes(). For a process that has sent a request.
   static std::uint64_t changes() noexcept { return get().reporter_.load()->member.changes(); }
-  // The access of this thread has stopped after `round` (-1: between two accesses), in all processes, which have moved
-  // `bytes` and hold no lock of the file system: says so, and waits, bounded, until it may go on. That time is
-  // `waited`. In the process that asked; false, at once, where nothing of this thread is to pause.
+  // Answers PAUSE_IO for this thread's access and blocks, within the time limits, until it may continue. Precondition:
+  // the access has stopped after `round` (-1: between two accesses) in all processes, which have moved `bytes` and hold
+  // no lock of the file system. The time counts as `waited`. For the process that sent the request; returns false at
+  // once if nothing of this thread is to pause.
   bool pause(std::int64_t bytes, std::int64_t round) noexcept;
-  // `hook` is called when this process is told to pause, by whichever thread hears of it: to wake one that sleeps.
+  // Sets a function that wakes a sleeping thread when PAUSE_IO comes. The thread that receives PAUSE_IO calls it.
   static void on_pause(void (*hook)()) noexcept;
-  // This thread has waited for a grant in the middle of an access: wait, not I/O.
+  // Counts time that this thread waited for a grant in the middle of an access, as waiting instead of I/O.
   static void waited(Duration wait) noexcept;
-  // The same outside of accesses.
+  // Counts such time outside of accesses.
   static void waited_outside(Duration wait) noexcept { hot.counters.wait_time.add(wait); }
-  // What it has `waited` since this was called last.
+  // Returns the time that this thread has `waited` since the last call.
   static Duration take_waited() noexcept { return std::exchange(waited_, Duration{}); }
-  // What all processes have moved in this thread's access so far, where that is known. In the process that asked.
+  // Sets the bytes that all processes have moved in this thread's access so far. For the process that sent the request.
   void progress(std::int64_t bytes) noexcept;
-  // The data of this thread's access begin to move, in rounds.
+  // Notes that the data of this thread's access begin to move, in rounds.
   static void begins_to_move() noexcept;
-  // In the middle of that: whether it may use no more than a part of the target's bandwidth. Two loads while nothing
-  // changes.
+  // Returns true if this thread's access, which moves data in rounds, has less than all of the target's bandwidth. Two
+  // loads while nothing changes.
   bool has_share() noexcept;
-  // Then: whether all processes, which have moved `bytes`, are so far ahead of that that they are to stop.
+  // Returns true if all processes, having moved `bytes`, are so far ahead of that share that they should stop.
   bool ahead_of_share(std::int64_t bytes) noexcept;
-  // They have stopped: waits until they are not, or have another share, or are to pause. That time is `waited`.
+  // Blocks, with all processes stopped, until they are no longer ahead, have another share, or are to pause. The time
+  // counts as `waited`.
   void fall_back_to_share(std::int64_t bytes) noexcept;
 
-  // A control point of a malleable program. Who does not `lead` it (rank 0 of those that compute) keeps quiet about
-  // phases that it did not ask for: each process that joined later is rank 0 of a world of its own.
+  // Records a control point of a malleable program. `leads` is true in rank 0 of the computing processes. Another
+  // process no longer reports phases without requests of its own: each one that joined later is rank 0 of its world.
   void control_point(const Progress& progress, bool leads) noexcept;
 
-  // Malleability: what a resize tells hocketd and hears from it. In any process; nothing happens, and nothing comes,
-  // where the application is not watched.
+  // Send and receive the messages of a resize, in any process. They do nothing, and no command comes, if the
+  // application is not reported.
   static bool tell(const event::Body& body);
   static std::optional<event::Body> next_command();
   static bool connected();
   static bool reconnect();
   static std::int64_t connections();
-  // What server_map.hpp says.
+  // The functions of server_map.hpp.
   static std::shared_ptr<const event::ServerMap> server_map();
-  // The same in any process: one that hocketd has not heard of says that it is there.
+  // Returns the server map in any process: one without a connection joins first.
   static std::shared_ptr<const event::ServerMap> joined_server_map();
   static void map_adopted(std::int64_t epoch);
   static const std::string& hocketd_socket() { return get().settings_.socket; }
-  // Which application this is of those that there are and were: its name, its job and its program. Where `hocket run`
-  // gave no job, this process alone.
+  // Returns a text that identifies the application among all present and past ones: its name, job and program. If
+  // `hocket run` gave no job, the text identifies this process alone.
   static std::string application();
-  // Time in MPI communication so far; 0 in a process that is not watched.
+  // Returns the time in MPI communication so far; 0 in a process that is not watched.
   static Duration communication() { return sums().comm; }
 
-  // One line on stderr.
+  // Writes one line to stderr.
   static void warn(std::string_view text);
 
  private:
+  // The connection to hocketd and the state that is reported through it.
   struct Reporter {
     Reporter(const Settings& settings, event::Hello hello, std::function<void(std::string_view)> lost, Time start)
         : member(settings, std::move(hello), std::move(lost)),
@@ -192,15 +200,15 @@ class Process {
     }
     Member member;
     Bursts bursts;
-    std::mutex mutex;  // of what follows
+    std::mutex mutex;  // guards the members below
     PhaseTracker phases;
     IterationMeter iterations;
-    bool speaks = true;               // for all, of every phase
-    AsksFor asked = AsksFor::nobody;  // for an operation of the phase that is open: the widest
+    bool speaks = true;               // reports every phase, for all processes
+    AsksFor asked = AsksFor::nobody;  // the largest of the open phase's operations
   };
 
   Process();
-  // `speaks`: what a process that was none before says of I/O phases that it did not ask for is heard.
+  // Returns the reporter, and creates it at the first call. `speaks` is Reporter::speaks of a new one.
   Reporter& become_reporter(bool speaks = true);
   void moved(std::int64_t bytes);
   void lost(std::string_view why);
@@ -213,22 +221,22 @@ class Process {
   static inline constinit std::atomic<void (*)()> on_pause_ = nullptr;
   static inline constinit std::atomic<bool> in_step_ = false;
 
-  std::string wrong_settings_;  // complaints, one a line, said once it is known which rank this is
-  Settings settings_;           // reading it fills the complaints
+  std::string wrong_settings_;  // complaints, one a line, printed when the rank is known
+  Settings settings_;           // after wrong_settings_, because reading it fills the complaints
   int rank_ = 0;
   int size_ = 1;
   bool spawned_ = false;
   Time started_{};
   std::atomic<bool> warned_ = false;
   FlopCounter flop_;
-  Counter uncoordinated_;  // operations that should have been granted and were not
-  std::mutex preparing_;   // of what follows
+  Counter uncoordinated_;  // operations whose request failed
+  std::mutex preparing_;   // guards prepared_ and paces_
   Prepared prepared_;
-  std::map<std::string, Pace> paces_;    // by target: of the accesses that this process asks for, for all
-  std::atomic<std::int64_t> moved_ = 0;  // by all processes, of what was prepared, since the I/O phase began
+  std::map<std::string, Pace> paces_;    // by target: the accesses that this process requests for all ranks of a file
+  std::atomic<std::int64_t> moved_ = 0;  // bytes moved by all processes since the I/O phase began or was prepared
   std::mutex becoming_;
   std::unique_ptr<Reporter> owned_;
-  std::atomic<Reporter*> reporter_ = nullptr;  // in ranks that have a connection
+  std::atomic<Reporter*> reporter_ = nullptr;  // nullptr in ranks without a connection
 };
 
 }  // namespace hocket::runtime
