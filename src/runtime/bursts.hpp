@@ -43,8 +43,7 @@ class Bursts {
   // Ends all idle bursts now, because no access follows soon. `phase_over` ends the I/O phase and its idle hold too.
   void finish(bool phase_over);
 
-  // Pauses and ends bursts between their accesses, and returns the time of the next call. The thread that renews leases
-  // calls it.
+  // Pauses and ends bursts between their accesses, and returns the time of the next call. The lease thread calls it.
   Time due(Time now);
 
  private:

@@ -68,8 +68,8 @@ void Member::give_up(std::string_view why) {
   lost_(why);
 }
 
-// Returns true if START_IO can be sent: the member is connected and hocketd answers. Once a phase it tries to reach
-// hocketd again.
+// Returns true if START_IO can be sent: the member is connected and hocketd answers. Once a phase it tries to
+// reconnect.
 bool Member::ready() {
   if (leaving_) return false;
   const bool retry = may_retry_.exchange(false);
@@ -164,8 +164,7 @@ Member::Outcome Member::wait_for_grant(Asking& asking, RequestId request, Reques
   }
 }
 
-// Sleeps until a message may have come, at most for `longest`. One thread listens on the socket, and notifies the
-// others.
+// Sleeps until a message may have come, at most for `longest`. One thread polls the socket and notifies the others.
 void Member::sleep(Asking& asking, Duration longest) {
   // Time limit of one poll(): a failing send in another thread closes the descriptor meanwhile.
   constexpr Duration slice = std::chrono::milliseconds{200};
@@ -187,8 +186,7 @@ void Member::sleep(Asking& asking, Duration longest) {
   if (leaving_) came_.notify_all();
 }
 
-// Gives up a request whose time limit has passed. `silent`: hocketd has not answered, so the next request does not wait
-// either.
+// Gives up a request whose time limit has passed. `silent`: hocketd has not answered, so further requests do not wait.
 void Member::give_up_waiting(RequestId request, bool silent) {
   send(event::FinishIo{request, {}, 0, false});
   silent_ = silent;

@@ -40,8 +40,7 @@ static void* look_up(_Atomic(void*)* known, const char* name) {
   static _Atomic(void*) known;                \
   result_type(*next) parameters = __extension__(result_type(*) parameters) look_up(&known, symbol)
 
-// Defines a wrapper of the function `symbol`. `begin` is true if the call is watched; `moved` turns its result into
-// bytes.
+// Defines a wrapper of the function `symbol`. `begin` is true if the call is watched; `moved` is its result in bytes.
 #define WRAP(linkage, name, symbol, result_type, parameters, arguments, begin, moved) \
   linkage result_type name parameters {                                               \
     NEXT(result_type, symbol, parameters);                                            \
