@@ -69,7 +69,7 @@ def body(routine: Routine, kind: list[str], symbol: str) -> str:
         plain = f"[&] {{ return unless_data_set(fh, {writes}, {plain}); }}"
     name = f'"{routine.name}"'
     asked = f"{{{name}, count, datatype}}" if routine.counts() else f"{{{name}}}"
-    # A data access gets a status of ours where the caller ignores his: its bytes are counted from it.
+    # A data access gets a status of libhocket's own if the caller ignores the status: its bytes are counted from it.
     with_status = re.sub(r"\bstatus\b", "filled", plain).replace("[&]", "[&](MPI_Status* filled)", 1)
     match kind:
         case ["init" | "finalize" | "abort" as what]:

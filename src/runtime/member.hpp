@@ -221,7 +221,7 @@ class Member {
   const event::Hello hello_;
   const std::function<void(std::string_view)> lost_;
 
-  std::mutex asking_;             // of receiving and asking; released while a thread sleeps; before `connection_`
+  std::mutex asking_;             // guards asking and receiving; free while a thread sleeps; taken before connection_
   std::condition_variable came_;  // messages were handled, or no thread listens any more
   bool listened_to_ = false;      // under asking_: a thread sleeps on the socket
   int waiting_ = 0;               // under asking_: threads that sleep

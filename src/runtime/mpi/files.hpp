@@ -20,7 +20,7 @@ enum class Direction { read, write };
 // The state of an access between its begin and its end.
 struct Begun {
   RequestId request;               // none: this rank has not asked, or the access is uncoordinated
-  bool granted = false;            // by the decision that all ranks of the file, several, have received
+  bool granted = false;            // all ranks of a file with several ranks have received this decision
   bool stoppable = false;          // granted, and all ranks of the file, one or several, know it
   Time start{};                    // its data may move from here on
   Duration wait{};                 // time waited for the grant before `start`
