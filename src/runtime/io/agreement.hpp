@@ -1,4 +1,5 @@
-// What the ranks of a file say to each other in few words, all at once.
+// Small collective exchanges between the ranks of a file: every rank's numbers to all, and agreement on one error.
+// All functions here are collective over the file's ranks and called from the thread that performs the access.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +13,8 @@
 
 namespace hocket::runtime::io {
 
-// What every rank says, in the order of ranks: a struct of std::int64_t. Through the memory of the node where all are
-// on one, else by MPI. Collective; who waits sleeps. Nothing: MPI failed.
+// Gathers one struct of 64-bit numbers from every rank, in the order of ranks. Uses the shared memory of the node if
+// all ranks are on one, else MPI. Collective; a waiting rank sleeps. Returns no value if MPI failed.
 template <class T>
 std::optional<std::vector<T>> tell_all(const Team& team, const T& own) {
   static_assert(alignof(T) == alignof(std::int64_t) && sizeof(T) <= NodeMemory::word_bytes);
@@ -28,14 +29,14 @@ std::optional<std::vector<T>> tell_all(const Team& team, const T& own) {
   return all;
 }
 
-// One of two errors (errno; 0: none), whichever way round. ECANCELED, and ETIMEDOUT where others did not even wait, say
-// only that something else went wrong.
+// Returns the more significant of two errno values, independent of their order. ECANCELED, and ETIMEDOUT if another
+// rank failed without waiting, only say that something else went wrong, so any other error has precedence.
 inline int one_of(int error, int other) {
   const auto weight = [](int one) { return one == 0 ? 0 : one == ECANCELED ? 1 : one == ETIMEDOUT ? 2 : 2 + one; };
   return weight(error) < weight(other) ? other : error;
 }
 
-// One of all ranks' errors, the same in all. Collective.
+// Returns one errno value of all ranks, the same in all, or 0 if none failed. EIO if MPI failed. Collective.
 inline int agree_on_error(const Team& team, int error) {
   const std::optional<std::vector<std::int64_t>> all = tell_all(team, std::int64_t{error});
   if (!all) return EIO;

@@ -13,7 +13,8 @@
 namespace hocket::runtime::io {
 namespace {
 
-// Rank 0 asleep in an access hears at once that it is to stop.
+// Wakes rank 0 from its sleep in an access as soon as the application must pause. The helper thread calls
+// wake(). The object is never destroyed, because that thread may outlive static destructors.
 struct Sleepers {
   std::mutex mutex;
   std::vector<NodeMemory*> nodes;
@@ -36,7 +37,7 @@ struct Sleepers {
   }
 };
 
-// A word of another access is none.
+// Packs access, number and kind of a message into one atomic word. Readers ignore a stamp of another access.
 std::int64_t stamp_of(std::int64_t access, const StopWord& word) {
   return access << 32 | word.number << 4 | static_cast<std::int64_t>(word.kind);
 }
@@ -61,6 +62,7 @@ Brake::Brake(Team& team, std::vector<int> aggregators, std::int64_t bytes)
     if (!dismissed_) receive_orders();
     return;
   }
+  // Only rank 0 leads, and only it knows the grant.
   Process::begins_to_move();
   leader_.emplace(aggregators_.size());
   told_bytes_.resize(aggregators_.size());
@@ -75,17 +77,19 @@ Brake::~Brake() {
   if (leader_ && team_.node) Sleepers::get().remove(team_.node.get());
 }
 
-// ---- carrying words ----------------------------------------------------------------------------------------------
+// ---- carrying messages -------------------------------------------------------------------------------------------
 
-// The round of a word stands until its receiver has answered, so it is never read of another than the stamp's.
+// Publishes this rank's message for the ranks of the node. The round stays unchanged until the receiver has answered,
+// so it always belongs to the stamp that was read with it.
 void Brake::write_post(const StopWord& word) {
   NodeMemory::Post& post = team_.node->post(team_.rank);
   if (has_round(word.kind)) post.round.store(word.round, std::memory_order_relaxed);
   post.stamp.store(stamp_of(access_, word), std::memory_order_release);
-  std::atomic_thread_fence(
-      std::memory_order_seq_cst);  // before the posts of others are read: a word and its answer cannot miss each other
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // orders this store before reads of other posts: a message and
+                                                        // its answer cannot miss each other
 }
 
+// Returns the last message of a rank of the node in this access; `silent` if there is none yet.
 StopWord Brake::read_post(int rank) const {
   const NodeMemory::Post& post = team_.node->post(rank);
   const std::int64_t stamp = post.stamp.load(std::memory_order_acquire);
@@ -100,6 +104,7 @@ void Brake::send(Way way, int rank, const StopWord& word) {
   messages_.send(way, reinterpret_cast<const std::byte*>(note.get()), sizeof(Note), rank, [note] {});
 }
 
+// Receives one MPI message of rank 0 after the other. A `silent` message dismisses this rank: none will follow.
 void Brake::receive_orders() {
   const auto note = std::make_shared<Note>();
   messages_.receive(Way::from_leader, reinterpret_cast<std::byte*>(note.get()), sizeof(Note), 0, [this, note] {
@@ -111,6 +116,7 @@ void Brake::receive_orders() {
   });
 }
 
+// Receives the MPI messages of aggregators, until all of them have ended.
 void Brake::receive_reports() {
   const auto note = std::make_shared<Note>();
   messages_.receive(Way::to_leader, reinterpret_cast<std::byte*>(note.get()), sizeof(Note), MPI_ANY_SOURCE,
@@ -121,7 +127,7 @@ void Brake::receive_reports() {
                       told_bytes_[static_cast<std::size_t>(which - aggregators_.begin())] = note->bytes;
                       lead_from(rank, word);
                       if (word.kind == Kind::ended) {
-                        send(Way::from_leader, rank, {});  // it waits for that: no word to it comes later
+                        send(Way::from_leader, rank, {});  // dismisses it: no message to it follows
                         --by_messages_;
                       }
                       if (by_messages_ > 0) receive_reports();
@@ -138,6 +144,7 @@ void Brake::stored(std::int64_t bytes) {
 
 bool Brake::hear(bool idle) {
   constexpr unsigned most_passes = 16;
+  // Polling MPI costs about as much as the rest of a pass, so a busy access does it every 16th pass.
   const bool looks = idle || awaits_messages() || ++passes_ == most_passes;
   bool heard = looks && messages_.poll();
   if (looks) passes_ = 0;
@@ -145,13 +152,15 @@ bool Brake::hear(bool idle) {
   return heard;
 }
 
-// The time in which this rank stands still is a wait for the grant, in each as in rank 0.
+// Passes rank 0's message on to the state machine. After a resume, the time that this rank was suspended counts as a
+// wait for the grant, in each rank as in rank 0.
 bool Brake::obey(const StopWord& word) {
   const bool heard = own_->hear(word);
   if (heard && word.kind == Kind::go) stands_no_more();
   return heard;
 }
 
+// Ends the suspension of this rank, if there is one, and counts its time.
 void Brake::stands_no_more() {
   if (standing_since_ == Time{}) return;
   const Duration stood = node_now() - std::exchange(standing_since_, Time{});
@@ -163,7 +172,7 @@ bool Brake::speak(std::optional<std::int64_t> held, bool ended) {
   bool spoke = false;
   if (const std::optional<StopWord> word = own_ ? own_->speak(held, ended) : std::nullopt) {
     own_ended_ = own_->has_ended();
-    if (own_ended_) stands_no_more();  // what was left has failed
+    if (own_ended_) stands_no_more();  // its remaining rounds have failed
     if (word->kind == Kind::at && !leader_) standing_since_ = node_now();
     say(*word);
     spoke = true;
@@ -178,8 +187,8 @@ void Brake::say(const StopWord& word) {
   if (word.kind != Kind::ended || is_asked()) team_.node->ring(0);
 }
 
-// Rank 0 sleeps for answers to what it has said; at its end it looks by itself. To wake it for each that ends cost more
-// than all else that a brake does.
+// True if rank 0 waits for an answer. Otherwise an aggregator that ends does not wake rank 0, which polls at its own
+// end: waking it for each end cost more than all the rest of this class.
 bool Brake::is_asked() const {
   const Kind said = read_post(0).kind;
   return said == Kind::stop || said == Kind::until;
@@ -187,17 +196,20 @@ bool Brake::is_asked() const {
 
 // ---- as rank 0 ---------------------------------------------------------------------------------------------------
 
+// Gives the leader a message of an aggregator. Precondition: `rank` is an aggregator.
 void Brake::lead_from(int rank, const StopWord& word) {
   const auto which = std::find(aggregators_.begin(), aggregators_.end(), rank);
   leader_->hear(static_cast<std::size_t>(which - aggregators_.begin()), word);
 }
 
-// Another application is to go first, or this one is ahead of its share of the target.
+// True if another application has precedence, or this one is ahead of its bandwidth share. After a pause that
+// concerned another thread's access only, nothing is wanted until some request changes its state.
 bool Brake::is_wanted() const {
   if (Process::pause_wanted() && Process::changes() != others_) return true;
   return Process::get().has_share() && Process::get().ahead_of_share(bytes_moved(own_bytes_));
 }
 
+// Rank 0's part of each pass: collects answers, sends the next message, and blocks while all are suspended.
 bool Brake::lead() {
   const bool wanted = is_wanted();
   if (!wanted && !leader_->asks() && !own_ended_) return false;
@@ -210,6 +222,7 @@ bool Brake::lead() {
   const std::optional<std::int64_t> round = leader_->stopped_at();
   if (!round) return false;
   const Time since = node_now();
+  // All aggregators have stopped: wait for the bandwidth share, then answer hocketd's pause, if there is one.
   if (Process::get().has_share()) Process::get().fall_back_to_share(bytes_moved());
   const std::uint64_t changes = Process::changes();
   others_ = Process::get().pause(bytes_moved(), *round) ? 0 : changes;
@@ -218,6 +231,7 @@ bool Brake::lead() {
   return true;
 }
 
+// Sends rank 0's message to all aggregators that have not ended. One post serves all ranks of the node.
 void Brake::say_to_all(const StopWord& word) {
   if (by_memory(0)) write_post(word);
   for (std::size_t i = 0; i < aggregators_.size(); ++i) {
@@ -232,8 +246,8 @@ void Brake::say_to_all(const StopWord& word) {
   }
 }
 
-// Of those that tell it by messages it is known where they stop, or have ended; until then they are taken to have moved
-// `otherwise`, if that is more than they have told.
+// Returns the bytes that all ranks have moved. Aggregators that report by MPI do so only where they stop or end;
+// until then each is taken to have moved `otherwise` bytes, if that is more than it has reported.
 std::int64_t Brake::bytes_moved(std::int64_t otherwise) const {
   std::int64_t all = own_bytes_;
   for (std::size_t i = 0; i < aggregators_.size(); ++i) {
@@ -263,7 +277,7 @@ bool Brake::finish() {
       continue;
     }
     patience.pause();
-    mpi::push(team_.comm);  // others may still wait for words of ours that MPI holds
+    mpi::push(team_.comm);  // other ranks may wait for messages of this one that MPI still holds
   }
   if (failed()) give_up();
   return !given_up_;
@@ -277,6 +291,7 @@ bool Brake::awaits_messages() const {
 void Brake::give_up() {
   if (std::exchange(given_up_, true)) return;
   if (!by_memory(0)) return;
+  // Ranks of the node read posts, so they learn by shared memory that this rank has left.
   if (leader_ || own_) write_post({leader_ ? Kind::go : Kind::ended, 0, -1});
   for (const int rank : aggregators_)
     if (leader_ && by_memory(rank)) team_.node->ring(rank);

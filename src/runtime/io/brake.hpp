@@ -1,9 +1,11 @@
-// The words of stopping.hpp between the ranks of a file: through the memory of rank 0's node where an aggregator shares
-// it, else by messages. Rank 0 leads: it has the connection to hocketd.
+// Carries the stop messages of stopping.hpp between the ranks of a file during one collective access, so that hocketd
+// can suspend it between two rounds. Messages go through the memory of rank 0's node where an aggregator shares it,
+// else by MPI. Rank 0 leads, because it has the connection to hocketd.
 //
-// While nobody is to stop, rank 0 looks at some atomic variables in each pass of its access and the others at rank 0's
-// last word, or at one receive; each aggregator says at its end that it is done. Where rank 0 knows that the
-// application has a part of the target's bandwidth, it also looks at the time, and at what all have moved.
+// While no suspension is requested, the cost is small. Rank 0 reads some atomic variables in each pass of its access;
+// the others read rank 0's last message, or test one receive; each aggregator sends one message at its end. If the
+// application has only a share of the target's bandwidth, rank 0 also looks at the time and at the bytes that all
+// have moved.
 #pragma once
 
 #include <optional>
@@ -15,38 +17,46 @@
 
 namespace hocket::runtime::io {
 
-// Of one access. All ranks of the file make one, for the same accesses.
+// The part of one rank in one access. All ranks of the file make one for the same accesses, in the same order; the
+// thread that performs the access calls it. Here *aggregators* are the ranks that have rounds: aggregators of an
+// exchange, or all ranks with data where each accesses its own.
 class Brake {
  public:
-  // `aggregators`: the ranks that have rounds, the same in all ranks; `bytes`: of all data.
+  // `aggregators` lists the ranks that have rounds, the same in all ranks; `bytes` counts the data of all ranks.
+  // `team` must outlive the object.
   Brake(Team& team, std::vector<int> aggregators, std::int64_t bytes);
   ~Brake();
   Brake(const Brake&) = delete;
   Brake& operator=(const Brake&) = delete;
 
-  // Of this rank as an aggregator.
+  // Progress of this rank as an aggregator, as in Stopping. stored() adds bytes of a round that is on the storage, or
+  // was read. Precondition: this rank is in `aggregators`.
   bool may_begin(std::int64_t round) const { return own_->may_begin(round); }
   void begins(std::int64_t round) { own_->begins(round); }
   void stored(std::int64_t bytes);
 
-  // Called in each pass of the access, one after the other; true: something has gone on. `idle`: nothing has in the
-  // pass before; where much goes on, MPI is looked at now and then, which costs about as much as all the rest of a
-  // pass.
+  // Receives stop messages; call it in each pass of the access, before speak(). Returns true if it made progress.
+  // `idle` says that the pass before made none. In a busy access MPI is polled only now and then, because a poll
+  // costs about as much as the rest of a pass.
   bool hear(bool idle);
-  // `held` and `ended`: as Stopping::speak says, after `hear`; of a rank without rounds, it has ended. In rank 0 it
-  // returns when the access may go on, if all others stand still.
+  // Sends the stop messages that are due; call it after hear(). `held` and `ended` are as in Stopping::speak; a rank
+  // without rounds has ended. In rank 0, if all aggregators have stopped, it blocks until the access may resume.
+  // Returns true if it made progress.
   bool speak(std::optional<std::int64_t> held, bool ended);
-  // Nothing is left to be heard or said but by rank 0, which has the others to wait for.
+  // True if this rank has no further message to send or receive. Rank 0 may still have to wait for others, in finish().
   bool own_part_done() const;
-  // After that; false: MPI has failed. In rank 0 it leads on until all others have ended, without sleeping for long.
+  // Ends this rank's part; call it once own_part_done() is true. Rank 0 leads on until all aggregators have ended, in
+  // short sleeps. Returns false if MPI has failed.
   bool finish();
-  // Words under way as messages are all that this rank waits for.
+  // True if this rank waits for stop messages by MPI, which no futex announces: it must not sleep in
+  // NodeMemory::sleep().
   bool awaits_messages() const;
   bool failed() const { return messages_.failed(); }
-  // MPI has failed, this rank ends: nobody is to wait for it.
+  // Releases the ranks of the node that wait for this one, after MPI has failed.
   void give_up();
 
  private:
+  // A stop message as sent by MPI: sender, StopWord and bytes moved by the sender.
   struct Note {
     std::int64_t rank, kind, number, round, bytes;
   };
@@ -76,22 +86,22 @@ class Brake {
   const std::int64_t bytes_;
   const std::int64_t access_;
   Messages messages_;
-  unsigned passes_ = 0;  // in which MPI was not looked at
+  unsigned passes_ = 0;  // passes since MPI was polled
   std::int64_t own_bytes_ = 0;
   std::optional<Stopping> own_;
   bool own_ended_ = false;
   bool given_up_ = false;
-  Time standing_since_{};  // that it waits to go on; none: it does not
-  bool dismissed_ = true;  // rank 0 has nothing more to say to us by messages
-  // In rank 0.
+  Time standing_since_{};  // start of the current suspension; none: not suspended
+  bool dismissed_ = true;  // rank 0 sends this rank no further MPI message
+  // State of rank 0, the leader.
   std::optional<StopLeader> leader_;
-  std::vector<std::int64_t> told_bytes_;  // by aggregator, by messages
-  std::size_t by_messages_ = 0;           // aggregators that have not ended
-  std::uint64_t others_ = 0;  // Process::changes() when what is to pause was an access of another thread alone
+  std::vector<std::int64_t> told_bytes_;  // by aggregator: bytes moved, as sent by MPI
+  std::size_t by_messages_ = 0;           // aggregators that send by MPI and have not ended
+  std::uint64_t others_ = 0;              // Process::changes() when the pause concerned another thread's access only
 };
 
-// At the end of an access in which all stood still for so long, as rank 0 knows: who has not counted that as a wait, as
-// it only waited for others, does so now.
+// Counts the suspension of the access that just ended. `all_stood` is its duration in rank 0; a rank that was not
+// held itself, but only waited for others, counts the difference as a wait for the grant now.
 void count_standstill(Team& team, Duration all_stood);
 
 }  // namespace hocket::runtime::io

@@ -14,12 +14,13 @@
 namespace hocket::runtime::io {
 namespace {
 
+// All files of this process that hocket serves. Never destroyed: other libraries' destructors may still call MPI.
 struct Files {
-  std::mutex mutex;
+  std::mutex mutex;  // guards files and told_epoch
   std::unordered_map<MPI_File, std::shared_ptr<File>> files;
-  std::atomic<std::size_t> count = 0;
-  std::atomic<std::size_t> data_sets = 0;  // of them
-  std::int64_t told_epoch = 0;             // by map_adopted
+  std::atomic<std::size_t> count = 0;      // of files; read without the lock by every access
+  std::atomic<std::size_t> data_sets = 0;  // of these files
+  std::int64_t told_epoch = 0;             // last one sent by map_adopted
 };
 
 Files& files() {
@@ -27,12 +28,13 @@ Files& files() {
   return files;
 }
 
-// The lock is held.
+// Precondition: the lock is held.
 void count_files() {
   files().count = files().files.size();
   hot.own_files = files().count > 0;
 }
 
+// Returns the file of a handle, or nullptr if the MPI library serves it alone.
 std::shared_ptr<File> find(MPI_File file) {
   if (files().count == 0) return nullptr;
   const std::lock_guard lock(files().mutex);
@@ -40,7 +42,7 @@ std::shared_ptr<File> find(MPI_File file) {
   return found == files().files.end() ? nullptr : found->second;
 }
 
-// Tells hocketd the oldest epoch that is in use, if it is another.
+// Reports to hocketd the oldest map epoch that a file uses, if it has changed.
 void tell_epoch() {
   const std::lock_guard lock(files().mutex);
   std::int64_t oldest = 0;
@@ -51,7 +53,8 @@ void tell_epoch() {
   map_adopted(oldest);
 }
 
-// What the MPI library has opened for a data set that cannot be had.
+// Closes the stand-in that the MPI library has opened, because the data set is not available. The error handler of
+// the handle is called first, as the program may have set one that ends the job.
 int close_again(MPI_File* file, int error) {
   HOCKET_PMPI(File_call_errhandler)(*file, error);
   HOCKET_PMPI(File_close)(file);
@@ -73,6 +76,7 @@ int file_opened(MPI_Comm comm, const char* name, int mode, MPI_Info info, MPI_Fi
   auto opened = std::make_shared<File>(ours, name ? name : "", mode);
   opened->take_hints(info);
   std::array<std::int64_t, 1> all = {rc == MPI_SUCCESS && (is_data_set || opened->open_storage())};
+  // One rank that cannot open the storage leaves the file to the MPI library in all ranks.
   if (!mpi::smallest(ours, all) || all[0] == 0) return is_data_set && rc == MPI_SUCCESS ? MPI_ERR_OTHER : rc;
   if (is_data_set) {
     if (const int failed = opened->join(info); failed != MPI_SUCCESS) return close_again(file, failed);
@@ -86,7 +90,7 @@ int file_opened(MPI_Comm comm, const char* name, int mode, MPI_Info info, MPI_Fi
 
 int file_closes(MPI_File file) noexcept {
   if (files().count == 0) return MPI_SUCCESS;
-  std::shared_ptr<File> closed;  // ends without the lock: freeing a communicator is collective
+  std::shared_ptr<File> closed;  // destroyed without the lock, because freeing a communicator is collective
   {
     const std::lock_guard lock(files().mutex);
     if (auto found = files().files.extract(file)) closed = std::move(found.mapped());

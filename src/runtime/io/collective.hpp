@@ -1,8 +1,10 @@
-// Collective accesses that hocket does itself, of the files for which all ranks have agreed on it (HOCKET_IO=hocket).
+// Entry points by which the MPI wrappers hand collective accesses to hocket, for the files for which all ranks have
+// agreed on it (HOCKET_IO=hocket), and all accesses of data sets (hocket:/NAME).
 //
-// The MPI library has the file open too: it keeps the individual file pointer, and does everything that is not done
-// here, access by access: both write with pwrite and keep no data back, so they may be mixed. All ranks of a file come
-// to the same answer to whether hocket does an access, for each tells the others whether it can.
+// The MPI library has the file open too. It keeps the individual file pointer and performs every access that hocket
+// does not. Both write with pwrite and keep no data back, so their accesses may be mixed. All ranks of a file reach
+// the same decision on who performs an access, because each rank first sends the others whether it can. Thread-safe;
+// nothing throws.
 #pragma once
 
 #include <mpi.h>
@@ -13,51 +15,56 @@
 
 namespace hocket::runtime::io {
 
-// The arguments of a collective access.
+// Arguments of one access, as the program passed them.
 struct Access {
   Direction direction;
   MPI_File file;
-  std::optional<MPI_Offset> offset;  // in etypes; none: by the individual file pointer
+  std::optional<MPI_Offset> offset;  // in etypes; no value: at the individual file pointer
   const void* buffer;
   MPI_Count count;
   MPI_Datatype type;
 };
 
-// What the MPI library is to open: the file itself, or something in the place of a data set (hocket:/NAME).
+// Name and mode with which the MPI library shall open the file: the file itself, or a stand-in for a data set
+// (hocket:/NAME). The name lives as long as the argument.
 struct Opened {
   const char* name;
   int mode;
 };
 Opened to_be_opened(const char* name, int mode) noexcept;
-// After that, which returned `rc`: whether hocket does collective accesses of the file (under HOCKET_IO=hocket alone);
-// and the data set is opened, which may wait for it. Collective over `comm`. `rc`, or the error of the data set: the
-// file has been closed then.
+// Registers the file after MPI_File_open, which returned `rc`: the ranks agree whether hocket performs its collective
+// accesses (only under HOCKET_IO=hocket). Opens the data set, which may wait for a version. Collective over `comm`.
+// Returns `rc`, or the error of the data set; in that case the handle has been closed, unless MPI_File_open failed in
+// another rank.
 int file_opened(MPI_Comm comm, const char* name, int mode, MPI_Info info, MPI_File* file, int rc) noexcept;
-// Before MPI_File_close. Collective. The error of a data set that readers will not see.
+// Forgets the file before MPI_File_close. Collective. Returns an error if readers will not see the data set, else
+// MPI_SUCCESS.
 int file_closes(MPI_File file) noexcept;
-// After MPI_File_set_info or MPI_File_set_view, for its hints. Local: all agree on them with the next access.
+// Takes over the hints after MPI_File_set_info or MPI_File_set_view. Local: the ranks agree with the next access.
 void hints_set(MPI_File file, MPI_Info info) noexcept;
-// After MPI_File_set_view, `ok` or not. Local: the view travels with the first access that needs it.
+// Takes over the view after MPI_File_set_view; `ok` says if that succeeded. Local: the view is sent with the first
+// access that needs it.
 void view_set(MPI_File file, MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype,
               const char* representation, bool ok) noexcept;
 
-// Does the access; the status may be MPI_STATUS_IGNORE. `granted`: all ranks know that hocketd granted it, so that it
-// may be stopped between two rounds where hocketd says so (not in atomic mode). No value: the MPI library is to do it,
-// in all ranks. Collective. An error of one rank is the result in all: its class, passed to the file's error handler.
+// Performs a collective access; `status` may be MPI_STATUS_IGNORE. `granted`: all ranks know that hocketd granted it,
+// so hocketd may suspend it between two rounds (but not in atomic mode). No value: the MPI library must perform it, in
+// all ranks. Collective. An error of one rank becomes the result in all: its class, passed to the file's error handler.
 std::optional<int> access(const Access& access, bool granted, MPI_Status* status) noexcept;
 
-// Data sets, of which the MPI library has nothing. Whether the file is one.
+// True if the file is a data set. The MPI library has only a stand-in for it, so the functions below replace its own.
+// Their precondition: is_data_set(file).
 bool is_data_set(MPI_File file) noexcept;
-// An independent access of one.
+// Performs an independent access of a data set. Local. Errors go to the file's error handler and are returned.
 int access_own(const Access& access, MPI_Status* status) noexcept;
-// A routine that there is not for data sets: an error, passed to the file's error handler. `writes`: what it would have
-// written is missing, so the version is never seen.
+// Refuses a routine that data sets do not support: passes an error to the file's error handler and returns it.
+// `writes`: the routine would have written, so the version is incomplete and readers must never see it.
 int refuse(MPI_File file, bool writes) noexcept;
-// Its length in bytes, and in elementary types of the view.
+// Return the length of the data set, in bytes and in elementary types of the view.
 std::int64_t size_of_data_set(MPI_File file) noexcept;
 std::int64_t end_of_data_set(MPI_File file) noexcept;
 
-// Before MPI_File_sync: what hocket wrote is on the storage, or is not (the error). Collective.
+// Flushes what hocket wrote to the storage, before MPI_File_sync. Collective. Returns MPI_SUCCESS or the error.
 int sync(MPI_File file) noexcept;
 
 }  // namespace hocket::runtime::io

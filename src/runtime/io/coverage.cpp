@@ -16,7 +16,8 @@ void Coverage::mark(layout::Walk walk) {
   }
 }
 
-// A whole word is this run's alone; in the others there may be bits of runs that others are marking.
+// Marks one run. A word that the run fills belongs to this run alone and needs no atomic operation; in the first and
+// last word other ranks may be marking bits at the same time.
 void Coverage::mark(std::int64_t first, std::int64_t count) {
   while (count > 0) {
     const std::int64_t bit = first % 64, here = std::min<std::int64_t>(count, 64 - bit);
@@ -31,6 +32,7 @@ void Coverage::mark(std::int64_t first, std::int64_t count) {
 }
 
 bool Coverage::full() const {
+  // Combines all full words without a branch, then looks at the last, partial word.
   std::uint64_t all = ~std::uint64_t{0};
   for (std::int64_t i = 0; i < count_ / 64; ++i) all &= words_[i];
   return all == ~std::uint64_t{0} && find(count_ / 64 * 64, false) == count_;
@@ -39,6 +41,7 @@ bool Coverage::full() const {
 std::int64_t Coverage::find(std::int64_t from, bool marked) const {
   while (from < count_) {
     const std::uint64_t word = words_[from / 64];
+    // A search for an unmarked bit is a search for a marked one in the inverted word.
     const std::uint64_t left = (marked ? word : ~word) >> (from % 64);
     if (left != 0) return std::min(from + std::countr_zero(left), count_);
     from += 64 - from % 64;

@@ -1,4 +1,5 @@
-// Which bytes of an interval of a file there are data for: one bit a byte.
+// Bitmap of the bytes of a file extent that ranks have written into a collective buffer, with one bit per byte. The
+// aggregator uses it to write those bytes and no others. It may lie in memory that several processes share.
 #pragma once
 
 #include <cstdint>
@@ -7,22 +8,25 @@
 
 namespace hocket::runtime::io {
 
+// A view of a bitmap that belongs to somebody else; cheap to copy. Several threads and processes may mark bits at
+// once, but all other functions need the marking to be over.
 class Coverage {
  public:
-  // Words for intervals of so many bytes.
+  // Number of 64-bit words for an extent of `bytes` bytes.
   static constexpr std::int64_t words_for(std::int64_t bytes) { return (bytes + 63) / 64; }
 
   Coverage() = default;
-  // Over words that live as long, and as many as the interval needs.
+  // Uses words_for(span.count()) words, which must outlive this object.
   Coverage(std::uint64_t* words, layout::Interval span) : words_(words), origin_(span.first), count_(span.count()) {}
 
-  // Of nothing.
+  // Unmarks all bytes.
   void clear();
-  // Several may mark at once, in several processes too. Precondition: the walk stays within the span.
+  // Marks the bytes that the walk covers. Safe in several threads and processes at once. Precondition: the walk stays
+  // within the span.
   void mark(layout::Walk walk);
-  // Every byte is marked.
+  // True if every byte of the span is marked.
   bool full() const;
-  // The runs that are marked, in order: `call(Interval)`; those that touch are one.
+  // Calls `call(Interval)` with the file offsets of each marked run, in order; adjacent runs are one.
   template <class Call>
   void for_each_run(Call call) const {
     for (std::int64_t end = 0;;) {
@@ -35,7 +39,7 @@ class Coverage {
 
  private:
   void mark(std::int64_t first, std::int64_t count);
-  // The first bit at or behind `from` that is as wanted; count_ if none is.
+  // Returns the first bit at or after `from` that is in the wanted state, or count_ if there is none.
   std::int64_t find(std::int64_t from, bool marked) const;
 
   std::uint64_t* words_ = nullptr;

@@ -14,35 +14,39 @@
 namespace hocket::runtime::io {
 namespace {
 
+// Default and largest time limit for a data set to become available: ten minutes and one day.
 constexpr Duration usual_patience = from_s(600), longest_patience = from_s(86'400);
 
-// What rank 0 has chosen for all.
+// Rank 0's decision for one attempt, broadcast to all ranks.
 struct Choice {
-  std::int64_t map_bytes = 0;  // of the text of the server; 0: there is none
+  std::int64_t map_bytes = 0;  // length of the server's text; 0: there is no server
   std::int64_t group = 0;
-  std::int64_t left_ns = 0;  // of the time that may be waited
+  std::int64_t left_ns = 0;  // time left until the time limit
   std::int64_t application_bytes = 0;
 };
 
+// Precondition: less than one second.
 void sleep(Duration duration) {
   const timespec time{0, static_cast<long>(duration.count())};
   nanosleep(&time, nullptr);
 }
 
-// One look at the map, and one slice of waiting at the server.
+// One attempt to open the version: rank 0 looks at the map, then all ranks wait at the server for one slice of time.
+// Slices let the ranks notice that the server has gone, or that another one is the home now.
 class Attempt {
  public:
-  // `start`: of all; `present`: when there was a server last. Both are rank 0's.
+  // `start` is when the first attempt began, `present` when a server was last known. Both count in rank 0 only.
   Attempt(const Team& team, const Wish& wish, Time start, Time present)
       : team_(team), wish_(wish), start_(start), present_(present) {}
 
-  // False: MPI failed.
+  // Broadcasts rank 0's choice. Collective. False if MPI failed.
   bool choose();
   bool has_server() const { return !server_.name.empty(); }
   bool is_late() const { return choice_.left_ns <= 0; }
   const std::string& server() const { return server_.name; }
   std::uint64_t group() const { return static_cast<std::uint64_t>(choice_.group); }
-  // At the server; the connection of the attempt before serves again where it leads there. The error of all ranks.
+  // Asks the server for the version. Reuses the connection of the attempt before if it leads to the same server.
+  // Returns one error of all ranks, the same in all; 0 if all have joined. Collective.
   int join(std::optional<Served>& home) const;
 
  private:
@@ -63,6 +67,7 @@ void Attempt::choose_in_root(std::string& text, std::string& application) {
   application = Process::application();
   const Time now = node_now();
   Duration left = wish_.patience - (now - start_);
+  // Without any server, wait only as long as a server may be absent between its end and its restart.
   if (home == nullptr) left = std::min(left, transport::most_absence - (now - present_));
   choice_ = {static_cast<std::int64_t>(text.size()), static_cast<std::int64_t>(transport::new_number()), left.count(),
              static_cast<std::int64_t>(application.size())};
@@ -95,11 +100,11 @@ int Attempt::join(std::optional<Served>& home) const {
   await_answers({&*home, 1}, team_.comm);
   const int own = home->lost() ? ECONNRESET : home->error();
   const int error = agree_on_error(team_, own);
-  if (error != 0 && own == 0) home.reset();  // leaves, and lets the server know
+  if (error != 0 && own == 0) home.reset();  // closes the connection, which makes the server give up this rank's part
   return error;
 }
 
-// Whether the same may be otherwise with the next server, or in some time.
+// True if the error may go away with the next server, or after some time.
 bool may_change(int error) { return error == ETIMEDOUT || error == ECONNRESET || error == ECANCELED || error == ENXIO; }
 
 }  // namespace
@@ -143,7 +148,7 @@ Joined join(const Team& team, Wish wish) {
   for (;;) {
     Attempt attempt(team, wish, start, present);
     if (!attempt.choose()) return failed();
-    // One that came while this slept is asked, however late it is.
+    // A server that appeared during the last pause is asked once, even after the time limit.
     if (joined.error != 0 && attempt.is_late() && !(joined.error == ENXIO && attempt.has_server())) return joined;
     if (attempt.has_server()) {
       joined.error = attempt.join(joined.home);

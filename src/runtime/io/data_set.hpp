@@ -1,5 +1,6 @@
-// A data set that applications exchange by name through the memory of an I/O server, as a file's ranks open it
-// (CLARISSE, section III-A: the virtual name space).
+// Opens a data set: a named object that applications exchange through the memory of an I/O server (CLARISSE, section
+// III-A: the virtual name space). The functions are called by the ranks of a file in MPI_File_open; file.hpp then
+// performs the accesses.
 #pragma once
 
 #include <string>
@@ -8,30 +9,34 @@
 
 namespace hocket::runtime::io {
 
-// What MPI_File_open opens instead of a data set, so that there is a file handle: nothing is read from it or written.
+// File that MPI_File_open opens in place of a data set, so that there is a file handle. Nothing reads or writes it.
 inline constexpr const char* backing = "/dev/null";
 
+// Request of the program, as stated with MPI_File_open.
 struct Wish {
-  std::string name;  // without the prefix
+  std::string name;  // without the prefix hocket:/
   bool writes = false;
-  std::int64_t readers = 1;  // of what is written; as transport::DataSet
-  Duration patience{};
+  std::int64_t readers = 1;  // applications that read the version, as in transport::DataSet
+  Duration patience{};       // time limit for the data set to become available
 };
-// By the mode and hints of MPI_File_open.
+// Reads mode and hints (`hocket_readers`, `hocket_wait`) of MPI_File_open.
 Wish wish_of(std::string name, int mode, MPI_Info info);
 
+// Result of join(): an open version, or an error.
 struct Joined {
-  // Of errno, the same in all ranks: as ServerLink::join; ENXIO: there is no server; ECONNRESET: it was lost.
+  // Errno value, the same in all ranks, as ServerLink::join states. Also ENXIO: no server is running; ECONNRESET: it
+  // was lost.
   int error = 0;
-  std::string where;  // was it tried last, for people
+  std::string where;  // the server that was asked last, for messages to people
   std::optional<Served> home;
+  // Number that the ranks have in common, for their collective operations at the server.
   std::uint64_t group = 0;
 };
-// Opens the next version: at the server that is the data set's home by rank 0's map, which is looked at again while
-// nothing comes. Of the ranks' numbers of readers and patiences the smallest. Collective; takes as long as the
-// patience, and some seconds; half a minute more where a server is silent.
+// Opens the next version at the data set's home, the server that rank 0's map names. Rank 0 looks at the map again
+// while the version does not come. The smallest number of readers and the smallest time limit of all ranks count.
+// Collective. Takes up to the time limit and some seconds, and half a minute more if a server is silent.
 Joined join(const Team& team, Wish wish);
-// Why it failed, in one line for people.
+// Returns one line for people that says why join() failed.
 std::string reason_of(const Joined& joined, const Wish& wish);
 
 }  // namespace hocket::runtime::io

@@ -15,13 +15,14 @@ namespace {
 using layout::Layout;
 using Numbers = std::span<const std::int64_t>;
 
-constexpr int deepest = 1000;  // datatypes within datatypes: what the stack holds with ease
+constexpr int deepest = 1000;  // nested datatypes; a depth that the stack certainly holds
 
-// How a datatype was made. Its counts, integers and addresses stand in one row, for then the large-count form of nearly
-// every combiner reads like the other: what is an integer or an address in one is a count in the other, at its place.
+// The arguments with which a datatype was made. Its counts, integers and addresses form one row of numbers. So the
+// large-count form of nearly every combiner reads like the other: a count stands where the other has an integer or
+// address.
 struct Contents {
   int combiner = MPI_COMBINER_NAMED;
-  std::size_t counts = 0;  // large counts: the first of the numbers
+  std::size_t counts = 0;  // large counts, which come first in `numbers`
   std::vector<std::int64_t> numbers;
   std::vector<MPI_Datatype> types;
 };
@@ -31,7 +32,7 @@ void put(std::vector<std::int64_t>& numbers, const std::vector<Number>& more) {
   for (const Number number : more) numbers.push_back(static_cast<std::int64_t>(number));
 }
 
-// None: the MPI did not tell.
+// Reads the arguments of a datatype. Returns false if the MPI library does not give them.
 #if MPI_VERSION >= 4
 bool read_contents(MPI_Datatype type, Contents& contents) {
   MPI_Count integers = 0, addresses = 0, counts = 0, types = 0;
@@ -73,7 +74,7 @@ bool read_contents(MPI_Datatype type, Contents& contents) {
 }
 #endif
 
-// Types that are there without having been made: they have no parts that matter, and are not freed.
+// True for types that exist without having been made: their parts do not matter, and they are not freed.
 bool predefined(int combiner) {
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
   if (combiner == MPI_COMBINER_VALUE_INDEX) return true;
@@ -94,7 +95,7 @@ bool is_predefined(MPI_Datatype type) {
   return predefined(combiner);
 }
 
-// The handles that MPI_Type_get_contents gave: they are ours to free.
+// Frees the handles that MPI_Type_get_contents gave, which belong to the caller.
 class Parts {
  public:
   explicit Parts(std::vector<MPI_Datatype>& types) : types_(types) {}
@@ -115,7 +116,7 @@ std::int64_t size_of(MPI_Datatype type) {
   return static_cast<std::int64_t>(size);
 }
 
-// With the bounds that this MPI gives the type: MPIs differ in what they pad.
+// Sets the bounds to those that this MPI library gives the type: MPI libraries differ in their padding.
 Result<Layout> bounded(MPI_Datatype type, const Result<Layout>& data) {
   if (!data) return data;
   MPI_Count lower = 0, extent = 0;
@@ -124,7 +125,7 @@ Result<Layout> bounded(MPI_Datatype type, const Result<Layout>& data) {
   return layout::resized(static_cast<std::int64_t>(lower), static_cast<std::int64_t>(extent), data.value());
 }
 
-// A value and an index, as a C structure holds them.
+// Returns the layout of a C structure of a value and an index, with its padding between them.
 Result<Layout> pair_of(std::int64_t value, std::int64_t index) {
   const std::int64_t alignment = std::min<std::int64_t>(index, alignof(std::max_align_t));
   const std::int64_t at = alignment == 0 ? value : (value + alignment - 1) / alignment * alignment;
@@ -136,11 +137,12 @@ Result<Layout> pair_of(std::int64_t value, std::int64_t index) {
   return layout::structure(one, places, both);
 }
 
+// Pair types (MPI_DOUBLE_INT and the like) have a hole where the index is aligned; all others are bytes in a row.
 Result<Layout> decode_predefined(MPI_Datatype type, const Contents& contents) {
   if (!contents.types.empty() && contents.types.size() == 2)
     return pair_of(size_of(contents.types[0]), size_of(contents.types[1]));
   if (type == mpi::short_int_type()) return pair_of(sizeof(short), sizeof(int));
-  return layout::contiguous_bytes(size_of(type));  // of the other pairs none has a hole before its end
+  return layout::contiguous_bytes(size_of(type));  // no other pair type has a hole before its end
 }
 
 layout::Order order_of(std::int64_t order) {
@@ -155,7 +157,7 @@ layout::Distribution distribution_of(std::int64_t distribution) {
   }
 }
 
-// In the large-count form the sizes come first.
+// Reads the arguments of a subarray. The large-count form has the sizes first.
 Result<Layout> decode_subarray(const Contents& contents, const Layout& child) {
   const Numbers numbers(contents.numbers);
   const Numbers integers = numbers.subspan(contents.counts);
@@ -165,6 +167,7 @@ Result<Layout> decode_subarray(const Contents& contents, const Layout& child) {
                           child);
 }
 
+// Reads the arguments of a distributed array, whose processes and rank are integers in both forms.
 Result<Layout> decode_darray(const Contents& contents, const Layout& child) {
   const Numbers numbers(contents.numbers);
   const Numbers integers = numbers.subspan(contents.counts);
@@ -182,7 +185,7 @@ Result<Layout> decode_darray(const Contents& contents, const Layout& child) {
 
 Result<Layout> decode(MPI_Datatype type, int depth);
 
-// One of each handle is decoded: a structure may name one type a thousand times.
+// Decodes each distinct handle once: a structure may name one type a thousand times.
 Result<std::vector<Layout>> decode_parts(const std::vector<MPI_Datatype>& types, int depth) {
   std::vector<Layout> parts;
   std::unordered_map<MPI_Datatype, std::size_t> known;
@@ -201,7 +204,7 @@ Result<std::vector<Layout>> decode_parts(const std::vector<MPI_Datatype>& types,
 
 Result<Layout> combine(const Contents& contents, const std::vector<Layout>& parts) {
   const Numbers numbers(contents.numbers);
-  // A count first, then as many lengths, then as many displacements.
+  // Returns row k of an argument list that has a count first, then as many lengths, then as many displacements.
   const auto row = [&](std::size_t k) {
     const auto n = static_cast<std::size_t>(numbers[0]);
     return numbers.subspan(1 + k * n, n);
@@ -231,6 +234,7 @@ Result<Layout> decode(MPI_Datatype type, int depth) {
   if (depth > deepest) return Error{"a datatype of more than " + std::to_string(deepest) + " levels"};
   Contents contents;
   if (!read_contents(type, contents)) return Error{"a datatype of which the MPI library does not tell how it was made"};
+  // Frees the handles on every path from here on.
   const Parts parts(contents.types);
   if (predefined(contents.combiner)) return bounded(type, decode_predefined(type, contents));
   const Result<std::vector<Layout>> decoded = decode_parts(contents.types, depth + 1);
@@ -242,6 +246,7 @@ Result<Layout> decode(MPI_Datatype type, int depth) {
 
 Result<Layout> decode(MPI_Datatype type) {
   Result<Layout> decoded = decode(type, 0);
+  // A wrong size would corrupt the file, so the two are compared before any use.
   if (decoded && decoded.value().size() != size_of(type))
     return Error{"a datatype of " + std::to_string(size_of(type)) + " bytes that was read as one of " +
                  std::to_string(decoded.value().size())};

@@ -1,4 +1,4 @@
-// MPI's datatypes as layouts.
+// Translates MPI datatypes into layouts (src/layout). Local to the process; called for memory datatypes and file views.
 #pragma once
 
 #include <mpi.h>
@@ -7,12 +7,11 @@
 
 namespace hocket::runtime::io {
 
-// Where the data of a datatype lie, as MPI_Type_get_envelope and MPI_Type_get_contents tell it: named or derived, of
-// any combiner, of counts of any size, with relative displacements or with absolute addresses (for MPI_BOTTOM). Bounds
-// are what MPI_Type_get_extent says. Local to the process; every handle that it is given on the way is freed. Keeps
-// nothing: a handle of a freed type may be another type's tomorrow. Fails for MPI_DATATYPE_NULL, a combiner that is not
-// known, and beyond the layouts' limits. Precondition: the handle is valid, for MPI ends the program at one that is
-// not.
+// Returns where the data of a datatype lie, as MPI_Type_get_envelope and MPI_Type_get_contents state it. Handles named
+// and derived types of any combiner, counts of any size, relative displacements and absolute addresses (for
+// MPI_BOTTOM). Bounds are those of MPI_Type_get_extent. Frees every handle that MPI gives it, and caches nothing,
+// because a freed type's handle may be another type's later. Fails for MPI_DATATYPE_NULL, an unknown combiner, and
+// types beyond the layouts' limits. Precondition: the handle is valid, because MPI ends the program at an invalid one.
 Result<layout::Layout> decode(MPI_Datatype type);
 
 }  // namespace hocket::runtime::io

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t slots = NodeMemory::slots;
 
-// Memory for pieces under way, up to a bound, but for one always.
+// Bounded memory for chunks in flight. A first chunk is always allowed, however large, so that the access makes
+// progress.
 class Staging {
  public:
   explicit Staging(std::int64_t most) : most_(most) {}
@@ -29,21 +30,24 @@ class Staging {
   std::int64_t used_ = 0;
 };
 
-// A window of an aggregator.
+// One collective buffer of an aggregator, and the round that uses it. Writes go free → moving → storing, reads free →
+// storing → moving.
 struct Slot {
   enum class State { free, moving, storing } state = State::free;
-  Round round;                  // its sources: those whose data come as messages, and this rank
+  Round round;                  // its sources: this rank, and those whose data come as messages
   std::byte* buffer = nullptr;  // its first byte is that of the round's span
   std::uint64_t* covered = nullptr;
   Coverage coverage;
-  NodeMemory::Gate* gate = nullptr;  // none: nobody shares the window
-  std::vector<int> visitors;         // ranks that move their data themselves
+  NodeMemory::Gate* gate = nullptr;  // nullptr: no rank shares the buffer
+  std::vector<int> visitors;         // ranks that move their data themselves, through shared memory
   std::size_t begun = 0;             // sources whose data have begun to move
-  std::size_t left = 0;              // sources whose data have not come, or gone
+  std::size_t left = 0;              // sources whose data have not all arrived or left
   std::int64_t bytes = 0;            // of all sources' data
-  std::atomic<bool> stored = false;
+  std::atomic<bool> stored = false;  // set by the worker thread
 };
 
+// One access of this rank, which may at the same time have data and be an aggregator. run() repeats passes over all
+// that may have progressed, and sleeps when nothing has: no call in it blocks, so neither part keeps the other waiting.
 class Exchange {
   using Way = Messages::Way;
 
@@ -81,25 +85,25 @@ class Exchange {
   Team& team_;
   const Local& local_;
   Course course_;
-  Brake* brake_;  // nullptr: the access is not to be stopped
+  Brake* brake_;  // nullptr: the access cannot be suspended
   Messages messages_;
-  // Lists by rank that were told it, and that came from it: two are under way at most, and each is answered.
+  // Offset lists by rank: sent to it, and received from it. At most two are in flight, and each is answered.
   std::vector<std::size_t> asked_, answered_;
-  // Of this rank as one of those who have data.
+  // State of this rank as one that has data.
   Pieces pieces_;
   std::optional<Piece> piece_;  // the next one
-  std::vector<Piece> visits_;   // under way, to windows that we share
-  std::size_t under_way_ = 0;
+  std::vector<Piece> visits_;   // chunks waiting for the gate of a shared buffer
+  std::size_t under_way_ = 0;   // chunks in flight
   Staging own_staging_;
-  // Of this rank as an aggregator.
-  int aggregator_ = -1;
+  // State of this rank as an aggregator.
+  int aggregator_ = -1;  // index among the aggregators; -1: it is none
   std::optional<Rounds> rounds_;
-  std::optional<Round> next_;  // to begin
+  std::optional<Round> next_;  // round that may not begin yet
   bool no_more_rounds_ = true;
   std::array<Slot, slots> slots_;
   std::size_t filling_ = 0;  // slot whose sources move next: rounds go in order
   Staging staging_;
-  std::atomic<int> error_ = 0;
+  std::atomic<int> error_ = 0;  // errno of the first failed access; also set by the worker
 };
 
 Exchange::Exchange(Team& team, const Local& local, Course course, Brake* brake)
@@ -123,6 +127,7 @@ Exchange::Exchange(Team& team, const Local& local, Course course, Brake* brake)
   find_windows();
 }
 
+// Lets the slots use buffers of the node's shared memory, or private ones that are kept for later accesses.
 void Exchange::find_windows() {
   const auto bytes = static_cast<std::size_t>(team_.window);
   for (std::size_t i = 0; i < slots; ++i) {
@@ -146,6 +151,7 @@ void Exchange::find_windows() {
 int Exchange::run() {
   mpi::Patience patience = mpi::Patience::for_data();
   for (bool progress = false; !done();) {
+    // Read before looking for work: a wake-up that arrives during the pass ends the sleep below.
     const std::uint32_t heard = team_.node ? team_.node->heard() : 0;
     progress = heed_brake(!progress);
     progress |= post_own();
@@ -163,7 +169,7 @@ int Exchange::run() {
   return error_;
 }
 
-// MPI itself has failed. The thread may be at work for us.
+// Ends the access after MPI has failed. Waits for the worker thread, which may still use the buffers.
 int Exchange::give_up() {
   mpi::Patience patience;
   if (brake_) brake_->give_up();
@@ -176,7 +182,7 @@ bool Exchange::all_free() const {
   return std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.state == Slot::State::free; });
 }
 
-// Before a round is begun, so that what is said holds.
+// Exchanges stop messages. Runs before a round begins in the same pass, so that the round numbers sent stay true.
 bool Exchange::heed_brake(bool idle) {
   if (!brake_) return false;
   const bool heard = brake_->hear(idle);
@@ -185,6 +191,7 @@ bool Exchange::heed_brake(bool idle) {
   return brake_->speak(held, no_more_rounds_ && all_free()) || heard;
 }
 
+// True if only ranks of the node or the worker can cause progress: all of those wake this rank.
 bool Exchange::sleeps_by_node() const {
   return team_.node && messages_.empty() && !(brake_ && brake_->awaits_messages());
 }
@@ -196,19 +203,20 @@ bool Exchange::done() const {
 
 // ---- this rank's data --------------------------------------------------------------------------------------------
 
-// In the order of all ranks: what an aggregator waits for first is never behind what it takes later.
+// Begins to send (or receive) this rank's chunks, in the order that all ranks use: a chunk that an aggregator waits
+// for is never behind one that it takes later.
 bool Exchange::post_own() {
   bool progress = false;
   while (piece_ && under_way_ < 2 * team_.aggregators.size()) {
     const bool for_us = rank_of(*piece_) == team_.rank;
-    if (!for_us && !post_own(*piece_)) break;  // our own we copy as aggregators
+    if (!for_us && !post_own(*piece_)) break;  // this rank copies its own chunks as an aggregator
     piece_ = pieces_.next();
     progress = true;
   }
   return progress;
 }
 
-// False: there is no room yet.
+// Begins one chunk. Returns false if there is no room for it yet.
 bool Exchange::post_own(const Piece& piece) {
   const int rank = rank_of(piece);
   if (team_.node && team_.node->shares(rank)) {
@@ -219,6 +227,7 @@ bool Exchange::post_own(const Piece& piece) {
   return course_.lists ? post_list(piece, rank) : post_data(piece, rank);
 }
 
+// Sends or receives the data alone (view-based). One contiguous run of memory needs no staging copy.
 bool Exchange::post_data(const Piece& piece, int rank) {
   const std::int64_t bytes = piece.data.count();
   layout::Walk walk = memory_walk(local_, piece.data);
@@ -242,7 +251,7 @@ bool Exchange::post_data(const Piece& piece, int rank) {
   return true;
 }
 
-// The list and, where we write, the data behind it.
+// Sends the offset list followed by the data, or (for a read) sends the list and receives the data.
 bool Exchange::post_list(const Piece& piece, int rank) {
   const std::int64_t bytes = piece.data.count();
   const std::int64_t list = local_.view.count_segments(piece.data) * list_bytes_per_segment;
@@ -266,7 +275,7 @@ bool Exchange::post_list(const Piece& piece, int rank) {
   return true;
 }
 
-// To the windows that are open by now.
+// Moves chunks into or out of the shared buffers whose round is open by now.
 bool Exchange::visit() {
   return std::erase_if(visits_, [this](const Piece& piece) { return visit(piece); }) > 0;
 }
@@ -279,6 +288,7 @@ bool Exchange::visit(const Piece& piece) {
     copy(local_, piece.data, team_.node->window(rank, slot), gate.origin);
     if (local_.writes)
       Coverage(team_.node->coverage(rank, slot), {gate.origin, gate.end}).mark(local_.view.walk(piece.data));
+    // Publishes the copied bytes and their coverage to the aggregator.
     gate.arrived.fetch_add(1, std::memory_order_release);
     team_.node->ring(rank);
     --under_way_;
@@ -289,7 +299,7 @@ bool Exchange::visit(const Piece& piece) {
 
 // ---- as an aggregator --------------------------------------------------------------------------------------------
 
-// True: something has gone on.
+// Advances both slots, the one to fill first. Returns true if something progressed.
 bool Exchange::advance() {
   bool progress = false;
   for (std::size_t i = 0; i < slots; ++i) progress |= advance(slots_[(filling_ + i) % slots]);
@@ -317,7 +327,7 @@ bool Exchange::advance(Slot& slot) {
   return true;
 }
 
-// False: the next round has to wait, as was known before.
+// Begins the next round in a free slot. Returns false if it must wait and this was known before.
 bool Exchange::begin_round(Slot& slot) {
   const bool known = next_.has_value();
   if (!known) next_ = next_round();
@@ -330,6 +340,7 @@ bool Exchange::begin_round(Slot& slot) {
   slot.bytes = 0;
   for (const Source& source : slot.round.sources) slot.bytes += source.data.count();
   slot.visitors.clear();
+  // Ranks that share the buffer move their data themselves; only the other sources exchange messages.
   std::erase_if(slot.round.sources, [&](const Source& source) {
     const bool visits = source.rank != team_.rank && team_.node && team_.node->shares(source.rank);
     if (visits) slot.visitors.push_back(source.rank);
@@ -349,6 +360,7 @@ bool Exchange::begin_round(Slot& slot) {
   return true;
 }
 
+// Lets the ranks of the node move their data, and wakes them.
 void Exchange::open_gate(Slot& slot) {
   if (slot.visitors.empty()) return;
   slot.gate->origin = slot.round.span.first;
@@ -358,6 +370,7 @@ void Exchange::open_gate(Slot& slot) {
   for (const int rank : slot.visitors) team_.node->ring(rank);
 }
 
+// True if all ranks of the node have moved their data; closes the gate then.
 bool Exchange::all_visited(Slot& slot) {
   if (slot.visitors.empty()) return true;
   if (slot.gate->arrived.load(std::memory_order_acquire) < static_cast<std::int64_t>(slot.visitors.size()))
@@ -366,7 +379,7 @@ bool Exchange::all_visited(Slot& slot) {
   return true;
 }
 
-// Sources begin in the order of rounds: those of the other slot are before ours if its round is.
+// Begins to move sources in the order of rounds: sources of an earlier round in the other slot go first.
 bool Exchange::move_sources(Slot& slot) {
   bool progress = false;
   for (const Slot& other : slots_)
@@ -380,7 +393,7 @@ bool Exchange::move_sources(Slot& slot) {
   return progress;
 }
 
-// False: there is no room yet.
+// Begins to move one source's data. Returns false if there is no room for them yet.
 bool Exchange::move(Slot& slot, const Source& source) {
   if (source.rank == team_.rank) {
     copy(local_, source.data, slot.buffer, slot.round.span.first);
@@ -411,7 +424,8 @@ bool Exchange::move(Slot& slot, const Source& source) {
   return true;
 }
 
-// The list comes first, and with it what is written; what is read goes when it has come.
+// Moves the data of a list-based source. The list arrives first, together with data to be written; data that are read
+// are sent as an answer after it.
 bool Exchange::move_listed(Slot& slot, const Source& source) {
   const std::int64_t bytes = source.data.count(), list = source.segments * list_bytes_per_segment;
   if (!staging_.has_room(list + bytes)) return false;
@@ -423,7 +437,7 @@ bool Exchange::move_listed(Slot& slot, const Source& source) {
       Way::to_aggregator, staged.get(), local_.writes ? list + bytes : list, source.rank, [=, this, &slot] {
         const Interval span = slot.round.span;
         const std::optional<layout::Layout> runs = read_list(bytes_at(staged.get(), list), bytes, origin, span);
-        if (!runs) error_ = EPROTO;  // never from a hocket; its data are not used
+        if (!runs) error_ = EPROTO;  // a hocket never sends this; its data are ignored
         layout::Walk walk = runs ? runs->walk() : layout::Walk();
         const std::span<std::byte> data = bytes_at(staged.get() + list, runs ? bytes : 0);
         if (local_.writes) {
@@ -436,12 +450,13 @@ bool Exchange::move_listed(Slot& slot, const Source& source) {
   return true;
 }
 
-// `walk`: over the window's bytes that have come.
+// Notes that one source's data have arrived or left; `walk` covers their bytes in the buffer.
 void Exchange::moved(Slot& slot, layout::Walk walk) {
   --slot.left;
   if (local_.writes) slot.coverage.mark(std::move(walk));
 }
 
+// Writes the buffer to the file, or fills it from the file, on the worker thread.
 void Exchange::store(Slot& slot) {
   if (local_.writes) {
     return submit(slot, [this, &slot] {
@@ -457,8 +472,9 @@ void Exchange::submit(Slot& slot, std::function<int()> access) {
   slot.state = Slot::State::storing;
   slot.stored = false;
   team_.worker.submit([this, &slot, access = std::move(access), node = team_.node.get(), rank = team_.rank] {
+    // After an error, the exchange continues without file accesses, so that no rank waits for ever.
     if (error_ == 0) error_ = access();
-    slot.stored = true;  // from here on, this exchange may be over
+    slot.stored = true;  // the exchange may end at once, and destroy itself
     if (node) node->ring(rank);
   });
 }
@@ -478,7 +494,7 @@ int exchange(Team& team, const Local& local, Course course, Brake* brake) {
 
 namespace {
 
-// The next bytes of the memory and of the file, through a window.
+// Copies the next bytes between memory and file through a staging buffer. Returns errno.
 int pass_window(const Team& team, const Local& local, layout::Walk& memory, std::span<std::byte> window,
                 std::int64_t offset) {
   if (local.writes) {
@@ -490,11 +506,12 @@ int pass_window(const Team& team, const Local& local, layout::Walk& memory, std:
   return error;
 }
 
+// Allocates a staging buffer of at most the size of a collective buffer.
 std::unique_ptr<std::byte[]> window_for(const Team& team, Interval file) {
   return std::unique_ptr<std::byte[]>(new std::byte[static_cast<std::size_t>(std::min(team.window, file.count()))]);
 }
 
-// The next bytes of the memory and one run of the file.
+// Copies the next bytes between memory and one run of the file, buffer by buffer.
 int pass_run(const Team& team, const Local& local, layout::Walk& memory, Interval file) {
   const std::unique_ptr<std::byte[]> window = window_for(team, file);
   int error = 0;
@@ -506,12 +523,13 @@ int pass_run(const Team& team, const Local& local, layout::Walk& memory, Interva
   return error;
 }
 
-// One run of the memory and of the file.
+// Transfers one run of memory and of the file, without a copy.
 int pass_directly(const Team& team, const Local& local, std::span<std::byte> bytes, std::int64_t offset) {
   return local.writes ? team.storage.write(bytes, offset) : team.storage.read(bytes, offset);
 }
 
-// `pass(bytes, offset)` window after window, unless it has failed; stands still between them where it has to.
+// Calls `pass(bytes, offset)` for each round, and suspends the access between rounds where the brake says so. After
+// an error the rounds are only counted, since the other ranks stop by their numbers.
 template <class Pass>
 int pass_in_rounds(const Team& team, Interval file, Brake& brake, Pass pass) {
   mpi::Patience patience;

@@ -1,9 +1,11 @@
-// One collective access by the exchange of data between ranks and aggregators. View-based: data travel without offsets,
-// for aggregators know the views. List-based: with an offset list in front of each window's data.
+// Performs one collective access by exchanging data between ranks and aggregators (two-phase I/O). View-based: data
+// travel without offsets, because aggregators know the views. List-based: an offset list precedes the data of each
+// round.
 //
-// An aggregator has two windows under way: while a thread writes or reads one, the data of the other travel. Ranks of
-// its node put their data into its window, or take them out of it, where they share memory: one copy. Memory is
-// bounded: two windows, one more to change what is broken up, and messages under way of four windows in all.
+// An aggregator has two collective buffers: while a thread writes or reads one, the data of the other travel. Ranks
+// of its node copy their data straight into the buffer, or out of it, where they share memory: one copy. Memory is
+// bounded by two collective buffers, one more for read-modify-write, and messages in flight worth four collective
+// buffers in all.
 #pragma once
 
 #include <array>
@@ -20,29 +22,31 @@
 
 namespace hocket::runtime::io {
 
-// What does not change from one access of a file to the next.
+// State of a file that persists from one access to the next. One per File; used by one thread at a time, but for
+// `storage` and `worker`.
 struct Team {
-  void forget_windows();  // they are to have another size
+  void forget_windows();  // frees the collective buffers, whose size is to change
 
   MPI_Comm comm;
   int rank = 0;
   int ranks = 1;
-  std::vector<int> aggregators;      // their ranks
-  std::int64_t window = 0;           // bytes
-  std::unique_ptr<NodeMemory> node;  // none: this rank shares no memory with others
-  // Of an aggregator that shares none, when they have been needed: its windows, and what they cover.
+  std::vector<int> aggregators;      // their ranks, ascending
+  std::int64_t window = 0;           // bytes of a collective buffer
+  std::unique_ptr<NodeMemory> node;  // nullptr: this rank shares no memory with others
+  // Private collective buffers and coverage of an aggregator without shared memory; allocated when first needed.
   std::array<std::unique_ptr<std::byte[]>, NodeMemory::slots> windows;
   std::array<std::unique_ptr<std::uint64_t[]>, NodeMemory::slots> coverage;
-  std::unique_ptr<std::byte[]> scratch;  // a window, when it has been needed
+  std::unique_ptr<std::byte[]> scratch;  // for read-modify-write: one collective buffer, allocated when first needed
   Storage storage;
   Worker worker;
-  std::int64_t stoppable = 0;  // accesses so far that could be stopped: the same in all ranks
-  Duration stood{};            // in the access of now, and counted as a wait; in rank 0 while all stood still
+  std::int64_t stoppable = 0;  // accesses so far that could be suspended; the same in all ranks
+  Duration stood{};            // suspended in this access and counted as a wait; rank 0: while all were suspended
 };
 
 class Brake;
 
-// What is known of the ranks' parts: of all of them in an aggregator, nothing in others.
+// Description of one access: who has which data in which round. An aggregator knows all ranks' data; other ranks know
+// only the grid.
 struct Course {
   Grid grid;                              // the same in all ranks
   bool lists = false;                     // the same in all ranks
@@ -50,17 +54,19 @@ struct Course {
   std::optional<Agenda> agenda;           // list-based
 };
 
-// Does the access. Collective. `brake`: where it may be stopped between two rounds; else nullptr. The first error of
-// this process's own file accesses (errno); 0: none. What comes after one is still exchanged, so that nobody waits in
-// vain, but no longer written.
+// Performs the access. Collective over the file's ranks. `brake` is nullptr, or allows a suspension between two
+// rounds. Returns the first errno of this process's own file accesses, or 0. After an error the data are still
+// exchanged, so that no rank waits for ever, but no longer written.
 int exchange(Team& team, const Local& local, Course course, Brake* brake);
 
-// The access of a rank whose data are one run in the file, by itself; its rounds are windows of them.
+// Performs the access of a rank whose data are one contiguous run of the file, without any exchange. Its rounds are
+// extents of the size of a collective buffer. Returns errno or 0. Collective only where `brake` is given.
 int access_alone(Team& team, const Local& local, Brake* brake);
 
-// The access of a rank in atomic mode, by itself: under a lock on all that it spans, so that it is as if the accesses
-// of all ranks, and those of the MPI library, were made one after the other. Waits for the others' locks. It is not
-// stopped on its way: who stood still would keep the lock, or be seen half done.
+// Performs the access of a rank in MPI's atomic mode, without any exchange, under a lock on the whole extent of its
+// data. The effect is as if the accesses of all ranks, and those of the MPI library, were made one after the other.
+// Blocks while other processes hold the lock. The access cannot be suspended: it would keep the lock, or be seen half
+// done.
 int access_locked(Team& team, const Local& local);
 
 }  // namespace hocket::runtime::io

@@ -19,14 +19,19 @@
 namespace hocket::runtime::io {
 namespace {
 
+// Bytes of a collective buffer: default and bounds of the hint hocket_buffer_size.
 constexpr std::int64_t default_window = 1 << 20;
 constexpr std::int64_t smallest_window = 4 << 10, largest_window = 1 << 30;
+// Bytes to which bounds between file domains are rounded: no block of the file system belongs to two aggregators.
 constexpr std::int64_t domain_block = 64 << 10;
-// Unasked. More wait for each other in the kernel, which lets one at a time write a file.
+// Aggregators per node if no hint says otherwise. More would wait for each other in the kernel, which lets only one
+// at a time write a file.
 constexpr int aggregators_of_a_node = 2;
 constexpr std::int64_t all_servers = 1 << 20;
+// No rank's hints ask for a number of aggregators.
 constexpr std::int64_t unasked = std::numeric_limits<std::int64_t>::max();
 
+// Translates errno into an MPI error class.
 int class_of(int error) {
   switch (error) {
     case ENOSPC: return MPI_ERR_NO_SPACE;
@@ -38,18 +43,19 @@ int class_of(int error) {
   }
 }
 
+// Calls the file's error handler, as the MPI library would. The handler may not return.
 int raise(MPI_File file, int error_class) {
   HOCKET_PMPI(File_call_errhandler)(file, error_class);
   return error_class;
 }
 
-// The second name is the one that ROMIO knows.
+// Returns the number of a hint; `romio_key` is ROMIO's name for it, which hocket's own name overrides.
 std::int64_t number_of(MPI_Info info, const char* key, const char* romio_key, std::int64_t otherwise,
                        std::int64_t least, std::int64_t most) {
   return mpi::number_hint(info, key, mpi::number_hint(info, romio_key, otherwise, least, most), least, most);
 }
 
-// "ufs:name" and the like choose a driver of the MPI library.
+// True for names such as "ufs:name", whose prefix chooses a driver of the MPI library.
 bool names_driver(const std::string& name) { return name.substr(0, name.find('/')).find(':') != std::string::npos; }
 
 std::vector<Description> descriptions(const std::vector<Word>& words) {
@@ -59,7 +65,7 @@ std::vector<Description> descriptions(const std::vector<Word>& words) {
   return all;
 }
 
-// What is one round at each aggregator has no place to stop at.
+// True if some aggregator has more than one round: a single round has no place to stop at.
 bool has_rounds(const Grid& grid) {
   for (int i = 0; i < grid.aggregators(); ++i)
     if (grid.domain(i).count() > 0 && grid.round_of(i, grid.domain(i).end - 1) > 0) return true;
@@ -129,7 +135,7 @@ bool File::is_aggregator() const {
   return std::find(team_.aggregators.begin(), team_.aggregators.end(), team_.rank) != team_.aggregators.end();
 }
 
-// Those that have a domain of it.
+// Returns the ranks of the aggregators whose domain is not empty.
 std::vector<int> File::aggregators_of(const Grid& grid) const {
   std::vector<int> ranks;
   for (int i = 0; i < grid.aggregators(); ++i)
@@ -139,14 +145,15 @@ std::vector<int> File::aggregators_of(const Grid& grid) const {
 
 // ---- before an access --------------------------------------------------------------------------------------------
 
-// Of an access that the file was not opened for, in all ranks alike: OMPIO says that all is well.
+// Returns an error for an access that the mode excludes, the same in all ranks. OMPIO would return success.
 int File::refusal(Direction direction) const {
   if (direction == Direction::write) return (mode_ & MPI_MODE_RDONLY) != 0 ? MPI_ERR_READ_ONLY : MPI_SUCCESS;
   return (mode_ & MPI_MODE_WRONLY) != 0 ? MPI_ERR_ACCESS : MPI_SUCCESS;
 }
 
-// The access in bytes of data; nothing where hocket cannot do it, or its arguments are the MPI library's to refuse.
-// `position`: of the individual file pointer behind the access, in etypes.
+// Translates the arguments into bytes of data. Returns no value if hocket cannot perform the access, or if the MPI
+// library shall refuse its arguments. `position` receives the individual file pointer behind the access, in etypes.
+// Local.
 std::optional<Local> File::prepare(const Access& access, std::int64_t& position) const {
   const bool writes = access.direction == Direction::write;
   if (off_ || !view_ || access.count < 0 || access.type == mpi::no_type()) return std::nullopt;
@@ -165,11 +172,12 @@ std::optional<Local> File::prepare(const Access& access, std::int64_t& position)
               std::move(memory).value(),
               static_cast<std::byte*>(const_cast<void*>(access.buffer))};
   position = offset + bytes / etype_bytes_;
-  if (!writes && bytes > 0)  // what lies behind the end of the file is not read
+  if (!writes && bytes > 0)  // a read ends at the end of the file
     local.data.end = std::clamp(view_->data_below(size()), local.data.first, local.data.end);
   return local;
 }
 
+// Updates serialised_ if the view has changed. Comparing views is cheaper than writing them.
 void File::serialise() {
   if (!serialised_.empty() && serialised_view_ == view_) return;
   serialised_.clear();
@@ -196,8 +204,9 @@ Word File::word_of(const Local& local) {
           .map_bytes = team_.rank == 0 && !data_set_ ? servers_.news() : -1};
 }
 
-// As many aggregators as all agree on, else some for each node, evenly among the ranks; memory that they share with the
-// others; and the server map that rank 0 knows. Collective.
+// Settles what the ranks' messages say: the server map of rank 0, the number of aggregators (the smallest that hints
+// ask for, else two per node), which are spread evenly over the ranks, and the memory that they share. Collective;
+// expensive only if something has changed.
 void File::settle(std::vector<Word>& words) {
   std::int64_t count = unasked, window = largest_window, most = all_servers;
   bool shares = true;
@@ -219,7 +228,7 @@ void File::settle(std::vector<Word>& words) {
   team_.forget_windows();
   team_.window = window;
   team_.node = shares ? NodeMemory::make(team_.comm, team_.aggregators, window) : nullptr;
-  sent_.reset();  // others aggregate now
+  sent_.reset();  // the new aggregators have no views
   for (Word& word : words) word.view_is_new = 1;
 }
 
@@ -234,7 +243,8 @@ bool File::chooses_lists(const std::vector<Word>& words) const {
 
 // ---- views and entries -------------------------------------------------------------------------------------------
 
-// The views that the aggregators do not have. False: MPI failed, or spoilt one.
+// Sends this rank's view to the aggregators that do not have it, and receives the others' as an aggregator. Returns
+// false if MPI failed, or damaged a view. Collective.
 bool File::send_views(const std::vector<Word>& words) {
   Messages messages(team_.comm);
   std::vector<std::string> forms(words.size());
@@ -264,7 +274,8 @@ bool File::send_views(const std::vector<Word>& words) {
   return all;
 }
 
-// How many windows of each aggregator a rank has data in, and then which. False: MPI failed, or spoilt one.
+// Sends each aggregator the number of this rank's entries, then the entries. Returns false if MPI failed, or damaged
+// an entry. Collective.
 bool File::send_entries(const Local& local, Course& course) {
   const auto ranks = static_cast<std::size_t>(team_.ranks);
   const std::vector<std::vector<Entry>> own = entries(local.view, local.data, course.grid);
@@ -304,7 +315,8 @@ bool File::send_entries(const Local& local, Course& course) {
 
 // ---- an access ---------------------------------------------------------------------------------------------------
 
-// An error of this rank, or 0.
+// Performs the access by exchange between ranks, or without one if the ranks' data are separate runs. Returns errno
+// of this rank, or 0. Collective.
 int File::access_through_ranks(const Local& local, const std::vector<Word>& words, Interval file, bool granted) {
   std::vector<Extent> extents;
   extents.reserve(words.size());
@@ -321,7 +333,7 @@ int File::access_through_ranks(const Local& local, const std::vector<Word>& word
   Course course{Grid(domains.value(), team_.window), chooses_lists(words), {}, {}};
   const bool any_new = std::any_of(words.begin(), words.end(), [](const Word& word) { return word.view_is_new != 0; });
   const bool sent = course.lists ? send_entries(local, course) : !any_new || send_views(words);
-  // What does not arrive leaves others waiting for data: there is nothing left that could be agreed on.
+  // Other ranks may wait for the data for ever, and no way is left to agree on an error.
   if (!sent)
     abort_job("a file view did not reach an aggregator of the collective access: MPI is broken, ending the job",
               team_.comm);
@@ -332,7 +344,7 @@ int File::access_through_ranks(const Local& local, const std::vector<Word>& word
   return exchange(team_, local, std::move(course), brake ? &*brake : nullptr);
 }
 
-// As Servers::access, all servers of the file.
+// Performs the access through the servers of the file, as Servers::access states.
 std::optional<int> File::access_through_servers(const Local& local, const std::vector<Word>& words, Interval file,
                                                 bool granted) {
   const Result<layout::Domains> domains = layout::Domains::make(file, servers_.count(), domain_block);
@@ -343,7 +355,8 @@ std::optional<int> File::access_through_servers(const Local& local, const std::v
   return servers_.access(team_, local, grid, serialised_, brake ? &*brake : nullptr);
 }
 
-// The error of all ranks, or 0.
+// Performs the access in the way that fits: data set, atomic mode, I/O servers or ranks. Returns one errno of all
+// ranks, or 0. Collective.
 int File::access_all(const Local& local, std::vector<Word>& words, bool atomic, bool granted) {
   Interval file{layout::limit, 0};
   for (const Word& word : words)
@@ -352,13 +365,14 @@ int File::access_all(const Local& local, std::vector<Word>& words, bool atomic, 
   settle(words);
   if (file.end == 0) return 0;
   if (atomic) return agree_on_error(team_, access_locked(team_, local));
-  // Servers that were lost on the way are left out, and all is done again: the data are still in the ranks.
+  // A lost server is left out and the access is repeated; the ranks still have all data.
   while (servers_.used())
     if (const std::optional<int> error = access_through_servers(local, words, file, granted)) return *error;
   return agree_on_end(access_through_ranks(local, words, file, granted));
 }
 
-// After an access that may have stood still: one of all ranks' errors, the same in all.
+// Agrees on the end of an access through ranks: counts the time that it was suspended, and returns one errno of all
+// ranks, the same in all. Collective.
 int File::agree_on_end(int error) {
   struct End {
     std::int64_t error = 0;
@@ -373,7 +387,7 @@ int File::agree_on_end(int error) {
 
 std::optional<int> File::access(const Access& access, bool granted, MPI_Status* status) {
   std::unique_lock lock(mutex_, std::defer_lock);
-  if (data_set_) lock.lock();  // independent accesses, of other threads, use the same connection
+  if (data_set_) lock.lock();  // independent accesses of other threads use the same connection
   int atomic = 0;
   if (HOCKET_PMPI(File_get_atomicity)(access.file, &atomic) != MPI_SUCCESS) return std::nullopt;
   if (const int refused = refusal(access.direction); refused != MPI_SUCCESS && !off_)
@@ -393,7 +407,7 @@ std::optional<int> File::access(const Access& access, bool granted, MPI_Status* 
   return end_access(access, *local, position, access_all(*local, *words, atomic != 0, granted), status);
 }
 
-// After an access that was done, or failed.
+// Sets file pointer and status after an access that succeeded or failed, and raises the error.
 int File::end_access(const Access& access, const Local& local, std::int64_t position, int error, MPI_Status* status) {
   if (!access.offset) HOCKET_PMPI(File_seek)(access.file, position, MPI_SEEK_SET);
   if (status != MPI_STATUS_IGNORE) {
@@ -431,6 +445,7 @@ int File::access_data_set(const Local& local, Interval file) {
   if (file.end == 0) return 0;
   const Result<layout::Domains> domain = layout::Domains::make(file, 1, domain_block);
   if (!domain) return EIO;
+  // A data set lives in the memory of one server, so the whole extent is one domain.
   const std::optional<int> error = servers_.access(team_, local, Grid(domain.value(), window_), serialised_, nullptr);
   if (error && local.writes) size_ = std::max(size_, file.end);
   return error.value_or(EIO);
@@ -453,6 +468,7 @@ int File::access_own(const Access& access, MPI_Status* status) {
 
 int File::leave(MPI_File file) {
   const bool writes = (mode_ & MPI_MODE_WRONLY) != 0;
+  // A failed write of one rank makes the version invisible; all ranks close without CLOSE, so that the server knows.
   const bool spoilt = writes && agree_on_error(team_, spoilt_ ? EIO : 0) != 0;
   const bool served = servers_.used();
   if (spoilt) servers_.drop();
@@ -467,6 +483,7 @@ int File::leave(MPI_File file) {
 std::int64_t File::end() const { return view_ ? view_->data_below(size_) / etype_bytes_ : 0; }
 
 int File::sync(MPI_File file) {
+  // Data sets are in memory only.
   if (!written_ || data_set_) return MPI_SUCCESS;
   written_ = false;
   const int behind = servers_.sync(team_);

@@ -1,5 +1,7 @@
-// A file whose collective accesses hocket does itself, as this rank has it open: its view, its hints, and how the ranks
-// come to the same decision before each access. Or a data set (data_set.hpp), of which it does all accesses.
+// One open file whose collective accesses hocket performs itself (HOCKET_IO=hocket), as this rank sees it: its view,
+// its hints, and how the ranks reach the same decision before each access. A File may also be a data set
+// (data_set.hpp); then hocket performs all of its accesses, independent ones too. collective.hpp keeps one File per
+// MPI file handle.
 #pragma once
 
 #include <atomic>
@@ -14,59 +16,67 @@
 
 namespace hocket::runtime::io {
 
+// Selects view-based or list-based collective I/O (CLARISSE, section III-A); `automatic` compares both for each access.
 enum class Method : std::int64_t { automatic, view, list };
 
-// What a rank tells the others before an access. Numbers alone: it travels as it is.
+// Message that a rank sends to all others before an access. It has only 64-bit numbers, so the struct is sent as it is.
 struct Word {
   std::int64_t can = 0;    // 1: this rank can leave the access to hocket
-  std::int64_t first = 0;  // of its data, in bytes of its view
+  std::int64_t first = 0;  // offset of its data, in bytes of data of its view
   std::int64_t bytes = 0;
-  std::int64_t low = 0;  // what they span in the file
-  std::int64_t high = 0;
-  std::int64_t segments = 0;  // runs in the file
-  std::int64_t view_bytes = 0;
+  std::int64_t low = 0;          // first file offset of its data
+  std::int64_t high = 0;         // file offset behind the last byte
+  std::int64_t segments = 0;     // contiguous runs in the file
+  std::int64_t view_bytes = 0;   // length of its serialised view
   std::int64_t view_is_new = 0;  // 1: the aggregators do not have it yet
-  std::int64_t method = 0;       // that the hints ask for: the largest of all ranks is used
-  std::int64_t aggregators = 0;  // the same: all use the smallest; 0: they ask for none
-  std::int64_t window = 0;       // the same
-  std::int64_t servers = 0;      // the same: the most servers
-  std::int64_t shares = 0;       // the same: 1: memory may be shared on a node
-  std::int64_t map_bytes = 0;    // of rank 0: a server map that this file does not use yet; -1: none
+  std::int64_t method = 0;       // that the hints ask for; the largest of all ranks is used
+  std::int64_t aggregators = 0;  // from the hints; the smallest is used; 0: not set
+  std::int64_t window = 0;       // bytes of a collective buffer, from the hints; the smallest is used
+  std::int64_t servers = 0;      // most I/O servers, from the hints; the smallest is used
+  std::int64_t shares = 0;       // 1: the hints allow shared memory on a node; all must
+  std::int64_t map_bytes = 0;    // rank 0: length of a server map that is new to this file; -1: none
 };
 
+// One rank's part of the file. All ranks of the communicator make one, and call the collective functions in the same
+// order. A data set serialises its accesses by a mutex; for other files MPI's rule holds that collective accesses of
+// one file do not overlap. spoil() may be called by any thread.
 class File {
  public:
-  // `comm` becomes the file's own.
+  // Takes ownership of `comm` and frees it in the destructor, which is therefore collective.
   File(MPI_Comm comm, std::string path, int mode);
   ~File();
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
-  // Whether this process can access the storage itself, and the hints let it.
+  // Opens the file for this process. False if it cannot, or if the hints, the mode or the name (a driver of the MPI
+  // library) leave the file to the MPI library. Local.
   bool open_storage();
-  // A data set, instead of the storage: opens a version. Collective. An MPI error class.
+  // Opens a version of the data set, in place of open_storage(). Collective; may wait for the time limit of the hint
+  // `hocket_wait`. Returns MPI_SUCCESS or an MPI error class.
   int join(MPI_Info info);
   bool is_data_set() const { return data_set_; }
-  // Before the end of a data set: what was written is for all to read from now on, or never (an MPI error class).
-  // Collective.
+  // Closes the data set: readers see what was written from now on, or never (then returns an MPI error class).
+  // Collective; called before the destructor.
   int leave(MPI_File file);
-  // This rank was told an error by a write: of a data set, that version must not be seen.
+  // Notes that a write of this rank failed. Readers must never see this version of the data set.
   void spoil() { spoilt_ = true; }
-  // Of a data set: bytes that it has, as far as this rank knows.
+  // Returns the length in bytes; for a data set, as far as this rank knows.
   std::int64_t size() const { return data_set_ ? size_ : team_.storage.size(); }
-  // Of a data set: elementary types of the view before its end.
+  // Returns the number of elementary types of the view before the end of the data set.
   std::int64_t end() const;
-  // Local: what they change is agreed on with the next access.
+  // Take over hints and a new view of MPI_File_set_info and MPI_File_set_view. Local: the ranks agree with the next
+  // access. A view that hocket cannot handle leaves the file without a view.
   void take_hints(MPI_Info info);
   void set_view(MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype, const char* representation);
+  // Forgets the view; accesses go to the MPI library until the next set_view().
   void lose_view() { view_.reset(); }
 
-  // As io::access, io::access_own and io::sync.
+  // Perform what io::access, io::access_own and io::sync state in collective.hpp.
   std::optional<int> access(const Access& access, bool granted, MPI_Status* status);
   int access_own(const Access& access, MPI_Status* status);
   int sync(MPI_File file);
 
-  // Of the server map in use, in rank 0; 0 where the file uses none, and in the others.
+  // Returns the epoch of the server map in use. 0 if the file uses none, and in all ranks but rank 0.
   std::int64_t epoch() const { return team_.rank == 0 && servers_.used() ? servers_.epoch() : 0; }
 
  private:
@@ -93,26 +103,26 @@ class File {
   int mode_;
   bool data_set_;
   Servers servers_;
-  // Hints.
-  bool off_ = false;  // the file is left to the MPI library
+  // Hints of this rank, as last set.
+  bool off_ = false;  // hocket_collective=off: the MPI library performs the accesses
   Method method_ = Method::automatic;
-  std::int64_t aggregators_ = 0;  // 0: some for each node
+  std::int64_t aggregators_ = 0;  // 0: a fixed number per node
   std::int64_t window_;
   std::int64_t most_servers_;
   bool shares_ = true;
 
-  std::int64_t size_ = 0;             // of the data set
-  std::atomic<bool> spoilt_ = false;  // the data set, in this rank
-  std::recursive_mutex mutex_;        // of a data set; error handlers may access it again
-  bool written_ = false;              // by an access of all, since the last sync
+  std::int64_t size_ = 0;             // bytes of the data set
+  std::atomic<bool> spoilt_ = false;  // a write of this rank to the data set failed
+  std::recursive_mutex mutex_;        // of a data set; recursive, because error handlers may access it again
+  bool written_ = false;              // by a collective access since the last sync
   std::optional<layout::View> view_ = layout::View();
   std::int64_t etype_bytes_ = 1;
   std::string serialised_;
-  std::optional<layout::View> serialised_view_;  // whose form that is
-  std::optional<layout::View> sent_;             // what the aggregators have
-  std::vector<layout::View> views_;              // of all ranks, in an aggregator
-  int nodes_ = 0;                                // of the ranks; 0: not counted yet
-  bool sharing_ = true;                          // as all agreed on last
+  std::optional<layout::View> serialised_view_;  // the view that serialised_ describes
+  std::optional<layout::View> sent_;             // the view that the aggregators have
+  std::vector<layout::View> views_;              // in an aggregator: of all ranks
+  int nodes_ = 0;                                // that the ranks run on; 0: not counted yet
+  bool sharing_ = true;                          // shared memory on a node, as last agreed
 };
 
 }  // namespace hocket::runtime::io

@@ -24,6 +24,7 @@ std::optional<Agenda> Agenda::make(const Grid& grid, int aggregator, std::vector
       if (entry.round <= before) return std::nullopt;
       before = entry.round;
       const Interval window = grid.window(aggregator, entry.round);
+      // A wrong entry would make the aggregator read or write outside of its buffer.
       const bool within = entry.first >= 0 && entry.bytes > 0 && entry.low >= window.first && entry.low < entry.end &&
                           entry.end <= window.end && entry.bytes <= entry.end - entry.low && entry.segments > 0 &&
                           entry.segments <= entry.bytes;

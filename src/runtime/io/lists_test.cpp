@@ -10,7 +10,7 @@ namespace {
 using layout::View;
 using layout::testing::draw;
 
-// Both ways to the rounds of an aggregator are the same, but for the numbers of segments.
+// Both ways to compute the rounds of an aggregator give the same result, but for the numbers of segments.
 TEST(Agenda, HasTheRoundsThatViewsHave) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     layout::testing::Types types(seed, true);

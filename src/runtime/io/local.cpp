@@ -5,6 +5,7 @@
 
 namespace hocket::runtime::io {
 
+// Bytes of a staging chunk, which stays in the cache between its two copies.
 constexpr std::int64_t chunk_bytes = 64 << 10;
 
 layout::Walk memory_walk(const Local& local, Interval data) {
@@ -15,12 +16,12 @@ std::byte* run_of(layout::Walk walk, std::byte* buffer, std::int64_t origin) {
   const std::int64_t bytes = walk.left();
   const layout::Strip strip = walk.next();
   if (strip.bytes() != bytes || strip.count != 1) return nullptr;
-  // Absolute addresses have no buffer (MPI_BOTTOM): they are numbers.
+  // The address is computed as a number: with MPI_BOTTOM the layout holds absolute addresses, and the buffer is null.
   // NOLINTNEXTLINE(performance-no-int-to-ptr): see above
   return reinterpret_cast<std::byte*>(reinterpret_cast<std::intptr_t>(buffer) + (strip.at - origin));
 }
 
-// In one copy where either side is one run, else by chunks that stay in the cache.
+// Uses one copy if either side is one contiguous run, else goes through chunks that stay in the cache.
 void copy(const Local& local, Interval data, std::byte* window, std::int64_t origin) {
   layout::Walk memory = memory_walk(local, data);
   layout::Walk file = local.view.walk(data);

@@ -1,4 +1,5 @@
-// This rank's part of a collective access, and its copies between the program's memory and a window of the file.
+// This rank's part of a collective access, and the copies between the program's memory and a collective buffer. Pure
+// but for the memory that the copies write. Safe in several threads for disjoint data.
 #pragma once
 
 #include "layout/copy.hpp"
@@ -9,27 +10,30 @@ namespace hocket::runtime::io {
 
 using layout::Interval;
 
-// Data of the memory correspond to those of the view from `data.first` on.
+// One rank's access: byte `data.first` of the view's data corresponds to the first byte of the memory's data.
+// `buffer` is the program's, and must stay valid and unchanged for the whole access.
 struct Local {
   bool writes = false;
   layout::View view;
-  Interval data;
-  layout::Layout memory;
+  Interval data;          // bytes of data of the view
+  layout::Layout memory;  // of the buffer
   std::byte* buffer = nullptr;
 };
 
+// Joins an address and a count, both of which the code here keeps signed.
 inline std::span<std::byte> bytes_at(std::byte* at, std::int64_t count) {
   return {at, static_cast<std::size_t>(count)};
 }
 
-// Over what the interval of the view's data has in memory.
+// Returns a walk over the memory of the given bytes of the view's data. Precondition: they lie within local.data.
 layout::Walk memory_walk(const Local& local, Interval data);
 
-// Where the bytes of a walk are, if they are one run; else nullptr. Byte `address` of its layout is at
-// buffer + (address - origin).
+// Returns the address of the walk's bytes if they are one contiguous run, else nullptr. Byte `address` of the walk's
+// layout is at buffer + (address - origin). A run is sent and received without a staging copy.
 std::byte* run_of(layout::Walk walk, std::byte* buffer, std::int64_t origin);
 
-// Between this rank's memory and a window whose first byte is at `origin` in the file: into the window where it writes.
+// Copies the data between this rank's memory and a buffer whose first byte is at `origin` in the file. Writes copy
+// into the buffer, reads out of it.
 void copy(const Local& local, Interval data, std::byte* window, std::int64_t origin);
 
 }  // namespace hocket::runtime::io

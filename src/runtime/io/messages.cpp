@@ -37,7 +37,8 @@ bool Messages::poll() {
     return false;
   }
   if (count == 0 || count == MPI_UNDEFINED) return false;
-  std::sort(over_.begin(), over_.begin() + count);  // `done` in the order of the calls
+  std::sort(over_.begin(), over_.begin() + count);  // callbacks run in the order of the calls
+  // Callbacks are moved out first, because they may begin further messages, which changes both vectors.
   std::vector<std::function<void()>> now;
   now.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) now.push_back(std::move(done_[static_cast<std::size_t>(over_[i])]));

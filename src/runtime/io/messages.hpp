@@ -1,4 +1,6 @@
-// Messages under way, and what is to be done when each has arrived or left.
+// MPI messages in flight, each with a callback that runs when it has arrived or left. Used by one thread at a time,
+// within one access; callbacks run inside poll() or finish(), in that thread, and may send and receive further
+// messages.
 #pragma once
 
 #include <mpi.h>
@@ -9,34 +11,37 @@
 
 namespace hocket::runtime::io {
 
+// A set of nonblocking sends and receives on one communicator, which must outlive it.
 class Messages {
  public:
-  // A rank may be an aggregator of another that is one of its own: what goes to an aggregator is not what comes from
-  // one.
+  // Message tag. A rank and an aggregator may each be the other's aggregator too, so each direction has tags of its
+  // own.
   enum class Way : std::uint8_t {
     to_aggregator = 1,
     from_aggregator,
     answer_even,
     answer_odd,
-    from_leader,  // rank 0's words about a stop, and what it is told (brake.hpp)
+    from_leader,  // rank 0's stop messages, and the answers to it (brake.hpp)
     to_leader,
   };
-  // Of the n-th answer of an aggregator to a rank: the next may be ready before it, but the one after the next may not.
+  // Returns the tag of the n-th answer of an aggregator to a rank. The answer after it may be ready earlier, but
+  // never the one after the next, so two tags suffice.
   static Way answer(std::size_t n) { return n % 2 == 0 ? Way::answer_even : Way::answer_odd; }
 
   explicit Messages(MPI_Comm comm) : comm_(comm) {}
 
-  // At most 2^31 - 1 bytes. A send is not done before its receive has begun: so nobody is sent more than he asked for.
-  // Messages of one way between two processes arrive in their order. `done` is called by `poll`. `rank` of a receive
-  // may be MPI_ANY_SOURCE.
+  // Begin a message of at most 2^31 - 1 bytes; the memory must stay valid until poll() has called `done`. A send
+  // completes only after its receive has begun (synchronous mode), so that unexpected data do not pile up at the
+  // receiver. Messages of one way between two processes arrive in order. `rank` of a receive may be MPI_ANY_SOURCE.
   void send(Way way, const std::byte* bytes, std::int64_t count, int rank, std::function<void()> done);
   void receive(Way way, std::byte* bytes, std::int64_t count, int rank, std::function<void()> done);
 
   bool empty() const { return requests_.empty(); }
   bool failed() const { return failed_; }
-  // Calls what is to be done for those that are over; true: there were some.
+  // Tests all messages, and calls the callbacks of those that are complete, in the order of the calls. Returns true
+  // if there were any. Does not block.
   bool poll();
-  // Until none is under way. False: MPI failed.
+  // Polls until no message is in flight. Returns false if MPI failed.
   bool finish();
 
  private:
@@ -45,8 +50,8 @@ class Messages {
   MPI_Comm comm_;
   bool failed_ = false;
   std::vector<MPI_Request> requests_;
-  std::vector<std::function<void()>> done_;
-  std::vector<int> over_;
+  std::vector<std::function<void()>> done_;  // by request
+  std::vector<int> over_;                    // scratch of poll()
 };
 
 }  // namespace hocket::runtime::io

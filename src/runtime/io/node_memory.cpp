@@ -22,13 +22,14 @@
 namespace hocket::runtime::io {
 namespace {
 
-constexpr std::size_t line = 64;
+constexpr std::size_t line = 64;  // bytes of a cache line; separates variables that different ranks write
 constexpr std::size_t page = 4096;
-constexpr long progress_ns = 1'000'000;  // of a sleep between two looks at MPI
+constexpr long progress_ns = 1'000'000;  // longest sleep between two calls that let MPI make progress
 
 std::size_t rounded(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
-// Those for which it is the same see each other's processes: one kernel, one namespace of process numbers, one user.
+// Returns a hash that is equal for processes that see each other in /proc: same boot of one kernel, same PID
+// namespace, same effective user.
 std::int64_t identity() {
   std::array<char, 256> text{};
   std::string all = std::to_string(geteuid());
@@ -40,7 +41,7 @@ std::int64_t identity() {
   return static_cast<std::int64_t>(std::hash<std::string>{}(all));
 }
 
-// In the order of ranks. Empty: MPI failed.
+// Gathers the numbers of all ranks, in the order of ranks; empty if MPI failed.
 std::vector<std::int64_t> gather(MPI_Comm comm, std::span<const std::int64_t> own) {
   std::vector<std::int64_t> all(own.size() * static_cast<std::size_t>(mpi::size_of(comm)));
   if (!mpi::gather_all(comm, own, all.data())) all.clear();
@@ -48,6 +49,7 @@ std::vector<std::int64_t> gather(MPI_Comm comm, std::span<const std::int64_t> ow
 }
 std::vector<std::int64_t> gather(MPI_Comm comm, std::int64_t own) { return gather(comm, std::span(&own, 1)); }
 
+// Calls futex without FUTEX_PRIVATE_FLAG, because the waiting processes differ.
 long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* time) {
   static_assert(sizeof(word) == sizeof(std::uint32_t) && std::atomic<std::uint32_t>::is_always_lock_free);
   return syscall(SYS_futex, &word, operation, value, time, nullptr, 0);
@@ -62,22 +64,26 @@ int count_nodes(MPI_Comm comm) {
   return static_cast<int>(std::unique(identities.begin(), identities.end()) - identities.begin());
 }
 
+// The first bytes of the segment: the token that proves its identity, and the two boards of tell_all().
 struct NodeMemory::Header {
   std::int64_t token;
   struct alignas(line) Board {
-    std::atomic<std::uint32_t> told;   // by how many, since the start
-    std::atomic<std::uint32_t> round;  // the last that all have told
+    std::atomic<std::uint32_t> told;   // members that have written their message of this round
+    std::atomic<std::uint32_t> round;  // last round that all members have written
   };
   std::array<Board, 2> boards;
 };
 
+// Wake-up counter of one member; a cache line of its own.
 struct alignas(line) NodeMemory::Bell {
-  std::atomic<std::uint32_t> rung;
-  std::atomic<std::uint32_t> asleep;
+  std::atomic<std::uint32_t> rung;    // times it was woken; the futex word
+  std::atomic<std::uint32_t> asleep;  // 1 while it sleeps or is about to
 };
 
 // ---- where things are --------------------------------------------------------------------------------------------
 
+// The segment holds, in this order: header, bells, two boards of messages, posts, gates, then (page-aligned) the
+// collective buffers, each followed by its coverage. All members compute the same positions.
 NodeMemory::Header& NodeMemory::header() const { return *reinterpret_cast<Header*>(memory()); }
 
 NodeMemory::Bell& NodeMemory::bell(int position) const {
@@ -101,7 +107,7 @@ std::size_t NodeMemory::windows_at() const {
   return rounded(gates_at() + static_cast<std::size_t>(aggregators_) * slots * line, page);
 }
 
-// A window and its coverage.
+// Bytes from one collective buffer to the next: the buffer and its coverage, each in whole pages.
 std::size_t NodeMemory::window_stride() const {
   const auto words = static_cast<std::size_t>(Coverage::words_for(window_));
   return rounded(static_cast<std::size_t>(window_), page) + rounded(words * sizeof(std::uint64_t), page);
@@ -145,6 +151,7 @@ std::unique_ptr<NodeMemory> NodeMemory::make(MPI_Comm comm, const std::vector<in
   std::vector<int> members;
   for (std::size_t rank = 0; rank < identities.size(); ++rank)
     if (identities[rank] == own) members.push_back(static_cast<int>(rank));
+  // All members must agree: if one could not map the segment, none uses it.
   const std::vector<std::int64_t> shared = gather(comm, made->share(members, aggregators) ? 1 : 0);
   if (shared.empty()) return nullptr;
   const bool all_share =
@@ -152,7 +159,7 @@ std::unique_ptr<NodeMemory> NodeMemory::make(MPI_Comm comm, const std::vector<in
   return all_share && members.size() > 1 ? std::move(made) : nullptr;
 }
 
-// Collective: whatever fails in this rank, it goes through all steps.
+// Makes or maps the segment. Collective: a rank in which a step fails still takes part in all later collective calls.
 bool NodeMemory::share(std::vector<int> members, const std::vector<int>& aggregators) {
   const int rank = mpi::rank_in(comm_);
   const auto ranks = static_cast<std::size_t>(mpi::size_of(comm_));
@@ -163,7 +170,8 @@ bool NodeMemory::share(std::vector<int> members, const std::vector<int>& aggrega
     if (shares(aggregator)) aggregator_[static_cast<std::size_t>(aggregator)] = aggregators_++;
   own_ = position_[static_cast<std::size_t>(rank)];
   has_all_ = members.size() == ranks;
-  // What the one who has the memory tells the others: where the file is, and what stands in its first bytes.
+  // The member at position 0 makes the segment and sends the others its process id, the descriptor to open in /proc,
+  // and the random token that stands in the segment's first bytes.
   enum { pid, descriptor, token, numbers };
   std::array<std::int64_t, numbers> place = {0, -1, 0};
   const auto all = static_cast<std::int64_t>(bytes());
@@ -185,20 +193,23 @@ bool NodeMemory::share(std::vector<int> members, const std::vector<int>& aggrega
   if (own_ == 0) return true;
   const std::string path = "/proc/" + std::to_string(at[pid]) + "/fd/" + std::to_string(at[descriptor]);
   segment_ = transport::Segment::map(Fd(open(path.c_str(), O_RDWR | O_CLOEXEC)), all);
+  // A process id may have been reused, so the opened file could be another one; the token proves it.
   return segment_ && header().token == at[token];
 }
 
-// ---- waking and words --------------------------------------------------------------------------------------------
+// ---- waking and messages -----------------------------------------------------------------------------------------
 
 void NodeMemory::ring(int rank) {
   Bell& bell = this->bell(position_[static_cast<std::size_t>(rank)]);
+  // The counter rises before `asleep` is read, and sleep() does both in the opposite order: one of the two sees the
+  // other.
   bell.rung.fetch_add(1);
   if (bell.asleep.load() != 0) futex(bell.rung, FUTEX_WAKE, 1, nullptr);
 }
 
 std::uint32_t NodeMemory::heard() const { return bell(own_).rung.load(); }
 
-// A ring between the look and the sleep is seen by the kernel, which looks again.
+// A wake-up between the load and the futex call is not lost: the kernel compares the counter with `heard` again.
 void NodeMemory::sleep(std::uint32_t heard) {
   Bell& bell = this->bell(own_);
   bell.asleep.store(1);
@@ -209,7 +220,8 @@ void NodeMemory::sleep(std::uint32_t heard) {
   if (late) mpi::push(comm_);
 }
 
-// Two boards in turn: who writes on one again has heard from all since, so all have read it.
+// Uses two boards alternately. A rank that writes on a board again has passed the round on the other board since, and
+// so all ranks have read the first.
 void NodeMemory::tell_all(std::span<const std::byte> own, std::span<std::byte> all) {
   const std::uint32_t round = ++told_;
   Header::Board& board = header().boards[round % 2];
@@ -219,7 +231,8 @@ void NodeMemory::tell_all(std::span<const std::byte> own, std::span<std::byte> a
     board.round.store(round);
     futex(board.round, FUTEX_WAKE, INT_MAX, nullptr);
   }
-  // Others may be on their way here through a receive from us, which our MPI moves only while it is called.
+  // Another rank may reach this call only after a receive from this rank, and MPI moves that message only inside its
+  // calls.
   constexpr timespec a_while{0, progress_ns};
   for (std::uint32_t seen = board.round.load(); seen != round; seen = board.round.load())
     if (futex(board.round, FUTEX_WAIT, seen, &a_while) != 0 && errno == ETIMEDOUT) mpi::push(comm_);

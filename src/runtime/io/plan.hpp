@@ -1,10 +1,11 @@
-// Who sends what to whom in which round of a collective access: pure functions of views and file domains.
+// Collective plan: computes which rank sends which data to which aggregator in which round of a collective access.
+// Pure functions of views and file domains.
 //
-// A file domain is accessed in windows, one a round; windows begin at multiples of their size in the file. Both ends
-// find the rounds by themselves: a rank from its own view, an aggregator from the views of all. Rounds in which nobody
-// has data are passed over. All ranks send (or receive) their pieces in the order of rounds, then of aggregators, and
-// aggregators take theirs in the order of rounds: so the first round that is not done can always be done, whatever the
-// number of pieces that one end lets be under way.
+// An aggregator accesses its file domain in rounds of one collective buffer each; the extents of rounds begin at
+// multiples of the buffer size in the file. Both ends compute the rounds by themselves: a rank from its own view, an
+// aggregator from the views of all. Rounds without data are skipped. All ranks send (or receive) their chunks in the
+// order of rounds, then of aggregators, and aggregators take theirs in the order of rounds. So the first unfinished
+// round can always be done, whatever number of chunks one end allows in flight.
 #pragma once
 
 #include <optional>
@@ -17,13 +18,15 @@ namespace hocket::runtime::io {
 
 using layout::Interval;
 
+// The rounds of all aggregators as extents of the file. A small value; the same in all ranks.
 class Grid {
  public:
   Grid(layout::Domains domains, std::int64_t window_bytes) : domains_(domains), window_(window_bytes) {}
 
   int aggregators() const { return domains_.aggregators(); }
   Interval domain(int aggregator) const { return domains_.domain(aggregator); }
-  // In which round an offset of the aggregator's domain is accessed, and what of the domain is in a round.
+  // Return the round in which an offset of the aggregator's domain is accessed, and the extent of a round within the
+  // domain (empty if it lies outside).
   std::int64_t round_of(int aggregator, std::int64_t offset) const {
     return offset / window_ - domain(aggregator).first / window_;
   }
@@ -31,25 +34,27 @@ class Grid {
 
  private:
   layout::Domains domains_;
-  std::int64_t window_;
+  std::int64_t window_;  // bytes of a collective buffer
 };
 
-// The data that a rank has in one window.
+// A chunk: the data that a rank has in one round of one aggregator.
 struct Piece {
   std::int64_t round = 0;
   int aggregator = 0;
-  Interval data;
+  Interval data;  // bytes of data of the rank's view
   bool operator==(const Piece&) const = default;
 };
 
-// All pieces of a rank, in their order. The view must live as long.
+// Yields all chunks of a rank, in the order of rounds, then of aggregators. The view must outlive the object. A chunk
+// costs O(log aggregators) and some searches in the view, however many runs it has.
 class Pieces {
  public:
-  // Precondition: the view contains the data, and they lie in the grid's domains.
+  // Precondition: the view contains the data, which lie in the grid's domains.
   Pieces(const layout::View& view, Interval data, const Grid& grid);
   std::optional<Piece> next();
 
  private:
+  // Data that one aggregator has still to get, and the round of the first byte.
   struct Left {
     std::int64_t round;
     int aggregator;
@@ -60,29 +65,31 @@ class Pieces {
 
   const layout::View& view_;
   Grid grid_;
-  std::vector<Left> heap_;  // the next one of each aggregator for which there is more
+  std::vector<Left> heap_;  // one entry for each aggregator with data left
 };
 
+// One rank's data in a round of an aggregator.
 struct Source {
   int rank = 0;
   Interval data;
-  std::int64_t segments = 0;  // runs in the file, where they come as an offset list (lists.hpp); else 0
+  std::int64_t segments = 0;  // runs in the file if they come as an offset list (lists.hpp), else 0
 };
 
-// What an aggregator does in one round.
+// One round of an aggregator.
 struct Round {
   std::int64_t round = 0;
-  Interval span;                // from the first to behind the last byte of the sources' data
-  std::vector<Source> sources;  // by rank
+  Interval span;                // extent from the first to behind the last byte of all sources
+  std::vector<Source> sources;  // in the order of ranks
 };
 
-// A rank's access, as its aggregators know it. No view: it has no data.
+// A rank's access, as its aggregators know it.
 struct Participant {
-  const layout::View* view = nullptr;
+  const layout::View* view = nullptr;  // nullptr: the rank has no data; must outlive the users of this struct
   Interval data;
 };
 
-// The rounds of one aggregator in which there are data.
+// Yields the rounds of one aggregator in which there are data, in order. A round costs some searches in each rank's
+// view.
 class Rounds {
  public:
   Rounds(const Grid& grid, int aggregator, std::vector<Participant> participants);
@@ -91,15 +98,16 @@ class Rounds {
  private:
   Grid grid_;
   int aggregator_;
-  std::vector<Participant> left_;  // of this domain
+  std::vector<Participant> left_;  // data in this domain that later rounds access
 };
 
-// Whether each rank's data are one run of the file, and no two ranks' overlap: then nothing is to be gained by an
-// exchange. `spans` of ranks without data are empty.
+// Extent and data of one rank's access.
 struct Extent {
-  Interval span;
+  Interval span;  // empty if there are no data
   std::int64_t bytes = 0;
 };
+// True if each rank's data are one contiguous run of the file, and no two of them overlap: an exchange would gain
+// nothing.
 bool separate(std::vector<Extent> extents);
 
 }  // namespace hocket::runtime::io

@@ -33,7 +33,7 @@ TEST(Grid, WindowsBeginAtMultiplesOfTheirSize) {
 }
 
 TEST(Pieces, GoThroughTheRoundsOfAllAggregators) {
-  const View view;  // one run
+  const View view;  // one contiguous run
   const Grid grid(layout::Domains::make({0, 200}, 2, 10).value(), 50);
   Pieces pieces(view, {0, 200}, grid);
   EXPECT_EQ(pieces.next(), (Piece{0, 0, {0, 50}}));
@@ -57,7 +57,7 @@ TEST(Rounds, PassOverWindowsWithoutData) {
   EXPECT_FALSE(rounds.next().has_value());
 }
 
-// Both ends, each by itself, come to the same pieces in the same order; each byte of data is in one.
+// Both ends compute the same chunks in the same order independently; each byte of data is in exactly one chunk.
 TEST(Plan, RanksAndAggregatorsAgree) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     layout::testing::Types types(seed, true);

@@ -17,14 +17,15 @@
 namespace hocket::runtime::io {
 namespace {
 
-constexpr std::int64_t most_servers = 64;  // of a file: one bit each
+constexpr std::int64_t most_servers = 64;  // of a file: one bit each in Verdict::lost
 constexpr Duration connect_bound = from_s(2);
-// A server of which nothing at all comes for so long is lost: longer than a storage that is only slow.
+// Silence after which a server is lost; longer than any pause of a storage that is only slow.
 constexpr Duration silence_bound = from_s(30);
-constexpr int look_ms = 1, long_look_ms = 10;  // between two looks at MPI, at first and when it takes long
-constexpr Duration long_wait = from_s(0.1);
-constexpr std::uint32_t view_number = 0;
+constexpr int look_ms = 1, long_look_ms = 10;  // ms between two calls into MPI, at first and in a long wait
+constexpr Duration long_wait = from_s(0.1);    // without progress
+constexpr std::uint32_t view_number = 0;       // one view per link is enough
 
+// Resolves links, because servers compare the path with their directory.
 std::string absolute(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr), &std::free);
   return real ? real.get() : path;
@@ -34,29 +35,31 @@ bool any_lost(std::span<const Served> served) {
   return std::any_of(served.begin(), served.end(), [](const Served& one) { return one.lost(); });
 }
 
+// Requests to all servers that have no answer yet.
 std::size_t pending(std::span<const Served> served) {
   std::size_t sum = 0;
   for (const Served& one : served) sum += one.pending();
   return sum;
 }
 
+// Result of one pass of an access through servers.
 struct Step {
   bool done = false;
-  bool heard = false;   // words of other ranks, or said some
-  bool awaits = false;  // such words, of which no descriptor tells
+  bool heard = false;   // received or sent a stop message
+  bool awaits = false;  // waits for stop messages by MPI, which poll(2) does not see
 };
 
-// As await_answers, until `go_on` says that it is done.
+// Polls the servers until `go_on` returns a step that is done. Treats silent servers as await_answers does.
 template <class GoOn>
 void wait(std::span<Served> served, MPI_Comm comm, GoOn go_on) {
   Time last = node_now();
-  Time due = last;  // since when something is
+  Time due = last;  // since when an answer is due
   mpi::Patience patience;
   for (Step step = go_on(); !step.done; step = go_on()) {
     bool moved = false;
     for (Served& one : served) moved |= one.poll();
     const Time now = node_now();
-    if (moved || pending(served) == 0) due = now;  // nothing is where the access stands still
+    if (moved || pending(served) == 0) due = now;  // no answer is due while the access is suspended
     if (moved || step.heard) {
       last = now;
       patience = mpi::Patience();
@@ -124,11 +127,11 @@ void Served::show(const std::string& serialised) {
 
 void Served::close() {
   if (failed()) return;
-  // What was written behind is in the file when this has been answered, or the error says that it is not.
+  // The answer to CLOSE says if writes that were answered early are in the file.
   link_->close(handle(), [opened = opened_](int error, std::int64_t) { opened->error = error; });
 }
 
-// Those that are not used any more.
+// Closes servers that are no longer used, waits for their answers, and notes lost writes that had been answered.
 void Servers::close(std::vector<Served>& served) {
   std::vector<bool> behind;
   for (Served& one : served) {
@@ -154,8 +157,8 @@ std::int64_t Servers::news() {
   return static_cast<std::int64_t>(event::text_of(offered_->servers).size());
 }
 
-// Rank 0's map in all ranks, and a number for its operations that no other application has. False: MPI failed, or
-// spoilt it.
+// Broadcasts rank 0's map, and a number for its operations that no other application uses. Returns false if MPI
+// failed or the text is damaged. Collective.
 bool Servers::receive(const Team& team, std::int64_t map_bytes) {
   std::string text(static_cast<std::size_t>(map_bytes), '\0');
   std::array<std::int64_t, 2> numbers{};
@@ -179,7 +182,7 @@ void Servers::reach(const std::string& path, int mode) {
   served_.clear();
   for (const event::ServerMap::Server& server : map_->servers) {
     if (!event::serves(server, path) || count() >= std::min(most_, most_servers)) continue;
-    // Not one that was started anew under its name.
+    // Keep an open connection, but not to a server that was restarted under the same name: that connection is lost.
     const auto had = std::find_if(before.begin(), before.end(),
                                   [&](Served& one) { return one.server() == server && (one.poll(), !one.lost()); });
     if (had == before.end()) {
@@ -194,6 +197,7 @@ void Servers::reach(const std::string& path, int mode) {
 
 void Servers::adopt(Team& team, const std::string& path, int mode, std::int64_t map_bytes, std::int64_t most) {
   most_ = most;
+  // Without a valid map, the file uses no servers and the ranks aggregate.
   if (map_bytes >= 0 && !receive(team, map_bytes)) map_ = event::ServerMap();
   reach(absolute(path), mode);
   await_answers(served_, team.comm);
@@ -202,6 +206,7 @@ void Servers::adopt(Team& team, const std::string& path, int mode, std::int64_t 
 }
 
 bool Servers::leave_out(Team& team, int& error) {
+  // One rank's message: bit i of `lost` is set if server i cannot be used.
   struct Verdict {
     std::int64_t lost = 0;
     std::int64_t error = 0;
@@ -210,6 +215,7 @@ bool Servers::leave_out(Team& team, int& error) {
   for (std::size_t i = 0; i < served_.size(); ++i)
     if (served_[i].failed()) own.lost |= std::int64_t{1} << i;
   const std::optional<std::vector<Verdict>> all = tell_all(team, own);
+  // If MPI failed, no rank knows which servers the others can use, so all are left out.
   std::int64_t left = all ? 0 : -1;
   for (std::size_t i = 0; all && i < all->size(); ++i) {
     left |= (*all)[i].lost;
@@ -227,10 +233,11 @@ bool Servers::leave_out(Team& team, int& error) {
 
 namespace {
 
-// One access of this rank.
+// One access of this rank: sends its chunks to the servers and takes their answers.
 class Passage {
  public:
-  // `brake`: where it may be stopped between two rounds; else nullptr.
+  // `brake` is nullptr if the access cannot be suspended. `lists`: the view is too long, so offset lists are sent
+  // instead.
   Passage(std::vector<Served>& served, const Local& local, const Grid& grid, std::uint64_t operation, bool lists,
           Brake* brake)
       : served_(served),
@@ -242,8 +249,8 @@ class Passage {
         lists_(lists),
         most_under_way_(2 * served.size()) {}
 
-  // Asks for what there is room for; done: nothing is left to be asked, awaited or said, or MPI has failed.
-  // `participants`: in the operation; 0: it is none of several.
+  // Sends as many requests as may be in flight. The step is done when nothing is left to send or receive, or MPI has
+  // failed. `participants` is the number of ranks in the collective operation; 0 for an independent access.
   Step go_on(int participants);
   int error() const { return *error_; }
 
@@ -258,20 +265,20 @@ class Passage {
   Brake* brake_;
   Pieces pieces_;
   std::optional<Piece> piece_;
-  std::int64_t round_ = 0;  // of this rank's: those in which it has data
+  std::int64_t round_ = 0;  // counts the rounds in which this rank has data
   std::uint64_t operation_;
   bool lists_;
-  std::size_t most_under_way_;
-  // Of callbacks that may come after this.
+  std::size_t most_under_way_;  // two requests per server
+  // Shared with callbacks, which may run after this object is destroyed.
   std::shared_ptr<std::size_t> under_way_ = std::make_shared<std::size_t>(0);
   std::shared_ptr<int> error_ = std::make_shared<int>(0);
   std::shared_ptr<std::int64_t> answered_ = std::make_shared<std::int64_t>(0);  // bytes
-  std::int64_t told_ = 0;                                                       // of them to the brake
-  bool ended_ = false;
+  std::int64_t told_ = 0;  // bytes of answered_ that the brake knows
+  bool ended_ = false;     // the servers know that this rank sends nothing more
 };
 
 Step Passage::go_on(int participants) {
-  // What is under way at a server that is lost never comes back; all is done again without it, or is an error.
+  // A lost server never answers; the access is repeated without it, or fails.
   if (any_lost(served_) || (brake_ && brake_->failed())) piece_.reset();
   Step step = heed_brake();
   while (piece_ && may_ask()) {
@@ -288,16 +295,17 @@ Step Passage::go_on(int participants) {
   return step;
 }
 
-// Ranks wait for nobody here, so the rounds after which they stop are counted by each for itself: else who has the
-// front of a server's part would have to come to its end where another one has begun in the middle of it.
+// Each rank counts only the rounds in which it has data. Ranks do not wait for each other here: with common numbers,
+// a rank at the front of a server's domain would have to finish it if another had begun in the middle.
 void Passage::go_to_next() {
   const std::int64_t round = piece_->round;
   piece_ = pieces_.next();
   if (piece_ && piece_->round != round) ++round_;
 }
 
-// Before a round is begun, so that what is said holds. Servers hold requests back to merge them, but for no longer than
-// some milliseconds: nothing stays pending when nobody asks for more. Done: the brake does not keep this rank here.
+// Runs before a round begins, so that the round number sent to rank 0 stays true. Servers hold requests back to merge
+// them, but only for some milliseconds: nothing stays pending although no rank sends more. The step is done if the
+// brake does not keep this rank here.
 Step Passage::heed_brake() {
   if (!brake_) return {.done = true};
   if (*answered_ != told_) brake_->stored(*answered_ - std::exchange(told_, *answered_));
@@ -313,6 +321,7 @@ void Passage::ask(const Piece& piece) {
   if (to.lost()) return;
   const std::int64_t bytes = piece.data.count();
   layout::Walk walk = memory_walk(local_, piece.data);
+  // With shared memory, the data are always copied into the segment, from which the server writes.
   std::byte* run = to.link().shares_memory() ? nullptr : run_of(walk, local_.buffer, 0);
   auto staged = std::make_shared<transport::Staged>(run ? transport::Staged() : to.link().stage(bytes));
   const std::span<std::byte> memory = run ? bytes_at(run, bytes) : staged->bytes();
@@ -343,7 +352,7 @@ void Passage::ask(const Piece& piece) {
                   buffer = local_.buffer](int error, std::int64_t got) mutable {
                    --*under_way;
                    if (error == 0) *answered += got;
-                   // What is asked for was there when it was asked.
+                   // A short read is an error: prepare() has cut off what lies behind the end of the file.
                    if (error != 0 || got < static_cast<std::int64_t>(memory.size()))
                      *all = one_of(*all, error != 0 ? error : EIO);
                    else if (!run)
@@ -360,6 +369,7 @@ int Servers::access_own(const Local& local, std::int64_t window, const std::stri
   const Interval span = local.view.span(local.data);
   const Result<layout::Domains> domain = layout::Domains::make(span, 1, span.count());
   if (!domain) return EIO;
+  // Operation 0 is no collective one, so the server does not hold the requests back.
   Passage passage(served_, local, Grid(domain.value(), window), 0, lists, nullptr);
   wait(served_, mpi::no_comm(), [&] { return passage.go_on(0); });
   return served_.front().lost() ? EIO : passage.error();
@@ -382,7 +392,7 @@ std::optional<int> Servers::access(Team& team, const Local& local, const Grid& g
     if (!lists) one.show(serialised);
   Passage passage(served_, local, grid, ++operation_, lists, brake);
   wait(served_, team.comm, [&] { return passage.go_on(team.ranks); });
-  // The error of a lost server's requests is no error of the storage.
+  // The requests at a lost server end with an error, which is none of the storage: the access is repeated.
   int error = any_lost(served_) ? 0 : passage.error();
   if (brake && !brake->finish()) error = EIO;
   if (leave_out(team, error)) return std::nullopt;

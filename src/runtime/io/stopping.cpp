@@ -45,6 +45,7 @@ std::optional<StopWord> Stopping::speak(std::optional<std::int64_t> held, bool e
 }
 
 void StopLeader::hear(std::size_t aggregator, const StopWord& word) {
+  // `ended` is final; a message read late must not undo it.
   if (!has_ended(aggregator)) last_[aggregator] = word;
 }
 
@@ -59,7 +60,7 @@ bool StopLeader::all_said(Kind kind) const {
 }
 
 std::optional<StopWord> StopLeader::speak(bool wanted) {
-  if (all_ended()) {  // there is nothing left to be stopped
+  if (all_ended()) {  // no round is left to stop
     state_ = State::running;
     return std::nullopt;
   }
@@ -69,6 +70,7 @@ std::optional<StopWord> StopLeader::speak(bool wanted) {
   }
   if (state_ == State::stopping && all_said(Kind::begun)) {
     state_ = State::settling;
+    // At least one more round than at the last stop gets done, however soon this stop follows.
     round_ = next_;
     for (const StopWord& word : last_)
       if (word.kind == Kind::begun) round_ = std::max(round_, word.round);

@@ -1,14 +1,15 @@
-// How the aggregators of a collective access stop between two rounds, all at the same one, and go on: what rank 0 of
-// the file says to them, and what they answer. Pure: who carries the words is elsewhere (brake.hpp).
+// Protocol by which the aggregators of a collective access stop between two rounds, all after the same one, and
+// resume: the messages of rank 0 of the file, and the answers. Pure state machines; brake.hpp carries the messages.
 //
-// There is no barrier between rounds while nobody is to stop. Then rank 0 says `stop`: each aggregator begins no
-// further round, and answers with the last that it has begun. The largest of those is the round after which all stop
-// (`until`): who is behind goes on to it, and answers `at` when all that it has begun is stored, with the round that it
-// would begin next. When all are there, the access stands still until `go`. However soon the next `stop` comes, the
-// first of those rounds is done before the access stands still again. Who has ended all of its rounds says so, once, at
-// any time, and is asked no more.
+// There is no barrier between rounds while no stop is requested. For a stop, rank 0 sends `stop`: each aggregator
+// begins no further round, and answers with the last that it has begun (`begun`). The largest of those is the round
+// after which all stop; rank 0 sends it as `until`. An aggregator that is behind continues to that round. It answers
+// `at`, with the round that it would begin next, when everything that it has begun is stored. When all have answered,
+// the access is suspended until `go`. However soon the next `stop` comes, at least the first of those next rounds is
+// done before the next suspension. An aggregator that has ended all of its rounds sends `ended`, once, at any time, and
+// needs no further message.
 //
-// Words may be overtaken by later ones of the same sender: only the last one counts.
+// A later message of a sender may overwrite an earlier one: only the last one counts.
 #pragma once
 
 #include <cstdint>
@@ -18,73 +19,81 @@
 
 namespace hocket::runtime::io {
 
+// One message of the protocol, in either direction.
 struct StopWord {
   enum class Kind : std::uint8_t {
     silent,
-    go,  // rank 0's
+    go,  // from rank 0: these three
     stop,
     until,
-    begun,  // an aggregator's
+    begun,  // from an aggregator: these three
     at,
     ended,
   };
   Kind kind = Kind::silent;
-  std::int64_t number = 0;  // of the stop that it is about, counted from 1 in an access
+  std::int64_t number = 0;  // number of the stop that it concerns, counted from 1 within an access
   std::int64_t round = -1;  // of `until`, `begun` and `at`; -1: none
   bool operator==(const StopWord&) const = default;
 };
 
-// An aggregator's part.
+// An aggregator's side of the protocol.
 class Stopping {
  public:
-  // Of rank 0. False: the same word again, which changes nothing.
+  // Takes a message of rank 0. Returns false if it is the one taken last, which changes nothing.
   bool hear(const StopWord& word);
+  // True if the round may begin now.
   bool may_begin(std::int64_t round) const { return round <= limit_; }
-  // Precondition: it may.
+  // Notes that the round begins. Precondition: may_begin(round).
   void begins(std::int64_t round) { begun_ = round; }
-  // From the word to stop to that to go on.
+  // True from `stop` until `go`.
   bool told_to_stop() const { return asked_ != Asked::nothing; }
   bool has_ended() const { return ended_; }
-  // What is to be said now, once each. `held`: the next round, where it could not be begun, and all that has been is
-  // stored; that it may by now, as a word has come since, is seen here. `ended`: all is stored, and there is no further
-  // round.
+  // Returns the message to send to rank 0 now, if any; each is returned once. `held` is the next round, if it could
+  // not begin and everything begun is stored; a message taken since may allow it, which this function checks.
+  // `ended`: everything is stored, and there is no further round.
   std::optional<StopWord> speak(std::optional<std::int64_t> held, bool ended);
 
  private:
   static constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
+  // The answer that rank 0 waits for.
   enum class Asked : std::uint8_t { nothing, begun, at, answered };
 
   Asked asked_ = Asked::nothing;
   bool ended_ = false;
-  StopWord heard_;
-  std::int64_t begun_ = -1;
-  std::int64_t limit_ = unlimited;
+  StopWord heard_;                  // the last message of rank 0
+  std::int64_t begun_ = -1;         // the last round that has begun; -1: none
+  std::int64_t limit_ = unlimited;  // the last round that may begin
 };
 
-// Rank 0's part.
+// Rank 0's side of the protocol. Aggregators are numbered 0 … aggregators - 1.
 class StopLeader {
  public:
   explicit StopLeader(std::size_t aggregators) : last_(aggregators) {}
 
+  // Takes the last message of an aggregator; taking it again changes nothing.
   void hear(std::size_t aggregator, const StopWord& word);
   bool has_ended(std::size_t aggregator) const { return last_[aggregator].kind == StopWord::Kind::ended; }
   bool all_ended() const;
-  // Whether answers are awaited.
+  // True while rank 0 waits for answers.
   bool asks() const { return state_ == State::stopping || state_ == State::settling; }
-  // What is to be said to all who have not ended. `wanted`: they are to stop.
+  // Returns the message to send to all aggregators that have not ended, if any. `wanted`: the access should stop.
   std::optional<StopWord> speak(bool wanted);
-  // The round after which all stand still: from then on until `go`.
+  // Returns the round after which all are suspended, from the last answer until go(); else no value.
   std::optional<std::int64_t> stopped_at() const;
+  // Returns the message that resumes the access. Precondition: stopped_at() has a value.
   StopWord go();
 
  private:
+  // running → `stop` → stopping → `until` → settling → all answered → stopped → `go` → running.
   enum class State : std::uint8_t { running, stopping, settling, stopped };
 
   bool all_said(StopWord::Kind kind) const;
 
   State state_ = State::running;
   std::int64_t number_ = 0;
-  std::int64_t round_ = -1;
+  std::int64_t round_ = -1;  // after which all stop
+  // Earliest round that begins after the last stop. A later `until` is at least this round, so that work gets done
+  // between two stops.
   std::int64_t next_ = -1;  // after the last stop: the first round that any began
   std::vector<StopWord> last_;
 };

@@ -16,7 +16,8 @@ using Kind = StopWord::Kind;
 using layout::testing::draw;
 using layout::testing::Random;
 
-// Carries words in their order, each at some time; or as a board does, where a later word overwrites one unread.
+// Carries messages in order, each with a random delay; or acts as a board, where a later message overwrites an unread
+// one.
 class Line {
  public:
   Line(Random& random, bool is_board) : random_(random), is_board_(is_board) {}
@@ -28,7 +29,7 @@ class Line {
   std::optional<StopWord> hear() {
     if (words_.empty() || draw(random_, 0, 3) > 0) return std::nullopt;
     const StopWord word = words_.front();
-    if (!is_board_) words_.pop_front();  // what is on a board is read again
+    if (!is_board_) words_.pop_front();  // a message on a board is read again
     return word;
   }
 
@@ -38,7 +39,7 @@ class Line {
   std::deque<StopWord> words_;
 };
 
-// An aggregator with two windows, whose rounds rise, with gaps.
+// An aggregator with two collective buffers; its round numbers rise, with gaps.
 struct Aggregator {
   Aggregator(Random& random, bool is_board) : orders(random, is_board), answers(random, is_board) {
     for (std::int64_t round = draw(random, 0, 2), left = draw(random, 0, 12); left > 0; --left) {
@@ -63,10 +64,10 @@ class Access {
     for (std::size_t i = 0; i < count; ++i) aggregators_.emplace_back(random_, draw(random_, 0, 1) == 0);
     leader_ = StopLeader(count);
     apart_ = draw(random_, 1, 6);
-    often_ = draw(random_, 0, 1) * 40;  // 0: to pause is wanted all the time
+    often_ = draw(random_, 0, 1) * 40;  // 0: a stop is requested all the time
   }
 
-  // To its end, which must come; how often it stood still.
+  // Runs the access to its end, which must come. Returns how often it was suspended.
   int run() {
     constexpr int limit = 200'000;
     for (int step = 0; !over(); ++step) {
@@ -121,7 +122,8 @@ class Access {
     if (const auto word = one.stopping.speak(held, one.ended())) one.answers.say(*word);
   }
 
-  // Ranks have few pieces under way: the data of a round do not come before all have begun what is long before it.
+  // True if the round's data may have arrived. Ranks have few chunks in flight: the data of a round do not arrive
+  // before all aggregators have begun the rounds well before it.
   bool fed(const Aggregator& one) const {
     const std::int64_t round = one.rounds[one.stored];
     return std::all_of(aggregators_.begin(), aggregators_.end(), [&](const Aggregator& other) {
@@ -155,9 +157,9 @@ class Access {
   StopLeader leader_;
   std::int64_t apart_ = 0;
   std::int64_t often_ = 0;
-  std::int64_t heard_by_then_ = -1;  // the last round that any had begun when it heard that it is to stop
-  std::int64_t next_ = -1;           // the first round that was held at the last stop
-  std::size_t stored_ = 0;           // rounds by then
+  std::int64_t heard_by_then_ = -1;  // last round that any had begun when it received `stop`
+  std::int64_t next_ = -1;           // first round that was held at the last stop
+  std::size_t stored_ = 0;           // rounds stored at the last stop
   bool wanted_ = false;
   int stops_ = 0;
 };
@@ -201,7 +203,7 @@ TEST(Stopping, BeginsNothingMoreThanTheOneThatIsFarthest) {
   EXPECT_FALSE(behind.hear(go));
   EXPECT_TRUE(behind.may_begin(8));
   EXPECT_EQ(leader.stopped_at(), std::nullopt);
-  // At once again: no round has begun meanwhile, but one is done before all stand still.
+  // Stops again at once. No round has begun meanwhile, but one gets done before the next suspension.
   const StopWord again = leader.speak(true).value();
   behind.hear(again), ahead.hear(again);
   leader.hear(0, behind.speak({}, false).value());

@@ -16,8 +16,8 @@
 namespace hocket::runtime::io {
 namespace {
 
-constexpr long nfs_magic = 0x6969;  // its clients see each other's bytes late
-// Runs that are shorter on average are written by read-modify-write: the call for each would cost more.
+constexpr long nfs_magic = 0x6969;  // NFS clients see each other's bytes late
+// Average length of a run in bytes below which read-modify-write is cheaper than one system call per run.
 constexpr std::int64_t short_run = 16 << 10;
 
 }  // namespace
@@ -29,7 +29,7 @@ Storage::~Storage() {
 int Storage::open(const char* path, bool reads, bool writes) {
   fd_ = ::open(path, (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
   readable_ = fd_ >= 0;
-  // Holes may want to be read although the program reads nothing; but it may not be allowed to.
+  // Read-modify-write needs read permission although the program only writes; if that is denied, open without it.
   if (fd_ < 0 && writes && !reads) fd_ = ::open(path, O_WRONLY | O_CLOEXEC);
   if (fd_ < 0) return errno;
   struct stat file {};
@@ -44,6 +44,7 @@ int Storage::open(const char* path, bool reads, bool writes) {
 int Storage::read_some(std::byte* bytes, std::int64_t count, std::int64_t offset, std::int64_t& got) const {
   for (got = 0; got < count;) {
     const ssize_t n = pread(fd_, bytes + got, static_cast<std::size_t>(count - got), offset + got);
+    // A pread of 0 bytes is the end of the file, which only read() treats as an error.
     if (n == 0) return 0;
     if (n < 0 && errno != EINTR) return errno;
     if (n > 0) got += n;
@@ -61,6 +62,7 @@ int Storage::read(std::span<std::byte> bytes, std::int64_t offset) const {
 int Storage::write(std::span<const std::byte> bytes, std::int64_t offset) const {
   while (!bytes.empty()) {
     const ssize_t n = pwrite(fd_, bytes.data(), bytes.size(), offset);
+    // A pwrite that takes nothing would repeat for ever.
     if (n == 0) return EIO;
     if (n < 0 && errno != EINTR) return errno;
     if (n < 0) continue;
@@ -78,6 +80,7 @@ int Storage::write_covered(const std::byte* buffer, layout::Interval span, const
     ++runs;
     covered += run.count();
   });
+  // A single run needs no reading: one pwrite covers it.
   if (runs > 1 && readable_ && covered / runs < short_run) return read_modify_write(buffer, span, coverage, scratch);
   int error = 0;
   coverage.for_each_run([&](layout::Interval run) {
@@ -93,6 +96,7 @@ int Storage::read_modify_write(const std::byte* buffer, layout::Interval span, c
   std::int64_t got = 0;
   int error = read_some(scratch, span.count(), span.first, got);
   if (error == 0) {
+    // Bytes beyond the end of the file are zero, as in any hole of a file.
     std::fill(scratch + got, scratch + span.count(), std::byte{});
     coverage.for_each_run([&](layout::Interval run) {
       std::memcpy(scratch + (run.first - span.first), buffer + (run.first - span.first),
@@ -104,7 +108,8 @@ int Storage::read_modify_write(const std::byte* buffer, layout::Interval span, c
   return error != 0 ? error : unlocked;
 }
 
-// Of the open file, not of the process: another library that closes the same file does not take it away.
+// Uses open file description locks, because the kernel drops process-wide (POSIX) locks as soon as any library in the
+// process closes the same file.
 int Storage::set_lock(layout::Interval span, short kind) const {
   struct flock lock {};
   lock.l_type = kind;
@@ -113,7 +118,7 @@ int Storage::set_lock(layout::Interval span, short kind) const {
   lock.l_len = span.count();
   while (fcntl(fd_, F_OFD_SETLKW, &lock) != 0) {
     if (errno == EINTR) continue;
-    return errno == EINVAL || errno == ENOLCK || errno == ENOTSUP ? 0 : errno;  // a file system without locks
+    return errno == EINVAL || errno == ENOLCK || errno == ENOTSUP ? 0 : errno;  // the file system supports no locks
   }
   return 0;
 }
@@ -140,6 +145,7 @@ Worker::~Worker() {
 void Worker::submit(std::function<void()> job) {
   if (!thread_.joinable()) {
     try {
+      // The program's signal handlers must run in the program's own threads.
       const SignalsBlocked blocked;
       thread_ = std::thread([this] { work(); });
     } catch (const std::system_error&) {
@@ -154,10 +160,11 @@ void Worker::submit(std::function<void()> job) {
 }
 
 void Worker::work() {
-  const Inside inside;  // what it moves is not the program's own
+  const Inside inside;  // its file accesses are not counted as the program's own
   for (;;) {
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [this] { return ends_ || !jobs_.empty(); });
+    // Queued jobs still run after `ends_`: buffers of an access are in use until they have.
     if (jobs_.empty()) return;
     const std::function<void()> job = std::move(jobs_.front());
     jobs_.pop_front();

@@ -1,4 +1,4 @@
-// What the unit tests of collective I/O share.
+// Helpers that the unit tests of collective I/O share.
 #pragma once
 
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace hocket::runtime::io {
 
-// A view that has data.
+// Returns a random view that has data.
 inline layout::View random_view(layout::testing::Types& types) {
   for (;;) {
     const layout::testing::Both type = types.next();
