@@ -1,4 +1,5 @@
-// The public functions of include/hocket/malleable.h.
+// Implements the public functions of include/hocket/malleable.h: checks of arguments, with an error text for each,
+// around Job. No exception leaves a function (`guarded`). The header states who may call what.
 #include "hocket/malleable.h"
 
 #include <array>
@@ -25,9 +26,11 @@ using hocket::api::fail;
 using hocket::api::guarded;
 using hocket::api::no_null;
 
-// With characters: of a text of one character g++ 12 thinks at -O3 that it overlaps (GCC bug 105651).
+// Returns the name in quotes. Uses characters instead of strings: for a string of one character, g++ 12 at -O3 warns of
+// an overlap that does not exist (GCC bug 105651).
 std::string quoted(const char* name) { return '\'' + std::string(name) + '\''; }
 
+// Returns HOCKET_ERROR_ARGUMENT and keeps the text for hocket_error_text.
 int wrong(const char* function, const std::string& what) {
   return fail(HOCKET_ERROR_ARGUMENT, std::string(function) + ": " + what);
 }
@@ -36,7 +39,7 @@ int no_memory(const char* function, const char* name) {
   return fail(HOCKET_ERROR_MEMORY, std::string(function) + ": no memory for '" + name + "'");
 }
 
-// The size of an element without gaps; 0: it has gaps, or is no type.
+// Returns the bytes of an element; 0 if the type has gaps, or is no type.
 std::int64_t bytes_of(MPI_Datatype type) {
   if (type == hocket::runtime::mpi::no_type()) return 0;
   MPI_Aint lower = 0;
@@ -48,11 +51,11 @@ std::int64_t bytes_of(MPI_Datatype type) {
   return lower == 0 && extent == size ? static_cast<std::int64_t>(size) : 0;
 }
 
-// Elements, of at most 1 MiB, whose bytes still fit 64 bits.
+// Largest length of an array and largest element in bytes: the array's bytes still fit 64 bits.
 constexpr std::int64_t longest = std::int64_t{1} << 42;
 constexpr std::int64_t largest_element = std::int64_t{1} << 20;
 
-// What both kinds of registration ask of their arguments; HOCKET_OK where all is well.
+// Checks the arguments that arrays and matrices have in common. Returns HOCKET_OK if all are valid.
 int check(const char* function, const hocket_malleable* job, const char* name, std::int64_t length, int kind) {
   if (!job) return no_null(function, "job");
   if (!name) return no_null(function, "name");
@@ -93,6 +96,7 @@ int hocket_malleable_create(hocket_malleable** job) {
   });
 }
 
+// Functions that return no error code accept NULL and return a neutral value.
 int hocket_malleable_joined(const hocket_malleable* job) { return job && job->job->joined() ? 1 : 0; }
 
 int hocket_malleable_array(hocket_malleable* job, const char* name, MPI_Datatype type, int64_t length, int distribution,
@@ -114,6 +118,7 @@ int hocket_malleable_array(hocket_malleable* job, const char* name, MPI_Datatype
     else if (distribution == HOCKET_WEIGHTED)
       spec.sharing = Sharing::weighted;
     else if (distribution >= 0 && static_cast<std::size_t>(distribution) < arrays.matrices())
+      // Non-negative values are numbers of matrices, as hocket_malleable_csr returns them.
       spec.sharing = Sharing::like_rows;
     else
       return wrong(function, shown + " has distribution " + std::to_string(distribution) +
@@ -185,6 +190,7 @@ int hocket_malleable_begin(hocket_malleable* job) {
   return guarded([&]() -> int {
     if (!job) return no_null("hocket_malleable_begin", "job");
     if (job->job->begun()) return wrong("hocket_malleable_begin", "it is called once, before the first iteration");
+    // A resize inside begin() is no news to the program, which has computed nothing yet.
     const auto begun = job->job->begin();
     if (!begun) return wrong("hocket_malleable_begin", begun.error().text);
     return begun.value() == hocket::runtime::State::leave ? int{HOCKET_LEAVE} : int{HOCKET_OK};
@@ -208,6 +214,8 @@ int hocket_malleable_range(const hocket_malleable* job, const char* name, int ra
     const int matrix = of.arrays().find_matrix(name);
     if (array < 0 && matrix < 0) return no_array(function, name);
     const int asked = rank < 0 ? of.rank() : rank;
+    // A process that joins does not know the number of processes before hocket_malleable_begin, so no rank is refused
+    // then.
     if (rank >= of.size() && !(of.joined() && !of.begun()))
       return wrong(function, "rank " + std::to_string(rank) + " of " + std::to_string(of.size()) + " processes");
     const auto range = array >= 0 ? of.arrays().range(array, asked) : of.arrays().rows_of(matrix, asked);
@@ -258,6 +266,7 @@ int hocket_malleable_free(hocket_malleable** job) {
   });
 }
 
+// The functions for Fortran convert MPI handles; hocket_malleable.f90 declares them.
 MPI_Fint hocket_malleable_comm_f(const hocket_malleable* job) {
   return HOCKET_PMPI(Comm_c2f)(hocket_malleable_comm(job));
 }

@@ -16,16 +16,18 @@ using redistribute::Roles;
 
 constexpr auto length_bytes = static_cast<std::int64_t>(sizeof(std::int64_t));
 
+// Returns the position of `rank` in `ranks`, or -1.
 int index_of(const std::vector<int>& ranks, int rank) {
   const auto found = std::find(ranks.begin(), ranks.end(), rank);
   return found == ranks.end() ? -1 : static_cast<int>(found - ranks.begin());
 }
 
+// Returns the part of `rank`; empty for a rank that holds none, such as -1.
 Interval part_of(const Partition& shares, int rank) {
   return rank >= 0 && rank < shares.parts() ? shares.part(rank) : Interval{};
 }
 
-// FNV-1a, by words: a check value, not a secret one.
+// Returns an FNV-1a hash computed by words; it detects accidents, not attacks.
 std::uint64_t hash(std::uint64_t seed, std::span<const std::byte> bytes) {
   constexpr std::uint64_t prime = 1099511628211ULL;
   std::uint64_t value = seed ^ 14695981039346656037ULL;
@@ -57,6 +59,7 @@ bool Arrays::add(const Spec& spec, int rank, int processes) {
   part.pointer = spec.pointer;
   part.shares = spec.sharing == Sharing::like_rows ? matrices_[spec.matrix].rows
                                                    : Partition::block(spec.length, std::max(1, processes));
+  // A process that joins later gets its data with the first redistribution.
   const std::int64_t held = rank < 0                              ? 0
                             : spec.sharing == Sharing::replicated ? spec.length
                                                                   : part_of(part.shares, rank).count();
@@ -75,6 +78,7 @@ int Arrays::add_matrix(const MatrixSpec& spec, int rank, int processes) {
   matrix.starts = Memory::allocate((matrix.held_rows + 1) * length_bytes);
   if (!matrix.starts.data()) return -1;
   *spec.starts = matrix.starts.data();
+  // The three parts follow each other, and first_part names the first.
   matrix.first_part = parts_.size();
   const auto add_part = [&](Part::Of of, std::int64_t element_bytes, void** pointer) {
     Part part;
@@ -103,6 +107,7 @@ int Arrays::add_matrix(const MatrixSpec& spec, int rank, int processes) {
 
 bool Arrays::reserve_nonzeros(std::size_t matrix, std::int64_t nonzeros) {
   Matrix& of = matrices_[matrix];
+  // Columns and values follow the row lengths.
   for (const std::size_t index : {of.first_part + 1, of.first_part + 2}) {
     Part& part = parts_[index];
     Memory room = Memory::allocate(nonzeros * part.element_bytes);
@@ -114,6 +119,7 @@ bool Arrays::reserve_nonzeros(std::size_t matrix, std::int64_t nonzeros) {
   return true;
 }
 
+// Returns the starts of this process's rows, and their end.
 std::span<const std::int64_t> Arrays::starts_of(const Matrix& matrix) const {
   return {reinterpret_cast<const std::int64_t*>(matrix.starts.data()), static_cast<std::size_t>(matrix.held_rows) + 1};
 }
@@ -135,6 +141,7 @@ std::string Arrays::wrongly_filled() const {
 bool Arrays::count_nonzeros(MPI_Comm comm, int rank, int processes) {
   for (Matrix& matrix : matrices_) {
     std::vector<std::int64_t> counts(static_cast<std::size_t>(processes));
+    // Each rank sets its own element only, so the maximum over all ranks gathers them.
     counts[static_cast<std::size_t>(rank)] = starts_of(matrix).back();
     if (!mpi::largest(comm, counts)) return false;
     std::vector<std::int64_t> bounds{0};
@@ -180,6 +187,7 @@ std::uint64_t Arrays::registry() const {
   std::uint64_t value = parts_.size();
   for (const Part& part : parts_) {
     value = hash(value, part.name);
+    // The number of nonzeros is unknown at registration, so it is left out.
     const bool known = part.of == Part::Of::array || part.of == Part::Of::lengths;
     const std::array<std::int64_t, 5> numbers{part.element_bytes, known ? part.length : 0,
                                               static_cast<std::int64_t>(part.sharing), part.constant,
@@ -189,6 +197,7 @@ std::uint64_t Arrays::registry() const {
   return value;
 }
 
+// Specs are not sent: each process has registered them, and registry() compares them.
 void Arrays::brief(Blob& blob) const {
   for (const Part& part : parts_) {
     blob.put(part.length);
@@ -213,8 +222,9 @@ void Arrays::take_briefing(Blob& blob) {
 
 // ---- plans -------------------------------------------------------------------------------------------------------
 
-// Where parts of the rows begin, and the nonzeros before them, from those who have the rows: source k knows the
-// nonzeros before each row in (first, end] of its part.
+// Finds the rows at which the parts begin, and the nonzeros before each, from the ranks that hold these rows. Source k
+// knows the nonzeros before each row in (first, end] of its part; a maximum over all ranks collects the results.
+// Collective.
 bool Arrays::find_bounds(MPI_Comm all, const Matrix& matrix, int source, std::vector<std::int64_t>& rows,
                          std::vector<std::int64_t>& nonzeros, bool by_nonzeros) const {
   const Partition& counts = parts_[matrix.first_part + 1].shares;
@@ -226,6 +236,7 @@ bool Arrays::find_bounds(MPI_Comm all, const Matrix& matrix, int source, std::ve
   if (by_nonzeros && total > 0) {
     std::fill(rows.begin(), rows.end(), 0);
     for (std::int64_t k = 1; k < parts && own.count() > 0; ++k) {
+      // Computes ceil(k * total / parts) without an overflow of k * total.
       const std::int64_t wanted = k * (total / parts) + (k * (total % parts) + parts - 1) / parts - before;
       if (wanted <= 0 || wanted > starts.back()) continue;
       const auto row = std::lower_bound(starts.begin(), starts.end(), wanted) - starts.begin();
@@ -233,8 +244,10 @@ bool Arrays::find_bounds(MPI_Comm all, const Matrix& matrix, int source, std::ve
     }
     rows.back() = matrix.spec.rows;
     if (!mpi::largest(all, rows)) return false;
+    // Empty parts found no row of their own and begin where the part before ends.
     for (std::size_t k = 1; k < rows.size(); ++k) rows[k] = std::max(rows[k], rows[k - 1]);
   }
+  // Each bound is known to the one source whose rows contain it; the others contribute 0 to the maximum.
   for (std::size_t k = 0; k < rows.size(); ++k) {
     const bool known = rows[k] > own.first && rows[k] <= own.end;
     nonzeros[k] = known ? before + starts[static_cast<std::size_t>(rows[k] - own.first)] : 0;
@@ -242,6 +255,7 @@ bool Arrays::find_bounds(MPI_Comm all, const Matrix& matrix, int source, std::ve
   return mpi::largest(all, nonzeros);
 }
 
+// Computes the new distribution of a matrix's rows and nonzeros. Collective.
 bool Arrays::plan_rows(MPI_Comm all, Matrix& matrix, const Roles& roles, int rank, const std::vector<double>& weights) {
   const int targets = static_cast<int>(roles.targets.size());
   const Sharing sharing = matrix.spec.sharing;
@@ -256,6 +270,7 @@ bool Arrays::plan_rows(MPI_Comm all, Matrix& matrix, const Roles& roles, int ran
   return true;
 }
 
+// Returns the new distribution of a part. Parts of a matrix, and arrays that go with it, follow its rows.
 Partition Arrays::next_shares_of(const Part& part, int targets, const std::vector<double>& weights) const {
   if (part.of == Part::Of::columns || part.of == Part::Of::values) return matrices_[part.matrix].next_nonzeros;
   if (part.of == Part::Of::lengths || part.sharing == Sharing::like_rows) return matrices_[part.matrix].next_rows;
@@ -295,9 +310,9 @@ std::int64_t Arrays::bytes_kept() const {
 
 // ---- moves -------------------------------------------------------------------------------------------------------
 
-// A part whose first element stays the first stays where it is: no byte of it is copied. It becomes shorter when it is
-// adopted, for others may still read it; it becomes longer now, where it may move (`in_peace`: nobody computes with
-// it).
+// Prepares the transfer of one part. If its first element stays the first, the part keeps its address and no byte is
+// copied. A part that gets shorter is cut in adopt(), because other ranks may still read it. A part that gets longer is
+// enlarged now, if its address may change: `in_peace` says that the program does not compute with it.
 Status Arrays::make_room(Part& part, bool in_peace, std::vector<Transfer>& transfers) {
   if (part.of == Part::Of::lengths) write_lengths(part);
   const redistribute::Plan& plan = part.plan;
@@ -323,6 +338,7 @@ Status Arrays::make_room(Part& part, bool in_peace, std::vector<Transfer>& trans
   return success();
 }
 
+// Computes row lengths from the starts: lengths do not depend on the rows before, so they can move between processes.
 void Arrays::write_lengths(Part& part) {
   const auto* starts = reinterpret_cast<const std::int64_t*>(matrices_[part.matrix].starts.data());
   const std::int64_t rows = part.plan.before.count();
@@ -332,6 +348,7 @@ void Arrays::write_lengths(Part& part) {
   for (std::int64_t row = 0; row < rows; ++row) lengths[row] = starts[row + 1] - starts[row];
 }
 
+// Computes the new starts from the row lengths that have arrived.
 void Arrays::read_lengths(Part& part) {
   Matrix& matrix = matrices_[part.matrix];
   const std::int64_t rows = part.plan.after.count();
@@ -358,6 +375,7 @@ void Arrays::arrived(bool constant) {
     if (part.constant == constant && part.of == Part::Of::lengths) read_lengths(part);
 }
 
+// Makes the new distribution and data of a part current, and sets the program's pointer.
 void Arrays::adopt(Part& part) {
   part.shares = part.next_shares;
   if (part.of == Part::Of::lengths) {
@@ -379,6 +397,7 @@ void Arrays::adopt() {
   for (Part& part : parts_) adopt(part);
 }
 
+// Allocates, moves and frees one part before the next, so that at most one part exists twice.
 Status Arrays::move_each(bool constant, const std::function<Status(std::vector<Transfer>)>& move) {
   for (Part& part : parts_) {
     if (part.constant != constant) continue;
@@ -387,7 +406,8 @@ Status Arrays::move_each(bool constant, const std::function<Status(std::vector<T
     if (done) done = move(std::move(one));
     if (!done) return done;
     if (part.of == Part::Of::lengths) read_lengths(part);
-    if (part.moving && part.of != Part::Of::lengths) part.memory = {};  // the old one; `adopt` tells the program
+    // Frees the old data; adopt() sets the program's pointer.
+    if (part.moving && part.of != Part::Of::lengths) part.memory = {};
   }
   return success();
 }

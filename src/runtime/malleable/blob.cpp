@@ -4,7 +4,7 @@
 
 namespace hocket::runtime {
 
-// Not in the header: inlined, g++ 12 warns of an overflow that there is not.
+// The function is not in the header: inlined, g++ 12 warns of an overflow that does not exist.
 void Blob::append(const void* begin, std::size_t count) {
   const auto* first = static_cast<const std::byte*>(begin);
   bytes_.insert(bytes_.end(), first, first + count);

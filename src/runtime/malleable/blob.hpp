@@ -1,4 +1,5 @@
-// Numbers and texts as one run of bytes, to be broadcast among processes of one kind.
+// Serialises numbers and strings into one byte string, to be broadcast among processes of one program. All of them have
+// the same architecture and build, so values are copied as they are.
 #pragma once
 
 #include <mpi.h>
@@ -12,6 +13,7 @@
 
 namespace hocket::runtime {
 
+// A byte string that is written by put() and read by take(), from the beginning. Not thread-safe.
 class Blob {
  public:
   template <class T>
@@ -26,7 +28,8 @@ class Blob {
   }
   void put(const std::string& text) { put(std::vector<char>(text.begin(), text.end())); }
 
-  // In the order in which they were put. A mistake in it is one of ours: what is not there reads as zero.
+  // Read the values in the order in which they were put. A wrong order is a bug of hocket: a value beyond the end is
+  // left unchanged.
   template <class T>
   void take(T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -47,14 +50,15 @@ class Blob {
     text.assign(characters.begin(), characters.end());
   }
 
-  // All get what `root` has. Collective. False: the MPI says that it failed.
+  // Replaces the bytes in all ranks by those of `root`, and reads from the start again. Collective. Returns false if
+  // MPI failed.
   bool broadcast(MPI_Comm comm, int root);
 
  private:
   void append(const void* begin, std::size_t count);
 
   std::vector<std::byte> bytes_;
-  std::size_t read_ = 0;
+  std::size_t read_ = 0;  // bytes taken so far
 };
 
 }  // namespace hocket::runtime

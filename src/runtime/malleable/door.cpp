@@ -10,9 +10,10 @@
 namespace hocket::runtime {
 namespace {
 
-constexpr char word = 'c';
+constexpr char word = 'c';  // the only message, in both directions: connect
 constexpr Duration connect_limit = std::chrono::seconds{5};
 
+// Waits until `fd` has data, a connection or an end of stream. Returns false after the time limit.
 bool readable_within(int fd, Duration limit) {
   pollfd waited{fd, POLLIN, 0};
   int count = 0;
@@ -24,6 +25,7 @@ bool readable_within(int fd, Duration limit) {
 
 bool say(int fd) { return send(fd, &word, 1, MSG_NOSIGNAL) == 1; }
 
+// Reads one message. Returns false at the end of the stream, which means that the other side has gone.
 bool hear(int fd) {
   char heard = 0;
   ssize_t count = 0;
@@ -43,6 +45,7 @@ Result<Door> Door::open(const std::string& hocketd_socket) {
   return Door{std::move(path), std::move(socket).value()};
 }
 
+// Swaps, so that the destructor of `other` removes the old socket.
 Door& Door::operator=(Door&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(socket_, other.socket_);
@@ -54,6 +57,7 @@ Door::~Door() {
   if (socket_) unlink(path_.c_str());
 }
 
+// The answer proves that the process still lives; only then does rank 0 call MPI_Comm_accept, which has no time limit.
 Status Door::let_in(Duration limit) {
   if (!readable_within(socket_.get(), limit)) return Error{"a process that was to join does not wait any more"};
   last_ = bus::Fd{accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC)};
@@ -71,6 +75,7 @@ Result<Waiter> Waiter::at(const std::string& path) {
   return Waiter{std::move(socket).value()};
 }
 
+// Waits practically without a limit: the kernel closes the stream if rank 0 dies.
 bool Waiter::wait() { return readable_within(socket_.get(), from_s(1e6)) && hear(socket_.get()) && say(socket_.get()); }
 
 }  // namespace hocket::runtime

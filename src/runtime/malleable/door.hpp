@@ -1,9 +1,10 @@
-// Where processes that are to join wait, asleep, until the application takes them in (strategy join).
+// Waiting room of processes that shall join the application (spawn strategy *join*): they sleep until rank 0 accepts
+// them.
 //
-// MPI_Comm_connect would burn a core until somebody accepts, has no bound, and MPICH loses connections that come while
-// it takes one in. So a newcomer waits at a Unix socket of rank 0's, and calls MPI_Comm_connect when it is told to; one
-// that is not wanted any more reads the end of the stream. The socket lies in hocketd's runtime directory, which is its
-// user's alone.
+// MPI_Comm_connect would use a core until the application accepts, has no time limit, and MPICH loses connections that
+// arrive while it accepts one. So a new process waits at a Unix socket of rank 0, and calls MPI_Comm_connect when it is
+// told to. A process that is no longer wanted reads the end of the stream. The socket lies in hocketd's runtime
+// directory, which belongs to its user alone.
 #pragma once
 
 #include <string>
@@ -14,17 +15,18 @@
 
 namespace hocket::runtime {
 
-// In rank 0. Not thread-safe.
+// Rank 0's end: the listening socket, which the destructor removes. Not thread-safe.
 class Door {
  public:
-  // Beside hocketd's socket.
+  // Listens at a socket beside hocketd's.
   static Result<Door> open(const std::string& hocketd_socket);
   Door(Door&&) = default;
   Door& operator=(Door&& other) noexcept;
   ~Door();
 
   const std::string& path() const { return path_; }
-  // The next that waits is told to connect, and has answered that it does. Error: none is there (any more).
+  // Tells the next waiting process to connect, and waits for its answer. Error: no process waits (any more) within
+  // `limit`, or it belongs to another user. Blocks for up to twice `limit`.
   Status let_in(Duration limit);
 
  private:
@@ -32,14 +34,15 @@ class Door {
 
   std::string path_;
   bus::Fd socket_;
-  bus::Fd last_;  // open until the next: its end would mean that it is not wanted
+  bus::Fd last_;  // kept open until the next one: closing it would dismiss the process
 };
 
-// In a process that is to join.
+// A new process's end.
 class Waiter {
  public:
+  // Connects to the door at `path`, within 5 s.
   static Result<Waiter> at(const std::string& path);
-  // Sleeps until it is told to connect. False: it is not wanted any more.
+  // Blocks until rank 0 says to connect, and answers. Returns false if the process is no longer wanted.
   bool wait();
 
  private:

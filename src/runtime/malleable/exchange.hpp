@@ -1,6 +1,7 @@
-// What one method has under way for one redistribution. Inside of redistribution.cpp: nobody else includes this.
+// Transfer methods of a redistribution: the messages or one-sided accesses that one rank has in flight. An
+// implementation detail of redistribution.cpp; no other file includes this header.
 //
-// All functions give an MPI error code. Not thread-safe: one thread at a time.
+// All functions that return int return an MPI error code. Not thread-safe: one thread at a time.
 #pragma once
 
 #include <mpi.h>
@@ -16,36 +17,40 @@
 
 namespace hocket::runtime {
 
+// One transfer of all arrays by one method; used once: post(), test() until it ends, close().
 class Exchange {
  public:
   virtual ~Exchange() = default;
 
-  // Starts all that this rank sends and gets. Collective over `comm`. The arrays stay where they are until `close`.
+  // Starts all messages of this rank. Collective over `comm`. The memory of the arrays must stay in place until
+  // close().
   virtual int post(MPI_Comm comm, std::span<const Transfer> arrays) = 0;
 
-  // Whether what was posted here has ended. Waits for nothing.
+  // Sets `ended` if this rank's own messages have ended. Does not block.
   virtual int test(bool& ended);
 
-  // Whether others may still read this rank's memory when its own operations have ended.
+  // True if other ranks may read this rank's memory after its own messages have ended.
   virtual bool is_read_by_others() const { return false; }
 
-  // Gives back what `post` took, after all of this rank's operations have ended, and where the others read its memory,
-  // after theirs have too. Collective.
+  // Frees the resources of post(). Call it after all of this rank's messages have ended; if is_read_by_others(), after
+  // those of all ranks. Collective.
   virtual int close() = 0;
 
  protected:
-  std::vector<MPI_Request> requests_;
+  std::vector<MPI_Request> requests_;  // in flight; Exchange::test() tests them all
 };
 
+// Make one exchange of each method: MPI_Alltoallv, point-to-point messages.
 std::unique_ptr<Exchange> collective_exchange();
 std::unique_ptr<Exchange> p2p_exchange();
-// One-sided: the targets get what they need. `all`: one epoch for all sources instead of one for each.
+// Makes a one-sided exchange, in which destination ranks read from the sources. `all` uses one epoch for all sources
+// (MPI_Win_lock_all) instead of one for each.
 std::unique_ptr<Exchange> rma_exchange(bool all);
 
-// MPI's counts are int, and 1 GiB in one message is enough for full speed.
+// Largest message in bytes: MPI's counts are int, and 1 GiB is enough for full speed.
 inline constexpr std::int64_t largest_piece = std::int64_t{1} << 30;
 
-// Calls `piece(offset, bytes)`, which gives an error code, for pieces of a message of `bytes` bytes, until one fails.
+// Calls `piece(offset, bytes)` for each chunk of a message of `bytes` bytes, until a call returns an error code.
 template <class Piece>
 int in_pieces(std::int64_t bytes, Piece piece) {
   int code = MPI_SUCCESS;
@@ -54,7 +59,7 @@ int in_pieces(std::int64_t bytes, Piece piece) {
   return code;
 }
 
-// Where the elements of a message begin in the memory of this rank.
+// Return the address of a message's first element in this rank's memory, and the message's length in bytes.
 inline const std::byte* sent_from(const Transfer& array, const redistribute::Message& message) {
   return array.from + (message.elements.first - array.plan.before.first) * array.element_bytes;
 }

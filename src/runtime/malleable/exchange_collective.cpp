@@ -1,14 +1,16 @@
-// One collective call for each array.
+// Collective transfer: one nonblocking all-to-all call for each array.
 #include "runtime/malleable/exchange.hpp"
 #include "runtime/mpi/calls.hpp"
 
 namespace hocket::runtime {
 namespace {
 
-// One side of a call: what is sent to, or received from, each rank. MPI reads it until the call has ended.
+// One side of an all-to-all call: counts and places of the data sent to, or received from, each rank. MPI reads it
+// until the call has ended, so it must stay in place.
 //
-// Counts and displacements of MPI_Ialltoallv are int. MPICH has its large form. For Open MPI, which has not, it is
-// MPI_Ialltoallw with a type for each message, which holds where it lies; that takes MPICH a hundred times as long.
+// Counts and displacements of MPI_Ialltoallv are int. MPICH has its large-count form. Open MPI has not; there the code
+// uses MPI_Ialltoallw with one datatype per message that holds its address. On MPICH that would take a hundred times as
+// long.
 #ifndef OPEN_MPI
 struct Side {
   explicit Side(int ranks) : counts(static_cast<std::size_t>(ranks)), places(counts.size()) {}
@@ -33,6 +35,7 @@ struct Side {
   explicit Side(int ranks)
       : counts(static_cast<std::size_t>(ranks)), places(counts.size()), types(counts.size(), mpi::byte_type()) {}
 
+  // An indexed datatype of chunks holds more than 2^31 - 1 bytes.
   int add(int rank, const std::byte* /*start*/, const std::byte* address, std::int64_t bytes) {
     std::vector<int> lengths;
     std::vector<MPI_Aint> addresses;
@@ -71,7 +74,7 @@ class Collective final : public Exchange {
  public:
   int post(MPI_Comm comm, std::span<const Transfer> arrays) override {
     const int ranks = mpi::size_of(comm);
-    sides_.reserve(2 * arrays.size());
+    sides_.reserve(2 * arrays.size());  // pointers into a Side must not move
     for (const Transfer& array : arrays) {
       Side& sent = sides_.emplace_back(ranks);
       Side& received = sides_.emplace_back(ranks);

@@ -1,11 +1,12 @@
-// From each source to each target, all of it under way at once.
+// Point-to-point transfer: messages from each source rank to each destination rank, all in flight at once.
 //
-// A source offers its data. A target asks for messages when it waits for them: MPICH over TCP receives a message of any
-// size that nobody waits for into memory of its own, as large as the message.
+// A source rank offers its data. The destination rank requests the messages once it has posted its receives: MPICH over
+// TCP puts an unexpected message of any size into memory of its own, as large as the message.
 //
-// With HOCKET_SINGLE_COPY=1 a target of the same node reads the data from where they lie in the source's memory by one
-// copy of the kernel's, and says when it has; the source has nothing to do meanwhile. It is not the default: messages
-// were measured to be faster (bench/README.md). Where it cannot be, messages are asked for.
+// With HOCKET_SINGLE_COPY=1 a destination rank of the same node reads the data directly from the source's memory, by
+// one copy of the kernel's (process_vm_readv), and reports when it has; the source has nothing to do meanwhile. It is
+// not the default, because messages were measured to be faster (bench/README.md). Where reading is impossible, messages
+// are used.
 #include <sys/random.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -20,7 +21,8 @@
 namespace hocket::runtime {
 namespace {
 
-// What a reader looks at first: who has the same process number may be another process, seen from elsewhere.
+// Returns a random number that a reader checks first: the same process id may name another process in another PID
+// namespace.
 std::uint64_t cookie() {
   static const std::uint64_t value = [] {
     std::uint64_t random = 0;
@@ -31,12 +33,13 @@ std::uint64_t cookie() {
   return value;
 }
 
-// An offer: the process, its cookie and where that lies, then where each array's `from` lies.
+// Words of an offer: process id, cookie and the cookie's address, then the address of each array's `from`.
 enum OfferWord : std::size_t { pid_word, cookie_word, cookie_at_word, first_array_word };
 
+// Answer of a destination rank to an offer.
 enum class Answer : std::int64_t { none, has_read, wants_messages };
 
-// Some bytes of another process. False: the kernel does not allow it, or the process has gone.
+// Reads memory of another process. Returns false if the kernel does not allow it, or if the process has ended.
 bool read_memory(std::int64_t pid, std::uint64_t from, std::byte* to, std::int64_t bytes) {
   while (bytes > 0) {
     const iovec local{to, static_cast<std::size_t>(bytes)};
@@ -78,33 +81,34 @@ class Messages final : public Exchange {
   int close() override { return MPI_SUCCESS; }
 
  private:
-  // Who gets something from this rank, and who gives it something. Requests and buffers stay where they are.
+  // Peers of this rank: destinations of its data, and sources of what it receives. Requests and buffers keep their
+  // addresses, because MPI uses them.
   struct Target {
     int rank = 0;
     Answer answer = Answer::none;
     MPI_Request request{};
-    bool over = false;  // nothing is left to start for it
+    bool over = false;  // nothing more has to be started for it
   };
   struct Source {
     int rank = 0;
-    std::vector<std::uint64_t> offer;
+    std::vector<std::uint64_t> offer;  // received words
     Answer answer = Answer::none;
     MPI_Request request{};
     bool offered = false;
     bool over = false;
-    std::size_t place = 0;    // of the array that is being read,
-    std::size_t message = 0;  // its message,
-    std::int64_t at = 0;      // and the bytes that were read of it
+    std::size_t place = 0;    // index of the array that is being read
+    std::size_t message = 0;  // its message
+    std::int64_t at = 0;      // bytes of it that have been read
   };
-  // Read at a time, so that who asks whether it is over is not kept.
+  // Bytes read in one call of test(), so that the caller soon returns to its work.
   static constexpr std::int64_t piece = std::int64_t{1} << 20;
 
-  // An array's place is the tag of its messages; offers and answers have their own.
+  // The index of an array is the tag of its messages; offers and answers have tags of their own.
   int offer_tag() const { return static_cast<int>(arrays_.size()); }
   int answer_tag() const { return static_cast<int>(arrays_.size()) + 1; }
   MPI_Request* request() { return &requests_.emplace_back(mpi::no_request()); }
 
-  // The ranks that the plans name in `messages`, each once.
+  // Returns the ranks that the plans name in `messages`, each once.
   std::vector<int> peers(std::vector<redistribute::Message> redistribute::Plan::*messages) const {
     std::vector<int> ranks;
     for (const Transfer& array : arrays_) {
@@ -115,6 +119,7 @@ class Messages final : public Exchange {
     return ranks;
   }
 
+  // Posts receives for the offers of all source ranks.
   int await_offers() {
     const std::size_t words = first_array_word + arrays_.size();
     for (const int rank : peers(&redistribute::Plan::receives)) {
@@ -131,6 +136,7 @@ class Messages final : public Exchange {
     return code;
   }
 
+  // Posts receives for the answers of all destination ranks.
   int await_answers() {
     for (const int rank : peers(&redistribute::Plan::sends)) targets_.emplace_back().rank = rank;
     int code = MPI_SUCCESS;
@@ -156,6 +162,7 @@ class Messages final : public Exchange {
     return code;
   }
 
+  // Sends the messages if the destination rank has requested them. `all` becomes false while an answer is due.
   int test_target(Target& target, bool& all) {
     if (target.over) return MPI_SUCCESS;
     int here = 0;
@@ -168,6 +175,7 @@ class Messages final : public Exchange {
     return target.answer == Answer::wants_messages ? send(target.rank) : MPI_SUCCESS;
   }
 
+  // Takes an offer, then reads the next chunk, or requests messages. `all` becomes false while anything is left.
   int test_source(Source& source, bool& all) {
     if (source.over) return MPI_SUCCESS;
     if (!source.offered) {
@@ -181,7 +189,7 @@ class Messages final : public Exchange {
       if (!is_readable(source)) return receive_and_answer(source);
     }
     if (!read_some(source)) {
-      // What was read before is read again, as messages.
+      // Data that were read before are received again as messages.
       return receive_and_answer(source);
     }
     if (source.place < arrays_.size()) {
@@ -200,7 +208,7 @@ class Messages final : public Exchange {
            seen == source.offer[cookie_word];
   }
 
-  // The next piece, if there is one. False: it cannot be read.
+  // Reads the next chunk, if there is one. Returns false if it cannot be read.
   bool read_some(Source& source) {
     for (; source.place < arrays_.size(); ++source.place, source.message = 0) {
       const Transfer& array = arrays_[source.place];
@@ -222,6 +230,7 @@ class Messages final : public Exchange {
     return true;
   }
 
+  // Posts the receives before it requests the messages, so that none arrives unexpectedly.
   int receive_and_answer(Source& source) {
     int code = MPI_SUCCESS;
     for (std::size_t place = 0; place < arrays_.size() && code == MPI_SUCCESS; ++place)
@@ -266,8 +275,8 @@ class Messages final : public Exchange {
 
   MPI_Comm comm_ = mpi::no_comm();
   std::span<const Transfer> arrays_;
-  std::vector<std::uint64_t> offer_;
-  std::uint64_t cookie_ = 0;
+  std::vector<std::uint64_t> offer_;  // sent to every destination; in use until the sends end
+  std::uint64_t cookie_ = 0;          // readers compare this word with the offer
   std::vector<Target> targets_;
   std::vector<Source> sources_;
 };

@@ -1,10 +1,12 @@
-// One-sided: each array of the sources is a window, from which the targets get what they need.
+// One-sided transfer: each array of the source ranks is an MPI window, from which the destination ranks read with
+// MPI_Rget. Source ranks need not take part while the data move.
 #include "runtime/malleable/exchange.hpp"
 #include "runtime/mpi/pmpi.hpp"
 
 namespace hocket::runtime {
 namespace {
 
+// One MPI window for each array, made collectively, and the epochs in which this rank reads.
 class Windows final : public Exchange {
  public:
   explicit Windows(bool lock_all) : lock_all_(lock_all) {}
@@ -14,6 +16,7 @@ class Windows final : public Exchange {
     for (const Transfer& array : arrays) {
       if (const int code = create(comm, array); code != MPI_SUCCESS) return code;
     }
+    // All windows exist before the first read: making one blocks until all ranks are there.
     for (std::size_t i = 0; i < arrays.size(); ++i) {
       if (const int code = get(windows_[i], arrays[i]); code != MPI_SUCCESS) return code;
     }
@@ -32,7 +35,7 @@ class Windows final : public Exchange {
   }
 
  private:
-  // MPI writes nothing to a window that is only read.
+  // Makes the window over this rank's part. The const_cast is safe, because no rank writes to the window.
   int create(MPI_Comm comm, const Transfer& array) {
     MPI_Win& window = windows_.emplace_back(mpi::no_window());
     const std::int64_t bytes = array.plan.before.count() * array.element_bytes;
@@ -41,7 +44,7 @@ class Windows final : public Exchange {
     return code == MPI_SUCCESS ? HOCKET_PMPI(Win_set_errhandler)(window, mpi::errors_return()) : code;
   }
 
-  // Nobody locks a window for itself alone, so no lock need be asked for.
+  // Opens the epochs. No rank locks a window exclusively, so MPI_MODE_NOCHECK saves the lock's round trip.
   int lock(MPI_Win window, const Transfer& array) const {
     if (lock_all_) return HOCKET_PMPI(Win_lock_all)(MPI_MODE_NOCHECK, window);
     int code = MPI_SUCCESS;
@@ -51,6 +54,7 @@ class Windows final : public Exchange {
     return code;
   }
 
+  // Closes the epochs; all reads in them have ended before.
   int unlock(MPI_Win window, const Transfer& array) const {
     if (array.plan.receives.empty()) return MPI_SUCCESS;
     if (lock_all_) return HOCKET_PMPI(Win_unlock_all)(window);
@@ -67,6 +71,7 @@ class Windows final : public Exchange {
     for (const redistribute::Message& m : array.plan.receives) {
       if (code != MPI_SUCCESS) return code;
       std::byte* to = received_to(array, m);
+      // The window starts at the first element that the source rank holds.
       const MPI_Aint from = (m.elements.first - m.first_of_peer) * array.element_bytes;
       code = in_pieces(bytes_of(array, m), [&](std::int64_t at, int bytes) {
         return HOCKET_PMPI(Rget)(to + at, bytes, mpi::byte_type(), m.peer, from + at, bytes, mpi::byte_type(), window,

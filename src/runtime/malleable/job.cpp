@@ -21,10 +21,10 @@
 namespace hocket::runtime {
 namespace {
 
-// How often rank 0 tries to reach hocketd again when it has lost it.
+// Time between two attempts of rank 0 to reach a lost hocketd.
 constexpr Duration between_retries = std::chrono::seconds{1};
 
-// What the methods need that this MPI or this program does not have.
+// Replaces methods that need something that this MPI library or this program does not have, with a warning for each.
 Methods possible(Methods methods, const std::function<void(std::string_view)>& complain) {
   if (!mpi::has_threads() && methods.spawns_in_thread()) {
     complain("HOCKET_SPAWN_STRATEGY=" + std::string(name_of(methods.spawn_strategy)) +
@@ -53,7 +53,7 @@ Methods possible(Methods methods, const std::function<void(std::string_view)>& c
   return methods;
 }
 
-// As many as were checked by who asked.
+// Splits a text of places into nodes and cores. The sender has checked the text and their number.
 void take_places(const std::string& text, std::vector<std::string>& nodes, std::vector<std::int64_t>& cores) {
   const auto places = places_of(text);
   if (!places) return;
@@ -85,9 +85,11 @@ std::unique_ptr<Job> Job::create() {
       static_cast<std::int64_t>(std::hash<std::string>{}(std::to_string(host) + " " + std::to_string(getpid()) + " " +
                                                          std::to_string(to_ns(node_now()))) >>
                                 1);
+  // All processes of one MPI_COMM_WORLD get rank 0's number, which differs from every other world's.
   if (!mpi::broadcast(job->world_, 0, &world, sizeof world)) return nullptr;
   job->info_ = {getpid(), host, world, rank, size, join ? 1 : 0};
   if (join) {
+    // hocketd sets HOCKET_JOIN to "REQUEST PID PORT DOOR".
     std::istringstream words(join);
     words >> job->join_request_.value >> job->join_pid_ >> job->join_port_;
     std::getline(words >> std::ws, job->join_door_);
@@ -126,6 +128,7 @@ Result<State> Job::begin_as_first() {
   if (!mpi::smallest(ours_, filled)) end_job("MPI failed when processes were compared", true);
   if (!filled[0]) {
     begun_ = false;
+    // All ranks fail alike; only the ranks concerned can say what is wrong.
     const std::string here = arrays_.wrongly_filled();
     return Error{here.empty() ? "a matrix is wrongly filled in another process" : here};
   }
@@ -134,6 +137,7 @@ Result<State> Job::begin_as_first() {
   weights_.assign(static_cast<std::size_t>(size_), 1.0);
   renew_programs_communicator();
   announce();
+  // `hocket run --malleable -n` may ask for another number of processes than the launcher has started.
   if (settings_.processes == 0 || settings_.processes == size_) return share_out_anew(weights_);
   wanted_.emplace();
   wanted_->processes = settings_.processes;
@@ -142,7 +146,7 @@ Result<State> Job::begin_as_first() {
   const State state = start_reconfiguration();
   starting_up_ = false;
   if (state != State::go_on) return state;
-  // It could not grow: what has to be shared out otherwise than it was filled has to be so all the same.
+  // The application could not grow; arrays whose distribution differs from the initial one must still be redistributed.
   return share_out_anew(weights_);
 }
 
@@ -152,8 +156,8 @@ State Job::point(std::int64_t iteration) {
   control_every_ = control_point_ >= 0 ? iteration - control_point_ : 0;
   iteration_ = control_point_ = iteration;
   if (change_) change_->mark = node_now();
-  const bool moves = change_ && change_->moving;          // what it shares out is settled
-  if (balance_ && !moves) weights_ = measured_weights();  // also for a resize that comes at this control point
+  const bool moves = change_ && change_->moving;          // the new distribution is settled already
+  if (balance_ && !moves) weights_ = measured_weights();  // also used by a resize that begins at this control point
   State state = moves ? follow_moving() : follow(decide());
   if (state == State::go_on && balance_ && !change_) state = share_out_anew(weights_);
   balance_ = false;
@@ -163,13 +167,14 @@ State Job::point(std::int64_t iteration) {
   return state;
 }
 
-// The monitor's reports of I/O phases say how far the program is.
+// Gives the monitor the progress of the program, which its reports of I/O phases contain.
 void Job::tell_progress() {
   Process::get().control_point({control_point_, size_, control_every_, composition_}, rank_ == 0);
 }
 
-// Rank 0 decides for all.
+// Rank 0 decides, and all computing ranks learn the decision by one broadcast. Collective.
 Job::Decision Job::decide() {
+  // No state but rank 0's takes part: commands of hocketd and the schedule may differ elsewhere.
   Decision decision{Decision::none};
   if (rank_ == 0) {
     take_commands();
@@ -180,10 +185,12 @@ Job::Decision Job::decide() {
   }
   if (HOCKET_PMPI(Bcast)(&decision, sizeof decision, mpi::byte_type(), 0, ours_) != MPI_SUCCESS)
     end_job("MPI failed at a control point", true);
+  // Without it, MPI may send the decision only in its next call, after the program has computed.
   mpi::push(ours_);
   return decision;
 }
 
+// Decides about a start of processes in progress: whether they are ready, late or lost. In rank 0.
 Job::Decision Job::decide_about_start() {
   if (!change_->start && change_->failure.empty()) {
     if (!Process::connected() || Process::connections() != change_->asked_on)
@@ -197,6 +204,7 @@ Job::Decision Job::decide_about_start() {
   return {started ? Decision::unite : Decision::none};
 }
 
+// Takes all commands of hocketd that have come, and reconnects if it was lost. In rank 0.
 void Job::take_commands() {
   const Time now = node_now();
   if (!Process::connected() && now - looked_ > between_retries) {
@@ -204,6 +212,7 @@ void Job::take_commands() {
     Process::reconnect();
   }
   if (Process::connections() != announced_) announce();
+  // A new connection means another hocketd, or one that has forgotten the request.
   const bool is_lost = !Process::connected() || wanted_on_ != Process::connections();
   if (wanted_ && wanted_->request && is_lost) refuse_wanted("hocketd was lost, and who asked for it was told so");
   while (const auto command = Process::next_command()) {
@@ -221,7 +230,7 @@ void Job::take_commands() {
   }
 }
 
-// Whether a resize is to begin at this control point; one that cannot is refused here.
+// True if a resize must begin at this control point; refuses one that is impossible. In rank 0.
 bool Job::is_start_due() {
   if (!wanted_) {
     const auto next = settings_.schedule.begin();
@@ -240,18 +249,19 @@ bool Job::is_start_due() {
     refusal = "it has " + std::to_string(size_) + " processes already";
   else if (wanted_->processes < 1)
     refusal = std::to_string(wanted_->processes) + " processes: it needs at least one";
-  wanted_late_ = true;  // it was in time, and waits: a control point may come after its iteration
+  wanted_late_ = true;  // it came in time: its control point may come after its iteration
   if (refusal.empty()) return wanted_->at_iteration <= iteration_;
   refuse_wanted(refusal);
   return false;
 }
 
-// Who asked for it does not want it any more. Once begun, it goes on.
+// Withdraws a requested resize. One that has begun continues, which hocketd learns.
 void Job::withdraw(RequestId request) {
   if (wanted_ && wanted_->request == request) return refuse_wanted("it was withdrawn before it began");
   if (change_ && change_->record.request == request) Process::tell(event::WithdrawResize{request, true});
 }
 
+// Refuses the requested resize, and reports the reason to hocketd, or on stderr if there is no hocketd.
 void Job::refuse_wanted(const std::string& reason) {
   event::Reconfiguration record;
   record.request = wanted_->request;
@@ -265,13 +275,14 @@ void Job::refuse_wanted(const std::string& reason) {
   if (!tell_record(record, wanted_on_)) Process::warn("not resized: " + reason);
 }
 
-// To hocketd; false: there is none. Another one than that which asked counts its requests anew: to it, this was
-// nobody's.
+// Sends the record to hocketd; returns false if there is none. A hocketd other than the one that requested the resize
+// counts its requests anew; to it, the resize is reported as nobody's.
 bool Job::tell_record(event::Reconfiguration record, std::int64_t wanted_on) {
   if (wanted_on != Process::connections()) record.request = {};
   return Process::tell(record);
 }
 
+// Carries out rank 0's decision. Collective.
 State Job::follow(Decision decision) {
   switch (decision.kind) {
     case Decision::start: return start_reconfiguration();
@@ -281,18 +292,21 @@ State Job::follow(Decision decision) {
   }
 }
 
+// Begins a reconfiguration at this control point. A merge with fewer processes needs no new ones and moves data at
+// once. Collective.
 State Job::start_reconfiguration() {
   change_.emplace();
   change_->all = ours_;
   change_->rank = rank_;
   change_->began = change_->mark = node_now();
+  // Kept to restore the state if the reconfiguration is given up.
   change_->sleepers_before = sleepers_;
   brief_sources();
   const bool shrinks = change_->targets < size_ && change_->methods.spawn == Spawn::merge;
   return shrinks ? shrink() : start_growth();
 }
 
-// What rank 0 wants becomes known to all sources, with its methods.
+// Tells all source ranks what rank 0 wants, and its methods. Collective.
 void Job::brief_sources() {
   Reconfiguration& change = *change_;
   Blob blob;
@@ -321,6 +335,7 @@ void Job::brief_sources() {
   take_places(change.places, change.nodes, change.cores);
 }
 
+// Fills the first part of the record, which describes the reconfiguration for hocketd. In rank 0.
 void Job::begin_record() {
   event::Reconfiguration& record = change_->record;
   const Methods& methods = change_->methods;
@@ -336,7 +351,7 @@ void Job::begin_record() {
   record.wait = change_->began - asked_;
 }
 
-// Nothing has changed; who asked is told why.
+// Gives up the reconfiguration before anything has changed, and reports the reason to hocketd.
 void Job::give_up(const std::string& reason) {
   watch_.done();
   if (rank_ == 0) {
@@ -351,6 +366,7 @@ void Job::give_up(const std::string& reason) {
   change_.reset();
 }
 
+// Sends MALLEABLE, which makes this member the one that hocketd resizes. In rank 0.
 void Job::announce() {
   if (rank_ != 0) return;
   announced_ = Process::connections();
@@ -366,7 +382,7 @@ void Job::announce() {
 void Job::declare_flop(double per_iteration) {
   if (flop_per_iteration_ == per_iteration) return;
   flop_per_iteration_ = per_iteration;
-  announced_ = -1;  // at the next control point
+  announced_ = -1;  // sends it at the next control point
 }
 
 // ---- balance -----------------------------------------------------------------------------------------------------
@@ -377,18 +393,18 @@ void Job::balance(double busy_s) {
   busy_s_ = busy_s > 0 ? busy_s : std::max(0.0, since_s - to_s(Process::communication() - comm_since_));
 }
 
-// The speed of each process, by what it did since the last control point. Collective.
+// Returns the speed of each process in elements per second since the last control point. Collective.
 std::vector<double> Job::measured_weights() {
   const auto elements = static_cast<double>(arrays_.weighted_elements(rank_));
   const double speed = busy_s_ > 0 ? elements / busy_s_ : 0;
-  // The bits of numbers that are not negative are in the order of the numbers.
+  // The bit patterns of non-negative doubles have the order of the numbers, so an integer maximum gathers them.
   std::vector<std::int64_t> bits(static_cast<std::size_t>(size_));
   bits[static_cast<std::size_t>(rank_)] = std::bit_cast<std::int64_t>(speed);
   if (!mpi::largest(ours_, bits)) end_job("MPI failed when speeds were compared", true);
   std::vector<double> weights;
   weights.reserve(bits.size());
   for (const std::int64_t each : bits) weights.push_back(std::bit_cast<double>(each));
-  // Who had nothing to compute is as fast as the others on average.
+  // A process that had nothing to compute counts as average.
   double sum = 0;
   int known = 0;
   for (const double weight : weights) {
@@ -402,13 +418,14 @@ std::vector<double> Job::measured_weights() {
 
 // ---- the end -----------------------------------------------------------------------------------------------------
 
-// Processes look after each other until all are here; and what they said last has come.
+// Waits until all ranks are here, so that no process that others watch ends early, and last messages have arrived.
 void Job::part_at_the_end() {
   watch_.need({});
   MPI_Request request = mpi::no_request();
   if (HOCKET_PMPI(Ibarrier)(ours_, &request) == MPI_SUCCESS) mpi::wait_asleep(request);
 }
 
+// A reconfiguration in progress is given up, so that its new processes end as well.
 void Job::end() {
   if (begun_ && !left_) {
     if (change_ && change_->moving)

@@ -1,7 +1,8 @@
-// This process as a part of a malleable application: its control points, and what a reconfiguration does in it.
+// One process of a malleable application: its control points, and its part in a reconfiguration. The steps are those of
+// ARCHITECTURE.md, "Malleability".
 //
-// The steps are those of ARCHITECTURE.md, "Malleability". Collective as include/hocket/malleable.h says; not
-// thread-safe.
+// Functions are collective as include/hocket/malleable.h states. Not thread-safe: the thread that calls MPI calls them.
+// If MPI fails in the middle of a reconfiguration, the job ends, because the ranks cannot agree on anything any more.
 #pragma once
 
 #include <mpi.h>
@@ -23,82 +24,94 @@
 
 namespace hocket::runtime {
 
-// What a control point tells the program; the values of malleable.h.
+// Result of a control point; the values are those of malleable.h.
 enum class State { go_on = 0, resized = 2, leave = 3 };
 
-// A reconfiguration under way; the same in all sources but for the `record` and what belongs to it, which rank 0
-// fills.
+// A reconfiguration in progress. It is the same in all source ranks, except for `record` and what belongs to it, which
+// rank 0 fills.
 struct Reconfiguration {
-  std::int64_t targets = 0;
+  std::int64_t targets = 0;  // processes afterwards
   Methods methods;
-  std::string places;               // of new processes; "": anywhere
-  std::vector<std::string> nodes;   // of new processes; empty: anywhere
-  std::vector<std::int64_t> cores;  // of new processes, -1: any
-  std::int64_t woken = 0;
-  std::int64_t started = 0;
-  std::unique_ptr<Start> start;
-  std::vector<MPI_Comm> met;           // by batch: with the new processes, where this process speaks with them
-  std::vector<ProcessInfo> processes;  // of the union, while data move in the background
-  std::int64_t processes_asked = 0;    // join, in rank 0: the number of the request
+  std::string places;                  // places of new processes, as text; "": anywhere
+  std::vector<std::string> nodes;      // of new processes; empty: anywhere
+  std::vector<std::int64_t> cores;     // of new processes, -1: any
+  std::int64_t woken = 0;              // sleeping processes to use again
+  std::int64_t started = 0;            // new processes to start
+  std::unique_ptr<Start> start;        // nullptr: nothing to start, or strategy join
+  std::vector<MPI_Comm> met;           // communicator of each batch, where this process communicates with it
+  std::vector<ProcessInfo> processes;  // of the merged communicator, while data move in the background
+  std::int64_t processes_asked = 0;    // join, in rank 0: number of the request to hocketd
   std::string port;                    // join, in rank 0
   std::optional<Door> door;            // join, in rank 0
-  std::int64_t asked_on = 0;           // join, in rank 0: the connection to hocketd
-  std::int64_t wanted_on = 0;          // in rank 0: the connection to hocketd on which it was asked for
-  bool ready = false;                  // join, in rank 0: they may be accepted
-  std::string failure;                 // why processes could not be started here
+  std::int64_t asked_on = 0;           // join, in rank 0: connection to hocketd of that request
+  std::int64_t wanted_on = 0;          // in rank 0: connection to hocketd on which the resize was requested
+  bool ready = false;                  // join, in rank 0: the processes may be accepted
+  std::string failure;                 // why processes could not be started here; "": no failure
 
-  MPI_Comm all;  // the union, or `ours_` where nobody comes
-  int rank = 0;  // in it
+  MPI_Comm all;  // the merged communicator, or `ours_` if no process joins
+  int rank = 0;  // in `all`
   redistribute::Roles roles;
   Departure departure;
-  std::vector<double> weights;
-  bool same_arrays = true;
+  std::vector<double> weights;             // speed of each destination rank
+  bool same_arrays = true;                 // the new processes registered the same arrays
   std::unique_ptr<Redistribution> moving;  // constant data, while the sources compute
   Time moving_since{};
-  std::uint64_t check = 0;  // of the constant data; 0: not checked
+  std::uint64_t check = 0;  // hash of the constant data; 0: not checked
 
-  Time began{};
-  Time mark{};
+  Time began{};  // start of the reconfiguration
+  Time mark{};   // start of the current lap
   std::vector<ProcessInfo> sleepers_before;
   event::Reconfiguration record;
-  Duration lap();  // since the last lap, or since the application stood still
+  Duration lap();  // time since the last lap, or since the control point began
 };
 
+// The state machine of one process. Ranks are those of the computing processes; rank 0 decides, and alone communicates
+// with hocketd. A reconfiguration may take several control points: change_ holds it meanwhile.
 class Job {
  public:
-  // Collective over MPI_COMM_WORLD. nullptr: the MPI failed.
+  // Makes the job. Collective over MPI_COMM_WORLD. Returns nullptr if MPI failed.
   static std::unique_ptr<Job> create();
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
+  // True if a resize started this process.
   bool joined() const { return joined_; }
+  // True after the first call of begin() that did not fail.
   bool begun() const { return begun_; }
+  // True if this process shall leave; it has no arrays and no communicator any more.
   bool has_left() const { return left_; }
+  // Returns the program's communicator; MPI_COMM_WORLD before begin().
   MPI_Comm comm() const;
+  // Returns the number of iterations done, which is the iteration to continue with.
   std::int64_t iteration() const { return iteration_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
   Arrays& arrays() { return arrays_; }
   const Arrays& arrays() const { return arrays_; }
 
-  // An error: the program filled a matrix wrongly; nothing has begun.
+  // Takes part in the first distribution, or joins the others. Returns an error if the program filled a matrix wrongly;
+  // then nothing has begun. Collective.
   Result<State> begin();
+  // Performs a control point after `iteration` iterations. Collective.
   State point(std::int64_t iteration);
+  // Requests a new distribution by speed at the next control point. `busy_s` <= 0: the time measured outside of MPI.
   void balance(double busy_s);
+  // Declares the floating-point operations of one iteration of all processes; rank 0 sends them at the next control
+  // point.
   void declare_flop(double per_iteration);
-  // The last call; collective over those that compute, local in one that leaves.
+  // Ends the job; the last call. Collective over the computing processes, local in one that has left.
   void end();
 
  private:
-  // What rank 0 decides at a control point; broadcast as it is.
+  // Rank 0's decision at a control point, broadcast as it is.
   struct Decision {
     enum Kind : std::int64_t { none, start, unite, cancel };
     std::int64_t kind = none;
   };
   Job() = default;
 
-  // job.cpp: the start, and control points
+  // Implemented in job.cpp: the start, and control points.
   Result<State> begin_as_first();
   Decision decide();
   Decision decide_about_start();
@@ -112,12 +125,14 @@ class Job {
   void begin_record();
   void announce();
   void tell_progress();
+  // Sends the record to hocketd; false if there is none.
   static bool tell_record(event::Reconfiguration record, std::int64_t wanted_on);
   void give_up(const std::string& reason);
   void part_at_the_end();
+  // Speeds of all ranks; collective.
   std::vector<double> measured_weights();
 
-  // job_spawn.cpp: new processes and sleepers, into the union
+  // Implemented in job_spawn.cpp: new and sleeping processes enter the merged communicator.
   State start_growth();
   std::string text_of_change() const;
   State ask_for_processes();
@@ -139,7 +154,7 @@ class Job {
   void release_sleepers(const std::vector<ProcessInfo>& before, const std::vector<ProcessInfo>& after);
   State sleep();
 
-  // job_move.cpp: from the union to the targets
+  // Implemented in job_move.cpp: data and processes move from the merged communicator to the destination ranks.
   void choose_targets();
   State shrink();
   State share_out_anew(const std::vector<double>& weights);
@@ -163,6 +178,7 @@ class Job {
   void watch_others();
   void watch_all();
   void watch(const std::vector<ProcessInfo>& processes, const std::function<bool(std::size_t)>& matters);
+  // Completes and sends the record of a reconfiguration that is done; in rank 0.
   void finish_record();
 
   ResizeSettings settings_;
@@ -171,42 +187,42 @@ class Job {
   bool joined_ = false;
   bool begun_ = false;
   bool left_ = false;
-  bool starting_up_ = false;  // in `begin`, to become as many as were asked for
-  // Of who is to be joined; the port is "" for who is no joiner.
+  bool starting_up_ = false;  // inside begin(), while the application becomes as large as requested
+  // The application to join (strategy *join*); the port is "" in a process that does not join in this way.
   int join_pid_ = 0;
   std::string join_port_;
   std::string join_door_;
   RequestId join_request_;
 
-  MPI_Comm world_;     // ours, of MPI_COMM_WORLD: where sleepers are woken
-  MPI_Comm ours_;      // of those that compute, for control
-  MPI_Comm programs_;  // of those that compute, the program's
-  int rank_ = -1;      // -1: not (yet, or any more) one of those that compute
+  MPI_Comm world_;     // duplicate of MPI_COMM_WORLD, in which sleeping processes are woken
+  MPI_Comm ours_;      // computing processes; for control messages
+  MPI_Comm programs_;  // computing processes; the program's
+  int rank_ = -1;      // -1: this process does not compute (yet, or any more)
   int size_ = 0;
   ProcessInfo info_;
-  std::vector<ProcessInfo> processes_;  // those that compute
+  std::vector<ProcessInfo> processes_;  // computing processes, by rank
   std::vector<ProcessInfo> sleepers_;
-  std::vector<double> weights_;
-  double busy_s_ = 0;
+  std::vector<double> weights_;  // speed of each rank
+  double busy_s_ = 0;            // computing time of this process, for balance()
   bool balance_ = false;
   std::int64_t iteration_ = 0;
-  std::int64_t control_point_ = -1;  // iterations done at the last control point of this process; -1: it had none
-  std::int64_t control_every_ = 0;   // since the one before
-  std::int64_t composition_ = 0;     // how often those that compute have become others, as far as this process knows
-  double flop_per_iteration_ = 0;    // of all processes, as declared
-  std::int64_t scheduled_ = -1;      // the last entry of the schedule that was begun
-  Time point_since_{};               // the last control point
-  Duration comm_since_{};            // in MPI communication up to it
+  std::int64_t control_point_ = -1;  // iterations done at this process's last control point; -1: none yet
+  std::int64_t control_every_ = 0;   // iterations between the last two control points
+  std::int64_t composition_ = 0;  // times that the set of computing processes has changed, as far as this process knows
+  double flop_per_iteration_ = 0;  // of all processes together, as declared
+  std::int64_t scheduled_ = -1;    // iteration of the last schedule entry that has begun
+  Time point_since_{};             // end of the last control point
+  Duration comm_since_{};          // time in MPI communication until then
 
   std::optional<Reconfiguration> change_;
-  // In rank 0:
-  std::optional<event::Reconfigure> wanted_;  // asked for, not begun
-  std::int64_t wanted_on_ = 0;                // the connection to hocketd on which RECONFIGURE came
-  bool wanted_late_ = false;                  // it was seen at an earlier control point
-  Time asked_{};
-  Time looked_{};                // for hocketd, when it was gone
-  std::int64_t announced_ = -1;  // on which connection to hocketd
-  std::int64_t processes_asked_ = 0;
+  // State of rank 0.
+  std::optional<event::Reconfigure> wanted_;  // requested, not begun
+  std::int64_t wanted_on_ = 0;                // connection to hocketd on which RECONFIGURE came
+  bool wanted_late_ = false;                  // it was accepted at an earlier control point, and waits
+  Time asked_{};                              // when it was requested
+  Time looked_{};                             // last attempt to reach a lost hocketd
+  std::int64_t announced_ = -1;               // connection to hocketd on which MALLEABLE was sent last
+  std::int64_t processes_asked_ = 0;          // number of the last request for processes
 };
 
 }  // namespace hocket::runtime

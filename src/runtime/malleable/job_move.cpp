@@ -1,4 +1,5 @@
-// From the union to the targets: shares, redistribution, communicators, and who leaves.
+// Moves the application from the merged communicator to the destination ranks: new distribution, redistribution of the
+// data, new communicators, and departure of the processes that are no longer needed.
 #include <sched.h>
 
 #include <algorithm>
@@ -15,10 +16,11 @@
 namespace hocket::runtime {
 namespace {
 
-constexpr int parting_tag = 73;
+constexpr int parting_tag = 73;  // permission of rank 0 to leave, in part_again()
+// Shortest time that a control point polls for data that move.
 constexpr Duration shortest_look = std::chrono::microseconds{200};
 
-// Checked where libhocket was built to check (debug builds), or where it is asked for.
+// True if constant data shall be checked for writes while they move: in debug builds by default, else on request.
 bool checks_constant() {
   const char* asked = std::getenv("HOCKET_CHECK_CONSTANT");
 #ifdef HOCKET_DEBUG
@@ -28,12 +30,14 @@ bool checks_constant() {
 #endif
 }
 
+// Returns the numbers first … end - 1.
 std::vector<int> ranks(int first, int end) {
   std::vector<int> all(static_cast<std::size_t>(end - first));
   std::iota(all.begin(), all.end(), first);
   return all;
 }
 
+// Binds this process to the core; if that fails, it runs unbound.
 void run_on_core(std::int64_t core) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -44,8 +48,9 @@ void run_on_core(std::int64_t core) {
 
 }  // namespace
 
-// ---- who is what -------------------------------------------------------------------------------------------------
+// ---- roles -------------------------------------------------------------------------------------------------------
 
+// Chooses the destination ranks after new processes have been merged, and who leaves.
 void Job::choose_targets() {
   Reconfiguration& change = *change_;
   const int everyone = mpi::size_of(change.all);
@@ -54,7 +59,7 @@ void Job::choose_targets() {
   if (merges) {
     change.departure = {};
     change.departure.sleepers = sleepers_;
-    // Who comes is as fast as the others on average.
+    // A new process counts as average, since its speed is unknown.
     const double mean = std::accumulate(weights_.begin(), weights_.end(), 0.0) / static_cast<double>(weights_.size());
     change.weights = weights_;
     change.weights.resize(static_cast<std::size_t>(everyone), mean);
@@ -64,6 +69,7 @@ void Job::choose_targets() {
   }
 }
 
+// Shrinks without new processes: chooses those that stay, and moves the data. Collective over the source ranks.
 State Job::shrink() {
   Reconfiguration& change = *change_;
   watch_.expect(text_of_change(), settings_.limit);
@@ -73,7 +79,7 @@ State Job::shrink() {
   return move();
 }
 
-// The same processes, other shares.
+// Redistributes the data over the same processes, if the new distribution differs. Collective.
 State Job::share_out_anew(const std::vector<double>& weights) {
   change_.emplace();
   Reconfiguration& change = *change_;
@@ -106,7 +112,7 @@ State Job::share_out_anew(const std::vector<double>& weights) {
 
 bool Job::is_source() const { return rank_ >= 0; }
 
-// The sources tell the new processes all that these need to take part.
+// Broadcasts all that new processes need to take part. Collective over the merged communicator.
 void Job::brief_all() {
   Reconfiguration& change = *change_;
   Blob blob;
@@ -132,6 +138,7 @@ void Job::brief_all() {
   blob.take(registry);
   change.same_arrays = registry == arrays_.registry();
   if (change.same_arrays) arrays_.take_briefing(blob);
+  // Woken processes keep their core; only started ones are bound to the core of their place.
   const auto started_before = static_cast<std::int64_t>(change.roles.sources.size()) + change.woken;
   const std::int64_t index = change.rank - started_before;
   if (index >= 0 && index < static_cast<std::int64_t>(change.cores.size()) &&
@@ -139,6 +146,8 @@ void Job::brief_all() {
     run_on_core(change.cores[static_cast<std::size_t>(index)]);
 }
 
+// Briefs new processes, plans the redistribution and moves the constant data, or begins to. Collective over the merged
+// communicator.
 State Job::move() {
   Reconfiguration& change = *change_;
   if (change.all != ours_) {
@@ -165,8 +174,8 @@ State Job::move() {
   return State::go_on;
 }
 
-// The union is of no use: everybody goes on as before it, and who slept sleeps again. Nobody leaves before all are
-// through with its collectives: hocketd ends the processes of a join as soon as one of them has gone.
+// Gives the merged communicator up: all continue as before, and woken processes sleep again. No process leaves before
+// all have ended its collective calls: hocketd kills all processes of a join as soon as one of them has gone.
 State Job::part_again(const std::string& reason) {
   MPI_Comm all = change_->all;
   const int everyone = mpi::size_of(all);
@@ -174,7 +183,7 @@ State Job::part_again(const std::string& reason) {
     std::int64_t owed = everyone - 1;
     mpi::receive_words(all, owed);
     for (int rank = size_; rank < everyone; ++rank) mpi::tell(all, rank, parting_tag);
-    owed = everyone - size_;  // nothing is on its way to them when they go
+    owed = everyone - size_;  // no message is in flight to them when they leave
     mpi::receive_words(all, owed);
   } else {
     mpi::tell_root(all);
@@ -197,6 +206,7 @@ State Job::part_again(const std::string& reason) {
   return State::leave;
 }
 
+// Adds up the bytes that move and stay, for the record. Collective.
 void Job::count_bytes() {
   Reconfiguration& change = *change_;
   std::array<std::int64_t, 2> bytes{arrays_.bytes_sent(), arrays_.bytes_kept()};
@@ -207,6 +217,7 @@ void Job::count_bytes() {
 
 // ---- redistribution ----------------------------------------------------------------------------------------------
 
+// Moves the arrays one after the other while the application waits, which bounds the memory in use. Collective.
 void Job::move_blocking(bool constant) {
   const Reconfiguration& change = *change_;
   const Status moved = arrays_.move_each(constant, [&change](std::vector<Transfer> arrays) -> Status {
@@ -217,7 +228,7 @@ void Job::move_blocking(bool constant) {
   if (!moved) end_job("the data could not be redistributed: " + moved.error().text, true);
 }
 
-// Constant data, while the sources compute.
+// Begins to move the constant data, while the sources continue to compute. Collective.
 void Job::start_moving() {
   Reconfiguration& change = *change_;
   change.moving_since = node_now();
@@ -230,10 +241,11 @@ void Job::start_moving() {
   change.moving = std::move(moving.value());
 }
 
-// A control point while constant data move. It is over when it is for all sources.
+// Performs a control point while constant data move. The move is over when it is over for all sources. Collective.
 State Job::follow_moving() {
   Reconfiguration& change = *change_;
-  // Progress needs looks from both ends: as many as fit into a tenth of the time since the last control point.
+  // The transfer makes progress only while both ends poll. Polls may take a tenth of the time since the last control
+  // point.
   const Time now = node_now();
   const Time until = now + std::max(shortest_look, (now - point_since_) / 10);
   std::array<std::int64_t, 1> over{change.moving->test()};
@@ -241,7 +253,7 @@ State Job::follow_moving() {
     sched_yield();
     over[0] = change.moving->test();
   }
-  if (over[0]) {  // if it is for all, those that leave may have gone before this one has heard of it
+  if (over[0]) {  // if it is over for all, those that leave may have gone before this rank learns of it
     watch_.need({});
     watch_.expect(text_of_change(), settings_.limit);
   }
@@ -256,6 +268,7 @@ State Job::follow_moving() {
   return State::go_on;
 }
 
+// Ends the move of constant data, and checks that the program has not written into them.
 void Job::finish_moving() {
   Reconfiguration& change = *change_;
   if (!change.moving) return;
@@ -271,7 +284,8 @@ void Job::finish_moving() {
   change.record.constant = node_now() - change.moving_since;
 }
 
-// The last step, in which the application stands still. `commit`: false where it ends instead.
+// Performs the last step, during which the application waits: the variable data move. `commit` is false if the
+// application ends instead. Collective over the merged communicator.
 State Job::complete(bool commit) {
   Reconfiguration& change = *change_;
   finish_moving();
@@ -289,7 +303,7 @@ State Job::complete(bool commit) {
     blob.take(change.departure.sleepers);
     settings_.schedule.erase(settings_.schedule.begin(), settings_.schedule.upper_bound(scheduled_));
   }
-  watch_.need({});  // from here on processes may end as they should
+  watch_.need({});  // from here on processes may end as planned
   if (!committed) return part_again("the application ended first");
   move_blocking(false);
   change.record.variable = change.lap();
@@ -298,8 +312,10 @@ State Job::complete(bool commit) {
 
 // ---- resuming ----------------------------------------------------------------------------------------------------
 
+// Lets each process continue in its new role: compute, sleep or leave. Collective over the merged communicator.
 State Job::resume() {
   Reconfiguration& change = *change_;
+  // The role of this process from now on: it computes, sleeps or leaves.
   const bool stays =
       std::find(change.roles.targets.begin(), change.roles.targets.end(), change.rank) != change.roles.targets.end();
   const bool was_source = is_source();
@@ -325,7 +341,7 @@ State Job::resume() {
   return State::leave;
 }
 
-// Collective over the union; the communicators before it are gone then.
+// Makes the communicator of the destination ranks, and frees the older ones. Collective over the merged communicator.
 MPI_Comm Job::communicator_of_targets() {
   Reconfiguration& change = *change_;
   const auto& targets = change.roles.targets;
@@ -344,6 +360,7 @@ MPI_Comm Job::communicator_of_targets() {
   return of_targets;
 }
 
+// Makes this process one of the computing ones, with the new communicator and data. Collective over `targets`.
 void Job::go_to_targets(MPI_Comm targets) {
   Reconfiguration& change = *change_;
   ours_ = targets;
@@ -359,8 +376,8 @@ void Job::go_to_targets(MPI_Comm targets) {
   watch_others();
 }
 
-// MPICH over TCP opens a connection with the first message, and only while both ends are in MPI: without this the
-// decision of the next control point would not leave rank 0 while it computes.
+// Opens the connections between all ranks. MPICH over TCP opens one with the first message, and only while both ends
+// are in MPI: otherwise the decision of the next control point would not leave rank 0 while it computes. Collective.
 void Job::open_connections() {
   constexpr int pushes = 50;
   std::int64_t word = 0;
@@ -374,6 +391,7 @@ void Job::open_connections() {
   }
 }
 
+// Makes this process one that does not compute: it holds no data, and no other process matters to it.
 void Job::leave_sources() {
   ours_ = mpi::no_comm();
   rank_ = -1;
@@ -382,7 +400,8 @@ void Job::leave_sources() {
   watch_.need({});
 }
 
-// With the error handler that the program set for MPI_COMM_WORLD: ours returns errors, which it may not expect.
+// Duplicates the communicator for the program, with the error handler that it set for MPI_COMM_WORLD. hocket's own
+// communicator returns errors, which the program may not expect.
 void Job::renew_programs_communicator() {
   if (HOCKET_PMPI(Comm_dup)(ours_, &programs_) != MPI_SUCCESS)
     end_job("MPI failed when the program's communicator was made", true);
@@ -392,6 +411,7 @@ void Job::renew_programs_communicator() {
   HOCKET_PMPI(Errhandler_free)(&handler);
 }
 
+// Gathers the identities of all processes of `comm`, by rank. Collective; sleeps while it waits.
 std::vector<ProcessInfo> Job::gather_processes(MPI_Comm comm) const {
   std::vector<ProcessInfo> all(static_cast<std::size_t>(mpi::size_of(comm)));
   MPI_Request request = mpi::no_request();
@@ -402,20 +422,21 @@ std::vector<ProcessInfo> Job::gather_processes(MPI_Comm comm) const {
   return all;
 }
 
-// The launcher looks after those that it started; the others and rank 0 look after each other.
+// Watches the processes that the launcher does not: rank 0 and the joined processes watch each other.
 void Job::watch_others() {
   watch(processes_, [this](std::size_t rank) {
     return rank_ == 0 ? processes_[rank].joined != 0 : info_.joined != 0 && rank == 0;
   });
 }
 
-// While data move and the application computes, nothing else bounds the wait for a process that has died: a launcher of
-// Open MPI does not always end the others, where they were spawned. New processes look after rank 0, who tells them
-// when it is over.
+// Watches processes while data move and the application computes. Nothing else bounds the wait for one that has died: a
+// launcher of Open MPI does not always end the others if they were spawned. New processes watch rank 0, which tells
+// them when the move is over.
 void Job::watch_all() {
   watch(change_->processes, [this](std::size_t rank) { return is_source() || rank == 0; });
 }
 
+// Watches those processes of this node for which `matters(rank)` is true; on other nodes /proc shows nothing of them.
 void Job::watch(const std::vector<ProcessInfo>& processes, const std::function<bool(std::size_t)>& matters) {
   std::vector<std::pair<int, std::string>> needed;
   for (std::size_t rank = 0; rank < processes.size(); ++rank) {
@@ -426,6 +447,7 @@ void Job::watch(const std::vector<ProcessInfo>& processes, const std::function<b
   watch_.need(std::move(needed));
 }
 
+// Completes the record with the times and numbers of the reconfiguration, and sends it. In rank 0.
 void Job::finish_record() {
   Reconfiguration& change = *change_;
   event::Reconfiguration& record = change.record;
@@ -439,6 +461,7 @@ void Job::finish_record() {
   record.woken = change.woken;
   record.put_to_sleep = static_cast<std::int64_t>(change.departure.sleep.size());
   const auto sleepers_after = static_cast<std::int64_t>(change.departure.sleepers.size());
+  // Sleepers end when the last computing process of their world has gone.
   const std::int64_t released = sleepers_before - change.woken + record.put_to_sleep - sleepers_after;
   record.ended = static_cast<std::int64_t>(change.departure.end.size()) + std::max<std::int64_t>(0, released);
   tell_record(record, change.wanted_on);

@@ -1,4 +1,5 @@
-// Growth: from the decision to the union of sources and new processes.
+// Growth of the application: from the decision to the merged communicator of source ranks and new processes. Also the
+// sleep of processes that the application does not use.
 #include <time.h>
 #include <unistd.h>
 
@@ -14,13 +15,13 @@
 namespace hocket::runtime {
 namespace {
 
-// Who is ready waits at the door already.
+// Time limit for a process at the door: one that is ready waits there already.
 constexpr Duration door_limit = std::chrono::seconds{5};
 
-constexpr int wake_tag = 72;
+constexpr int wake_tag = 72;  // in world_
 enum class Wake : std::int64_t { leave, work };
 
-// To a process that sleeps in its control point.
+// Wakes a process that sleeps in its control point, and sends it the waking process's rank.
 void wake(MPI_Comm world, int rank, Wake what, std::int64_t own_rank) {
   std::array<std::int64_t, 2> message{static_cast<std::int64_t>(what), own_rank};
   MPI_Request request = mpi::no_request();
@@ -29,6 +30,7 @@ void wake(MPI_Comm world, int rank, Wake what, std::int64_t own_rank) {
     mpi::wait_asleep(request);
 }
 
+// Ends the job on an error: ranks that are merged halfway cannot go back.
 MPI_Comm must(Result<MPI_Comm> comm) {
   if (!comm) end_job("a reconfiguration cannot go on: " + comm.error().text, true);
   return comm.value();
@@ -36,6 +38,7 @@ MPI_Comm must(Result<MPI_Comm> comm) {
 
 }  // namespace
 
+// Wakes sleeping processes first, then starts as many new ones as are still needed. Collective over the source ranks.
 State Job::start_growth() {
   Reconfiguration& change = *change_;
   const bool merges = change.methods.spawn == Spawn::merge;
@@ -45,7 +48,8 @@ State Job::start_growth() {
   const bool waits = starting_up_ || !change.methods.spawns_in_thread();
   watch_.expect(text_of_change(), settings_.limit);
   if (change.started == 0) return bring_in();
-  if (change.nodes.size() != static_cast<std::size_t>(change.started)) {  // others sleep than who asked for them knew
+  // More or fewer processes sleep than the sender of the places knew.
+  if (change.nodes.size() != static_cast<std::size_t>(change.started)) {
     change.places.clear();
     change.nodes.clear();
     change.cores.clear();
@@ -60,11 +64,13 @@ State Job::start_growth() {
   return State::go_on;
 }
 
+// Describes the reconfiguration in a message of Watch.
 std::string Job::text_of_change() const {
   return "the reconfiguration from " + std::to_string(size_) + " to " + std::to_string(change_->targets) +
          " processes at iteration " + std::to_string(iteration_);
 }
 
+// Opens door and port, and sends START_PROCESSES. In rank 0.
 Status Job::ask_hocketd() {
   Reconfiguration& change = *change_;
   auto door = Door::open(Process::hocketd_socket());
@@ -81,7 +87,8 @@ Status Job::ask_hocketd() {
   return Process::tell(start) ? success() : Error{"there is no hocketd to start processes for 'join'"};
 }
 
-// Join: hocketd starts them. Before the first iteration there is nothing to do meanwhile.
+// Asks hocketd to start processes (strategy *join*). Before the first iteration the application has nothing else to do,
+// so it waits here; later it continues to compute.
 State Job::ask_for_processes() {
   Reconfiguration& change = *change_;
   if (rank_ == 0) {
@@ -103,9 +110,10 @@ State Job::ask_for_processes() {
 
 // ---- all new processes are there ---------------------------------------------------------------------------------
 
+// Continues when all new processes are there: merges them, or gives up if a start failed. Collective.
 State Job::unite() {
   Reconfiguration& change = *change_;
-  if (change.start) change.start->wait();  // the start itself is expected since it began
+  if (change.start) change.start->wait();  // its time limit runs since the start
   watch_.expect(text_of_change(), settings_.limit);
   if (!change.start) accept_all();
   std::string failure;
@@ -116,6 +124,7 @@ State Job::unite() {
   return State::go_on;
 }
 
+// Accepts the processes of a join one by one, since MPICH loses connections that arrive while it accepts one.
 void Job::accept_all() {
   Reconfiguration& change = *change_;
   change.met.assign(static_cast<std::size_t>(change.started), mpi::no_comm());
@@ -134,13 +143,15 @@ void Job::accept_all() {
   change.door.reset();
 }
 
+// Returns true if all ranks started their processes; else `failure` is the reason of the lowest rank that failed.
+// Collective.
 bool Job::agree_that_started(std::string& failure) {
   Reconfiguration& change = *change_;
   if (change.start) {
     change.met = change.start->started();
     change.failure = change.start->failure();
   }
-  std::array<std::int64_t, 1> failed{change.failure.empty() ? size_ : rank_};  // the lowest rank in which it failed
+  std::array<std::int64_t, 1> failed{change.failure.empty() ? size_ : rank_};  // the lowest rank with a failure
   if (!mpi::smallest(ours_, failed)) end_job("MPI failed when new processes were counted", true);
   if (failed[0] == size_) return true;
   Blob blob;
@@ -150,7 +161,7 @@ bool Job::agree_that_started(std::string& failure) {
   return false;
 }
 
-// Those that did start go again.
+// Makes the processes that did start leave.
 void Job::dismiss(std::vector<MPI_Comm>& met) {
   for (MPI_Comm& comm : met) {
     if (comm == mpi::no_comm()) continue;
@@ -160,6 +171,7 @@ void Job::dismiss(std::vector<MPI_Comm>& met) {
   }
 }
 
+// Gives up a reconfiguration whose processes are still being started.
 void Job::give_up_starting(const std::string& reason) {
   if (change_->start) {
     change_->start->wait();
@@ -169,8 +181,9 @@ void Job::give_up_starting(const std::string& reason) {
   give_up(reason);
 }
 
-// ---- into the union, on the side of the sources ------------------------------------------------------------------
+// ---- into the merged communicator, on the side of the sources ----------------------------------------------------
 
+// Merges sleeping processes, then new ones, and continues with the redistribution. Collective over the source ranks.
 State Job::bring_in() {
   Reconfiguration& change = *change_;
   MPI_Comm all = bring_in_sleepers(ours_);
@@ -184,22 +197,26 @@ State Job::bring_in() {
   return move();
 }
 
-// How many of those that are brought in come after this one, and who leads the next.
+// Tells the ranks merged so far how many sleepers and batches are still to come, and which rank leads the next merge.
+// Collective over `all`.
 void Job::tell_remaining(MPI_Comm all, std::int64_t remaining, std::int64_t next_leader) {
   std::array<std::int64_t, 2> message{remaining, next_leader};
   if (!mpi::broadcast(all, 0, message.data(), sizeof message)) end_job("MPI failed when processes were merged", true);
 }
 
+// Returns the lowest computing rank of the sleeper's world, the only ranks that can reach it.
 int Job::leader_of_sleeper(const ProcessInfo& sleeper) const {
   for (std::size_t rank = 0; rank < processes_.size(); ++rank)
     if (processes_[rank].world == sleeper.world) return static_cast<int>(rank);
-  return 0;  // not reached: a sleeper's world has a process that computes (worlds.hpp)
+  return 0;  // not reached: a sleeper's world has a computing process (worlds.hpp)
 }
 
+// Returns the source rank that communicates with the batch; rank 0 for a join.
 int Job::leader_of_batch(std::size_t batch) const {
   return change_->start ? change_->start->batches()[batch].leader : 0;
 }
 
+// Merges sleeping processes one by one: each can be reached only by a rank of its own world.
 MPI_Comm Job::bring_in_sleepers(MPI_Comm all) {
   Reconfiguration& change = *change_;
   const auto batches = static_cast<std::int64_t>(change.met.size());
@@ -221,11 +238,13 @@ MPI_Comm Job::bring_in_sleepers(MPI_Comm all) {
   return all;
 }
 
+// Merges the batches one by one, each through its leader.
 MPI_Comm Job::bring_in_batches(MPI_Comm all) {
   Reconfiguration& change = *change_;
   const bool together = change.start && change.start->together();
   for (std::size_t i = 0; i < change.met.size(); ++i) {
     MPI_Comm& met = change.met[i];
+    // If all source ranks spawned the first batch together, its communicator is the merged one already.
     const bool is_union = together && all == ours_;
     Summons summons = is_union ? Summons::is_union : Summons::bind;
     if (met != mpi::no_comm()) summon(met, 0, summons);
@@ -242,10 +261,11 @@ MPI_Comm Job::bring_in_batches(MPI_Comm all) {
   return all;
 }
 
-// ---- into the union, on the side of the new processes ------------------------------------------------------------
+// ---- into the merged communicator, on the side of the new processes ----------------------------------------------
 
-// Those that start it are in MPI for it from the start to here; then they may compute for long before they call it. A
-// launcher of Open MPI does not always end a new process whose spawner has died.
+// Meets the processes that spawned this one. They are in MPI during the start; afterwards they may compute for long
+// before they call this process, so it watches their rank 0: a launcher of Open MPI does not always end a process whose
+// spawner has died.
 Result<Met> Job::meet_spawner() {
   ProcessInfo spawner;
   watch_.expect("the start of a process that is to join the application", settings_.limit);
@@ -256,6 +276,8 @@ Result<Met> Job::meet_spawner() {
   return met;
 }
 
+// Enters the application: by its door (strategy *join*) or through the spawning processes. Returns `leave` if this
+// process is no longer wanted.
 State Job::join_others() {
   auto met = Result<Met>(Error{});
   if (!join_port_.empty()) {
@@ -287,6 +309,7 @@ State Job::join_others() {
   return come_in(all);
 }
 
+// Takes part in the remaining merges, until no further process is to come, then in the redistribution.
 State Job::come_in(MPI_Comm all) {
   change_.emplace();
   Reconfiguration& change = *change_;
@@ -307,7 +330,7 @@ State Job::come_in(MPI_Comm all) {
 
 // ---- sleep -------------------------------------------------------------------------------------------------------
 
-// Each is told by the lowest rank of its world that computes.
+// Ends the sleepers of `before` that are not in `after`. The lowest computing rank of its world wakes each.
 void Job::release_sleepers(const std::vector<ProcessInfo>& before, const std::vector<ProcessInfo>& after) {
   for (const ProcessInfo& sleeper : before) {
     const bool stays = std::any_of(after.begin(), after.end(), [&](const ProcessInfo& other) {
@@ -318,7 +341,8 @@ void Job::release_sleepers(const std::vector<ProcessInfo>& before, const std::ve
   }
 }
 
-// Without using the core: MPI has no wait that sleeps, so it looks now and then.
+// Sleeps in the control point until this process is used again or shall leave. MPI has no wait that sleeps, so the
+// process polls, at least every 20 ms.
 State Job::sleep() {
   constexpr long longest_ns = 20'000'000;
   arrays_.forget();
@@ -340,6 +364,7 @@ State Job::sleep() {
     left_ = true;
     return State::leave;
   }
+  // Made once and kept: a process may sleep several times.
   static const MPI_Comm alone = mpi::duplicate(mpi::self());
   return come_in(must(bind_to_union(alone, world_, static_cast<int>(message[1]))));
 }

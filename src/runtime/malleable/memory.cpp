@@ -15,7 +15,7 @@ Memory Memory::allocate(std::int64_t bytes) {
   void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   Memory memory;
   if (data == MAP_FAILED) return memory;
-  // Without huge pages the first touch of new memory takes as long as the data need to come.
+  // Without huge pages, the first touch of new memory takes as long as the data need to arrive.
   if (size >= 2 * huge_page) madvise(data, size, MADV_HUGEPAGE);
   memory.data_ = static_cast<std::byte*>(data);
   memory.size_ = size;

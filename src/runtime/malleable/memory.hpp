@@ -1,4 +1,5 @@
-// Memory of a registered array: zeroed, aligned to a page, given back to the system at once when it is freed.
+// Memory of a registered array: page-aligned, zeroed when allocated, returned to the system at once when freed. It
+// comes from mmap instead of malloc, so that it can shrink and grow in place.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +8,12 @@
 
 namespace hocket::runtime {
 
+// Owns one mapping; movable. Not thread-safe.
 class Memory {
  public:
   Memory() = default;
-  // `bytes` may be 0: there is an address all the same. Empty (data() == nullptr) where memory has run out.
+  // Allocates zeroed memory. `bytes` may be 0; the result has an address all the same. Returns an empty object (data()
+  // is nullptr) if memory has run out.
   static Memory allocate(std::int64_t bytes);
 
   Memory(Memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
@@ -22,16 +25,18 @@ class Memory {
   ~Memory();
 
   std::byte* data() const { return data_; }
-  // Keeps the first `bytes` bytes where they are and gives the rest back.
+  // Keeps the first `bytes` bytes at their address and returns the pages behind them to the system.
   void shrink(std::int64_t bytes);
-  // Makes it larger, zeroed behind what is there; the address may change, the bytes are not copied. False: no memory.
+  // Enlarges the memory; the address may change, but the kernel moves the pages without a copy. New pages are zeroed.
+  // Returns false if memory has run out; the old memory is then unchanged.
   bool grow(std::int64_t bytes);
 
  private:
+  // Returns the bytes of the pages to map: at least one page.
   static std::size_t pages(std::int64_t bytes);
 
   std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
+  std::size_t size_ = 0;  // mapped bytes
 };
 
 }  // namespace hocket::runtime

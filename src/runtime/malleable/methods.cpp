@@ -11,12 +11,14 @@
 namespace hocket::runtime {
 namespace {
 
+// A value and its name in the environment.
 template <class T>
 struct Named {
   std::string_view name;
   T value;
 };
 
+// Names as in the environment and in the records of reconfigurations.
 constexpr std::array spawns{Named<Spawn>{"merge", Spawn::merge}, Named<Spawn>{"baseline", Spawn::baseline}};
 constexpr std::array spawn_strategies{Named<SpawnStrategy>{"plain", SpawnStrategy::plain},
                                       Named<SpawnStrategy>{"single", SpawnStrategy::single},
@@ -40,6 +42,7 @@ std::string_view name_in(const std::array<Named<T>, n>& table, T value) {
   return "";
 }
 
+// Parses an integer of at least `lowest`; the whole text must be the number.
 std::optional<std::int64_t> whole(std::string_view text, std::int64_t lowest) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -47,7 +50,7 @@ std::optional<std::int64_t> whole(std::string_view text, std::int64_t lowest) {
   return value;
 }
 
-// "ITERATION:PROCESSES,…"; nothing where it is not that.
+// Parses "ITERATION:PROCESSES,…"; returns no value if the text has another form.
 std::optional<std::map<std::int64_t, std::int64_t>> parse_schedule(std::string_view text) {
   std::map<std::int64_t, std::int64_t> schedule;
   while (!text.empty()) {
@@ -63,11 +66,13 @@ std::optional<std::map<std::int64_t, std::int64_t>> parse_schedule(std::string_v
   return schedule;
 }
 
+// Reads variables, and complains about invalid values.
 class Reader {
  public:
   Reader(const std::function<const char*(const char*)>& get, const std::function<void(std::string_view)>& complain)
       : get_(get), complain_(complain) {}
 
+  // Sets `value` to the named one; complains, and leaves it, if the table has no such name.
   template <class T, std::size_t n>
   void choose(const char* key, const std::array<Named<T>, n>& table, T& value) {
     const std::string_view text = read(key);
@@ -129,7 +134,7 @@ ResizeSettings read_resize_settings(const std::function<const char*(const char*)
   }
   if (const auto text = reader.read("HOCKET_RESIZE_MAX_S"); !text.empty()) {
     char* end = nullptr;
-    const double seconds = std::strtod(text.data(), &end);  // ends with a zero, as getenv gives it
+    const double seconds = std::strtod(text.data(), &end);  // getenv's text ends with a zero byte
     if (*end == '\0' && std::isfinite(seconds) && seconds > 0 && seconds < 1e8)
       settings.limit = from_s(seconds);
     else

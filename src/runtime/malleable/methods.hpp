@@ -1,4 +1,4 @@
-// How an application is resized: the methods and strategies by name (Proteo, section 4.2), as settings say.
+// Settings of a resize: methods and strategies by name (Proteo, section 4.2), as the environment sets them. Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,19 @@
 
 namespace hocket::runtime {
 
-// merge: sources that stay are targets. baseline: the targets are new processes alone.
+// Selects the destination ranks. merge: source ranks that stay, and new processes. baseline: new processes alone.
 enum class Spawn { merge, baseline };
 
-// plain: all sources spawn together. single: rank 0 alone. parallel: several ranks, each a part. The asynchronous ones
-// do it in threads while the application computes. join: hocketd starts the processes, they connect when they are
-// ready.
+// Selects which ranks start processes, and when. plain: all sources spawn together. single: rank 0 alone. parallel:
+// several ranks, each a part. The asynchronous ones do the same in threads while the application computes. join:
+// hocketd starts the processes, which connect when they are ready.
 enum class SpawnStrategy { plain, single, parallel, async, single_async, parallel_async, join };
 
-// What is one MPI world, of which no process can end before all do: each new process, or all new ones of a node.
+// Selects the size of an MPI world, of which no process can end before all do: one new process, or all new ones of a
+// node.
 enum class Worlds { process, node };
 
+// The methods of one reconfiguration.
 struct Methods {
   Spawn spawn = Spawn::merge;
   SpawnStrategy spawn_strategy = SpawnStrategy::plain;
@@ -34,31 +36,32 @@ struct Methods {
     return spawn_strategy == SpawnStrategy::async || spawn_strategy == SpawnStrategy::single_async ||
            spawn_strategy == SpawnStrategy::parallel_async;
   }
-  // The strategy that spawns in the same way and lets the application wait for it.
+  // Returns the strategy that spawns in the same way, but makes the application wait.
   SpawnStrategy foreground() const {
     if (spawn_strategy == SpawnStrategy::async) return SpawnStrategy::plain;
     if (spawn_strategy == SpawnStrategy::single_async) return SpawnStrategy::single;
     if (spawn_strategy == SpawnStrategy::parallel_async) return SpawnStrategy::parallel;
     return spawn_strategy;
   }
-  // Whether the application computes while constant data move.
+  // True if the application computes while constant data move.
   bool moves_in_background() const { return redistribution_strategy != Strategy::blocking; }
-  // For people and listings: "merge plain, p2p blocking".
+  // Returns a text for people, such as "merge plain, p2p blocking".
   std::string text() const;
 };
 
 std::string_view name_of(Spawn spawn);
 std::string_view name_of(SpawnStrategy strategy);
 
+// All settings of a malleable process.
 struct ResizeSettings {
   Methods methods;
-  std::int64_t processes = 0;                     // to become before the first iteration; 0: as many as there are
+  std::int64_t processes = 0;                     // number to reach before the first iteration; 0: no change
   std::map<std::int64_t, std::int64_t> schedule;  // iteration → processes
-  Duration limit = from_s(60);                    // a reconfiguration that takes longer ends the job
+  Duration limit = from_s(60);                    // time limit of a reconfiguration, after which the job ends
 };
 
-// From HOCKET_SPAWN and the others (ARCHITECTURE.md, "Environment of a job"). `get` is getenv or a stand-in for it;
-// `complain` gets one line for each value that is not understood, whose default then holds.
+// Reads HOCKET_SPAWN and the other variables (ARCHITECTURE.md, "Environment of a job"). `get` is getenv or a stand-in
+// for it; `complain` receives one line for each invalid value, whose default then holds.
 ResizeSettings read_resize_settings(const std::function<const char*(const char*)>& get,
                                     const std::function<void(std::string_view)>& complain);
 

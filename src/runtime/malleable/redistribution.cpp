@@ -13,6 +13,7 @@
 namespace hocket::runtime {
 namespace {
 
+// Makes the implementation of a method.
 std::unique_ptr<Exchange> make_exchange(Method method) {
   switch (method) {
     case Method::collective: return collective_exchange();
@@ -23,12 +24,12 @@ std::unique_ptr<Exchange> make_exchange(Method method) {
   return nullptr;
 }
 
-// Copies what stays in its process, some of it at a time, so that the messages make progress meanwhile.
+// Copies data that stay in their process in chunks, so that messages make progress in between.
 class Keeper {
  public:
   explicit Keeper(std::span<const Transfer> arrays) : arrays_(arrays) {}
 
-  // At most `piece` bytes. False: nothing was left to do.
+  // Copies at most `piece` bytes. Returns false if nothing was left.
   bool copy_some() {
     while (array_ < arrays_.size()) {
       const Transfer& array = arrays_[array_];
@@ -52,10 +53,11 @@ class Keeper {
 
   std::span<const Transfer> arrays_;
   std::size_t array_ = 0;
-  std::int64_t done_ = 0;  // bytes of that array
+  std::int64_t done_ = 0;  // bytes of the current array
 };
 
-// The steps of every method and strategy. `comm` is used until `finish` has returned.
+// The steps that all methods and strategies share. `comm` is in use until finish() has returned. After an error every
+// step does nothing.
 class Steps {
  public:
   Steps(MPI_Comm comm, std::vector<Transfer> arrays, Method method, bool wait_for_all)
@@ -69,21 +71,24 @@ class Steps {
 
   void post() { check(exchange_->post(comm_, arrays_)); }
 
-  // Whether it is over, or has failed.
+  // True if the transfer is over or has failed.
   bool test() {
     if (failed()) return true;
     return own_ended() && (!wait_for_all_ || all_ended());
   }
 
-  // Waits, asleep, for this rank's own operations.
+  // Blocks until this rank's own messages and copies have ended.
   void wait() {
     mpi::Patience patience = mpi::Patience::for_data();
     while (!failed() && !own_ended()) {
+      // While data remain to be copied, every pass does useful work, so there is no pause.
       if (!copied_) continue;
       patience.pause();
     }
   }
 
+  // Blocks until the memory may be freed: with one-sided methods, or if the strategy says so, until all ranks have
+  // ended.
   void finish() {
     wait();
     mpi::Patience patience = mpi::Patience::for_data();
@@ -98,16 +103,19 @@ class Steps {
   bool failed() const { return code_ != MPI_SUCCESS; }
 
  private:
+  // Keeps the first error code.
   void check(int code) {
     if (code_ == MPI_SUCCESS) code_ = code;
   }
 
+  // Tests the messages, and copies the next chunk of the data that stay. True if both have ended.
   bool own_ended() {
     if (!sent_) check(exchange_->test(sent_));
     if (!copied_) copied_ = !keeper_.copy_some();
     return sent_ && copied_;
   }
 
+  // True if all ranks have ended, by a nonblocking barrier that each rank enters once its own part has ended.
   bool all_ended() {
     if (barrier_ == Barrier::before) {
       check(HOCKET_PMPI(Ibarrier)(comm_, &request_));
@@ -131,6 +139,7 @@ class Steps {
   int code_ = MPI_SUCCESS;
 };
 
+// A transfer that makes progress only in the caller's test() and finish().
 class InCaller final : public Redistribution {
  public:
   InCaller(MPI_Comm comm, std::vector<Transfer> arrays, Method method, Strategy strategy)
@@ -149,10 +158,11 @@ class InCaller final : public Redistribution {
   }
 
  private:
-  MPI_Comm comm_;  // ours
+  MPI_Comm comm_;  // the duplicate to free; none with Strategy::blocking
   Steps steps_;
 };
 
+// A transfer in a thread of its own.
 class InThread final : public Redistribution {
  public:
   InThread(MPI_Comm comm, std::vector<Transfer> arrays, Method method)
@@ -176,10 +186,10 @@ class InThread final : public Redistribution {
   }
 
  private:
-  MPI_Comm comm_;  // ours
+  MPI_Comm comm_;  // the duplicate to free
   Steps steps_;
   std::atomic<bool> ended_ = false;
-  std::thread thread_;  // last: it uses all of the others
+  std::thread thread_;  // last member, because it uses all others
 };
 
 }  // namespace
@@ -195,8 +205,8 @@ int Exchange::test(bool& ended) {
 Result<std::unique_ptr<Redistribution>> Redistribution::start(MPI_Comm all, std::vector<Transfer> arrays, Method method,
                                                               Strategy strategy) {
   MPI_Comm comm = all;
-  // The barriers of a redistribution under way must not meet the caller's collectives, nor do two threads use one
-  // communicator.
+  // The barriers of a transfer in progress must not meet the caller's collective calls, and two threads must not use
+  // one communicator.
   if (strategy != Strategy::blocking) {
     comm = mpi::duplicate(all);
     if (comm == mpi::no_comm()) return Error{"redistribution failed: the MPI could not duplicate the communicator"};

@@ -1,8 +1,9 @@
-// Moves arrays from sources to targets over their union (Proteo, section 4.2, "Data redistribution").
+// Moves arrays from source ranks to destination ranks over the merged communicator (Proteo, section 4.2, "Data
+// redistribution").
 //
-// One object for each set of arrays that moves at once. Collective over the union: all of its ranks start the same
-// arrays in the same order with the same method and strategy. What is kept is copied too. Not thread-safe; with
-// Strategy::thread it has a thread of its own between `start` and `finish`.
+// One object moves one set of arrays. Collective over the merged communicator: all of its ranks start the same arrays
+// in the same order with the same method and strategy. Data that stay in their process are copied too. Not thread-safe;
+// with Strategy::thread the object has a thread of its own between start() and finish().
 #pragma once
 
 #include <mpi.h>
@@ -18,41 +19,45 @@
 
 namespace hocket::runtime {
 
+// Selects the MPI functions that move the data (exchange.hpp).
 enum class Method { collective, p2p, rma_lock, rma_lock_all };
 
-// blocking: `start` returns when all has arrived here. wait_sources: over for a source when what it sends has been sent
-// and what it receives has come. wait_targets: over when every target has everything. thread: as blocking, in a thread.
+// Selects when a transfer is over. blocking: start() returns when all data have arrived here. wait_sources: over for a
+// source rank when its own messages have ended. wait_targets: over when every destination rank has all data. thread: as
+// blocking, but in a thread.
 enum class Strategy { blocking, wait_sources, wait_targets, thread };
 
-// One array of this rank. The memory stays the caller's, who leaves it alone until `finish` has returned, but for
-// reading `from`.
+// One array of this rank. The memory belongs to the caller, who must not touch it until finish() has returned, except
+// to read `from`.
 struct Transfer {
   const std::byte* from = nullptr;  // the elements of plan.before
-  std::byte* to = nullptr;          // room for plan.after; may overlap `from` where nothing that is sent comes to lie
+  std::byte* to = nullptr;  // room for plan.after; may overlap `from` unless data that are sent would be overwritten
   std::int64_t element_bytes = 0;
   redistribute::Plan plan;
 };
 
+// A transfer in progress.
 class Redistribution {
  public:
-  // Begins to move the arrays. Errors are the MPI's, in words, where `all` returns errors. But for Strategy::blocking
-  // the data move over a duplicate of `all`, so the caller may go on using `all`; making that, and the windows of the
-  // one-sided methods, waits until every rank is here, and for nothing else. Strategy::thread needs
-  // MPI_THREAD_MULTIPLE.
+  // Begins to move the arrays. Errors are texts of MPI errors; `all` must have an error handler that returns. Except
+  // for Strategy::blocking, the data move over a duplicate of `all`, so the caller may go on using `all`. Making the
+  // duplicate, and the windows of the one-sided methods, blocks until every rank has called, but for nothing else.
+  // Strategy::thread needs MPI_THREAD_MULTIPLE.
   static Result<std::unique_ptr<Redistribution>> start(MPI_Comm all, std::vector<Transfer> arrays, Method method,
                                                        Strategy strategy);
   virtual ~Redistribution() = default;
 
-  // Makes progress. True: it is over for this rank, as the strategy says, or has failed, as `finish` then tells. Waits
-  // for nothing; copies at most 1 MiB of what is kept.
+  // Makes progress. Returns true if the transfer is over for this rank, as the strategy defines it, or has failed
+  // (finish() returns the error). Does not block; copies at most 1 MiB of the data that stay.
   virtual bool test() = 0;
 
-  // Waits, asleep where it can, until all of this rank's data have come and its `from` may be freed. Once, by every
-  // rank: in Strategy::wait_targets and the one-sided methods it waits for the others' data too.
+  // Blocks, asleep where possible, until all data of this rank have arrived and `from` may be freed. Every rank calls
+  // it once. In Strategy::wait_targets and the one-sided methods it also waits for the other ranks' data.
   virtual Status finish() = 0;
 };
 
-// By the names in HOCKET_REDISTRIBUTION and HOCKET_REDISTRIBUTION_STRATEGY; nothing for an unknown one.
+// Names of methods and strategies, as in HOCKET_REDISTRIBUTION and HOCKET_REDISTRIBUTION_STRATEGY; "" for an unknown
+// one.
 struct Names {
   static std::string_view of(Method method);
   static std::string_view of(Strategy strategy);

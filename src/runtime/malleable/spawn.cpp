@@ -20,16 +20,17 @@
 namespace hocket::runtime {
 namespace {
 
-constexpr int bind_tag = 71;
+constexpr int bind_tag = 71;  // of MPI_Intercomm_create
 
+// Returns the target of a symbolic link; "" on failure.
 std::string link_target(const char* link) {
   std::array<char, PATH_MAX> path{};
   const ssize_t length = readlink(link, path.data(), path.size());
   return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : "";
 }
 
-// As many as `count` at once, which wait for the end of a pipe. Not fork(): it would copy the page tables of all our
-// memory.
+// Tests if `count` further processes can exist at once, with small ones that wait for the end of a pipe. Uses
+// posix_spawn instead of fork(), which would copy the page tables of all of this process's memory.
 Status can_start_processes(int count) {
   std::array<int, 2> gate{};
   if (pipe2(gate.data(), O_CLOEXEC) != 0) return Error{std::string("no pipe: ") + std::strerror(errno)};
@@ -56,13 +57,14 @@ Status can_start_processes(int count) {
                std::to_string(count) + " could): " + std::strerror(failed)};
 }
 
-// A launcher that cannot start a process takes the whole job down: what can be known before is looked at before.
+// Tests what can be known before a spawn: a launcher that cannot start a process ends the whole job.
 Status can_start(const Launch& launch, int count) {
   if (access(launch.program.c_str(), X_OK) != 0)
     return Error{launch.program + " cannot be started: " + std::strerror(errno)};
   return can_start_processes(count);
 }
 
+// Owns an MPI_Info.
 class Info {
  public:
   Info() { HOCKET_PMPI(Info_create)(&info_); }
@@ -76,7 +78,7 @@ class Info {
   MPI_Info info_ = mpi::no_info();
 };
 
-// The intercommunicator is not kept: who leaves later would have to agree to its end.
+// Merges an intercommunicator; `newcomers` get the higher ranks.
 Result<MPI_Comm> merge(MPI_Comm inter, bool newcomers) {
   MPI_Comm merged = mpi::no_comm();
   const int rc = HOCKET_PMPI(Intercomm_merge)(inter, newcomers ? 1 : 0, &merged);
@@ -85,24 +87,27 @@ Result<MPI_Comm> merge(MPI_Comm inter, bool newcomers) {
   return merged;
 }
 
+// Merges an intercommunicator and disconnects it: a process that leaves later would have to agree to its end.
 Result<MPI_Comm> merge_and_drop(MPI_Comm inter, bool newcomers) {
   auto merged = merge(inter, newcomers);
   HOCKET_PMPI(Comm_disconnect)(&inter);
   return merged;
 }
 
-// Collective over those that spawn and what they spawned: the latter need to know whom they wait for, which may be
-// long.
+// Sends spawned processes the identity of their spawner. They may wait long for that process, and so must watch it.
+// Collective over the spawning and the spawned processes.
 Result<MPI_Comm> introduce(Result<MPI_Comm> merged, ProcessInfo& spawner) {
   if (merged && !mpi::broadcast(merged.value(), 0, &spawner, sizeof spawner))
     return Error{"MPI failed when new processes were told who started them"};
   return merged;
 }
 
+// Starts one batch and merges it with `over`. Collective over `over`.
 Result<MPI_Comm> spawn(MPI_Comm over, const Launch& launch, const Batch& batch, ProcessInfo own) {
   Info info;
   info.set("wdir", launch.directory);
-  info.set("PMIX_ENVAR", "HOCKET_SPAWNED=1");  // known to Open MPI; for its sake (watch.hpp, LimitOfInit)
+  // Only Open MPI knows this key, and only its processes need it (watch.hpp, LimitOfInit).
+  info.set("PMIX_ENVAR", "HOCKET_SPAWNED=1");
   if (!batch.node.empty()) info.set("host", batch.node);
   std::vector<char*> arguments;
   for (const std::string& argument : launch.arguments) arguments.push_back(const_cast<char*>(argument.c_str()));
@@ -117,6 +122,7 @@ Result<MPI_Comm> spawn(MPI_Comm over, const Launch& launch, const Batch& batch, 
   return introduce(merge_and_drop(inter, false), own);
 }
 
+// Returns a duplicate of MPI_COMM_SELF, so that no message meets one of the program.
 MPI_Comm self() {
   static const MPI_Comm ours = mpi::duplicate(mpi::self());
   return ours;
@@ -125,6 +131,7 @@ MPI_Comm self() {
 }  // namespace
 
 Launch launch_of_this_process() {
+  // File accesses here are not the program's own.
   const Inside inside;
   Launch launch{link_target("/proc/self/exe"), {}, link_target("/proc/self/cwd")};
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
@@ -141,6 +148,8 @@ std::vector<Batch> batches_of(const Methods& methods, int sources, int count, co
   std::vector<Batch> batches;
   for (int i = 0; i < count; ++i) {
     const std::string node = nodes.empty() ? "" : nodes[static_cast<std::size_t>(i)];
+    // Single processes go to the leaders in turn; worlds of one node get leaders in blocks, so that fewer batches
+    // result.
     const int leader = methods.worlds == Worlds::process ? i % leaders : i * leaders / count;
     const bool same = methods.worlds == Worlds::node && !batches.empty() && batches.back().leader == leader &&
                       batches.back().node == node;
@@ -167,6 +176,7 @@ Start::Start(MPI_Comm over, Launch launch, const Methods& methods, std::vector<B
   if (rank_ == 0) {
     if (const Status possible = can_start(launch_, count); !possible) failure_ = possible.error().text;
   }
+  // All ranks learn rank 0's result, because they spawn together or not at all.
   std::int64_t possible = failure_.empty();
   if (!mpi::broadcast(over, 0, &possible, sizeof possible) || !possible) {
     end_own_part();
@@ -176,6 +186,7 @@ Start::Start(MPI_Comm over, Launch launch, const Methods& methods, std::vector<B
     thread_ = std::thread([this] {
       const Inside inside;
       sigset_t all;
+      // The program's signal handlers must not run in this thread.
       sigfillset(&all);
       pthread_sigmask(SIG_BLOCK, &all, nullptr);
       run();
@@ -195,9 +206,11 @@ void Start::wait() {
 
 void Start::run() {
   for (std::size_t i = 0; i < batches_.size() && failure_.empty(); ++i) {
+    // Together, all ranks call MPI_Comm_spawn for every batch; otherwise each leader calls it alone for its own.
     if (!together_ && batches_[i].leader != rank_) continue;
     auto started = spawn(comm_, launch_, batches_[i], own_);
     if (started)
+      // A batch that has started is kept even if a later one fails, so that it can be dismissed.
       started_[i] = started.value();
     else
       failure_ = started.error().text;
@@ -205,6 +218,7 @@ void Start::run() {
   end_own_part();
 }
 
+// Ends the time limit of the start before the source ranks see that it is ready.
 void Start::end_own_part() {
   when_done_();
   ready_ = true;

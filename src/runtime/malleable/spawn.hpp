@@ -1,9 +1,10 @@
-// New processes, from the start of each to one communicator with the sources, the union (Proteo, section 4.2, "Process
-// management").
+// Starts new processes and merges them with the source ranks into one communicator, the *merged communicator* (Proteo,
+// section 4.2, "Process management").
 //
-// A batch is what one MPI_Comm_spawn starts, one MPI world. Each leads to a communicator of its spawner(s) and the new
-// processes, over which they are told to come into the union, or to go again. They come one batch after the other: the
-// union so far and the batch make an intercommunicator through their leaders and merge it.
+// A batch is what one MPI_Comm_spawn starts: one MPI world. Each batch shares a communicator with its spawner(s), over
+// which it is instructed to join the merged communicator, or to leave. Batches join one after the other: the ranks
+// merged so far and the batch make an intercommunicator through their leaders, and merge it. Errors are texts of MPI
+// errors.
 #pragma once
 
 #include <mpi.h>
@@ -21,7 +22,7 @@
 
 namespace hocket::runtime {
 
-// How this program was started, so that it can be started again.
+// Program, arguments and working directory of this process, to start it again.
 struct Launch {
   std::string program;
   std::vector<std::string> arguments;
@@ -29,45 +30,47 @@ struct Launch {
 };
 Launch launch_of_this_process();
 
+// One MPI_Comm_spawn.
 struct Batch {
-  int leader = 0;    // rank of the sources that speaks with it
+  int leader = 0;    // source rank that communicates with it
   int count = 0;     // processes
-  std::string node;  // where; "": anywhere
+  std::string node;  // node to start on; "": anywhere
 };
 
-// The batches of `count` new processes. `nodes`: one for each process, or none at all.
+// Divides `count` new processes into batches. `nodes` has one entry for each process, or none at all.
 std::vector<Batch> batches_of(const Methods& methods, int sources, int count, const std::vector<std::string>& nodes);
 
-// Starts the batches; in every source. Its own thread, where the strategy is asynchronous.
+// Starts the batches; every source rank has one. Asynchronous strategies use a thread of its own.
 class Start {
  public:
-  // `over`: the sources. Collective. Where it is asynchronous, MPI must allow several threads. `own`: this process, as
-  // it is told to those that it starts. `when_done`: called once, by who did this process's part, just before it is
-  // `ready`.
+  // Begins the start. `over` holds the source ranks. Collective. An asynchronous strategy needs MPI_THREAD_MULTIPLE.
+  // `own` identifies this process to those that it starts. `when_done` is called once, by the thread that did this
+  // rank's part, just before ready() becomes true.
   Start(MPI_Comm over, Launch launch, const Methods& methods, std::vector<Batch> batches, const ProcessInfo& own,
         std::function<void()> when_done);
   ~Start();
   Start(const Start&) = delete;
   Start& operator=(const Start&) = delete;
 
-  // Whether this process has done its part. Always, where it is not asynchronous.
+  // True if this rank's part is done; always true for strategies that are not asynchronous.
   bool ready() const { return ready_; }
-  // Waits for the own part.
+  // Blocks until this rank's part is done.
   void wait();
 
-  // After `wait`: what came of the own batches, by number; no_comm() for those of others, and those that failed.
+  // Returns the communicator of each batch, by number. no_comm() for batches of other ranks, and for those that failed.
+  // Call it after wait().
   std::vector<MPI_Comm>& started() { return started_; }
   const std::vector<Batch>& batches() const { return batches_; }
-  // "" while nothing failed here.
+  // Returns the error of this rank's part; "" if there is none.
   const std::string& failure() const { return failure_; }
-  // Whether all sources are in the communicator of each batch, not its leader alone.
+  // True if all source ranks are in each batch's communicator; else its leader alone is.
   bool together() const { return together_; }
 
  private:
   void run();
   void end_own_part();
 
-  MPI_Comm comm_;  // of our own: of all sources, or of this process alone
+  MPI_Comm comm_;  // private: of all source ranks, or of this process alone
   const Launch launch_;
   const std::vector<Batch> batches_;
   const ProcessInfo own_;
@@ -80,31 +83,36 @@ class Start {
   std::thread thread_;
 };
 
-// Strategy join, on the side of the application: a port, and one connection.
+// Open and close a port for the spawn strategy *join*, and accept one process there; called by rank 0 of the
+// application. accept_process() blocks until a process connects.
 Result<std::string> open_port();
 void close_port(const std::string& port);
 Result<MPI_Comm> accept_process(const std::string& port);
 
-// On the side of the new process: a communicator in which the one that speaks with it is `leader`.
+// A communicator that a new process shares with the rank that communicates with it.
 struct Met {
   MPI_Comm comm;
-  int leader = 0;
+  int leader = 0;  // rank of that process in `comm`
 };
-// Into `spawner`: rank 0 of those that started this process.
+// Merges with the processes that started this one by MPI_Comm_spawn; `spawner` receives rank 0 of them. Collective with
+// their part.
 Result<Met> meet_parent(ProcessInfo& spawner);
+// Connects to a port of the application (strategy *join*). Blocks until it is accepted.
 Result<Met> connect_to(const std::string& port);
 
-// ---- into the union ----------------------------------------------------------------------------------------------
+// ---- into the merged communicator --------------------------------------------------------------------------------
 
-// What a new process is told by the one that speaks with it.
+// Instruction to a new process: leave; use the common communicator as the merged one; or be bound to it.
 enum class Summons : std::int64_t { dismissed, is_union, bind };
 
+// Sends an instruction from `leader` to the others of `met`. Collective over `met`. Returns false if MPI failed.
 bool summon(MPI_Comm met, int leader, Summons& summons);
 
-// Those that are in the union so far, led by rank `leader`, who reaches the newcomers' leader as rank `remote` of `met`
-// (its alone). Collective over `all`.
+// Merges a batch into `all`, the ranks merged so far. Their rank `leader` reaches the batch's leader as rank `remote`
+// of `met`; the other ranks may pass any communicator. Collective over `all`, together with bind_to_union() of the
+// batch.
 Result<MPI_Comm> bind_newcomers(MPI_Comm all, int leader, MPI_Comm met, int remote);
-// The newcomers, over `own`, whose rank 0 reaches the leader as rank `remote` of `met`.
+// Merges the new processes of `own`, whose rank 0 reaches the leader as rank `remote` of `met`. Collective over `own`.
 Result<MPI_Comm> bind_to_union(MPI_Comm own, MPI_Comm met, int remote);
 
 }  // namespace hocket::runtime

@@ -13,9 +13,10 @@
 namespace hocket::runtime {
 namespace {
 
+// Time between two checks; a death is reported after two of them.
 constexpr Duration between_looks = std::chrono::milliseconds{200};
 
-// Running, not gone and not a zombie.
+// True if the process exists and is no zombie: the state letter behind its name in /proc says so.
 bool is_alive(int pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
@@ -55,7 +56,7 @@ void Watch::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-// The lock is held.
+// Precondition: the lock is held.
 void Watch::start() {
   if (thread_.joinable() || stopping_) return;
   const SignalsBlocked blocked;
@@ -74,7 +75,8 @@ std::optional<std::string> Watch::trouble(Time now) const {
 void Watch::run() {
   const Inside inside;
   std::unique_lock lock(mutex_);
-  // Twice in a row: what one says last, that it needs us no more, may arrive after it has died.
+  // A reason must hold in two checks in a row: the message that a process no longer needs this one may arrive after it
+  // has died.
   for (bool before = false; !stopping_;) {
     const auto why = trouble(node_now());
     if (why && before) end_job(*why, false);
@@ -83,7 +85,7 @@ void Watch::run() {
   }
 }
 
-// Before MPI_Init only the environment tells that a process was spawned.
+// Only the environment says before MPI_Init that a process was spawned.
 LimitOfInit::LimitOfInit() {
   if (!std::getenv("HOCKET_SPAWNED")) return;
   const ResizeSettings settings = read_resize_settings(std::getenv, [](std::string_view) {});

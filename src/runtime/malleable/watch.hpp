@@ -1,8 +1,9 @@
-// Ends this process, and with it the job, when what it waits for in MPI cannot come: a process that it needs has died
-// without the launcher's knowing, or a reconfiguration takes too long. One line says why.
+// Ends this process, and with it the job, when an MPI call waits for something that cannot happen: a process that it
+// needs has died without the launcher's knowledge, or a reconfiguration exceeds its time limit. One line on stderr says
+// why.
 //
-// MPI has no bound of its own for such waits. The thread is started when there is something to watch, with all signals
-// blocked. Thread-safe.
+// MPI has no time limit for such waits. A thread that checks every 200 ms starts when there is something to watch, with
+// all signals blocked. Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -16,6 +17,7 @@
 
 namespace hocket::runtime {
 
+// One set of needed processes and one time limit. stop() ends the thread for good.
 class Watch {
  public:
   Watch() = default;
@@ -23,20 +25,22 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // Processes of this node that must be alive, each with what it is; replaces those before.
+  // Sets the processes of this node that must be alive: process id and a name for the message. Replaces the previous
+  // set.
   void need(std::vector<std::pair<int, std::string>> processes);
-  // From now on for `limit`, `what` must be over (`done`).
+  // Starts a time limit: done() must be called within `limit`. A new call replaces the previous limit.
   void expect(std::string what, Duration limit);
+  // Ends the time limit.
   void done();
   void stop();
 
  private:
   void start();
   void run();
-  // Why it cannot go on; nothing while it can.
+  // Returns the reason to end the job, if there is one. The lock is held.
   std::optional<std::string> trouble(Time now) const;
 
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards all that follows but thread_
   std::condition_variable changed_;
   std::vector<std::pair<int, std::string>> needed_;
   std::string what_;
@@ -46,8 +50,8 @@ class Watch {
   std::thread thread_;
 };
 
-// While it lives: the limit of MPI_Init in a process that a resize started. Open MPI waits there for the processes that
-// started this one, for ever if they die meanwhile, and so does its launcher then.
+// Limits the time of MPI_Init, as long as the object lives, in a process that a resize started. Open MPI waits there
+// for the processes that started this one; if they die meanwhile, it waits for ever, and so does its launcher.
 class LimitOfInit {
  public:
   LimitOfInit();

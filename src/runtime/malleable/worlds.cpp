@@ -7,10 +7,10 @@
 namespace hocket::runtime {
 namespace {
 
-// Ends those of `leaving` whose world has nobody left that computes; the others sleep.
+// Ends the leaving processes whose world has no process left that computes; the others sleep.
 Departure depart(const std::vector<ProcessInfo>& processes, const std::vector<ProcessInfo>& sleepers,
                  const std::vector<bool>& leaving) {
-  std::map<std::int64_t, int> computing;  // by world, after the departure
+  std::map<std::int64_t, int> computing;  // processes by world, after the departure
   for (std::size_t rank = 0; rank < processes.size(); ++rank)
     if (!leaving[rank]) ++computing[processes[rank].world];
   Departure departure;
@@ -33,7 +33,8 @@ Departure shrink(const std::vector<ProcessInfo>& processes, const std::vector<Pr
   std::vector<bool> leaving(processes.size());
   std::map<std::int64_t, int> computing;
   for (const ProcessInfo& process : processes) ++computing[process.world];
-  // Whole worlds first. A world that is taken is taken by its highest rank, which comes first.
+  // Takes whole worlds that fit first. The loop meets the highest rank of each world first, and so takes the world
+  // there.
   std::map<std::int64_t, bool> taken;
   for (int rank = size - 1; rank > 0 && to_go > 0; --rank) {
     const std::int64_t world = processes[static_cast<std::size_t>(rank)].world;
@@ -43,6 +44,7 @@ Departure shrink(const std::vector<ProcessInfo>& processes, const std::vector<Pr
   }
   for (int rank = 1; rank < size; ++rank)
     leaving[static_cast<std::size_t>(rank)] = taken[processes[static_cast<std::size_t>(rank)].world];
+  // Takes single processes of worlds that stay in part next; these will sleep.
   for (int rank = size - 1; rank > 0 && to_go > 0; --rank) {
     if (leaving[static_cast<std::size_t>(rank)]) continue;
     leaving[static_cast<std::size_t>(rank)] = true;

@@ -11,7 +11,7 @@ namespace {
 
 using Processes = std::vector<ProcessInfo>;
 
-// Processes of worlds of the given sizes, in order.
+// Returns processes of worlds of the given sizes, in order.
 Processes worlds_of(const std::vector<int>& sizes) {
   Processes all;
   for (std::size_t world = 0; world < sizes.size(); ++world)
@@ -44,7 +44,7 @@ TEST(Worlds, WhoCanEndGoesBeforeWhoWouldSleep) {
 }
 
 TEST(Worlds, AWholeWorldEndsOnlyWhereAllOfItMayGo) {
-  // Ranks 1 and 2 are one world; one may go: it has to sleep.
+  // Ranks 1 and 2 form one world. Only one of them leaves, so it has to sleep.
   const Departure one = shrink(worlds_of({1, 2}), {}, 2);
   EXPECT_EQ(one.sleep, (Ranks{2}));
   const Departure both = shrink(worlds_of({1, 2}), {}, 1);
@@ -71,8 +71,8 @@ TEST(Worlds, AllOfThemEndWhereNobodyStays) {
   EXPECT_TRUE(departure.sleepers.empty());
 }
 
-// Any processes, any sleepers: everybody is told one thing, nobody ends while one of its world computes, nobody sleeps
-// whose world has nobody left to wake it.
+// Checks, for random processes and sleepers, that each process gets exactly one role, that none ends while one of its
+// world computes, and that none sleeps whose world has no process left to wake it.
 TEST(Worlds, HoldForAnyProcesses) {
   std::mt19937 random(7);
   for (int run = 0; run < 3000; ++run) {
@@ -81,7 +81,7 @@ TEST(Worlds, HoldForAnyProcesses) {
       sizes.push_back(1 + static_cast<int>(random() % 4));
     Processes computing;
     Processes sleepers;
-    std::set<std::int64_t> awake;  // worlds with somebody who computes
+    std::set<std::int64_t> awake;  // worlds with a computing process
     for (const ProcessInfo& process : worlds_of(sizes)) {
       const bool sleeps = awake.contains(process.world) && random() % 3 == 0;
       (sleeps ? sleepers : computing).push_back(process);
