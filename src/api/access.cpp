@@ -5,6 +5,7 @@
 namespace hocket::api {
 namespace {
 
+// Names the parameter as hocket_put_strided does.
 Error wrong(const char* name, std::int64_t value, const std::string& what) {
   return Error{"'" + std::string{name} + "' is " + std::to_string(value) + "; it must be " + what};
 }
@@ -16,13 +17,16 @@ Result<layout::View> view_of(const Pattern& pattern) {
   if (offset < 0 || offset >= layout::limit) return wrong("offset", offset, "at least 0 and below 2^62");
   if (count < 0) return wrong("count", count, "at least 0");
   if (block < 0) return wrong("bytes", block, "at least 0");
+  // An access without data is valid, whatever its stride.
   if (block == 0 || count == 0) return layout::View{offset};
   if (count > 1 && stride < block)
     return wrong("stride_bytes", stride, "at least block_bytes, which is " + std::to_string(block));
+  // Length in the file, from the first byte to behind the last one.
   std::int64_t span = 0;
   if (__builtin_mul_overflow(count - 1, stride, &span) || __builtin_add_overflow(span, block, &span) ||
       span > layout::limit - offset)
     return Error{"the data would end behind the longest file, 2^62 bytes"};
+  // Blocks that touch are one run, for which a view without a table is enough.
   if (count == 1 || stride == block) return layout::View{offset};
   auto bytes = layout::contiguous_bytes(block);
   if (!bytes) return bytes.error();
@@ -35,6 +39,7 @@ std::optional<Piece> Striping::next() {
   if (at_ >= bytes_) return std::nullopt;
   std::int64_t end = std::min(bytes_, at_ + stripe_bytes);
   std::size_t server = 0;
+  // A chunk must not cross a stripe, because the next stripe belongs to another server.
   if (servers_ > 1) {
     const std::int64_t stripe = view_.offset(at_) / stripe_bytes;
     end = std::min(end, view_.data_below((stripe + 1) * stripe_bytes));

@@ -20,7 +20,7 @@ std::vector<Piece> pieces(const Pattern& pattern, std::size_t servers) {
   return all;
 }
 
-// By the words of the header alone.
+// Computes an offset from the definition in the header alone.
 std::int64_t offset_in(const Pattern& pattern, std::int64_t data) {
   return pattern.offset + data / pattern.block * pattern.stride + data % pattern.block;
 }

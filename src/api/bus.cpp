@@ -1,3 +1,5 @@
+// Implements the functions of hocket.h that connect, subscribe, wait and publish: checks of their arguments around
+// bus::Client. No exception leaves a function (`guarded`).
 #include <cmath>
 #include <memory>
 
@@ -19,13 +21,16 @@ using hocket::api::fail;
 using hocket::api::guarded;
 using hocket::api::no_null;
 
+// Time limit of hocket_connect, as hocket.h states it.
 constexpr hocket::Duration connect_limit = std::chrono::seconds{5};
 
-// An error of a call on a connection: of the connection if it has ended by it, else of what was asked for.
+// Returns CONNECTION if the call has ended the connection, else ARGUMENT.
 int fail_call(const hocket_bus& bus, const hocket::Error& error) {
+  // bus::Client closes the connection at every error after which it is unusable.
   return fail(bus.client.connected() ? HOCKET_ERROR_ARGUMENT : HOCKET_ERROR_CONNECTION, error.text);
 }
 
+// Wraps a C callback. The event lives only during the call, as hocket.h says.
 hocket::bus::Client::Callback wrap(hocket_callback callback, void* context) {
   if (callback == nullptr) return {};
   return [callback, context](const hocket::event::Event& event) {
@@ -34,12 +39,13 @@ hocket::bus::Client::Callback wrap(hocket_callback callback, void* context) {
   };
 }
 
-// A negative time is without end, which for a client is as long as it can wait.
+// Converts seconds. A negative time means no limit, for which a year is used.
 hocket::Duration timeout_from(double seconds) {
   constexpr double longest_s = 365 * 24 * 3600.0;
   return hocket::from_s(seconds < 0 ? longest_s : std::min(seconds, longest_s));
 }
 
+// Adds a property; all kinds share these checks.
 int add(const char* function, hocket_properties* properties, const char* key, hocket::event::Value value) {
   return guarded([&] {
     if (properties == nullptr) return no_null(function, "properties");
@@ -89,6 +95,7 @@ int hocket_wait(hocket_bus* bus, int subscription, double timeout_s, hocket_even
     if (bus == nullptr) return no_null("hocket_wait", "bus");
     if (event == nullptr) return no_null("hocket_wait", "event");
     *event = nullptr;
+    // A comparison with NaN is false, so it would pass every check of the time limit.
     if (std::isnan(timeout_s)) return fail(HOCKET_ERROR_ARGUMENT, "hocket_wait: 'timeout_s' is not a number");
     const auto come = bus->client.next(subscription, timeout_from(timeout_s));
     if (!come) return fail_call(*bus, come.error());
@@ -104,6 +111,7 @@ int hocket_test(hocket_bus* bus, int subscription, hocket_event** event) {
 
 int64_t hocket_events_lost(const hocket_bus* bus) { return bus == nullptr ? 0 : bus->client.events_lost(); }
 
+// Returns NULL without memory instead of a code, as hocket.h states.
 hocket_properties* hocket_properties_new(void) { return new (std::nothrow) hocket_properties; }
 void hocket_properties_free(hocket_properties* properties) { delete properties; }
 
@@ -130,6 +138,7 @@ int hocket_publish(hocket_bus* bus, const char* type, const hocket_properties* p
   return guarded([&] {
     if (bus == nullptr) return no_null("hocket_publish", "bus");
     if (type == nullptr) return no_null("hocket_publish", "type");
+    // NULL means no properties.
     const auto& all = properties == nullptr ? hocket::event::Properties{} : properties->all;
     const hocket::Status done = bus->client.publish(type, all);
     return done ? static_cast<int>(HOCKET_OK) : fail_call(*bus, done.error());

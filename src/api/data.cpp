@@ -1,4 +1,5 @@
-// The functions of data.h: what their arguments must be.
+// Implements the functions of data.h: checks of their arguments, with an error text for each. No exception leaves a
+// function (`guarded`). The accesses themselves are in stored_file.cpp and data_set.cpp.
 #include "hocket/data.h"
 
 #include <algorithm>
@@ -19,19 +20,23 @@ using api::fail;
 using api::guarded;
 using api::no_null;
 
+// Default and largest time limit of hocket_open for a data set, in seconds.
 constexpr double default_wait_s = 600;
 constexpr double longest_wait_s = 365 * 24 * 3600.0;
 constexpr std::size_t longest_name = 255;
 
 int wrong(const std::string& text) { return fail(HOCKET_ERROR_ARGUMENT, "hocket_open: " + text); }
 
+// NULL counts as an empty text.
 std::string text_of(const char* text) { return text == nullptr ? "" : text; }
 
+// Returns the application's name: as given, else the job of `hocket run`.
 std::string application_of(const hocket_open_options& options) {
   const std::string given = text_of(options.application);
   return given.empty() ? text_of(std::getenv("HOCKET_JOB")) : given;
 }
 
+// Checks the mode of hocket_open; a version of a data set cannot be read and written at once.
 int look_at_mode(int mode, bool data_set) {
   const int both = mode & (HOCKET_READ | HOCKET_WRITE);
   if ((mode & ~(HOCKET_READ | HOCKET_WRITE | HOCKET_CREATE)) != 0 || both == 0)
@@ -44,6 +49,7 @@ int look_at_mode(int mode, bool data_set) {
   return HOCKET_OK;
 }
 
+// Checks the numbers of the options.
 int look_at_options(const hocket_open_options& options) {
   if (options.participants < 0)
     return wrong("'participants' is " + std::to_string(options.participants) + "; it must be at least 1");
@@ -56,7 +62,7 @@ int look_at_options(const hocket_open_options& options) {
   return HOCKET_OK;
 }
 
-// Of a data set.
+// Checks the names that go to the server of a data set.
 int look_at_names(std::string_view name, const api::Opening& opening) {
   const auto fits = [](std::string_view text) {
     return text.size() <= longest_name && std::none_of(text.begin(), text.end(), [](char c) {
@@ -73,6 +79,7 @@ int look_at_names(std::string_view name, const api::Opening& opening) {
   return HOCKET_OK;
 }
 
+// Fills in the defaults; 0 means "not set" in every option.
 api::Opening opening_of(const char* path, int mode, const hocket_open_options& options) {
   api::Opening opening;
   opening.path = path;
@@ -92,11 +99,13 @@ int open(const char* path, int mode, const hocket_open_options& options, std::un
   if (const int looked = look_at_mode(mode, name.has_value()); looked != HOCKET_OK) return looked;
   if (const int looked = look_at_options(options); looked != HOCKET_OK) return looked;
   const api::Opening opening = opening_of(path, mode, options);
+  // A file needs no application and no names for a server.
   if (!name) return open_stored(opening, file);
   if (const int looked = look_at_names(*name, opening); looked != HOCKET_OK) return looked;
   return open_data_set(opening, *name, file);
 }
 
+// A call of a public function, for checks and error texts.
 struct Call {
   const char* function;
   hocket_file* file;
@@ -104,7 +113,7 @@ struct Call {
   std::uint64_t operation = 0;
 };
 
-// A process that was forked has the connections of the other, which two cannot use.
+// Checks the file of a call. A forked process shares the connections of its parent, which two processes cannot use.
 int look_at(const std::string& function, const hocket_file* file) {
   if (file == nullptr) return no_null(function.c_str(), "file");
   if (file->process == getpid()) return HOCKET_OK;
@@ -112,6 +121,7 @@ int look_at(const std::string& function, const hocket_file* file) {
                                          std::to_string(file->process) + ", which has forked; open it in this one");
 }
 
+// Checks a put or get. `data` may be NULL only for 0 bytes.
 int look_at(const Call& call, const void* data, std::int64_t bytes, bool writes) {
   const std::string function = call.function;
   if (const int looked = look_at(function, call.file); looked != HOCKET_OK) return looked;
@@ -123,6 +133,7 @@ int look_at(const Call& call, const void* data, std::int64_t bytes, bool writes)
                                          (writes ? "write (HOCKET_WRITE)" : "read (HOCKET_READ)"));
 }
 
+// Checks and performs one put or get.
 int access(const Call& call, const api::Pattern& pattern, void* data, bool writes, std::int64_t* got) {
   return guarded([&] {
     if (got != nullptr) *got = 0;
@@ -130,7 +141,8 @@ int access(const Call& call, const api::Pattern& pattern, void* data, bool write
     if (!view) return fail(HOCKET_ERROR_ARGUMENT, std::string{call.function} + ": " + view.error().text);
     if (const int looked = look_at(call, data, pattern.bytes(), writes); looked != HOCKET_OK) return looked;
     api::Access access{view.value(), pattern.bytes(), static_cast<std::byte*>(data), writes};
-    // The same operation of all of the group, and of nobody else who counts from 1 too.
+    // The number is the same in all processes of the group, and differs from those of other groups that also count from
+    // 1.
     if (call.collective) access.operation = splitmix(call.file->group + call.operation * splitmix_step) | 1U;
     std::int64_t come = 0;
     const int done = call.file->access(access, come);
@@ -139,7 +151,7 @@ int access(const Call& call, const api::Pattern& pattern, void* data, bool write
   });
 }
 
-// The memory is only read from.
+// Casts const away, because one Access serves both directions; a put only reads the memory.
 int put(const Call& call, const api::Pattern& pattern, const void* data) {
   return access(call, pattern, const_cast<void*>(data), true, nullptr);
 }
@@ -153,7 +165,7 @@ int get(const Call& call, const api::Pattern& pattern, void* data, std::int64_t*
 std::uint64_t api::group_number(std::uint64_t given, std::string_view application) {
   std::uint64_t mixed = given == 0 ? transport::new_number() : given;
   for (const char c : application) mixed = splitmix((mixed ^ static_cast<unsigned char>(c)) + splitmix_step);
-  return splitmix(mixed) | 1U;  // 0 is nobody's
+  return splitmix(mixed) | 1U;  // 0 means not collective
 }
 
 int hocket_open(const char* path, int mode, const hocket_open_options* options, hocket_file** file) {
@@ -229,6 +241,7 @@ int hocket_flush(hocket_file* file) {
 
 int hocket_file_close(hocket_file* file) {
   return guarded([&] {
+    // Frees the file whatever happens, as data.h promises.
     const std::unique_ptr<hocket_file> closed{file};
     if (!closed) return static_cast<int>(HOCKET_OK);
     const int looked = look_at("hocket_file_close", file);

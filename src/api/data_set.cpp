@@ -1,4 +1,5 @@
-// One version of a data set, at the server that keeps it (CLARISSE, section III-A: the virtual name space).
+// Implements one version of a data set, in the memory of the server that is its home (CLARISSE, section III-A: the
+// virtual name space).
 #include <unistd.h>
 
 #include <array>
@@ -18,7 +19,8 @@
 namespace hocket::api {
 namespace {
 
-// Nobody else ever has it: a container that is started once more has the host name and process numbers of before.
+// Returns a name that no other process ever has. Host and process id do not suffice: a container that is started again
+// has those of before. A fork gets a new number.
 std::string this_process() {
   static std::mutex guard;
   static pid_t process = 0;
@@ -31,6 +33,7 @@ std::string this_process() {
   return host_name() + ":" + std::to_string(process) + ":" + std::to_string(number);
 }
 
+// Fails with the code for an errno of a data set, and says what to do about it.
 int fail_of_data_set(int error, const std::string& what) {
   const auto told = [&](int code, const char* why) { return fail(code, what + ": " + why); };
   switch (error) {
@@ -49,6 +52,7 @@ int fail_of_data_set(int error, const std::string& what) {
   }
 }
 
+// An open version. Opening repeats attempts of at most 2 s, so that it notices a new home or a lost server.
 class DataSetFile final : public hocket_file {
  public:
   DataSetFile(const Opening& opening, std::string_view name)
@@ -57,6 +61,7 @@ class DataSetFile final : public hocket_file {
         application_(opening.application.empty() ? this_process() : opening.application) {
     path = opening.path;
     mode = opening.mode;
+    // Readers and writers of one application may give the same number; the last character keeps them apart.
     group = group_number(opening.group, application_ + (opening.writes() ? '>' : '<'));
   }
 
@@ -69,27 +74,29 @@ class DataSetFile final : public hocket_file {
   int close() override;
 
  private:
+  // Result of one attempt: joined; the version is not available yet; no server is there; an error.
   enum class Step { joined, not_yet, absent, failed };
   Step try_to_join(Duration patience);
+  // Make one attempt to join within a time limit: try_to_join() first reaches the home.
   Step ask_to_join(Duration patience);
   bool reach_home();
   void learn_servers();
   int tell_late() const;
-  // The server, with the version.
+  // True if the server was lost, and with it the version.
   bool is_lost() const { return served_.front().lost(); }
   int tell_lost() const;
 
   const Opening opening_;
   const std::string name_, application_;
   event::ServerMap map_;
-  std::vector<Served> served_;  // its home, alone; none: it is not reached
+  std::vector<Served> served_;  // the home alone; empty: not connected
   std::int64_t version_ = 0;
-  std::int64_t bytes_ = 0;  // of the version; as far as it has been put
+  std::int64_t bytes_ = 0;  // length of the version, as far as this process knows
   int code_ = HOCKET_ERROR_NO_SERVER;
-  std::string fault_;  // why it cannot be joined now, and its code
+  std::string fault_;  // why it cannot be joined now; code_ belongs to it
 };
 
-// The map of now, or the last one where nobody tells.
+// Looks the server map up again; keeps the last one if hocketd does not answer.
 void DataSetFile::learn_servers() {
   const bool named = !opening_.servers.empty();
   auto map = named ? read_servers(opening_.servers) : ask_for_servers();
@@ -103,6 +110,7 @@ void DataSetFile::learn_servers() {
   }
 }
 
+// Connects to the data set's home by the current map, or keeps the connection. Returns false if that is impossible now.
 bool DataSetFile::reach_home() {
   learn_servers();
   const event::ServerMap::Server* home = event::home_of(map_, name_);
@@ -128,6 +136,7 @@ DataSetFile::Step DataSetFile::ask_to_join(Duration patience) {
   what.group = group;
   what.participants = opening_.participants;
   what.readers = opening_.readers;
+  // The server answers within this time, so that a missing version does not look like a silent server.
   what.patience = patience;
   int error = 0;
   served_.front().link().join(
@@ -145,7 +154,7 @@ DataSetFile::Step DataSetFile::ask_to_join(Duration patience) {
   }
   if (error == 0) return Step::joined;
   if (error == ETIMEDOUT) return Step::not_yet;
-  // Another process of the group has gone, and may come again; or the server ends, and then its connections do.
+  // Another process of the group has gone, and may come again; or the server is ending, and will close its connections.
   if (error == ECANCELED) {
     std::this_thread::sleep_for(transport::join_pause);
     return Step::not_yet;
@@ -158,11 +167,13 @@ DataSetFile::Step DataSetFile::try_to_join(Duration patience) {
   return reach_home() ? ask_to_join(patience) : Step::absent;
 }
 
+// Repeats attempts until the version is open, the time limit is over, or no server has been there for some seconds.
 int DataSetFile::join() {
   const Time deadline = node_now() + opening_.wait;
-  Time absent_until = Time::max();  // at the latest; max: it was there when we looked last
+  Time absent_until = Time::max();  // time limit without a server; max: it was there at the last look
   while (true) {
     const Duration left = deadline - node_now();
+    // The time limit is at least 1 ms, so that a late opening is still tried once.
     const Step step = try_to_join(std::clamp<Duration>(left, std::chrono::milliseconds{1}, transport::join_slice));
     const Time now = node_now();
     switch (step) {
@@ -173,7 +184,7 @@ int DataSetFile::join() {
         if (now >= deadline) return tell_late();
         break;
       case Step::absent:
-        // From now on, not since it was there: it may have taken long to see that it hangs.
+        // Counts from now, not from when it was last there: noticing that a server hangs may take long.
         absent_until = std::min(absent_until, now + transport::most_absence);
         if (code_ == HOCKET_ERROR_ARGUMENT || now >= std::min(deadline, absent_until))
           return fail(code_, "cannot open " + path + ": " + fault_);
@@ -182,6 +193,7 @@ int DataSetFile::join() {
   }
 }
 
+// Fails with TIMEOUT.
 int DataSetFile::tell_late() const {
   std::array<char, 32> wait{};
   std::snprintf(wait.data(), wait.size(), "%g", to_s(opening_.wait));
@@ -191,6 +203,7 @@ int DataSetFile::tell_late() const {
                                         "longer (wait_s)");
 }
 
+// Fails with NO_SERVER: a version ends with the server that keeps it.
 int DataSetFile::tell_lost() const {
   return fail(HOCKET_ERROR_NO_SERVER, "the I/O server that kept " + path + " was lost, with this version of it: " +
                                           served_.front().why() + "; open it again");
@@ -207,6 +220,8 @@ int DataSetFile::access(const Access& access, std::int64_t& got) {
   return HOCKET_OK;
 }
 
+// No request is needed: a version that is read does not change, and one that is written is known as far as this process
+// wrote it.
 int DataSetFile::size(std::int64_t& bytes) {
   bytes = bytes_;
   return HOCKET_OK;
@@ -217,6 +232,7 @@ int DataSetFile::version(std::int64_t& number) {
   return HOCKET_OK;
 }
 
+// The answer to CLOSE says if readers will see the version, or if it counts as read.
 int DataSetFile::close() {
   if (is_lost()) return tell_lost();
   int error = 0;

@@ -1,3 +1,4 @@
+// Implements the functions of hocket.h that read an event. They only read it, so several threads may call them at once.
 #include "api/event.hpp"
 
 #include "api/status.hpp"
@@ -7,6 +8,7 @@ namespace {
 using hocket::api::fail;
 using hocket::event::Value;
 
+// Name of a kind, for error texts.
 const char* name_of(hocket_kind kind) {
   switch (kind) {
     case HOCKET_INT: return "an integer";
@@ -17,13 +19,14 @@ const char* name_of(hocket_kind kind) {
   return "";
 }
 
+// The kinds of the C API are the indexes of the variant, which these assertions guarantee.
 hocket_kind kind_of(const Value& value) { return static_cast<hocket_kind>(value.index()); }
 static_assert(std::is_same_v<std::variant_alternative_t<HOCKET_INT, Value>, std::int64_t>);
 static_assert(std::is_same_v<std::variant_alternative_t<HOCKET_DOUBLE, Value>, double>);
 static_assert(std::is_same_v<std::variant_alternative_t<HOCKET_BOOL, Value>, bool>);
 static_assert(std::is_same_v<std::variant_alternative_t<HOCKET_STRING, Value>, std::string>);
 
-// Looks the property up and gives it to `take`, which says whether it is of the kind that was asked for.
+// Looks a property up and passes it to `take`, which returns true if it has the requested kind.
 template <class To, class Take>
 int get(const char* function, const hocket_event* event, const char* key, To* to, Take take) {
   return hocket::api::guarded([&] {
@@ -54,6 +57,7 @@ int hocket_event_get_int(const hocket_event* event, const char* key, int64_t* va
 
 int hocket_event_get_double(const hocket_event* event, const char* key, double* value) {
   return get("hocket_event_get_double", event, key, value, [&](const Value& v) {
+    // An integer is accepted as a double, because publishers may write 1 for 1.0.
     const auto* integer = std::get_if<std::int64_t>(&v);
     const auto* real = std::get_if<double>(&v);
     if (integer != nullptr) *value = static_cast<double>(*integer);
@@ -84,6 +88,7 @@ const char* hocket_event_key(const hocket_event* event, size_t index) {
   return index < hocket_event_count(event) ? event->properties[index].first.c_str() : nullptr;
 }
 
+// An invalid index has no kind; hocket_event_key returns NULL for it.
 hocket_kind hocket_event_kind(const hocket_event* event, size_t index) {
   return index < hocket_event_count(event) ? kind_of(event->properties[index].second) : HOCKET_STRING;
 }

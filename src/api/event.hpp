@@ -1,4 +1,4 @@
-// An event as the C API hands it out.
+// An event as the C API returns it: its type and its properties, flattened. Immutable, so several threads may read it.
 #pragma once
 
 #include "event/properties.hpp"

@@ -1,6 +1,8 @@
-// What a hocket_file is: a file of the file system, or one version of a data set.
+// The object behind a hocket_file: a file of the file system (stored_file.cpp), or one version of a data set
+// (data_set.cpp).
 //
-// Functions give a code of hocket.h and leave its text (status.hpp). Nothing throws but for memory.
+// Functions return a code of hocket.h and leave its text (status.hpp). Only lack of memory throws. One thread at a
+// time.
 #pragma once
 
 #include <unistd.h>
@@ -12,51 +14,53 @@
 #include "base/time.hpp"
 #include "hocket/data.h"
 
+// An open file; made by open_stored() or open_data_set(), and deleted after close().
 struct hocket_file {
   hocket_file() = default;
   virtual ~hocket_file() = default;
   hocket_file(const hocket_file&) = delete;
   hocket_file& operator=(const hocket_file&) = delete;
 
-  // `got`: bytes of a read.
+  // Performs one access; `got` receives the bytes of a read.
   virtual int access(const hocket::api::Access& access, std::int64_t& got) = 0;
   virtual int size(std::int64_t& bytes) = 0;
   virtual int version(std::int64_t& number) = 0;
+  // Stores what servers have written behind.
   virtual int flush() = 0;
-  // Once, and nothing afterwards.
+  // Closes the file; the last call, made once.
   virtual int close() = 0;
 
   std::string path;  // as the caller gave it
   int mode = 0;
-  std::uint64_t group = 0;  // which its collective operations have in common, and nobody else's
-  const pid_t process = getpid();
+  std::uint64_t group = 0;         // number that its collective operations share, and nobody else's
+  const pid_t process = getpid();  // the opener; a forked process must not use its connections
 };
 
 namespace hocket::api {
 
-// hocket_open's arguments, looked at, with the defaults where there were none.
+// The arguments of hocket_open, checked, with defaults filled in.
 struct Opening {
   std::string path;
   int mode = 0;
-  std::string servers;      // "": hocketd knows
-  std::string application;  // "": this process is one by itself
+  std::string servers;      // "": those that hocketd knows
+  std::string application;  // "": this process is an application by itself
   int participants = 1;
-  std::uint64_t group = 0;  // 0: alone
+  std::uint64_t group = 0;  // 0: no other process opens the file with this one
   int readers = 1;          // 0: any number
-  Duration wait{};
+  Duration wait{};          // time limit for a data set
 
   bool writes() const { return (mode & HOCKET_WRITE) != 0; }
 };
 
-// On success *file is set.
+// Open a file or data set; set `file` on success. Both may block, as hocket_open states.
 int open_stored(const Opening& opening, std::unique_ptr<hocket_file>& file);
 int open_data_set(const Opening& opening, std::string_view name, std::unique_ptr<hocket_file>& file);
 
-// The number of all processes that gave this one, of their application, and of nobody who gave it elsewhere. 0: of this
-// opening alone.
+// Returns a number shared by all processes of the application that gave `given`, and by no others. 0 gives a number of
+// this opening alone.
 std::uint64_t group_number(std::uint64_t given, std::string_view application);
 
-// Fails with the code for this error of errno; `what` could not be done, e.g. "cannot write /scratch/f".
+// Fails with the code for an errno; `what` says what was impossible, e.g. "cannot write /scratch/f".
 int fail_of_file(int error, const std::string& what);
 
 }  // namespace hocket::api

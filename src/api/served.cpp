@@ -1,3 +1,5 @@
+// Implements accesses through I/O servers for programs without MPI. runtime/io/servers.cpp does the same for the ranks
+// of an MPI program, which must also let MPI make progress and agree on lost servers.
 #include "api/served.hpp"
 
 #include <poll.h>
@@ -12,11 +14,15 @@
 namespace hocket::api {
 namespace {
 
+// Time limits to connect, and for the silence of all servers.
 constexpr Duration connect_bound = std::chrono::seconds{2};
 constexpr Duration silence_bound = std::chrono::seconds{30};
+// Number of the only view that a connection uses at a time.
 constexpr std::uint32_t view_number = 0;
-constexpr std::size_t under_way_each = 3;  // pieces at one server: it writes one while others are on their way
+// Chunks in flight at one server: it writes one while others are on their way.
+constexpr std::size_t under_way_each = 3;
 
+// Requests to all servers that have no answer yet.
 std::size_t pending(const std::vector<Served>& served) {
   std::size_t sum = 0;
   for (const Served& one : served) sum += one.pending();
@@ -27,11 +33,13 @@ bool any_lost(const std::vector<Served>& served) {
   return std::any_of(served.begin(), served.end(), [](const Served& one) { return one.lost(); });
 }
 
+// Gives up the servers that owe an answer.
 void lose_pending(std::vector<Served>& served, const char* why) {
   for (Served& one : served)
     if (one.pending() > 0) one.lose(why);
 }
 
+// Sleeps until a connection has data or room, at most for `most`.
 void wait_until_ready(std::vector<Served>& served, Duration most) {
   std::vector<pollfd> polled;
   for (Served& one : served)
@@ -40,6 +48,7 @@ void wait_until_ready(std::vector<Served>& served, Duration most) {
   ::poll(polled.data(), polled.size(), static_cast<int>(ms));
 }
 
+// Makes progress until `done()`; gives up silent servers. `done` may send further requests.
 template <class Done>
 void wait(std::vector<Served>& served, Done done) {
   Time last = node_now();
@@ -57,11 +66,12 @@ void wait(std::vector<Served>& served, Done done) {
   }
 }
 
-// However a function ends, nothing is written to the caller's memory, nor called, any more.
+// Gives up unanswered servers when a function ends, also by an exception: their answers would write to the caller's
+// memory.
 class Quiet {
  public:
   explicit Quiet(std::vector<Served>& served) : served_(served) {}
-  ~Quiet() { lose_pending(served_, "given up"); }  // so short that it takes no memory, which may have run out
+  ~Quiet() { lose_pending(served_, "given up"); }  // a text short enough to need no memory, which may have run out
   Quiet(const Quiet&) = delete;
   Quiet& operator=(const Quiet&) = delete;
 
@@ -69,6 +79,7 @@ class Quiet {
   std::vector<Served>& served_;
 };
 
+// One access: sends its chunks and takes the answers.
 class Passage {
  public:
   Passage(std::vector<Served>& served, const Access& access, int participants)
@@ -79,9 +90,9 @@ class Passage {
         piece_(striping_.next()),
         there_(access.bytes) {}
 
-  // Asks for what there is room for; true: nothing is left to be asked or awaited.
+  // Sends as many requests as may be in flight. Returns true when nothing is left to send or receive.
   bool go_on();
-  // What came of it, when nothing is left.
+  // Returns the result. Precondition: go_on() has returned true.
   Passed passed() const { return {any_lost(served_), error_, access_.writes ? 0 : there_, last_ > there_}; }
 
  private:
@@ -96,13 +107,13 @@ class Passage {
   std::optional<Piece> piece_;
   std::size_t under_way_ = 0;
   bool ended_ = false;
-  int error_ = 0;          // the first
-  std::int64_t there_;     // of the data: up to where the first piece has ended that is not all there
-  std::int64_t last_ = 0;  // of the data: up to where something came
+  int error_ = 0;          // first errno
+  std::int64_t there_;     // bytes of data before the first missing one
+  std::int64_t last_ = 0;  // bytes of data up to the last that came
 };
 
 bool Passage::go_on() {
-  // All of it is done again without a server that is lost.
+  // If a server is lost, the whole access is repeated without it, so nothing more is sent.
   while (piece_ && under_way_ < under_way_each * served_.size() && !any_lost(served_)) {
     ask(*piece_);
     piece_ = striping_.next();
@@ -112,17 +123,19 @@ bool Passage::go_on() {
   return ended_ && pending(served_) == 0;
 }
 
+// Tells all servers that this process sends nothing more for the collective operation.
 void Passage::end() {
   if (access_.operation == 0) return;
   for (Served& one : served_) {
     one.link().end(one.handle, access_.operation, participants_);
-    one.poll();  // nothing may be pending that would take it along
+    one.poll();  // sends it now: nothing may be pending that would take it along later
   }
 }
 
 void Passage::ask(const Piece& piece) {
   Served& to = served_[piece.server];
   const std::span<std::byte> own{access_.memory + piece.data.first, static_cast<std::size_t>(piece.data.count())};
+  // Data go through memory shared with the server if possible, else straight from the caller's memory.
   const auto staged = std::make_shared<transport::Staged>(
       to.link().shares_memory() ? to.link().stage(piece.data.count()) : transport::Staged{});
   const bool copies = !staged->bytes().empty();
@@ -150,7 +163,7 @@ void Passage::ask(const Piece& piece) {
                  });
 }
 
-// Pieces come in any order.
+// Notes how much of a chunk was read. Answers come in any order.
 void Passage::came(layout::Interval data, std::int64_t got) {
   if (got < data.count()) there_ = std::min(there_, data.first + got);
   if (got > 0) last_ = std::max(last_, data.first + got);
@@ -173,6 +186,7 @@ void Served::lose(std::string why) {
 bool Served::poll() {
   if (lost()) return false;
   const bool moved = link_->poll();
+  // All callbacks of a failed connection have run by then.
   if (link_->failed() && link_->pending() == 0) lose(link_->failure_text());
   return moved;
 }
@@ -191,6 +205,7 @@ void settle(std::vector<Served>& served) {
 }
 
 Passed pass(std::vector<Served>& served, const Access& access, int participants) {
+  // `quiet` is declared after it, so it is destroyed first: callbacks refer to the passage.
   Passage passage{served, access, participants};
   const Quiet quiet{served};
   wait(served, [&] { return passage.go_on(); });

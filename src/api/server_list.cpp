@@ -7,9 +7,11 @@
 namespace hocket::api {
 namespace {
 
+// Time limits to connect to hocketd, and for its whole answer.
 constexpr Duration connect_limit = std::chrono::seconds{2};
 constexpr Duration answer_limit = std::chrono::seconds{5};
 
+// True for the addresses of one server; else the text is a map.
 bool is_address(std::string_view text) { return text.starts_with("unix:") || text.starts_with("tcp:"); }
 
 }  // namespace
@@ -25,8 +27,9 @@ Result<event::ServerMap> ask_for_servers() {
     if (!answer) return answer.error();
     if (!answer.value()) return Error{"hocketd did not answer within 5 s; is it stopped?"};
     const event::Body& body = answer.value()->body;
-    if (std::holds_alternative<event::Daemon>(body)) return map;
+    if (std::holds_alternative<event::Daemon>(body)) return map;  // the last event of the list
     const auto* server = std::get_if<event::IoServer>(&body);
+    // Only servers that are up are in the map.
     if (server != nullptr && server->state == "up")
       map.servers.push_back({server->server, server->directory, server->addresses});
   }

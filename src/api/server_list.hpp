@@ -1,6 +1,5 @@
-// Which I/O servers there are, for a program that is no member of hocketd.
-//
-// Nothing throws but for memory; each call stands for itself.
+// Finds the I/O servers, for a program that is no member of hocketd. Each call is independent of others and
+// thread-safe; only lack of memory throws.
 #pragma once
 
 #include <string>
@@ -11,11 +10,12 @@
 
 namespace hocket::api {
 
-// The servers of the map of the hocketd of this node now, as its list (LIST) shows those that are up, in the map's
-// order; the epoch is 0. Takes 7 s at most.
+// Asks the hocketd of this node for its servers: its list (LIST) shows those that are up, in the order of the server
+// map. The epoch of the result is 0. Takes at most 7 s.
 Result<event::ServerMap> ask_for_servers();
 
-// What a caller names: a map's text, or the addresses of one server, which then serves any directory that it serves.
+// Reads the servers that a caller names: the text of a server map, or the addresses of one server, which is then taken
+// to serve every directory.
 Result<event::ServerMap> read_servers(std::string_view text);
 
 }  // namespace hocket::api

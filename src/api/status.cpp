@@ -1,3 +1,4 @@
+// Implements hocket_error_text: each thread keeps the code and text of its last failed call.
 #include "api/status.hpp"
 
 #include <utility>
@@ -5,6 +6,7 @@
 namespace hocket::api {
 namespace {
 
+// Code and text of the last failure of a thread.
 struct LastError {
   int code = HOCKET_OK;
   std::string text;
@@ -15,6 +17,7 @@ LastError& last_error() {
   return last;
 }
 
+// Returns the general meaning of a code, for which no call has left a text.
 const char* meaning(int status) {
   switch (status) {
     case HOCKET_OK: return "no error";
@@ -49,5 +52,6 @@ int fail(int code, std::string text) noexcept {
 
 const char* hocket_error_text(int status) {
   const auto& last = hocket::api::last_error();
+  // The text belongs to the last failed call; for any other code only the general meaning is right.
   return last.code == status && !last.text.empty() ? last.text.c_str() : hocket::api::meaning(status);
 }

@@ -1,4 +1,5 @@
-// Errors of the C API: a code, and a text about the call that failed last in this thread.
+// Errors of the C API: a code, and a text about the last call of this thread that failed. Thread-safe: each thread has
+// its own text.
 #pragma once
 
 #include <exception>
@@ -10,14 +11,15 @@
 
 namespace hocket::api {
 
-// Keeps the text for hocket_error_text and gives the code.
+// Keeps the text for hocket_error_text and returns the code.
 int fail(int code, std::string text) noexcept;
 
+// Fails because a pointer is NULL.
 inline int no_null(const char* function, const char* argument) {
   return fail(HOCKET_ERROR_ARGUMENT, std::string{function} + ": '" + argument + "' is NULL");
 }
 
-// Runs `call`, which returns a code. Nothing is thrown into the caller, who may be C.
+// Runs `call`, which returns a code, and turns exceptions into codes: none may reach the caller, who may be C.
 template <class Call>
 int guarded(Call&& call) noexcept {
   try {

@@ -1,4 +1,5 @@
-// A file: through the I/O servers below whose directory it lies, as long as there are some; else by the process itself.
+// Implements a file of the file system: accesses go through the I/O servers whose directory holds it while there are
+// some, else this process performs them itself.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 namespace hocket::api {
 namespace {
 
+// Resolves links, because servers compare the path with their directory.
 std::string absolute(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real{realpath(path.c_str(), nullptr), &std::free};
   return real ? real.get() : path;
@@ -22,10 +24,11 @@ std::string absolute(const std::string& path) {
 int flags_of(int mode) {
   const int both = mode & (HOCKET_READ | HOCKET_WRITE);
   const int how = both == HOCKET_READ ? O_RDONLY : both == HOCKET_WRITE ? O_WRONLY : O_RDWR;
-  // What is no file must neither be waited for nor become the terminal.
+  // The open must not block on a FIFO, and a terminal must not become the controlling one.
   return how | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | ((mode & HOCKET_CREATE) != 0 ? O_CREAT : 0);
 }
 
+// Fails with a text that says how to name or make the file.
 int fail_to_open(int error, const Opening& opening) {
   const std::string what = "cannot open " + opening.path;
   if (error == ENXIO) return fail(HOCKET_ERROR_ARGUMENT, what + ": it is no regular file; name a file");
@@ -36,13 +39,15 @@ int fail_to_open(int error, const Opening& opening) {
                                                    : "; HOCKET_CREATE beside HOCKET_WRITE makes a file"));
 }
 
-// Some file systems (NFS) tell of room that there was not when a descriptor is closed, of whichever copy.
+// Returns the error of closing a copy of the descriptor. Some file systems (NFS) report lack of room only when a
+// descriptor is closed, whichever copy it is.
 int error_of_closing(int file) {
   const int copy = fcntl(file, F_DUPFD_CLOEXEC, 0);
   return copy < 0 || ::close(copy) == 0 || errno == EINTR ? 0 : errno;
 }
 
-// One run by the process itself: an error of errno; `done`: how many bytes, fewer than all of a read at the end.
+// Transfers one run without servers. Returns errno. `done` receives the bytes transferred, fewer than `bytes` if a read
+// reaches the end of the file.
 int transfer(int file, bool writes, std::byte* memory, std::int64_t offset, std::int64_t bytes, std::int64_t& done) {
   for (done = 0; done < bytes;) {
     const auto left = static_cast<std::size_t>(bytes - done);
@@ -50,12 +55,14 @@ int transfer(int file, bool writes, std::byte* memory, std::int64_t offset, std:
                              : pread(file, memory + done, left, offset + done);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return errno;
+    // A write that takes nothing would repeat for ever; a read of nothing is the end of the file.
     if (n == 0) return writes ? EIO : 0;
     done += n;
   }
   return 0;
 }
 
+// An open file: a descriptor of this process, and the servers that have it open.
 class StoredFile final : public hocket_file {
  public:
   StoredFile(const Opening& opening, Fd own) : own_(std::move(own)), participants_(opening.participants) {
@@ -74,24 +81,27 @@ class StoredFile final : public hocket_file {
 
  private:
   int ask_to_open(const std::string& at, bool named);
+  // Performs an access without servers.
   int access_by_itself(const Access& access, std::int64_t& got) const;
-  // True: there were some.
+  // Drops lost servers. Returns true if there were any.
   bool leave_out_lost();
-  // What servers wrote behind is in the file, or its error is kept.
+  // Makes servers write what they hold back, and keeps the error for the next flush or close.
   void sync_behind();
-  // Asks each server, and waits; the first error, but for those of servers that are lost.
+  // Sends a request to each server and waits. Returns the first errno, ignoring servers that are lost.
   template <class Ask>
   int ask_all(Ask ask);
+  // Fails with an error of what servers wrote behind, if there is one.
   int tell_behind(int error);
 
   Fd own_;
   int participants_;
   std::vector<Served> served_;
-  std::string behind_lost_;  // servers that were lost with what they had answered
-  int behind_error_ = 0;     // of what was written behind, not told yet
+  std::string behind_lost_;  // names of servers that were lost together with answered writes
+  int behind_error_ = 0;     // errno of a write behind that the caller does not know yet
 };
 
-// Servers of the map that do not answer are left out; those that the caller has named must be there.
+// Connects to the servers whose directory holds the file. Servers of the map that do not answer are left out; of those
+// that the caller has named, one at least must answer.
 int StoredFile::reach(const Opening& opening) {
   const bool named = !opening.servers.empty();
   const auto map = named ? read_servers(opening.servers) : ask_for_servers();
@@ -113,6 +123,8 @@ int StoredFile::reach(const Opening& opening) {
   return ask_to_open(at, named);
 }
 
+// Opens the file at all servers; those that cannot open it are left out. If the caller has named them, their refusal is
+// an error.
 int StoredFile::ask_to_open(const std::string& at, bool named) {
   const transport::OpenMode how{.reads = (mode & HOCKET_READ) != 0, .writes = (mode & HOCKET_WRITE) != 0};
   std::vector<int> errors(served_.size(), 0);
@@ -129,7 +141,7 @@ int StoredFile::ask_to_open(const std::string& at, bool named) {
   std::vector<Served> kept;
   for (std::size_t i = 0; i < served_.size(); ++i) {
     if (!served_[i].lost() && errors[i] == 0) kept.push_back(std::move(served_[i]));
-    if (errors[i] != EXDEV) refused = std::max(refused, errors[i]);  // that: not below its directory
+    if (errors[i] != EXDEV) refused = std::max(refused, errors[i]);  // EXDEV: the file is not below its directory
   }
   served_ = std::move(kept);
   if (!named || refused == 0) return HOCKET_OK;
@@ -149,14 +161,16 @@ void StoredFile::sync_behind() {
   if (behind_error_ == 0) behind_error_ = error;
 }
 
+// Performs an access, and repeats it as long as it loses a server. If no server is left, this process performs it
+// itself.
 int StoredFile::access(const Access& access, std::int64_t& got) {
-  constexpr int most_repeats = 3;  // of a read; where the file grows all the time, there is no end of it
+  constexpr int most_repeats = 3;  // of a read; a file that grows all the time would repeat for ever
   for (int repeats = 0;;) {
-    // Those that are left have other stripes from now on: of these, nothing may be on its way elsewhere.
+    // The remaining servers get other stripes from now on, so no data of these may still be held elsewhere.
     if (leave_out_lost()) sync_behind();
     if (served_.empty()) return access_by_itself(access, got);
     const Passed passed = pass(served_, access, participants_);
-    if (passed.lost) continue;  // the bytes are the caller's still: once more, with one server less at least
+    if (passed.lost) continue;  // the caller still has all bytes: repeat with at least one server less
     if (passed.error != 0)
       return fail_of_file(passed.error,
                           (access.writes ? "cannot write " : "cannot read ") + path + " through its I/O servers");
@@ -174,11 +188,12 @@ int StoredFile::access_by_itself(const Access& access, std::int64_t& got) const 
     const int error = transfer(own_.get(), access.writes, access.memory + run->data, run->at, run->length, done);
     if (error != 0) return fail_of_file(error, (access.writes ? "cannot write " : "cannot read ") + path);
     got += done;
-    if (done < run->length) break;
+    if (done < run->length) break;  // the end of the file
   }
   return HOCKET_OK;
 }
 
+// The file system knows the length, except for what servers write behind.
 int StoredFile::size(std::int64_t& bytes) {
   struct stat status {};
   if (fstat(own_.get(), &status) != 0) return fail_of_file(errno, "cannot tell the length of " + path);
@@ -186,6 +201,7 @@ int StoredFile::size(std::int64_t& bytes) {
   return HOCKET_OK;
 }
 
+// Only data sets have versions.
 int StoredFile::version(std::int64_t&) {
   return fail(HOCKET_ERROR_ARGUMENT, "hocket_version: " + path + " is a file; data sets (hocket:/NAME) have versions");
 }
@@ -193,7 +209,7 @@ int StoredFile::version(std::int64_t&) {
 template <class Ask>
 int StoredFile::ask_all(Ask ask) {
   leave_out_lost();
-  // Shared: an answer may come when this has thrown.
+  // Shared with callbacks, which may run after this function has thrown.
   const auto errors = std::make_shared<std::vector<int>>(served_.size(), 0);
   for (std::size_t i = 0; i < served_.size(); ++i)
     ask(served_[i], [errors, i](int error, std::int64_t) { (*errors)[i] = error; });
@@ -216,15 +232,18 @@ int StoredFile::tell_behind(int error) {
                                    path + " since the last hocket_flush may be missing; put it again");
 }
 
+// Lets the servers store what they hold, then stores what this process wrote itself.
 int StoredFile::flush() {
   const int error = ask_all([](Served& one, auto done) { one.link().sync(one.handle, done); });
   if (const int told = tell_behind(error); told != HOCKET_OK) return told;
   const bool writes = (mode & HOCKET_WRITE) != 0;
+  // EINVAL: this file cannot be flushed, which is no error of its data.
   if (!writes || fdatasync(own_.get()) == 0 || errno == EINVAL) return HOCKET_OK;
   return fail_of_file(errno, "cannot store " + path);
 }
 
 int StoredFile::close() {
+  // Servers first: they may still have data of this file.
   const int told = tell_behind(ask_all([](Served& one, auto done) { one.link().close(one.handle, done); }));
   if (told != HOCKET_OK || (mode & HOCKET_WRITE) == 0) return told;
   const int error = error_of_closing(own_.get());
@@ -234,7 +253,7 @@ int StoredFile::close() {
 }  // namespace
 
 int open_stored(const Opening& opening, std::unique_ptr<hocket_file>& file) {
-  constexpr mode_t for_all = 0666;  // but for the umask
+  constexpr mode_t for_all = 0666;  // before the umask
   Fd own{::open(opening.path.c_str(), flags_of(opening.mode), for_all)};
   if (!own) return fail_to_open(errno, opening);
   struct stat status {};
