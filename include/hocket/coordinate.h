@@ -1,32 +1,36 @@
-/* hocket: an application that takes its turns at the file system in its own words (CALCioM, section III-C).
+/* hocket: functions by which an application announces, requests and ends its I/O steps itself (CALCioM, section III-C).
  *
- * MPI programs need none of this to be coordinated: libhocket asks before their file accesses (docs/coordinate.md). Who
- * knows more than the MPI library says it here: how much is to come, and where it is best to stop.
+ * MPI programs are coordinated without them: libhocket requests a grant before their file accesses
+ * (docs/coordinate.md). A program uses them if it knows more than the MPI library: how much I/O is to come, and where
+ * it is best to stop.
  *
  *   MPI_Info_set(info, "bytes", "1000000000");      // of all processes, in this I/O phase
  *   hocket_io_prepare(info);
  *   hocket_io_inform(MPI_COMM_WORLD);               // others may get ready to make room, or to wait
  *   compute_a_little_longer();
  *   for (int i = 0; i < files; i++) {
- *     hocket_io_wait();                             // for our turn; and a place to stop, if another comes first
+ *     hocket_io_wait();                             // for the grant; and a place to stop, if another comes first
  *     write_file(i);
  *   }
  *   hocket_io_release();                            // the others may have the file system
  *   hocket_io_complete();
  *
  * Link with -lhocket-mpich or -lhocket-openmpi (lib/hocket of the installation, `pkg-config hocket-mpich`), named
- * before the MPI itself. Without hocketd, and where a program was not started with `hocket run`, all of them succeed at
- * once.
+ * before the MPI library itself. Without hocketd, or without `hocket run`, all functions succeed at once.
  *
- * From inform to release is a *step*, of the processes of one communicator, whose rank 0 alone talks to hocketd: the
- * application's name is the same whoever it is. A process is in one step at a time. Accesses within a step are
- * coordinated as ever: they are granted at once, as the application has its turn, and are finer places to stop.
+ * A *step* lasts from inform to release and belongs to the processes of one communicator. Its rank 0 alone communicates
+ * with hocketd; the application's name is the same whichever process that is. A process is in one step at a time.
+ * Accesses within a step are coordinated as always: they are granted at once while the step has its grant, and are
+ * finer places to stop.
  *
- * Functions return HOCKET_OK, or a negative HOCKET_ERROR_… (hocket_error_text has a line about it). None of them fails
- * because hocketd is missing, and no program need look at what they return: called in the wrong order
- * (HOCKET_ERROR_ORDER), they do nothing, and say so on stderr once. Every wait is bounded by HOCKET_ANSWER_S and
- * HOCKET_MAX_WAIT_S; after that the step goes on without a turn. They may be used by one thread at a time, between
- * MPI_Init and MPI_Finalize.
+ * - Who calls: inform, wait and release are collective over the step's communicator; prepare, complete and check are
+ *   local.
+ * - Threads: one thread at a time, between MPI_Init and MPI_Finalize.
+ * - Errors: functions return HOCKET_OK or a negative HOCKET_ERROR_… (hocket_error_text has a line about it). No
+ *   function fails because hocketd is missing, and a program need not check what they return. In the wrong order
+ *   (HOCKET_ERROR_ORDER) they do nothing, and write one line to stderr the first time.
+ * - Time limits: HOCKET_ANSWER_S and HOCKET_MAX_WAIT_S (seconds) bound every wait; after that the step continues
+ *   without a grant.
  */
 #ifndef HOCKET_COORDINATE_H
 #define HOCKET_COORDINATE_H
@@ -39,47 +43,48 @@
 extern "C" {
 #endif
 
-/* Says more about the I/O to come, on top of what was said before, until hocket_io_complete. An application and the
- * libraries that it uses each add what they know; of a key that was given twice, the last value holds. Local: what rank
- * 0 of a step, or of a file's communicator, has said is told with its requests. The info is copied.
+/* Announces the I/O to come, in addition to earlier announcements, until hocket_io_complete. An application and its
+ * libraries may each announce what they know; if a key is given twice, the last value holds. Local: rank 0 of a step,
+ * or of a file's communicator, sends its announcements with its requests. The info is copied.
  *
  *   bytes             that all processes will access in an I/O phase
  *   files             that they will access in a phase, one after the other
  *   rounds            of collective buffering in each file
- *   bytes_per_round   of all processes; where `bytes` is not given, it is files * rounds * bytes_per_round
- *   target            what is shared with others; else
+ *   bytes_per_round   of all processes; without `bytes`, files * rounds * bytes_per_round is used
+ *   target            the storage that is shared with others; else
  *   hocket_target     the same; else the file system of
  *   file              the path of a file; else that of the working directory
  *
- * Other keys are handed on as they are. A number that is none is left out, with one line on stderr. MPI_INFO_NULL says
- * nothing. Errors: ORDER (outside of MPI_Init and MPI_Finalize), MEMORY. */
+ * Other keys are passed on unchanged. A value that should be a number and is none is ignored, with one line on stderr.
+ * MPI_INFO_NULL announces nothing. Errors: ORDER (before MPI_Init or after MPI_Finalize), MEMORY. */
 HOCKET_API int hocket_io_prepare(MPI_Info info);
 
-/* Takes back what was said by the last hocket_io_prepare. Local. Errors: ORDER (there was none). */
+/* Withdraws the announcement of the last hocket_io_prepare. Local. Errors: ORDER (there is none, or MPI is not
+ * initialised). */
 HOCKET_API int hocket_io_complete(void);
 
-/* A step begins: the application would like its turn. Does not wait for it. Collective over `comm`, which must live
- * until hocket_io_release; by a process that speaks for the others, with MPI_COMM_SELF, which then tells them itself. A
- * turn that is not taken (by check or wait) within hocketd's lease goes to others, and is asked for again by the next
- * check or wait. Errors: ORDER (there is a step already, which goes on), ARGUMENT (no communicator, or one between two
- * groups). */
+/* Begins a step and requests a grant for it, without waiting. Collective over `comm`, which must live until
+ * hocket_io_release. A process that acts for others passes MPI_COMM_SELF, and passes the results on to them itself. A
+ * grant that is not used (by check or wait) within hocketd's lease goes to others; the next check or wait requests it
+ * again. Errors: ORDER (a step is open already, and continues; or MPI is not initialised), ARGUMENT (no communicator,
+ * or an intercommunicator). */
 HOCKET_API int hocket_io_inform(MPI_Comm comm);
 
-/* Whether the step has its turn now: *authorized is 1 or 0. Local. In rank 0 of the step; in the others, what the last
- * hocket_io_wait told them. Where another application is to come first, check says 0 from then on, and the application
- * must not access files until it says 1 again: call it where all processes can stop. Takes some nanoseconds. Errors:
- * ORDER (there is no step; *authorized is 1), ARGUMENT. */
+/* Sets *authorized to 1 if the step may access files now, else to 0. Local, and takes some nanoseconds. In rank 0 of
+ * the step the answer is current; in other ranks it is that of the last hocket_io_wait. If another application shall go
+ * first, check returns 0 from then on, and the application must not access files until it returns 1 again; so call it
+ * where all processes can stop. Errors: ORDER (no step is open; *authorized is 1), ARGUMENT. */
 HOCKET_API int hocket_io_check(int* authorized);
 
-/* Waits until the step has its turn, and first gives it up where another application is to come before: so it is also
- * the place between two accesses where a step stops. No process may be in the middle of an access. Collective over the
- * step's communicator; costs a broadcast of one byte where there is nothing to wait for. Errors: ORDER (there is no
- * step). */
+/* Blocks until the step may access files. If another application shall go first, it gives the grant up before it waits,
+ * so it is also the place between two accesses where a step stops. No process may be in the middle of an access.
+ * Collective over the step's communicator; without anything to wait for, it costs a broadcast of one byte. Errors:
+ * ORDER (no step is open). */
 HOCKET_API int hocket_io_wait(void);
 
-/* The step ends, and with it the I/O phase: others may have the file system. One that has not had its turn yet takes
- * its request back. Collective: the processes wait for each other, so that none accesses files any more. Errors: ORDER
- * (there is no step). */
+/* Ends the step, and with it the I/O phase: others may use the file system. A request that was not granted yet is
+ * withdrawn. Collective: the processes wait for each other, so that none accesses files any more. Errors: ORDER (no
+ * step is open). */
 HOCKET_API int hocket_io_release(void);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
-/* hocket: put and get, the data plane for programs that have no MPI-IO (CLARISSE, section III-A). C99 and C++.
+/* hocket: put and get, the data plane for programs without MPI-IO (CLARISSE, section III-A). C99 and C++.
  *
- * A path names a file, or a data set: "hocket:/NAME" has no file, its bytes are in the memory of an I/O server, and
- * applications exchange it by its name. Link with -lhocket. In a job started with `hocket run`, the same functions are
- * in the library that watches the program.
+ * A path names a file or a data set. A data set, "hocket:/NAME", has no file: its bytes are in the memory of an I/O
+ * server, and applications exchange it by its name. Link with -lhocket. In a job started with `hocket run`, the same
+ * functions are in the library that watches the program.
  *
  *   hocket_file* file;
  *   int status = hocket_open("/scratch/field", HOCKET_WRITE | HOCKET_CREATE, NULL, &file);
@@ -13,24 +13,33 @@
  *   }
  *   if (status < 0) fprintf(stderr, "%s\n", hocket_error_text(status));
  *
- * Files lie in the one file system that all nodes share. One that lies below the directory of I/O servers (hocket
- * servers) is accessed through these, its bytes dealt out over them in stripes of 1 MiB; else the process accesses it
- * itself. A put is done when the file system has the bytes, or, from servers that write behind, when the servers have
- * them. When a server is lost, the access is done again without it, at last by the process itself. One that only hung
- * and goes on later drops what it was sent, but for a write that it had begun: this may still come over bytes that were
- * put to the same place meanwhile. Processes that have one file open by different servers (of which some lost one, or
- * that were told others) find what the others put through servers that write behind after their hocket_flush alone.
+ * Files lie in the one file system that all nodes share. If a file lies below the directory of I/O servers (`hocket
+ * servers`), it is accessed through them, and its bytes are divided over them in stripes of 1 MiB; else the process
+ * accesses it itself. A put is complete when the file system has the bytes or, with servers that write behind, when the
+ * servers have them.
  *
- * A data set has versions. A process, or a group of them, that opens it to write makes the next version, which is there
- * for readers when all of the group have closed it; where one of them dies or a put failed, it never is. A process or
- * group that opens it to read is given the oldest version that its application has not read, and waits for it. A
- * version is forgotten when as many applications as its writer asked for have read it: opened, and closed by all of the
- * group. A writer that is ahead of its readers waits for them. When its server dies, what it kept is lost.
+ * If a server is lost, the access is repeated without it, at last by the process itself. A server that only hung and
+ * continues later drops what it was sent, except for a write that it had begun: that write may still overwrite bytes
+ * that were put to the same place meanwhile. Processes may have one file open through different servers, because some
+ * of them lost one or found other ones. They then see what others put through servers that write behind only after the
+ * others' hocket_flush.
  *
- * A hocket_file may be used by one thread at a time; different ones are independent. A process that is forked must open
- * its own: what it has of its parent's it can only free, by hocket_file_close. Every wait is bounded: a server of which
- * nothing comes for 30 s is lost. No function writes to stdout or stderr, starts a thread or raises a signal. Offsets
- * and lengths are in bytes, below 2^62. About an error, hocket_error_text (hocket.h) has a line.
+ * A data set has versions. A process, or a group of processes, that opens it to write makes the next version. Readers
+ * see the version when all of the group have closed it; if one of them dies, or a put failed, they never do. A process
+ * or group that opens the data set to read receives the oldest version that its application has not read, and waits for
+ * it. A version is removed when as many applications as its writer asked for have read it, that is, opened it and
+ * closed it in all processes of the group. A writer that is ahead of its readers waits for them. If the server dies,
+ * its data sets are lost.
+ *
+ * - Who calls: every function is local to the process, except that processes of a group open a data set together, and
+ *   call the functions named …_all together. None needs MPI.
+ * - Threads: a hocket_file may be used by one thread at a time; different ones are independent. No function starts a
+ *   thread or raises a signal. A forked process must open its own files: it can only free its parent's, with
+ *   hocket_file_close.
+ * - Units: offsets and lengths are in bytes, below 2^62.
+ * - Time limits: every wait is bounded; a server from which nothing comes for 30 s is lost.
+ * - Errors: functions return HOCKET_OK or a negative HOCKET_ERROR_…; hocket_error_text (hocket.h) has a line about it.
+ *   No function writes to stdout or stderr.
  */
 #ifndef HOCKET_DATA_H
 #define HOCKET_DATA_H
@@ -41,82 +50,87 @@
 extern "C" {
 #endif
 
-/* A file, or one version of a data set, that is open. */
+/* An open file, or one open version of a data set. */
 typedef struct hocket_file hocket_file;
 
-/* What it is opened for, joined by |. */
+/* Modes of hocket_open, combined by |. */
 enum {
   HOCKET_READ = 1,
   HOCKET_WRITE = 2,
-  /* With HOCKET_WRITE: a file that is not there is made; one that is there keeps its bytes. Data sets are made in any
-   * case. */
+  /* With HOCKET_WRITE: creates a file that does not exist; an existing one keeps its bytes. Data sets are created in
+   * any case. */
   HOCKET_CREATE = 4
 };
 
-/* As `readers`: a version stays until there is a newer one, for any number of applications; one that opens the data
- * set for the first time is given the newest. */
+/* As `readers`: a version stays until there is a newer one, for any number of applications. An application that opens
+ * the data set for the first time receives the newest. */
 #define HOCKET_ANY_READERS (-1)
 
-/* How it is opened. A field that is zero or NULL has its default: begin with `hocket_open_options options = {0};`. */
+/* Options of hocket_open. A field that is zero or NULL has its default: begin with `hocket_open_options options =
+ * {0};`. The strings need to live only during the call. */
 typedef struct hocket_open_options {
-  /* The addresses of one I/O server ("unix:/path tcp:host:port"), or of several, a line "NAME DIRECTORY ADDRESSES"
-   * each. Default: those that the hocketd of this node knows. */
+  /* Addresses of one I/O server ("unix:/path tcp:host:port"), or several servers, one line "NAME DIRECTORY ADDRESSES"
+   * each. Default: the servers that the hocketd of this node knows. */
   const char* servers;
-  /* Who opens a data set: processes of one application say the same, of another something else; at most 255
-   * characters, no control characters (nor in NAME, which has 1 to 255). Default: $HOCKET_JOB, which `hocket run` sets,
-   * else this process alone, "HOST:PID:NUMBER" with a number of chance. */
+  /* Name of the application that opens a data set: the same in all of its processes, another in every other
+   * application. At most 255 characters, none of them a control character (the same holds for NAME, which has 1 to
+   * 255). Default: $HOCKET_JOB, which `hocket run` sets; else "HOST:PID:NUMBER" with a random number, so that this
+   * process is an application by itself. */
   const char* application;
-  /* How many processes open it together, for collective puts and gets and for data sets. Default: 1. */
+  /* Number of processes that open the file together, for collective puts and gets and for data sets. Default: 1. */
   int participants;
-  /* A number that these give alike, and nobody else who has it open. Needed where there are several. For a data set
-   * another one each time that it is opened, e.g. the time step. */
+  /* Number that these processes have in common, and no other process that has the file open. Required for several
+   * participants. For a data set it must be another one each time that the data set is opened, e.g. the time step. */
   uint64_t group;
-  /* Of a data set that is written: how many applications are to read the version; or HOCKET_ANY_READERS. Default: 1. */
+  /* Number of applications that will read the version of a data set that is written; or HOCKET_ANY_READERS. Default: 1.
+   */
   int readers;
-  /* How many seconds hocket_open waits for a data set: to read for a version that is there, to write for room at the
-   * server, both for the other processes of the group. Default: 600. */
+  /* Time limit of hocket_open for a data set, in seconds: for a version to read, or for room at the server to write
+   * one, and for the other processes of the group. Default: 600. */
   double wait_s;
 } hocket_open_options;
 
-/* Opens the file or data set `path`. `mode`: HOCKET_READ, HOCKET_WRITE, or for files both. `options` may be NULL. On
- * success *file is the caller's, who closes it; on failure it is NULL. For data sets it is collective among the
- * participants, and waits for wait_s at most, and for 40 s more where hocketd and the server have stopped. For files it
- * takes 7 s at most where hocketd has stopped, and 2 s for each server that does not answer. A server of a file, also a
- * named one, that is lost when it has answered is left out without a word.
- * Errors: ARGUMENT (also: what is there is no regular file), NOT_FOUND (no such file), ACCESS (not for this user),
- * NO_DAEMON (a data set, and neither hocketd nor `servers` name one), NO_SERVER (a data set, and no server is there, or
- * it is lost; or the named servers do not answer), TIMEOUT (a data set: wait_s is over, also where another process of
- * the group has gone), NO_SPACE (a data set: the server keeps no more; a file that is to be made), IO, MEMORY. */
+/* Opens the file or data set `path`. `mode` is HOCKET_READ or HOCKET_WRITE, or for files both. `options` may be NULL.
+ * On success the caller owns *file and closes it with hocket_file_close; on failure *file is NULL.
+ *
+ * For data sets the call is collective among the participants. It blocks for at most wait_s, and for 40 s more if
+ * hocketd and the server hang. For files it blocks for at most 7 s if hocketd hangs, and for 2 s for each server that
+ * does not answer. A server of a file that is lost after it has answered is left out silently, even if it was named in
+ * `servers`.
+ *
+ * Errors: ARGUMENT (also: the path is no regular file), NOT_FOUND (no such file), ACCESS (permission denied), NO_DAEMON
+ * (data set: neither hocketd nor `servers` names a server), NO_SERVER (data set: no server is running, or it was lost;
+ * file: the named servers do not answer), TIMEOUT (data set: wait_s is over, also because another process of the group
+ * has gone), NO_SPACE (data set: the server's memory is full; file: it cannot be created), IO, MEMORY. */
 HOCKET_API int hocket_open(const char* path, int mode, const hocket_open_options* options, hocket_file** file);
 
-/* ---- of this process alone ----------------------------------------------------------------------------------------
- */
+/* ---- of this process alone --------------------------------------------------------------------------------------- */
 
-/* Puts `bytes` bytes from `data` to where `offset` is. After an error some of them may have been put.
- * Errors: ARGUMENT (also: it was not opened to write), NO_SPACE, NO_SERVER (of data sets: the server is lost, and the
- * version with it), CANCELED (of data sets, as hocket_file_close), IO, MEMORY. */
+/* Writes `bytes` bytes from `data` to `offset`. Local. After an error some of them may have been written. Errors:
+ * ARGUMENT (also: the file was not opened to write), NO_SPACE, NO_SERVER (data set: the server was lost, and the
+ * version with it), CANCELED (data set: as for hocket_file_close), IO, MEMORY. */
 HOCKET_API int hocket_put(hocket_file* file, int64_t offset, const void* data, int64_t bytes);
 
-/* Gets `bytes` bytes. *got: how many there were; fewer than `bytes` where the file or version ends before (where
- * servers write behind: as hocket_size), which is no error and leaves the rest of `data` as it was, but where the file
- * grows at the same time. `got` may be NULL. After an error `data` is undefined. Errors: ARGUMENT (also: it was not
- * opened to read), NO_SERVER (of data sets), IO, MEMORY. */
+/* Reads `bytes` bytes at `offset` into `data`. Local. *got receives their number; `got` may be NULL. If the file or
+ * version ends before (with servers that write behind, see hocket_size), *got is smaller. That is no error, and the
+ * rest of `data` is unchanged, unless the file grows at the same time. After an error `data` is undefined. Errors:
+ * ARGUMENT (also: the file was not opened to read), NO_SERVER (data set), IO, MEMORY. */
 HOCKET_API int hocket_get(hocket_file* file, int64_t offset, void* data, int64_t bytes, int64_t* got);
 
-/* The same for `count` blocks of `block_bytes`, the first at `offset`, each `stride_bytes` (>= block_bytes) behind the
- * beginning of the one before it. In `data` they lie one behind the other. */
+/* Do the same for `count` blocks of `block_bytes` bytes. The first is at `offset`; each begins `stride_bytes` (>=
+ * block_bytes) behind the beginning of the one before. In `data` the blocks follow each other without gaps. */
 HOCKET_API int hocket_put_strided(hocket_file* file, int64_t offset, int64_t block_bytes, int64_t stride_bytes,
                                   int64_t count, const void* data);
 HOCKET_API int hocket_get_strided(hocket_file* file, int64_t offset, int64_t block_bytes, int64_t stride_bytes,
                                   int64_t count, void* data, int64_t* got);
 
-/* ---- collective ---------------------------------------------------------------------------------------------------
- */
+/* ---- collective -------------------------------------------------------------------------------------------------- */
 
-/* The same, by all participants together: the servers merge what neighbours in the file from whichever process.
- * `operation`: a number above 0 that all of them give to what belongs together, e.g. 1, 2, … Who has no data calls too,
- * with 0 bytes. Nobody waits for another: a participant that never calls costs the others some milliseconds. Errors
- * are of this process's data. Without servers they are as above. */
+/* Do the same, all participants together: the servers merge data that are neighbours in the file, whichever process
+ * they come from. `operation` is a number above 0 that all participants give to the calls that belong together, e.g. 1,
+ * 2, … A participant without data calls with 0 bytes. No participant waits for another; one that never calls costs the
+ * others some milliseconds. Errors concern the data of this process. Without servers the functions work as the ones
+ * above. */
 HOCKET_API int hocket_put_all(hocket_file* file, uint64_t operation, int64_t offset, const void* data, int64_t bytes);
 HOCKET_API int hocket_get_all(hocket_file* file, uint64_t operation, int64_t offset, void* data, int64_t bytes,
                               int64_t* got);
@@ -125,27 +139,26 @@ HOCKET_API int hocket_put_strided_all(hocket_file* file, uint64_t operation, int
 HOCKET_API int hocket_get_strided_all(hocket_file* file, uint64_t operation, int64_t offset, int64_t block_bytes,
                                       int64_t stride_bytes, int64_t count, void* data, int64_t* got);
 
-/* ---- about it -----------------------------------------------------------------------------------------------------
- */
+/* ---- about it ---------------------------------------------------------------------------------------------------- */
 
-/* The length: of a file now (where servers write behind: as of the last hocket_flush), of a version that is read; of
- * one that is written, as far as this process has put. Errors: ARGUMENT, IO. */
+/* Returns the length in bytes: of a file, as it is now (with servers that write behind: as of the last hocket_flush);
+ * of a version that is read; of a version that is written, as far as this process has put. Local. Errors: ARGUMENT, IO.
+ */
 HOCKET_API int hocket_size(hocket_file* file, int64_t* bytes);
 
-/* Which version of the data set this is: 1, 2, … Errors: ARGUMENT (also: it is a file). */
+/* Returns the number of this version of the data set: 1, 2, … Local. Errors: ARGUMENT (also: it is a file). */
 HOCKET_API int hocket_version(hocket_file* file, int64_t* version);
 
-/* What was put to the file before, by whichever process through the same servers, is on the storage; or is not, which
- * the error tells. Of a data set nothing is stored, and nothing happens.
- * Errors: ARGUMENT, NO_SPACE, IO (also: a server that had written behind is lost), MEMORY. */
+/* Stores everything that was put to the file before, by whichever process through the same servers. On HOCKET_OK it is
+ * on the storage. Does nothing for a data set, which is never stored. Local. Errors: ARGUMENT, NO_SPACE, IO (also: a
+ * server that writes behind was lost), MEMORY. */
 HOCKET_API int hocket_flush(hocket_file* file);
 
-/* Closes it; `file` is freed whatever is returned. NULL is allowed. Of a data set it is what publishes the version, or
- * says that this process has read it; of a file it tells what failed of what servers wrote behind, as hocket_flush, and
- * what close(2) tells.
- * Errors: ARGUMENT (another process has opened it), CANCELED (a version that was written will never be there, one that
- * was read counts as not read: a put failed, or another process of the group has gone), NO_SERVER (the server of a data
- * set is lost), NO_SPACE, IO, MEMORY. */
+/* Closes the file and frees `file`, whatever it returns. `file` may be NULL. Closing a data set publishes the version
+ * that was written, or states that this process has read it. Closing a file reports failures of writing behind, as
+ * hocket_flush does, and those of close(2). Errors: ARGUMENT (another process has opened it), CANCELED (a version that
+ * was written will never be visible, one that was read counts as not read: a put failed, or another process of the
+ * group has gone), NO_SERVER (the server of a data set was lost), NO_SPACE, IO, MEMORY. */
 HOCKET_API int hocket_file_close(hocket_file* file);
 
 #ifdef __cplusplus

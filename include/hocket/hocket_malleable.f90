@@ -1,7 +1,7 @@
 ! hocket_malleable: an MPI application in Fortran that grows and shrinks while it runs.
 !
-! Compile this file with your program. What each function does stands in malleable.h, beside which this file lies; what
-! differs in Fortran:
+! Compile this file with your program. malleable.h, in the same directory, describes each function: who must call it,
+! ownership and errors. Differences in Fortran:
 !   - names end in a null character: "x" // c_null_char;
 !   - types of elements and communicators are handles of `use mpi` (of mpi_f08 their part mpi_val);
 !   - an array is registered by a variable of type(c_ptr), which must stay where it is until hocket_malleable_free, so
@@ -14,13 +14,13 @@ module hocket_malleable
   implicit none
   private :: c_ptr, c_int, c_int64_t, c_double, c_char
 
-  ! What the functions return; errors are negative.
+  ! Return codes; errors are negative.
   integer(c_int), parameter :: HOCKET_OK = 0, HOCKET_ERROR_ARGUMENT = -1, HOCKET_ERROR_MEMORY = -6
-  ! What hocket_malleable_point tells, and HOCKET_LEAVE of hocket_malleable_begin.
+  ! Results of hocket_malleable_point, and HOCKET_LEAVE of hocket_malleable_begin.
   integer(c_int), parameter :: HOCKET_GO_ON = 0, HOCKET_RESIZED = 2, HOCKET_LEAVE = 3
-  ! How the elements of an array are shared out.
+  ! Distributions of the elements of an array.
   integer(c_int), parameter :: HOCKET_REPLICATED = -1, HOCKET_BLOCK = -2, HOCKET_WEIGHTED = -3, HOCKET_NONZEROS = -4
-  ! Whether an array may be written after hocket_malleable_begin.
+  ! Kinds of data: not written, or written, after hocket_malleable_begin.
   integer(c_int), parameter :: HOCKET_CONSTANT = 0, HOCKET_VARIABLE = 1
 
   interface
