@@ -7,14 +7,15 @@
 namespace hocket::sim {
 namespace {
 
-// Of a wrong profile: times are told to be so much off.
+// Relative error of the iteration times in a wrong profile.
 constexpr double wrong_by = 0.3;
 constexpr std::int64_t profile_samples = 10;
-// The factor of a wrong announcement.
+// Limits of the factor in a wrong announcement.
 constexpr double least_announced = 0.3;
 constexpr double most_announced = 3;
 
-// The number of the first end of a part at or after `done`, counted from 1; what is lost in rounding is no part.
+// Returns the number of the first part that ends at or after `done`, counted from 1. The tolerance keeps a rounding
+// error from counting as a part.
 double part_of(double done, double part_bytes) { return std::max(0.0, std::ceil(done / part_bytes - 1e-9)); }
 
 Duration duration_of(double seconds) { return Duration{std::llround(seconds * 1e9)}; }
@@ -23,6 +24,7 @@ Duration duration_of(double seconds) { return Duration{std::llround(seconds * 1e
 
 Application::Application(const ApplicationSpec& spec, const std::vector<TargetSpec>& targets, std::uint64_t seed)
     : spec_(spec), targets_(targets), phases_(spec.phases), random_(seed, spec.name) {
+  // A scenario without `phases` has one phase at the end of each period.
   if (phases_.empty() && spec.io_bytes > 0) {
     PhaseSpec only;
     only.bytes = spec.io_bytes;
@@ -31,6 +33,7 @@ Application::Application(const ApplicationSpec& spec, const std::vector<TargetSp
     phases_.push_back(std::move(only));
   }
   next_phase_ = phases_.size();
+  // One factor for the whole run: an application errs in one direction.
   if (spec.announces == Announces::wrong) {
     const double part = random_.uniform(Stream::announcement, 0);
     announced_factor_ = least_announced * std::pow(most_announced / least_announced, part);
@@ -64,12 +67,14 @@ void Application::begin_period() {
   const Troubles& troubles = spec_.troubles;
   const auto happens = [&](Stream stream, double chance) {
     return chance > 0 && random_.uniform(stream, 2 * number) < chance;
+    // Even numbers decide if a fault occurs, odd ones by how much.
   };
   if (happens(Stream::period_change, troubles.period_change)) {
     pace_ = std::exp2(2 * random_.uniform(Stream::period_change, 2 * number + 1) - 1);
   }
   if (happens(Stream::death, troubles.death)) {
     const double part = random_.uniform(Stream::death, 2 * number + 1);
+    // Death comes after at least one further iteration and by the end of the period.
     death_ = iteration_ + 1 + static_cast<std::int64_t>(part * static_cast<double>(period_end_ - iteration_));
     death_ = std::min(death_, period_end_);
   }
@@ -83,8 +88,10 @@ void Application::look_for_phase(std::size_t from) {
   for (next_phase_ = from; next_phase_ < phases_.size(); ++next_phase_) {
     const PhaseSpec& phase = phases_[next_phase_];
     const auto iterations = static_cast<double>(spec_.iterations_per_phase);
+    // The last period may be shorter, and then lacks the phases after its end.
     phase_at_ = period_start_ + std::llround(phase.after * iterations);
     if (phase.bytes <= 0 || phase_at_ > period_end_) continue;
+    // One number for each period and phase, so a skipped phase shifts no other random value.
     const std::uint64_t number = periods_ - 1 + (static_cast<std::uint64_t>(next_phase_) << 32U);
     const double chance = spec_.troubles.phase_skip;
     if (chance > 0 && random_.uniform(Stream::phase_skip, 2 * number) < chance) continue;
@@ -100,6 +107,7 @@ void Application::operation_done(Duration io) {
   const PhaseSpec& present = phase();
   const double bytes = operation_bytes();
   result.io_s += to_s(io);
+  // The time alone is at the first size, as the comparison is with an application that nobody resizes.
   result.io_alone_s += bytes / most_bandwidth(spec_.processes, present);
   (present.reads ? result.bytes_read : result.bytes_written) += bytes;
   ++result.operations;
@@ -109,6 +117,7 @@ void Application::operation_done(Duration io) {
 }
 
 std::int64_t Application::announced() const {
+  // The bytes of completed operations are known exactly, so only the rest of the phase is announced.
   if (spec_.announces == Announces::nothing) return 0;
   const double moved = operation_bytes() * static_cast<double>(operation_);
   return static_cast<std::int64_t>(std::max(0.0, phase_bytes_ * announced_factor_ - moved));
@@ -132,10 +141,12 @@ void Application::gap_done(Duration gap) {
 double Application::stop_after(double done) const {
   const double all = operation_bytes();
   if (spec_.grain == Grain::operation) return all;
+  // Rounds of no stated size are so small that the operation can stop right here.
   if (spec_.grain == Grain::round && spec_.round_bytes == 0) return done;
   const double file = all / static_cast<double>(spec_.files);
   const double file_end = std::min(part_of(done, file) * file, all);
   if (spec_.grain == Grain::file) return file_end;
+  // A round never extends over two files, so rounds count from the start of the file.
   const double file_start = std::max(0.0, file_end - file);
   return std::min(file_start + part_of(done - file_start, spec_.round_bytes) * spec_.round_bytes, file_end);
 }
@@ -158,7 +169,7 @@ void Application::compute(Time now) {
 std::int64_t Application::next_stop() const {
   std::int64_t stop = period_end_;
   if (next_phase_ < phases_.size()) stop = std::min(stop, phase_at_);
-  // The control point of a phase's iteration comes after the phase.
+  // At an iteration with an I/O phase, the phase comes first and the control point after it.
   if (wanted_) stop = std::min(stop, wanted_->act_at);
   if (death_ > iteration_) stop = std::min(stop, death_);
   return stop;
@@ -170,6 +181,7 @@ Time Application::time_of(std::int64_t iteration) const {
 
 std::int64_t Application::iterations_done(Time now) const {
   if (state != State::computing) return iteration_;
+  // The division only estimates. time_of() decides, so both functions agree to the nanosecond.
   auto done = iteration_ + static_cast<std::int64_t>(to_s(now - since_) / (iteration_s_ * factor_));
   while (time_of(done + 1) <= now) ++done;
   while (done > iteration_ && time_of(done) > now) --done;
@@ -189,17 +201,18 @@ void Application::compute_until(Time now, std::int64_t iteration) {
 
 // ---- control points ----------------------------------------------------------------------------------------------
 
-// The first at which so many iterations are done.
+// Returns the first control point at which at least `iteration` iterations are done.
 std::int64_t Application::control_point_from(std::int64_t iteration) const {
   return (iteration + spec_.control_every - 1) / spec_.control_every * spec_.control_every;
 }
 
 void Application::want(Time now, const event::Reconfigure& command) {
-  // The control point of an iteration with a phase is still to come while that is under way.
+  // The control point of the present iteration is still to come during its I/O phase.
   const bool in_phase =
       (state == State::waiting || state == State::io || state == State::paused || state == State::between) &&
       passed_ != iteration_;
   Wanted wanted{command, control_point_from(iterations_done(now) + (in_phase ? 0 : 1)), 0};
+  // The program acts at the first control point from the requested iteration on, but not before it sees the command.
   wanted.act_at = std::max(wanted.first_look, control_point_from(std::max<std::int64_t>(0, command.at_iteration)));
   wanted_ = wanted;
 }
@@ -213,7 +226,7 @@ bool Application::is_wanted_now() const {
   return wanted_ && is_at_control_point() && iteration_ >= wanted_->act_at && !is_done();
 }
 
-// As Job::is_start_due of libhocket refuses.
+// The rules and their order are those of Job::is_start_due in libhocket.
 std::string Application::refusal() const {
   const event::Reconfigure& command = wanted_->command;
   if (command.at_iteration > 0 && command.at_iteration < wanted_->first_look) {
@@ -263,6 +276,7 @@ std::vector<event::Profile> Application::profile() const {
   if (spec_.profile == Profile::none) return points;
   for (const model::CurvePoint& point : spec_.curve.points()) {
     double scale = 1;
+    // Sizes above the first look faster and smaller ones slower, so a policy overestimates what growing gains.
     if (spec_.profile == Profile::wrong && point.processes > spec_.processes) scale = 1 - wrong_by;
     if (spec_.profile == Profile::wrong && point.processes < spec_.processes) scale = 1 + wrong_by;
     event::Profile told;
@@ -270,6 +284,7 @@ std::vector<event::Profile> Application::profile() const {
     told.iteration_s = point.iteration_s * scale;
     told.iteration_spread_s = told.iteration_s * spec_.jitter;
     for (const PhaseSpec& phase : phases_) {
+      // The coordinator gets the mean I/O time of a phase, with the whole target at its disposal.
       told.io_s += phase.bytes / most_bandwidth(point.processes, phase) / static_cast<double>(phases_.size());
     }
     told.io_spread_s = told.io_s * spec_.io_jitter;

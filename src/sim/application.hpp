@@ -1,11 +1,11 @@
-// One simulated application: how far it is, how long what it does next takes, and what is wanted of it.
+// One simulated application: its progress, the duration of its next step, and the pending reconfiguration.
 //
-// A program computes iterations, in periods of `iterations_per_phase`. A period has I/O phases: by default one after
-// its last iteration. A phase consists of operations. The program comes to a control point after each
-// `control_every`-th iteration, once the I/O phases of that iteration are done. All random values are drawn by the
-// number of the period, phase or gap (random.hpp), so that they are the same under each policy.
+// A program computes iterations in periods of `iterations_per_phase`. A period has I/O phases; by default there is
+// one, after the last iteration. A phase consists of operations. After each `control_every`-th iteration the program
+// reaches a control point, once the I/O phases of that iteration are done. The number of the period, phase or gap
+// selects each random value (random.hpp), so the values are the same under every policy.
 //
-// Not thread-safe. It knows no other application and no coordinator: simulation.hpp moves it on.
+// Not thread-safe. An application knows neither other applications nor the coordinator: simulation.hpp drives it.
 #pragma once
 
 #include <cstdint>
@@ -21,78 +21,88 @@
 
 namespace hocket::sim {
 
+// The activity of an application. Exactly one holds at a time, and it decides what the application's next event
+// means.
 enum class State {
   not_started,
   computing,
   waiting,  // for a grant
   io,
-  paused,   // in the middle of it, for another application
-  between,  // computing before a phase or between two of its operations
+  paused,   // preempted in the middle of an operation
+  between,  // computing before a phase, or between two of its operations
   stopped,  // at a control point
   ended,
 };
 
-// A RECONFIGURE that was not carried out yet, as libhocket keeps it: the last one only.
+// A pending RECONFIGURE. Like libhocket, the application keeps the last one only.
 struct Wanted {
   event::Reconfigure command;
-  std::int64_t first_look = 0;  // the control point at which the program sees it
-  std::int64_t act_at = 0;      // the one at which it is carried out, or refused
+  std::int64_t first_look = 0;  // control point at which the program first sees it
+  std::int64_t act_at = 0;      // control point at which it is carried out or refused
 };
 
-// How a reconfiguration that has begun will end.
+// A reconfiguration that has begun. Its outcome is drawn at the beginning and takes effect at the end.
 struct Resize {
   event::Reconfigure command;
   Time start{};
-  std::int64_t started = 0;  // new processes
+  std::int64_t started = 0;  // number of new processes
   bool succeeds = false;
 };
 
+// The state machine of one application, without the clock: callers pass the time and schedule the events.
 class Application {
  public:
-  // Both must outlive it.
+  // Both references must outlive the object.
   Application(const ApplicationSpec& spec, const std::vector<TargetSpec>& targets, std::uint64_t seed);
 
-  // Begins the period that follows the iterations done. Precondition: is_period_over(), and some are left.
+  // Begins the period after the completed iterations. Precondition: is_period_over(), and iterations are left.
   void begin_period();
   bool is_period_over() const { return iteration_ == period_end_; }
-  // Whether the next I/O phase comes before any further iteration.
+  // True if the next I/O phase comes before any further iteration.
   bool is_phase_due() const { return next_phase_ < phases_.size() && phase_at_ == iteration_; }
   bool is_done() const { return iteration_ == spec_.iterations; }
   bool dies_at(std::int64_t iteration) const { return iteration == death_; }
 
-  // Computing from `now` on, up to iteration next_stop().
+  // Starts to compute at `now`, up to iteration next_stop().
   void compute(Time now);
-  // What comes first: the control point of what is wanted, its death, the next I/O phase, the end of the period.
+  // Returns the first iteration that interrupts computing: a pending reconfiguration's control point, the death, the
+  // next I/O phase, or the end of the period.
   std::int64_t next_stop() const;
+  // Returns when the iteration ends if computing is not interrupted.
   Time time_of(std::int64_t iteration) const;
-  // Precondition: state == computing. Sums up what was done until then.
+  // Adds the computing up to `iteration` to the result. Precondition: state == computing.
   void compute_until(Time now, std::int64_t iteration);
+  // Returns how many iterations are complete at `now`.
   std::int64_t iterations_done(Time now) const;
 
+  // Stores a RECONFIGURE; it replaces a pending one. The program acts on it at the control point `act_at`.
   void want(Time now, const event::Reconfigure& command);
   bool is_wanted_now() const;
-  // Why the program refuses what is wanted now; "" where it does not.
+  // Returns why the program refuses the pending reconfiguration, or "" if it accepts. Precondition: is_wanted_now().
   std::string refusal() const;
+  // Discard or begin the pending reconfiguration. Both count it, so the next one draws other random values.
   event::Reconfigure drop_wanted();
   Resize take_wanted(Time now);
-  // How long it stands still.
+  // Returns how long the reconfiguration stops the application.
   Duration cost(const Resize& resize, const ReconfigurationCost& cost) const;
+  // Ends the reconfiguration: the new size holds from now on if it succeeded.
   void resized(Time now, const Resize& resize);
 
-  // The next phase, or the present one, and its present operation. Precondition: there is one.
+  // Return the present phase, or the next one, and its present operation. Precondition: there is one.
   const PhaseSpec& phase() const { return phases_[next_phase_]; }
   std::int64_t operation() const { return operation_; }
   double operation_bytes() const { return phase_bytes_ / static_cast<double>(phase().operations); }
-  // What is announced of the phase's bytes before the present operation; 0: nothing.
+  // Returns the announced bytes of the phase from the present operation on; 0 announces nothing.
   std::int64_t announced() const;
-  // Where in its operation it can stop, so many bytes of it done: after so many bytes, the operation's if nowhere
-  // sooner.
+  // Returns after how many bytes the operation can stop when `done` bytes of it are transferred. Without an earlier
+  // point this is the whole operation.
   double stop_after(double done) const;
-  // The round of the present file that ended there; -1: none did.
+  // Returns the number of the round of the present file that ends at `done` bytes, or -1 if none does.
   std::int64_t round_at(double done) const;
-  // The most that the phase can use at the application's size, bytes per second.
+  // Returns the largest rate that the phase can use at the present size, in bytes per second.
   double bandwidth() const { return most_bandwidth(processes_, phase()); }
-  // The present operation has ended; the next one is now the present one, perhaps of the next phase.
+  // Ends the present operation, which took `io`. The next operation becomes the present one, perhaps in the next
+  // phase.
   void operation_done(Duration io);
   // Draws the computing time before the present operation; 0: none.
   Duration gap();
@@ -101,14 +111,15 @@ class Application {
   const ApplicationSpec& spec() const { return spec_; }
   std::int64_t iteration() const { return iteration_; }
   std::int64_t processes() const { return processes_; }
-  double process_seconds() const { return process_seconds_; }  // in computing
-  // The last control point that it has passed.
+  double process_seconds() const { return process_seconds_; }  // in computing: processes times seconds
+  // Returns the last control point that the application has passed.
   std::int64_t last_control_point() const;
   bool is_at_control_point() const { return iteration_ % spec_.control_every == 0; }
   void pass_control_point() { passed_ = iteration_; }
-  // As the profile is said to tell: exact, or wrong.
+  // Returns the points of the speedup curve as the scenario's profile reports them: exact, wrong or none.
   std::vector<event::Profile> profile() const;
 
+  // The present activity and the results so far; the simulation writes both.
   State state = State::not_started;
   ApplicationResult result;
 
@@ -116,32 +127,34 @@ class Application {
   std::int64_t control_point_from(std::int64_t iteration) const;
   double most_bandwidth(std::int64_t processes, const PhaseSpec& phase) const;
   void set_processes(std::int64_t processes);
-  // The next phase of the period from this one on that takes place.
+  // Finds the next phase of the period that takes place, beginning with phase `from`.
   void look_for_phase(std::size_t from);
 
   const ApplicationSpec& spec_;
   const std::vector<TargetSpec>& targets_;
-  std::vector<PhaseSpec> phases_;  // of a period
+  std::vector<PhaseSpec> phases_;  // of one period
   Random random_;
   std::int64_t processes_ = 0;
-  double iteration_s_ = 0;        // at its size, without jitter
-  double first_iteration_s_ = 0;  // at its first one
+  double iteration_s_ = 0;        // seconds of an iteration at the present size, without jitter
+  double first_iteration_s_ = 0;  // the same at the first size
   double announced_factor_ = 1;
 
-  std::int64_t iteration_ = 0;  // done, at the beginning of the present stretch of computing
-  Time since_{};                // when that began
+  // Completed iterations at `since_`, which is when the present computing began.
+  std::int64_t iteration_ = 0;
+  Time since_{};
   std::uint64_t periods_ = 0;
   std::int64_t period_start_ = 0;
   std::int64_t period_end_ = 0;
-  std::int64_t passed_ = 0;     // the iteration at which it last stood at a control point
-  double pace_ = 1;             // of the computing time, as its period changes for good
-  double factor_ = 1;           // of the present period's computing time
-  std::size_t next_phase_ = 0;  // of phases_; their number: none is left in the period
-  std::int64_t phase_at_ = 0;   // the iteration after which it comes
+  std::int64_t passed_ = 0;     // iteration of the last control point that the application passed
+  double pace_ = 1;             // factor on the computing time, for permanent changes of the period
+  double factor_ = 1;           // factor on the computing time of the present period
+  std::size_t next_phase_ = 0;  // index in phases_; phases_.size(): none is left in the period
+  std::int64_t phase_at_ = 0;   // iteration after which the phase comes
   double phase_bytes_ = 0;
   std::int64_t operation_ = 0;
   std::uint64_t gaps_ = 0;
-  std::int64_t death_ = -1;  // iteration
+  std::int64_t death_ = -1;  // iteration of the death; -1: none
+  // The pending reconfiguration, and the number of reconfigurations so far, which selects their random values.
   std::optional<Wanted> wanted_;
   std::uint64_t resizes_ = 0;
   double process_seconds_ = 0;

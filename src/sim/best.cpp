@@ -15,14 +15,16 @@
 namespace hocket::sim {
 namespace {
 
-// Simulations of the beam search, about, and of the changes of single choices, at most.
+// Approximate budget of simulations for the beam search, and limit for the changes of single choices.
 constexpr std::size_t beam_runs = 30'000;
 constexpr std::size_t changing_runs = 30'000;
 constexpr std::size_t most_width = 16;
-constexpr double penalty = 10;     // for each second by which an application is slower than uncoordinated
-constexpr double rounding = 1e-9;  // of a time; as nanoseconds, once for each operation
+constexpr double penalty = 10;     // cost of each second by which an application is slower than uncoordinated
+constexpr double rounding = 1e-9;  // tolerance for rounding to nanoseconds, once for each operation
+// Relative gain below which a schedule does not replace the best one.
 constexpr double least_gain = 1e-9;
 
+// The rules that continue a list of choices. Each suits another kind of workload.
 constexpr std::array rules{
     Rule{Rule::Next::everybody},
     Rule{Rule::Next::those_with_room},
@@ -34,17 +36,19 @@ constexpr std::array rules{
     Rule{Rule::Next::shortest_interrupts, true},
 };
 
+// The result of one simulated schedule.
 struct Run {
   Clairvoyant::Made made;
-  double cost = std::numeric_limits<double>::infinity();  // with the penalty
-  bool allowed = true;                                    // no application is slower than uncoordinated
+  double cost = std::numeric_limits<double>::infinity();  // I/O time with waits, plus the penalty
+  bool allowed = true;                                    // true if no application is slower than uncoordinated
 };
 
+// The state of a search: the best schedule so far, and the number of simulations spent.
 class Search {
  public:
   explicit Search(const Scenario& scenario)
       : scenario_(knowing(scenario)), uncoordinated_(Simulation{scenario_, nullptr}.run()) {
-    for (const Rule& rule : rules) run({}, rule);  // `everybody` is within the constraint
+    for (const Rule& rule : rules) run({}, rule);  // `everybody` meets the constraint
   }
 
   Report report() {
@@ -54,7 +58,7 @@ class Search {
     return simulate(best_.made.choices, {}, made);
   }
 
-  // By counting up the choices, from the last one on.
+  // Enumerates all schedules by counting: increments the last choice and carries to the one before.
   std::optional<double> all(std::size_t most_schedules) {
     Choices choices;
     for (std::size_t count = 0; count < most_schedules; ++count) {
@@ -68,7 +72,7 @@ class Search {
   }
 
  private:
-  // Nobody gives a wait up, and everybody tells all.
+  // Returns the scenario without a limit on waits, since giving up is a choice that no schedule would make.
   static Scenario knowing(Scenario scenario) {
     scenario.max_wait_s = 0;
     return scenario;
@@ -78,11 +82,13 @@ class Search {
     return Simulation{scenario_, std::make_unique<Clairvoyant>(scenario_, choices, rule, made)}.run();
   }
 
-  // `first`: with the first option after the list instead of the rule's.
+  // Simulates a list of choices and keeps it if it is the best. If `first` is true, the first option follows the list
+  // instead of the rule's choice.
   Run run(const Choices& choices, Rule rule, bool first = false) {
     ++runs_;
     Run made;
     if (first) {
+      // 1024 zeros stand for "always the first option", so that counting visits every schedule once.
       Choices all = choices;
       all.resize(choices.size() + 1024, 0);
       value(made, simulate(all, rule, made.made));
@@ -93,6 +99,8 @@ class Search {
     return made;
   }
 
+  // Sets the cost of a run. A schedule that slows an application keeps a finite cost, so the beam can still improve
+  // it.
   void value(Run& run, const Report& report) const {
     run.cost = io_with_waits(report);
     for (std::size_t i = 0; i < report.applications.size(); ++i) {
@@ -105,11 +113,13 @@ class Search {
     }
   }
 
-  // The beam search.
+  // Extends lists of choices breadth first and keeps the cheapest ones of each length.
   void extend() {
     const std::size_t depth = std::max<std::size_t>(1, best_.made.choices.size());
-    const std::size_t each = depth * rules.size() * 3;  // options that a choice has, about
+    // Simulations for one list, if a choice has about three options.
+    const std::size_t each = depth * rules.size() * 3;
     const std::size_t width = std::clamp<std::size_t>(beam_runs / each, 1, most_width);
+    // One list in the beam, with the cost of its best continuation.
     struct Node {
       Choices choices;
       std::size_t options = 0;  // of the next choice
@@ -122,7 +132,7 @@ class Search {
         for (std::size_t option = 0; option < node.options; ++option) {
           Node child{node.choices, 0, std::numeric_limits<double>::infinity()};
           child.choices.push_back(static_cast<std::uint16_t>(option));
-          bool others = false;  // another choice was carried out: it would have come to a standstill
+          bool others = false;  // true if the simulation replaced the option, because it would have stopped everything
           for (const Rule& rule : rules) {
             const Run made = run(child.choices, rule);
             const std::size_t at = child.choices.size();
@@ -141,7 +151,7 @@ class Search {
     }
   }
 
-  // Single choices of the best list, the others being kept, or followed by a rule.
+  // Changes single choices of the best list. The other choices stay, and the default rule continues after them.
   void change() {
     const std::size_t last = runs_ + changing_runs;
     for (bool better = true; better && runs_ < last;) {
@@ -152,7 +162,7 @@ class Search {
           Choices choices = base.made.choices;
           choices[at] = static_cast<std::uint16_t>(option);
           run(choices, {});
-          // Without the next one too: what it was about may be over.
+          // Try without the next choice too: its occasion may have disappeared.
           if (at + 1 < choices.size()) {
             choices.erase(choices.begin() + static_cast<std::ptrdiff_t>(at) + 1);
             run(choices, {});

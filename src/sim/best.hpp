@@ -1,14 +1,16 @@
-// The best schedule that a search finds with perfect knowledge: who gets which target when, with the simulator itself
-// as the model of what follows. What a policy gains is held against what this one gains.
+// Searches for the best schedule with perfect knowledge: who gets which target when. The simulator itself predicts
+// what follows each choice. The gain of this schedule is the yardstick for the gain of a policy.
 //
-// It minimises the sum over the applications of their I/O time, waits included, such that no application takes longer
-// than uncoordinated. The schedule is a list of choices, one for each moment at which somebody waits for a target that
-// just changed: who of them is granted (nobody, so that the target is held for another one, or several), or which
-// holders are to stop. A beam search extends lists choice by choice and values each by the best of some rules that go
-// on from there; then single choices are changed for as long as that gains something. No access begins at a time at
-// which nothing else happens (CALCioM's delay).
+// The search minimises the sum over all applications of their I/O time, waits included. No application may take
+// longer than uncoordinated. A schedule is a list of choices. A choice is due whenever something changes about a
+// target for which an application waits: which of the waiting applications are granted, or which holders are stopped.
+// Granting none holds the target for another application; granting several lets them share it. A beam search extends
+// lists choice by choice. It values a list by the best result of some rules that continue from its end. Afterwards
+// single choices are changed for as long as that gains something. No access begins at a time at which nothing else
+// happens (CALCioM's delay).
 //
-// It is a bound in practice, not in theory: best_test.cpp holds it against all schedules where they can be counted.
+// The result is a bound in practice, not in theory: best_test.cpp compares it with all schedules where these can be
+// counted. Deterministic; one thread.
 #pragma once
 
 #include "base/result.hpp"
@@ -17,17 +19,17 @@
 
 namespace hocket::sim {
 
-// More applications than this have too many schedules.
+// Limit on the number of applications; more have too many schedules to search.
 constexpr std::size_t most_searched = 6;
 
-// Its report; `policy`, `wall_s` are to be filled in. Costs some ten thousand simulations. Fails for more applications
-// than can be searched.
+// Returns the report of the best schedule found; the caller fills in `policy` and `wall_s`. The search costs some ten
+// thousand simulations. Returns an error for more than `most_searched` applications.
 Result<Report> best_schedule(const Scenario& scenario);
 
-// The sum over the applications of their I/O time, waits included.
+// Returns the sum over the applications of their I/O time, waits included, in seconds.
 double io_with_waits(const Report& report);
 
-// All schedules, for tests: the least sum, or none where there are more schedules than that.
+// Returns the least sum over all schedules, for tests. Returns an error if there are more than `most_schedules`.
 Result<double> least_of_all_schedules(const Scenario& scenario, std::size_t most_schedules);
 
 }  // namespace hocket::sim

@@ -43,7 +43,7 @@ double under(const Scenario& scenario, const policy::Policy& access) {
   return io_with_waits(Simulation{scenario, std::make_unique<Controller>(settings)}.run());
 }
 
-// No schedule of all that there are is better, and no application is slower than uncoordinated.
+// Compares the search with an enumeration: no schedule is better, and no application is slower than uncoordinated.
 void is_the_best(const Scenario& scenario) {
   const auto least = least_of_all_schedules(scenario, 200'000);
   ASSERT_TRUE(least) << least.error().text;
@@ -97,7 +97,7 @@ TEST(BestTest, ThreeApplicationsHaveNoBetterSchedule) {
   is_the_best(scenario_of({a, b, c}));
 }
 
-// Two that would always meet: one after the other, both gain.
+// Two applications that would always meet: if they take turns, both gain.
 TEST(BestTest, GainsWhatTakingTurnsGains) {
   ApplicationSpec a = program("a", 10, {4000}, 10);
   ApplicationSpec b = program("b", 10, {4000}, 10);
@@ -111,7 +111,7 @@ TEST(BestTest, GainsWhatTakingTurnsGains) {
   EXPECT_LE(io_with_waits(best.value()), under(scenario, policy::fcfs) + 1e-6);
 }
 
-// Reads from the page cache wait for nobody, and make nobody wait.
+// Reads from the page cache neither wait nor make another application wait.
 TEST(BestTest, LetsThePageCacheServeAtOnce) {
   ApplicationSpec a = program("a", 1, {10000, 5000}, 1);
   ApplicationSpec b = program("b", 1, {9000, 9000}, 2);

@@ -6,9 +6,9 @@
 namespace hocket::sim {
 namespace {
 
-constexpr Duration for_ever = std::chrono::hours{24 * 365};  // a lease: nobody need renew it
+constexpr Duration for_ever = std::chrono::hours{24 * 365};  // lease: no request needs to be renewed
 
-// The subset of `of` that is number `index`, in the order of binary numbers.
+// Returns subset number `index` of the set, in the order of binary numbers. `number_of` is its inverse.
 std::uint32_t subset(std::uint32_t of, std::uint32_t index) {
   std::uint32_t chosen = 0;
   for (; of != 0; of &= of - 1, index >>= 1U) {
@@ -40,6 +40,7 @@ Clairvoyant::Clairvoyant(const Scenario& scenario, const Choices& choices, Rule 
 
 const std::vector<coordinator::Command>& Clairvoyant::send(Time, const Member& from, event::Body body) {
   commands_.clear();
+  // The daemon's own events have no member, and need no answer.
   if (!from.id) return commands_;
   const std::size_t i = from.id.value - 1;
   if (std::holds_alternative<event::Hello>(body)) {
@@ -58,6 +59,7 @@ const std::vector<coordinator::Command>& Clairvoyant::send(Time, const Member& f
     decide(requests_[i].target);
   } else if (std::holds_alternative<event::Bye>(body) || std::holds_alternative<event::Lost>(body)) {
     ended_ |= bit(i);
+    // A choice that kept a target idle for this application would otherwise never be revised.
     for (std::size_t target = 0; target < last_.size(); ++target) decide(target);
   }
   return commands_;
@@ -77,6 +79,7 @@ void Clairvoyant::start(std::size_t i, const event::StartIo& asked) {
 void Clairvoyant::decide(std::size_t target) {
   const Mask waiting = on(target, waiting_);
   if (waiting == 0) return;
+  // Holders that already have a PAUSE_IO are not stopped twice.
   Mask stoppable = 0;
   for (Mask rest = on(target, holding_ & ~stopping_); rest != 0; rest &= rest - 1) {
     const auto i = static_cast<std::size_t>(std::countr_zero(rest));
@@ -84,12 +87,13 @@ void Clairvoyant::decide(std::size_t target) {
   }
   const Mask grants = Mask{1} << static_cast<unsigned>(std::popcount(waiting));
   const Mask stops = (Mask{1} << static_cast<unsigned>(std::popcount(stoppable))) - 1;
-  // Somebody must go on: nothing else would ever happen.
+  // If every application waits or has ended, one must be granted: no further event would ever come.
   const Mask all = (Mask{1} << static_cast<unsigned>(requests_.size())) - 1;
   const bool stuck = (waiting_ | ended_) == all;
 
   const std::size_t number = made_.choices.size();
   Mask choice = 0;
+  // A number beyond the options belongs to another situation, so the rule decides instead.
   if (number < list_.size() && list_[number] < grants + stops) {
     choice = list_[number];
   } else {
@@ -119,7 +123,7 @@ void Clairvoyant::carry_out(Mask grants, Mask stops) {
   }
 }
 
-// Who is granted now; or who is to stop.
+// Several rules share this function because they differ only in the order and in what they do about holders.
 Clairvoyant::Mask Clairvoyant::by_rule(std::size_t target, Mask& stops) const {
   using Next = Rule::Next;
   const Mask waiting = on(target, waiting_);
@@ -136,6 +140,7 @@ Clairvoyant::Mask Clairvoyant::by_rule(std::size_t target, Mask& stops) const {
       rest &= ~bit(i);
       rate += applications_[i].bandwidth();
       const bool fits = rate <= scenario_.targets[target].bandwidth * (1 + 1e-9);
+      // An application that exceeds the bandwidth alone is granted when the target is free, or it would never run.
       if (fits || (holding | grants) == 0) grants |= bit(i);
     }
     return grants;
@@ -143,6 +148,7 @@ Clairvoyant::Mask Clairvoyant::by_rule(std::size_t target, Mask& stops) const {
   const std::size_t next = least(waiting, rule_.next != Next::first_come);
   if (holding == 0) {
     const int last = last_[target];
+    // The last holder is inside a phase if it neither waits nor computes towards the first operation of a phase.
     const bool in_phase = last >= 0 && (waiting & bit(static_cast<std::size_t>(last))) == 0 &&
                           applications_[static_cast<std::size_t>(last)].state == State::between &&
                           applications_[static_cast<std::size_t>(last)].operation() > 0;
@@ -157,7 +163,7 @@ Clairvoyant::Mask Clairvoyant::by_rule(std::size_t target, Mask& stops) const {
   return 0;
 }
 
-// Of the phase, with what is under way counted whole.
+// The operation under way counts whole, so the estimate is an upper bound.
 double Clairvoyant::left_s(std::size_t i) const {
   const Application& application = applications_[i];
   const auto operations = static_cast<double>(application.phase().operations - application.operation());

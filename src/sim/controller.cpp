@@ -14,7 +14,7 @@ Status Controller::open_trace(const std::string& path, const trace::Header& head
 const std::vector<coordinator::Command>& Controller::send(Time now, const Member& from, event::Body body) {
   event_.time = now;
   event_.origin.member = from.id;
-  // The coordinator takes the node from HELLO alone; copies of names cost more than its decisions.
+  // The coordinator reads the node from HELLO only. Copying the names costs more than its decisions.
   if (trace_ || std::holds_alternative<event::Hello>(body)) {
     event_.origin.node = from.node;
     event_.origin.application = from.application;

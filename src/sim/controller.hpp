@@ -1,5 +1,5 @@
-// The real coordinator as the daemon drives it: events in, with their time and origin, commands out, both into a trace
-// where one is wanted. The trace is the daemon's, and `hocketd --replay` agrees with it.
+// Drives the real coordinator as the daemon does. Events go in with their time and origin, and commands come out. An
+// optional trace records both. It has the daemon's format, and `hocketd --replay` reproduces it.
 //
 // Not thread-safe.
 #pragma once
@@ -16,29 +16,33 @@ namespace hocket::sim {
 
 class Application;
 
+// The simulation's view of a coordinator. Subclasses replace its decisions: clairvoyant.hpp and tests.
 class Controller {
  public:
   explicit Controller(const coordinator::Settings& settings) : coordinator_(settings) {}
-  virtual ~Controller() = default;  // a test may say other commands
+  virtual ~Controller() = default;
 
-  // Called once, before all else: the simulated applications, which outlive it. The coordinator does not look at them.
+  // Passes the simulated applications, which outlive the controller. Called once, before everything else. The
+  // coordinator itself does not look at them.
   virtual void watch(std::span<const Application>) {}
 
-  // Fails where the file cannot be written.
+  // Begins a trace. Returns an error if the file cannot be written.
   Status open_trace(const std::string& path, const trace::Header& header);
-  // Why the trace ends early; "" where it is whole.
+  // Returns why the trace ends early, or "" if it is complete.
   const std::string& trace_error() const { return trace_error_; }
 
-  // Who the members are: `node` and, once it is welcome, the name of the application.
+  // The origin or addressee of an event. The simulation sets `application` when the member receives WELCOME.
   struct Member {
     MemberId id;
     std::string node;
     std::string application;
   };
 
-  // Valid until the next call. `from` is the origin: none for the daemon's own events.
+  // Handles one event and returns the commands, which are valid until the next call. `from` is the origin; the
+  // daemon's own events have none.
   virtual const std::vector<coordinator::Command>& send(Time now, const Member& from, event::Body body);
-  // After the commands were looked at: into the trace. `addressee` gives the Member for an id.
+  // Writes the last event and its commands to the trace. Call it after the commands are obeyed, when names are known.
+  // `addressee` returns the Member of an id.
   template <class Addressee>
   void record(const std::vector<coordinator::Command>& commands, Addressee addressee) {
     if (!trace_) return;
@@ -57,7 +61,7 @@ class Controller {
   coordinator::Coordinator coordinator_;
   std::optional<trace::Writer> trace_;
   std::string trace_error_;
-  event::Event event_;  // used again, for its memory
+  event::Event event_;  // reused, to save allocations
 };
 
 }  // namespace hocket::sim

@@ -11,6 +11,7 @@
 namespace hocket::sim {
 namespace {
 
+// Returns the value as TOML text on one line, shortened to 60 bytes for error messages.
 std::string text_of(const toml::node& node) {
   std::ostringstream out;
   node.visit([&](const auto& value) { out << value; });
@@ -23,6 +24,7 @@ std::string text_of(const toml::node& node) {
 std::string range_of(Limits limits) { return fmt::format("{:g} to {:g}", limits.least, limits.most); }
 bool within(double value, Limits limits) { return value >= limits.least && value <= limits.most; }
 
+// Returns the two numbers of an array [a, b], or nothing if the node is something else.
 std::optional<std::pair<double, double>> pair_of(const toml::node* node) {
   const toml::array* array = node ? node->as_array() : nullptr;
   if (array == nullptr || array->size() != 2 || !(*array)[0].is_number() || !(*array)[1].is_number()) {
@@ -31,7 +33,8 @@ std::optional<std::pair<double, double>> pair_of(const toml::node* node) {
   return std::pair{(*array)[0].value_or(0.0), (*array)[1].value_or(0.0)};
 }
 
-// Of what a key draws: by its name, so that a further key in the file changes no other value.
+// Returns the position of a key's random values. It depends on the name only, so a further key in the file changes no
+// other value.
 std::uint64_t number_of(std::string_view key) {
   std::uint64_t hash = 0;
   for (const char c : key) hash = hash * 131 + static_cast<unsigned char>(c);
@@ -55,6 +58,7 @@ void Fields::wrong(std::string_view key, const std::string& why) {
 }
 
 const toml::node* Fields::find(std::string_view key, bool needed) {
+  // Remember the name first: end() accepts it even if its value is wrong.
   known_.push_back(key);
   const toml::node* node = table_.get(key);
   if (node == nullptr && needed) wrong(key, "is missing: it has no default");
@@ -72,6 +76,7 @@ std::int64_t Fields::whole(std::string_view key, Limits limits, std::optional<st
               : otherwise.value_or(static_cast<std::int64_t>(limits.least));
 }
 
+// Returns `limits.least` for a wrong value; the reported problem stops the caller at its end.
 double Fields::checked(std::string_view key, const toml::node& node, Limits limits, bool whole) {
   if (const toml::table* distribution = node.as_table()) return drawn(key, *distribution, limits, whole);
   const auto value = node.value<double>();
@@ -103,6 +108,7 @@ double Fields::drawn(std::string_view key, const toml::table& distribution, Limi
     if (!within(a, limits) || b < 0 || b > 10) {
       return refuse(fmt::format("give a median of {} and a sigma of 0 to 10", range_of(limits)));
     }
+    // A lognormal value is unbounded, so it is cut off at the limits.
     value = std::clamp(a * std::exp(b * random_->normal(Stream::values, number).first), limits.least, limits.most);
   } else if (name != "uniform" && name != "power_of_two") {
     const std::vector<std::string_view> known{"uniform", "lognormal", "power_of_two"};
@@ -110,6 +116,7 @@ double Fields::drawn(std::string_view key, const toml::table& distribution, Limi
   } else if (!within(a, limits) || !within(b, limits) || a > b) {
     return refuse(fmt::format("give [least, most] of {}", range_of(limits)));
   } else if (name == "uniform") {
+    // Each whole number, the largest included, has the same probability.
     value = whole ? std::min(b, std::floor(a + u * (b - a + 1))) : a + u * (b - a);
   } else {
     const double first = std::ceil(std::log2(std::max(a, 1.0)));

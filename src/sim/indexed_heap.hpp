@@ -1,5 +1,6 @@
-// A heap of small numbers (0 … n - 1) by a key each, in which a number's key can be changed or taken out. All changes
-// cost O(log n); of equal keys the smaller number comes first, so that nothing depends on the order of insertion.
+// A priority queue of small numbers (0 … n - 1), each with a key that can be changed or erased. The simulator's event
+// queue and the transfers of a target need this: their times change with every event. All changes cost O(log n).
+// Equal keys order by number, so the result does not depend on the order of insertion. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 
 namespace hocket::sim {
 
+// A 4-ary min-heap in a flat array, with a table that gives the place of each number.
 template <class Key>
 class IndexedHeap {
  public:
@@ -17,11 +19,11 @@ class IndexedHeap {
   bool empty() const { return heap_.empty(); }
   std::size_t size() const { return heap_.size(); }
   bool contains(Number number) const { return number < place_.size() && place_[number] != nowhere; }
-  // Precondition of both: not empty.
+  // Return the smallest key and its number. Precondition of both: the heap is not empty.
   const Key& top_key() const { return heap_.front().first; }
   Number top() const { return heap_.front().second; }
 
-  // Puts the number in, or gives it another key.
+  // Inserts the number, or changes its key.
   void set(Number number, Key key) {
     if (number >= place_.size()) place_.resize(number + 1, nowhere);
     std::size_t at = place_[number];
@@ -37,7 +39,7 @@ class IndexedHeap {
     }
   }
 
-  // Takes the number out, where it is in.
+  // Erases the number if it is in the heap.
   void erase(Number number) {
     if (!contains(number)) return;
     const std::size_t at = place_[number];
@@ -61,6 +63,7 @@ class IndexedHeap {
     place_[entry.second] = static_cast<std::uint32_t>(at);
     heap_[at] = std::move(entry);
   }
+  // Moves `entry` from the empty place `at` towards the root until its parent is not larger.
   void rise(std::size_t at, Entry entry) {
     while (at > 0) {
       const std::size_t parent = (at - 1) / children;
@@ -70,6 +73,7 @@ class IndexedHeap {
     }
     put(at, std::move(entry));
   }
+  // Moves `entry` from the empty place `at` towards the leaves until no child is smaller.
   void sink(std::size_t at, Entry entry) {
     while (true) {
       const std::size_t first = at * children + 1;
@@ -86,7 +90,7 @@ class IndexedHeap {
   }
 
   std::vector<Entry> heap_;
-  std::vector<std::uint32_t> place_;  // of each number in heap_
+  std::vector<std::uint32_t> place_;  // place of each number in `heap_`, or `nowhere`
 };
 
 }  // namespace hocket::sim

@@ -1,4 +1,5 @@
-// hocket-sim: simulates a scenario and prints what it came to, as one JSON object.
+// The program hocket-sim: simulates a scenario under a policy, or searches for its best schedule, and prints the
+// result as one JSON object. Exit code 2 means a wrong option, scenario or policy; the message is one line.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -26,12 +27,13 @@ struct Options {
   bool best = false;
 };
 
-// Nobody waits and nobody is resized: the coordinator has nothing to say.
+// True if the policies neither make an application wait nor resize one. The simulation then needs no coordinator.
 bool leaves_all_alone(const policy::Combination& combination) {
   return combination.access == &policy::interfere && combination.interference == nullptr &&
          combination.sharing == nullptr;
 }
 
+// Returns the coordinator, or no controller if nothing would use one. A trace always needs one.
 Result<std::unique_ptr<sim::Controller>> make_controller(const sim::Plan& plan, const coordinator::Settings& settings,
                                                          const std::string& trace) {
   std::unique_ptr<sim::Controller> controller;
@@ -43,6 +45,7 @@ Result<std::unique_ptr<sim::Controller>> make_controller(const sim::Plan& plan, 
   return controller;
 }
 
+// Searches for the best schedule instead of simulating a policy (`--best`).
 Result<sim::Report> search(const Options& options) {
   const auto plan = sim::read_scenario(options.scenario, options.seed);
   if (!plan) return plan.error();
@@ -65,7 +68,8 @@ Result<sim::Report> simulate(const Options& options) {
   }
   if (options.policy_file) settings.policy_file = *options.policy_file;
   settings = config::with_cores(settings);
-  // A simulation has nobody to go on for: results of a policy that fails would look like those of one that works.
+  // A simulation with a failing policy stops with an error. Otherwise its results would look like those of a policy
+  // that works.
   std::string mistake;
   bool failed = false;
   const auto prepared = config::with_policy_file(settings, [&](std::string_view line) {
@@ -107,6 +111,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    // A shell script must be able to tell wrong options (2) from --help and --version (0).
     if (error.get_exit_code() == 0) return app.exit(error);
     std::fprintf(stderr, "hocket-sim: %s; hocket-sim --help lists the options\n", error.what());
     return 2;

@@ -8,6 +8,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// The keys are the output format of hocket-sim, which tools read.
 Json json_of(const ApplicationResult& a) {
   return {{"application", a.name},
           {"processes_first", a.processes_first},

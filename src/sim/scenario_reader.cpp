@@ -13,7 +13,7 @@
 namespace hocket::sim {
 namespace {
 
-constexpr double most_seconds = 1e9;  // 30 years
+constexpr double most_seconds = 1e9;  // seconds: 30 years
 constexpr double most_bytes = 1e18;
 constexpr double most_count = 1e9;
 constexpr Limits seconds{0, most_seconds};
@@ -23,11 +23,12 @@ constexpr Limits bytes{0, most_bytes};
 constexpr Limits bytes_per_s{1, most_bytes};
 constexpr Limits chance{0, 1};
 constexpr Limits deviation{0, 10};
-constexpr double usual_phase_gap_s = 0.1;  // HOCKET_PHASE_GAP of an application with `phases`
+constexpr double usual_phase_gap_s = 0.1;  // HOCKET_PHASE_GAP_S of an application with `phases`
 
-// Sizes, as parts of the first one, at which a curve is made of `iteration_s` and `parallel_fraction`.
+// Sizes at which a curve is computed from `iteration_s` and `parallel_fraction`, as multiples of the first size.
 constexpr std::array curve_sizes{0.25, 0.5, 1.0, 2.0, 4.0, 8.0};
 
+// Reads one file into a Plan. Problems are collected in `problem_`, and read() checks it once at the end.
 class Reader {
  public:
   Reader(const std::string& path, std::optional<std::uint64_t> seed) : problem_(path), seed_(seed) {}
@@ -40,7 +41,7 @@ class Reader {
     if (seed_) scenario.seed = *seed_;
     scenario.until_s = fields.number("until_s", seconds, 0);
     scenario.max_wait_s = fields.number("max_wait_s", seconds, 600);  // of all applications: HOCKET_MAX_WAIT_S
-    // Found by name, not as values: the order in which they are read is ours.
+    // The tables are found by name and read in this order, because applications need the platform and the targets.
     if (const auto* table = table_of(fields, file, "platform")) read_platform(*table);
     for (const toml::table* table : tables_of(fields, file, "targets", true)) read_target(*table);
     if (const auto* table = table_of(fields, file, "reconfiguration")) read_reconfiguration(*table);
@@ -53,6 +54,7 @@ class Reader {
   }
 
  private:
+  // Return the table or tables of that name. A wrong type is a problem, and so is absence if the table is needed.
   const toml::table* table_of(Fields& fields, const toml::table& file, std::string_view name) {
     fields.may_have(name);
     const toml::node* node = file.get(name);
@@ -74,7 +76,7 @@ class Reader {
     return tables;
   }
 
-  // The place of the text among the names; the first is the default.
+  // Returns the position of the text in `names`; the first name is the default.
   std::size_t choice(Fields& fields, std::string_view key, const std::vector<std::string_view>& names) {
     const std::string text = fields.text(key, std::string{names.front()});
     const auto found = std::find(names.begin(), names.end(), text);
@@ -113,6 +115,7 @@ class Reader {
     fields.end();
   }
 
+  // Adds `count` copies of one application. Each copy draws its own values from distributions.
   void read_applications(const toml::table& table) {
     const std::string name = table["name"].value_or(std::string{"?"});
     const std::string what = fmt::format("application '{}'", name);
@@ -169,7 +172,8 @@ class Reader {
     if (const Status added = curve.add(point); !added) fields.wrong(key, added.error().text);
   }
 
-  // Either the points themselves, or the time at the first size and which part of it more processes share (Amdahl).
+  // Reads the speedup curve: either its points, or the time at the first size and the fraction that more processes
+  // share (Amdahl).
   void read_curve(Fields& fields, ApplicationSpec& spec) {
     const auto points = fields.points("curve", count_limits, time_of_an_iteration);
     const double iteration_s = fields.number("iteration_s", time_of_an_iteration, 0);
@@ -178,6 +182,8 @@ class Reader {
       fields.wrong("curve", "give either curve = [[processes, seconds of an iteration], …] or iteration_s");
       return;
     }
+    // A time that rises with the number of processes is likely a mistake, and the coordinator's model has no use for
+    // it.
     double before = most_seconds;
     for (const auto& [processes, s] : points) {
       if (s > before) {
@@ -187,6 +193,7 @@ class Reader {
       before = s;
       add_point(fields, "curve", spec.curve, processes, s);
     }
+    // Half a process cannot run: small first sizes have fewer points.
     for (const double size : curve_sizes) {
       const auto first = static_cast<double>(spec.processes);
       const double processes = std::floor(size * first);
@@ -204,7 +211,7 @@ class Reader {
   void read_io(Fields& fields, ApplicationSpec& spec) {
     spec.io_bytes = fields.number("io_bytes", bytes, 0);
     spec.files = fields.whole("files", count_limits, 1);
-    // "phase" is what "operation" was called when a phase had one.
+    // "phase" is the former name of "operation", from when a phase had only one.
     const std::size_t grain = choice(fields, "grain", {"round", "file", "operation", "phase"});
     spec.grain = static_cast<Grain>(std::min<std::size_t>(grain, 2));
     spec.announces = static_cast<Announces>(choice(fields, "announces", {"exact", "nothing", "wrong"}));
@@ -221,7 +228,7 @@ class Reader {
     if (!problem_.error()) refuse_limits_where_queued(fields, spec.target_index);
   }
 
-  // The place of the target that the key names; the first one by default.
+  // Returns the position of the target that the key names; the default is the first target.
   std::size_t read_target_of(Fields& fields, std::string& name) {
     const std::vector<TargetSpec>& targets = plan_.scenario.targets;
     std::vector<std::string_view> names;
@@ -235,6 +242,7 @@ class Reader {
     return static_cast<std::size_t>(found - names.begin());
   }
 
+  // Queued targets have no maximum for each writer (shared_bandwidth.hpp), so such a limit would have no effect.
   void refuse_limits_where_queued(Fields& fields, std::size_t target) {
     if (plan_.scenario.targets[target].sharing != Sharing::queued) return;
     for (const char* key : {"io_curve", "io_bandwidth_bytes_per_s"}) {
@@ -242,13 +250,13 @@ class Reader {
     }
   }
 
-  // Several of a period, each with its own keys.
+  // Reads the phases of a period. Each has its own keys and draws its own random values.
   void read_phases(Fields& fields, const toml::table& table, ApplicationSpec& spec) {
     if (!fields.has("phases")) return fields.may_have("phases");
     for (const char* key : {"io_bytes", "io_curve"}) {
       if (fields.has(key)) fields.wrong(key, "it has 'phases', each with its own io_bytes: leave this out");
     }
-    double after = 1;  // as the phase before
+    double after = 1;  // a phase without `after` comes right after the one before
     for (const toml::table* one : tables_of(fields, table, "phases", true)) {
       const std::string place = fmt::format("phase {} of application '{}'", spec.phases.size() + 1, spec.name);
       const Random random{plan_.scenario.seed, place};
@@ -259,7 +267,7 @@ class Reader {
     }
   }
 
-  // `before`: the place in the period of the phase before it.
+  // Reads one phase. `before` is the position of the previous phase in the period, which this one must not precede.
   PhaseSpec read_phase(Fields& fields, const ApplicationSpec& spec, std::optional<double> before) {
     PhaseSpec phase;
     phase.after = fields.number("after", {0, 1}, before.value_or(1));
@@ -280,7 +288,7 @@ class Reader {
     return phase;
   }
 
-  // The daemon's keys, checked by the daemon's table of them.
+  // Passes the keys to the daemon's settings, which check them as hocketd does for hocket.toml.
   void read_coordinator(const toml::table& table) {
     for (const auto& [key, node] : table) {
       const std::string name = "coordinator." + std::string{key.str()};
@@ -301,7 +309,7 @@ class Reader {
     }
   }
 
-  // Where the file says nothing of cores, those of the platform.
+  // Takes the cores of the platform if the file's [coordinator] table says nothing about cores.
   void give_cores() {
     config::Settings& settings = plan_.settings;
     const Scenario& scenario = plan_.scenario;
@@ -315,7 +323,7 @@ class Reader {
   Problem problem_;
   std::optional<std::uint64_t> seed_;
   Plan plan_;
-  std::set<std::string> names_;  // of applications
+  std::set<std::string> names_;  // names of the applications read so far
 };
 
 }  // namespace

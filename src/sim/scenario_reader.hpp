@@ -1,5 +1,5 @@
-// Reads a scenario: a TOML file. Each key, its default and its limits are in scenario_reader.cpp, where it is read;
-// docs and scenarios/ show them in use. `[coordinator]` is that of hocket.toml.
+// Reads a scenario from a TOML file and checks it. The code in scenario_reader.cpp documents each key, its default
+// and its limits; docs and scenarios/ show them in use. The `[coordinator]` table takes the keys of hocket.toml.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,14 @@
 
 namespace hocket::sim {
 
+// The content of one scenario file: the simulated system and the coordinator's settings.
 struct Plan {
   Scenario scenario;
   config::Settings settings;
 };
 
-// `seed` stands for the file's. Errors are one line: file, line, key, value, what to do.
+// Returns the checked content of the file at `path`. A given `seed` replaces the one in the file. An error is one
+// line that names the file, line, key and value, and says what to do.
 Result<Plan> read_scenario(const std::string& path, std::optional<std::uint64_t> seed = std::nullopt);
 
 }  // namespace hocket::sim

@@ -32,7 +32,7 @@ policy = "fcfs"
 )";
 
 Result<Plan> read(const std::string& text) {
-  // Of this process alone: tests run side by side.
+  // A name of this process alone, because tests run concurrently.
   const std::string path = testing::TempDir() + "hocket-scenario-" + std::to_string(getpid()) + ".toml";
   std::ofstream{path} << text;
   auto plan = read_scenario(path);
@@ -132,9 +132,9 @@ TEST(ScenarioReaderTest, DrawsTheValuesOfCopiesFromTheSeed) {
 
 struct Invalid {
   const char* name;
-  const char* replace;  // in the good one
+  const char* replace;  // text of the good scenario that is replaced
   const char* by;
-  const char* error;  // a part of it
+  const char* error;  // part of the error
 };
 
 class InvalidScenarios : public testing::TestWithParam<Invalid> {};

@@ -6,8 +6,8 @@
 namespace hocket::sim {
 namespace {
 
-// The time after `now` in which so many bytes are through, rounded up to whole nanoseconds, but for what is lost in
-// rounding before: else each stop would make an end a nanosecond later.
+// Returns the time after `now` at which so many bytes are transferred, rounded up to whole nanoseconds. Earlier
+// rounding errors are subtracted first. Otherwise each stop of a transfer would delay its end by a nanosecond.
 Time after(Time now, double bytes, double bytes_per_s) {
   constexpr double longest = 4e18;  // ns, within int64
   constexpr double exact = 1 - 2e-15;
@@ -34,7 +34,7 @@ SharedBandwidth::Transfer SharedBandwidth::start(Time now, double bytes, double 
     enqueue(transfer, bytes);
     return transfer;
   }
-  // One that can use all there is never leaves the sharing ones.
+  // A transfer that can use the whole bandwidth never becomes limited.
   states_[transfer].most = most_bytes_per_s < bandwidth_ ? most_bytes_per_s : unlimited;
   states_[transfer].weight = weight;
   put_among_sharing(transfer, bytes);
@@ -43,6 +43,7 @@ SharedBandwidth::Transfer SharedBandwidth::start(Time now, double bytes, double 
 }
 
 void SharedBandwidth::enqueue(Transfer transfer, double bytes) {
+  // The scale shrinks with every byte served. Fold it into the transfers before it leaves the range of a double.
   constexpr double smallest = 1e-100;
   if (queued_scale_ < smallest) {
     for (const Transfer other : queued_) states_[other].left *= queued_scale_;
@@ -56,6 +57,7 @@ void SharedBandwidth::enqueue(Transfer transfer, double bytes) {
 
 void SharedBandwidth::dequeue(Transfer transfer, double bytes) {
   const std::size_t place = states_[transfer].place;
+  // The last transfer takes the free position, so removal costs O(1).
   states_[queued_.back()].place = place;
   queued_[place] = queued_.back();
   queued_.pop_back();
@@ -107,13 +109,15 @@ void SharedBandwidth::take_ended(Time now, std::vector<Transfer>& ended) {
     ended.push_back(limited_by_end_.top());
     remove(ended.back());
   }
-  // What less than a nanosecond is left of has ended, as times are whole nanoseconds; so has what is lost in rounding.
+  // Times are whole nanoseconds, so a transfer with less than a nanosecond left has ended. The second bound covers
+  // rounding errors of a large virtual time.
   const double nothing = std::max(level_ * 1e-9, virtual_ * 1e-15);
   while (!sharing_by_end_.empty() && sharing_by_end_.top_key() - virtual_ <= nothing) {
     ended.push_back(sharing_by_end_.top());
     remove(ended.back());
   }
   if (ended.size() > before) rebalance();
+  // Queued transfers all end together.
   if (!queued_.empty() && queued_bytes_ <= together() * 1e-9) {
     ended.insert(ended.end(), queued_.begin(), queued_.end());
     unused_.insert(unused_.end(), queued_.begin(), queued_.end());
@@ -150,7 +154,7 @@ void SharedBandwidth::advance(Time now) {
   }
 }
 
-// Of all transfers under way.
+// Interference applies from the second transfer on.
 double SharedBandwidth::together() const {
   const auto n = static_cast<double>(active());
   return n <= 1 ? bandwidth_ : bandwidth_ / (1 + (interference_ - 1) * (n - 1) / n);
@@ -161,7 +165,8 @@ double SharedBandwidth::level_with(double weight, double most) const {
   return sharing == 0 ? unlimited : (together() - limited_sum_ + most) / sharing;
 }
 
-// After an arrival the level falls, after an end it rises; with interference it may do either.
+// The level falls after an arrival and rises after an end; with interference it may do either. So a transfer may
+// cross the level in both directions.
 void SharedBandwidth::rebalance() {
   while (!limited_by_most_.empty()) {
     const State& state = states_[limited_by_most_.top()];
@@ -170,6 +175,7 @@ void SharedBandwidth::rebalance() {
   }
   while (!sharing_by_most_.empty() && sharing_by_most_.top_key() <= level_with(0, 0)) limit(sharing_by_most_.top());
   level_ = level_with(0, 0);
+  // Virtual time restarts when the target is idle, which keeps it small and exact.
   if (active() == 0) virtual_ = 0;
 }
 
@@ -198,7 +204,7 @@ void SharedBandwidth::put_among_sharing(Transfer transfer, double bytes) {
   weight_sum_ += state.weight;
 }
 
-// Sums and differences must not drift.
+// An empty heap sets its sum to 0, so rounding errors do not accumulate.
 void SharedBandwidth::take_out(Transfer transfer) {
   if (limited_by_end_.contains(transfer)) {
     limited_by_end_.erase(transfer);

@@ -72,7 +72,7 @@ TEST(SharedBandwidthTest, InterferenceCostsAllThatWriteAtOnce) {
   SharedBandwidth target{100, 2};
   target.start(at(0), 100, 1000);
   target.start(at(0), 100, 1000);
-  EXPECT_EQ(target.next_end(), at(3));  // together 100 / 1.5
+  EXPECT_EQ(target.next_end(), at(3));  // together they get 100 / 1.5
 }
 
 TEST(SharedBandwidthTest, WeightsShareInProportion) {
@@ -100,7 +100,7 @@ TEST(SharedBandwidthTest, NoWeightGivesMoreThanAMost) {
   EXPECT_DOUBLE_EQ(target.rate(light), 800.0 / 9);
 }
 
-// CALCioM, Fig. 7 (b): two small writers, of which one alone cannot use the target, take 1.4 times together.
+// CALCioM, Fig. 7 (b): two small writers, one of which cannot use the target alone, take 1.4 times as long together.
 TEST(SharedBandwidthTest, TwoThatUseSevenTenthsEachAloneTakeOnePointFourTimesTogether) {
   SharedBandwidth target{1000};
   target.start(at(0), 700, 700);
@@ -111,7 +111,7 @@ TEST(SharedBandwidthTest, TwoThatUseSevenTenthsEachAloneTakeOnePointFourTimesTog
 
 class BothKinds : public testing::TestWithParam<Sharing> {};
 
-// Stopped a thousand times in its course, alone, at times that are no round numbers: it takes as long as in one piece.
+// A transfer that is stopped a thousand times at uneven times takes as long as without a stop.
 TEST_P(BothKinds, WhatIsStoppedAndGoesOnLosesNothing) {
   SharedBandwidth target{1e9 / 3, 1, GetParam()};
   std::mt19937_64 random(7);
@@ -145,7 +145,7 @@ TEST_P(BothKinds, StoppingOneLeavesTheTargetToTheOthers) {
 
 INSTANTIATE_TEST_SUITE_P(Sharings, BothKinds, testing::Values(Sharing::fair, Sharing::queued));
 
-// One more always comes before all are through: what is left of the first ones gets ever smaller, but never negative.
+// Another transfer always comes before the others end: what is left of the first ones shrinks, but is never negative.
 TEST(SharedBandwidthTest, AQueueThatIsNeverEmptyKeepsItsSum) {
   SharedBandwidth target{100, 1, Sharing::queued};
   auto first = target.start(at(0), 100, 1000);
@@ -163,8 +163,8 @@ struct Simple {
   double most, left, weight;
 };
 
-// Max-min by its definition: the one that can use least for its weight first gets its part of what is left, or its
-// most.
+// Max-min fairness by its definition. The transfer with the smallest maximum for its weight comes first. It gets its
+// part of what is left, or its maximum.
 std::vector<double> fair_rates(double bandwidth, double interference, const std::vector<Simple>& transfers) {
   std::vector<std::size_t> order(transfers.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -185,9 +185,8 @@ std::vector<double> fair_rates(double bandwidth, double interference, const std:
 
 class AgainstASimpleModel : public testing::TestWithParam<int> {};
 
-// Random arrivals, and with every third seed random weights, changes of them and stops; after each event the rates
-// agree with the definition, and each transfer ends when the integral of its rate is its size: nothing is lost or made
-// up.
+// Random arrivals; every third seed adds random weights, changes of them and stops. After each event the rates agree
+// with the definition. Each transfer ends when the integral of its rate is its size, so no byte is lost or invented.
 TEST_P(AgainstASimpleModel, RatesAndEndsAgree) {
   std::mt19937_64 random(static_cast<std::uint64_t>(GetParam()));
   const auto draw = [&](double low, double high) { return std::uniform_real_distribution{low, high}(random); };

@@ -6,9 +6,11 @@
 namespace hocket::sim {
 namespace {
 
+// The names of the calls that requests announce.
 constexpr const char* writing = "MPI_File_write_all";
 constexpr const char* reading = "MPI_File_read_all";
-constexpr double page_cache = 1e18;  // bytes per second, more than all that use it: none slows down another
+constexpr double page_cache = 1e18;  // bytes per second: so fast that no access slows down another
+// Smallest bandwidth share of a grant that is obeyed; with 0 a transfer would never end.
 constexpr double least_share = 1e-6;
 constexpr const char* resize_method = "merge plain, collective blocking";
 
@@ -35,7 +37,7 @@ Simulation::Simulation(const Scenario& scenario, std::unique_ptr<Controller> con
   for (const ApplicationSpec& spec : scenario.applications) {
     const auto i = static_cast<Number>(applications_.size());
     applications_.emplace_back(spec, scenario.targets, scenario.seed);
-    // One after the other on the nodes, in the order of the scenario.
+    // Place the applications on the nodes one after the other, in the order of the scenario.
     const std::int64_t node = cores_before / scenario.cores_per_node % scenario.nodes + 1;
     members_[i].self = {MemberId{i + 1}, "node" + std::to_string(node), {}};
     cores_before += spec.processes;
@@ -45,6 +47,7 @@ Simulation::Simulation(const Scenario& scenario, std::unique_ptr<Controller> con
 }
 
 Report Simulation::run(const bool& stop) {
+  // Queue entries carry no payload: the number says whose state to look at.
   const Time until = scenario_.until_s > 0 ? time_at(scenario_.until_s) : Time::max();
   while (!stop && !queue_.empty() && queue_.top_key() <= until) {
     now_ = queue_.top_key();
@@ -60,7 +63,7 @@ void Simulation::happen(Number number) {
   if (number < applications_.size()) return application_event(number);
   if (number < number_of_tick()) return target_event(static_cast<Number>(number - applications_.size()));
   if (number > number_of_tick()) return tell_phase(number - number_of_tick() - 1);
-  // No TICK helps a coordinator that asks for one at once again: time must go on.
+  // A coordinator whose deadline has already passed would ask for a TICK at once, again and again. Time must advance.
   send(daemon_, event::Tick{});
   if (queue_.contains(number_of_tick())) {
     queue_.set(number_of_tick(), std::max(*controller_->deadline(), now_ + Duration{1}));
@@ -71,6 +74,7 @@ void Simulation::application_event(Number i) {
   Application& application = applications_[i];
   switch (application.state) {
     case State::not_started: return begin(i);
+    // An entry in these states means that HOCKET_MAX_WAIT_S is over.
     case State::waiting:
     case State::paused: return give_up_waiting(i);
     case State::io: return members_[i].pauses_now ? pause(i) : renew(i);
@@ -79,6 +83,7 @@ void Simulation::application_event(Number i) {
     case State::ended: return;
     case State::computing: break;
   }
+  // The application computed, so its entry means that it reached next_stop().
   const std::int64_t reached = application.next_stop();
   application.compute_until(now_, reached);
   if (application.dies_at(reached)) return die(i);
@@ -96,6 +101,7 @@ void Simulation::begin(Number i) {
   if (controller_) {
     event::Hello hello{"job" + std::to_string(i + 1), spec.name, spec.program, "mpich", {}, 0, spec.processes};
     send(members_[i].self, std::move(hello));
+    // The daemon sends the profile points, as it does from its store in a real run.
     for (event::Profile& point : application.profile()) {
       point.app = members_[i].app;
       send(daemon_, point);
@@ -125,6 +131,7 @@ void Simulation::end(Number i) {
   application.result.end_s = seconds(now_);
   queue_.erase(i);
   if (!controller_) return;
+  // A real application closes its open phase before BYE.
   if (members_[i].phase_open) tell_phase(i);
   const auto processes = static_cast<double>(application.processes());
   event::Bye bye;
@@ -137,6 +144,7 @@ void Simulation::end(Number i) {
   send(members_[i].self, bye);
 }
 
+// The kernel closes the socket of a dead application, so the coordinator receives LOST at once.
 void Simulation::die(Number i) {
   applications_[i].state = State::ended;
   applications_[i].result.end_s = seconds(now_);
@@ -147,7 +155,7 @@ void Simulation::die(Number i) {
 
 // ---- control points ------------------------------------------------------------------------------------------------
 
-// The application stands at the end of an iteration, its I/O phase done.
+// Stops the application at the end of an iteration, after the iteration's I/O phase.
 void Simulation::control_point(Number i) {
   Application& application = applications_[i];
   application.pass_control_point();
@@ -161,6 +169,7 @@ void Simulation::control_point(Number i) {
   queue_.set(i, now_ + application.cost(resize, scenario_.reconfiguration));
 }
 
+// Reports a reconfiguration that was refused or failed (RECONFIGURATION without `done`).
 void Simulation::tell_given_up(Number i, const Resize& resize, const std::string& reason) {
   event::Reconfiguration record;
   record.request = resize.command.request;
@@ -173,6 +182,7 @@ void Simulation::tell_given_up(Number i, const Resize& resize, const std::string
   send(members_[i].self, std::move(record));
 }
 
+// Reports the end of a reconfiguration. MALLEABLE follows, because the size in the application's declaration changed.
 void Simulation::end_resize(Number i) {
   Application& application = applications_[i];
   const Resize resize = members_[i].resize;
@@ -205,7 +215,7 @@ void Simulation::end_resize(Number i) {
 
 // ---- I/O phases ----------------------------------------------------------------------------------------------------
 
-// The program comes to its next operation, which some computing may precede.
+// Brings the application to its next operation; some computing may come first.
 void Simulation::approach_operation(Number i) {
   Application& application = applications_[i];
   Member& member = members_[i];
@@ -216,6 +226,7 @@ void Simulation::approach_operation(Number i) {
   queue_.set(i, now_ + member.gap);
 }
 
+// Requests the operation. The target serves it at once if there is no controller.
 void Simulation::start_operation(Number i) {
   Application& application = applications_[i];
   Member& member = members_[i];
@@ -236,7 +247,7 @@ void Simulation::start_operation(Number i) {
   send(member.self, std::move(asked));
 }
 
-// As libhocket's monitor: an operation that begins within the gap belongs to the phase of the one before.
+// An operation that begins within the gap belongs to the phase of the previous one, as in libhocket's monitor.
 void Simulation::open_phase(Number i) {
   Member& member = members_[i];
   queue_.erase(number_of_monitor(i));
@@ -249,7 +260,7 @@ void Simulation::open_phase(Number i) {
   member.phase.start = now_;
 }
 
-// As long as it may: HOCKET_MAX_WAIT_S.
+// Bounds the wait by HOCKET_MAX_WAIT_S.
 void Simulation::wait(Number i) {
   if (scenario_.max_wait_s > 0) {
     queue_.set(i, now_ + from_s(scenario_.max_wait_s));
@@ -258,6 +269,7 @@ void Simulation::wait(Number i) {
   }
 }
 
+// Continues uncoordinated after the longest wait; FINISH_IO withdraws the request.
 void Simulation::give_up_waiting(Number i) {
   Member& member = members_[i];
   send(member.self, event::FinishIo{member.request, member.io_before, 0, false});
@@ -265,13 +277,14 @@ void Simulation::give_up_waiting(Number i) {
   transfer(i);
 }
 
-// What is left of the operation, with a grant or without one.
+// Transfers the rest of the operation, with or without a grant.
 void Simulation::transfer(Number i) {
   Application& application = applications_[i];
   Member& member = members_[i];
   const Duration waited = now_ - member.since;
   member.phase.wait += waited;
   application.result.wait_s += to_s(waited);
+  // Waiting between two operations of a phase counts as an interruption of the phase.
   const bool between_operations = application.state == State::waiting && application.operation() > 0;
   if (application.state == State::paused || between_operations) application.result.paused_s += to_s(waited);
   application.result.interruptions += between_operations && waited > Duration{};
@@ -285,6 +298,7 @@ void Simulation::transfer(Number i) {
   }
 }
 
+// Starts a transfer. `bytes_` counts it whole; a pause subtracts what it did not transfer.
 void Simulation::start_transfer(Number i, double bytes) {
   Member& member = members_[i];
   const Number target = member.target;
@@ -296,6 +310,7 @@ void Simulation::start_transfer(Number i, double bytes) {
   set_target_event(target);
 }
 
+// Returns the transfer's weight: the bandwidth share, at proportional targets times the number of writers.
 double Simulation::weight_of(Number i) const {
   const Application& application = applications_[i];
   const Member& member = members_[i];
@@ -305,7 +320,7 @@ double Simulation::weight_of(Number i) const {
   return member.share * static_cast<double>(writers > 0 ? writers : application.processes());
 }
 
-// Of the operation.
+// Returns the transferred bytes of the present operation.
 double Simulation::bytes_done(Number i) {
   const Application& application = applications_[i];
   const Member& member = members_[i];
@@ -327,8 +342,9 @@ void Simulation::target_event(Number target) {
     number = users_[target][number];
     members_[number].transfer = no_transfer;
   }
+  // Transfers that ended together end in the order of applications, so the result does not depend on their numbers.
   std::sort(ended_.begin(), ended_.end());
-  // What follows may start transfers, but ends none.
+  // Handling an ended transfer may start others, but ends none.
   for (const Number i : ended_) {
     if (members_[i].pausing) {
       pause(i);
@@ -350,6 +366,7 @@ void Simulation::set_target_event(Number target) {
 
 // ---- pauses --------------------------------------------------------------------------------------------------------
 
+// Takes a grant in. The application may wait for it, or already transfer, and then only its share changes.
 void Simulation::obey(Number i, const event::GrantIo& grant) {
   const State state = applications_[i].state;
   Member& member = members_[i];
@@ -364,7 +381,8 @@ void Simulation::obey(Number i, const event::GrantIo& grant) {
   }
 }
 
-// What can stop before its end ends with the round or file under way; FINISH_IO is the answer of what cannot.
+// Prepares a pause. If the operation can stop before its end, its transfer ends with the present round or file.
+// Otherwise FINISH_IO is the answer.
 void Simulation::obey(Number i, const event::PauseIo& pause) {
   const Application& application = applications_[i];
   Member& member = members_[i];
@@ -373,7 +391,7 @@ void Simulation::obey(Number i, const event::PauseIo& pause) {
   const Number target = member.target;
   const bool cached = target == scenario_.targets.size();
   const double rate = cached ? application.bandwidth() : scenario_.targets[target].bandwidth;
-  const double nothing = rate * 1e-9;  // what takes less than a nanosecond
+  const double nothing = rate * 1e-9;  // bytes that take less than a nanosecond
   const double done = bytes_done(i);
   const double stop = application.stop_after(done);
   const double most = application.operation_bytes() - nothing;
@@ -381,7 +399,7 @@ void Simulation::obey(Number i, const event::PauseIo& pause) {
   member.pausing = true;
   if (stop <= done + nothing) {
     member.pauses_now = true;
-    queue_.set(i, now_);  // not within the answer to another one's event
+    queue_.set(i, now_);  // later, because this may be inside the answer to another application's event
     return;
   }
   bytes_[target] -= targets_[target].stop(now_, member.transfer);
@@ -389,6 +407,7 @@ void Simulation::obey(Number i, const event::PauseIo& pause) {
   member.rest = application.operation_bytes() - stop;
 }
 
+// Suspends the operation. PAUSED_IO reports its progress, and the application waits for another grant.
 void Simulation::pause(Number i) {
   Application& application = applications_[i];
   Member& member = members_[i];
@@ -420,14 +439,15 @@ void Simulation::end_operation(Number i) {
   if (controller_) add_to_phase(i, io);
   const double bytes = application.operation_bytes();
   application.operation_done(io);
-  // What is told may be answered: the next operation is the present one then.
+  // The coordinator may answer these reports at once, so the state must be that of the next operation already.
   application.state = application.is_phase_due() ? State::between : State::stopped;
   if (controller_) tell_operation(i, {io, share_of_a_process(bytes, application.processes()), last});
   if (application.is_phase_due()) return approach_operation(i);
   control_point(i);
 }
 
-// What the phase's report will say, as of the end of its last operation.
+// Adds an operation to the report of its phase. It uses the state at the end of the operation, before the next
+// begins.
 void Simulation::add_to_phase(Number i, Duration io) {
   const Application& application = applications_[i];
   const PhaseSpec& spec = application.phase();
@@ -447,6 +467,7 @@ void Simulation::add_to_phase(Number i, Duration io) {
   phase.control_every = application.spec().control_every;
 }
 
+// Reports the end of an operation. If a gap ends phases, the monitor reports the phase when the gap has passed.
 void Simulation::tell_operation(Number i, const Done& done) {
   const double gap_s = applications_[i].spec().phase_gap_s;
   Member& member = members_[i];
@@ -458,6 +479,7 @@ void Simulation::tell_operation(Number i, const Done& done) {
   if (gap_s > 0) queue_.set(number_of_monitor(i), now_ + from_s(gap_s) + Duration{1});
 }
 
+// Reports the phase that has ended (IO_PHASE) and counts it.
 void Simulation::tell_phase(Number i) {
   Member& member = members_[i];
   queue_.erase(number_of_monitor(i));
@@ -469,6 +491,8 @@ void Simulation::tell_phase(Number i) {
 
 // ---- the coordinator -----------------------------------------------------------------------------------------------
 
+// Obeying a command must not send an event: the commands are valid until the next one. The trace is written
+// afterwards, when WELCOME has given the member its name.
 void Simulation::send(const Controller::Member& from, event::Body body) {
   const auto& commands = controller_->send(now_, from, std::move(body));
   for (const coordinator::Command& command : commands) obey(command);
@@ -499,6 +523,7 @@ void Simulation::obey(const coordinator::Command& command) {
   }
 }
 
+// Schedules the TICK for the coordinator's next deadline.
 void Simulation::set_tick() {
   const auto deadline = controller_->deadline();
   if (deadline) {
@@ -510,6 +535,7 @@ void Simulation::set_tick() {
 
 // ---- the end -------------------------------------------------------------------------------------------------------
 
+// The simulation may end in the middle of everything; unfinished activities count up to now.
 void Simulation::cut_off() {
   for (Number i = 0; i < applications_.size(); ++i) {
     Application& application = applications_[i];

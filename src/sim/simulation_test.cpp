@@ -74,7 +74,7 @@ TEST(SimulationTest, OneAloneTakesWhatItsCurveAndTheTargetSay) {
   EXPECT_DOUBLE_EQ(report.targets.at(0).busy_s, 14);
 }
 
-// The values that SimGrid 3.32 gives: tests/simgrid/shared_target.cpp.
+// The expected values come from SimGrid 3.32: tests/simgrid/shared_target.cpp.
 TEST(SimulationTest, AgreesWithSimGrid) {
   struct Case {
     double start, compute, bytes, most;
@@ -121,7 +121,7 @@ TEST(SimulationTest, TheSameScenarioGivesTheSameReport) {
   }
 }
 
-// What an application does does not depend on the others, nor on the policy: only when.
+// Neither the other applications nor the policy change what an application does; they only change when.
 TEST(SimulationTest, WorkIsConserved) {
   const Scenario scenario = scenario_of(crowd(8, 0.3));
   const Report uncoordinated = run(scenario);
@@ -149,7 +149,7 @@ TEST(SimulationTest, WorkIsConserved) {
 
 TEST(SimulationTest, IsCutOffWhereItIsTold) {
   Scenario scenario = scenario_of({program("a", 0.5, 2000, 7)});
-  scenario.until_s = 13;  // in its second phase
+  scenario.until_s = 13;  // in the second phase
   const ApplicationResult a = run(scenario).applications.at(0);
   EXPECT_DOUBLE_EQ(a.end_s, 13);
   EXPECT_EQ(a.phases, 1);
@@ -181,7 +181,7 @@ TEST(SimulationTest, TroublesComeAsOftenAsTheyAreTold) {
   EXPECT_LT(phases, 650);
 }
 
-// The trace is the daemon's: its events, given to another coordinator, lead to the commands that are in it, in order.
+// The trace has the daemon's format: its events, given to another coordinator, lead to the same commands in order.
 TEST(SimulationTest, ItsTraceCanBeReplayed) {
   const Scenario scenario = scenario_of(crowd(8, 0.3));
   const coordinator::Settings settings = settings_of(policy::fcfs);
@@ -220,7 +220,7 @@ TEST(SimulationTest, ItsTraceCanBeReplayed) {
 
 // ---- interruption --------------------------------------------------------------------------------------------------
 
-// Says what a policy would that lets who comes last go first, and stops who was there for it.
+// Gives the commands of a policy that grants the last arrival first and preempts the holder for it.
 class LastComeFirst : public Controller {
  public:
   struct Heard {
@@ -240,7 +240,7 @@ class LastComeFirst : public Controller {
       stack_.emplace_back(from.id, start->request);
       if (before) {
         say(before->first, event::PauseIo{before->second, "b", "disk"});
-        say(before->first, event::PauseIo{before->second, "b", "disk"});  // heard once
+        say(before->first, event::PauseIo{before->second, "b", "disk"});  // received once
       } else {
         grant(stack_.back());
       }
@@ -266,7 +266,7 @@ class LastComeFirst : public Controller {
   std::vector<Heard>& heard_;
 };
 
-// A of 4000 bytes in phases from 1 s on, B of 1000 bytes from 1 s + dt on; 1000 bytes a second.
+// A writes 4000 bytes in phases from 1 s on, B 1000 bytes from 1 s + dt on; the target takes 1000 bytes a second.
 class Interruptions : public testing::Test {
  protected:
   Report run(double dt) {
@@ -361,15 +361,15 @@ TEST_P(Grains, APauseComesWhereTheScenarioAllowsIt) {
 INSTANTIATE_TEST_SUITE_P(Table, Grains,
                          testing::Values(Stop{Grain::operation, 4, 100, 1.5, 2.5, -1},  //
                                          Stop{Grain::file, 4, 100, 1.5, 0.5, -1},       //
-                                         Stop{Grain::file, 4, 100, 2, 0, -1},           // where it is full anyhow
-                                         Stop{Grain::file, 4, 100, 3.25, 0.75, -1},     // the last one
-                                         Stop{Grain::file, 1, 100, 1.5, 2.5, -1},       //
-                                         Stop{Grain::round, 4, 0, 1.53, 0, -1},         //
-                                         Stop{Grain::round, 4, 100, 1.53, 0.07, 5},     //
-                                         Stop{Grain::round, 4, 300, 1.53, 0.07, 1},     //
-                                         Stop{Grain::round, 4, 300, 1.93, 0.07, -1},    // the file's last, a short one
-                                         Stop{Grain::round, 1, 300, 1.53, 0.27, 5},     //
-                                         Stop{Grain::round, 3, 1e9, 1.5, 7.0 / 6, -1}   // a round is in one file
+                                         Stop{Grain::file, 4, 100, 2, 0, -1},  // the file is complete there anyway
+                                         Stop{Grain::file, 4, 100, 3.25, 0.75, -1},    // the last file
+                                         Stop{Grain::file, 1, 100, 1.5, 2.5, -1},      //
+                                         Stop{Grain::round, 4, 0, 1.53, 0, -1},        //
+                                         Stop{Grain::round, 4, 100, 1.53, 0.07, 5},    //
+                                         Stop{Grain::round, 4, 300, 1.53, 0.07, 1},    //
+                                         Stop{Grain::round, 4, 300, 1.93, 0.07, -1},   // the file's short last round
+                                         Stop{Grain::round, 1, 300, 1.53, 0.27, 5},    //
+                                         Stop{Grain::round, 3, 1e9, 1.5, 7.0 / 6, -1}  // a round is within one file
                                          ));
 
 TEST_F(Interruptions, WhoIsPausedTooLongGoesOnUncoordinated) {
@@ -377,8 +377,8 @@ TEST_F(Interruptions, WhoIsPausedTooLongGoesOnUncoordinated) {
   const Report report = run(1.5);
   const ApplicationResult& a = report.applications[0];
   EXPECT_DOUBLE_EQ(a.paused_s, 0.25);
-  EXPECT_EQ(heard<event::FinishIo>(1).size(), 1U);  // which gave the request up
-  // Both from 2.75 s on, with 750 bytes of B left: B ends at 4.25 s.
+  EXPECT_EQ(heard<event::FinishIo>(1).size(), 1U);  // of the withdrawn request
+  // Both transfer from 2.75 s on, and 750 bytes of B are left: B ends at 4.25 s.
   EXPECT_DOUBLE_EQ(report.applications[1].end_s, 4.25);
   EXPECT_DOUBLE_EQ(a.end_s, 6);
 }
@@ -407,7 +407,7 @@ TEST_F(Interruptions, TellsHowFarItIs) {
 
 // ---- CALCioM, section IV-D -----------------------------------------------------------------------------------------
 
-// Two applications of N processes, one phase each, A's first: f = N (I/O time of A + that of B), waits included.
+// Two applications of N processes with one phase each, A's first: f = N (I/O time of A + that of B), waits included.
 double wasted(const Report& report) {
   double cost = 0;
   for (const ApplicationResult& a : report.applications) {
@@ -442,7 +442,7 @@ class TwoApplications : public testing::TestWithParam<std::pair<double, double>>
 };
 
 TEST_P(TwoApplications, TheFormulasHoldAndDynamicTakesTheLesser) {
-  constexpr double ns = n * 4e-9;  // a rounding for each time
+  constexpr double ns = n * 4e-9;  // one rounding for each time
   const double boundary = a_alone_ - b_alone_;
   const int steps = static_cast<int>(std::lround(a_alone_ * 8));
   for (int step = 1; step < steps; ++step) {
@@ -465,7 +465,7 @@ TEST_P(TwoApplications, WhoComesAfterTheOthersEndCostsNothing) {
   }
 }
 
-// Four times as much, as in Fig. 10; equal; much less; more.
+// A does four times as much as B, as in Fig. 10; as much; much less; more.
 INSTANTIATE_TEST_SUITE_P(Sizes, TwoApplications,
                          testing::Values(std::pair{8.0, 2.0}, std::pair{5.0, 5.0}, std::pair{31.0, 1.0},
                                          std::pair{3.0, 7.0}));
@@ -493,7 +493,8 @@ TEST(SimulationTest, ProportionalSharingGivesTheSmallOneALittle) {
   EXPECT_DOUBLE_EQ(run(scenario).applications[1].io_s, 2);
 }
 
-// The Δ-graph's model rests on it: each phase starts when it is told to, dt after the other, and takes what it takes.
+// The Δ-graph's model relies on this: each phase starts when requested, dt after the other, and takes the expected
+// time.
 TEST(SimulationTest, PhasesStartWhenTheyAreToldTo) {
   for (int step = 0; step <= 40; ++step) {
     const double dt = 0.1 * step;
@@ -600,7 +601,7 @@ TEST_F(Phases, ComeWhereThePeriodSaysEachWithItsOwnTargetAndOperations) {
   EXPECT_EQ(phases[5].second.index, 5);
 }
 
-// libhocket knows of the end of a phase by the gap alone: phases that are closer belong together.
+// libhocket detects the end of a phase by the gap alone: phases that are closer belong together.
 TEST_F(Phases, AreToldAsTheMonitorTellsThem) {
   PhaseSpec near = phase_of(1000);
   near.gap_s = 0.05;
@@ -632,7 +633,7 @@ TEST_F(Phases, ThePageCacheServesWithoutTheTarget) {
   EXPECT_DOUBLE_EQ(report.applications[1].io_s, 3);
   EXPECT_DOUBLE_EQ(report.targets.at(0).bytes, 3000);
   EXPECT_EQ(report.targets.at(0).overlap_s, 0);
-  // Nobody tells the coordinator.
+  // The coordinator gets no message about it.
   EXPECT_DOUBLE_EQ(run(scenario_of({b, a}), &policy::fcfs).applications[1].wait_s, 3);
 }
 
@@ -668,7 +669,7 @@ TEST_F(Phases, AnnounceWhatTheScenarioSays) {
   EXPECT_GT(*drawn.rbegin(), 6000);
 }
 
-// A program without means to stop in an operation is stopped between two of them, and only there.
+// A program that cannot stop inside an operation is preempted between two of them, and only there.
 TEST_F(Phases, WhatCannotStopInAnOperationStopsBetweenTwo) {
   PhaseSpec four = phase_of(4000);
   four.operations = 4;
@@ -768,7 +769,7 @@ TEST_F(ControlPoints, AResizeComesAtTheFirstOneWithSoManyIterationsDone) {
 TEST_F(ControlPoints, OneThatIsPastIsRefusedAsLibhocketDoes) {
   application_.begin_period();
   application_.compute(at(0));
-  application_.want(at(4), to(8, 5));  // first seen at 6
+  application_.want(at(4), to(8, 5));  // first seen at iteration 6
   application_.compute_until(at(6), 6);
   ASSERT_TRUE(application_.is_wanted_now());
   EXPECT_EQ(application_.refusal(), "iteration 5 is past, the application has done 6");
