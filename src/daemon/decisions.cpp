@@ -15,6 +15,7 @@ void Decisions::add(const event::Body& command) {
     kept_.push_back({*decision, {}});
     waits_ += is_wait(kept_.back().decision);
     if (waits_ <= most_waits && kept_.size() <= most) return;
+    // Too many waits evict the oldest wait only. So waits never displace the rarer decisions about cores.
     const auto oldest =
         std::ranges::find_if(kept_, [&](const Kept& kept) { return waits_ <= most_waits || is_wait(kept.decision); });
     waits_ -= is_wait(oldest->decision);
@@ -28,6 +29,7 @@ void Decisions::add(const event::Body& command) {
 }
 
 std::vector<event::Body> Decisions::answer(const event::Explain& asked) const {
+  // The newest decisions are chosen first, because `count` limits from that end; the answer turns them round.
   std::vector<const Kept*> chosen;
   for (auto kept = kept_.rbegin(); kept != kept_.rend(); ++kept) {
     if (asked.count > 0 && static_cast<std::int64_t>(chosen.size()) >= asked.count) break;

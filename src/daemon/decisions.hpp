@@ -1,4 +1,5 @@
-// The last decisions about cores and what came of them, for EXPLAIN. Not thread-safe.
+// Keeps the last decisions about cores and waits, and their outcomes, to answer EXPLAIN. Bounded in memory, since a
+// daemon may run for a long time. Not thread-safe.
 #pragma once
 
 #include <deque>
@@ -8,15 +9,18 @@
 
 namespace hocket::daemon {
 
+// A history in the order of decision numbers. Lookup by number costs O(log n).
 class Decisions {
  public:
-  static constexpr std::size_t most = 256;
-  static constexpr std::size_t most_waits = 128;    // of those: where applications take turns, they are many
-  static constexpr std::size_t most_outcomes = 16;  // of one decision; further ones are not kept
+  static constexpr std::size_t most = 256;          // decisions kept
+  static constexpr std::size_t most_waits = 128;    // of those, decisions with action "wait": they can be many
+  static constexpr std::size_t most_outcomes = 16;  // outcomes kept for one decision; later ones are dropped
 
-  // Looks at a command of the coordinator; others than DECISION and OUTCOME are passed over.
+  // Stores a DECISION, or adds an OUTCOME to its decision. Other commands are ignored, and so is an OUTCOME whose
+  // decision is no longer kept.
   void add(const event::Body& command);
-  // What EXPLAIN asks for, oldest first: each decision, and after it its outcomes.
+  // Returns the answer to EXPLAIN, oldest decision first, each followed by its outcomes. An empty application selects
+  // all decisions; a count of 0 sets no limit.
   std::vector<event::Body> answer(const event::Explain& asked) const;
 
  private:
@@ -24,7 +28,8 @@ class Decisions {
     event::Decision decision;
     std::vector<event::Outcome> outcomes;
   };
-  std::deque<Kept> kept_;  // by number
+  std::deque<Kept> kept_;  // by ascending number
+  // Number of kept decisions with action "wait".
   std::size_t waits_ = 0;
 };
 

@@ -20,7 +20,7 @@ event::Outcome outcome(std::int64_t of) {
   return came;
 }
 
-// "D1 O1 D2 …": what was answered.
+// Returns the answer as a text: "D1 O1 D2 …".
 std::string answered(const Decisions& decisions, std::int64_t count, const std::string& application = "") {
   std::string text;
   for (const event::Body& body : decisions.answer({count, application})) {
@@ -38,7 +38,7 @@ TEST(Decisions, AreToldWithTheirOutcomesOldestFirst) {
   decisions.add(decision(2, "b"));
   decisions.add(event::GrantIo{});
   decisions.add(outcome(1));
-  decisions.add(outcome(7));  // of none that is kept
+  decisions.add(outcome(7));  // of a decision that is not kept
   EXPECT_EQ(answered(decisions, 0), "D1 O1 D2");
   EXPECT_EQ(answered(decisions, 1), "D2");
   EXPECT_EQ(answered(decisions, 1, "a"), "D1 O1");

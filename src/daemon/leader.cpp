@@ -20,7 +20,7 @@
 namespace hocket::daemon {
 namespace {
 
-// The trace is written when nothing has happened for so long, or else when it is due.
+// The trace is flushed after this time without events, or when it is due.
 constexpr Duration quiet = std::chrono::milliseconds{20};
 
 std::int64_t unix_now_ns() {
@@ -40,6 +40,7 @@ Leader::Leader(const config::Settings& settings, const coordinator::Settings& pr
       last_member_(started_) {}
 
 Result<std::unique_ptr<Leader>> Leader::start(config::Settings settings, const std::string& directory) {
+  // The policy file may log at any time, hence the callback instead of a status.
   const auto prepared = config::with_policy_file(settings, [](std::string_view line) { spdlog::warn("{}", line); });
   if (!prepared) return prepared.error();
   std::unique_ptr<Leader> leader{new Leader{settings, prepared.value(), directory}};
@@ -71,6 +72,7 @@ Status Leader::open_trace(const std::string& directory) {
     trace_path_ = fmt::format("{}/{}-{}.jsonl", traces, now, getpid());
   }
   const trace::Header header{HOCKET_VERSION, node_, unix_now_ns(), started_, config::for_trace(settings_)};
+  // A trace that breaks later, on a full disk for instance, does not end the daemon. LIST reports the reason.
   const auto broken = [this](const std::string& text) {
     trace_error_ = text;
     spdlog::error("{}", text);
@@ -81,6 +83,7 @@ Status Leader::open_trace(const std::string& directory) {
   } else if (settings_.trace.empty()) {
     broken(writer.error().text);
   } else {
+    // A trace that the settings name is a promise, so its failure is fatal. The default trace is a convenience.
     return writer.error();
   }
   return success();
@@ -90,6 +93,7 @@ Status Leader::catch_signals() {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&signals, signal);
+  // signalfd merges signals into the event loop, so no handler interrupts a decision.
   signals_ = bus::Fd{signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK)};
   if (!signals_) return Error{"cannot wait for signals: " + bus::error_text(errno)};
   agent_->watch(signals_.get(), [this] {
@@ -102,12 +106,14 @@ Status Leader::catch_signals() {
   return success();
 }
 
-// Who cannot be found must not lead: another may, in a new directory of the same name.
+// Ends the daemon when its socket is removed. A daemon that nobody can reach must not keep the lead: another one may
+// lead in a new directory of the same name.
 void Leader::watch_socket() {
   socket_changes_ = bus::Fd{inotify_init1(IN_NONBLOCK | IN_CLOEXEC)};
-  if (!socket_changes_) return;  // the user has too many: then an operator must see to it
+  if (!socket_changes_) return;  // the user has too many inotify instances: an operator must end the daemon then
   inotify_add_watch(socket_changes_.get(), socket_.c_str(), IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF);
   agent_->watch(socket_changes_.get(), [this] {
+    // The events themselves do not matter; they only say when to check.
     std::array<char, 4096> ignored{};
     while (read(socket_changes_.get(), ignored.data(), ignored.size()) > 0) {
     }
@@ -127,7 +133,7 @@ void Leader::run() {
     tick_if_due(now);
     tell_failed_processes();
     if (trace_ && trace_->due() && (!busy || *trace_->due() <= now)) trace_->flush();
-    // Whoever has connected in this moment is not sent away.
+    // A last poll without sleep: a member that connects at this moment keeps the daemon alive.
     if (has_been_idle(now) && !agent_->run(Duration::zero())) {
       spdlog::info("ends: no member for {} s", settings_.exit_when_idle_s);
       stopped_ = true;
@@ -136,6 +142,7 @@ void Leader::run() {
   if (trace_) trace_->flush();
 }
 
+// Sends TICK to the coordinator when its deadline has come: a lease or a time slice may have ended.
 void Leader::tick_if_due(Time now) {
   const auto deadline = coordinator_.deadline();
   if (!deadline || *deadline > now) return;
@@ -143,6 +150,7 @@ void Leader::tick_if_due(Time now) {
   agent_->flush();
 }
 
+// Returns the time until the next TICK, the next flush of the trace, or the end for lack of members.
 std::optional<Duration> Leader::longest_sleep(Time now) const {
   std::optional<Time> until = coordinator_.deadline();
   const auto at_latest = [&until](Time t) { until = until ? std::min(*until, t) : t; };
@@ -154,6 +162,7 @@ std::optional<Duration> Leader::longest_sleep(Time now) const {
   return std::max(*until - now, Duration::zero());
 }
 
+// True if no member was connected for the time in the settings. A member that is connected restarts the time.
 bool Leader::has_been_idle(Time now) {
   if (settings_.exit_when_idle_s <= 0) return false;
   if (agent_->members() > 0) last_member_ = now;
@@ -163,6 +172,7 @@ bool Leader::has_been_idle(Time now) {
 void Leader::handle(event::Event&& event) {
   if (std::holds_alternative<event::List>(event.body)) return answer_list(event.origin.member, event.time);
   if (const auto* asked = std::get_if<event::Explain>(&event.body)) return answer_explain(event.origin.member, *asked);
+  // Look the program up before the coordinator forgets a member that leaves.
   std::string program;
   std::string mpi;
   if (std::holds_alternative<event::Bye>(event.body) || std::holds_alternative<event::Lost>(event.body)) {
@@ -172,6 +182,7 @@ void Leader::handle(event::Event&& event) {
     }
   }
   const auto& commands = coordinator_.handle(event);
+  // Answer the members first; `flush` sends what is queued before anything slower begins.
   for (const coordinator::Command& command : commands) {
     if (command.to) agent_->send(command.to, command.body);
   }
@@ -182,10 +193,12 @@ void Leader::handle(event::Event&& event) {
   if (std::holds_alternative<event::Hello>(event.body)) feed_profiles(event, commands);
   if (!program.empty()) remember(program, mpi, commands);
   record(std::move(event), commands);
+  // The profiles are events of their own, so they follow the record of this one.
   tell_profiles();
 }
 
-// What the store knows of an application that has just arrived.
+// Reads the store's points of a program when the first member of its application arrives. An application whose curve
+// is already known needs none.
 void Leader::feed_profiles(const event::Event& hello, const std::vector<coordinator::Command>& commands) {
   const auto* welcome = commands.empty() ? nullptr : std::get_if<event::Welcome>(&commands.front().body);
   const auto* application = welcome == nullptr ? nullptr : coordinator_.cluster().find(welcome->app);
@@ -204,13 +217,14 @@ void Leader::feed_profiles(const event::Event& hello, const std::vector<coordina
   }
 }
 
+// Passes the points of the store to the coordinator as events, so the trace has them and a replay needs no store.
 void Leader::tell_profiles() {
   for (const event::Profile& point : std::exchange(found_profiles_, {})) {
     handle({node_now(), {node_, {}, {}}, point});
   }
 }
 
-// What the coordinator measured of an application that has left.
+// Stores the points that the coordinator measured (PROFILE) in an application that has left.
 void Leader::remember(const std::string& program, const std::string& mpi,
                       const std::vector<coordinator::Command>& commands) {
   std::vector<event::Profile> points;
@@ -235,7 +249,7 @@ void Leader::carry_out(const event::Body& command) {
   } else {
     decisions_.add(command);
     if (const auto* decision = std::get_if<event::Decision>(&command)) {
-      // Where applications take turns, waits are many, and the trace has them.
+      // Waits are logged at debug level: applications that take turns cause many, and the trace has them.
       const auto level = decision->action == "wait" ? spdlog::level::debug : spdlog::level::info;
       spdlog::log(level, "decision {} ({}) {} {}: {}", decision->number, decision->policy, decision->action,
                   decision->decided_for, decision->text);
@@ -253,10 +267,11 @@ void Leader::take_ended_processes() {
   for (event::ProcessFailed& ended : starter_.reap()) failed_processes_.push_back(std::move(ended));
 }
 
-// After the event that they follow from is recorded.
+// Call this after the event that caused the failures is recorded, so the trace keeps their order.
 void Leader::tell_failed_processes() {
   const std::vector<event::ProcessFailed> failed = std::exchange(failed_processes_, {});
   for (const event::ProcessFailed& process : failed) {
+    // A process that has joined, or that nobody awaits any more, is no failure.
     if (!coordinator_.awaits(process.app, process.request)) continue;
     spdlog::warn("{}", process.reason);
     handle({node_now(), {node_, {}, {}}, process});
@@ -276,12 +291,12 @@ void Leader::record(event::Event&& event, const std::vector<coordinator::Command
     if (watched) agent_->publish(out);
     if (traced) trace_->add(trace::Direction::out, std::move(out));
   }
-  // A flood from many members at once must not pile up until the agent comes to its end.
+  // Flush inside a burst too. Otherwise events of many members would pile up until the agent returns.
   if (traced && *trace_->due() <= time) trace_->flush();
 }
 
-// As of `now`, when LIST came: events with a later time are not in it. The trace has all before it: who reads that
-// afterwards, and subscribed before, misses nothing.
+// Answers LIST with the state at `now`, when LIST arrived; later events are not in it. The trace is flushed first, so
+// it holds everything before. A tool that subscribed earlier and then reads the trace misses nothing.
 void Leader::answer_list(MemberId to, Time now) {
   if (trace_) trace_->flush();
   const auto& applications = coordinator_.cluster().applications();
@@ -295,6 +310,7 @@ void Leader::answer_explain(MemberId to, const event::Explain& asked) {
   agent_->send(to, describe_daemon(node_now()));
 }
 
+// Returns the last line of the answers to LIST and EXPLAIN, by which a tool knows that the answer is complete.
 event::Daemon Leader::describe_daemon(Time now) const {
   event::Daemon daemon;
   daemon.node = node_;

@@ -1,4 +1,5 @@
-// hocketd: one a node; tells applications when to use the storage that they share.
+// The program hocketd: one runs on each node, and one of them leads. It decides when applications use shared storage.
+// This file parses options, merges them with hocket.toml, and starts the leader, a replay, or a listing.
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -21,6 +22,7 @@ namespace {
 
 using namespace hocket;
 
+// Exit codes: 1 if the daemon cannot run, 2 if options or configuration are wrong.
 constexpr int failed = 1;
 constexpr int misused = 2;
 
@@ -29,6 +31,7 @@ int complain(const Error& error, int code) {
   return code;
 }
 
+// The options of the command line; an absent one leaves the configuration's value in force.
 struct Options {
   std::optional<std::string> config, dir, policy, policy_file, metric, trace, replay;
   std::optional<double> exit_when_idle_s;
@@ -36,6 +39,7 @@ struct Options {
   bool print_policies = false;
 };
 
+// Declares the options. Their values are checked in settings_from, with those of hocket.toml.
 void declare(CLI::App& app, Options& options) {
   app.add_option("--dir", options.dir, "runtime directory (else that of the configuration, or $HOCKET_DIR)");
   app.add_option("--config", options.config, "hocket.toml to read; --print-config shows all that can be set");
@@ -52,6 +56,7 @@ void declare(CLI::App& app, Options& options) {
   app.set_version_flag("--version", std::string{"hocketd "} + HOCKET_VERSION);
 }
 
+// Returns the settings: defaults, then hocket.toml, then options. Every source passes the same checks.
 Result<config::Settings> settings_from(const Options& options) {
   config::Settings settings;
   Status done = success();
@@ -74,6 +79,7 @@ Result<config::Settings> settings_from(const Options& options) {
 void open_log(const config::Settings& settings) {
   const std::string path = settings.dir + "/hocketd.log";
   try {
+    // A daemon without a writable log still coordinates, and warns on stderr.
     spdlog::set_default_logger(spdlog::basic_logger_st("hocketd", path));
   } catch (const spdlog::spdlog_ex&) {
     spdlog::set_default_logger(spdlog::stderr_logger_st("hocketd"));
@@ -84,6 +90,7 @@ void open_log(const config::Settings& settings) {
   spdlog::flush_on(spdlog::level::info);
 }
 
+// Sets process-wide state before anything else runs: private files, signals for signalfd, and no SIGPIPE.
 void prepare_process() {
   umask(077);
   sigset_t signals;
@@ -91,28 +98,31 @@ void prepare_process() {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&signals, signal);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
-  // Each member is a descriptor.
+  // Each member needs a descriptor, so the limit is raised as far as allowed.
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
 }
 
+// Becomes the leader of the runtime directory and serves until the daemon ends. Returns the exit code.
 int lead(const config::Settings& settings) {
   prepare_process();
   if (const Status ready = daemon::prepare(settings.dir); !ready) return complain(ready.error(), failed);
+  // The lock must outlive the leader: it marks this process as the one that leads in the directory.
   const auto lock = daemon::take_lead(settings.dir);
   if (!lock) return complain(lock.error(), failed);
   open_log(settings);
   const auto leader = daemon::Leader::start(config::with_cores(settings), settings.dir);
   if (!leader) return complain(leader.error(), failed);
-  // Whoever started us may wait for this line.
+  // A process that started the daemon may wait for this line.
   std::printf("hocketd %d listens on %s\n", getpid(), leader.value()->socket().c_str());
   std::fflush(stdout);
   leader.value()->run();
   return 0;
 }
 
+// Prints tab-separated lines, which tools read.
 void print_policies() {
   const auto print = [](std::string_view name, const char* kind, std::string_view summary) {
     std::printf("%.*s\t%s\t%.*s\n", static_cast<int>(name.size()), name.data(), kind, static_cast<int>(summary.size()),

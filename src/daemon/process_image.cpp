@@ -16,8 +16,8 @@
 namespace hocket::daemon {
 namespace {
 
-// What Hydra (MPICH, Intel MPI), PRRTE and Open MPI 4 set for each of their processes; seen with `mpiexec -n 1 env`.
-// Prefixes; OMPI_MCA_… and PRTE_MCA_… can be the user's and stay.
+// Prefixes of the variables that Hydra (MPICH, Intel MPI), PRRTE and Open MPI 4 set for each of their processes, as
+// `mpiexec -n 1 env` shows them. OMPI_MCA_… and PRTE_MCA_… may be the user's and stay.
 constexpr std::array<std::string_view, 17> of_launchers{"PMI_",
                                                         "PMI2_",
                                                         "PMIX_",
@@ -38,18 +38,20 @@ constexpr std::array<std::string_view, 17> of_launchers{"PMI_",
 
 std::string proc(pid_t pid, const char* what) { return fmt::format("/proc/{}/{}", pid, what); }
 
+// Returns the bytes of a file, or "" if it cannot be read; callers check what they need.
 std::string contents(const std::string& path) {
   std::ifstream file{path, std::ios::binary};
   return {std::istreambuf_iterator<char>{file}, {}};
 }
 
+// Returns the target of a symbolic link, or "" if it cannot be read.
 std::string link_at(const std::string& path) {
   std::array<char, 4096> target{};
   const ssize_t length = readlink(path.c_str(), target.data(), target.size());
   return length < 0 ? std::string{} : std::string{target.data(), static_cast<std::size_t>(length)};
 }
 
-// Each ends with a zero byte.
+// Splits a text at its zero bytes, which is how /proc separates arguments and variables.
 std::vector<std::string> texts_in(const std::string& bytes) {
   std::vector<std::string> texts;
   for (std::size_t at = 0; at < bytes.size();) {
@@ -60,6 +62,7 @@ std::vector<std::string> texts_in(const std::string& bytes) {
   return texts;
 }
 
+// Returns the process's umask, or 022 if the kernel does not show it.
 mode_t umask_of(pid_t pid) {
   constexpr std::string_view key = "Umask:";
   const std::string status = contents(proc(pid, "status"));
@@ -68,8 +71,9 @@ mode_t umask_of(pid_t pid) {
   return static_cast<mode_t>(std::strtoul(status.c_str() + at + key.size(), nullptr, 8));
 }
 
-// The very descriptor where the kernel lets us have it, so that a file is written on and not over; else what it leads
-// to, opened anew; else nowhere.
+// Returns a descriptor for the output of another process. The preferred one is a duplicate of its own descriptor: it
+// shares the file offset, so a file is appended to and not overwritten. The next choice opens the same path anew, and
+// the last one is /dev/null.
 bus::Fd output_of(pid_t pid, const bus::Fd& process, int number) {
   bus::Fd same{static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), number, 0U))};
   if (same) return same;
@@ -84,7 +88,7 @@ bus::Fd output_of(pid_t pid, const bus::Fd& process, int number) {
 Result<ProcessImage> image_of(pid_t pid) {
   if (pid <= 0) return Error{"the asking process is out of this daemon's sight (another PID namespace)"};
   const Error ended{fmt::format("the asking process {} has ended", pid)};
-  // Held while we look: the number is not given to another process unnoticed.
+  // Holding this descriptor detects a reuse of the process id while the image is read.
   const bus::Fd process{static_cast<int>(syscall(SYS_pidfd_open, pid, 0U))};
   if (!process) return errno == ESRCH ? ended : Error{"cannot look at the asking process: " + bus::error_text(errno)};
   struct stat owner {};
@@ -106,6 +110,7 @@ Result<ProcessImage> image_of(pid_t pid) {
   }
   image.out = output_of(pid, process, STDOUT_FILENO);
   image.err = output_of(pid, process, STDERR_FILENO);
+  // A replaced executable would start another program under the same name.
   struct stat then {};
   struct stat now {};
   const bool known = stat(proc(pid, "exe").c_str(), &then) == 0;
@@ -116,6 +121,7 @@ Result<ProcessImage> image_of(pid_t pid) {
     return Error{image.program + ": it is no longer there, or was replaced, since the asking process started"};
   }
   const bool whole = !image.program.empty() && !image.directory.empty() && !image.arguments.empty();
+  // Signal 0 checks that the process still exists, so that everything above was read from it.
   if (!whole || syscall(SYS_pidfd_send_signal, process.get(), 0, nullptr, 0U) != 0) return ended;
   return image;
 }
@@ -127,15 +133,19 @@ std::vector<std::string> without_launcher(std::vector<std::string> environment) 
   return environment;
 }
 
+// The parent is the fourth field of /proc/PID/stat. Reading stops at init, or where a parent belongs to no known
+// launcher.
 std::string launcher_of(pid_t pid) {
   constexpr int most_ancestors = 8;
   for (int i = 0; i < most_ancestors && pid > 1; ++i) {
     const std::string stat = contents(proc(pid, "stat"));
+    // The name in parentheses may contain anything, so the search is for the last one.
     const std::size_t name_end = stat.rfind(')');
     if (name_end == std::string::npos || name_end + 4 >= stat.size()) return {};
     pid = static_cast<pid_t>(std::strtol(stat.c_str() + name_end + 4, nullptr, 10));  // ") S PPID"
     const std::string program = link_at(proc(pid, "exe"));
     const std::size_t slash = program.rfind('/');
+    // Only Hydra needs its launcher; the proxy's folder has the mpiexec of the same installation.
     if (slash == std::string::npos || program.substr(slash + 1) != "hydra_pmi_proxy") continue;
     for (const char* name : {"mpiexec.hydra", "mpiexec"}) {
       std::string launcher = program.substr(0, slash + 1) + name;

@@ -22,14 +22,16 @@
 namespace hocket::daemon {
 namespace {
 
-// How the child tells that it could not become the program.
+// The message of a child that could not execute the program. Success sends nothing: exec closes the pipe.
 struct Failure {
-  bool in_directory = false;  // else in the program
+  bool in_directory = false;  // true: chdir failed; false: execve failed
   int error = 0;
 };
 
+// The child closes all descriptors above this one.
 constexpr int failure_fd = 3;
 
+// Returns the null-terminated array that execve takes. It points into `texts`, which must stay alive.
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   pointers.reserve(texts.size() + 1);
@@ -40,6 +42,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 
 // ---- in the child, after fork: only what is async-signal-safe ---------------------------------------------------
 
+// Closes all descriptors from this number on, so that the program inherits nothing of the daemon.
 void close_others(int from) {
   if (close_range(static_cast<unsigned>(from), ~0U, 0) == 0) return;
   rlimit files{};  // kernels before 5.9
@@ -47,7 +50,8 @@ void close_others(int from) {
   for (int fd = from; static_cast<rlim_t>(fd) < files.rlim_cur; ++fd) close(fd);
 }
 
-// A core that is not to be had is told of by the process itself, when the application has taken it in.
+// Binds the child to a core. The application itself reports a core that is not available, when the process has
+// joined.
 void run_on(std::int64_t core) {
   if (core < 0) return;
   cpu_set_t set;
@@ -56,21 +60,24 @@ void run_on(std::int64_t core) {
   sched_setaffinity(0, sizeof set, &set);
 }
 
+// Takes over signal mask, SIGPIPE handling and umask, and starts a session that no terminal of the daemon can end.
 void be_like(const ProcessImage& image) {
   setsid();
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  std::signal(SIGPIPE, SIG_DFL);  // as a daemon ignores it, and that would be inherited
+  std::signal(SIGPIPE, SIG_DFL);  // the daemon ignores it, and a program would inherit that
   umask(image.umask);
 }
 
+// Reports errno through the pipe and ends the child without running the daemon's exit handlers.
 [[noreturn]] void fail(bool in_directory) {
   const Failure failure{in_directory, errno};
   (void)!write(failure_fd, &failure, sizeof failure);
   _exit(127);
 }
 
+// Turns the child into the program. The arrays were built before fork, because malloc is not async-signal-safe.
 [[noreturn]] void become(const ProcessImage& image, std::int64_t core, char* const* arguments, char* const* environment,
                          int null_fd, int pipe_fd) {
   be_like(image);
@@ -78,10 +85,12 @@ void be_like(const ProcessImage& image) {
   dup2(null_fd, STDIN_FILENO);
   dup2(image.out.get(), STDOUT_FILENO);
   dup2(image.err.get(), STDERR_FILENO);
+  // O_CLOEXEC closes the pipe at exec, and that is how the daemon learns of success.
   if (pipe_fd != failure_fd) dup3(pipe_fd, failure_fd, O_CLOEXEC);
   close_others(failure_fd + 1);
   for (std::size_t i = 0; i < image.limits.size(); ++i) {
-    setrlimit(static_cast<__rlimit_resource>(i), &image.limits[i]);  // may not be allowed to raise what is lower here
+    // This fails if it would raise a limit beyond what is allowed; the lower limit then stays.
+    setrlimit(static_cast<__rlimit_resource>(i), &image.limits[i]);
   }
   if (chdir(image.directory.c_str()) != 0) fail(true);
   execve(image.program.c_str(), arguments, environment);
@@ -90,6 +99,7 @@ void be_like(const ProcessImage& image) {
 
 // ---- in the daemon -----------------------------------------------------------------------------------------------
 
+// Starts one process and waits until it runs the program. The pointers need to be valid during the call only.
 Result<pid_t> start_one(const ProcessImage& image, std::int64_t core, char* const* arguments, char* const* environment,
                         const bus::Fd& null) {
   std::array<int, 2> ends{};
@@ -103,7 +113,7 @@ Result<pid_t> start_one(const ProcessImage& image, std::int64_t core, char* cons
   Failure failure;
   ssize_t count = 0;
   do {
-    count = read(read_end.get(), &failure, sizeof failure);  // nothing: the program runs
+    count = read(read_end.get(), &failure, sizeof failure);  // end of file: the program runs
   } while (count < 0 && errno == EINTR);
   if (count != sizeof failure) return pid;
   waitpid(pid, nullptr, 0);
@@ -112,7 +122,7 @@ Result<pid_t> start_one(const ProcessImage& image, std::int64_t core, char* cons
                            bus::error_text(failure.error))};
 }
 
-// One for each process, all of them here.
+// Returns one place for each requested process; all must be on this node.
 Result<std::vector<Place>> places_for(const event::StartProcesses& asked) {
   auto given = places_of(asked.places);
   if (!given) return Error{fmt::format("'{}' is no place: write NODE or NODE:CORE", given.error().text)};
@@ -134,7 +144,8 @@ std::string signal_text(int number) {
   return fmt::format("killed by signal {} (SIG{})", number, name == nullptr ? "?" : name);
 }
 
-// The launcher's exit code is that of its process; of one that a signal killed, the signal's number.
+// Returns the reason for the log and the application. A launcher returns the exit code of its process, or the number
+// of the signal that killed it, so the two cannot be told apart.
 std::string reason_of(pid_t pid, int status, bool by_launcher) {
   if (WIFSIGNALED(status)) {
     return fmt::format("{} {} that was to join was {}", by_launcher ? "the launcher of a process," : "process", pid,
@@ -156,6 +167,7 @@ Status ProcessStarter::start(const event::StartProcesses& asked) {
   auto found = image_of(static_cast<pid_t>(asked.pid));
   if (!found) return Error{"processes cannot be started: " + found.error().text};
   ProcessImage& image = found.value();
+  // The requesting process may have joined itself, and then has the variable of its own join.
   std::erase_if(image.environment, [](const std::string& v) { return v.starts_with("HOCKET_JOIN="); });
   image.environment = without_launcher(std::move(image.environment));
   image.environment.push_back(fmt::format("HOCKET_JOIN={} {}", asked.request.value, asked.port));
@@ -166,7 +178,8 @@ Status ProcessStarter::start(const event::StartProcesses& asked) {
   }
   const std::vector<char*> arguments = pointers_to(image.arguments);
   const std::vector<char*> environment = pointers_to(image.environment);
-  // One join of an application is under way at a time: its earlier ones are over, and their numbers may come again.
+  // An application has one join at a time. Children of earlier joins no longer matter, and request numbers may
+  // repeat.
   for (Child& child : children_) {
     if (child.app == asked.app) child.app = {};
   }
@@ -175,6 +188,7 @@ Status ProcessStarter::start(const event::StartProcesses& asked) {
     const auto started =
         start_one(image, places.value()[static_cast<std::size_t>(i)].core, arguments.data(), environment.data(), null);
     if (!started) {
+      // All or none: end those that run already, and collect them here so that `reap` reports nothing.
       stop(asked.app, asked.request);
       std::erase_if(children_, [&](const Child& c) {
         return c.app == asked.app && c.request == asked.request && waitpid(c.pid, nullptr, 0) == c.pid;
@@ -188,6 +202,7 @@ Status ProcessStarter::start(const event::StartProcesses& asked) {
 
 void ProcessStarter::stop(AppId app, RequestId request) {
   for (const Child& child : children_) {
+    // A child leads its own process group since setsid, so a launcher ends with its process.
     if (child.app == app && child.request == request) kill(-child.pid, SIGKILL);
   }
 }

@@ -1,9 +1,9 @@
-// Starts processes that are to join an application outside of its MPI (START_PROCESSES), and notices their end.
+// Starts processes that will join an application from outside its MPI job (START_PROCESSES), and detects their end.
 //
-// A process runs like the one that asks: its program, arguments, environment, working directory, umask, limits, stdout
-// and stderr; stdin is /dev/null. It starts on the core of its place, where one is given. It is in a session of its own
-// and outlives this daemon: an application never depends on it. Not thread-safe; the process must have no other
-// children, and SIGCHLD leads to `reap`.
+// A new process resembles the one that requested it: program, arguments, environment, working directory, umask,
+// limits, stdout and stderr. Its stdin is /dev/null. It starts on the core of its place if one is given. It has a
+// session of its own and outlives this daemon, because an application never depends on the daemon. Not thread-safe.
+// The daemon must have no other children, and must call `reap` after SIGCHLD.
 #pragma once
 
 #include <sys/types.h>
@@ -17,21 +17,23 @@
 
 namespace hocket::daemon {
 
+// Holds the started processes until they have ended.
 class ProcessStarter {
  public:
-  // Starts all of them, or none: the error says why. It waits until each has become the program.
+  // Starts all requested processes or none; the error says why. Blocks until each process has executed its program.
   Status start(const event::StartProcesses& asked);
-  // Ends those of that request that still run, and what they started.
+  // Kills the processes of the request that still run, together with their process groups (SIGKILL).
   void stop(AppId app, RequestId request);
-  // Takes the exit codes of those that have ended; one PROCESS_FAILED each, whether or not it is still of interest.
+  // Collects the exit codes of ended processes. Returns one PROCESS_FAILED for each, even if no application awaits
+  // it.
   std::vector<event::ProcessFailed> reap();
 
  private:
   struct Child {
     pid_t pid;
-    AppId app;  // none: it has joined, or was stopped
+    AppId app;  // none: the process belongs to an earlier join
     RequestId request;
-    bool by_launcher = false;  // it is the launcher of the process
+    bool by_launcher = false;  // true if it is the launcher of the process
   };
 
   std::vector<Child> children_;

@@ -20,7 +20,8 @@ namespace hocket::daemon {
 namespace {
 
 constexpr const char* schema_version = "1";
-constexpr int longest_wait_ms = 200;  // for a writer: the daemon has applications to answer
+constexpr int longest_wait_ms = 200;  // wait for another writer; short, as the daemon has applications to answer
+// Bounds of the cache, and of a plausible time in seconds.
 constexpr std::size_t most_fingerprints = 1024;
 constexpr double longest_s = 1e9;
 
@@ -39,6 +40,7 @@ void bind_text(const Statement& statement, int place, const std::string& text) {
   sqlite3_bind_text(statement.get(), place, text.c_str(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
 }
 
+// Opens the file. The busy timeout bounds how long a lock of another process can block the daemon.
 Result<Database> open(const std::string& path, int mode = SQLITE_OPEN_READONLY) {
   sqlite3* made = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &made, mode, nullptr);
@@ -48,6 +50,7 @@ Result<Database> open(const std::string& path, int mode = SQLITE_OPEN_READONLY) 
   return db;
 }
 
+// Refuses a store of another version: guessing its columns could give wrong times.
 Status check_schema(sqlite3* db) {
   auto asked = prepare(db, "SELECT value FROM meta WHERE key = 'schema'");
   if (!asked) return asked.error();
@@ -57,11 +60,12 @@ Status check_schema(sqlite3* db) {
   return Error{fmt::format("its schema is '{}', and this hocketd reads '{}'", text ? text : "", schema_version)};
 }
 
+// True for a finite time in seconds within the bounds; the file could contain infinities.
 bool is_time(double s, bool may_be_zero) {
   return std::isfinite(s) && s <= longest_s && (may_be_zero ? s >= 0 : s > 0);
 }
 
-// What is wrong with a point; "" where nothing is.
+// Returns what is wrong with a point, or "". The file is the user's, so every value is checked.
 std::string what_is_wrong(const event::Profile& p) {
   if (p.processes < 1) return fmt::format("processes is {}: it must be 1 or more", p.processes);
   if (!is_time(p.iteration_s, false)) return fmt::format("iteration_s is {}: it must be above 0", p.iteration_s);
@@ -93,11 +97,12 @@ event::Profile point_of(sqlite3_stmt* row, AppId app) {
   return point;
 }
 
-// Stores that were made before communication was told apart do not have it.
+// True if the store has the column of communication times, which stores of older versions lack.
 bool has_comm(sqlite3* db) { return prepare(db, "SELECT comm_s FROM point LIMIT 0").ok(); }
 
 std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
+// Reads the points of one program. The row limit bounds the memory that a strange file can take.
 Result<std::vector<event::Profile>> read_points(sqlite3* db, const std::string& program, const std::string& sha256,
                                                 AppId app) {
   if (const Status known = check_schema(db); !known) return known.error();
@@ -129,6 +134,7 @@ Status execute(sqlite3* db, const char* sql) {
   return sqlite3_exec(db, sql, nullptr, nullptr, nullptr) == SQLITE_OK ? success() : Status{Error{sqlite3_errmsg(db)}};
 }
 
+// Inserts or replaces one row. `arguments` stays empty, since hocketd does not know them.
 Status write_point(sqlite3* db, const std::string& program, const std::string& sha256, const std::string& mpi,
                    const event::Profile& point, std::int64_t measured_unix_s) {
   auto row = prepare(db,
@@ -152,7 +158,8 @@ Status write_point(sqlite3* db, const std::string& program, const std::string& s
   return sqlite3_step(into) == SQLITE_DONE ? success() : Status{Error{sqlite3_errmsg(db)}};
 }
 
-// As python/hocket/profile/store.py makes it.
+// The schema is that of python/hocket/profile/store.py. `synchronous = OFF` skips fsync: a crash of the machine may
+// lose measurements, which is cheaper than a blocked daemon.
 constexpr const char* create =
     "PRAGMA synchronous = OFF;"
     "BEGIN IMMEDIATE;"
@@ -179,6 +186,7 @@ std::string profile_store_path(const std::string& setting) {
 }
 
 Result<std::string> fingerprint_of(const std::string& path) {
+  // O_NONBLOCK keeps a FIFO at this path from blocking the daemon.
   const bus::Fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (!file) return Error{"cannot read " + path + ": " + bus::error_text(errno)};
   const std::unique_ptr<EVP_MD_CTX, decltype([](EVP_MD_CTX* c) { EVP_MD_CTX_free(c); })> hash{EVP_MD_CTX_new()};
@@ -197,10 +205,12 @@ Result<std::string> fingerprint_of(const std::string& path) {
   return hex;
 }
 
+// Returns the cached fingerprint if size and modification time of the executable are unchanged.
 Result<std::string> ProfileStore::fingerprint(const std::string& executable) {
   struct stat file {};
   if (stat(executable.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) return Error{executable + " is no file"};
   const std::int64_t modified_ns = file.st_mtim.tv_sec * 1'000'000'000 + file.st_mtim.tv_nsec;
+  // A full cache is cleared; fingerprints are computed again when needed.
   if (fingerprints_.size() >= most_fingerprints) fingerprints_.clear();
   Fingerprint& known = fingerprints_[executable];
   if (known.size == file.st_size && known.modified_ns == modified_ns && !known.sha256.empty()) return known.sha256;
@@ -218,7 +228,7 @@ Result<std::vector<event::Profile>> ProfileStore::find(const std::string& execut
   auto db = open(path_);
   if (!db) return in_store(db.error());
   const auto sha256 = fingerprint(executable);
-  if (!sha256) return none;  // it may have been replaced while it runs
+  if (!sha256) return none;  // the executable may have been replaced while the program runs
   auto points = read_points(db.value().get(), base_name(executable), sha256.value(), app);
   if (!points) return in_store(points.error());
   return points;
@@ -231,7 +241,7 @@ Status ProfileStore::put(const std::string& executable, const std::string& mpi,
     return Error{fmt::format("profiles: {}: {}; what was measured is forgotten", path_, why)};
   };
   const auto sha256 = fingerprint(executable);
-  if (!sha256) return success();  // it may have been replaced while it ran
+  if (!sha256) return success();  // the executable may have been replaced while the program ran
   std::error_code failed;
   std::filesystem::create_directories(std::filesystem::path{path_}.parent_path(), failed);
   auto db = open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
@@ -245,7 +255,7 @@ Status ProfileStore::put(const std::string& executable, const std::string& mpi,
   }
   for (const event::Profile& point : points) {
     const Status written = write_point(into, base_name(executable), sha256.value(), mpi, point, measured_unix_s);
-    if (!written) return in_store(written.error().text);  // what was begun is undone when it is closed
+    if (!written) return in_store(written.error().text);  // closing the database rolls back what was begun
   }
   const Status done = execute(into, "COMMIT");
   return done ? done : Status{in_store(done.error().text)};

@@ -1,10 +1,10 @@
-// The store of measured profiles (SQLite 3; `hocket profile` writes it, and hocketd adds what it measured of programs
-// that have none): what is known of the times of a program by its number of processes (CLARISSE+FlexMPI, section 4.1,
-// off-line prediction).
+// The store of measured profiles: the times of programs by number of processes (CLARISSE+FlexMPI, section 4.1,
+// off-line prediction). It is an SQLite 3 file. `hocket profile` writes it, and hocketd adds what it measured of
+// programs without a profile.
 //
-// Table `point`: one row for each program, fingerprint (SHA-256 of the executable's bytes, so that another program of
-// the same name is not taken for it) and number of processes. Opened for each look-up and each write: others may write
-// it too. Not thread-safe.
+// Table `point` has one row for each program, fingerprint and number of processes. The fingerprint is the SHA-256 of
+// the executable, so another program of the same name is not mistaken for it. The file is opened for each access,
+// because other processes write it too. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,30 @@
 
 namespace hocket::daemon {
 
-// Where the store is: what the setting says, else under $XDG_DATA_HOME or ~/.local/share; "": there is none.
+// Returns the path of the store: the setting, else a path under $XDG_DATA_HOME or ~/.local/share. "" means no store;
+// the setting "none" asks for that.
 std::string profile_store_path(const std::string& setting);
 
-// SHA-256 of the bytes of a file, in lower-case hexadecimals.
+// Returns the SHA-256 of a file's bytes in lower-case hexadecimal.
 Result<std::string> fingerprint_of(const std::string& path);
 
+// Access to one store. It caches fingerprints, up to a fixed number.
 class ProfileStore {
  public:
-  // "": no store, nothing is ever found.
+  // An empty path means no store: nothing is found or written.
   explicit ProfileStore(std::string path) : path_(std::move(path)) {}
 
-  // The points of the program whose executable is at that path, by processes, with `app` in each; none where the store
-  // does not exist or does not know it. The error says in one line why the store could not be read, or which of its
-  // values cannot be.
+  // Returns the points of the program with this executable, by ascending processes, with `app` in each. Returns none
+  // if the store does not exist or does not know the program. The error says in one line why the store, or a value,
+  // is unusable.
   Result<std::vector<event::Profile>> find(const std::string& executable, AppId app);
-  // Remembers points that were measured in a run, all or none; those of the same sizes are replaced. The store is made
-  // where there is none. Does not wait for the disk: the daemon has applications to answer.
+  // Stores points that were measured in a run, all or none. Points of the same size are replaced. Creates the store
+  // if there is none. Does not wait for the disk, because the daemon has applications to answer.
   Status put(const std::string& executable, const std::string& mpi, const std::vector<event::Profile>& points,
              std::int64_t measured_unix_s);
 
  private:
-  // Read again only when it has changed: programs may be large.
+  // A cached fingerprint. It is computed again only if size or time of the file change: programs may be large.
   struct Fingerprint {
     std::int64_t size = 0;
     std::int64_t modified_ns = 0;
@@ -47,7 +49,7 @@ class ProfileStore {
   Result<std::string> fingerprint(const std::string& executable);
 
   std::string path_;
-  std::map<std::string, Fingerprint> fingerprints_;  // by path
+  std::map<std::string, Fingerprint> fingerprints_;  // by path of the executable
 };
 
 }  // namespace hocket::daemon

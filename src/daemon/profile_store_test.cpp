@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// SHA-256 of "abc" (FIPS 180-2, appendix B.1).
+// The SHA-256 of "abc" comes from FIPS 180-2, appendix B.1.
 constexpr const char* abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
 class ProfileStoreTest : public ::testing::Test {
@@ -122,7 +122,7 @@ TEST_F(ProfileStoreTest, RemembersWhatWasMeasured) {
   EXPECT_EQ(find().value()[1].iteration_s, 0.3);
 }
 
-// `hocket profile` makes its stores with a column more than older ones had.
+// The stores of `hocket profile` have one column more than older ones.
 TEST_F(ProfileStoreTest, RemembersCommunicationInAStoreWhoeverMadeIt) {
   std::vector<event::Profile> points = measured();
   points[0].comm_s = 0.125;

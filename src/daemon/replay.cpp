@@ -16,6 +16,7 @@
 namespace hocket::daemon {
 namespace {
 
+// Returns the command as a line of the trace: texts are compared, so every field counts.
 std::string line_of(const event::Event& command) {
   std::string line;
   trace::append_line(trace::Direction::out, command, line);
@@ -23,11 +24,12 @@ std::string line_of(const event::Event& command) {
   return line;
 }
 
+// A coordinator under replay. Commands wait in `due_` until the trace shows them.
 class Replay {
  public:
   explicit Replay(const coordinator::Settings& settings) : coordinator_(settings) {}
 
-  // The next trace of the same coordinator.
+  // Replays the next trace file of the same daemon.
   Status run(const std::string& path, trace::Reader& reader) {
     path_ = path;
     while (true) {
@@ -39,6 +41,7 @@ class Replay {
                                                                 : compare(line_of(r.event), reader.line());
       if (!agrees) return agrees.error();
     }
+    // A trace that was cut short may lack the commands of its last event.
     if (!due_.empty() && !reader.was_cut_short()) return differs(reader.line(), "the end of the trace", due_.front());
     return success();
   }
@@ -51,12 +54,13 @@ class Replay {
         fmt::format("{}, line {}: the trace has {}, the coordinator now commands {}", path_, line, expected, got)};
   }
 
+  // Gives an event to the coordinator. Commands of the event before must all have been seen by now.
   Status take_in(const event::Event& event, std::size_t line) {
     if (!due_.empty()) return differs(line, std::string{type_name(event.body)} + ", an event in", due_.front());
     ++events_;
     if (std::holds_alternative<event::Lost>(event.body)) applications_.erase(event.origin.member);
     const auto& commands = coordinator_.handle(event);
-    // As the node agent names members: by the last WELCOME that was sent.
+    // The node agent names members so too: by the last WELCOME that was sent to them.
     for (const auto& command : commands) {
       const auto* welcome = std::get_if<event::Welcome>(&command.body);
       if (welcome != nullptr) applications_[command.to] = welcome->application;
@@ -80,12 +84,13 @@ class Replay {
   std::string path_;
   coordinator::Coordinator coordinator_;
   std::unordered_map<MemberId, std::string> applications_;
-  std::deque<std::string> due_;  // commanded, and not yet seen in the trace
+  std::deque<std::string> due_;  // commanded, but not yet seen in the trace
   std::size_t events_ = 0;
   std::size_t commands_ = 0;
 };
 
-// The traces that this one continues, the first of all first, and itself last.
+// Returns the chain of traces that this one continues, the first of all first and this one last. The set detects a
+// cycle.
 Result<std::vector<std::string>> parts_of(const std::string& trace) {
   std::vector<std::string> parts{trace};
   std::set<std::string> seen{trace};
@@ -116,6 +121,7 @@ Result<std::string> replay(const std::string& trace) {
   for (const std::string& part : parts.value()) {
     auto reader = trace::Reader::open(part);
     if (!reader) return reader.error();
+    // All parts have one coordinator, so the settings come from the first header.
     if (!run) {
       auto settings = config::from_trace(reader.value().header().settings);
       if (!settings) return Error{part + ", line 1: " + settings.error().text};

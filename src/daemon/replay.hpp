@@ -1,4 +1,5 @@
-// A recorded run, given to a fresh coordinator: it must command the same, bit for bit.
+// Replays a trace: gives its events to a fresh coordinator, which must send the same commands, bit for bit. This
+// checks that the coordinator is deterministic, and reproduces a decision that a user reports.
 #pragma once
 
 #include <string>
@@ -7,8 +8,9 @@
 
 namespace hocket::daemon {
 
-// One line that says how many events and commands agreed. Fails at the first command that differs, naming the line,
-// what the trace has and what the coordinator commands now.
+// Returns one line with the numbers of events and commands that agreed. Returns an error at the first difference: the
+// line, what the trace has, and what the coordinator commands now. A trace that continues others needs them beside
+// it.
 Result<std::string> replay(const std::string& trace);
 
 }  // namespace hocket::daemon

@@ -13,7 +13,7 @@
 namespace hocket::daemon {
 namespace {
 
-// The process id that the leader has written; "" where it has not yet.
+// Returns the process id that the leader has written, or "" if it has written none.
 std::string pid_in(const bus::Fd& lock) {
   std::array<char, 32> text{};
   const ssize_t n = pread(lock.get(), text.data(), text.size(), 0);
@@ -21,7 +21,7 @@ std::string pid_in(const bus::Fd& lock) {
   return pid.substr(0, pid.find('\n'));
 }
 
-// A leader that has no socket yet, or no more, is about to have one, or to end: that is waited for, a moment.
+// Locks the file. A leader without a socket is about to create it or to end, so this waits up to 5 s for either.
 bool lock_within_a_moment(const bus::Fd& lock, const std::string& socket) {
   constexpr useconds_t step_us = 10'000;
   for (int step = 0; flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++step) {
@@ -40,6 +40,7 @@ Status prepare(const std::string& directory) {
     return Error{fmt::format("cannot make the runtime directory {}: {}; name another with --dir or HOCKET_DIR",
                              directory, bus::error_text(errno))};
   }
+  // A symbolic link could lead to a directory that another user controls.
   struct stat status {};
   if (lstat(directory.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
     const char* link = S_ISLNK(status.st_mode) ? " but a symbolic link" : "";
@@ -70,7 +71,7 @@ Result<bus::Fd> take_lead(const std::string& directory) {
         fmt::format("another hocketd (pid {}) leads in {}; stop it first, or name another directory with --dir",
                     pid_in(lock), directory)};
   }
-  // A full disk must not keep the daemon from leading: then the pid is missing, the lock holds all the same.
+  // The daemon leads without its pid in the file if the disk is full: the lock holds all the same.
   const std::string pid = std::to_string(getpid()) + "\n";
   if (ftruncate(lock.get(), 0) == 0) (void)!pwrite(lock.get(), pid.data(), pid.size(), 0);
   return lock;

@@ -1,4 +1,4 @@
-// The directory of a leader: private to its user, and led by one daemon at a time.
+// The runtime directory of a leader. It is private to one user, and one daemon at a time leads in it.
 #pragma once
 
 #include <string>
@@ -8,11 +8,12 @@
 
 namespace hocket::daemon {
 
-// Makes the directory where there is none (mode 0700). Fails where it belongs to somebody else or is open to others.
+// Creates the directory (mode 0700) if there is none. Returns an error if it belongs to another user or is open to
+// others.
 Status prepare(const std::string& directory);
 
-// Takes the lead in the directory, for as long as the descriptor lives and the kernel says: the lock ends with the
-// process, however it ends. Fails, naming the process that leads, where there is one.
+// Takes the lead in the directory for as long as the descriptor is open. The kernel releases the lock when the
+// process ends in any way. Returns an error that names the leading process if there is one.
 Result<bus::Fd> take_lead(const std::string& directory);
 
 }  // namespace hocket::daemon
