@@ -9,10 +9,12 @@ Result<coordinator::Settings> with_policy_file(Settings& settings, pypolicy::Say
   coordinator::Settings prepared = for_coordinator(settings);
   if (settings.policy_file.empty()) return prepared;
   std::error_code ignored;
+  // The daemon may change its directory, and a replay runs in another one.
   const auto absolute = std::filesystem::absolute(settings.policy_file, ignored);
   if (!absolute.empty()) settings.policy_file = absolute.string();
   const auto file = pypolicy::load(settings.policy_file, std::move(say));
   if (!file) return file.error();
+  // A trace names the digest of its policy. Another file would give other decisions and make a replay meaningless.
   const std::string& expected = settings.policy_file_sha256;
   if (!expected.empty() && expected != file.value().sha256) {
     return Error{settings.policy_file + " has SHA-256 " + file.value().sha256 + ", not " + expected +

@@ -1,4 +1,5 @@
-// The settings of the coordinator, with the policy of a file where one is named.
+// Combines hocket.toml with a policy in Python. It is apart from settings.hpp, so that most users of the settings
+// need no policy loader.
 #pragma once
 
 #include "config/settings.hpp"
@@ -7,9 +8,10 @@
 
 namespace hocket::config {
 
-// As for_coordinator, but with the policy of `policy_file`, which takes the place of its kind. Sets the file's absolute
-// path and SHA-256 in `settings`, for the trace. The error names the file: it cannot be run, or it is not the one of
-// `policy_file_sha256`. `say` gets what goes wrong in it later.
+// Returns the result of for_coordinator, with the policy of `policy_file` in the place of its kind. Without such a
+// file the result is that of for_coordinator. Stores the file's absolute path and SHA-256 in `settings`, for the
+// trace's header. The error names the file: it cannot be run, or its SHA-256 is not `policy_file_sha256`. `say`
+// receives mistakes of the policy later, one line each.
 Result<coordinator::Settings> with_policy_file(Settings& settings, pypolicy::Say say);
 
 }  // namespace hocket::config

@@ -21,20 +21,23 @@
 namespace hocket::config {
 namespace {
 
+// Upper bound of all times; a longer one is likely a typing error.
 constexpr double a_year_s = 365 * 24 * 3600.0;
 
-// What is wrong with a value; "" where nothing is.
+// The checks of values. Each returns what is wrong and what to give instead, or "".
 using CheckText = std::string (*)(const std::string&);
 using CheckNumber = std::string (*)(double);
 using CheckCount = std::string (*)(std::int64_t);
 
 std::string any_text(const std::string&) { return {}; }
 
+// Parsing is the check, so a text that passes can be parsed again without an error.
 std::string a_policy(const std::string& name) {
   const auto found = policy::parse_combination(name);
   return found ? std::string{} : found.error().text;
 }
 
+// Refuses a word that is not in the list, and suggests the nearest one.
 std::string one_of(const std::string& what, const std::string& word, const std::vector<std::string_view>& known) {
   if (std::ranges::find(known, word) != known.end()) return {};
   return fmt::format("unknown {} '{}': did you mean '{}'?", what, word, nearest(word, known));
@@ -44,7 +47,7 @@ std::string an_objective(const std::string& name) { return one_of("objective", n
 
 constexpr std::int64_t most_cores = 1'000'000'000;
 
-// "NAME:CORES NAME:CORES …", or what is wrong with it.
+// Parses "NAME:CORES NAME:CORES …"; the error says what is wrong. A name may contain colons: the last one counts.
 Result<std::vector<model::Node>> parse_nodes(const std::string& text) {
   std::vector<model::Node> nodes;
   std::istringstream words{text};
@@ -82,6 +85,7 @@ std::string positive(double seconds) {
   return fmt::format("{} s is no time for this: give at least 0.001, and at most a year", seconds);
 }
 
+// -1 lets the coordinator observe the value, or take that of the policy in force.
 std::string a_time_or_observed(double seconds) { return seconds == -1 ? std::string{} : not_negative(seconds); }
 
 std::string a_share(double share) {
@@ -91,6 +95,7 @@ std::string a_share(double share) {
 
 std::string a_share_or_of_policy(double share) { return share == -1 ? std::string{} : a_share(share); }
 
+// A factor of 1 or more, since a server as fast as its peers is not slow. 0 turns the detector off.
 std::string a_margin(double margin) {
   if (margin == 0 || (margin >= 1 && margin <= 1e6)) return {};
   return fmt::format("{} is no margin: give 1 or more, or 0 for no detection", margin);
@@ -116,6 +121,7 @@ std::string a_core_count(std::int64_t count) {
   return fmt::format("{} is no number of cores: give 1 or more, or 0 for as many as the machine has", count);
 }
 
+// The type of a key: its place in Settings and its check. A switch needs no check.
 struct Text {
   std::string Settings::*value;
   CheckText check;
@@ -132,13 +138,16 @@ struct Switch {
   bool Settings::*value;
 };
 
+// One key of hocket.toml. The table of keys below is the only list of them: reading, checking, printing and the
+// trace's header all use it.
 struct Key {
   const char* table;
   const char* name;
   std::variant<Text, Number, Count, Switch> type;
-  const char* help;  // each line is a line of the printed file
-  // What hocket did before it had this key, for the replay of traces that do not have it; none: as the default does.
-  // Whoever changes a default, or adds a key whose default changes what is decided, puts the former behaviour here.
+  const char* help;  // meaning; each line is a line of the printed file
+  // The value that stands for hocket's behaviour before this key existed. A replay uses it for traces without the
+  // key; if it is absent, the default stands for that behaviour. Set it here when you change a default, or when the
+  // default of a new key changes decisions.
   std::optional<event::Value> formerly{};
 };
 
@@ -231,6 +240,7 @@ const std::array keys{
         false},
 };
 
+// Returns the key, or nullptr. The search is linear, as the keys are few.
 const Key* find_key(std::string_view table, std::string_view name) {
   for (const Key& key : keys) {
     if (key.table == table && key.name == name) return &key;
@@ -240,12 +250,13 @@ const Key* find_key(std::string_view table, std::string_view name) {
 
 std::string full_name(const Key& key) { return fmt::format("{}.{}", key.table, key.name); }
 
+// Returns what the key expects, in the words of error messages.
 const char* type_name(const Key& key) {
   constexpr std::array names{"a text in double quotes", "a number", "a whole number", "true or false"};
   return names.at(key.type.index());
 }
 
-// The empty string, or what is wrong with the value.
+// The functions `assign` check a value and store it. They return what is wrong, or "".
 std::string assign(Settings& settings, const Key& key, const std::string& value) {
   const auto* text = std::get_if<Text>(&key.type);
   if (text == nullptr) return fmt::format("{} must be {}, not the text '{}'", full_name(key), type_name(key), value);
@@ -269,6 +280,7 @@ std::string assign(Settings& settings, const Key& key, bool value) {
   return {};
 }
 
+// A whole number is also a number, so keys of either type accept it.
 std::string assign(Settings& settings, const Key& key, std::int64_t value) {
   const auto* count = std::get_if<Count>(&key.type);
   if (count == nullptr) return assign(settings, key, static_cast<double>(value));
@@ -285,7 +297,7 @@ std::string assign(Settings& settings, const Key& key, const toml::node& node) {
   return fmt::format("{} must be {}", full_name(key), type_name(key));
 }
 
-// Names are unique over the tables, so a key in the wrong one is found too.
+// Suggests the nearest key. Names are unique over all tables, so this also finds a key in the wrong table.
 std::string unknown_key(std::string_view table, std::string_view name) {
   std::vector<std::string_view> names;
   names.reserve(keys.size());
@@ -296,19 +308,23 @@ std::string unknown_key(std::string_view table, std::string_view name) {
   return fmt::format("unknown key '{}': did you mean '{}'?", unknown, full_name(meant));
 }
 
+// Suggests the nearest table.
 std::string unknown_table(std::string_view name) {
   return fmt::format("unknown table [{}]: did you mean [{}]?", name, nearest(name, {"daemon", "coordinator"}));
 }
 
+// Sets one key of one table from a node of the file.
 std::string apply(Settings& settings, std::string_view table, std::string_view name, const toml::node& node) {
   const Key* key = find_key(table, name);
   return key == nullptr ? unknown_key(table, name) : assign(settings, *key, node);
 }
 
+// Returns the error with "FILE:LINE: " in front, which editors recognise.
 Error at(const std::string& path, const toml::source_region& where, const std::string& what) {
   return Error{fmt::format("{}:{}: {}", path, where.begin.line, what)};
 }
 
+// Sets the keys of one table, up to the first error.
 Status read_table(const std::string& path, std::string_view name, const toml::table& table, Settings& settings) {
   for (const auto& [key, node] : table) {
     const std::string wrong = apply(settings, name, key.str(), node);
@@ -321,6 +337,7 @@ std::string assign(Settings& settings, const Key& key, const event::Value& value
   return std::visit([&](const auto& v) { return assign(settings, key, v); }, value);
 }
 
+// Visits the keys of [coordinator]; those of [daemon] do not change decisions, and no trace has them.
 template <class Visit>
 void coordinator_keys(Visit&& visit) {
   for (const Key& key : keys) {
@@ -342,6 +359,7 @@ Status read_file(const std::string& path, Settings& settings) {
   } catch (const toml::parse_error& error) {
     return at(path, error.source(), std::string{error.description()});
   }
+  // A key outside a table is reported before an unknown table: its author forgot the table's header.
   for (const auto& [name, node] : file) {
     const toml::table* table = node.as_table();
     const bool known = name.str() == "daemon" || name.str() == "coordinator";
@@ -373,6 +391,7 @@ Settings with_cores(Settings settings) {
   if (settings.cores != 0) return settings;
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
+  // A batch system or taskset may allow fewer cores than the machine has.
   const bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
   settings.cores = known ? CPU_COUNT(&allowed) : std::thread::hardware_concurrency();
   settings.cores = std::max<std::int64_t>(1, settings.cores);
@@ -386,6 +405,7 @@ std::string print(const Settings& settings) {
     if (std::string_view{table} != key.table) out += fmt::format("\n[{}]\n", key.table);
     table = key.table;
     std::string help = key.help;
+    // Line ends inside a meaning become further comment lines.
     for (std::size_t i = 0; (i = help.find('\n', i)) != std::string::npos; i += 3) help.replace(i, 1, "\n# ");
     out += fmt::format("# {}\n{} = ", help, key.name);
     if (const auto* text = std::get_if<Text>(&key.type)) {
@@ -404,6 +424,7 @@ std::string print(const Settings& settings) {
 }
 
 coordinator::Settings for_coordinator(const Settings& settings) {
+  // The values are in the order of the members of coordinator::Settings.
   const bool flops = settings.objective == "flops";
   return {policy::parse_combination(settings.policy).value(),
           from_s(settings.lease_s),
@@ -440,6 +461,7 @@ Result<Settings> from_trace(const event::Properties& header) {
   std::string wrong;
   coordinator_keys([&](const Key& key) {
     const event::Value* value = event::find(header, key.name);
+    // Traces without the key were made by an older hocket.
     if (value == nullptr && key.formerly) value = &*key.formerly;
     if (value == nullptr || !wrong.empty()) return;
     wrong = assign(settings, key, *value);
