@@ -1,4 +1,5 @@
-// How policy_file.cpp enters the module, which is of the same build.
+// The interface between policy_file.cpp and the module with the interpreter. Both come from the same build, so the
+// interface may pass C++ types.
 #pragma once
 
 #include <string>
@@ -7,8 +8,10 @@
 
 namespace hocket::pypolicy {
 
+// The file name of the module, and the symbol in it that runs a policy's file.
 constexpr const char* module_file = "hocket-pypolicy.so";
 constexpr const char* run_file_name = "hocket_pypolicy_run_file";
+// Runs the file at `path` and stores the policy, or what is wrong, in `result`.
 using RunFile = void(const std::string& path, Say say, Result<PolicyFile>& result);
 
 }  // namespace hocket::pypolicy

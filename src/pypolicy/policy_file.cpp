@@ -12,6 +12,7 @@
 namespace hocket::pypolicy {
 namespace {
 
+// Returns the directory of the running executable with a final slash.
 std::string directory_of_program() {
   std::array<char, PATH_MAX> path{};
   const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
@@ -19,7 +20,8 @@ std::string directory_of_program() {
   return program.substr(0, program.rfind('/') + 1);
 }
 
-// From bin or libexec/hocket of an installation, and from the folders of a build.
+// Returns the path of the module, or "". The candidates suit bin and libexec/hocket of an installation, and the
+// folders of a build.
 std::string find_module() {
   const std::string here = directory_of_program();
   for (const char* place :
@@ -37,7 +39,7 @@ Result<PolicyFile> load(const std::string& path, Say say) {
   if (module.empty())
     return Error{path + ": this hocket was built without policies in Python (" + module_file +
                  " is not installed): install libpython3-dev and build it again"};
-  // What policies import may need the interpreter's symbols.
+  // RTLD_GLOBAL lets modules that a policy imports find the interpreter's symbols. The library is never closed.
   void* library = dlopen(module.c_str(), RTLD_NOW | RTLD_GLOBAL);
   auto* run = library ? reinterpret_cast<RunFile*>(dlsym(library, run_file_name)) : nullptr;
   if (!run) return Error{path + ": the Python interpreter cannot be loaded: " + dlerror()};

@@ -1,16 +1,16 @@
-// A policy in Python, from a file that the operator names: `policy_file` in hocket.toml, `--policy-file`.
+// Loads a policy in Python from a file that the operator names: `policy_file` in hocket.toml, or `--policy-file`.
 //
-// The interpreter is in a module of its own (module/), which is loaded by the first `load` and by nothing else: a
-// hocketd without such a policy has no Python in it. The policy becomes a record like those of src/policy; what the
-// file must define, and what it is given, is in docs/write-a-policy.md.
+// The interpreter is in a separate module (module/), which only `load` opens. A hocketd without such a policy
+// contains no Python. The policy becomes a record like those of src/policy. docs/write-a-policy.md says what the file
+// must define and what it receives.
 //
-// A mistake in the file never ends the program: an exception, a result that is no list of commands, or a call that
-// takes longer than `call_limit` is said in one line with the file's line, and that decision changes nothing (one about
-// access is made as fcfs makes it, so that nobody waits for ever). A call that hangs outside of Python's own code and
-// of system calls cannot be ended.
+// A mistake in the file never ends the program. Mistakes are an exception, a result that is no list of commands, and
+// a call that takes longer than `call_limit`. Each is reported in one line with the line of the file, and that
+// decision changes nothing. A decision about access is made by fcfs instead, so no application waits for ever. A call
+// that hangs outside of Python's own code and of system calls cannot be ended.
 //
-// Not thread-safe: loaded and called by the first thread of the process. One file is in force at a time: records of one
-// that was loaded before are not to be used any more.
+// Not thread-safe: the first thread of the process loads and calls the policy. One file is in force at a time; the
+// records of a file that was loaded earlier must no longer be used.
 #pragma once
 
 #include <functional>
@@ -23,18 +23,21 @@
 
 namespace hocket::pypolicy {
 
+// Time limit of one decision. The coordinator answers no application meanwhile.
 constexpr Duration call_limit = std::chrono::milliseconds{500};
 
+// A loaded policy and the identity of its file.
 struct PolicyFile {
-  policy::Loaded policy;  // exactly one of its two
-  std::string path;       // as it was given
-  std::string sha256;     // of its bytes, hexadecimal: a replay needs the same
+  policy::Loaded policy;  // exactly one of its two members is set
+  std::string path;       // as the caller gave it
+  std::string sha256;     // of the file's bytes, hexadecimal: a replay needs the same file
 };
 
-// Gets one line without its end; the same line is not said twice in a row.
+// Receives one message without a line end. The same message is not repeated twice in a row.
 using Say = std::function<void(std::string_view)>;
 
-// Runs the file. The error is one line that names the file and, where there is one, the line.
+// Runs the file and returns its policy. The error is one line that names the file and, if known, the line. `say`
+// receives later mistakes; it must stay valid while the policy is in force.
 Result<PolicyFile> load(const std::string& path, Say say);
 
 }  // namespace hocket::pypolicy

@@ -7,9 +7,9 @@
 
 #include "base/clock.hpp"
 
-// The interpreter, once loaded, stays until the process ends, and with it what it, the libraries that it loads and its
-// policies hold. Where they come from cannot be told apart (they are built without frame pointers), so leaks are not
-// looked for in this program.
+// The interpreter stays loaded until the process ends, and with it everything that it, its libraries and the policies
+// allocated. The sources of these allocations cannot be told apart, as they are built without frame pointers. So this
+// program does not look for leaks.
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the sanitizer's name
 extern "C" __attribute__((visibility("default"))) const char* __asan_default_options() { return "detect_leaks=0"; }
 
@@ -23,7 +23,7 @@ using testing::StartsWith;
 
 constexpr Time now = time_from_ns(5'000'000'000);
 
-// Two malleable applications on ten cores, and one request each for a target.
+// A state with two malleable applications on ten cores, and one request each for a target.
 class PolicyFiles : public testing::Test {
  protected:
   PolicyFiles() {
@@ -61,7 +61,7 @@ class PolicyFiles : public testing::Test {
     return result.ok() ? "" : result.error().text;
   }
 
-  // The decision of a file of kind sharing with this body of decide, about the first application.
+  // Returns the decision of a sharing policy with this body of decide, about the first application.
   policy::CoreDecision decided(const std::string& body) {
     const auto file = loaded("NAME = 'mine'\nKIND = 'sharing'\ndef decide(view, event):\n" + body);
     EXPECT_TRUE(file.ok()) << (file.ok() ? "" : file.error().text);
@@ -260,7 +260,7 @@ TEST_F(PolicyFiles, AViewThatWasKeptIsOver) {
   const policy::CoreView view{cluster_, cores_, settings_, now};
   file.value().policy.core->decide(view, event_, {});
   EXPECT_THAT(said_, IsEmpty());
-  // The application has gone before the second call: the view of now does not have it.
+  // The application leaves before the second call, so the new view lacks it.
   model::Cluster other;
   file.value().policy.core->decide({other, cores_, settings_, now}, event_, {});
   ASSERT_EQ(said_.size(), 1);

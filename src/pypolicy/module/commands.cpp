@@ -11,12 +11,13 @@
 namespace hocket::pypolicy {
 namespace {
 
-constexpr double longest_s = 1e9;  // 30 years
+constexpr double longest_s = 1e9;  // seconds: 30 years
 
-// One command, a dict, and the first thing that is wrong with it.
+// Reads one command, a dict, and keeps the first problem. Later ones are often consequences of it.
 class Fields {
  public:
-  // The key that tells what is commanded; nullptr: it has none of them.
+  // `kinds` are the keys that name the command, and `keys` the others that it may have. kind() is empty if it has
+  // none of `kinds`.
   Fields(PyObject* command, const std::vector<std::string_view>& kinds, const std::vector<std::string_view>& keys)
       : command_(command) {
     if (!PyDict_Check(command)) {
@@ -43,6 +44,8 @@ class Fields {
   std::string_view kind() const { return kind_; }
   const std::string& wrong() const { return wrong_; }
 
+  // Returns the application that the key names. Returns nullptr for None, and for an absent or unknown one; an
+  // unknown one is a problem.
   const model::Application* application(std::string_view key, const model::Cluster& cluster) {
     PyObject* value = find(key);
     if (!value || value == Py_None) return nullptr;
@@ -51,6 +54,7 @@ class Fields {
     return found;
   }
 
+  // Returns the whole number of the key, or `otherwise` if the key is absent or wrong.
   std::int64_t whole(std::string_view key, std::int64_t least, std::int64_t otherwise) {
     PyObject* value = find(key);
     if (!value) return otherwise;
@@ -63,6 +67,7 @@ class Fields {
     return good ? number : otherwise;
   }
 
+  // Returns the seconds of the key; absent, None and wrong values give 0.
   Duration seconds(std::string_view key) {
     PyObject* value = find(key);
     if (!value || value == Py_None) return {};
@@ -79,6 +84,7 @@ class Fields {
     return as_text(value);
   }
 
+  // Returns a borrowed reference, or nullptr without an exception.
   PyObject* find(std::string_view key) const {
     const Ref name = text(key);
     PyObject* value = name ? PyDict_GetItemWithError(command_, name.get()) : nullptr;
@@ -98,6 +104,7 @@ class Fields {
 
 AppId id_of(const model::Application* application) { return application ? application->id : AppId{}; }
 
+// Adds a change of size. The times are predictions of the policy, which the coordinator reports and later compares.
 std::string add_resize(Fields& fields, const policy::CoreView& view, policy::CoreDecision& decision) {
   policy::CoreChange change;
   const model::Application* application = fields.application("resize", view.cluster);
@@ -114,6 +121,7 @@ std::string add_resize(Fields& fields, const policy::CoreView& view, policy::Cor
   change.start_after = Time{} + fields.seconds("start_after_s");
   change.period_after = fields.seconds("period_after_s");
   change.text = fields.words("text");
+  // A second change of the same application would contradict the first.
   for (const policy::CoreChange& other : decision.changes)
     if (application && other.application == change.application)
       fields.fail("'" + application->name + "' is resized twice");
@@ -121,6 +129,7 @@ std::string add_resize(Fields& fields, const policy::CoreView& view, policy::Cor
   return fields.wrong();
 }
 
+// Adds a decision to leave a conflict alone, which the coordinator only reports.
 std::string add_leave(Fields& fields, const policy::CoreView& view, policy::CoreDecision& decision) {
   policy::LeftAlone left;
   left.application = id_of(fields.application("leave", view.cluster));
@@ -132,7 +141,7 @@ std::string add_leave(Fields& fields, const policy::CoreView& view, policy::Core
   return fields.wrong();
 }
 
-// Each command of the list; the error of the first that is wrong.
+// Passes each command of the list to `take`, up to the first problem, which is the error.
 Status each(PyObject* commands, const std::function<std::string(PyObject*)>& take) {
   if (commands == Py_None) return success();
   if (!PyList_Check(commands) && !PyTuple_Check(commands))
@@ -163,6 +172,7 @@ Result<policy::CoreDecision> core_decision(PyObject* commands, const policy::Cor
 
 namespace {
 
+// Adds the interruption of a holder of the target.
 std::string add_interruption(Fields& fields, const policy::View& view, policy::Decision& decision) {
   const AppId id = id_of(fields.application("interrupt", view.cluster));
   const auto is_it = [id](const model::Holder& holder) { return holder.application->id == id; };
@@ -178,6 +188,7 @@ std::string add_interruption(Fields& fields, const policy::View& view, policy::D
 Result<policy::Decision> access_decision(PyObject* commands, const policy::View& view) {
   policy::Decision decision;
   const Status taken = each(commands, [&](PyObject* command) {
+    // A command about access has no key besides its kind.
     Fields fields(command, {"grant", "interrupt"}, {});
     if (!fields.wrong().empty()) return fields.wrong();
     if (fields.kind() == "interrupt") return add_interruption(fields, view, decision);

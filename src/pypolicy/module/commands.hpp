@@ -1,4 +1,5 @@
-// What a policy in Python returns, as decisions.
+// Converts the commands that a policy in Python returns to decisions, and checks them. The commands come from the
+// user's file, so each key and value is checked.
 #pragma once
 
 #include "base/result.hpp"
@@ -8,7 +9,8 @@
 
 namespace hocket::pypolicy {
 
-// A list (or tuple) of dicts, or None for no command. The error says which command is wrong and how.
+// Return the decision of a list (or tuple) of dicts; None means no command. The error says which command is wrong,
+// and why. The applications and requests must be those of `view`.
 Result<policy::CoreDecision> core_decision(PyObject* commands, const policy::CoreView& view);
 Result<policy::Decision> access_decision(PyObject* commands, const policy::View& view);
 

@@ -1,4 +1,5 @@
-// The module: starts the interpreter, runs the policy's file, and asks it.
+// The entry of the module: it starts the interpreter, runs the policy's file once, and calls its `decide` for every
+// decision. Everything happens on the thread that loaded the module.
 #include <array>
 #include <fstream>
 #include <sstream>
@@ -13,12 +14,13 @@
 namespace hocket::pypolicy {
 namespace {
 
-constexpr Duration run_limit = std::chrono::seconds{10};  // of the file itself: it may import much
+constexpr Duration run_limit = std::chrono::seconds{10};  // time limit of the file itself, which may import much
 
+// Name under which Python knows the policy's file.
 constexpr const char* module_name = "hocket_policy_file";
 
-// Built-in policies have no state of their own, and their records hold a plain function: so what this one needs is
-// here.
+// The state of the policy in force. It is global because a record of a policy holds a plain function, as built-in
+// policies need no state.
 struct InForce {
   std::string path;
   std::string name;
@@ -26,7 +28,7 @@ struct InForce {
   Say say;
   std::string said;
   PyObject* decide = nullptr;
-  std::int64_t line = 0;  // of decide
+  std::int64_t line = 0;  // first line of decide
   policy::Policy access{};
   policy::CorePolicy core{};
 };
@@ -36,7 +38,8 @@ InForce* in_force = nullptr;
 
 std::string first_line(const std::string& text) { return text.substr(0, std::min<std::size_t>(text.find('\n'), 300)); }
 
-// The last line of the file that the exception passed through; 0: none.
+// Returns the last line of the file that the exception passed through, or 0 if there is none. A syntax error has no
+// traceback into the file, but a line of its own.
 std::int64_t line_in(const std::string& path, PyObject* exception) {
   std::int64_t line = 0;
   for (Ref at = attribute(exception, "__traceback__"); at && at.get() != Py_None; at = attribute(at.get(), "tb_next")) {
@@ -58,7 +61,8 @@ std::string at(const std::string& path, std::int64_t line) {
   return line > 0 ? path + ":" + std::to_string(line) : path;
 }
 
-// Takes the exception that is set, as one line.
+// Takes the exception that is set and returns it as one line. `otherwise` is the line to name if the exception has
+// none.
 std::string take_exception(const std::string& path, std::int64_t otherwise) {
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   PyErr_Fetch(&type, &value, &trace);
@@ -74,6 +78,7 @@ std::string take_exception(const std::string& path, std::int64_t otherwise) {
          first_line(std::string{Py_TYPE(value)->tp_name} + (message.empty() ? "" : ": " + message));
 }
 
+// Reports a mistake. A policy that fails at every decision would fill the log with the same line.
 void say(const std::string& line) {
   if (line == in_force->said) return;
   in_force->said = line;
@@ -82,7 +87,7 @@ void say(const std::string& line) {
 
 // ---- decisions ---------------------------------------------------------------------------------------------------
 
-// What decide returns; nullptr: it failed, and that was said.
+// Returns the result of decide, or nullptr if it failed; the failure is reported.
 Ref call(const Ref& view, const event::Event& event) {
   const Ref told = view ? event_of(event) : nullptr;
   Ref result;
@@ -94,6 +99,7 @@ Ref call(const Ref& view, const event::Event& event) {
   return result;
 }
 
+// Decides about cores. A failure decides nothing, so the present allocation stays.
 policy::CoreDecision decide_cores(const policy::CoreView& view, const event::Event& event, AppId subject) {
   const Asking asking(view.cluster, view.now, view.settings.uncertainty);
   const Ref result = call(view_of(view, subject), event);
@@ -104,6 +110,8 @@ policy::CoreDecision decide_cores(const policy::CoreView& view, const event::Eve
   return {};
 }
 
+// Decides about access. A failure is decided by fcfs, because an application that is never granted would wait for
+// ever.
 policy::Decision decide_access(const policy::View& view, const event::Event& event) {
   const Asking asking(view.cluster, view.now, Duration{-1});
   const Ref result = call(view_of(view), event);
@@ -116,7 +124,8 @@ policy::Decision decide_access(const policy::View& view, const event::Event& eve
 
 // ---- the start ---------------------------------------------------------------------------------------------------
 
-// Nothing of the environment counts, and sets and dicts are in the same order in every run: a replay decides the same.
+// Starts an isolated interpreter with a fixed hash seed. The environment has no influence, and sets iterate in the
+// same order in every run. So a replay makes the same decisions. Returns "" or what is wrong.
 std::string start_interpreter() {
   PyConfig config;
   PyConfig_InitIsolatedConfig(&config);
@@ -126,7 +135,7 @@ std::string start_interpreter() {
   const PyStatus status = Py_InitializeFromConfig(&config);
   PyConfig_Clear(&config);
   if (PyStatus_Exception(status)) return status.err_msg ? status.err_msg : "unknown reason";
-  // What a policy prints must not get into what the program writes.
+  // A policy's print() goes to stderr, because tools read what the program writes to stdout.
   PySys_SetObject("stdout", PySys_GetObject("stderr"));
   return make_types() && prepare_time_limits() ? std::string{} : take_exception("hocket-pypolicy", 0);
 }
@@ -139,6 +148,7 @@ Result<std::string> read(const std::string& path) {
   return bytes.str();
 }
 
+// Returns the digest in hexadecimal. Python computes it, so the module needs no other library.
 std::string sha256_of(const std::string& bytes) {
   const Ref hashlib{PyImport_ImportModule("hashlib")};
   const Ref data{PyBytes_FromStringAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size()))};
@@ -147,13 +157,14 @@ std::string sha256_of(const std::string& bytes) {
   return as_text(digest.get());
 }
 
+// True for a name of small letters, digits and '-', so that '+' can join it to other names.
 bool is_name(const std::string& name) {
   constexpr std::size_t longest = 64;
   return !name.empty() && name.size() <= longest && name != "none" &&
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
 }
 
-// The record of the module that has been run. The error is what is wrong, without the path.
+// Returns the policy's record after the file has run. The error says what is wrong, without the path.
 Result<policy::Loaded> record_of(PyObject* module, InForce& policy) {
   const auto words = [&](const char* name) {
     const Ref value = attribute(module, name);
@@ -162,6 +173,7 @@ Result<policy::Loaded> record_of(PyObject* module, InForce& policy) {
   policy.name = words("NAME");
   if (!is_name(policy.name))
     return Error{"it defines no NAME: give one of small letters, digits and '-', e.g. NAME = \"mine\""};
+  // A built-in name would make a trace ambiguous.
   if (policy::parse_combination(policy.name))
     return Error{"NAME is '" + policy.name + "', which is built in: choose another"};
   Ref decide = attribute(module, "decide");
@@ -190,9 +202,10 @@ Result<PolicyFile> run(const std::string& path, Say say) {
   static const std::string not_started = start_interpreter();
   if (!not_started.empty()) return Error{path + ": the Python interpreter cannot start: " + not_started};
   Ref module;
-  if (PyDict_DelItemString(PyImport_GetModuleDict(), module_name) != 0) PyErr_Clear();  // of a file before
+  if (PyDict_DelItemString(PyImport_GetModuleDict(), module_name) != 0) PyErr_Clear();  // of an earlier file
   {
     const TimeLimit limit(run_limit);
+    // The time limit covers the whole file, since its imports may do anything.
     const Ref code{Py_CompileString(bytes.value().c_str(), path.c_str(), Py_file_input)};
     if (code) module.reset(PyImport_ExecCodeModuleEx(module_name, code.get(), path.c_str()));
   }
@@ -202,7 +215,7 @@ Result<PolicyFile> run(const std::string& path, Say say) {
   policy->say = std::move(say);
   const auto record = record_of(module.get(), *policy);
   if (!record) return Error{path + ": " + record.error().text};
-  in_force = policy.release();  // its record may be named as long as the program lives
+  in_force = policy.release();  // never freed: traces and decisions refer to its record until the process ends
   return PolicyFile{record.value(), path, sha256_of(bytes.value())};
 }
 

@@ -11,22 +11,25 @@ namespace hocket::pypolicy {
 namespace {
 
 timer_t timer{};
-PyObject* too_slow = nullptr;  // no Exception, so that `except Exception` does not swallow it
-// A busy machine may hold a call up, which is not its fault: what it computes is limited, and what it waits in all.
-constexpr int most_held_up = 2;  // times the limit
+PyObject* too_slow = nullptr;  // derived from BaseException, so that `except Exception` does not catch it
+// A busy machine may delay a call through no fault of its own. So the limit applies to its computing time, and a
+// multiple of it to its elapsed time.
+constexpr int most_held_up = 2;  // as a multiple of the limit
+// The call under way: CPU time of the thread and time at its beginning.
 struct Call {
   Duration limit, computed;
   Time begun;
 };
 std::optional<Call> call;
 
+// Returns the CPU time of this thread.
 Duration computed() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec};
 }
 
-// A signal that was left over from the call before is no concern of this one.
+// Raises the exception if the call has exceeded a limit. A signal may still arrive after its call; it is ignored.
 PyObject* on_signal(PyObject*, PyObject*) {
   if (!call) Py_RETURN_NONE;
   if (computed() - call->computed < call->limit && node_now() - call->begun < most_held_up * call->limit)
@@ -38,6 +41,7 @@ PyObject* on_signal(PyObject*, PyObject*) {
 
 PyMethodDef handler{"hocket_time_limit", on_signal, METH_VARARGS, nullptr};
 
+// Sets the timer to a first and further expiries; two zeros stop it.
 void set_timer(Duration after, Duration again) {
   const auto spec = [](Duration duration) {
     return timespec{duration.count() / 1'000'000'000, duration.count() % 1'000'000'000};
@@ -49,7 +53,7 @@ void set_timer(Duration after, Duration again) {
 }  // namespace
 
 bool prepare_time_limits() {
-  const int signal_number = SIGRTMIN + 6;  // not one that the libraries we know use
+  const int signal_number = SIGRTMIN + 6;  // a signal that no known library uses
   too_slow = PyErr_NewException("hocket.TooSlow", PyExc_BaseException, nullptr);
   const Ref function{PyCFunction_New(&handler, nullptr)};
   const Ref signals{PyImport_ImportModule("signal")};
@@ -57,6 +61,7 @@ bool prepare_time_limits() {
   const Ref before{PyObject_CallMethod(signals.get(), "signal", "iO", signal_number, function.get())};
   if (!before) return false;
   sigevent event{};
+  // The signal must reach the thread of the interpreter: it interrupts a system call there.
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_signo = signal_number;
   event._sigev_un._tid = gettid();

@@ -1,14 +1,15 @@
-// Ends calls of Python that take too long: a timer's signal, to which a handler of Python's answers with an exception.
+// Limits the duration of a call into Python: a timer sends a signal, and its Python handler raises an exception.
 #pragma once
 
 #include "base/time.hpp"
 
 namespace hocket::pypolicy {
 
-// Once, in the thread that will call. False: an exception is set.
+// Prepares the limits. Call it once, in the thread that will call Python. False: an exception is set.
 bool prepare_time_limits();
 
-// From here to its end; afterwards nothing of it is left. The exception repeats until it is not caught any more.
+// Limits the calls during its lifetime; no timer is left afterwards. The exception is raised again and again until no
+// code of the policy catches it. Limits do not nest.
 class TimeLimit {
  public:
   explicit TimeLimit(Duration limit);

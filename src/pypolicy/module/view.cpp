@@ -18,6 +18,8 @@ namespace {
 
 PyTypeObject *phase_type, *point_type, *pace_type, *application_type, *request_type, *target_type, *view_type;
 
+// The field names are the interface for policies, described in docs/write-a-policy.md. The functions application_of
+// and request_of read some fields by position.
 constexpr const char* doc = nullptr;
 PyStructSequence_Field phase_fields[] = {{"start_s", doc}, {"duration_s", doc}, {"uncertainty_s", doc},
                                          {"bytes", doc},   {"target", doc},     {}};
@@ -66,6 +68,7 @@ PyStructSequence_Field view_fields[] = {{"now_s", doc},
                                         {"reconfiguration_s", doc},
                                         {}};
 
+// Creates a type of named tuples from the fields, which end with an empty one.
 bool make_type(PyTypeObject*& type, const char* name, PyStructSequence_Field* fields) {
   int count = 0;
   while (fields[count].name) ++count;
@@ -74,7 +77,8 @@ bool make_type(PyTypeObject*& type, const char* name, PyStructSequence_Field* fi
   return type != nullptr;
 }
 
-// A tuple of that type with these items, as many as it has fields.
+// Returns a tuple of that type with these items, one for each field. An item that is nullptr makes the result
+// nullptr.
 template <std::size_t Count>
 Ref make(PyTypeObject* type, std::array<Ref, Count> items) {
   Ref made{PyStructSequence_New(type)};
@@ -92,6 +96,7 @@ Ref make(PyTypeObject* type, Items... items) {
   return make(type, std::array<Ref, sizeof...(Items)>{std::move(items)...});
 }
 
+// Converts a container to a tuple; `convert` returns one owned reference.
 template <class List, class Convert>
 Ref tuple_of(const List& list, Convert&& convert) {
   Ref tuple{PyTuple_New(static_cast<Py_ssize_t>(list.size()))};
@@ -109,6 +114,7 @@ Ref seconds(Time time) { return seconds(time - Time{}); }
 
 // ---- questions to an application ---------------------------------------------------------------------------------
 
+// The state that functions of the view refer to, while a decision is made.
 struct Asked {
   const model::Cluster* cluster = nullptr;
   Time now{};
@@ -116,13 +122,14 @@ struct Asked {
 };
 Asked asked;
 
-// The application of a bound question.
+// Returns the application that a function is bound to, or sets an exception.
 const model::Application* subject_of(PyObject* id) {
   const model::Application* found = asked.cluster ? asked.cluster->find(AppId{PyLong_AsUnsignedLongLong(id)}) : nullptr;
   if (!found) PyErr_SetString(PyExc_RuntimeError, "the view is over when decide has returned: ask it only before");
   return found;
 }
 
+// Returns the number if it is whole and from 1 to `most`, or sets an exception.
 std::optional<std::int64_t> count_of(PyObject* object, std::int64_t most, const char* what) {
   int overflow = 0;
   const long long count = PyLong_Check(object) ? PyLong_AsLongLongAndOverflow(object, &overflow) : 0;
@@ -132,6 +139,8 @@ std::optional<std::int64_t> count_of(PyObject* object, std::int64_t most, const 
   return std::nullopt;
 }
 
+// Functions of an application. Each is bound to the application's id instead of a pointer, because a policy may keep
+// it until the application has left.
 PyObject* next_phases(PyObject* id, PyObject* argument) {
   constexpr std::int64_t most = 1000;
   const model::Application* application = subject_of(id);
@@ -180,6 +189,7 @@ Ref point(const model::CurvePoint& at) {
   return make(point_type, number(at.processes), number(at.iteration_s), number(at.io_s));
 }
 
+// The order of the items is that of application_fields.
 Ref application(const model::Application& a) {
   const model::MeanSpread period = a.history.period();
   const model::MeanSpread io = a.history.duration();
@@ -199,6 +209,7 @@ Ref applications(const model::Cluster& cluster) {
 
 Ref application_or_none(const model::Application* found) { return found ? application(*found) : none(); }
 
+// Returns the seconds of I/O that the application has left at the target.
 Ref left_of(const model::Application* application, const model::Target& target) {
   return application ? number(model::work_of(*application, target).left_s) : none();
 }
@@ -225,7 +236,8 @@ Ref value_of(const event::Value& value) {
   return text(std::get<std::string>(value));
 }
 
-// Each type of event has a type of its own, made when the first event of it comes. Python keeps pointers to the names.
+// The type of each kind of event, created at its first event. Python keeps pointers to the names, so the map owns
+// them.
 struct EventType {
   std::vector<std::string> names;
   PyTypeObject* type = nullptr;
@@ -245,6 +257,7 @@ PyTypeObject* event_type_of(const event::Event& event, const event::Properties& 
   return known.type;
 }
 
+// Returns an unsigned field of a tuple; a field that is no number gives some other value, which no id equals.
 std::uint64_t field(PyObject* tuple, Py_ssize_t i) {
   const std::uint64_t value = PyLong_AsUnsignedLongLong(PyStructSequence_GetItem(tuple, i));
   PyErr_Clear();
@@ -272,6 +285,7 @@ Ref view_of(const policy::CoreView& view, AppId subject) {
               number(settings.least_gain), seconds(settings.uncertainty), seconds(settings.reconfiguration));
 }
 
+// A policy for access sees a target and no cores.
 Ref view_of(const policy::View& view) {
   return make(view_type, seconds(view.now), applications(view.cluster), none(), target(view.target, view.cluster),
               none(), none(), none(), none(), none(), none());

@@ -1,4 +1,5 @@
-// What a policy in Python is given: the view as tuples with names, which cannot be changed (docs/write-a-policy.md).
+// Converts what a policy sees to Python: the view as immutable named tuples (docs/write-a-policy.md). A policy can
+// keep them, but not change the coordinator's state through them.
 #pragma once
 
 #include "policy/core_policy.hpp"
@@ -7,10 +8,11 @@
 
 namespace hocket::pypolicy {
 
-// Makes the types. False: an exception is set.
+// Creates the types of the tuples; call it once. False: an exception is set.
 bool make_types();
 
-// While it lives, the view's functions (Application.pace_at and the like) have something to ask.
+// Makes the functions of the view usable (Application.pace_at and others) for its lifetime. After it they raise an
+// exception. Objects do not nest; the cluster must outlive the object.
 class Asking {
  public:
   Asking(const model::Cluster& cluster, Time now, Duration uncertainty);
@@ -19,14 +21,14 @@ class Asking {
   Asking& operator=(const Asking&) = delete;
 };
 
-// nullptr: an exception is set.
+// Return a copy of the state for one decision. nullptr: an exception is set.
 Ref view_of(const policy::CoreView& view, AppId subject);
 Ref view_of(const policy::View& view);
 Ref event_of(const event::Event& event);
 
-// The application of such a tuple, or of that name; nullptr: there is none.
+// Returns the application of a tuple or name, or nullptr if the cluster has none such.
 const model::Application* application_of(PyObject* object, const model::Cluster& cluster);
-// The request of such a tuple; nullptr: it is none, or does not wait for the target.
+// Returns the request of a tuple, or nullptr if the object is none or the request does not wait for the target.
 const model::Request* request_of(PyObject* object, const model::Target& target);
 
 }  // namespace hocket::pypolicy
