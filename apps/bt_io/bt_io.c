@@ -1,8 +1,8 @@
-// BT-IO: the pattern in which NAS BT (subtype "full") writes its solution by collective MPI-IO.
+// BT-IO: writes and reads a solution as NAS BT (subtype "full") does, by collective MPI-IO.
 //
-// A cube of N x N x N points, 5 doubles each, is cut into q x q x q cells for q x q ranks. A rank has one cell in each
-// layer, in another column of the cube each time (diagonal multi-partition), so that sweeps in all three directions
-// keep all ranks busy. In memory the cells have a border of 2 points. Each phase writes the whole cube behind the one
+// A cube of N x N x N points, 5 doubles each, is cut into q x q x q cells for q x q ranks. A rank has one cell in
+// each layer, each time in another column of the cube (diagonal multi-partition). So sweeps in all three directions
+// keep all ranks busy. In memory each cell has a border of 2 points. Each phase writes the whole cube after the one
 // before. With --decomposition blocks each rank has one block of the cube instead, for any number of ranks.
 #include <getopt.h>
 #include <stdio.h>
@@ -12,13 +12,8 @@
 #include "phases.h"
 #include "program.h"
 
-enum {
-  DIMENSIONS = 3,
-  BORDER = 2,
-  DOUBLES = 5,
-  WORDS = 2 * DOUBLES,
-  MOST_CELLS = 4096
-};  // words of 4 bytes of a point
+// Sizes of the problem. BORDER is in points, and WORDS are the 4-byte words of a point.
+enum { DIMENSIONS = 3, BORDER = 2, DOUBLES = 5, WORDS = 2 * DOUBLES, MOST_CELLS = 4096 };
 
 const char kProgram[] = "bt_io";
 
@@ -33,20 +28,22 @@ static const char kHelp[] =
 static const struct option kOptions[] = {
     {"grid", required_argument, 0, 'g'}, {"decomposition", required_argument, 0, 'D'}, PHASE_OPTIONS};
 
-// A part of the cube, z first, and where it is in memory.
+// A part of the cube and its place in memory. All arrays have z first.
 struct cell {
-  int start[DIMENSIONS], size[DIMENSIONS], held[DIMENSIONS];  // held: with the border
-  size_t at;                                                  // of its first point in the memory
+  int start[DIMENSIONS], size[DIMENSIONS], held[DIMENSIONS];  // held: size in memory, with the border
+  size_t at;                                                  // index of its first point in memory, border included
 };
 
+// The state of the program on one rank.
 struct bt {
   struct phases phases;
-  int grid, blocks;  // blocks: not the multi-partition
+  int grid, blocks;  // blocks: true without the multi-partition
   int rank, ranks;
   int count;
   struct cell* cells;
-  double* memory;  // of all cells
-  size_t points;   // in it
+  double* memory;  // the cells of this rank, one after the other
+  size_t points;   // points in `memory`, borders included
+  // Points without borders, and the datatypes of all cells in memory and in the file.
   uint64_t own_points;
   MPI_Datatype in_memory, in_file;
   MPI_File file;
@@ -65,12 +62,14 @@ static void set_option(void* own, int key, const char* name) {
     snprintf(bad, sizeof bad, "--%s %.3000s: give multipartition or blocks", name, optarg);
 }
 
+// Returns the smallest number whose square is at least `number`.
 static int root_of(int number) {
   int root = 1;
   while (root * root < number) root++;
   return root;
 }
 
+// Checks options that depend on each other or on the number of ranks.
 static void check_together(const struct bt* bt) {
   if (bad[0]) return;
   const int q = root_of(bt->ranks), least = bt->blocks ? bt->ranks : q;
@@ -83,14 +82,14 @@ static void check_together(const struct bt* bt) {
 
 // ---- the cells of a rank -------------------------------------------------------------------------------------------
 
-// The part `which` of `parts` of the points of one dimension.
+// Cuts one dimension into `parts` and stores part `which`. Sizes differ by one point at most.
 static void cut(const struct bt* bt, struct cell* cell, int dimension, int which, int parts) {
   const int least = bt->grid / parts, longer = bt->grid % parts;
   cell->size[dimension] = least + (which < longer);
   cell->start[dimension] = which * least + (which < longer ? which : longer);
 }
 
-// In layer z = c the rank in row i and column j of the ranks has the cell at x = i + c, y = j - c.
+// Places one cell in each layer. In layer z = c the rank in row i and column j has the cell at x = i + c, y = j - c.
 static void place_multipartition(struct bt* bt) {
   const int q = root_of(bt->ranks);
   for (int c = 0; c < q; c++) {
@@ -101,6 +100,7 @@ static void place_multipartition(struct bt* bt) {
   bt->count = q;
 }
 
+// Places one block for each rank, on a grid of ranks that MPI chooses.
 static void place_blocks(struct bt* bt) {
   int parts[DIMENSIONS] = {0}, rank = bt->rank;
   MPI_Dims_create(bt->ranks, DIMENSIONS, parts);
@@ -108,6 +108,7 @@ static void place_blocks(struct bt* bt) {
   bt->count = 1;
 }
 
+// Places the cells and computes their memory, borders included.
 static void place_cells(struct bt* bt) {
   if (bt->blocks)
     place_blocks(bt);
@@ -129,7 +130,7 @@ static void place_cells(struct bt* bt) {
 
 // ---- datatypes -----------------------------------------------------------------------------------------------------
 
-// All cells of the rank as one datatype: in memory, or in the cube.
+// Returns one datatype of all cells of the rank: in memory without the borders, or in the cube.
 static MPI_Datatype cells_type(const struct bt* bt, MPI_Datatype point, int in_memory) {
   const int cube[DIMENSIONS] = {bt->grid, bt->grid, bt->grid}, border[DIMENSIONS] = {BORDER, BORDER, BORDER};
   MPI_Datatype parts[MOST_CELLS], all;
@@ -139,6 +140,7 @@ static MPI_Datatype cells_type(const struct bt* bt, MPI_Datatype point, int in_m
     const struct cell* cell = &bt->cells[c];
     MPI_Type_create_subarray(DIMENSIONS, in_memory ? cell->held : cube, cell->size, in_memory ? border : cell->start,
                              MPI_ORDER_C, point, &parts[c]);
+    // Subarrays in the file have the extent of the cube, so all of them start at 0 and phases follow each other.
     at[c] = in_memory ? (MPI_Aint)(cell->at * DOUBLES * sizeof(double)) : 0;
     ones[c] = 1;
   }
@@ -148,6 +150,7 @@ static MPI_Datatype cells_type(const struct bt* bt, MPI_Datatype point, int in_m
   return all;
 }
 
+// Allocates the memory and creates the datatypes. Collective; returns a PROGRAM_… code.
 static int prepare(struct bt* bt) {
   bt->cells = calloc((size_t)root_of(bt->ranks), sizeof *bt->cells);
   if (bt->cells) place_cells(bt);
@@ -165,7 +168,7 @@ static int prepare(struct bt* bt) {
 
 // ---- contents ------------------------------------------------------------------------------------------------------
 
-// Goes along the rows (of x) of all cells: their words, how many, and the place of the first in the cube.
+// Fills or compares each row (along x) of all cells. `place` is the row's first word in the cube.
 static void for_each_row(struct bt* bt, uint64_t phase, int fills) {
   const uint64_t n = (uint64_t)bt->grid;
   for (int c = 0; c < bt->count; c++) {
@@ -189,6 +192,7 @@ static void for_each_row(struct bt* bt, uint64_t phase, int fills) {
 
 // ---- accesses ------------------------------------------------------------------------------------------------------
 
+// Opens the file with a view of this rank's cells, so that one call moves a whole phase.
 static int open_file(void* own, int writes) {
   struct bt* bt = own;
   char text[TEXT] = "";
@@ -206,6 +210,7 @@ static int close_file(void* own) {
   return close_mpi_file(&bt->phases, &bt->file);
 }
 
+// Moves one phase by one collective call. A short count is a failure: MPI may report a full disk in this way.
 static int move_phase(void* own, uint64_t phase, int writes) {
   struct bt* bt = own;
   char text[TEXT] = "";
@@ -224,6 +229,7 @@ static int move_phase(void* own, uint64_t phase, int writes) {
   return end_mpi_accesses(&bt->phases, bt->file, writes, text);
 }
 
+// Fills the memory with the phase's contents, or with zeros before reading, so that old data cannot pass as read.
 static void fill(void* own, uint64_t phase, int writes) {
   struct bt* bt = own;
   if (writes)
@@ -234,6 +240,7 @@ static void fill(void* own, uint64_t phase, int writes) {
 
 static void compare(void* own, uint64_t phase) { for_each_row(own, phase, 0); }
 
+// Runs the phases and prints the summary. Frees everything even after a failure.
 static int run(struct bt* bt) {
   static const struct kernel kernel = {open_file, fill, move_phase, compare, close_file};
   char more[128];

@@ -1,5 +1,5 @@
-// Solves a sparse system A x = b by the conjugate gradient method (Proteo, section 5.1), and grows and shrinks while it
-// does so. b = A (1, …, 1), so that the solution is known. `cg --help` lists the options.
+// Solves a sparse system A x = b by the conjugate gradient method (Proteo, section 5.1), and grows and shrinks
+// meanwhile. The right side is b = A (1, …, 1), so the solution is known. `cg --help` lists the options.
 #include <errno.h>
 #include <hocket/malleable.h>
 #include <math.h>
@@ -13,23 +13,26 @@
 
 const char kProgram[] = "cg";
 
+// The state of a process, new or old. `job` owns the registered arrays of `cg`.
 struct run {
   const struct options* options;
   hocket_malleable* job;
   struct cg cg;
   struct cg_scratch scratch;
-  uint64_t iteration;  // iterations done
-  int left;            // this process is no longer needed
+  uint64_t iteration;  // completed iterations
+  int left;            // true if this process is no longer needed
 };
 
 // ---- memory --------------------------------------------------------------------------------------------------------
 
+// Makes room for this process's part of the matrix (matrix_reserve of matrix.h).
 static int reserve(struct matrix* m, int64_t nonzeros, void* job) {
-  (void)m;  // its pointers are registered
+  (void)m;  // libhocket sets its pointers, which are registered
   return hocket_malleable_csr_reserve(job, "A", nonzeros) == HOCKET_OK;
 }
 
-// The matrix, and the vectors that go with its rows: every process registers them alike.
+// Registers the matrix and the vectors that are distributed like its rows. Every process registers the same arrays. A
+// and b are constant, so an asynchronous resize can move them while the sources compute.
 static int register_arrays(hocket_malleable* job, struct cg* cg, const struct options* o) {
   struct matrix* m = &cg->matrix;
   int like_rows;
@@ -53,8 +56,8 @@ static void scratch_free(struct cg_scratch* s) {
   *s = (struct cg_scratch){0};
 }
 
-// Learns the communicator and the rows of now, and makes the scratch anew for them. Collective over the processes of
-// now, as is what follows it.
+// Reads the present communicator and distribution of rows, and allocates the scratch memory for them. Collective over
+// the present processes.
 static int settle(struct run* run) {
   struct cg_scratch* s = &run->scratch;
   struct matrix* m = &run->cg.matrix;
@@ -80,7 +83,8 @@ static int settle(struct run* run) {
 
 // ---- the run -------------------------------------------------------------------------------------------------------
 
-// The first processes read or make the system; the others get it from them.
+// Sets up the job. The first processes read or generate the system, and processes that join later receive it from
+// them.
 static int start(struct run* run) {
   const double started_s = wall_clock_s();
   const struct options* o = run->options;
@@ -98,16 +102,18 @@ static int start(struct run* run) {
     cg->scalars[CG_STARTED_S] = started_s;
     hocket_malleable_declare_flop(run->job, cg->scalars[CG_FLOP]);
   }
+  // Processes that joined receive their data here.
   const int begun = hocket_malleable_begin(run->job);
   run->left = begun == HOCKET_LEAVE;
   if (run->left) return PROGRAM_OK;
   malleable_failure(text, begun, "begin");
   if (any_failed(hocket_malleable_comm(run->job), text)) return PROGRAM_FAILED;
   run->iteration = (uint64_t)hocket_malleable_iteration(run->job);
-  hocket_malleable_declare_flop(run->job, cg->scalars[CG_FLOP]);  // who joined knows it only now
+  hocket_malleable_declare_flop(run->job, cg->scalars[CG_FLOP]);  // a process that joined knows the number only now
   return settle(run);
 }
 
+// The recurrence gives the residual's square in CG_RHO, so the test costs no further sum.
 static int converged(const struct run* run) {
   const double* scalars = run->cg.scalars;
   return sqrt(scalars[CG_RHO]) <= run->options->tolerance * scalars[CG_B_NORM];
@@ -115,6 +121,7 @@ static int converged(const struct run* run) {
 
 static int finished(const struct run* run) { return run->iteration >= run->options->iterations || converged(run); }
 
+// Does one iteration. Sleeps up to --iteration-time, and prints the residual now and then.
 static int iterate(struct run* run) {
   const struct options* o = run->options;
   struct cg* cg = &run->cg;
@@ -136,7 +143,7 @@ static int iterate(struct run* run) {
   return PROGRAM_OK;
 }
 
-// The control point: afterwards there may be other processes, and rows elsewhere.
+// Passes a control point. Afterwards the processes and their rows may be others.
 static int control_point(struct run* run) {
   char text[TEXT] = "";
   const int now = hocket_malleable_point(run->job, (int64_t)run->iteration);
@@ -148,6 +155,7 @@ static int control_point(struct run* run) {
   return settle(run);
 }
 
+// Prints the summary with the true residual, computed from x instead of by the recurrence.
 static void summarise(struct run* run) {
   const struct cg* cg = &run->cg;
   struct cg_scratch* s = &run->scratch;
@@ -168,7 +176,7 @@ static void summarise(struct run* run) {
          wall_clock_s() - cg->scalars[CG_STARTED_S], run->options->iteration_time, padded_s);
 }
 
-// Rank 0 gets x and writes it.
+// Writes x to a file; rank 0 gathers it.
 static int write_x(const struct cg* cg, struct cg_scratch* s, const char* path) {
   char text[TEXT] = "";
   int rank;
@@ -184,6 +192,7 @@ static int write_x(const struct cg* cg, struct cg_scratch* s, const char* path) 
   return any_failed(s->comm, text) ? PROGRAM_FAILED : PROGRAM_OK;
 }
 
+// Iterates until convergence, the last iteration, or until this process is no longer needed.
 static int solve(struct run* run) {
   int failure = start(run);
   while (!failure && !run->left && !finished(run)) {
@@ -211,7 +220,8 @@ int main(int argc, char** argv) {
   struct options options;
   char bad[TEXT] = "";
   int rank, provided, code = PROGRAM_OK;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);  // some ways to resize use threads
+  // Some methods of resizing use threads.
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   setvbuf(stdout, NULL, _IOLBF, 0);
   options_parse(&options, argc, argv, bad);

@@ -8,7 +8,7 @@
 #include "matrix_market.h"
 #include "program.h"
 
-enum { BATCH = 1 << 16 };  // entries that rank 0 hands on at once
+enum { BATCH = 1 << 16 };  // entries that rank 0 broadcasts at once
 
 static const char kNoMemory[] = "no memory for this process's part of the matrix: use more processes";
 
@@ -29,7 +29,7 @@ int matrix_size(const struct matrix_source* source, int64_t* n, MPI_Comm comm) {
 
 // ---- the 27-point stencil ------------------------------------------------------------------------------------------
 
-// The columns of a row of the stencil, ascending; at most 27.
+// Stores the columns of a stencil row in ascending order and returns how many there are, at most 27.
 static int stencil_row(int64_t row, int64_t points, int32_t* columns) {
   const int64_t x = row % points, y = row / points % points, z = row / points / points;
   int count = 0;
@@ -41,6 +41,8 @@ static int stencil_row(int64_t row, int64_t points, int32_t* columns) {
   return count;
 }
 
+// Fills the rows of the stencil: 26 on the diagonal and -1 elsewhere, as in HPCG. The first pass counts, so that
+// memory is reserved once.
 static int fill_stencil(struct matrix* m, int64_t points, matrix_reserve* reserve, void* context, MPI_Comm comm) {
   int32_t columns[27];
   for (int64_t i = 0; i < m->count; i++) m->starts[i + 1] = m->starts[i] + stencil_row(m->first + i, points, columns);
@@ -54,13 +56,14 @@ static int fill_stencil(struct matrix* m, int64_t points, matrix_reserve* reserv
 
 // ---- from a file ---------------------------------------------------------------------------------------------------
 
-// Entries of this process's rows, as they come.
+// The entries of this process's rows in the order of the file. The array doubles when it is full.
 struct heap {
   struct entry* entries;
   int64_t count, room;
-  int no_memory;
+  int no_memory;  // true if an allocation failed; the entry was dropped
 };
 
+// Keeps an entry if its row belongs to this process.
 static void keep(struct heap* heap, const struct matrix* m, int64_t row, int64_t column, double value) {
   if (row < m->first || row >= m->first + m->count) return;
   if (heap->count == heap->room) {
@@ -74,7 +77,7 @@ static void keep(struct heap* heap, const struct matrix* m, int64_t row, int64_t
   heap->entries[heap->count++] = (struct entry){(int32_t)(row - m->first), (int32_t)column, value};
 }
 
-// An entry and its mirror image. A general matrix is read as the sum of A / 2 and its transpose.
+// Keeps an entry and its mirror image. A general matrix becomes the sum of A / 2 and its transpose.
 static void keep_both(struct heap* heap, const struct matrix* m, const struct entry* e, int symmetric) {
   if (symmetric && e->row == e->column) {
     keep(heap, m, e->row, e->row, e->value);
@@ -85,14 +88,15 @@ static void keep_both(struct heap* heap, const struct matrix* m, const struct en
   keep(heap, m, e->column, e->row, value);
 }
 
-// Rank 0 reads the file in batches that all get; each keeps what is in its rows.
+// Distributes the entries of the file. Rank 0 reads batches and broadcasts them, and each process keeps those of its
+// rows.
 static int read_entries(struct heap* heap, const struct matrix* m, const char* path, MPI_Comm comm) {
   static struct entry batch[BATCH];
   char text[TEXT] = "";
   struct matrix_market file = {0};
   int rank;
   MPI_Comm_rank(comm, &rank);
-  int64_t head[2] = {0, 0};  // entries of this batch (-1: failure), whether the matrix is symmetric
+  int64_t head[2] = {0, 0};  // entries of this batch (-1: failure); true if the matrix is symmetric
   if (rank == 0 && matrix_market_open(&file, path, text) < 0) head[0] = -1;
   do {
     if (rank == 0 && head[0] >= 0) head[0] = matrix_market_read(&file, batch, BATCH, text);
@@ -106,15 +110,16 @@ static int read_entries(struct heap* heap, const struct matrix* m, const char* p
   return any_failed(comm, heap->no_memory ? kNoMemory : "") ? PROGRAM_FAILED : PROGRAM_OK;
 }
 
-// By column; equal ones by value, so that their sum does not depend on the order in the file.
+// Orders by column. Equal columns order by value, so their sum does not depend on the order in the file.
 static int compare(const void* left, const void* right) {
   const struct entry *a = left, *b = right;
   if (a->column != b->column) return a->column < b->column ? -1 : 1;
   return (a->value > b->value) - (a->value < b->value);
 }
 
-// Sorts the entries by row, each row by column, and adds up what is given twice; starts[i + 1] - starts[i] becomes the
-// number of nonzeros of row i. Returns the sorted entries, NULL if there is no memory.
+// Sorts the entries by row and column, and adds up duplicates. Sets starts[] so that starts[i + 1] - starts[i] is the
+// number of nonzeros of row i. Returns the sorted entries, or NULL without memory. Rows are sorted by counting, in
+// linear time.
 static struct entry* sort(struct heap* heap, struct matrix* m) {
   struct entry* sorted = malloc((size_t)(heap->count + 1) * sizeof *sorted);
   int64_t* next = calloc((size_t)m->count + 2, sizeof *next);
@@ -123,7 +128,7 @@ static struct entry* sort(struct heap* heap, struct matrix* m) {
     for (int64_t i = 0; i < m->count; i++) next[i + 2] += next[i + 1];
     for (int64_t k = 0; k < heap->count; k++) sorted[next[heap->entries[k].row + 1]++] = heap->entries[k];
     int64_t kept = 0;
-    for (int64_t i = 0; i < m->count; i++) {  // next[i] is now where row i begins
+    for (int64_t i = 0; i < m->count; i++) {  // next[i] is now the beginning of row i
       qsort(sorted + next[i], (size_t)(next[i + 1] - next[i]), sizeof *sorted, compare);
       for (int64_t k = next[i]; k < next[i + 1]; k++)
         if (kept > m->starts[i] && sorted[kept - 1].column == sorted[k].column)
@@ -140,6 +145,7 @@ static struct entry* sort(struct heap* heap, struct matrix* m) {
   return sorted;
 }
 
+// Fills the rows from a file. Failures are agreed on before anything is stored.
 static int fill_from_file(struct matrix* m, const struct matrix_source* source, matrix_reserve* reserve, void* context,
                           MPI_Comm comm) {
   struct heap heap = {0};
@@ -162,6 +168,7 @@ static int fill_from_file(struct matrix* m, const struct matrix_source* source, 
 
 // ---- both ----------------------------------------------------------------------------------------------------------
 
+// Replaces the diagonal if `dominant`, and adds the shift.
 static void change_diagonal(struct matrix* m, const struct matrix_source* source) {
   for (int64_t i = 0; i < m->count; i++) {
     double others = 0, *diagonal = NULL;

@@ -13,7 +13,7 @@
 
 enum { LINE = 4096, END_OF_FILE = 0, A_LINE = 1, FAILED = -1 };
 
-// "PATH line N: …" into text.
+// Stores "PATH line N: …" in text. Returns FAILED, so that a caller can return its result.
 static int wrong(const struct matrix_market* m, char* text, const char* format, ...) {
   va_list values;
   int used = snprintf(text, TEXT, "%.3000s line %lld: ", m->path, (long long)m->line);
@@ -23,6 +23,7 @@ static int wrong(const struct matrix_market* m, char* text, const char* format, 
   return FAILED;
 }
 
+// Reads one line. Compressed and plain files look the same through zlib.
 static int next_line(struct matrix_market* m, char* line, char* text) {
   m->line++;
   if (!gzgets(m->file, line, LINE)) {
@@ -38,6 +39,7 @@ static int next_line(struct matrix_market* m, char* line, char* text) {
 
 static int blank(const char* line) { return line[strspn(line, " \t\r\n")] == 0; }
 
+// Reads the header line, and refuses what CG cannot use.
 static int read_banner(struct matrix_market* m, char* text) {
   char line[LINE], banner[64] = "", object[64] = "", format[64] = "", field[64] = "", symmetry[64] = "";
   const int got = next_line(m, line, text);
@@ -58,16 +60,17 @@ static int read_banner(struct matrix_market* m, char* text) {
   return A_LINE;
 }
 
-// Takes a whole number from *at on. Returns 0 where there is none.
+// Parses a whole number at *at and moves *at behind it. Returns 0 if there is none.
 static int take_whole(char** at, int64_t* value) {
   char* end;
   errno = 0;
   *value = strtoll(*at, &end, 10);
-  const int good = end != *at && !errno && strchr(" \t\r\n", *end) != NULL;  // finds the 0 at the end, too
+  const int good = end != *at && !errno && strchr(" \t\r\n", *end) != NULL;  // strchr also finds the terminating 0
   *at = end;
   return good;
 }
 
+// Reads the line of sizes; comments and empty lines may precede it.
 static int read_sizes(struct matrix_market* m, char* text) {
   char line[LINE], *at = line;
   int64_t columns;
@@ -94,10 +97,11 @@ int matrix_market_open(struct matrix_market* m, const char* path, char* text) {
     snprintf(text, TEXT, "cannot read %.3000s: %s", path, errno ? strerror(errno) : "out of memory");
     return FAILED;
   }
-  gzbuffer(m->file, 1 << 18);
+  gzbuffer(m->file, 1 << 18);  // larger than zlib's default, since the file is read sequentially
   return read_banner(m, text) == A_LINE && read_sizes(m, text) == A_LINE ? 0 : FAILED;
 }
 
+// Parses one entry and checks that it is inside the matrix.
 static int read_entry(struct matrix_market* m, char* line, struct entry* entry, char* text) {
   char *at = line, *end;
   int64_t row, column;
@@ -133,6 +137,7 @@ int64_t matrix_market_read(struct matrix_market* m, struct entry* entries, int64
     count++;
     m->read++;
   }
+  // The file may end anywhere, so the number of entries is compared at the end.
   if (count == 0 && m->read < m->entries)
     return wrong(m, text, "the file ends after %lld of %lld entries: it is cut short", (long long)m->read,
                  (long long)m->entries);

@@ -42,6 +42,7 @@ static const struct option kOptions[] = {{"matrix", required_argument, 0, 'm'},
                                          {"help", no_argument, 0, 'h'},
                                          {0, 0, 0, 0}};
 
+// Stores one option; a wrong value goes into `bad`.
 static void set_option(struct options* o, int key, const char* name, char* bad) {
   switch (key) {
     case 'm': o->source.path = optarg; break;

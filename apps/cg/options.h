@@ -1,4 +1,4 @@
-// The options of the CG program.
+// The options of the CG program. Every process parses them alike, and one reports what is wrong.
 #pragma once
 
 #include <stdint.h>
@@ -7,6 +7,7 @@
 
 extern const char kHelp[];
 
+// The values of the options. Strings point into argv.
 struct options {
   struct matrix_source source;
   const char* write_x;
@@ -15,5 +16,5 @@ struct options {
   int by_nonzeros, help;
 };
 
-// Alike in every process. What is wrong with the arguments goes into `bad`, of TEXT bytes; "" if nothing is.
+// Parses the options. What is wrong goes into `bad`, of TEXT bytes, which must be "" before.
 void options_parse(struct options* o, int argc, char** argv, char* bad);

@@ -4,6 +4,7 @@
 
 #include "exact_sum.h"
 
+// Returns the inner product over all rows, the same in every process. Collective.
 static double dot(const double* a, const double* b, int64_t count, MPI_Comm comm) {
   struct exact_sum sum = {0};
   for (int64_t i = 0; i < count; i++) exact_add(&sum, a[i] * b[i]);
@@ -12,7 +13,7 @@ static double dot(const double* a, const double* b, int64_t count, MPI_Comm comm
 
 double cg_norm(const double* part, int64_t count, MPI_Comm comm) { return sqrt(dot(part, part, count, comm)); }
 
-// product = A whole, this process's rows of it.
+// Computes this process's rows of A times `whole`.
 static void multiply(const struct matrix* m, const double* whole, double* product) {
   for (int64_t i = 0; i < m->count; i++) {
     double sum = 0;
@@ -21,6 +22,7 @@ static void multiply(const struct matrix* m, const double* whole, double* produc
   }
 }
 
+// Gathers a distributed vector in every process, in s->whole.
 static void gather(const struct cg* cg, struct cg_scratch* s, const double* part) {
   MPI_Allgatherv(part, (int)cg->matrix.count, MPI_DOUBLE, s->whole, s->counts, s->firsts, MPI_DOUBLE, s->comm);
 }
@@ -35,6 +37,8 @@ void cg_start(struct cg* cg, struct cg_scratch* s) {
   cg->scalars[CG_B_NORM] = sqrt(cg->scalars[CG_RHO]);
   double nonzeros = (double)cg->matrix.starts[rows];
   MPI_Allreduce(MPI_IN_PLACE, &nonzeros, 1, MPI_DOUBLE, MPI_SUM, s->comm);
+  // An iteration needs 2 operations for each nonzero, and 10 for each row: two inner products and three vector
+  // updates.
   cg->scalars[CG_FLOP] = 2 * nonzeros + 10.0 * (double)cg->matrix.n;
 }
 
@@ -44,7 +48,7 @@ int cg_iterate(struct cg* cg, struct cg_scratch* s) {
   gather(cg, s, cg->p);
   multiply(&cg->matrix, s->whole, s->q);
   *curvature = dot(cg->p, s->q, rows, s->comm);
-  if (!(*curvature > 0)) return 0;
+  if (!(*curvature > 0)) return 0;  // also false for NaN
   const double alpha = *rho / *curvature;
   for (int64_t i = 0; i < rows; i++) {
     cg->x[i] += alpha * cg->p[i];

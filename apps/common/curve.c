@@ -6,10 +6,11 @@
 
 #include "program.h"
 
+// Limits of a plausible point.
 enum { MOST_PROCESSES = 1 << 20 };
 static const double kMostSeconds = 3600;
 
-// Reads one point and gives what follows it; NULL: it is none.
+// Parses one point and returns the position behind it, or NULL if there is none.
 static const char* parse_point(const char* text, int* processes, double* seconds) {
   char* end;
   const long whole = strtol(text, &end, 10);
@@ -41,6 +42,7 @@ double curve_seconds(const struct curve* curve, int processes) {
   if (processes <= curve->processes[0]) return curve->seconds[0] * curve->processes[0] / processes;
   int i = 0;
   while (processes > curve->processes[i + 1]) i++;
+  // The share is the position between both points on a logarithmic axis.
   const double share =
       log((double)processes / curve->processes[i]) / log((double)curve->processes[i + 1] / curve->processes[i]);
   return curve->seconds[i] * pow(curve->seconds[i + 1] / curve->seconds[i], share);

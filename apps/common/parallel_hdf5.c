@@ -7,16 +7,17 @@
 
 // ---- failures ------------------------------------------------------------------------------------------------------
 
+// Takes the description of the innermost error (callback of H5Ewalk2).
 static herr_t take_first(unsigned which, const H5E_error2_t* error, void* text) {
   if (which == 0) snprintf(text, 256, "%s", error->desc ? error->desc : "");
   return 0;
 }
 
-// Puts "cannot DO NAME in PATH: why" into text if the result is one of a failure, and there is none yet.
+// Stores "cannot DO NAME in PATH: why" in text if the result means failure. The first failure stays.
 static void hdf5_failure(char* text, int64_t result, const char* what, const char* name, const char* path) {
   char why[256] = "";
   if (result >= 0 || text[0]) return;
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first, why);  // from the innermost on
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first, why);  // begins with the innermost error
   snprintf(text, TEXT, "cannot %s %s in %s: HDF5 says: %s", what, name, path, why);
 }
 
@@ -24,7 +25,7 @@ static void hdf5_failure(char* text, int64_t result, const char* what, const cha
 
 int hdf5_open(struct hdf5_file* file, const struct phases* phases, int writes) {
   char text[TEXT] = "";
-  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);  // what is wrong is told in one line
+  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);  // failures are reported in one line instead
   const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
   file->transfer = H5Pcreate(H5P_DATASET_XFER);
   file->group = 0;
@@ -53,6 +54,7 @@ void hdf5_begin_step(struct hdf5_file* file, const struct phases* phases, uint64
                      char* text) {
   char name[128];
   snprintf(name, sizeof name, "Step#%llu%s", (unsigned long long)phase, group);
+  // A step's group may be nested ("Step#3/Block/E"), so HDF5 creates the groups above it.
   const hid_t links = H5Pcreate(H5P_LINK_CREATE);
   H5Pset_create_intermediate_group(links, 1);
   file->group =
@@ -67,7 +69,7 @@ void hdf5_move(struct hdf5_file* file, const struct phases* phases, const char* 
   const hid_t in_memory = H5Screate_simple(part->dimensions, part->count, NULL);
   H5Sselect_hyperslab(in_file, H5S_SELECT_SET, part->start, NULL, part->count, NULL);
   const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
-  H5Pset_obj_track_times(creation, 0);  // the same run gives the same bytes
+  H5Pset_obj_track_times(creation, 0);  // the same run writes the same bytes
   const hid_t set = writes ? H5Dcreate2(file->group, name, type, in_file, H5P_DEFAULT, creation, H5P_DEFAULT)
                            : H5Dopen2(file->group, name, H5P_DEFAULT);
   hdf5_failure(text, set, writes ? "create" : "open", name, phases->path);
@@ -82,6 +84,7 @@ void hdf5_move(struct hdf5_file* file, const struct phases* phases, const char* 
   H5Sclose(in_file);
 }
 
+// Closes the group even after a failure, for other ranks may be in the same collective call.
 int hdf5_end_step(struct hdf5_file* file, const struct phases* phases, int writes, char* text) {
   if (file->group >= 0) hdf5_failure(text, H5Gclose(file->group), "close", "a group", phases->path);
   if (writes && phases->syncs) hdf5_failure(text, H5Fflush(file->file, H5F_SCOPE_GLOBAL), "sync", "all", phases->path);
