@@ -1,3 +1,4 @@
+// A file of its own, because only malleable programs link with libhocket (program.h).
 #include <hocket/hocket.h>
 #include <stdio.h>
 

@@ -13,6 +13,7 @@ enum { MOST_PHASES = 1000000 };
 
 // ---- options -------------------------------------------------------------------------------------------------------
 
+// Adds a hint to the info of the file; MPI ignores hints that it does not know.
 static void set_hint(struct phases* phases, char* bad, const char* text) {
   char key[MPI_MAX_INFO_KEY + 1] = "";
   const char* equals = strchr(text, '=');
@@ -25,6 +26,7 @@ static void set_hint(struct phases* phases, char* bad, const char* text) {
   MPI_Info_set(phases->info, key, equals + 1);
 }
 
+// Stores an option that all programs share. Returns 0 for an option of the program itself.
 static int set_own(struct phases* phases, char* bad, int key, const char* name) {
   switch (key) {
     case 'o': phases->path = optarg; break;
@@ -41,11 +43,13 @@ static int set_own(struct phases* phases, char* bad, int key, const char* name) 
   return 1;
 }
 
+// Returns the long name of an option for messages; getopt reports only the letter.
 static const char* name_of(int key, const struct option* options) {
   while (options->name && options->val != key) options++;
   return options->name ? options->name : "";
 }
 
+// Applies defaults and checks options that depend on each other. Allocates the times.
 static void check_phases(struct phases* phases, char* bad) {
   if (!phases->writes && !phases->reads) phases->writes = phases->reads = 1;
   if (!bad[0] && !phases->path) snprintf(bad, TEXT, "give --file FILE (see --help)");
@@ -58,6 +62,7 @@ static void check_phases(struct phases* phases, char* bad) {
 
 int parse_phases(struct phases* phases, char* bad, int argc, char** argv, const char* letters,
                  const struct option* options, void (*set)(void* own, int key, const char* name), void* own) {
+  // -1 means unknown until the first phase is measured.
   *phases = (struct phases){.count = 10, .memory_kib = -1};
   MPI_Info_create(&phases->info);
   int help = 0;
@@ -90,6 +95,7 @@ void compare_words(struct phases* phases, const uint32_t* words, size_t count, u
 
 // ---- memory --------------------------------------------------------------------------------------------------------
 
+// Returns a value of /proc/self/status in KiB, or -1 if there is none.
 static long status_kib(const char* key) {
   char line[256];
   long kib = -1;
@@ -100,13 +106,14 @@ static long status_kib(const char* key) {
   return kib;
 }
 
-// What the process has now, from where its growth is counted; -1: it cannot be told.
+// Resets the kernel's peak and returns the present memory in KiB, or -1 if that is not possible.
 static long watch_memory(void) {
-  FILE* file = fopen("/proc/self/clear_refs", "w");  // 5: the peak becomes what it is now (proc(5))
+  FILE* file = fopen("/proc/self/clear_refs", "w");  // 5 resets the peak to the present size (proc(5))
   const int good = file && fputs("5", file) >= 0;
   return file && fclose(file) == 0 && good ? status_kib("VmRSS:") : -1;
 }
 
+// Updates the largest growth since `before_kib`.
 static void look_at_memory(struct phases* phases, long before_kib) {
   const long grown_kib = before_kib < 0 ? -1 : status_kib("VmHWM:") - before_kib;
   if (grown_kib > phases->memory_kib) phases->memory_kib = grown_kib;
@@ -114,6 +121,7 @@ static void look_at_memory(struct phases* phases, long before_kib) {
 
 // ---- phases --------------------------------------------------------------------------------------------------------
 
+// Runs one phase. The barrier lets all ranks start together, and the slowest rank decides the time.
 static int run_phase(struct phases* phases, const struct kernel* kernel, void* own, uint64_t phase, int writes) {
   sleep_until(MPI_Wtime(), phases->compute_s);
   MPI_Barrier(MPI_COMM_WORLD);
@@ -124,12 +132,15 @@ static int run_phase(struct phases* phases, const struct kernel* kernel, void* o
   return failure;
 }
 
+// Runs all phases in one direction. The contents are made outside the measured time. The file is closed after a
+// failure too.
 static int run_way(struct phases* phases, const struct kernel* kernel, void* own, int writes) {
   long before_kib = -1;
   int failure = kernel->open(own, writes);
   if (failure) return failure;
   for (uint64_t phase = 0; phase < phases->count && !failure; phase++) {
     kernel->fill(own, phase, writes);
+    // The first phase's data must not count as growth, so the watch begins behind it.
     if (phase == 0) before_kib = watch_memory();
     failure = run_phase(phases, kernel, own, phase, writes);
     look_at_memory(phases, before_kib);
@@ -161,6 +172,7 @@ int close_mpi_file(const struct phases* phases, MPI_File* file) {
   return any_failed(MPI_COMM_WORLD, text) ? PROGRAM_FAILED : PROGRAM_OK;
 }
 
+// The ranks agree before the sync: it is collective, and a rank that failed would not take part.
 int end_mpi_accesses(const struct phases* phases, MPI_File file, int writes, char* text) {
   if (any_failed(MPI_COMM_WORLD, text)) return PROGRAM_FAILED;
   if (!writes || !phases->syncs) return PROGRAM_OK;
@@ -176,6 +188,7 @@ static void print_times(const char* name, const double* seconds, uint64_t count)
   printf("], ");
 }
 
+// Prints the summary, a JSON object on one line, which tools read.
 static void summarise(const struct phases* phases, const uint64_t totals[2], long memory_kib, const char* more) {
   int ranks;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -195,6 +208,7 @@ int end_phases(struct phases* phases, int failure, const char* more) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Allreduce(own, totals, 2, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
   MPI_Reduce(&phases->memory_kib, &memory_kib, 1, MPI_LONG, MPI_MAX, 0, MPI_COMM_WORLD);
+  // Each rank reports its own differences; any_failed prints those of the lowest rank.
   if (phases->different)
     snprintf(text, sizeof text, "%s: %llu of %llu words that rank %d read differ from what was written", phases->path,
              (unsigned long long)own[1], (unsigned long long)own[0], rank);

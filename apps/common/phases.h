@@ -1,27 +1,27 @@
-// What the I/O programs of apps/ share: contents that tell where they belong, phases that are timed, hints, the
-// summary.
+// The frame of the I/O programs in apps/: options, timed phases, verifiable contents, hints, and the summary. A
+// program adds its access pattern as a `struct kernel`.
 #pragma once
 
 #include <mpi.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// What the programs are asked to do in phases, each a burst of collective accesses of all ranks after some computing.
+// The options and results of a program. A phase is a burst of collective accesses by all ranks after some computing.
 struct phases {
   const char* path;
   uint64_t count;
-  double compute_s;  // slept before each phase
+  double compute_s;  // seconds of sleep before each phase
   int writes, reads, checks, keeps, syncs;
   MPI_Info info;    // hints of the file
-  double* write_s;  // of each phase, by the slowest rank
+  double* write_s;  // seconds of each phase on the slowest rank
   double* read_s;
-  uint64_t bytes;      // of a phase, all ranks
-  uint64_t compared;   // words of 4 bytes that this rank read and compared
-  uint64_t different;  // of them
-  long memory_kib;     // by which this process's memory grew at most in the accesses; -1: not known
+  uint64_t bytes;      // of one phase, over all ranks
+  uint64_t compared;   // 4-byte words that this rank read and compared
+  uint64_t different;  // those of them that differ
+  long memory_kib;     // largest growth of this process's memory during accesses; -1: unknown
 };
 
-// In a program's own `struct option` table, at its end; the letters behind its own.
+// These go to the end of a program's own `struct option` table, and behind its own letters.
 #define PHASE_LETTERS "o:p:d:wrckyH:h"
 // clang-format off
 #define PHASE_OPTIONS \
@@ -45,41 +45,43 @@ struct phases {
   "The last line on stdout is a summary in JSON; its times are those of the slowest rank in each\n" \
   "phase. Exit code: 0; 1 if something failed or differs; 2 for bad arguments.\n"
 
-// Reads all options: those above by itself, the others by `set(own, key, name)`. What is wrong goes into `bad`, of TEXT
-// bytes. Returns 1 if --help was given.
+// Parses all options: those above itself, the others by `set(own, key, name)`. What is wrong goes into `bad`, of TEXT
+// bytes. Returns 1 if --help was given. end_phases frees what this allocates.
 struct option;
 int parse_phases(struct phases* phases, char* bad, int argc, char** argv, const char* letters,
                  const struct option* options, void (*set)(void* own, int key, const char* name), void* own);
 
-// The word of 4 bytes at a place of a data set in a phase.
+// Returns the 4-byte word at a place of the data set in a phase. It is a hash, so misplaced data cannot pass as
+// right.
 static inline uint32_t word_at(uint64_t place, uint64_t phase) {
   uint64_t z = place + (phase + 1) * UINT64_C(0x9e3779b97f4a7c15);
   z = (z ^ (z >> 32)) * UINT64_C(0xd6e8feb86659fd93);
   return (uint32_t)(z >> 32);
 }
-// Fills words, or compares and counts them, that are the places from `place` on.
+// Fill or compare words at the places from `place` on; a comparison counts words and differences in `phases`.
 void fill_words(uint32_t* words, size_t count, uint64_t place, uint64_t phase);
 void compare_words(struct phases* phases, const uint32_t* words, size_t count, uint64_t place, uint64_t phase);
 
-// One program's part of it. Functions that may fail return an exit code, the same in all ranks, and have said why.
+// The access pattern of a program. Functions that can fail return an exit code, the same in all ranks, after one rank
+// has reported the reason.
 struct kernel {
   int (*open)(void* own, int writes);
-  void (*fill)(void* own, uint64_t phase, int writes);  // the memory: with what is to be written, or with zeros
-  int (*move)(void* own, uint64_t phase, int writes);   // this is what is timed
+  void (*fill)(void* own, uint64_t phase, int writes);  // fills the memory with the phase's contents, or with zeros
+  int (*move)(void* own, uint64_t phase, int writes);   // does the accesses of one phase; only this is timed
   void (*compare)(void* own, uint64_t phase);
   int (*close)(void* own);
 };
 
-// Writes all phases, then reads them, as was asked for. Collective.
+// Writes all phases and then reads them, as the options say. Collective; returns an exit code.
 int run_phases(struct phases* phases, const struct kernel* kernel, void* own);
 
-// For kernels that call MPI-IO: the file with its hints. After an error nothing is open.
+// Open and close the file with its hints, for kernels that call MPI-IO. After a failure no file is open.
 int open_mpi_file(const struct phases* phases, int writes, MPI_File* file);
 int close_mpi_file(const struct phases* phases, MPI_File* file);
-// The end of a phase's accesses, in all ranks: the first failure of any of them, told in `text`; else a sync if it is
-// wanted.
+// Ends the accesses of a phase. If `text` of any rank is not empty, the first is reported. Otherwise syncs if the
+// options ask for it. Collective.
 int end_mpi_accesses(const struct phases* phases, MPI_File file, int writes, char* text);
 
-// Deletes the file if it is not to be kept, prints the summary with `more` ("\"key\": value, …"), and frees what
-// parse_phases made. Returns the program's exit code. Collective.
+// Deletes the file unless it is kept, prints the summary with `more` ("\"key\": value, …"), and frees what
+// parse_phases allocated. Returns the program's exit code. Collective.
 int end_phases(struct phases* phases, int failure, const char* more);

@@ -1,8 +1,8 @@
-// Solves a dense system A x = b by Jacobi iteration, with a checkpoint of the whole state every so many iterations.
+// Solves a dense system A x = b by Jacobi iteration, with regular checkpoints of the whole state.
 //
-// Each rank holds a block of rows; an iteration is a product with its rows, an Allgatherv of x and an Allreduce of the
-// residual. The checkpoints are collective MPI-IO. The program is malleable: between two iterations the ranks can
-// become more or fewer. `jacobi --help` lists the options.
+// Each rank holds a block of rows. An iteration is a product with these rows, an Allgatherv of x, and an Allreduce of
+// the residual. Checkpoints use collective MPI-IO. The program is malleable: the number of ranks can change between
+// two iterations. `jacobi --help` lists the options.
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <hocket/malleable.h>
@@ -47,6 +47,7 @@ static const char kHelp[] =
     "The last line on stdout is a summary in JSON. Exit code: 0; 1 if something failed; 2 for bad arguments or "
     "files.\n";
 
+// The values of the options. Strings point into argv.
 struct options {
   const char *system, *restart, *checkpoint_dir;
   uint64_t generate, seed, iterations, checkpoint_every, print_every, chunk_bytes;
@@ -100,6 +101,7 @@ static void set_option(struct options* o, int key, const char* name) {
   }
 }
 
+// Checks options that depend on each other.
 static void check_together(const struct options* o) {
   if (bad[0] || o->help) return;
   if (!o->system == !o->restart) snprintf(bad, sizeof bad, "give either --system FILE or --restart FILE (see --help)");
@@ -114,6 +116,7 @@ static void check_together(const struct options* o) {
     snprintf(bad, sizeof bad, "--checkpoint-dir: the path is longer than 900 bytes");
 }
 
+// Parses the options. Every rank does so alike.
 static void parse(struct options* o, int argc, char** argv) {
   *o = (struct options){.seed = 1,
                         .jitter_seed = 1,
@@ -134,12 +137,13 @@ static void parse(struct options* o, int argc, char** argv) {
 
 // ---- what changes with the processes -------------------------------------------------------------------------------
 
-// What all ranks know alike, and add up over the run.
+// Values that are the same in all ranks and add up over the run. They survive resizes, as libhocket replicates them.
 struct sums {
   double started_s, b_norm, checkpoint_s, padded_s;
   uint64_t checkpoints, verified;
 };
 
+// The state of a process, new or old. `job` owns the registered arrays.
 struct run {
   const struct options* options;
   hocket_malleable* job;
@@ -147,12 +151,13 @@ struct run {
   struct state state;
   struct sums* sums;
   double* whole;         // x of all rows
-  int *counts, *starts;  // rows of each rank
-  double iteration_s;    // how long one lasts at least, with the ranks of now
-  int left;              // this process is no longer needed
+  int *counts, *starts;  // rows of each rank, and its first row
+  double iteration_s;    // minimum duration of an iteration with the present ranks
+  int left;              // true if this process is no longer needed
 };
 
-// Every process registers them alike. The equations do not change, so they can move while the others compute.
+// Registers the arrays; every process registers the same ones. The equations are constant, so an asynchronous resize
+// can move them while the sources compute.
 static int register_arrays(struct run* run, uint64_t n) {
   struct state* s = &run->state;
   hocket_malleable* job = run->job;
@@ -168,11 +173,12 @@ static int register_arrays(struct run* run, uint64_t n) {
   if (!status)
     status = hocket_malleable_array(job, "sums", MPI_BYTE, sizeof *run->sums, HOCKET_REPLICATED, HOCKET_VARIABLE,
                                     &run->sums);
-  // A product with the matrix, and for each row the new x and the square of the defect.
+  // An iteration is a product with the matrix, and for each row the new x and the square of the residual.
   if (!status) status = hocket_malleable_declare_flop(job, 2.0 * (double)n * (double)n + 4.0 * (double)n);
   return status;
 }
 
+// Frees what depends on the communicator.
 static void forget_ranks(struct run* run) {
   free(run->whole);
   free(run->counts);
@@ -181,7 +187,8 @@ static void forget_ranks(struct run* run) {
   run->counts = run->starts = NULL;
 }
 
-// Learns the communicator of now and who has which rows in it.
+// Reads the present communicator and the rows of each rank, and allocates the memory for them. Collective over the
+// present processes.
 static int learn_ranks(struct run* run, uint64_t n) {
   struct state* s = &run->state;
   int ranks;
@@ -209,7 +216,7 @@ static int learn_ranks(struct run* run, uint64_t n) {
   return PROGRAM_OK;
 }
 
-// The x of all ranks, from their rows.
+// Gathers x of all ranks in run->whole.
 static void gather(struct run* run) {
   const struct state* s = &run->state;
   MPI_Allgatherv(s->x, (int)s->rows, MPI_DOUBLE, run->whole, run->counts, run->starts, MPI_DOUBLE, s->comm);
@@ -217,7 +224,7 @@ static void gather(struct run* run) {
 
 // ---- one iteration -------------------------------------------------------------------------------------------------
 
-// Row `row` of b - A x.
+// Returns row `row` of b - A x.
 static double defect(const struct run* run, uint64_t row) {
   const double *b = equation(&run->state, row), *a = b + 1;
   double r = *b;
@@ -225,12 +232,12 @@ static double defect(const struct run* run, uint64_t row) {
   return r;
 }
 
-// The root of the sum over all ranks: bit for bit the same for any number of them.
+// Returns the root of the sum over all ranks. It is the same, bit for bit, for any number of ranks.
 static double norm(const struct run* run, const struct exact_sum* squares) {
   return sqrt(exact_total(squares, run->state.comm));
 }
 
-// x = x + D^-1 (b - A x) for this rank's rows; then all get it.
+// Does x = x + D^-1 (b - A x) for this rank's rows, and gathers the result.
 static void iterate(struct run* run) {
   struct state* s = &run->state;
   struct exact_sum squares = {0};
@@ -247,6 +254,7 @@ static void iterate(struct run* run) {
 
 // ---- checkpoints ---------------------------------------------------------------------------------------------------
 
+// Writes a checkpoint. The time of --verify is not part of the checkpoint's time.
 static int checkpoint(struct run* run) {
   const struct state* s = &run->state;
   const struct options* o = run->options;
@@ -269,7 +277,7 @@ static int checkpoint(struct run* run) {
 
 // ---- the run -------------------------------------------------------------------------------------------------------
 
-// The system, made or read by the first processes.
+// Generates or reads the system. Only the first processes do this.
 static int fill(struct run* run, const struct state_header* header) {
   struct state* s = &run->state;
   const struct options* o = run->options;
@@ -289,6 +297,7 @@ static int fill(struct run* run, const struct state_header* header) {
   return failure;
 }
 
+// Reads the header of the file, or makes one for a system to be generated.
 static int read_header(struct state_header* header, const struct options* o) {
   char text[TEXT] = "";
   *header = state_new(o->generate);
@@ -300,7 +309,7 @@ static int read_header(struct state_header* header, const struct options* o) {
   return !failure && any_failed(MPI_COMM_WORLD, text) ? PROGRAM_BAD_INPUT : failure;
 }
 
-// After begin and after a control point: there may be other processes, and rows elsewhere.
+// Adopts the result of begin or of a control point: the processes and their rows may be others.
 static int settle(struct run* run, int status, uint64_t n) {
   char text[TEXT] = "";
   run->left = status == HOCKET_LEAVE;
@@ -312,7 +321,7 @@ static int settle(struct run* run, int status, uint64_t n) {
   return failure;
 }
 
-// The first processes read or make the system; those that join get it from them.
+// Sets up the job. Processes that join later receive the system from the first ones.
 static int start(struct run* run) {
   struct state_header header;
   char text[TEXT] = "";
@@ -329,13 +338,15 @@ static int start(struct run* run) {
   return settle(run, hocket_malleable_begin(run->job), header.n);
 }
 
+// The residual is that of the x before the last iteration, so convergence is noticed one iteration late.
 static int finished(const struct run* run) {
   const struct state_header* h = run->state.header;
   const int converged = h->iteration > 0 && h->residual <= run->options->tolerance * run->sums->b_norm;
   return converged || h->iteration >= run->options->iterations;
 }
 
-// Between 1 - jitter and 1 + jitter: the same in every process, whichever resizes there were (splitmix64).
+// Returns a factor between 1 - jitter and 1 + jitter. It depends on the iteration only (splitmix64), so it is the
+// same in every process and with any resizes.
 static double jitter_of(const struct options* o, uint64_t iteration) {
   uint64_t z = (o->jitter_seed << 32) + iteration * UINT64_C(0x9e3779b97f4a7c15);
   z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -344,6 +355,7 @@ static double jitter_of(const struct options* o, uint64_t iteration) {
   return 1 + o->jitter * ((double)(z >> 11) * 0x1p-52 - 1);
 }
 
+// Does one iteration with its sleep, output, checkpoint and control point.
 static int step(struct run* run) {
   const struct options* o = run->options;
   const struct state_header* h = run->state.header;
@@ -359,6 +371,7 @@ static int step(struct run* run) {
   return now == HOCKET_GO_ON ? PROGRAM_OK : settle(run, now, n);
 }
 
+// Prints the summary with the residual of the final x.
 static void summarise(const struct run* run) {
   const struct state* s = &run->state;
   const struct sums* sums = run->sums;
@@ -369,7 +382,7 @@ static void summarise(const struct run* run) {
     const double r = defect(run, row);
     exact_add(&squares, r * r);
   }
-  const double residual = norm(run, &squares);  // of the x that it ends with
+  const double residual = norm(run, &squares);  // residual of the final x
   MPI_Comm_size(s->comm, &ranks);
   MPI_Reduce(&sums->padded_s, &padded_s, 1, MPI_DOUBLE, MPI_MAX, 0, s->comm);
   if (s->rank != 0) return;
@@ -400,7 +413,7 @@ static int run_job(const struct options* o) {
 int main(int argc, char** argv) {
   struct options options;
   int rank, provided, code = PROGRAM_OK;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);  // some ways to resize use threads
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);  // some methods of resizing use threads
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   setvbuf(stdout, NULL, _IOLBF, 0);
   parse(&options, argc, argv);

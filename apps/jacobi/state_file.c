@@ -1,4 +1,4 @@
-#define _GNU_SOURCE  // fallocate
+#define _GNU_SOURCE  // for fallocate
 #include "state_file.h"
 
 #include <errno.h>
@@ -18,13 +18,15 @@ static const int kOff = sizeof(struct state_header);
 
 static uint64_t record_bytes(uint64_t n) { return (n + 2) * sizeof(double); }
 uint64_t state_file_bytes(uint64_t n) { return sizeof(struct state_header) + n * record_bytes(n); }
+// Returns the offset of a row's record in the file; `row` counts from this rank's first.
 static uint64_t offset_of(const struct state* s, uint64_t row) {
   return (uint64_t)kOff + (s->first_row + row) * record_bytes(s->header->n);
 }
 
 // ---- a system to solve ---------------------------------------------------------------------------------------------
 
-// Uniform in [0, 1), from a hash (splitmix64) of its place, so that no rank needs the numbers before its own.
+// Returns a uniform number in [0, 1). It is a hash (splitmix64) of its place, so no rank needs the numbers before its
+// own.
 static double uniform(uint64_t seed, uint64_t place) {
   uint64_t z = seed * UINT64_C(0xd1342543de82ef95) + place * UINT64_C(0x9e3779b97f4a7c15);
   z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -32,8 +34,8 @@ static double uniform(uint64_t seed, uint64_t place) {
   return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
 }
 
-// Off the diagonal -uniform, so that the errors do not cancel: the diagonal's margin of 1/16 over its row makes each
-// iteration reduce the residual by about that, however large the system.
+// Generates equation i. Off the diagonal are negative numbers, so that errors do not cancel. The diagonal exceeds
+// their sum by 1/16 of it, so each iteration reduces the residual by about that fraction, however large the system.
 static void generate_equation(double* equation_i, uint64_t n, uint64_t i, uint64_t seed) {
   double *a = equation_i + 1, sum = 0, b = 0;
   for (uint64_t j = 0; j < n; j++) {
@@ -42,6 +44,7 @@ static void generate_equation(double* equation_i, uint64_t n, uint64_t i, uint64
     sum -= a[j];
   }
   a[i] = 1 + sum * (1 + 1.0 / 16);
+  // The right side belongs to the solution x_j = (j + 1) / n.
   for (uint64_t j = 0; j < n; j++) b += a[j] * (double)(j + 1) / (double)n;
   equation_i[0] = b;
 }
@@ -61,6 +64,7 @@ void state_generate(struct state* s, uint64_t seed) {
 
 // ---- reading -------------------------------------------------------------------------------------------------------
 
+// Checks the header of a file of `size` bytes. An empty text means that it is good.
 static void check_header(char* text, const struct state_header* h, int64_t size, const char* path) {
   if (size < kOff || memcmp(h->magic, STATE_MAGIC, sizeof h->magic) != 0)
     snprintf(text, TEXT, "%s is not a Jacobi state (no magic number): make one with --generate N", path);
@@ -74,7 +78,7 @@ static void check_header(char* text, const struct state_header* h, int64_t size,
              (long long)size, (unsigned long long)h->n, (unsigned long long)state_file_bytes(h->n));
 }
 
-// Rank 0 reads and checks the header, all learn it.
+// Rank 0 reads and checks the header, and broadcasts it.
 int state_read_header(struct state_header* h, const char* path, MPI_Comm comm) {
   char text[TEXT] = "";
   int rank;
@@ -93,7 +97,7 @@ int state_read_header(struct state_header* h, const char* path, MPI_Comm comm) {
   return any_failed(comm, text) ? PROGRAM_BAD_INPUT : PROGRAM_OK;
 }
 
-// Jacobi converges on a strictly diagonally dominant matrix; a damaged one shows here, too.
+// Checks that the matrix is strictly diagonally dominant: Jacobi then converges. This also detects damaged files.
 static int check_rows(const struct state* s, const char* path) {
   char text[TEXT] = "";
   uint64_t n = s->header->n;
@@ -103,7 +107,7 @@ static int check_rows(const struct state* s, const char* path) {
     double others = 0, diagonal = a[i] < 0 ? -a[i] : a[i];
     for (uint64_t j = 0; j < n; j++)
       if (j != i) others += a[j] < 0 ? -a[j] : a[j];
-    if (!(diagonal > others))
+    if (!(diagonal > others))  // also refuses NaN
       snprintf(text, sizeof text,
                "%s: row %llu is not strictly diagonally dominant (|diagonal| %g, the others' sum %g)", path,
                (unsigned long long)i, diagonal, others);
@@ -115,8 +119,8 @@ static int check_rows(const struct state* s, const char* path) {
 
 enum direction { READ, WRITE };
 
-// `rows` records of this rank from row `from` on, as they lie in memory: x_i and equation i in turn, with places
-// counted from s->x. Returns 0 if there is no memory.
+// Creates the datatype of `rows` records from row `from` on, as they lie in memory: x_i and equation i alternate,
+// with addresses relative to s->x. Returns 0 without memory.
 static int record_type(const struct state* s, uint64_t from, uint64_t rows, MPI_Datatype* type) {
   int* lengths = malloc((2 * rows + 1) * sizeof *lengths);
   MPI_Aint *places = malloc((2 * rows + 1) * sizeof *places), base;
@@ -139,7 +143,8 @@ static int record_type(const struct state* s, uint64_t from, uint64_t rows, MPI_
   return good;
 }
 
-// One collective call: `rows` records of this rank from row `from` on.
+// Moves `rows` records from row `from` on by one collective call. A rank without rows takes part with an empty
+// access.
 static int move_rows(MPI_File file, const struct state* s, uint64_t from, uint64_t rows, enum direction way,
                      const char* path) {
   char text[TEXT] = "";
@@ -161,7 +166,7 @@ static int move_rows(MPI_File file, const struct state* s, uint64_t from, uint64
   return any_failed(s->comm, text) ? PROGRAM_FAILED : PROGRAM_OK;
 }
 
-// As many collective calls as the rank with the most rows needs.
+// Makes as many collective calls as the rank with the most rows needs.
 static int move_all(MPI_File file, const struct state* s, int64_t chunk_bytes, enum direction way, const char* path) {
   uint64_t each = (uint64_t)chunk_bytes / record_bytes(s->header->n);
   if (each < 1) each = 1;
@@ -173,6 +178,7 @@ static int move_all(MPI_File file, const struct state* s, int64_t chunk_bytes, e
   return failure;
 }
 
+// Opens the file in all ranks or in none. `failure` is the code to return: a file to read is input of the user.
 static int open_file(MPI_File* file, const struct state* s, const char* path, int mode, int failure) {
   char text[TEXT] = "";
   int code = MPI_File_open(s->comm, path, mode, MPI_INFO_NULL, file);
@@ -193,6 +199,7 @@ int state_read(struct state* s, const char* path, int64_t chunk_bytes) {
 
 // ---- writing -------------------------------------------------------------------------------------------------------
 
+// Writes the header collectively; rank 0 has all of its bytes.
 static int write_header(MPI_File file, const struct state* s, const char* path) {
   char text[TEXT] = "";
   MPI_Status status;
@@ -201,17 +208,20 @@ static int write_header(MPI_File file, const struct state* s, const char* path) 
   return any_failed(s->comm, text) ? PROGRAM_FAILED : PROGRAM_OK;
 }
 
+// Syncs and closes the file. Closing happens after a failure too, and its own failure counts.
 static int sync_and_close(MPI_File* file, const struct state* s, const char* path, int failure) {
   char text[TEXT] = "";
   if (!failure) {
     mpi_failure(text, MPI_File_sync(*file), "sync", path);
     if (any_failed(s->comm, text)) failure = PROGRAM_FAILED;
   }
+  // The text of an earlier failure was reported already.
   text[0] = 0;
   mpi_failure(text, MPI_File_close(file), "close", path);
   return any_failed(s->comm, text) ? PROGRAM_FAILED : failure;
 }
 
+// Gives the file its final name, or removes it after a failure.
 static int rename_whole(const struct state* s, const char* from, const char* to, int failure) {
   char text[TEXT] = "";
   if (s->rank == 0 && failure) unlink(from);
@@ -221,8 +231,9 @@ static int rename_whole(const struct state* s, const char* from, const char* to,
   return any_failed(s->comm, text) ? PROGRAM_FAILED : PROGRAM_OK;
 }
 
-// Rank 0 makes the file and claims its space, so that a full disk is met here and not inside a collective write, where
-// Open MPI 5 leaves the other ranks hanging. A file system that cannot claim space (EOPNOTSUPP) goes without.
+// Creates the file and reserves its space, by rank 0. So a full disk is detected here instead of inside a collective
+// write, where Open MPI 5 leaves the other ranks hanging. File systems that cannot reserve space (EOPNOTSUPP) do
+// without.
 static int create_whole(const struct state* s, const char* path) {
   char text[TEXT] = "";
   if (s->rank == 0) {
@@ -253,6 +264,7 @@ int state_write(const struct state* s, const char* path, int64_t chunk_bytes) {
 
 // ---- comparing -----------------------------------------------------------------------------------------------------
 
+// Reports the first byte that differs.
 static void report_difference(char* text, const char* path, uint64_t offset, const unsigned char* held,
                               const unsigned char* found) {
   uint64_t at = 0;
@@ -261,7 +273,7 @@ static void report_difference(char* text, const char* path, uint64_t offset, con
            (unsigned long long)(offset + at), held[at], found[at]);
 }
 
-// Compares [offset, offset + bytes) of the file with `held`.
+// Compares the bytes [offset, offset + bytes) of the file with `held`.
 static void compare(char* text, int fd, const char* path, uint64_t offset, const void* held, uint64_t bytes) {
   static unsigned char found[1 << 20];
   const unsigned char* expected = held;

@@ -1,14 +1,16 @@
-// A storage device of a stated bandwidth, for demonstrations on machines whose storage is too fast or too noisy.
+// Limits writes to a stated bandwidth, for demonstrations on machines whose storage is too fast or too noisy.
 //
-// Preloaded (LD_PRELOAD=liblimited_target.so) it lets write, writev, pwrite, pwritev, pwritev2 and their 64-bit names,
-// and what fwrite, fflush and fclose hand on to the file, on files under $HOCKET_LIMIT_DIR only, take as long as one
-// device of $HOCKET_LIMIT_BYTES_PER_S would need that all processes share. The bytes are really written, by the next
-// library's function; what is left of the time is slept. fsync and reads pass through. Not seen: what other functions
-// of stdio hand on (fprintf, where its buffer is full), mmap, io_uring, copy_file_range, asynchronous I/O.
+// The library is preloaded (LD_PRELOAD=liblimited_target.so). It wraps write, writev, pwrite, pwritev, pwritev2 and
+// their 64-bit names, and what fwrite, fflush and fclose pass on to a file. Writes to files under $HOCKET_LIMIT_DIR
+// take as long as on one device of $HOCKET_LIMIT_BYTES_PER_S that all processes share. The next library's function
+// really writes the bytes, and the rest of the time is slept. fsync and reads are not limited. These writes are not
+// limited either: other functions of stdio (fprintf with a full buffer), mmap, io_uring, copy_file_range, and
+// asynchronous I/O.
 //
-// How: a write is cut into grains; each grain claims the device's next free time from a clock in a file in the limited
-// directory that all processes map. A writer has one grain out at a time, so that n writers take turns by grains and
-// each gets 1/n of the bandwidth. There is no lock: a writer that dies leaves at most one claimed grain behind.
+// A write is cut into grains. Each grain claims the next free time of the device from a clock, which is in a file of
+// the limited directory that all processes map. A writer has one grain claimed at a time. So n writers alternate by
+// grains, and each gets 1/n of the bandwidth. There is no lock: a writer that dies leaves at most one claimed grain
+// behind.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -30,20 +32,23 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+// Size of a grain, and upper limit of the bandwidth.
 static const size_t kGrainBytes = 256 * 1024;
 static const int64_t kMaxPacedBytesPerS = INT64_C(1) << 40;
-// A grain that is claimed a little late starts where the one before ended: the time that a writer needs to wake up does
-// not idle the device. An idle device thereby takes its first kSlackNs of work at once.
+// A grain that is claimed a little late starts where the one before ended. So the time that a writer needs to wake up
+// does not idle the device. An idle device thereby takes its first kSlackNs of work at once.
 static const int64_t kSlackNs = 10 * 1000 * 1000;
-// No queue is this long (4 grains a second at the least bandwidth): the clock is from before a restart of the machine.
+// No queue is this long, at 4 grains a second with the least bandwidth. A clock further ahead is from before a
+// restart of the machine.
 static const int64_t kStaleNs = INT64_C(300) * 1000 * 1000 * 1000;
 static const int64_t kMinBytesPerS = 1000 * 1000;
 
-static char limited_dir[PATH_MAX];  // with a slash at the end; "": nothing is limited
+static char limited_dir[PATH_MAX];  // with a final slash; "": nothing is limited
 static dev_t limited_device;
 static int64_t bytes_per_s;
-static _Atomic int64_t* device_free_ns;  // CLOCK_MONOTONIC when the device has done all claimed grains; shared
+static _Atomic int64_t* device_free_ns;  // CLOCK_MONOTONIC when the device has done all claimed grains; shared memory
 
+// The functions of the next library, found by dlsym.
 static ssize_t (*next_write)(int, const void*, size_t);
 static ssize_t (*next_pwrite)(int, const void*, size_t, off_t);
 static ssize_t (*next_writev)(int, const struct iovec*, int);
@@ -56,12 +61,13 @@ static int (*next_fclose)(FILE*);
 
 // ---- settings ------------------------------------------------------------------------------------------------------
 
-// A measurement that is silently not limited would lie: a bad setting ends the program before it starts.
+// Ends the program before it starts. A measurement with a bad setting would silently be without the limit.
 static void refuse(const char* what, const char* value, const char* advice) {
   fprintf(stderr, "limited_target: %s '%s': %s\n", what, value, advice);
   _exit(2);
 }
 
+// Reads the limit and the directory; every mistake is fatal.
 static void read_settings(const char* dir) {
   const char* rate = getenv("HOCKET_LIMIT_BYTES_PER_S");
   char* end = NULL;
@@ -75,6 +81,7 @@ static void read_settings(const char* dir) {
   limited_device = status.st_dev;
 }
 
+// Maps the clock. A new file is zeros, which means an idle device.
 static void map_clock(void) {
   char path[PATH_MAX + 32];
   snprintf(path, sizeof path, "%s/.device-clock", limited_dir);
@@ -86,6 +93,7 @@ static void map_clock(void) {
   device_free_ns = map;
 }
 
+// Finds the functions of the next library that the wrappers below call.
 static void find_next(void) {
   *(void**)&next_fclose = dlsym(RTLD_NEXT, "fclose");
   *(void**)&next_fflush = dlsym(RTLD_NEXT, "fflush");
@@ -98,6 +106,7 @@ static void find_next(void) {
   *(void**)&next_write = dlsym(RTLD_NEXT, "write");
 }
 
+// The library passes everything on if $HOCKET_LIMIT_DIR is not set.
 __attribute__((constructor)) static void start(void) {
   const char* dir = getenv("HOCKET_LIMIT_DIR");
   find_next();
@@ -115,7 +124,7 @@ static int64_t now_ns(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-// Claims the device for `bytes`; returns when it will have taken them.
+// Claims the device for `bytes` and returns when it will have written them. Lock-free; safe between processes.
 static int64_t claim(size_t bytes) {
   int64_t cost = (int64_t)((double)bytes * 1e9 / (double)bytes_per_s);
   int64_t seen = atomic_load(device_free_ns), end;
@@ -133,6 +142,8 @@ static void sleep_until(int64_t ns) {
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) continue;
 }
 
+// Returns 1 for a regular file in the limited directory. The device number rejects most other files cheaply. Keeps
+// errno.
 static int is_limited(int fd) {
   char link[64], path[PATH_MAX];
   struct stat status;
@@ -147,7 +158,7 @@ static int is_limited(int fd) {
   return limited;
 }
 
-// Where a grain goes: at an offset, or (-1) at the file's pointer.
+// Writes one grain at an offset, or at the file's pointer if `at` is -1. Sleeps until the device has written it.
 static ssize_t write_grain(int fd, const char* data, size_t bytes, off_t at) {
   int64_t end = claim(bytes);
   ssize_t written = at < 0 ? next_write(fd, data, bytes) : next_pwrite(fd, data, bytes, at);
@@ -157,7 +168,7 @@ static ssize_t write_grain(int fd, const char* data, size_t bytes, off_t at) {
   return written;
 }
 
-// Like write and pwrite: what was written before an error counts, the error comes at the next call.
+// Follows the rules of write and pwrite: bytes before an error count, and the next call reports the error.
 static ssize_t write_limited(int fd, const char* data, size_t bytes, off_t at) {
   size_t done = 0;
   do {
@@ -170,6 +181,7 @@ static ssize_t write_limited(int fd, const char* data, size_t bytes, off_t at) {
   return (ssize_t)done;
 }
 
+// Writes the pieces one after the other. Unlike writev, other writers may come between two of them.
 static ssize_t writev_limited(int fd, const struct iovec* pieces, int count, off_t at) {
   size_t done = 0;
   for (int i = 0; i < count; i++) {
@@ -182,7 +194,7 @@ static ssize_t writev_limited(int fd, const struct iovec* pieces, int count, off
   return (ssize_t)done;
 }
 
-// The time of what stdio has handed on to the file already.
+// Sleeps for the time of bytes that stdio has already passed on to the file.
 static void pay_for(int fd, size_t bytes) {
   int was = errno;
   if (bytes && is_limited(fd)) {
@@ -192,7 +204,7 @@ static void pay_for(int fd, size_t bytes) {
   errno = was;
 }
 
-// Of a stream that held `before` bytes in its buffer and was given `more`.
+// Accounts for a stream that held `before` bytes in its buffer and received `more`; the difference went to the file.
 static void pay_for_stream(FILE* stream, size_t before, size_t more) {
   size_t held = __fpending(stream);
   if (before + more > held) pay_for(fileno(stream), before + more - held);
@@ -200,6 +212,7 @@ static void pay_for_stream(FILE* stream, size_t before, size_t more) {
 
 // ---- what is wrapped -----------------------------------------------------------------------------------------------
 
+// Programs may write before this library's constructor has run, hence the test for the next function.
 EXPORT ssize_t write(int fd, const void* data, size_t bytes) {
   if (!next_write) find_next();
   return is_limited(fd) ? write_limited(fd, data, bytes, -1) : next_write(fd, data, bytes);
@@ -220,14 +233,15 @@ EXPORT ssize_t pwritev(int fd, const struct iovec* pieces, int count, off_t at) 
   return at >= 0 && is_limited(fd) ? writev_limited(fd, pieces, count, at) : next_pwritev(fd, pieces, count, at);
 }
 
-// Its flags ask for speed or safety, not for other bytes: a limited write goes without them, but for RWF_APPEND.
+// The flags ask for speed or safety and do not change the bytes, so a limited write drops them. RWF_APPEND is the
+// exception: such a write keeps its flags and is not limited.
 EXPORT ssize_t pwritev2(int fd, const struct iovec* pieces, int count, off_t at, int flags) {
   if (!next_pwritev2) find_next();
   return !(flags & RWF_APPEND) && at >= -1 && is_limited(fd) ? writev_limited(fd, pieces, count, at)
                                                              : next_pwritev2(fd, pieces, count, at, flags);
 }
 
-// off_t has 64 bits here: the 64-bit names are the same functions.
+// The 64-bit names are the same functions, because off_t has 64 bits here.
 _Static_assert(sizeof(off_t) == 8, "built with 64-bit file offsets");
 EXPORT ssize_t pwrite64(int fd, const void* data, size_t bytes, off64_t at) { return pwrite(fd, data, bytes, at); }
 EXPORT ssize_t pwritev64(int fd, const struct iovec* pieces, int count, off64_t at) {
@@ -259,7 +273,7 @@ EXPORT int fflush(FILE* stream) {
   return failed;
 }
 
-// The time is that of the flush before it: afterwards there is no descriptor to ask about.
+// Flushes first, since the stream has no descriptor to ask about after fclose.
 EXPORT int fclose(FILE* stream) {
   if (!next_fclose) find_next();
   if (__fwriting(stream)) fflush(stream);

@@ -9,6 +9,7 @@
 
 #include "program.h"
 
+// Stores "cannot DO PATH: why" of errno in text.
 static void complain(char* text, const char* what, const char* path) {
   snprintf(text, TEXT, "cannot %s %.4000s: %s", what, path, strerror(errno));
 }
@@ -22,6 +23,7 @@ int open_own_file(const char* file, int rank, int writes, char* path, char* text
 
 void move_in_own_file(int descriptor, const char* path, char* data, uint64_t bytes, uint64_t at, int writes,
                       char* text) {
+  // A call may move fewer bytes than requested, so the rest is moved by further calls.
   for (uint64_t done = 0; done < bytes;) {
     const ssize_t moved = writes ? pwrite(descriptor, data + done, bytes - done, (off_t)(at + done))
                                  : pread(descriptor, data + done, bytes - done, (off_t)(at + done));
@@ -30,6 +32,7 @@ void move_in_own_file(int descriptor, const char* path, char* data, uint64_t byt
       complain(text, writes ? "write" : "read", path);
       return;
     }
+    // A read of 0 bytes is the end of the file.
     if (moved == 0) {
       snprintf(text, TEXT, "%.4000s ends at byte %llu, where more was to be read", path,
                (unsigned long long)(at + done));

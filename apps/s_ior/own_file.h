@@ -1,14 +1,14 @@
-// A file for each process, by POSIX calls (IOR's -F -a POSIX).
+// A file for each process, accessed by POSIX calls (IOR's -F -a POSIX).
 #pragma once
 
 #include <stdint.h>
 
-// Each function puts what is wrong into `text`, of TEXT bytes, and leaves it alone where nothing is.
+// Each function stores what is wrong in `text`, of TEXT bytes, and does not change `text` on success.
 
-// Opens FILE.RANK, whose name goes into `path`, of TEXT bytes. Returns the descriptor.
+// Opens FILE.RANK and stores this name in `path`, of TEXT bytes. Returns the descriptor, or -1 on failure.
 int open_own_file(const char* file, int rank, int writes, char* path, char* text);
 
-// Writes or reads all `bytes` at an offset.
+// Writes or reads all `bytes` at the offset `at`.
 void move_in_own_file(int descriptor, const char* path, char* data, uint64_t bytes, uint64_t at, int writes,
                       char* text);
 

@@ -1,9 +1,9 @@
 // S-IOR: the access patterns of IOR by collective MPI-IO, in phases with computing between them (CLARISSE, section
-// V-A); or, with --file-per-process, by POSIX calls to a file for each rank.
+// V-A). With --file-per-process each rank uses POSIX calls on a file of its own.
 //
-// A phase has S segments; a segment has one block of each rank, in the order of ranks, or in any order (--random). A
-// rank's blocks are one stream to it, of which each collective call moves the next T bytes. Few large blocks give IOR's
-// segmented pattern, many small ones the strided one. `s_ior --help` lists the options.
+// A phase has S segments. A segment has one block for each rank, in the order of ranks, or in random order
+// (--random). The blocks of a rank form a stream, and each collective call moves its next T bytes. Few large blocks
+// give IOR's segmented pattern, many small ones the strided one. `s_ior --help` lists the options.
 #define _POSIX_C_SOURCE 200809L
 #include <getopt.h>
 #include <stdio.h>
@@ -36,14 +36,15 @@ static const struct option kOptions[] = {
     {"segments", required_argument, 0, 's'},   {"random", required_argument, 0, 'R'},
     {"file-per-process", no_argument, 0, 'F'}, PHASE_OPTIONS};
 
+// The state of the program on one rank.
 struct ior {
   struct phases phases;
   uint64_t block, transfer, segments, seed;
   int random, own_files;
   int rank, ranks;
-  int* blocks;         // with --random: which blocks of a phase are ours, rising
-  MPI_Datatype tiles;  // of the view; null: calls lie in one block, and go without a view
-  char* data;          // of one phase
+  int* blocks;         // with --random: the blocks of a phase that belong to this rank, ascending
+  MPI_Datatype tiles;  // of the view; null: each call lies within one block and needs no view
+  char* data;          // the stream of one phase
   MPI_File file;
   int descriptor;  // with --file-per-process
   char own_path[TEXT];
@@ -53,7 +54,7 @@ static char bad[TEXT];  // what is wrong with the arguments; "": nothing
 
 // ---- options -------------------------------------------------------------------------------------------------------
 
-// A number of bytes with an optional k, m or g.
+// Parses a number of bytes with an optional k, m or g.
 static uint64_t bytes_of(const char* name, const char* text) {
   char digits[32] = "";
   const size_t length = strspn(text, "0123456789");
@@ -79,6 +80,7 @@ static void set_option(void* own, int key, const char* name) {
   }
 }
 
+// Checks options that depend on each other. MPI counts are int, hence the limits.
 static void check_together(const struct ior* ior) {
   if (bad[0]) return;
   if (ior->block % 4 || ior->transfer % 4)
@@ -96,11 +98,12 @@ static void check_together(const struct ior* ior) {
 
 // ---- where the bytes of the stream are -----------------------------------------------------------------------------
 
+// True if each collective call lies within one block of the file.
 static int is_in_blocks(const struct ior* ior) {
   return ior->own_files || (!ior->random && ior->block % ior->transfer == 0);
 }
 
-// The offset in the file of the rank's block `j` of the phase.
+// Returns the file offset of the rank's block `j` of the phase.
 static uint64_t offset_of(const struct ior* ior, uint64_t phase, uint64_t j) {
   const uint64_t ranks = (uint64_t)ior->ranks;
   const uint64_t in_phase = ior->random ? (uint64_t)ior->blocks[j] : j * ranks + (uint64_t)ior->rank;
@@ -112,7 +115,8 @@ static int ascending(const void* a, const void* b) {
   return (left > right) - (left < right);
 }
 
-// Deals the blocks of a phase to the ranks: all shuffle alike, and each takes its part.
+// Deals the blocks of a phase to the ranks. All ranks shuffle alike, without messages, and each takes its part.
+// Returns 0 without memory.
 static int draw_blocks(struct ior* ior) {
   const uint64_t all = ior->segments * (uint64_t)ior->ranks;
   int* shuffled = malloc(all * sizeof *shuffled);
@@ -129,12 +133,13 @@ static int draw_blocks(struct ior* ior) {
     shuffled[other] = (int)i;
   }
   memcpy(ior->blocks, shuffled + (uint64_t)ior->rank * ior->segments, ior->segments * sizeof *ior->blocks);
+  // The blocks of a rank ascend, because a file view must not go back.
   qsort(ior->blocks, ior->segments, sizeof *ior->blocks, ascending);
   free(shuffled);
   return 1;
 }
 
-// A tile of the view: a segment, or with --random a phase.
+// Creates the filetype of the view. A tile is one segment, or with --random one phase.
 static void make_tiles(struct ior* ior) {
   MPI_Datatype block, blocks;
   const MPI_Aint segment = (MPI_Aint)ior->block * ior->ranks;
@@ -149,6 +154,7 @@ static void make_tiles(struct ior* ior) {
   MPI_Type_free(&blocks);
 }
 
+// Allocates the memory and creates the view's type. Collective; returns a PROGRAM_… code.
 static int prepare(struct ior* ior) {
   char text[TEXT] = "";
   const uint64_t bytes = ior->block * ior->segments;
@@ -164,6 +170,7 @@ static int prepare(struct ior* ior) {
 
 // ---- accesses ------------------------------------------------------------------------------------------------------
 
+// Opens the shared file and sets the view if one is needed.
 static int open_file(void* own, int writes) {
   struct ior* ior = own;
   char text[TEXT] = "";
@@ -182,9 +189,10 @@ static int close_file(void* own) {
   return close_mpi_file(&ior->phases, &ior->file);
 }
 
-// The call that moves the data from `done` on; what is wrong with it goes into text.
+// Moves the data from `done` on by one call. What is wrong goes into text.
 static void move(struct ior* ior, uint64_t phase, uint64_t done, int writes, char* text) {
   const char* path = ior->phases.path;
+  // Offsets count bytes of the view if there is one, and bytes of the file otherwise.
   const MPI_Offset at =
       (MPI_Offset)(ior->tiles != MPI_DATATYPE_NULL ? phase * ior->block * ior->segments + done
                                                    : offset_of(ior, phase, done / ior->block) + done % ior->block);
@@ -203,10 +211,11 @@ static int move_phase(void* own, uint64_t phase, int writes) {
   struct ior* ior = own;
   char text[TEXT] = "", later[TEXT] = "";
   for (uint64_t done = 0; done < ior->block * ior->segments; done += ior->transfer)
-    move(ior, phase, done, writes, text[0] ? later : text);  // others may not have failed, and wait for us
+    move(ior, phase, done, writes, text[0] ? later : text);  // other ranks may not have failed and would wait
   return end_mpi_accesses(&ior->phases, ior->file, writes, text);
 }
 
+// Returns block `j` of the stream as words.
 static uint32_t* block_of(const struct ior* ior, uint64_t j) { return (uint32_t*)(void*)(ior->data + j * ior->block); }
 
 // ---- accesses with --file-per-process ------------------------------------------------------------------------------
@@ -240,6 +249,7 @@ static int move_own_phase(void* own, uint64_t phase, int writes) {
 
 // ---- contents, and the whole ---------------------------------------------------------------------------------------
 
+// The place of a word is its place in the file, which already differs between phases.
 static void fill(void* own, uint64_t phase, int writes) {
   struct ior* ior = own;
   if (!writes) memset(ior->data, 0, ior->block * ior->segments);
@@ -253,12 +263,14 @@ static void compare(void* own, uint64_t phase) {
     compare_words(&ior->phases, block_of(ior, j), ior->block / 4, offset_of(ior, phase, j) / 4, 0);
 }
 
+// Runs the phases with the kernel of the chosen interface.
 static int run(struct ior* ior) {
   static const struct kernel shared = {open_file, fill, move_phase, compare, close_file};
   static const struct kernel own = {open_own, fill, move_own_phase, compare, close_own};
   char more[512];
   int failure = prepare(ior);
   if (!failure) failure = run_phases(&ior->phases, ior->own_files ? &own : &shared, ior);
+  // end_phases removes only the file of the given name, which here is the prefix.
   if (ior->own_files && !ior->phases.keeps) unlink(ior->own_path);
   snprintf(more, sizeof more,
            "\"block\": %llu, \"transfer\": %llu, \"segments\": %llu, \"random\": %s, \"file_per_process\": %s",

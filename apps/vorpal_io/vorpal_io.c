@@ -1,6 +1,6 @@
-// VORPAL-IO: the output of a simulation of fields, three-dimensional blocks in parallel HDF5 (CLARISSE, section V-A).
-// In each time step all ranks write the three components of a field, each as one data set of the whole space, of which
-// every rank has one block.
+// VORPAL-IO: writes and reads a field as a simulation does, as three-dimensional blocks in parallel HDF5 (CLARISSE,
+// section V-A). In each time step all ranks write the three components of the field. Each component is one data set
+// of the whole space, and every rank has one block of it.
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,15 +22,17 @@ static const char kHelp[] =
 static const struct option kOptions[] = {
     {"block", required_argument, 0, 'b'}, {"decomposition", required_argument, 0, 'D'}, PHASE_OPTIONS};
 
-enum { DIMENSIONS = 3, COMPONENTS = 3, WORDS = 2 };  // words of 4 bytes of a double
+// WORDS are the 4-byte words of a double.
+enum { DIMENSIONS = 3, COMPONENTS = 3, WORDS = 2 };
 static const char* const kComponents[COMPONENTS] = {"0", "1", "2"};
 
+// The state of the program on one rank. HDF5 wants the slowest dimension first, options name the fastest one first.
 struct vorpal {
   struct phases phases;
   struct hdf5_file file;
   struct hdf5_part part;                             // z first
   int block[DIMENSIONS], decomposition[DIMENSIONS];  // x first
-  double* data;                                      // component by component
+  double* data;                                      // one component after the other
 };
 
 static char bad[TEXT];  // what is wrong with the arguments; "": nothing
@@ -46,6 +48,7 @@ static void set_option(void* own, int key, const char* name) {
     snprintf(bad, sizeof bad, "--%s %.3000s: give three whole numbers from 1 on, X,Y,Z", name, optarg);
 }
 
+// Chooses a decomposition if none was given, and checks that it fits the number of ranks.
 static void check_together(struct vorpal* vorpal, int ranks) {
   int* parts = vorpal->decomposition;
   if (parts[0] == 0) MPI_Dims_create(ranks, DIMENSIONS, parts);
@@ -54,6 +57,7 @@ static void check_together(struct vorpal* vorpal, int ranks) {
              parts[1], parts[2], ranks);
 }
 
+// Computes this rank's block; ranks advance in x first.
 static void place_block(struct vorpal* vorpal, int rank) {
   vorpal->part.dimensions = DIMENSIONS;
   for (int d = 0; d < DIMENSIONS; d++) {
@@ -65,11 +69,12 @@ static void place_block(struct vorpal* vorpal, int rank) {
   }
 }
 
+// Returns the number of points in a box.
 static uint64_t points_of(const hsize_t* box) { return (uint64_t)box[0] * box[1] * box[2]; }
 
 // ---- contents ------------------------------------------------------------------------------------------------------
 
-// Goes along the rows (of x) of the block in all components.
+// Fills or compares each row (along x) of the block in all components.
 static void for_each_row(struct vorpal* vorpal, uint64_t phase, int fills) {
   const struct hdf5_part* part = &vorpal->part;
   const uint64_t rows = part->count[0] * part->count[1];
@@ -107,6 +112,7 @@ static int close_file(void* own) {
   return hdf5_close(&vorpal->file, &vorpal->phases);
 }
 
+// Moves one time step: one group, and a data set for each component.
 static int move_phase(void* own, uint64_t phase, int writes) {
   struct vorpal* vorpal = own;
   char text[TEXT] = "";
@@ -117,6 +123,7 @@ static int move_phase(void* own, uint64_t phase, int writes) {
   return hdf5_end_step(&vorpal->file, &vorpal->phases, writes, text);
 }
 
+// Runs the phases and prints the summary. Frees everything even after a failure.
 static int run(struct vorpal* vorpal, int rank) {
   static const struct kernel kernel = {open_file, fill, move_phase, compare, close_file};
   char more[128];

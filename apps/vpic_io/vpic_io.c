@@ -1,6 +1,6 @@
-// VPIC-IO: the output of a plasma simulation, one-dimensional arrays of particles in parallel HDF5 (CLARISSE, section
-// V-A). In each time step all ranks write the eight variables of their particles, each variable as one data set in
-// which every rank's particles are one run.
+// VPIC-IO: writes and reads particles as a plasma simulation does, as one-dimensional arrays in parallel HDF5
+// (CLARISSE, section V-A). In each time step all ranks write the eight variables of their particles. Each variable is
+// one data set, in which the particles of a rank are contiguous.
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,16 +20,17 @@ static const char kHelp[] =
 
 static const struct option kOptions[] = {{"particles", required_argument, 0, 'n'}, PHASE_OPTIONS};
 
-// Places, momenta and identities: 4 bytes each.
+// Positions, momenta and identities have 4 bytes each.
 enum { VARIABLES = 8, REAL_VARIABLES = 6 };
 static const char* const kVariables[VARIABLES] = {"x", "y", "z", "px", "py", "pz", "id1", "id2"};
 
+// The state of the program on one rank.
 struct vpic {
   struct phases phases;
   struct hdf5_file file;
   struct hdf5_part part;
   uint64_t particles;
-  uint32_t* data;  // variable by variable
+  uint32_t* data;  // one variable after the other
 };
 
 static char bad[TEXT];  // what is wrong with the arguments; "": nothing
@@ -49,10 +50,12 @@ static int close_file(void* own) {
   return hdf5_close(&vpic->file, &vpic->phases);
 }
 
+// Returns the place of this rank's first word of a variable; the variables follow each other.
 static uint64_t place_of(const struct vpic* vpic, int variable) {
   return (uint64_t)variable * vpic->part.whole[0] + vpic->part.start[0];
 }
 
+// Fills the memory with the phase's contents, or with zeros before reading.
 static void fill(void* own, uint64_t phase, int writes) {
   struct vpic* vpic = own;
   if (!writes) memset(vpic->data, 0, vpic->particles * VARIABLES * sizeof *vpic->data);
@@ -66,6 +69,7 @@ static void compare(void* own, uint64_t phase) {
     compare_words(&vpic->phases, vpic->data + (uint64_t)v * vpic->particles, vpic->particles, place_of(vpic, v), phase);
 }
 
+// Moves one time step: one group, and a data set for each variable.
 static int move_phase(void* own, uint64_t phase, int writes) {
   struct vpic* vpic = own;
   char text[TEXT] = "";
@@ -76,6 +80,7 @@ static int move_phase(void* own, uint64_t phase, int writes) {
   return hdf5_end_step(&vpic->file, &vpic->phases, writes, text);
 }
 
+// Runs the phases and prints the summary. Frees everything even after a failure.
 static int run(struct vpic* vpic, int rank, int ranks) {
   static const struct kernel kernel = {open_file, fill, move_phase, compare, close_file};
   char more[64];
