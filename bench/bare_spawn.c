@@ -1,13 +1,14 @@
-// bare_spawn one|all SOURCES TARGETS CYCLES: what growing and shrinking cost with nothing but the MPI calls.
+// bare_spawn one|all SOURCES TARGETS CYCLES: measures growing and shrinking with nothing but the MPI calls.
 //
-// Grows from one process to SOURCES, then CYCLES times to TARGETS and back. Rank 0 prints a line for each of these:
+// The program grows from one process to SOURCES, and then CYCLES times to TARGETS and back. Rank 0 prints a line for
+// each of these steps:
 //   grow|shrink FROM TO SECONDS
-//   one   a world for each new process: MPI_Comm_spawn of one, MPI_Intercomm_merge, one after the other, by all that
-//   are
-//         there (what hocket does with HOCKET_SPAWN_STRATEGY=plain): each process can leave alone later
-//   all   one MPI_Comm_spawn of all new processes, one MPI_Intercomm_merge: those of a growth can only leave together
-// The time is rank 0's, from the decision, which reaches all by a broadcast, to the end of a barrier of all that are
-// there afterwards. Start it with mpiexec -n 1.
+//   one   Each new process has a world of its own: MPI_Comm_spawn of one and MPI_Intercomm_merge, one after the
+//         other, by all processes that are there. Each process can leave alone later. hocket does so with
+//         HOCKET_SPAWN_STRATEGY=plain.
+//   all   One MPI_Comm_spawn of all new processes and one MPI_Intercomm_merge. They can only leave together.
+// Rank 0 measures from the decision, which it broadcasts, to the end of a barrier of all processes that are there
+// afterwards. Start the program with mpiexec -n 1.
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <time.h>
 
+// The first argument, "one" or "all", and the path of this executable, which is spawned.
 static const char* mode;
 static char program[4096];
 
@@ -30,7 +32,7 @@ static int size_of(MPI_Comm all) {
   return size;
 }
 
-// Both sides of an intercommunicator as one communicator, new processes last.
+// Merges an intercommunicator, new processes last. Frees the intercommunicator.
 static MPI_Comm merged(MPI_Comm between, int new_process) {
   MPI_Comm all;
   MPI_Intercomm_merge(between, new_process, &all);
@@ -38,7 +40,7 @@ static MPI_Comm merged(MPI_Comm between, int new_process) {
   return all;
 }
 
-// Both sides meet in `met`, where the other side's leader has the rank `remote`.
+// Merges two groups that meet in `met`, where the leader of the other side has the rank `remote`.
 static MPI_Comm bound(MPI_Comm own, MPI_Comm met, int remote, int new_process) {
   MPI_Comm between, all;
   MPI_Intercomm_create(own, 0, met, remote, 1, &between);
@@ -47,7 +49,8 @@ static MPI_Comm bound(MPI_Comm own, MPI_Comm met, int remote, int new_process) {
   return all;
 }
 
-// Takes in the new processes from number `next` on. Collective over `all`; `met`: with each of them, the sources'.
+// Adds the new processes from number `next` on. Collective over `all`, which is replaced. `met` holds the
+// communicators of the sources with each new process; new processes pass NULL.
 static MPI_Comm with_rest(MPI_Comm all, int next, int count, MPI_Comm* met, int sources) {
   for (int i = next; i < count; ++i) {
     MPI_Comm before = all;
@@ -58,6 +61,7 @@ static MPI_Comm with_rest(MPI_Comm all, int next, int count, MPI_Comm* met, int 
   return all;
 }
 
+// Spawns `count` processes in one world and merges them with the sources.
 static MPI_Comm spawned(MPI_Comm sources, int count) {
   char* arguments[] = {(char*)mode, "joins", NULL};
   MPI_Comm between;
@@ -65,12 +69,13 @@ static MPI_Comm spawned(MPI_Comm sources, int count) {
   return merged(between, 0);
 }
 
-// The sources' side of growing. Collective over `sources`, which is freed.
+// The sources' side of growing. Collective over `sources`, which is freed unless it is MPI_COMM_WORLD.
 static MPI_Comm grown(MPI_Comm sources, int targets) {
   const int size = size_of(sources), worlds = strcmp(mode, "one") ? 1 : targets - size;
   MPI_Comm* met = calloc((size_t)worlds, sizeof *met);
   for (int i = 0; i < worlds; ++i) met[i] = spawned(sources, (targets - size) / worlds);
   for (int i = 0; i < worlds; ++i) {
+    // The briefing: this world's number, the number of worlds, and the number of sources.
     int brief[] = {i, worlds, size};
     MPI_Bcast(brief, 3, MPI_INT, 0, met[i]);
   }
@@ -80,7 +85,7 @@ static MPI_Comm grown(MPI_Comm sources, int targets) {
   return all;
 }
 
-// The new processes' side.
+// The side of a new process; returns the communicator of all.
 static MPI_Comm joined(MPI_Comm parent) {
   MPI_Comm all = merged(parent, 1);
   int brief[3];
@@ -93,7 +98,7 @@ static MPI_Comm joined(MPI_Comm parent) {
   return with_rest(all, brief[0] + 1, brief[1], NULL, brief[2]);
 }
 
-// Collective over `all`; MPI_COMM_NULL for those that leave.
+// Returns the communicator of those that stay, or MPI_COMM_NULL in those that leave. Collective over `all`.
 static MPI_Comm shrunk(MPI_Comm all, int targets) {
   int rank;
   MPI_Comm_rank(all, &rank);
@@ -103,7 +108,7 @@ static MPI_Comm shrunk(MPI_Comm all, int targets) {
   return stay;
 }
 
-// All follow what rank 0 says, until it says 0. `schedule`: rank 0's.
+// Follows the sizes that rank 0 broadcasts, until it sends 0. Only rank 0 has a `schedule`.
 static void follow(MPI_Comm all, const int* schedule) {
   int rank;
   MPI_Comm_rank(all, &rank);
@@ -123,6 +128,7 @@ static void follow(MPI_Comm all, const int* schedule) {
   if (all != MPI_COMM_WORLD) MPI_Comm_free(&all);
 }
 
+// Checks the arguments and runs the schedule on the first process. Returns an exit code.
 static int start(int argc, char** argv) {
   int size;
   MPI_Comm_size(MPI_COMM_WORLD, &size);

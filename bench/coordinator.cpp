@@ -1,10 +1,10 @@
-// Events a second through the pure state machine, on one core, and whether applications that have nothing to do with an
-// event make it dearer.
+// Measures the events per second of the coordinator on one core. It also measures if idle applications make an event
+// more expensive.
 //
-// The reference beside the events a second: the same events made the same way, handled by one hash lookup of their
-// member only. Events are made one at a time in a place that is used again, as the daemon does; the TICKs that the
-// coordinator asks for are given and counted. Times are CPU times of the thread: what others do on the machine costs
-// cache, but not turns at the core.
+// The reference is the same events, made in the same way, with one hash lookup of their member instead of the
+// coordinator. Events are made one at a time in reused memory, as the daemon does. TICKs that the coordinator
+// requests are sent and counted. Times are CPU times of the thread: other programs then cost cache, but no waiting
+// for the core.
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -19,18 +19,21 @@ namespace {
 
 using namespace hocket;
 
-// What the applications of a load do, round by round: all START_IO, all RENEW_IO, all FINISH_IO, and an IO_PHASE each
-// fourth round. All requests of a round are under way at once.
+// The pattern of a load. In each round all applications send START_IO, then all RENEW_IO, then all FINISH_IO; every
+// fourth round ends with an IO_PHASE of each. All requests of a round are pending at once.
 struct Shape {
   const char* name;
-  std::size_t group;  // applications that share a target
+  std::size_t group;  // number of applications that share a target
 };
 
+// Sends the events of a load to a handler: the coordinator, or the reference.
 class Load {
  public:
-  // `active` of `applications` do I/O, spread evenly over them; in another order than they arrived in.
+  // `active` of the `applications` do I/O, spread evenly. Their order differs from the order of arrival, so the cache
+  // gains nothing from it.
   Load(Shape shape, std::size_t applications, std::size_t active) : applications_(applications), order_(active) {
     for (std::size_t i = 0; i < active; ++i) order_[i] = i * (applications / active);
+    // The seed is fixed, so every run has the same order.
     std::shuffle(order_.begin(), order_.end(), std::mt19937_64{7});
     for (std::size_t i = 0; i < applications; ++i) targets_.push_back("dev:8:" + std::to_string(i / shape.group));
     start_.body = event::StartIo{{}, {}, "/scratch/checkpoint", "MPI_File_write_all", 1 << 20};
@@ -39,6 +42,7 @@ class Load {
     phase_.body = event::IoPhase{};
   }
 
+  // Connects all applications: HELLO and a first IO_PHASE of each.
   template <class Handler>
   void connect(Handler& handler) {
     for (std::size_t i = 0; i < applications_; ++i) {
@@ -65,6 +69,7 @@ class Load {
   }
 
  private:
+  // Sends one event and the TICKs that become due. Simulated time advances by 1 µs for each event.
   template <class Handler>
   void send(Handler& handler, event::Event& event, std::size_t application) {
     event.origin.member = MemberId{application + 1};
@@ -109,7 +114,7 @@ class Load {
   std::size_t sent_ = 0;
 };
 
-// The reference: who is it, nothing else.
+// The reference: looks the member up and does nothing else.
 class Lookup {
  public:
   void handle(const event::Event& event) { ++seen_[event.origin.member]; }
@@ -119,7 +124,7 @@ class Lookup {
   std::unordered_map<MemberId, std::uint64_t> seen_;
 };
 
-// A load and what it runs through.
+// A load and its handler, warmed up by four rounds.
 template <class Handler>
 class Bench {
  public:
@@ -130,7 +135,7 @@ class Bench {
     load_.run(handler_, 4);
   }
 
-  // Nanoseconds an event, one sample.
+  // Returns the nanoseconds of an event in one sample of about 200,000 events.
   double sample() {
     const double start = bench::cpu_s();
     const std::size_t events = load_.run(handler_, rounds_);
@@ -143,7 +148,7 @@ class Bench {
   std::size_t rounds_;
 };
 
-// Medians of interleaved samples, nanoseconds an event.
+// Returns the medians of interleaved samples, in nanoseconds per event.
 template <class A, class B>
 std::pair<double, double> compare(A& a, B& b, int samples) {
   std::vector<double> of_a;
@@ -155,6 +160,7 @@ std::pair<double, double> compare(A& a, B& b, int samples) {
   return {bench::median(of_a), bench::median(of_b)};
 }
 
+// Leases, idle hold, time slice and keep-alive have the daemon's defaults.
 coordinator::Settings settings_of(const policy::Policy& policy) {
   return {{&policy},
           std::chrono::seconds{10},
@@ -163,6 +169,7 @@ coordinator::Settings settings_of(const policy::Policy& policy) {
           std::chrono::seconds{1}};
 }
 
+// Measures one load; the bound is 500,000 events per second.
 bool events_per_second(Shape shape, std::size_t applications, const policy::Policy& policy) {
   Bench<coordinator::Coordinator> bench{shape, applications, applications, settings_of(policy)};
   Bench<Lookup> lookup{shape, applications, applications};
@@ -173,7 +180,7 @@ bool events_per_second(Shape shape, std::size_t applications, const policy::Poli
   return bench::print("coordinator", {name, 1e9 / ns, "events/s", 1e9 / lookup_ns, bound, 1e9 / ns >= bound});
 }
 
-// The cost of an event of the same 64 active applications, with 9,936 idle ones beside them and with 936.
+// Measures an event of the same 64 active applications beside 9,936 idle ones and beside 936.
 bool growth() {
   constexpr Shape shape{"own target", 1};
   Bench<coordinator::Coordinator> many{shape, 10'000, 64, settings_of(policy::fcfs)};
@@ -188,6 +195,7 @@ bool growth() {
 
 int main() {
   bool ok = true;
+  // The loads: no contention, some contention, and all applications on one target.
   for (const std::size_t applications : {1'000u, 10'000u}) {
     ok &= events_per_second({"own target", 1}, applications, policy::fcfs);
     ok &= events_per_second({"groups of 10", 10}, applications, policy::fcfs);

@@ -1,9 +1,8 @@
-// Times each of a number of collective writes: elastic.py holds them against what happens to the I/O servers meanwhile.
+// elastic_probe FILE OPERATIONS MIB: times collective writes, while elastic.py changes the I/O servers.
 //
-//   elastic_probe FILE OPERATIONS MIB    each operation: MIB of each rank, in blocks of 64 KiB in turn, to the same
-//   place
-//
-// Rank 0 prints a line for each: its start in seconds of CLOCK_MONOTONIC, and the seconds until all ranks had returned.
+// In each operation every rank writes MIB to the same place, in blocks of 64 KiB that alternate between ranks. Rank 0
+// prints a line for each operation: its start in seconds of CLOCK_MONOTONIC, and the seconds until all ranks had
+// returned.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +40,7 @@ int main(int argc, char** argv) {
   }
   MPI_File_set_view(file, (MPI_Offset)BLOCK * rank, MPI_BYTE, tile, "native", MPI_INFO_NULL);
   for (int i = 0; i < operations; ++i) {
+    // The barriers make the time that of the slowest rank.
     MPI_Barrier(MPI_COMM_WORLD);
     const double start = now();
     if (MPI_File_write_at_all(file, 0, data, bytes, MPI_BYTE, MPI_STATUS_IGNORE) != MPI_SUCCESS)

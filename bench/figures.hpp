@@ -1,4 +1,4 @@
-// What the C++ benchmarks have in common: medians, and the JSON line of bench/README.md.
+// Helpers of the C++ benchmarks: CPU time, medians, and the JSON line that bench/README.md describes.
 #pragma once
 
 #include <time.h>
@@ -12,14 +12,14 @@
 
 namespace bench {
 
-// CPU time of this thread: what others do on the machine costs cache, but no turn at the core.
+// Returns the CPU time of this thread in seconds. Other programs then cost cache, but no waiting for the core.
 inline double cpu_s() {
   timespec ts{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
   return static_cast<double>(ts.tv_sec) + static_cast<double>(ts.tv_nsec) * 1e-9;
 }
 
-// The value below which that share lies. Precondition: values, and 0 <= share < 1.
+// Returns the value below which the given share of the values lies. Precondition: values exist, and 0 <= share < 1.
 inline double quantile(std::vector<double> values, double share) {
   const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size()));
   std::nth_element(values.begin(), at, values.end());
@@ -28,17 +28,19 @@ inline double quantile(std::vector<double> values, double share) {
 
 inline double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
 
+// One result of a benchmark.
 struct Line {
-  std::string name;  // of the case
+  std::string name;  // name of the case
   double value;
   const char* unit;
+  // The reference and bound; what the bound limits depends on the benchmark.
   double reference;
   double bound;
   bool ok;
-  std::string more{};  // further members: `, "p99": 1`
+  std::string more{};  // further JSON members, for instance `, "p99": 1`
 };
 
-// One line of a benchmark; returns its `ok`.
+// Prints one line of results and returns its `ok`.
 inline bool print(const char* benchmark, const Line& line) {
   std::printf(
       "{\"bench\": \"%s\", \"case\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"reference\": %.6g, "

@@ -1,7 +1,7 @@
-// START_IO → GRANT_IO with nobody waiting, against a hocketd process of its own, beside a bare ping-pong of frames of
-// the same sizes over a Unix socket between two processes. Both take turns in one run, in blocks, and are compared by
-// their medians. As a real client does, FINISH_IO follows each grant; it is not waited for, so the next request queues
-// behind it.
+// Measures START_IO → GRANT_IO without contention, against a hocketd process of its own. The reference is a bare
+// ping-pong between two processes over a Unix socket, with messages of the same sizes. Both alternate in blocks of
+// one run and are compared by their medians. As in a real client, FINISH_IO follows each grant without an answer, so
+// the next request queues behind it.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -22,18 +22,19 @@ namespace {
 
 using namespace hocket;
 
+// Samples of each kind, samples in a block, discarded samples, and the bound on the ratio of the medians.
 constexpr int samples = 10'000;
 constexpr int block = 100;
 constexpr int warm_up = 500;
 constexpr double bound = 2.5;
-constexpr Duration limit = std::chrono::seconds{20};
+constexpr Duration limit = std::chrono::seconds{20};  // time limit of one answer
 
 [[noreturn]] void die(const std::string& text) {
   std::fprintf(stderr, "bench_grant: %s\n", text.c_str());
   std::exit(2);
 }
 
-// A hocketd with its default settings, trace included, in a directory of its own.
+// A hocketd with default settings, trace included, in a directory of its own. It ends with this object.
 class DaemonProcess {
  public:
   DaemonProcess() {
@@ -48,6 +49,7 @@ class DaemonProcess {
       _exit(127);
     }
     close(ready[1]);
+    // hocketd prints a line when it listens; one byte of it is enough.
     char byte = 0;
     if (read(ready[0], &byte, 1) != 1) die("hocketd did not start in " + directory_);
     close(ready[0]);
@@ -64,6 +66,7 @@ class DaemonProcess {
   pid_t pid_ = 0;
 };
 
+// Sends or receives the whole text; a socket may move less at once.
 void transfer_all(int fd, std::string& bytes, bool receive) {
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t n = receive ? recv(fd, bytes.data() + done, bytes.size() - done, 0)
@@ -73,7 +76,7 @@ void transfer_all(int fd, std::string& bytes, bool receive) {
   }
 }
 
-// Answers each message of the size of a START_IO with one of the size of a GRANT_IO.
+// A child process that answers each message of the size of a START_IO with one of the size of a GRANT_IO.
 class PingPong {
  public:
   PingPong(std::size_t request_bytes, std::size_t answer_bytes)
@@ -95,6 +98,7 @@ class PingPong {
     close(fd_);
     waitpid(pid_, nullptr, 0);
   }
+  // Returns the duration of one request and answer.
   Duration once() {
     const Time start = node_now();
     transfer_all(fd_, request_, false);
@@ -109,6 +113,7 @@ class PingPong {
   pid_t pid_ = 0;
 };
 
+// A connected application that has received WELCOME.
 class Application {
  public:
   Application(const DaemonProcess& daemon, int number) : client_(connect(daemon)) {
@@ -118,10 +123,12 @@ class Application {
     expect<event::Welcome>();
   }
 
+  // Returns the next request, for the same target each time.
   event::StartIo request() {
     return {RequestId{++last_}, "dev:8:1", "/scratch/checkpoint", "MPI_File_write_at_all", 1 << 20};
   }
 
+  // Returns the duration from START_IO to GRANT_IO. FINISH_IO is sent outside the measured time.
   Duration once() {
     const event::StartIo start = request();
     const Time begin = node_now();
@@ -151,16 +158,19 @@ class Application {
   std::uint64_t last_ = 0;
 };
 
+// Measures one application's grants with `connected` applications in all. Returns true if the bound holds.
 bool measure(int connected) {
   const DaemonProcess daemon;
   std::vector<Application> applications;
   for (int i = 0; i < connected; ++i) applications.emplace_back(daemon, i);
+  // Only the last application requests the target; the others are connected and idle.
   Application& asking = applications.back();
   std::string request;
   std::string answer;
   const event::StartIo start = asking.request();
   if (!wire::encode(start, request)) die("START_IO is too long");
   if (!wire::encode(event::GrantIo{start.request, {}, start.target}, answer)) die("GRANT_IO is too long");
+  // The sizes come from real frames.
   PingPong bare{request.size(), answer.size()};
 
   std::vector<double> grants;  // microseconds
@@ -169,6 +179,7 @@ bool measure(int connected) {
     (void)asking.once();
     (void)bare.once();
   }
+  // Blocks alternate, so slow changes of the machine affect both kinds.
   while (grants.size() < samples) {
     for (int i = 0; i < block; ++i) grants.push_back(to_s(asking.once()) * 1e6);
     for (int i = 0; i < block; ++i) pings.push_back(to_s(bare.once()) * 1e6);

@@ -1,9 +1,7 @@
-// `./dev bench regret`: an MPI program that appends to a log all the time.
+// log_probe FILE SECONDS EVERY_S BYTES: an MPI program that appends to a log all the time (`./dev bench regret`).
 //
-//   mpiexec -n RANKS log_probe FILE SECONDS EVERY_S BYTES
-//
-// Every rank computes by sleeping, and appends a line of BYTES to FILE every EVERY_S seconds, for as many lines as fit
-// into SECONDS: what an append takes longer makes the program longer.
+// Every rank computes by sleeping, and appends a line of BYTES to FILE every EVERY_S seconds. It writes as many lines
+// as fit into SECONDS, so slower appends make the program longer.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +17,7 @@ static void compute(double seconds) {
   while (nanosleep(&rest, &rest) < 0 && errno == EINTR) continue;
 }
 
+// Appends one line of exactly `bytes` bytes. Returns 0 on failure. O_APPEND keeps lines of several ranks apart.
 static int append(int log, char* line, size_t bytes, int rank, long number) {
   memset(line, '.', bytes);
   snprintf(line, bytes, "rank %d, line %ld", rank, number);
@@ -40,6 +39,7 @@ int main(int argc, char** argv) {
   const size_t bytes = (size_t)atol(argv[4]);
   char* line = malloc(bytes);
   const int log = open(argv[1], O_CREAT | O_WRONLY | O_APPEND, 0600);
+  // A line shorter than 64 bytes might not hold its number.
   failed = !line || bytes < 64 || log < 0;
   for (long i = 0; i < lines && !failed; i++) {
     compute(every_s);
@@ -48,6 +48,7 @@ int main(int argc, char** argv) {
   if (failed) fprintf(stderr, "log_probe: rank %d cannot append to %s: %s\n", rank, argv[1], strerror(errno));
   if (log >= 0) close(log);
   free(line);
+  // All ranks return the same exit code.
   MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   MPI_Finalize();
   return failed;

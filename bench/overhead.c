@@ -1,14 +1,13 @@
-// overhead allreduce | write PATH | pwrite PATH: the cost of a call through libhocket beside the same call without it,
-// in one run.
+// overhead allreduce | write PATH PROBE | pwrite PATH: compares calls through libhocket with the same calls without
+// it, in one run.
 //
-// "Without" is the MPI library's own function, or libc's, called past libhocket; the two alternate, so that what else
-// happens on the machine meets both. Rank 0 prints one line a pair, in ns:
+// "Without" is the function of the MPI library or of libc itself, called past libhocket. The two alternate, so other
+// load of the machine affects both. Rank 0 prints one line for each pair, in ns:
 //   allreduce   WITH WITHOUT            a call, mean of a block of calls
-//   write       WITH WITHOUT ADDED BASE a call of 1 MiB; and of the same two calls the time outside of the function
-//   that
-//                                       comes after libhocket (overhead_probe.c): what the wrapper adds, apart from the
-//                                       much noisier time of the write itself
-//   pwrite      WITH WITHOUT            a call of 4 KiB, mean of a block of calls; each rank its own file
+//   write       WITH WITHOUT ADDED BASE a call of 1 MiB. ADDED and BASE are the parts of both calls outside of
+//                                       the function that follows libhocket (overhead_probe.c). They show what the
+//                                       wrapper adds, apart from the much noisier time of the write itself.
+//   pwrite      WITH WITHOUT            a call of 4 KiB, mean of a block of calls; each rank has its own file
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -19,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+// Discarded pairs, counted pairs, calls in a block, pairs of collective writes, and sizes of the writes in bytes.
 enum { warm_up = 50, pairs = 3000, block = 50, write_pairs = 1500, write_bytes = 1 << 20, pwrite_bytes = 4096 };
 
 typedef int allreduce_function(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm);
@@ -38,7 +38,8 @@ static void fail(const char* what, const char* path) {
   MPI_Abort(MPI_COMM_WORLD, 2);
 }
 
-// A symbol of the loaded library whose file name is given, or of the MPI library where it is NULL.
+// Returns a symbol of the loaded library with this file name, or of the MPI library if the name is NULL. The two
+// names are those of MPICH and Open MPI.
 static void* symbol_of(const char* library, const char* symbol) {
   const char* names[] = {library ? library : "libmpi.so.12", library ? library : "libmpi.so.40"};
   void* found = NULL;
@@ -53,6 +54,7 @@ static void* symbol_of(const char* library, const char* symbol) {
   return found;
 }
 
+// Returns the mean duration of a call in a block, in ns.
 static double time_allreduce(allreduce_function* allreduce) {
   long long one = 1, sum;
   const double start = now_ns();
@@ -63,7 +65,7 @@ static double time_allreduce(allreduce_function* allreduce) {
 static void bench_allreduce(void) {
   allreduce_function* without = (allreduce_function*)symbol_of(NULL, "PMPI_Allreduce");
   for (int i = -warm_up; i < pairs; ++i) {
-    const int first = i & 1;  // each comes first in turn
+    const int first = i & 1;  // each of the two comes first in every second pair
     double ns[2];
     ns[first] = time_allreduce(first ? without : &MPI_Allreduce);
     ns[!first] = time_allreduce(first ? &MPI_Allreduce : without);
@@ -71,6 +73,7 @@ static void bench_allreduce(void) {
   }
 }
 
+// Measures collective writes; `probe` is the path of the library that measures the inner call.
 static void bench_write(const char* path, const char* probe) {
   write_function* without = (write_function*)symbol_of(probe, "MPI_File_write_at_all");
   const double* inner_ns = symbol_of(probe, "probe_inner_ns");
@@ -97,6 +100,7 @@ static void bench_write(const char* path, const char* probe) {
   free(data);
 }
 
+// Returns the mean duration of a pwrite in a block, in ns. Rewriting the same place keeps the file's growth out.
 static double time_pwrite(pwrite_function* function, int file, const void* data, const char* path) {
   const double start = now_ns();
   for (int i = 0; i < block; ++i)
@@ -125,6 +129,7 @@ static void bench_pwrite(const char* path) {
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  // The two functions of a pair would be the same without libhocket.
   if (!dlsym(RTLD_DEFAULT, "hocket_connect")) {
     fprintf(stderr, "overhead: libhocket is not loaded; start it by bench/overhead.py\n");
     MPI_Abort(MPI_COMM_WORLD, 2);

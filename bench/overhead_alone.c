@@ -1,5 +1,5 @@
-// overhead_alone FILE STEPS: a program that computes, communicates and writes, all of it as much in every run, 2 ranks.
-// A step takes some 25 ms: its work is fixed, so that what a tool costs it is seen in its time.
+// overhead_alone FILE STEPS: a program that computes, communicates and writes the same amount in every run, on 2
+// ranks. A step takes some 25 ms of fixed work, so the cost of a tool shows in the program's time.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 enum { work = 12000000, written_bytes = 256 << 10, every = 4 };
 
-// What the next step goes on from, so that no compiler leaves one out.
+// Returns a value that the next step depends on, so that no compiler can leave a step out.
 static double compute(double value) {
   for (int i = 0; i < work; ++i) value = value * 0.999999 + 1e-6;
   return value;
@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
     value = compute(value);
     MPI_Allreduce(&value, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     value += sum * 1e-9;
+    // Every fourth step writes 256 KiB of each rank collectively.
     if (step % every != every - 1) continue;
     MPI_File file;
     MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file);

@@ -1,9 +1,8 @@
-// overhead_calls DIRECTORY: how long single calls take, with libhocket or without it: whichever the process was started
-// with. overhead.py starts it both ways, in turn.
+// overhead_calls DIRECTORY: measures the duration of single calls. overhead.py starts the program with libhocket and
+// without it, in turn.
 //
-// Rank 0 prints a line "CALL NS" each: the median over blocks of a block's mean, which what else runs on the machine
-// moves least. Each rank has files of its own in DIRECTORY, which are written once before, so that no call gives them
-// memory.
+// Rank 0 prints a line "CALL NS" for each call: the median over blocks of the block's mean. Other load of the machine
+// moves this value least. Each rank has its own files in DIRECTORY.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mpi.h>
@@ -13,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+// Blocks, calls in a block, places in a file that the calls rotate over, and sizes of the writes.
 enum { blocks = 200, calls = 50, slots = 16, large_bytes = 64 << 10, small_bytes = 4 << 10 };
 
 static int rank;
@@ -27,6 +27,7 @@ static double now_ns(void) {
   return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
+// Ends all ranks if the condition does not hold.
 static void require(int holds, const char* what) {
   if (holds) return;
   perror(what);
@@ -49,6 +50,7 @@ static void posix_write(int slot) {
 }
 
 static void stream_write(int slot) {
+  // The stream starts again at its first place, as the other calls do.
   if (slot == 0) rewind(stream);
   require(fwrite(data, small_bytes, 1, stream) == 1, "fwrite");
 }
@@ -58,6 +60,7 @@ static int ascending(const void* a, const void* b) {
   return (x > y) - (x < y);
 }
 
+// Measures a call and prints its line. Some blocks run before, so that files have their space and caches are warm.
 static void measure(const char* name, void call(int)) {
   double mean[blocks];
   MPI_Barrier(MPI_COMM_WORLD);
@@ -66,6 +69,7 @@ static void measure(const char* name, void call(int)) {
     for (int j = 0; j < calls; ++j) call(j % slots);
     if (i >= 0) mean[i] = (now_ns() - start) / calls;
   }
+  // The median discards blocks that another program interrupted.
   qsort(mean, blocks, sizeof *mean, ascending);
   if (rank == 0) printf("%s %.1f\n", name, mean[blocks / 2]);
 }
@@ -79,7 +83,7 @@ int main(int argc, char** argv) {
   }
   char name[3][1024];
   for (int i = 0; i < 3; ++i) snprintf(name[i], sizeof name[i], "%s/%d.%d", argv[1], rank, i);
-  // Where in its page a buffer begins tells in the time of a copy: the same in every run.
+  // The duration of a copy depends on where in its page a buffer begins, so this place is the same in every run.
   require(posix_memalign((void**)&data, 4096, large_bytes) == 0, "posix_memalign");
   memset(data, 'A' + rank, large_bytes);
   require(MPI_File_open(MPI_COMM_SELF, name[0], MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file) == MPI_SUCCESS,

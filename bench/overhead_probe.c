@@ -1,10 +1,11 @@
-// Stands behind libhocket and takes the time of each MPI_File_write_at_all that it passes on to the MPI library.
+// A library that is loaded behind libhocket. It measures each MPI_File_write_at_all that libhocket passes on to the
+// MPI library. overhead.c reads the result, so that the noisy time of the write can be subtracted.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
 #include <time.h>
 
-__attribute__((visibility("default"))) double probe_inner_ns;  // of the last call
+__attribute__((visibility("default"))) double probe_inner_ns;  // duration of the last call, in ns
 
 static double now_ns(void) {
   struct timespec t;

@@ -1,12 +1,13 @@
-// Moves 1 GiB between processes by every method, beside a bare MPI_Alltoallv of the same intervals (bench/README.md).
+// Moves 1 GiB between processes by every method, and by a bare MPI_Alltoallv of the same extents (bench/README.md).
 //
 //   redistribute-MPI WORLDS SOURCES TARGETS LAYOUT REPETITIONS SET
 //
-// WORLDS: "one" (of mpiexec), "many" (rank 0 spawns the others, each a world of its own). LAYOUT: "block", "csr". SET:
-// "blocking" or "all" strategies of every method, each finished at once; or "compute METHOD STRATEGY": iterations of
-// the sources while the data move, beside the same while a thread in each process copies as many bytes, and alone. Rank
-// 0 prints one line a sample: variant, seconds (of the slowest rank; of one iteration), bytes above what the arrays
-// need (of the worst rank).
+// WORLDS is "one" (that of mpiexec) or "many" (rank 0 spawns the others, each in its own world). LAYOUT is "block" or
+// "csr". SET is "blocking", or "all" for all strategies of every method; each transfer is finished at once. SET can
+// also be "compute METHOD STRATEGY". It measures iterations of the sources during the transfer, with a thread that
+// copies as many bytes, and alone. Rank 0 prints one line for each sample: variant, seconds (of the slowest rank; of
+// all iterations), and bytes beyond what the arrays need (of the worst rank). With "compute", the line "moving" has
+// the number of iterations there.
 #include <mpi.h>
 
 #include <algorithm>
@@ -41,15 +42,17 @@ using runtime::Redistribution;
 using runtime::Strategy;
 using runtime::Transfer;
 
+// One distributed array, with its partitions before and after.
 struct Array {
   std::int64_t element_bytes = 0;
   Partition before;
   Partition after;
 };
 
-constexpr std::int64_t total_bytes = std::int64_t{1} << 30;
+constexpr std::int64_t total_bytes = std::int64_t{1} << 30;  // 1 GiB over all arrays and processes
 
-// Nonzeros before each row at which a part begins, of a 27-point stencil on a cube of `side` rows a side.
+// Returns the partition of the nonzeros that belongs to a partition of the rows. The matrix is a 27-point stencil on
+// a cube of `side` rows a side.
 Partition nonzeros_of(const Partition& rows, std::int64_t side) {
   const auto near = [&](std::int64_t i) { return i == 0 || i == side - 1 ? 2 : 3; };
   std::vector<std::int64_t> bounds;
@@ -62,12 +65,13 @@ Partition nonzeros_of(const Partition& rows, std::int64_t side) {
   return Partition{bounds};
 }
 
+// Returns the arrays of a layout: one array of doubles, or row starts, columns and values of a CSR matrix.
 std::vector<Array> make_arrays(bool csr, int sources, int targets) {
   if (!csr) {
     const std::int64_t length = total_bytes / 8;
     return {{8, Partition::block(length, sources), Partition::block(length, targets)}};
   }
-  constexpr std::int64_t side = 148;  // 332 bytes a row: 1 GiB
+  constexpr std::int64_t side = 148;  // 332 bytes for each row: 1 GiB
   const Partition before = Partition::block(side * side * side, sources);
   const Partition after = Partition::block(side * side * side, targets);
   const Partition nonzeros_before = nonzeros_of(before, side);
@@ -75,6 +79,7 @@ std::vector<Array> make_arrays(bool csr, int sources, int targets) {
   return {{8, before, after}, {4, nonzeros_before, nonzeros_after}, {8, nonzeros_before, nonzeros_after}};
 }
 
+// Returns the roles of `merge`: the first ranks are sources and the first ranks are destinations.
 Roles merge_roles(int sources, int targets) {
   Roles roles;
   for (int r = 0; r < sources; ++r) roles.sources.push_back(r);
@@ -82,7 +87,7 @@ Roles merge_roles(int sources, int targets) {
   return roles;
 }
 
-// Processes in worlds of their own, in one communicator with this one.
+// Spawns processes in worlds of their own until the communicator has `processes`. The new ones run the same loop.
 MPI_Comm grow(int processes, char** argv) {
   MPI_Comm all = MPI_COMM_NULL;
   MPI_Comm parent = MPI_COMM_NULL;
@@ -101,7 +106,7 @@ MPI_Comm grow(int processes, char** argv) {
   return all;
 }
 
-// A field of /proc/self/status, in bytes.
+// Returns a field of /proc/self/status in bytes, or 0 if there is none.
 std::int64_t status_bytes(const std::string& key) {
   std::ifstream status{"/proc/self/status"};
   for (std::string line; std::getline(status, line);) {
@@ -110,15 +115,17 @@ std::int64_t status_bytes(const std::string& key) {
   return 0;
 }
 
+// Resets the kernel's peak of this process's memory (proc(5)).
 void forget_peak() { std::ofstream{"/proc/self/clear_refs"} << 5; }
 
 double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// What any process can compute of any byte: tells a wrong place from the right one.
+// Returns the expected value of a byte. Any process can compute it, and it reveals data in a wrong place.
 std::uint8_t expected(std::size_t array, std::int64_t byte) {
   return static_cast<std::uint8_t>((static_cast<std::uint64_t>(byte) / 8 * 2654435761U >> 13U) + array);
 }
 
+// Fills the source's memory and sets the transfer's origin.
 void fill(Transfer& t, std::byte* memory, std::size_t array) {
   const std::int64_t first = t.plan.before.first * t.element_bytes;
   const std::int64_t bytes = t.plan.before.count() * t.element_bytes;
@@ -126,6 +133,7 @@ void fill(Transfer& t, std::byte* memory, std::size_t array) {
   t.from = memory;
 }
 
+// Checks the received bytes. To save time it skips every second stretch of 4 KiB, except in the last 8 KiB.
 bool right(const Transfer& t, std::size_t array) {
   const std::int64_t first = t.plan.after.first * t.element_bytes;
   const std::int64_t bytes = t.plan.after.count() * t.element_bytes;
@@ -135,11 +143,13 @@ bool right(const Transfer& t, std::size_t array) {
   return true;
 }
 
-// One bare call for each array. What is kept is copied: as a message to oneself it takes MPICH five times as long.
+// Moves each array by one bare call. What stays is copied: as a message to itself it would take MPICH five times as
+// long.
 void bare(MPI_Comm all, const std::vector<Transfer>& transfers) {
   int ranks = 0;
   MPI_Comm_size(all, &ranks);
   for (const Transfer& t : transfers) {
+// Open MPI may lack the large-count functions of MPI 4, hence two sets of types.
 #ifdef OPEN_MPI
     using Count = int;
     using Place = int;
@@ -174,11 +184,13 @@ void bare(MPI_Comm all, const std::vector<Transfer>& transfers) {
   }
 }
 
+// One way of moving all arrays, and its name in the output.
 struct Variant {
   std::string name;
   std::function<void(MPI_Comm, const std::vector<Transfer>&)> move;
 };
 
+// Starts a redistribution, or ends all processes with its error.
 std::unique_ptr<Redistribution> start(MPI_Comm all, const std::vector<Transfer>& transfers, Method method,
                                       Strategy strategy) {
   auto started = Redistribution::start(all, transfers, method, strategy);
@@ -188,6 +200,7 @@ std::unique_ptr<Redistribution> start(MPI_Comm all, const std::vector<Transfer>&
   return nullptr;
 }
 
+// Finishes a redistribution, or ends all processes with its error.
 void finish(MPI_Comm all, Redistribution& moving) {
   if (const Status finished = moving.finish(); !finished) {
     std::fprintf(stderr, "redistribute: %s\n", finished.error().text.c_str());
@@ -198,10 +211,12 @@ void finish(MPI_Comm all, Redistribution& moving) {
 constexpr std::array methods{Method::collective, Method::p2p, Method::rma_lock, Method::rma_lock_all};
 constexpr std::array strategies{Strategy::blocking, Strategy::wait_sources, Strategy::wait_targets, Strategy::thread};
 
+// Returns "METHOD STRATEGY" as settings name them.
 std::string name_of(Method method, Strategy strategy) {
   return std::string{runtime::Names::of(method)} + " " + std::string{runtime::Names::of(strategy)};
 }
 
+// Returns the bare call and the methods, with the blocking strategy or with all of them.
 std::vector<Variant> variants(bool all_strategies) {
   std::vector<Variant> result{{"bare", bare}};
   for (const Strategy strategy : strategies) {
@@ -215,7 +230,7 @@ std::vector<Variant> variants(bool all_strategies) {
   return result;
 }
 
-// Fresh memory for what comes.
+// Allocates fresh memory for the data that will arrive. The transfers point into it.
 std::vector<Memory> make_room(std::vector<Transfer>& transfers) {
   std::vector<Memory> memory;
   for (Transfer& t : transfers) {
@@ -225,6 +240,7 @@ std::vector<Memory> make_room(std::vector<Transfer>& transfers) {
   return memory;
 }
 
+// Prints the largest value of all processes; rank 0 prints.
 void print_worst(MPI_Comm all, const std::string& variant, double seconds, double bytes) {
   const double figures[2] = {seconds, bytes};
   double worst[2] = {};
@@ -235,16 +251,19 @@ void print_worst(MPI_Comm all, const std::string& variant, double seconds, doubl
   std::fflush(stdout);
 }
 
+// Measures one variant: duration, and peak memory beyond the arrays and the process itself (`rest`).
 void sample(MPI_Comm all, const Variant& variant, std::vector<Transfer> transfers, std::int64_t rest) {
   const std::vector<Memory> memory = make_room(transfers);
   std::int64_t arrays = 0;
   for (const Transfer& t : transfers) arrays += (t.plan.before.count() + t.plan.after.count()) * t.element_bytes;
+  // Everything that is not part of the transfer is allocated before this point.
   forget_peak();
   MPI_Barrier(all);
   const double begin = now_s();
   variant.move(all, transfers);
   const double seconds = now_s() - begin;
   const std::int64_t above = status_bytes("VmHWM:") - rest - arrays;
+  // A method that is fast but wrong must not pass.
   for (std::size_t i = 0; i < transfers.size(); ++i) {
     if (right(transfers[i], i)) continue;
     std::fprintf(stderr, "redistribute: %s brought wrong data\n", variant.name.c_str());
@@ -255,16 +274,17 @@ void sample(MPI_Comm all, const Variant& variant, std::vector<Transfer> transfer
 
 // ---- iterations meanwhile ------------------------------------------------------------------------------------------
 
-// A few milliseconds of work within the cache.
+// Does a few milliseconds of work within the cache.
 void iterate() {
   static std::vector<double> x(4096, 1.0);
   for (int round = 0; round < 1000; ++round) {
     for (double& value : x) value = value * 0.999999 + 1e-6;
   }
+  // The compiler must assume that the result is used.
   asm volatile("" : : "g"(x.data()) : "memory");
 }
 
-// Seconds until `over` says so, asked after each iteration; counts them.
+// Iterates until `over` returns true, which is asked after each iteration. Counts iterations and returns seconds.
 double iterate_until(const std::function<bool()>& over, int& iterations) {
   const double begin = now_s();
   do {
@@ -274,7 +294,8 @@ double iterate_until(const std::function<bool()>& over, int& iterations) {
   return now_s() - begin;
 }
 
-// As many bytes as the process sends, receives and keeps, into memory as fresh as that of the real move.
+// Copies as many bytes as the process sends, receives and keeps. The destination is as fresh as that of the real
+// transfer.
 void copy_as_much(const std::vector<Transfer>& transfers, const std::byte* filled) {
   for (const Transfer& t : transfers) {
     const auto copy = [&](std::int64_t elements) {
@@ -287,18 +308,21 @@ void copy_as_much(const std::vector<Transfer>& transfers, const std::byte* fille
   }
 }
 
+// Measures iterations during a redistribution, beside copying threads, and alone. Processes that are no sources only
+// take part in the transfer.
 void sample_iterations(MPI_Comm all, std::vector<Transfer> transfers, Method method, Strategy strategy) {
   const bool computes = transfers.front().plan.before.count() > 0;
   double alone = 0;
   double copying = 0;
   double moving = 0;
-  std::int64_t longest = 0;  // no message is longer
+  std::int64_t longest = 0;  // length of the longest message
   for (const Transfer& t : transfers)
     longest = std::max(longest, std::max(t.plan.before.count(), t.plan.after.count()) * t.element_bytes);
+  // The copying thread reads from this memory; its pages exist before the measurement.
   Memory filled = Memory::allocate(longest);
   std::memset(filled.data(), 1, static_cast<std::size_t>(longest));
 
-  // The move tells how many iterations run meanwhile; the same number runs beside the copying threads, and alone.
+  // The transfer decides how many iterations run meanwhile. As many run beside the copying threads, and alone.
   const std::vector<Memory> memory = make_room(transfers);
   MPI_Barrier(all);
   int needed = 0;
@@ -315,6 +339,7 @@ void sample_iterations(MPI_Comm all, std::vector<Transfer> transfers, Method met
   }};
   if (computes) copying = iterate_until([&] { return done >= needed && copied.load(); }, done);
   copier.join();
+  // Extra iterations, until the copies are complete, are scaled away.
   if (done > needed) copying *= static_cast<double>(needed) / done;
 
   MPI_Barrier(all);
@@ -343,7 +368,7 @@ int main(int argc, char** argv) {
   if (std::strcmp(argv[1], "many") == 0) all = grow(processes, argv);
   int rank = 0;
   MPI_Comm_rank(all, &rank);
-  const std::int64_t rest = status_bytes("VmRSS:");
+  const std::int64_t rest = status_bytes("VmRSS:");  // memory of the process before the arrays
 
   std::vector<Transfer> transfers;
   std::vector<Memory> memory;
@@ -366,7 +391,7 @@ int main(int argc, char** argv) {
       }
     }
     if (set != "all" && set != "blocking") continue;
-    // Interleaved, each repetition beginning with another variant.
+    // The variants are interleaved, and each repetition begins with another one.
     for (std::size_t i = 0; i < all_variants.size(); ++i)
       sample(all, all_variants[(i + static_cast<std::size_t>(repetition)) % all_variants.size()], transfers, rest);
   }

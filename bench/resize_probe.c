@@ -1,10 +1,11 @@
-// resize_probe ITERATIONS ITERATION_MS ELEMENTS: a malleable program that tells from outside what its resizes take.
+// resize_probe ITERATIONS ITERATION_MS ELEMENTS: a malleable program that reports the duration of its resizes.
 //
 // An iteration sleeps (the cores are for the processes that start) and reduces one number. Rank 0 prints a line for
 // each control point that resized, and for each that took longer than a millisecond:
 //   point ITERATION go-on|resized PROCESSES SECONDS       PROCESSES: afterwards; SECONDS: in hocket_malleable_point
-// and, where it resized, until a barrier of all that are there afterwards. A last line "end CHECKSUM" tells that the
-// array arrived. PROBE_START_S: a process that joins takes so many seconds longer to start.
+// After a resize the seconds include a barrier of all processes that are there then. A last line "end CHECKSUM" gives
+// the number of wrong elements: 0 if the array arrived. PROBE_START_S is the time by which processes that join start
+// later.
 #define _GNU_SOURCE
 #include <hocket/malleable.h>
 #include <mpi.h>
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-static const double told_from_s = 1e-3;
+static const double told_from_s = 1e-3;  // shortest duration that is printed, in seconds
 
 static double now_s(void) {
   struct timespec t;
@@ -25,18 +26,20 @@ static void sleep_s(double seconds) {
   nanosleep(&t, NULL);
 }
 
+// Delays a process that joins, as a slow launcher or file system would.
 static void start_slowly(void) {
   const char* seconds = getenv("PROBE_START_S");
   if (seconds) sleep_s(atof(seconds));
 }
 
+// Ends all processes if `code` is an error of libhocket.
 static void fail(int code, const char* what) {
   if (code >= 0) return;
   fprintf(stderr, "resize_probe: %s: %s\n", what, hocket_error_text(code));
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-// Elements that are not what they were at the start, of all processes.
+// Returns how many elements of all processes differ from the start. Collective.
 static long long wrong(hocket_malleable* job, const double* x) {
   int64_t first, count;
   fail(hocket_malleable_range(job, "x", -1, &first, &count), "the range of x");
@@ -52,7 +55,7 @@ static int rank_in(MPI_Comm all) {
   return rank;
 }
 
-// The control point, timed. The state that it gave.
+// Passes a control point, measures it, and returns its state.
 static int timed_point(hocket_malleable* job, int64_t iteration) {
   const double start = now_s();
   const int state = hocket_malleable_point(job, iteration);
@@ -95,7 +98,7 @@ int main(int argc, char** argv) {
   }
   int state = hocket_malleable_begin(job);
   fail(state, "hocket_malleable_begin");
-  // The others' barrier in timed_point; before the first iteration they have none.
+  // Joins the others' barrier in timed_point. Before the first iteration they have none.
   if (state != HOCKET_LEAVE && hocket_malleable_joined(job) && hocket_malleable_iteration(job) > 0)
     MPI_Barrier(hocket_malleable_comm(job));
   for (int64_t it = hocket_malleable_iteration(job); it < iterations && state != HOCKET_LEAVE; ++it) {
@@ -103,6 +106,7 @@ int main(int argc, char** argv) {
     long long one = 1, processes;
     MPI_Allreduce(&one, &processes, 1, MPI_LONG_LONG, MPI_SUM, hocket_malleable_comm(job));
     state = timed_point(job, it + 1);
+    // All processes continue at the job's iteration after a resize.
     if (state == HOCKET_RESIZED) it = hocket_malleable_iteration(job) - 1;
   }
   if (state != HOCKET_LEAVE) {

@@ -1,8 +1,8 @@
-// hocket-server: how fast one client writes through it, beside the transport's own bandwidth test; and small writes of
+// Measures hocket-server: the write bandwidth of one client beside that of the transport alone, and small writes of
 // several clients, with merging of neighbouring requests off and on.
 //
-// Files are on the file system of $HOCKET_BENCH_DIR (else of the working directory), there before and written over, so
-// that what is measured is the way of the data and not the growth of a file.
+// Files are on the file system of $HOCKET_BENCH_DIR (else of the working directory). They exist before and are
+// overwritten, so the benchmark measures the path of the data and not the growth of a file.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -31,9 +31,11 @@ using transport::Stream;
 using transport::Type;
 
 constexpr std::int64_t mib = 1 << 20;
+// Bytes of a sample, and samples of each case.
 constexpr std::int64_t sample_bytes = 256 * mib;
 constexpr int samples = 9;
-constexpr int under_way = 4;  // large writes, at a time
+constexpr int under_way = 4;  // large writes that are pending at a time
+// Smallest ratio to the transport's bandwidth.
 constexpr double bound = 0.7;
 
 [[noreturn]] void die(const std::string& text) {
@@ -41,12 +43,14 @@ constexpr double bound = 0.7;
   std::exit(1);
 }
 
+// Returns the value, or ends the benchmark with the error.
 template <class T>
 T good(Result<T> result) {
   if (!result) die(result.error().text);
   return std::move(result).value();
 }
 
+// Waits for the descriptor, at most 10 s.
 void wait_for(int descriptor, short events) {
   pollfd waited{descriptor, events, 0};
   ::poll(&waited, 1, 10'000);
@@ -56,7 +60,7 @@ double seconds_since(Time start) { return to_s(node_now() - start); }
 
 // ---- the transport alone -------------------------------------------------------------------------------------------
 
-// Takes frames in and acknowledges each, until the other end goes: a server that writes nothing.
+// Receives frames and acknowledges each, until the other end closes: a server that writes nothing.
 [[noreturn]] void sink(Fd socket) {
   Stream stream{std::move(socket)};
   std::vector<std::byte> memory(mib);
@@ -76,9 +80,11 @@ double seconds_since(Time start) { return to_s(node_now() - start); }
   }
 }
 
+// The bandwidth of the transport to a child process that runs sink().
 class Bandwidth {
  public:
   explicit Bandwidth(std::pair<Fd, Fd> ends) : data_(mib) {
+    // The child closes the client's end, so that it notices when the parent closes its copy.
     child_ = fork();
     if (child_ == 0) {
       ends.first = Fd{};
@@ -92,10 +98,12 @@ class Bandwidth {
     waitpid(child_, nullptr, 0);
   }
 
+  // Returns the bandwidth of one sample, with as many frames pending as there are large writes.
   double bytes_per_s() {
     const Time start = node_now();
     std::int64_t sent = 0;
     std::int64_t acknowledged = 0;
+    // The frames in flight are as many and as large as those of LargeWrites, so the two are comparable.
     while (acknowledged < sample_bytes / mib) {
       for (; sent < sample_bytes / mib && sent - acknowledged < under_way; ++sent) {
         Header header;
@@ -120,6 +128,7 @@ class Bandwidth {
   std::vector<std::byte> data_;
 };
 
+// Return the two ends of a connection, tuned as hocket-server and its clients tune theirs.
 std::pair<Fd, Fd> local_ends() {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) die("socketpair failed");
@@ -127,6 +136,7 @@ std::pair<Fd, Fd> local_ends() {
   return {Fd{ends[0]}, Fd{ends[1]}};
 }
 
+// Uses the loopback interface and the port that the system chooses.
 std::pair<Fd, Fd> tcp_ends() {
   const auto listener = good(transport::listen_tcp({false, "127.0.0.1", "0"}));
   Fd client = good(transport::connect_to(good(transport::read_address(listener.address)), node_now() + from_s(10)));
@@ -138,6 +148,7 @@ std::pair<Fd, Fd> tcp_ends() {
 
 // ---- a server ------------------------------------------------------------------------------------------------------
 
+// A hocket-server process with the options `more`. It ends with this object.
 class Server {
  public:
   Server(const std::string& directory, const std::string& name, const std::vector<std::string>& more)
@@ -155,6 +166,7 @@ class Server {
       execv(HOCKET_SERVER, arguments.data());
       std::_Exit(127);
     }
+    // The server prints its addresses when it listens: the Unix socket first, then TCP.
     close(ends[1]);
     std::array<char, 1024> line{};
     const ssize_t n = read(ends[0], line.data(), line.size() - 1);
@@ -169,6 +181,7 @@ class Server {
     waitpid(child_, nullptr, 0);
   }
 
+  // Connects a client, by the Unix socket if `local`, else by TCP.
   std::unique_ptr<ServerLink> connect(bool local) const {
     const std::size_t blank = addresses_.find(' ');
     const std::string address = local ? addresses_.substr(0, blank) : addresses_.substr(blank + 1);
@@ -182,11 +195,13 @@ class Server {
   pid_t child_;
 };
 
+// Processes what is ready, or waits for it. A lost server ends the benchmark.
 void drive(ServerLink& link) {
   if (!link.poll() && !link.failed()) wait_for(link.descriptor(), link.events());
   if (link.failed()) die("the server has gone: " + link.failure_text());
 }
 
+// Opens the file and waits for its handle.
 std::uint64_t open_file(ServerLink& link, const std::string& path) {
   std::uint64_t handle = 0;
   link.open(path, {.reads = true, .writes = true}, [&](int error, std::uint64_t opened) {
@@ -197,15 +212,17 @@ std::uint64_t open_file(ServerLink& link, const std::string& path) {
   return handle;
 }
 
+// Ends the benchmark if a write failed: a figure of failed writes would be worthless.
 void check(int error) {
   if (error != 0) die("a write failed: " + error_text(error));
 }
 
 // ---- one client, large writes --------------------------------------------------------------------------------------
 
+// One client that writes 1 MiB at a time, several of them pending.
 class LargeWrites {
  public:
-  // `staged`: the data go through memory of the link's, into which they are copied.
+  // If `staged`, the data are first copied into memory that the link shares with the server.
   LargeWrites(const Server& server, bool local, bool staged)
       : link_(server.connect(local)), handle_(open_file(*link_, "file")), data_(mib, std::byte{1}), staged_(staged) {
     for (auto& slot : slots_) slot = link_->stage(mib);
@@ -214,6 +231,7 @@ class LargeWrites {
   double bytes_per_s() {
     const Time start = node_now();
     std::int64_t next = 0;
+    // A slot is free again when the server has answered the write that used it.
     std::vector<std::size_t> free;
     for (std::size_t i = 0; i < slots_.size(); ++i) free.push_back(i);
     while (next < sample_bytes || link_->pending() > 0) {
@@ -229,6 +247,7 @@ class LargeWrites {
           check(error);
           free.push_back(slot);
         });
+        // Polling between writes sends what is queued, and so keeps the server busy.
         link_->poll();
       }
       drive(*link_);
@@ -244,7 +263,7 @@ class LargeWrites {
   std::array<transport::Staged, under_way> slots_;
 };
 
-// What this process writes by itself, to tell what the file system is capable of.
+// Returns what this process writes without a server, to show what the file system can do.
 double alone_bytes_per_s(const std::string& path) {
   const Fd file{open(path.c_str(), O_WRONLY)};
   const std::vector<std::byte> data(mib, std::byte{1});
@@ -255,6 +274,7 @@ double alone_bytes_per_s(const std::string& path) {
   return static_cast<double>(sample_bytes) / seconds_since(start);
 }
 
+// Measures large writes in all ways, interleaved. Returns true if both bounds hold.
 bool measure_large(const std::string& directory) {
   Bandwidth local{local_ends()};
   Bandwidth tcp{tcp_ends()};
@@ -263,7 +283,8 @@ bool measure_large(const std::string& directory) {
   LargeWrites plain{server, true, false};
   LargeWrites remote{server, false, false};
   std::vector<double> local_s, tcp_s, shared_s, plain_s, remote_s, alone_s;
-  for (int i = -1; i < samples; ++i) {  // one to get warm
+  for (int i = -1; i < samples; ++i) {  // the first sample is discarded
+    // Each round measures every way once, so slow changes of the machine affect all of them.
     std::vector<std::pair<std::vector<double>*, double>> now{
         {&local_s, local.bytes_per_s()},   {&shared_s, shared.bytes_per_s()},
         {&plain_s, plain.bytes_per_s()},   {&tcp_s, tcp.bytes_per_s()},
@@ -273,6 +294,7 @@ bool measure_large(const std::string& directory) {
     }
   }
   const std::string more = ", \"pwrite_alone\": " + std::to_string(bench::median(alone_s));
+  // Prints one case; with `least` 0 the case has no bound.
   const auto tell = [&](const char* name, const std::vector<double>& value, const std::vector<double>& reference,
                         double least) {
     const double ratio = bench::median(value) / bench::median(reference);
@@ -290,9 +312,10 @@ bool measure_large(const std::string& directory) {
 
 constexpr std::int64_t block = 4096;
 constexpr int clients = 8;
-constexpr std::int64_t blocks_each = 4096;  // of a sample
-constexpr int small_under_way = 16;         // of each client
+constexpr std::int64_t blocks_each = 4096;  // blocks of each client in a sample
+constexpr int small_under_way = 16;         // pending writes of each client
 
+// Several clients in one process that write interleaved blocks to a server of their own.
 class SmallWrites {
  public:
   SmallWrites(const std::string& directory, const char* name, const std::vector<std::string>& more, bool collective)
@@ -303,7 +326,7 @@ class SmallWrites {
     }
   }
 
-  // Client i has every eighth block. Writes a second, of all.
+  // Returns the writes per second of all clients. Client i has every eighth block.
   double writes_per_s() {
     std::array<std::int64_t, clients> next{};
     const Time start = node_now();
@@ -316,12 +339,15 @@ class SmallWrites {
         moved |= links_[i]->poll();
         over = over && is_over(i);
       }
+      // Waiting is needed only when no link had anything to do.
       if (!moved && !over) wait();
     }
     return static_cast<double>(clients * blocks_each) / seconds_since(start);
   }
 
  private:
+  // Sends requests until enough are pending. A collective operation ends after each set of pending writes, so the
+  // server can merge what all clients sent.
   void ask(std::size_t i, std::int64_t& next) {
     while (next < blocks_each && links_[i]->pending() < small_under_way) {
       const std::uint64_t operation =
@@ -333,6 +359,7 @@ class SmallWrites {
     }
   }
 
+  // Waits until any link is ready, at most 10 s.
   void wait() {
     std::array<pollfd, clients> waited{};
     for (std::size_t i = 0; i < clients; ++i) waited[i] = {links_[i]->descriptor(), links_[i]->events(), 0};
@@ -347,7 +374,9 @@ class SmallWrites {
   static constexpr std::uint64_t first_operation_ = 1;
 };
 
+// Measures small writes without merging, with it, and as collective operations. These cases have no bound.
 void measure_small(const std::string& directory) {
+  // Each way has a server of its own, since merging is an option of the server.
   SmallWrites off{directory, "off", {"--no-merge"}, false};
   SmallWrites on{directory, "on", {}, false};
   SmallWrites collective{directory, "collective", {}, true};
@@ -382,6 +411,7 @@ int main() {
   {
     const Fd file{open((directory + "/file").c_str(), O_WRONLY | O_CREAT, 0600)};
     if (ftruncate(file.get(), 0) != 0) die("cannot make a file in " + directory);
+    // The file has its space before the first sample.
     const std::vector<char> zeros(mib);
     for (std::int64_t at = 0; at < sample_bytes; at += mib) {
       if (pwrite(file.get(), zeros.data(), mib, at) != mib) die("cannot write to " + directory);

@@ -1,9 +1,9 @@
-// How fast the simulator is: 1,000 applications of 1,000 I/O phases each on one target that is in use half of the time,
-// without a policy and with first-come-first-served through the real coordinator; and how long one decision of phase
-// shifting takes among 500 applications: the CPU time of the coordinator's answer to an IO_PHASE.
+// Measures the speed of the simulator: 1,000 applications with 1,000 I/O phases each, on one target that is in use
+// half of the time, without a policy and with first-come-first-served through the real coordinator. It also measures
+// one decision of phase-shift among 500 applications: the CPU time of the coordinator's answer to an IO_PHASE.
 //
-// Times are CPU times of the thread. The reference of a run is the simulated phases a second of the same program
-// without a policy; that of the decisions is the median of all other events.
+// Times are CPU times of the thread. The reference of a run is the same run without a policy. The reference of the
+// decisions is the median of all other events.
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,11 +24,12 @@ using namespace hocket;
 using bench::cpu_s;
 using bench::median;
 
+// Prints a result whose bound is an upper one.
 bool at_most(const std::string& name, double value, const char* unit, double reference, double bound) {
   return bench::print("simulator", {name, value, unit, reference, bound, value <= bound});
 }
 
-// Each writes for 0.1 s alone; their periods, of 150 to 250 s, differ, and scatter by 5 %.
+// Returns a scenario in which each application writes for 0.1 s alone. The periods are 150 to 250 s and vary by 5 %.
 sim::Scenario scenario_of(std::size_t applications, std::int64_t phases, bool malleable) {
   sim::Scenario scenario;
   scenario.name = "benchmark";
@@ -44,6 +45,7 @@ sim::Scenario scenario_of(std::size_t applications, std::int64_t phases, bool ma
     spec.iterations = 100 * phases;
     spec.iterations_per_phase = 100;
     const double period_s = 150 + 100 * static_cast<double>(i) / static_cast<double>(applications);
+    // The multiplier spreads the starts over the period without a pattern.
     spec.start_s = period_s * static_cast<double>(i * 7919 % applications) / static_cast<double>(applications);
     for (const std::int64_t size : {32, 64, 128, 256}) {
       model::CurvePoint point;
@@ -69,7 +71,7 @@ coordinator::Settings settings_of(const std::string& policies) {
   return settings;
 }
 
-// CPU seconds of one run.
+// Returns the CPU seconds of one run; no policies means no coordinator.
 double run(const sim::Scenario& scenario, const std::string& policies) {
   std::unique_ptr<sim::Controller> controller;
   if (!policies.empty()) controller = std::make_unique<sim::Controller>(settings_of(policies));
@@ -78,6 +80,7 @@ double run(const sim::Scenario& scenario, const std::string& policies) {
   return cpu_s() - start;
 }
 
+// Measures whole runs, interleaved. Returns true if the bounds hold.
 bool runs() {
   const sim::Scenario scenario = scenario_of(1000, 1000, false);
   std::vector<double> without;
@@ -90,7 +93,8 @@ bool runs() {
   return at_most("1000 applications x 1000 phases, fcfs", median(with), "s", median(without), 4) && first;
 }
 
-// What a simulation of 500 applications tells the coordinator is written down, and told to another one, event by event.
+// Records the events that a simulation of 500 applications sends, and sends them to another coordinator one by one.
+// So each decision is timed alone.
 bool decisions() {
   const sim::Scenario scenario = scenario_of(500, 12, true);
   const coordinator::Settings settings = settings_of("phase-shift");
@@ -103,6 +107,7 @@ bool decisions() {
   std::vector<double> asked;
   std::vector<double> other;
   auto reader = trace::Reader::open(path);
+  // Events only: the commands in the trace are those of the first coordinator.
   while (reader) {
     const auto record = reader.value().next();
     if (!record || !record.value()) break;
