@@ -272,7 +272,7 @@ void sample(MPI_Comm all, const Variant& variant, std::vector<Transfer> transfer
   print_worst(all, variant.name, seconds, static_cast<double>(above));
 }
 
-// ---- iterations meanwhile ------------------------------------------------------------------------------------------
+// ---- iterations during a redistribution ----------------------------------------------------------------------------
 
 // Does a few milliseconds of work within the cache.
 void iterate() {

@@ -49,7 +49,7 @@ struct bt {
   MPI_File file;
 };
 
-static char bad[TEXT];  // what is wrong with the arguments; "": nothing
+static char bad[TEXT];  // error message about the arguments; "": none
 
 // ---- options -------------------------------------------------------------------------------------------------------
 

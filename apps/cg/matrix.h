@@ -12,7 +12,7 @@
 // The origin of a matrix, and changes to its diagonal.
 struct matrix_source {
   const char* path;  // Matrix Market file; NULL: the stencil
-  int64_t points;    // of the stencil's grid in each direction
+  int64_t points;    // grid points of the stencil in each direction
   int dominant;
   double shift;  // added to the diagonal
 };

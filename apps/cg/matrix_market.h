@@ -22,7 +22,7 @@ struct matrix_market {
 
 // One entry of the matrix.
 struct entry {
-  int32_t row, column;  // from 0
+  int32_t row, column;  // numbered from 0
   double value;
 };
 

@@ -1,4 +1,4 @@
-// The options of the CG program. Every process parses them alike, and one reports what is wrong.
+// The options of the CG program. Every process parses them, and one reports what is wrong.
 #pragma once
 
 #include <stdint.h>

@@ -15,7 +15,7 @@ struct phases {
   MPI_Info info;    // hints of the file
   double* write_s;  // seconds of each phase on the slowest rank
   double* read_s;
-  uint64_t bytes;      // of one phase, over all ranks
+  uint64_t bytes;      // bytes of one phase, all ranks together
   uint64_t compared;   // 4-byte words that this rank read and compared
   uint64_t different;  // those of them that differ
   long memory_kib;     // largest growth of this process's memory during accesses; -1: unknown

@@ -57,9 +57,9 @@ struct options {
   int verify, help;
 };
 
-// ---- options: parsed alike by every rank, complained about by one -----------------------------------------------
+// ---- options: every rank parses them, one reports errors --------------------------------------------------------
 
-static char bad[TEXT];  // what is wrong with the arguments; "": nothing
+static char bad[TEXT];  // error message about the arguments; "": none
 
 static const struct option kOptions[] = {{"system", required_argument, 0, 's'},
                                          {"generate", required_argument, 0, 'g'},
@@ -116,7 +116,7 @@ static void check_together(const struct options* o) {
     snprintf(bad, sizeof bad, "--checkpoint-dir: the path is longer than 900 bytes");
 }
 
-// Parses the options. Every rank does so alike.
+// Parses the options; every rank gets the same values.
 static void parse(struct options* o, int argc, char** argv) {
   *o = (struct options){.seed = 1,
                         .jitter_seed = 1,
@@ -135,7 +135,7 @@ static void parse(struct options* o, int argc, char** argv) {
   check_together(o);
 }
 
-// ---- what changes with the processes -------------------------------------------------------------------------------
+// ---- state that depends on the processes ---------------------------------------------------------------------------
 
 // Values that are the same in all ranks and add up over the run. They survive resizes, as libhocket replicates them.
 struct sums {

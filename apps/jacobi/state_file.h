@@ -33,10 +33,10 @@ struct state_header {
 struct state {
   struct state_header* header;
   MPI_Comm comm;
-  int rank;                  // of this process in comm
-  uint64_t first_row, rows;  // of this rank
-  uint64_t most_rows;        // of any rank
-  double* x;                 // of this rank's rows
+  int rank;                  // this process in comm
+  uint64_t first_row, rows;  // rows of this rank
+  uint64_t most_rows;        // largest number of rows of any rank
+  double* x;                 // x_i of this rank's rows
   double* equations;         // rows * (n + 1): b_i A_i0 … A_i,n-1
 };
 

@@ -43,7 +43,7 @@ static const int64_t kSlackNs = 10 * 1000 * 1000;
 static const int64_t kStaleNs = INT64_C(300) * 1000 * 1000 * 1000;
 static const int64_t kMinBytesPerS = 1000 * 1000;
 
-static char limited_dir[PATH_MAX];  // with a final slash; "": nothing is limited
+static char limited_dir[PATH_MAX];  // absolute path with a final slash; "": nothing is limited
 static dev_t limited_device;
 static int64_t bytes_per_s;
 static _Atomic int64_t* device_free_ns;  // CLOCK_MONOTONIC when the device has done all claimed grains; shared memory
@@ -210,7 +210,7 @@ static void pay_for_stream(FILE* stream, size_t before, size_t more) {
   if (before + more > held) pay_for(fileno(stream), before + more - held);
 }
 
-// ---- what is wrapped -----------------------------------------------------------------------------------------------
+// ---- wrapped functions ---------------------------------------------------------------------------------------------
 
 // Programs may write before this library's constructor has run, hence the test for the next function.
 EXPORT ssize_t write(int fd, const void* data, size_t bytes) {

@@ -42,15 +42,15 @@ struct ior {
   uint64_t block, transfer, segments, seed;
   int random, own_files;
   int rank, ranks;
-  int* blocks;         // with --random: the blocks of a phase that belong to this rank, ascending
-  MPI_Datatype tiles;  // of the view; null: each call lies within one block and needs no view
+  int* blocks;         // this rank's blocks of a phase with --random, ascending
+  MPI_Datatype tiles;  // filetype of the view; null: each call is in one block and needs no view
   char* data;          // the stream of one phase
   MPI_File file;
-  int descriptor;  // with --file-per-process
+  int descriptor;  // this rank's file with --file-per-process
   char own_path[TEXT];
 };
 
-static char bad[TEXT];  // what is wrong with the arguments; "": nothing
+static char bad[TEXT];  // error message about the arguments; "": none
 
 // ---- options -------------------------------------------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ static void check_together(const struct ior* ior) {
     snprintf(bad, sizeof bad, "--segments: give less than 2^31 for all ranks together");
 }
 
-// ---- where the bytes of the stream are -----------------------------------------------------------------------------
+// ---- the stream in the file ----------------------------------------------------------------------------------------
 
 // True if each collective call lies within one block of the file.
 static int is_in_blocks(const struct ior* ior) {
@@ -247,7 +247,7 @@ static int move_own_phase(void* own, uint64_t phase, int writes) {
   return any_failed(MPI_COMM_WORLD, text) ? PROGRAM_FAILED : PROGRAM_OK;
 }
 
-// ---- contents, and the whole ---------------------------------------------------------------------------------------
+// ---- contents, and the run -----------------------------------------------------------------------------------------
 
 // The place of a word is its place in the file, which already differs between phases.
 static void fill(void* own, uint64_t phase, int writes) {

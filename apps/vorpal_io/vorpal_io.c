@@ -35,7 +35,7 @@ struct vorpal {
   double* data;                                      // one component after the other
 };
 
-static char bad[TEXT];  // what is wrong with the arguments; "": nothing
+static char bad[TEXT];  // error message about the arguments; "": none
 
 // ---- options and the block of a rank -------------------------------------------------------------------------------
 

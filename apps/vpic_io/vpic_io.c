@@ -33,7 +33,7 @@ struct vpic {
   uint32_t* data;  // one variable after the other
 };
 
-static char bad[TEXT];  // what is wrong with the arguments; "": nothing
+static char bad[TEXT];  // error message about the arguments; "": none
 
 static void set_option(void* own, int key, const char* name) {
   struct vpic* vpic = own;

@@ -85,7 +85,7 @@ std::string positive(double seconds) {
   return fmt::format("{} s is no time for this: give at least 0.001, and at most a year", seconds);
 }
 
-// -1 lets the coordinator observe the value, or take that of the policy in force.
+// The value -1 stands for what the coordinator observes, or for the value of the policy in force.
 std::string a_time_or_observed(double seconds) { return seconds == -1 ? std::string{} : not_negative(seconds); }
 
 std::string a_share(double share) {
@@ -116,6 +116,7 @@ std::string an_interference(double times) {
   return fmt::format("{}: two at once are not that much slower: give 1 (not at all) to 1000", times);
 }
 
+// 0 stands for the cores of the machine; with_cores replaces it.
 std::string a_core_count(std::int64_t count) {
   if (count >= 0 && count <= most_cores) return {};
   return fmt::format("{} is no number of cores: give 1 or more, or 0 for as many as the machine has", count);
@@ -248,6 +249,7 @@ const Key* find_key(std::string_view table, std::string_view name) {
   return nullptr;
 }
 
+// Returns the name that set() accepts and that errors show.
 std::string full_name(const Key& key) { return fmt::format("{}.{}", key.table, key.name); }
 
 // Returns what the key expects, in the words of error messages.

@@ -35,6 +35,7 @@ std::vector<event::Body> Decisions::answer(const event::Explain& asked) const {
     if (asked.count > 0 && static_cast<std::int64_t>(chosen.size()) >= asked.count) break;
     if (asked.application.empty() || kept->decision.decided_for == asked.application) chosen.push_back(&*kept);
   }
+  // Each decision precedes its outcomes, and the oldest comes first.
   std::vector<event::Body> answers;
   for (auto kept = chosen.rbegin(); kept != chosen.rend(); ++kept) {
     answers.emplace_back((*kept)->decision);

@@ -13,7 +13,7 @@ namespace hocket::daemon {
 class Decisions {
  public:
   static constexpr std::size_t most = 256;          // decisions kept
-  static constexpr std::size_t most_waits = 128;    // of those, decisions with action "wait": they can be many
+  static constexpr std::size_t most_waits = 128;    // largest number of decisions with action "wait" among them
   static constexpr std::size_t most_outcomes = 16;  // outcomes kept for one decision; later ones are dropped
 
   // Stores a DECISION, or adds an OUTCOME to its decision. Other commands are ignored, and so is an OUTCOME whose
@@ -28,7 +28,7 @@ class Decisions {
     event::Decision decision;
     std::vector<event::Outcome> outcomes;
   };
-  std::deque<Kept> kept_;  // by ascending number
+  std::deque<Kept> kept_;  // ascending by number
   // Number of kept decisions with action "wait".
   std::size_t waits_ = 0;
 };

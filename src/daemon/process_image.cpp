@@ -133,8 +133,7 @@ std::vector<std::string> without_launcher(std::vector<std::string> environment) 
   return environment;
 }
 
-// The parent is the fourth field of /proc/PID/stat. Reading stops at init, or where a parent belongs to no known
-// launcher.
+// The parent is the fourth field of /proc/PID/stat. The search ends at init, or after eight ancestors.
 std::string launcher_of(pid_t pid) {
   constexpr int most_ancestors = 8;
   for (int i = 0; i < most_ancestors && pid > 1; ++i) {

@@ -83,6 +83,7 @@ std::string what_is_wrong(const event::Profile& p) {
   return {};
 }
 
+// Converts a row; the columns are those of read_points, in the same order.
 event::Profile point_of(sqlite3_stmt* row, AppId app) {
   event::Profile point;
   point.app = app;

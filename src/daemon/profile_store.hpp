@@ -49,7 +49,7 @@ class ProfileStore {
   Result<std::string> fingerprint(const std::string& executable);
 
   std::string path_;
-  std::map<std::string, Fingerprint> fingerprints_;  // by path of the executable
+  std::map<std::string, Fingerprint> fingerprints_;  // key: path of the executable
 };
 
 }  // namespace hocket::daemon

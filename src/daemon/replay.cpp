@@ -73,6 +73,7 @@ class Replay {
     return success();
   }
 
+  // Compares a command of the trace with the oldest one that the trace has not shown yet.
   Status compare(const std::string& recorded, std::size_t line) {
     const std::string commanded = due_.empty() ? "nothing" : due_.front();
     if (recorded != commanded) return differs(line, recorded, commanded);

@@ -29,8 +29,8 @@ constexpr Duration call_limit = std::chrono::milliseconds{500};
 // A loaded policy and the identity of its file.
 struct PolicyFile {
   policy::Loaded policy;  // exactly one of its two members is set
-  std::string path;       // as the caller gave it
-  std::string sha256;     // of the file's bytes, hexadecimal: a replay needs the same file
+  std::string path;       // path that the caller gave
+  std::string sha256;     // SHA-256 of the file, hexadecimal: a replay needs the same file
 };
 
 // Receives one message without a line end. The same message is not repeated twice in a row.

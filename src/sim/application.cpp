@@ -269,7 +269,7 @@ void Application::resized(Time now, const Resize& resize) {
   ++result.reconfigurations;
 }
 
-// ---- what is told of it --------------------------------------------------------------------------------------------
+// ---- profile -------------------------------------------------------------------------------------------------------
 
 std::vector<event::Profile> Application::profile() const {
   std::vector<event::Profile> points;

@@ -26,7 +26,7 @@ namespace hocket::sim {
 enum class State {
   not_started,
   computing,
-  waiting,  // for a grant
+  waiting,  // waits for a grant
   io,
   paused,   // preempted in the middle of an operation
   between,  // computing before a phase, or between two of its operations
@@ -132,7 +132,7 @@ class Application {
 
   const ApplicationSpec& spec_;
   const std::vector<TargetSpec>& targets_;
-  std::vector<PhaseSpec> phases_;  // of one period
+  std::vector<PhaseSpec> phases_;  // phases of one period
   Random random_;
   std::int64_t processes_ = 0;
   double iteration_s_ = 0;        // seconds of an iteration at the present size, without jitter

@@ -122,7 +122,7 @@ class Search {
     // One list in the beam, with the cost of its best continuation.
     struct Node {
       Choices choices;
-      std::size_t options = 0;  // of the next choice
+      std::size_t options = 0;  // options of the next choice
       double cost = 0;
     };
     std::vector<Node> nodes{{{}, best_.made.options.empty() ? 0U : best_.made.options.front(), best_.cost}};

@@ -1,5 +1,5 @@
-// Searches for the best schedule with perfect knowledge: who gets which target when. The simulator itself predicts
-// what follows each choice. The gain of this schedule is the yardstick for the gain of a policy.
+// Searches for the best schedule with perfect knowledge: which application gets which target when. The simulator itself
+// predicts what follows each choice. The gain of this schedule is the yardstick for the gain of a policy.
 //
 // The search minimises the sum over all applications of their I/O time, waits included. No application may take
 // longer than uncoordinated. A schedule is a list of choices. A choice is due whenever something changes about a

@@ -1,5 +1,5 @@
-// Replaces the coordinator by a list of choices about who uses the targets; a rule takes over where the list ends.
-// The clairvoyant sees the applications themselves, and not only their messages.
+// Replaces the coordinator by a list of choices about which applications use the targets; a rule takes over where the
+// list ends. The clairvoyant sees the applications themselves, and not only their messages.
 //
 // A choice is due when something changes about a target for which an application waits. Its options are numbered. The
 // first ones are all sets of waiting applications that could be granted, the empty set among them. Then follow all
@@ -24,7 +24,7 @@ struct Rule {
     everybody,        // all are granted at once
     those_with_room,  // several at once, as far as the target can serve them without loss
     first_come,
-    shortest,            // by the time that is left of the phase
+    shortest,            // the least time left in its phase
     shortest_interrupts  // the same, and it stops holders that have more left
   };
   Next next = Next::first_come;
@@ -78,8 +78,8 @@ class Clairvoyant : public Controller {
   Rule rule_;
   Made& made_;
   std::span<const Application> applications_;
-  std::vector<Request> requests_;  // by application
-  std::vector<int> last_;          // by target: the last application that held it; -1: none
+  std::vector<Request> requests_;  // request of each application
+  std::vector<int> last_;          // last holder of each target; -1: none
   Mask waiting_ = 0;
   Mask holding_ = 0;
   Mask stopping_ = 0;  // holders that have a PAUSE_IO to obey

@@ -39,7 +39,7 @@ struct TargetResult {
   std::string name;
   // Time with at least one transfer.
   double busy_s = 0;
-  double overlap_s = 0;  // with at least two transfers
+  double overlap_s = 0;  // time with at least two transfers
   double bytes = 0;
 };
 

@@ -24,7 +24,7 @@ struct TargetSpec {
 // The cost model of a reconfiguration: the application computes nothing for this time (simulated seconds).
 struct ReconfigurationCost {
   double fixed_s = 1;
-  double per_process_s = 0;  // for each process that is started
+  double per_process_s = 0;  // seconds for each process that is started
   double bytes_per_s = 0;    // rate at which data is redistributed; 0: redistribution takes no time
 };
 
@@ -54,7 +54,7 @@ enum class Announces {
 struct PhaseSpec {
   double after = 1;     // fraction of the period's iterations that precede the phase, 0 to 1
   double gap_s = 0;     // seconds of computing before the phase that belong to no iteration
-  double bytes = 0;     // of all processes and all operations together
+  double bytes = 0;     // sum over all processes and operations
   bool reads = false;   // false: it writes
   bool cached = false;  // served by the page cache: the phase does not load the target
   std::string target;   // name of the target of its files, even if cached
@@ -90,8 +90,8 @@ struct ApplicationSpec {
   model::SpeedupCurve curve;  // seconds of one iteration for each number of processes
   // Seconds of one phase alone for each number of processes; empty: the target is the limit.
   model::SpeedupCurve io_curve;
-  double io_bytes = 0;            // of one phase
-  std::vector<PhaseSpec> phases;  // of one period, in order; empty: one phase of io_bytes at its end
+  double io_bytes = 0;            // bytes of one phase
+  std::vector<PhaseSpec> phases;  // phases of one period, in order; empty: one phase of io_bytes at its end
   std::int64_t files = 1;         // per operation, of equal size, accessed one after the other
   Grain grain = Grain::round;
   Announces announces = Announces::exact;
@@ -99,13 +99,13 @@ struct ApplicationSpec {
   double gap_jitter = 0;           // relative standard deviation of each gap
   double cache_bytes_per_s = 5e9;  // rate at which the page cache serves cached phases
   std::int64_t writers = 0;        // processes that do I/O: the weight at proportional targets; 0: all
-  double round_bytes = 0;          // of one round; 0: rounds so small that the application can stop at any time
+  double round_bytes = 0;          // bytes of one round; 0: so small that the application can stop at any time
   double io_bandwidth = 0;         // largest rate that the application can use, bytes per second; 0: the target's
   double jitter = 0;               // relative standard deviation of each period's computing time
   double io_jitter = 0;            // relative standard deviation of the bytes of each phase
   // Reported to the coordinator as the floating-point operations of one iteration; 0: unknown.
   double flop_per_iteration = 0;
-  double data_bytes = 0;  // to redistribute in a reconfiguration
+  double data_bytes = 0;  // bytes to redistribute in a reconfiguration
   Profile profile = Profile::exact;
   Troubles troubles;
 };

@@ -40,7 +40,7 @@ class Reader {
     scenario.seed = static_cast<std::uint64_t>(fields.whole("seed", {0, 9e15}, 1));
     if (seed_) scenario.seed = *seed_;
     scenario.until_s = fields.number("until_s", seconds, 0);
-    scenario.max_wait_s = fields.number("max_wait_s", seconds, 600);  // of all applications: HOCKET_MAX_WAIT_S
+    scenario.max_wait_s = fields.number("max_wait_s", seconds, 600);  // HOCKET_MAX_WAIT_S of all applications
     // The tables are found by name and read in this order, because applications need the platform and the targets.
     if (const auto* table = table_of(fields, file, "platform")) read_platform(*table);
     for (const toml::table* table : tables_of(fields, file, "targets", true)) read_target(*table);

@@ -70,7 +70,7 @@ class Simulation {
   // The result of an operation that has ended.
   struct Done {
     Duration io{};
-    std::int64_t bytes = 0;  // of one process
+    std::int64_t bytes = 0;  // bytes of one process
     bool last = false;       // true for the last operation of its phase
   };
 
@@ -129,8 +129,8 @@ class Simulation {
   Time now_ = start;
   IndexedHeap<Time> queue_;
   std::vector<Application> applications_;
-  std::vector<Member> members_;             // in the order of applications_
-  std::vector<SharedBandwidth> targets_;    // in the order of the scenario, then the page cache
+  std::vector<Member> members_;             // same order as applications_
+  std::vector<SharedBandwidth> targets_;    // order of the scenario, then the page cache
   std::vector<std::vector<Number>> users_;  // application of each transfer, by target
   std::vector<double> bytes_;               // bytes transferred, by target
   std::vector<SharedBandwidth::Transfer> ended_;

@@ -202,7 +202,7 @@ Result<PolicyFile> run(const std::string& path, Say say) {
   static const std::string not_started = start_interpreter();
   if (!not_started.empty()) return Error{path + ": the Python interpreter cannot start: " + not_started};
   Ref module;
-  if (PyDict_DelItemString(PyImport_GetModuleDict(), module_name) != 0) PyErr_Clear();  // of an earlier file
+  if (PyDict_DelItemString(PyImport_GetModuleDict(), module_name) != 0) PyErr_Clear();  // module of an earlier file
   {
     const TimeLimit limit(run_limit);
     // The time limit covers the whole file, since its imports may do anything.

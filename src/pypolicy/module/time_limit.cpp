@@ -14,7 +14,7 @@ timer_t timer{};
 PyObject* too_slow = nullptr;  // derived from BaseException, so that `except Exception` does not catch it
 // A busy machine may delay a call through no fault of its own. So the limit applies to its computing time, and a
 // multiple of it to its elapsed time.
-constexpr int most_held_up = 2;  // as a multiple of the limit
+constexpr int most_held_up = 2;  // multiple of the limit
 // The call under way: CPU time of the thread and time at its beginning.
 struct Call {
   Duration limit, computed;

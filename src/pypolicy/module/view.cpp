@@ -112,7 +112,7 @@ Ref tuple_of(const List& list, Convert&& convert) {
 Ref seconds(Duration duration) { return number(to_s(duration)); }
 Ref seconds(Time time) { return seconds(time - Time{}); }
 
-// ---- questions to an application ---------------------------------------------------------------------------------
+// ---- functions of an application ---------------------------------------------------------------------------------
 
 // The state that functions of the view refer to, while a decision is made.
 struct Asked {
