@@ -203,8 +203,9 @@ const std::array keys{
     Key{"coordinator", "nodes", Text{&Settings::nodes, some_nodes},
         "where the cores are, as \"NAME:CORES NAME:CORES …\"; empty: on this machine, as many as 'cores' says"},
     Key{"coordinator", "most_slowdown", Number{&Settings::most_slowdown, a_share_or_of_policy},
-        "how much slower than uncoordinated an application may get, as a part of its time: one that would become\n"
-        "slower is granted at once, beside who holds the target; 0: no bound; -1: 0.05 under cost, else no bound"},
+        "how much slower than uncoordinated an application may get, as a part of its time, and 0.1 s: one that would\n"
+        "become slower is granted at once, beside who holds the target; 0: no bound; -1: 0.05 under cost, else no "
+        "bound"},
     Key{"coordinator", "learnt_hold", Switch{&Settings::learnt_hold},
         "true: a target stays with an application for as long as its next access usually takes to come, instead of\n"
         "linger_s; cost does so anyway"},

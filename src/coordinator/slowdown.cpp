@@ -26,6 +26,9 @@ using model::Target;
 constexpr double longest_s = 1e9;
 constexpr double rounding_s = 0.5e-9;
 constexpr std::size_t most_looked_at = 32;  // applications considered of those that want the target
+// Every bound has this much in addition. A wait that is cut short costs the wait and the sharing after it; without the
+// addition, errors of the estimates would cut most waits of an application's first seconds.
+constexpr double least_budget_s = 0.1;
 constexpr double least_left = 0.02;         // remaining fraction of an access that should have ended
 
 // Returns the mean slowdown beside the applications that hold the target. Without holders, it is the slowdown beside an
@@ -150,7 +153,7 @@ void Access::bound_wait(const Member& member, Place request, Time now) {
   const Ends ends = ends_of(application, *request, now, access_settings_.interference, cluster_.few_run());
   const double elapsed_s = to_s(request->since - application.arrived);
   const double late_s = application.late_s;
-  const double budget_s = most * std::max(0.0, elapsed_s - std::max(0.0, late_s)) - late_s;
+  const double budget_s = least_budget_s + most * std::max(0.0, elapsed_s - std::max(0.0, late_s)) - late_s;
   const double wait_s = budget_s + ends.uncoordinated_s - ends.granted_s;
   request->too_slow = now + from_s(std::clamp(wait_s, 0.0, longest_s) + rounding_s);
   too_slow_.emplace(std::tuple{request->too_slow, request->member, request->id}, request);

@@ -40,23 +40,25 @@ TEST_F(SlowdownTest, WhoHasWaitedForTooLongIsGrantedBesideTheHolder) {
   hello(0, 2);
   start(9'000, 1, 1);
   EXPECT_EQ(start(9'000, 2, 1), Lines{"2 QUEUED_IO 1 position 1 behind app"});
-  ASSERT_EQ(coordinator.deadline(), Time{} + milliseconds{9'900}) << "a tenth of the 9 s without waits";
-  EXPECT_EQ(at(9'899, 0, event::Tick{}), Lines{});
-  EXPECT_EQ(at(9'900, 0, event::Tick{}), Lines{"2 GRANT_IO 1 waited 900"});
-  // The application does not wait again for what it has waited for: 0.96 s of 10.5 s less those 0.9. Its access took
+  ASSERT_EQ(coordinator.deadline(), Time{} + milliseconds{10'000}) << "a tenth of the 9 s without waits, and 0.1 s";
+  EXPECT_EQ(at(9'999, 0, event::Tick{}), Lines{});
+  EXPECT_EQ(at(10'000, 0, event::Tick{}), Lines{"2 GRANT_IO 1 waited 1000"});
+  // The application does not wait again for what it has waited for: 1.06 s of 10.6 s less that 1. Its access took
   // 0.6 s beside the holder, so 0.3 s alone. The holder has hardly anything left (0.02 s). Without coordination it
   // would not be as far, and would slow the next one down from 0.3 to 0.6 s.
-  at(10'500, 2, event::FinishIo{RequestId{1}, {}, 0, true});
-  EXPECT_EQ(start(10'500, 2, 2), Lines{"2 QUEUED_IO 2 position 1 behind app"});
+  at(10'600, 2, event::FinishIo{RequestId{1}, {}, 0, true});
+  EXPECT_EQ(start(10'600, 2, 2), Lines{"2 QUEUED_IO 2 position 1 behind app"});
   ASSERT_TRUE(coordinator.deadline());
-  EXPECT_NEAR(to_s(*coordinator.deadline() - Time{}), 10.56 + 0.6 - 0.32, 1e-6);
+  EXPECT_NEAR(to_s(*coordinator.deadline() - Time{}), 10.66 + 0.6 - 0.32, 1e-6);
 }
 
-TEST_F(SlowdownTest, WhoArrivesLateAndHasNothingToSpareIsGrantedAtOnce) {
+TEST_F(SlowdownTest, AnApplicationThatHasJustArrivedWaitsForATenthOfASecondAtMost) {
   hello(0, 1);
-  start(1'000, 1, 1);
   hello(5'000, 2);
-  EXPECT_EQ(start(5'000, 2, 1), Lines{"2 GRANT_IO 1 waited 0"});
+  start(5'000, 1, 1);
+  EXPECT_EQ(start(5'000, 2, 1), Lines{"2 QUEUED_IO 1 position 1 behind app"});
+  ASSERT_EQ(coordinator.deadline(), Time{} + milliseconds{5'100});
+  EXPECT_EQ(at(5'100, 0, event::Tick{}), Lines{"2 GRANT_IO 1 waited 100"});
 }
 
 // An access runs for 1.1 s, waits 9.9 s while another one goes before it, then runs its last second. Without

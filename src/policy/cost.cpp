@@ -9,6 +9,8 @@
 //    `dynamic` compares too. Plans in which each application ends no later than uncoordinated, but for a part of
 //    `most_slowdown`, come first. If sharing only divides the bandwidth, there is such a plan: serving in the order in
 //    which equal sharing would end makes no application late (Friedman and Henderson, SIGMETRICS 2003).
+// 4. Do not wait where the wait would keep two programs of similar periods in step, so that one of them waits for the
+//    other again and again. The look-ahead over two periods finds that.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -29,15 +31,14 @@ constexpr double spent_among_many = 0;
 constexpr double short_s = 0.005;
 constexpr double short_rest_s = 0.1;
 constexpr double least_left = 0.02;  // part of an access that is left at least, even if it should have ended
-// The look-ahead plays at most this many applications, over `periods` of the longest cycle.
+// The look-ahead plays at most this many applications, over so many of the longest cycle.
 constexpr std::size_t most_foreseen = 6;
+constexpr double periods = 2;
+constexpr std::size_t longest_cycle = 8;  // I/O phases
+// An application does not wait if the wait costs it this part of its I/O phase more than going beside the holder.
+constexpr double most_lost = 0.7;
 // Largest number of contenders whose latest ends are computed. With more, only the metric counts.
 constexpr std::size_t most_bounded = 64;
-constexpr double periods = 3;
-constexpr std::size_t longest_cycle = 8;  // I/O phases
-constexpr int delays = 8;                 // begins at eighths of what the holder has left
-constexpr double least_gain = 1e-6;       // of the cost: rounding errors decide nothing
-constexpr double rounding_s = 1e-6;
 constexpr double longest_delay_s = 1e9;
 
 // The estimates for one contender.
@@ -45,14 +46,6 @@ struct Known {
   model::Remaining remaining;
   std::size_t kind = 0;
   model::Load load = model::Load::write;
-};
-
-// All applications in the look-ahead: those that want the target now, and those that will. The vectors correspond.
-struct Cast {
-  std::vector<Actor> actors;         // the contenders, then the applications that will come
-  std::vector<Actor> uncoordinated;  // the same, as they would be without coordination
-  std::vector<double> ahead_s;       // seconds that each is behind its uncoordinated progress
-  std::vector<double> slack_s;       // seconds that each may lose by coordination
 };
 
 // Decides about one target. Used for one call; keeps references to the view.
@@ -70,10 +63,10 @@ class Costs {
   Job job_of(std::size_t which) const;
   std::vector<double> latest() const;
   double virtual_left_s(std::size_t which, double left_s) const;
-  bool add_contenders(Cast& cast) const;
-  bool add_expected(Cast& cast) const;
-  std::optional<Decision> foresee() const;
   double slack_s(const model::Application& application) const;
+  bool add_contenders(std::vector<Actor>& actors) const;
+  bool add_expected(std::vector<Actor>& actors) const;
+  void part_those_in_step(Decision& decision) const;
 
   const View& view_;
   const Contenders& all_;
@@ -151,11 +144,12 @@ Job Costs::job_of(std::size_t which) const {
           between ? 0 : std::min(stop_s, left_s)};
 }
 
-// Returns the seconds that plans may still cost the application: their part of the bound, less its present delay.
+// Returns the seconds that plans may still cost the application: their part of the bound, less its present delay. What
+// coordination has saved it so far may be spent again: it is then no later than uncoordinated.
 double Costs::slack_s(const model::Application& application) const {
   const double spent = view_.cluster.few_run() ? spent_on_purpose : spent_among_many;
   const double allowed_s = spent * view_.settings.most_slowdown * to_s(view_.now - application.arrived);
-  return std::max(0.0, allowed_s - std::max(0.0, application.late_s));
+  return std::max(0.0, allowed_s - application.late_s);
 }
 
 // Returns what the contender would have left now without coordination, in seconds alone.
@@ -212,131 +206,19 @@ double length_s(const Actor& actor) {
   return sum;
 }
 
-// Compares the possible actions now (openings) by what the look-ahead says that each leads to.
-class Openings {
- public:
-  Openings(const View& view, const std::vector<const Contender*>& contenders, Cast cast, std::size_t holders)
-      : view_(view), contenders_(contenders), cast_(std::move(cast)), holders_(holders) {
-    for (const Actor& actor : cast_.actors) horizon_s_ = std::max(horizon_s_, periods * length_s(actor));
-  }
-
-  Decision decide(bool interruptible) {
-    Opening together;
-    together.together = true;
-    base_s_ = lost_s(cast_.uncoordinated, together, horizon_s_);
-    if (holders_ > 0) look_at("wait", {});
-    const std::size_t first = holders_;
-    for (std::size_t i = first; i < contenders_.size(); ++i) look_at(holders_ > 0 ? "interfere" : "wait", {{i}});
-    if (contenders_.size() > first + 1) {
-      Opening all;
-      for (std::size_t i = first; i < contenders_.size(); ++i) all.go.push_back(i);
-      look_at("interfere", all);
-    }
-    for (std::size_t i = first; interruptible && i < contenders_.size(); ++i) look_at("interrupt", {{i}, 0});
-    if (holders_ == 1) look_at_delays();
-    return serve();
-  }
-
- private:
-  struct Candidate {
-    std::string_view action;
-    Opening opening;
-    double excess_s = 0;  // beyond the bounds, summed over all applications
-    double cost = 0;
-  };
-
-  // The next application begins after an eighth, two eighths, … of what the holder has left. Where its phase is
-  // shorter, it also begins so late that, undisturbed, both would end together.
-  void look_at_delays() {
-    const double left_s = cast_.actors[0].left_s;
-    for (int i = 1; i < delays; ++i) look_at("delay", {{1}, std::nullopt, left_s * i / delays});
-    if (cast_.actors[1].left_s < left_s) look_at("delay", {{1}, std::nullopt, left_s - cast_.actors[1].left_s});
-  }
-
-  void look_at(std::string_view action, const Opening& opening) {
-    const std::vector<double> lost = lost_s(cast_.actors, opening, horizon_s_);
-    Candidate one{action, opening};
-    std::vector<Expected> expected;
-    for (std::size_t i = 0; i < cast_.actors.size(); ++i) {
-      const Actor& actor = cast_.actors[i];
-      const double cycle_s = length_s(actor);
-      double io_s = actor.left_s;
-      for (const Actor::Phase& phase : actor.phases) io_s += phase.size_s * (cycle_s > 0 ? horizon_s_ / cycle_s : 0);
-      expected.push_back({actor.processes, io_s + lost[i], std::max(io_s, 1e-9), horizon_s_ + lost[i]});
-      one.excess_s += std::max(0.0, lost[i] + cast_.ahead_s[i] - base_s_[i] - cast_.slack_s[i]);
-    }
-    one.cost = view_.settings.metric.of(expected);
-    if (!std::isfinite(one.cost)) return;
-    candidates_.push_back(std::move(one));
-  }
-
-  // The bounds come first (rule 3), then the metric.
-  static bool is_better(const Candidate& one, const Candidate& other) {
-    if (std::abs(one.excess_s - other.excess_s) > rounding_s) return one.excess_s < other.excess_s;
-    return one.cost < other.cost - least_gain * std::abs(other.cost);
-  }
-
-  // Turns the best candidate into grants and preemptions. Among equals the action listed first wins.
-  Decision serve() const {
-    Decision decision;
-    if (candidates_.empty()) return decision;
-    const Candidate* best = &candidates_.front();
-    for (const std::string_view action : {"wait", "delay", "interfere", "interrupt"}) {
-      const Candidate* least = nullptr;
-      for (const Candidate& one : candidates_) {
-        if (one.action == action && (least == nullptr || is_better(one, *least))) least = &one;
-      }
-      if (least == nullptr) continue;
-      decision.costs.push_back({action, least->cost});
-      if (is_better(*least, *best)) best = least;
-    }
-    const Opening& opening = best->opening;
-    if (opening.delay_s > 0) decision.again = view_.now + from_s(std::min(opening.delay_s, longest_delay_s));
-    if (opening.interrupted) {
-      const AppId holder = contenders_[*opening.interrupted]->application->id;
-      decision.interruptions = {holder};
-      decision.choices = {{contenders_[opening.go.front()]->application->id, holder, best->action}};
-      return decision;
-    }
-    const std::size_t beside = holders_ > 0 ? 0 : opening.go.front();
-    for (std::size_t i = holders_; i < contenders_.size(); ++i) {
-      const bool goes = std::find(opening.go.begin(), opening.go.end(), i) != opening.go.end();
-      if (goes && opening.delay_s <= 0) decision.grants.push_back(grant_of(*contenders_[i]));
-      if (i == beside) continue;
-      decision.choices.push_back({contenders_[i]->application->id, contenders_[beside]->application->id,
-                                  goes ? best->action : std::string_view{"wait"}});
-    }
-    return decision;
-  }
-
-  const View& view_;
-  const std::vector<const Contender*>& contenders_;
-  Cast cast_;
-  std::size_t holders_;
-  double horizon_s_ = 0;
-  std::vector<double> base_s_;
-  std::vector<Candidate> candidates_;
-};
-
-// Adds the contenders to the cast. Returns false if one of them is not regular, so that the look-ahead is impossible.
-bool Costs::add_contenders(Cast& cast) const {
+// Adds the contenders. Returns false if one of them is not regular, so that the look-ahead is impossible.
+bool Costs::add_contenders(std::vector<Actor>& actors) const {
   for (std::size_t i = 0; i < contenders_.size(); ++i) {
-    const model::Application& application = *contenders_[i]->application;
-    const Job job = job_of(i);
-    auto phases = cycle_of(application.accesses, view_.target.record);
+    auto phases = cycle_of(contenders_[i]->application->accesses, view_.target.record);
     if (phases.empty()) return false;
-    Actor actor{job.processes, job.left_s, job.stop_s, i < holders_, 0, std::move(phases), job.slowness.interference};
-    cast.actors.push_back(actor);
-    actor.left_s = virtual_left_s(i, job.left_s);
-    cast.ahead_s.push_back(job.left_s - actor.left_s);
-    cast.slack_s.push_back(slack_s(application));
-    cast.uncoordinated.push_back(std::move(actor));
+    const Job job = job_of(i);
+    actors.push_back({job.left_s, i < holders_, 0, std::move(phases), job.slowness.interference});
   }
   return true;
 }
 
 // Adds the applications that compute now and will use the target. Returns false if that makes more than most_foreseen.
-bool Costs::add_expected(Cast& cast) const {
+bool Costs::add_expected(std::vector<Actor>& actors) const {
   for (const auto& [id, other] : view_.cluster.applications()) {
     const model::Application& application = other;
     const auto same = [&](const Contender* one) { return one->application == &application; };
@@ -344,26 +226,32 @@ bool Costs::add_expected(Cast& cast) const {
     auto phases = cycle_of(application.accesses, view_.target.record);
     const bool comes = std::any_of(phases.begin(), phases.end(), [](const auto& one) { return one.size_s > 0; });
     if (!comes) continue;
-    if (cast.actors.size() == most_foreseen) return false;
+    if (actors.size() == most_foreseen) return false;
     const double elapsed_s = to_s(view_.now - application.accesses.last_end());
     const double starts_in_s = std::max(1e-3, phases.front().computing_s - elapsed_s);
-    const auto processes = static_cast<double>(std::max<std::int64_t>(1, application.computing_processes()));
-    cast.actors.push_back({processes, 0, 0, false, starts_in_s, std::move(phases), view_.settings.interference});
-    cast.uncoordinated.push_back(cast.actors.back());
-    cast.ahead_s.push_back(0);
-    cast.slack_s.push_back(slack_s(application));
+    actors.push_back({0, false, starts_in_s, std::move(phases), view_.settings.interference});
   }
   return true;
 }
 
-// Decides by the look-ahead. Returns nothing if an application is not regular, or there are too many.
-std::optional<Decision> Costs::foresee() const {
-  if (contenders_.size() > most_foreseen) return std::nullopt;
-  Cast cast;
-  if (!add_contenders(cast) || !add_expected(cast)) return std::nullopt;
-  const bool interruptible =
-      holders_ == 1 && !all_.pausing && may_be_interrupted(view_, *contenders_.front()->application);
-  return Openings{view_, contenders_, std::move(cast), holders_}.decide(interruptible);
+// Rule 4: grants an application that would wait, if its wait kept it in step with the holder.
+void Costs::part_those_in_step(Decision& decision) const {
+  if (holders_ == 0 || contenders_.size() > most_foreseen || !decision.interruptions.empty()) return;
+  std::vector<Actor> actors;
+  if (!add_contenders(actors) || !add_expected(actors)) return;
+  double horizon_s = 0;
+  for (const Actor& actor : actors) horizon_s = std::max(horizon_s, periods * length_s(actor));
+  const std::vector<double> waits = lost_s(actors, std::nullopt, horizon_s);
+  for (std::size_t i = holders_; i < contenders_.size(); ++i) {
+    const Grant grant = grant_of(*contenders_[i]);
+    const auto same = [&](const Grant& one) { return one.member == grant.member && one.request == grant.request; };
+    if (std::any_of(decision.grants.begin(), decision.grants.end(), same)) continue;
+    if (waits[i] - lost_s(actors, i, horizon_s)[i] <= most_lost * actors[i].left_s) continue;
+    decision.grants.push_back(grant);
+    for (Choice& choice : decision.choices) {
+      if (choice.application == contenders_[i]->application->id) choice.action = "interfere";
+    }
+  }
 }
 
 Decision Costs::decide() {
@@ -400,8 +288,8 @@ Decision Costs::decide() {
     contest.interruptible =
         holders_ == 1 && !all_.pausing && may_be_interrupted(view_, *contenders_.front()->application);
     if (contenders_.size() <= most_bounded) contest.latest_s = latest();
-    const auto foreseen = foresee();
-    decision = foreseen ? *foreseen : Search{view_, contest}.decide();
+    decision = Search{view_, contest}.decide();
+    part_those_in_step(decision);
   }
   // Ask again when the first holder becomes overdue, for then rule 2 ends the wait.
   const Time again = view_.now + from_s(first_end_s);

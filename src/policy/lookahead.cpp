@@ -16,16 +16,16 @@ struct Player {
   const Actor* actor;
   State state = State::computing;
   double left_s = 0;     // rest of its I/O phase, alone
-  double begins_s = 0;   // waiting: earliest begin; computing: begin of its next phase
+  double begins_s = 0;   // computing: begin of its next phase
   double came = 0;       // when it began to wait: the order of service
   std::size_t next = 0;  // index of its next phase
   double lost_s = 0;
 };
 
-// Plays from event to event. An event is the begin or end of a phase, or the stop of the preempted holder.
+// Plays from event to event. An event is the begin or end of a phase.
 class Play {
  public:
-  Play(std::span<const Actor> actors, const Opening& opening);
+  Play(std::span<const Actor> actors, std::optional<std::size_t> goes);
   std::vector<double> run(double horizon_s);
 
  private:
@@ -39,33 +39,24 @@ class Play {
   void come(Player& one);
   void compute(Player& one);
 
-  const Opening& opening_;
   std::vector<Player> players_;
   double now_s_ = 0;
-  std::optional<double> stops_s_;  // when the preempted holder stops
 };
 
-Play::Play(std::span<const Actor> actors, const Opening& opening) : opening_(opening) {
+Play::Play(std::span<const Actor> actors, std::optional<std::size_t> goes) {
   for (std::size_t i = 0; i < actors.size(); ++i) {
     const Actor& actor = actors[i];
     Player one{&actor};
     one.left_s = actor.left_s;
     if (actor.left_s > 0) {
-      const bool goes = std::find(opening.go.begin(), opening.go.end(), i) != opening.go.end();
-      one.state = actor.has || opening.together ? State::io : State::waiting;
+      one.state = actor.has || goes == i ? State::io : State::waiting;
       // Applications that wait already come before all later ones, in the order of the actors.
       one.came = -1 + 1e-6 * static_cast<double>(i);
-      if (goes) {
-        one.begins_s = opening.interrupted ? actors[*opening.interrupted].stop_s : opening.delay_s;
-      } else {
-        one.begins_s = never;  // until serve() finds the target free
-      }
     } else {
       one.begins_s = actor.phases.empty() ? never : actor.starts_in_s;
     }
     players_.push_back(one);
   }
-  if (opening.interrupted) stops_s_ = actors[*opening.interrupted].stop_s;
 }
 
 double Play::users() const {
@@ -79,9 +70,8 @@ double Play::step(double horizon_s) const {
   const double all = users();
   for (const Player& one : players_) {
     if (one.state == State::io) step_s = std::min(step_s, one.left_s * slowdown(one, all));
-    if (one.state != State::io && one.begins_s > now_s_) step_s = std::min(step_s, one.begins_s - now_s_);
+    if (one.state == State::computing && one.begins_s > now_s_) step_s = std::min(step_s, one.begins_s - now_s_);
   }
-  if (stops_s_) step_s = std::min(step_s, *stops_s_ - now_s_);
   return std::max(step_s, rounding_s);
 }
 
@@ -120,28 +110,15 @@ void Play::come(Player& one) {
     if (&other != &one && other.state == State::io) most_s = std::max(most_s, other.left_s);
     if (&other != &one && other.state == State::waiting) most_s = std::max(most_s, rounding_s);
   }
-  const bool waits = !opening_.together && most_s > 0 && most_s <= one.left_s;
+  const bool waits = most_s > 0 && most_s <= one.left_s;
   one.state = waits ? State::waiting : State::io;
   one.begins_s = never;
 }
 
 void Play::begin_phases() {
   for (Player& one : players_) {
-    if (one.begins_s > now_s_ + rounding_s) continue;
-    if (one.state == State::computing) {
-      come(one);
-    } else if (one.state == State::waiting) {
-      one.state = State::io;
-    }
+    if (one.state == State::computing && one.begins_s <= now_s_ + rounding_s) come(one);
   }
-  // The preempted holder stops now, unless its phase has ended by itself.
-  if (!stops_s_ || *stops_s_ > now_s_ + rounding_s) return;
-  Player& stopped = players_[*opening_.interrupted];
-  stops_s_.reset();
-  if (stopped.state != State::io) return;
-  stopped.state = State::waiting;
-  stopped.begins_s = never;
-  stopped.came = now_s_;
 }
 
 void Play::end_phases() {
@@ -176,8 +153,8 @@ std::vector<double> Play::run(double horizon_s) {
 
 }  // namespace
 
-std::vector<double> lost_s(std::span<const Actor> actors, const Opening& opening, double horizon_s) {
-  return Play{actors, opening}.run(horizon_s);
+std::vector<double> lost_s(std::span<const Actor> actors, std::optional<std::size_t> goes, double horizon_s) {
+  return Play{actors, goes}.run(horizon_s);
 }
 
 }  // namespace hocket::policy
