@@ -68,6 +68,19 @@ def test_the_same_seed_gives_the_same_result_and_another_one_another(simulate, p
     assert simulate("stress", "--policy", policy, "--seed", 8)["applications"] != first["applications"]
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_default_keeps_no_two_programs_in_step(simulate, seed):
+    """First come, first served makes the periods of the two alike, so that one waits for the other again and again."""
+
+    def totals_s(policy: str) -> list[float]:
+        told = simulate("in-step", "--policy", policy, "--seed", seed)
+        return [one["total_s"] for one in told["applications"]]
+
+    free = totals_s("interfere")
+    assert max(after / before for after, before in zip(totals_s("fcfs"), free, strict=True)) > 1.05
+    assert max(after / before for after, before in zip(totals_s("cost"), free, strict=True)) < 1.02
+
+
 def test_a_trace_changes_nothing_and_hocketd_decides_the_same_again(simulate, prefix, tmp_path):
     trace = tmp_path / "stress.jsonl"
     told = simulate("stress", "--policy", "phase-shift+predictive", "--trace", trace)
