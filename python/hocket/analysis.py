@@ -1,9 +1,9 @@
-"""From the events of a trace, or of the live bus, to what each application did when.
+"""Turns the events of a trace, or of the live bus, into a timeline of each application.
 
-The one analysis that the report, the live view, the exports and the demo share. Feed it events in their order; it
-keeps, for each application, its I/O operations, its I/O phases and the intervals in which it computed, waited and did
-I/O. START_IO → GRANT_IO is waiting, GRANT_IO → FINISH_IO is I/O, but for PAUSED_IO → GRANT_IO, which is waiting again;
-I/O that asks for no grant is known by its IO_PHASE.
+The report, the live view, the exports and the demo all use this analysis. `Analysis.feed` takes the events in their
+order. For each application the analysis keeps its I/O operations, its I/O phases, and the intervals in which it
+computed, waited, and did I/O. The time from START_IO to GRANT_IO is waiting, and the time from GRANT_IO to FINISH_IO is
+I/O. The time from PAUSED_IO to the next GRANT_IO is waiting again. I/O that requests no grant is known by its IO_PHASE.
 
 Times are nanoseconds of the node's clock; figures for people are seconds and end in `_s`.
 """
@@ -27,7 +27,7 @@ from hocket.trace import Trace, collector_at_rest
 
 @dataclass
 class Operation:
-    """One I/O operation that asked for a grant. Times are None where it did not come so far."""
+    """One I/O operation that requested a grant. A time is None if its event has not arrived yet."""
 
     member: int
     request: int
@@ -35,23 +35,26 @@ class Operation:
     target: str = ""
     file: str = ""
     routine: str = ""
-    bytes: int = 0  # of all processes; 0 where it was not known before
-    asker_bytes: int = 0  # of the rank that asked
+    bytes: int = 0  # of all processes; 0: not known in advance
+    asker_bytes: int = 0  # of the rank that sent START_IO
     granted_ns: int | None = None
     finished_ns: int | None = None
     io_ns: int = 0
-    pauses: list[tuple[int, int | None]] = field(default_factory=list)  # from when to when it was interrupted
-    stops_for: str = ""  # the application for which it was to stop last
+    pauses: list[tuple[int, int | None]] = field(default_factory=list)  # of each preemption; end None: not resumed
+    stops_for: str = ""  # application for which PAUSE_IO last preempted this operation
 
     @property
     def is_paused(self) -> bool:
         return bool(self.pauses) and self.pauses[-1][1] is None
 
     def parts(self, now_ns: int) -> Iterator[Interval]:
-        """Its waiting and its I/O. One that went on without a grant did at its end what is left of its `io_ns`."""
+        """Yield its waiting and its I/O.
+
+        If an operation continued without a grant, what is left of its `io_ns` ends at its end.
+        """
         end = self.finished_ns if self.finished_ns is not None else now_ns
         waits = [(self.asked_ns, self.granted_ns), *self.pauses]
-        done_ns = 0  # of its I/O
+        done_ns = 0  # I/O yielded so far
         for (since, until), following in zip(waits, [*self.pauses, (end, None)], strict=True):
             begin = max(since, end - self.io_ns + done_ns) if until is None else until
             if begin > since:
@@ -61,7 +64,11 @@ class Operation:
                 yield Interval(IO, begin, following[0])
 
     def busy(self, now_ns: int) -> Iterator[Part]:
-        """The same, for sums: a burst of accesses ends with a gap, which is no I/O."""
+        """Yield the same parts, but for sums.
+
+        A burst of accesses ends with a gap that is no I/O: a finished operation without preemptions counts at most
+        `io_ns` after its grant.
+        """
         exact = self.finished_ns is not None and self.io_ns > 0 and not self.pauses
         for part in self.parts(now_ns):
             is_io = part.kind == IO
@@ -71,7 +78,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Phase:
-    """An I/O phase as the monitor of `member` reported it (IO_PHASE)."""
+    """An I/O phase, as the monitor of `member` reported it (IO_PHASE)."""
 
     member: int
     index: int
@@ -85,28 +92,28 @@ class Phase:
     bytes_read: int
     bytes_written: int
     target: str
-    iteration: int = -1  # done at the last control point before its end; -1: the program has none
-    processes: int = 0  # that computed then; 0: not told
+    iteration: int = -1  # number of iterations done at the last control point before its end; -1: no control points
+    processes: int = 0  # number of processes that computed then; 0: not reported
     flop: float = 0.0  # of all processes since the previous phase; 0: not known
-    io_intervals: str = ""  # when the process was in I/O (hocket.busy); both "": only the sums are known
+    io_intervals: str = ""  # intervals in I/O (hocket.busy); both texts "": only the sums are known
     wait_intervals: str = ""
-    of_one_process: bool = False  # the process's own I/O, beside others: busy time, and no I/O phase of the application
-    told_processes: int = 0  # that told it what they had spent since they began; 0: none
-    all_cpu_ns: int = 0  # sums over those, and the largest of one
+    of_one_process: bool = False  # I/O of the reporting process alone: busy time, but no I/O phase of the application
+    told_processes: int = 0  # number of processes in the sums below, which count from their starts; 0: none
+    all_cpu_ns: int = 0  # sums over those processes, and the largest value of one process
     all_comm_ns: int = 0
     cpu_most_ns: int = 0
     comm_most_ns: int = 0
 
     def parts(self) -> list[Part]:
-        """What the process did in it."""
+        """Return what the process did in this phase."""
         return parts_of(self.start_ns, self.end_ns, self.io_ns, self.wait_ns, self.io_intervals, self.wait_intervals)
 
 
 @dataclass(frozen=True)
 class Spent:
-    """What processes spent on computing and communication from their starts on: the mean and the largest of one."""
+    """Computing and communication time of processes since their starts: the mean, and the largest of one process."""
 
-    processes: int = 0  # 0: it is not known
+    processes: int = 0  # 0: not known
     cpu_s: float = 0.0
     comm_s: float = 0.0
     cpu_most_s: float = 0.0  # 0: not known
@@ -115,8 +122,10 @@ class Spent:
 
 @dataclass(frozen=True)
 class Decision:
-    """What the coordinator told an application: "granted", "queued" (`behind` whom), "interrupted" (for whom), "goes
-    on", "lease expired" or "refused".
+    """A decision of the coordinator about an application.
+
+    `kind` is "granted", "queued" (`behind` names the application it waits for), "interrupted" (`behind` names the
+    application it was preempted for), "goes on", "lease expired", or "refused".
     """
 
     time_ns: int
@@ -127,7 +136,7 @@ class Decision:
     target: str = ""
 
     def text(self) -> str:
-        """What was decided, in words."""
+        """Return the decision in words."""
         if self.kind == "queued" and self.behind:
             return f"queued behind {self.behind}"
         if self.kind == "interrupted" and self.behind:
@@ -139,58 +148,61 @@ class Decision:
 
 @dataclass(frozen=True)
 class Iterations:
-    """What some iterations took that a malleable program did between two control points."""
+    """Iterations of a malleable program between two control points, and the time they took."""
 
     time_ns: int
     processes: int
     count: int
-    computed_ns: int  # in neither I/O nor waiting for it
-    comm_ns: int = 0  # of that, in communication
+    computed_ns: int  # time in neither I/O nor waits for a grant
+    comm_ns: int = 0  # the part of `computed_ns` in communication
 
 
 @dataclass
 class Application:
-    """One application: every process of one `hocket run`."""
+    """One application: all processes of one `hocket run`."""
 
     name: str
     app: int = 0
     job: str = ""
     program: str = ""
     mpi: str = ""
-    processes: int = 0  # of a malleable one: now
+    processes: int = 0  # current number, if it is malleable
     start_ns: int = 0
-    end_ns: int | None = None  # None: it still ran when the events ended
-    lost: str = ""  # why, where it did not leave in order
+    end_ns: int | None = None  # None: still running at the last event
+    lost: str = ""  # reason, if it did not end in order
     open_members: set[int] = field(default_factory=set)
     operations: list[Operation] = field(default_factory=list)
     phases: list[Phase] = field(default_factory=list)
-    sums: Counter[str] = field(default_factory=Counter)  # of its members' BYE: cpu_ns, comm_ns, io_ns, …
-    most: Counter[str] = field(default_factory=Counter)  # of the same: cpu_most_ns, comm_most_ns
+    sums: Counter[str] = field(default_factory=Counter)  # of its BYE events: cpu_ns, comm_ns, io_ns, …
+    most: Counter[str] = field(default_factory=Counter)  # maxima of these events: cpu_most_ns, comm_most_ns
     latest: dict[tuple[int, int], Operation] = field(default_factory=dict, repr=False)
-    iterations: list[Iterations] = field(default_factory=list)  # reports of control points
-    sizes: list[tuple[int, int]] = field(default_factory=list)  # since when how many processes; [] unless malleable
+    iterations: list[Iterations] = field(default_factory=list)  # from ITERATIONS events
+    sizes: list[tuple[int, int]] = field(default_factory=list)  # start and processes of each size; [] unless malleable
     reconfigurations: list[Reconfiguration] = field(default_factory=list)
-    flop_per_iteration: float = 0.0  # as it declared it; 0: not known
-    flop_of_profile: float = 0.0  # of an iteration, as an earlier run told; 0: not known
-    irregular: bool = False  # no period fits its I/O phases, as the controller told last
-    interruptions: int = 0  # how often it stopped in the middle of its I/O for another
-    forgotten: Times = field(default_factory=Times, repr=False)  # of phases that were dropped
-    forgotten_ns: int = 0  # up to when
+    flop_per_iteration: float = 0.0  # declared by the application; 0: not known
+    flop_of_profile: float = 0.0  # of an iteration, from its profile; 0: not known
+    irregular: bool = False  # no period fits its I/O phases, by the last MODEL event
+    interruptions: int = 0  # how often it was preempted in the middle of its I/O
+    forgotten: Times = field(default_factory=Times, repr=False)  # busy time of dropped phases
+    forgotten_ns: int = 0  # end of the dropped time
 
     @property
     def io_phases(self) -> list[Phase]:
-        """Its I/O phases, without what single processes reported of their own I/O beside."""
+        """Return its I/O phases, without the reports that single processes made of their own I/O."""
         return [phase for phase in self.phases if not phase.of_one_process]
 
     @property
     def flop_source(self) -> str:
-        """How its FLOP are known: a key of hocket.flop.WORDS. The coordinator's rule (src/model/flop.hpp)."""
+        """Return the source of its FLOP count: a key of hocket.flop.WORDS.
+
+        The coordinator has the same rule (src/model/flop.hpp).
+        """
         if any(phase.flop > 0 for phase in self.phases):
             return COUNTERS
         return DECLARED if self.flop_per_iteration > 0 else PROFILE if self.flop_of_profile > 0 else UNKNOWN
 
     def intervals(self, now_ns: int, from_ns: int | None = None) -> list[Interval]:
-        """What it did from `from_ns` (default: its start) to its end or `now_ns`, without gaps or overlaps."""
+        """Return its activity from `from_ns` (default: its start) to its end or `now_ns`, without gaps or overlaps."""
         start = max(self.start_ns, from_ns) if from_ns is not None else self.start_ns
         end = self.end_ns if self.end_ns is not None else now_ns
         busy = [part for operation in self.operations for part in operation.parts(end)]
@@ -203,8 +215,10 @@ class Application:
         return list(overlay(busy, start, end))
 
     def times(self, now_ns: int) -> Times:
-        """How long it was in I/O, and how long it waited for grants (hocket.busy): what its processes reported, and
-        what the operations since then say.
+        """Return how long it was in I/O, and how long it waited for grants (hocket.busy).
+
+        The reports of its processes count first. Operations count if their process requested them after its last
+        report.
         """
         end = self.end_ns if self.end_ns is not None else now_ns
         reported: dict[int, int] = {}
@@ -217,17 +231,24 @@ class Application:
         return self.forgotten + times_of(parts)
 
     def io_s(self, now_ns: int = 0) -> float:
-        """Time during which at least one of its processes was in I/O. `now_ns` is needed while it runs."""
+        """Return the seconds in which at least one of its processes was in I/O.
+
+        `now_ns` is needed while the application runs.
+        """
         return self.times(now_ns).io_ns / 1e9
 
     def wait_s(self, now_ns: int) -> float:
-        """Time during which at least one of its processes waited for a grant, and none was in I/O."""
+        """Return the seconds in which at least one of its processes waited for a grant and none was in I/O."""
         return self.times(now_ns).wait_ns / 1e9
 
     def spent(self) -> Spent:
-        """Of all its processes once it has left; before, of those that its members told of with their I/O phases."""
+        """Return what its processes spent on computing and communication.
+
+        After its end the figures cover all processes. Before, they cover the processes that its members reported with
+        their I/O phases.
+        """
         if not self.open_members and (self.sums["cpu_ns"] or self.sums["comm_ns"]):
-            # Older traces, and simulated ones, do not say of how many.
+            # Older and simulated traces do not report the number of processes.
             processes = self.sums["processes"] or self.processes or 1
             sums = (self.sums["cpu_ns"], self.sums["comm_ns"], self.most["cpu_most_ns"], self.most["comm_most_ns"])
             return _spent(processes, *sums)
@@ -242,16 +263,19 @@ class Application:
         return _spent(len(own), sum(cpu), sum(comm), max(cpu, default=0), max(comm, default=0))
 
     def total_s(self, now_ns: int) -> float:
-        """From its first HELLO to its last BYE."""
+        """Return the seconds from its first HELLO to its last BYE."""
         return ((self.end_ns if self.end_ns is not None else now_ns) - self.start_ns) / 1e9
 
     def bytes(self, direction: str) -> int:
-        """`direction`: "read" or "written". Of all its processes once it has left, else of those that reported."""
+        """Return the bytes that were moved. `direction`: "read" or "written".
+
+        After its end the sum covers all processes, before it those that reported I/O phases.
+        """
         key = f"bytes_{direction}"
         return self.sums[key] or sum(getattr(phase, key) for phase in self.phases)
 
     def resized(self, time_ns: int, processes: int) -> None:
-        """It has this many processes from then on; from its start, if that was not known before."""
+        """Note that it has this many processes from `time_ns` on; from its start, if its size was not known before."""
         if not self.sizes:
             self.sizes.append((self.start_ns, processes))
         elif self.sizes[-1][1] != processes:
@@ -259,12 +283,12 @@ class Application:
         self.processes = processes
 
     def size_at(self, time_ns: int) -> int:
-        """Its number of processes then."""
+        """Return its number of processes at `time_ns`."""
         then = [count for since_ns, count in self.sizes if since_ns <= time_ns]
         return then[-1] if then else self.sizes[0][1] if self.sizes else self.processes
 
     def forget_before(self, time_ns: int) -> None:
-        """Drop what ended before `time_ns`: a live view keeps only what it shows."""
+        """Drop what ended before `time_ns`: the live view keeps only what it shows."""
         self.operations = [o for o in self.operations if o.finished_ns is None or o.finished_ns >= time_ns]
         old = [phase for phase in self.phases if phase.end_ns < time_ns]
         if old:
@@ -282,28 +306,31 @@ def _spent(processes: int, cpu_ns: int, comm_ns: int, cpu_most_ns: int, comm_mos
 
 
 def _is_covered(phase: Phase, asked: list[int]) -> bool:
-    """The phase's operations asked for grants (at times in rising order), so they tell more than it does."""
+    """Return True if the operations of the phase requested grants.
+
+    Such operations hold more detail than the phase. `asked`: the times of START_IO, in rising order.
+    """
     at = bisect_left(asked, phase.start_ns)
     return at < len(asked) and asked[at] <= phase.end_ns
 
 
 class Analysis:
-    """The applications that the events fed so far tell of, in the order in which they came."""
+    """The applications known from the events fed so far, in the order of their arrival."""
 
     def __init__(self) -> None:
         self.applications: list[Application] = []
         self.decisions: list[Decision] = []
         self.about_cores = Decisions()
-        self.policy = ""  # all in force, as one text
-        self._replaced: dict[int, str] = {}  # by tool: the policy before the one that it has set, until it is refused
+        self.policy = ""  # all policies in force, as one text
+        self._replaced: dict[int, str] = {}  # policy before the last SET_POLICY, by tool, until a REFUSED
         self.now_ns = 0
-        self._asked: dict[int, Event] = {}  # member → its HELLO, until WELCOME
-        self._resizes: dict[int, Event] = {}  # by tool, not answered yet
+        self._asked: dict[int, Event] = {}  # HELLO of each member, until its WELCOME
+        self._resizes: dict[int, Event] = {}  # RESIZE without an answer yet, by tool
         self._of_member: dict[int, Application] = {}
-        self._last: dict[str, Decision] = {}  # by application
+        self._last: dict[str, Decision] = {}  # last decision, by application
 
     def feed(self, event: Event) -> None:
-        """Take one event or command in. Types that it does not know are ignored."""
+        """Add one event or command. Unknown types are ignored."""
         self.now_ns = max(self.now_ns, event.time_ns)
         self.about_cores.feed(event)
         handler = getattr(self, f"_on_{event.type.lower()}", None)
@@ -311,7 +338,7 @@ class Analysis:
             handler(event)
 
     def named(self, name: str) -> Application:
-        """The application that goes by this name (the last one). Raises KeyError."""
+        """Return the last application of this name. Raises KeyError."""
         for application in reversed(self.applications):
             if application.name == name:
                 return application
@@ -319,21 +346,27 @@ class Analysis:
 
     @property
     def start_ns(self) -> int:
-        """When the first application began; 0 without any."""
+        """Return the start of the first application; 0 without any."""
         return min((application.start_ns for application in self.applications), default=0)
 
     def end_all_but(self, names: Collection[str], now_ns: int) -> None:
-        """These were running at `now_ns`, and no others: an end that was not seen, before we listened, is told so."""
+        """Mark applications as ended that a listing at `now_ns` does not name.
+
+        It covers ends that came before the analysis began to receive events.
+        """
         for application in self.applications:
             if application.end_ns is None and application.start_ns <= now_ns and application.name not in names:
                 application.end_ns = now_ns
 
     def overlaps(self) -> list[Interval]:
-        """Where two or more applications did I/O at once."""
+        """Return the intervals in which two or more applications did I/O at once."""
         return overlaps([application.intervals(self.now_ns) for application in self.applications])
 
     def _application(self, event: Event) -> Application | None:
-        """Whose event it is; None for tools. One that was there before we listened is found by its name."""
+        """Return the application that an event belongs to, or None for a tool.
+
+        An application whose HELLO was not seen is found by its name, or added.
+        """
         if event.member in self._of_member:
             return self._of_member[event.member]
         if not event.application:
@@ -359,7 +392,7 @@ class Analysis:
         hello = self._asked.pop(event.member, None)
         if hello is None or not hello.get("job"):
             return
-        # Spawned processes may come after those that spawned them have left: the same job is the same application.
+        # Spawned processes may say HELLO after their parents have left. The same job is the same application.
         application = next((a for a in self.applications if a.job == hello["job"]), None)
         if application is None:
             application = Application(
@@ -371,7 +404,7 @@ class Analysis:
                 start_ns=hello.time_ns,
             )
             self.applications.append(application)
-        if not application.sizes:  # of a malleable one MALLEABLE and RECONFIGURATION tell
+        if not application.sizes:  # MALLEABLE and RECONFIGURATION report the size of a malleable application
             application.processes += hello.get("processes", 0)
         application.end_ns = None
         self._join(application, event.member)
@@ -394,7 +427,7 @@ class Analysis:
         if application := self._application(event):
             operation = application.latest.get((event.member, event.get("request", 0)))
             if operation and operation.is_paused:
-                return  # why it waits was told
+                return  # the preemption was noted already
             target = operation.target if operation else ""
             self._decide(Decision(event.time_ns, application.name, "queued", event.get("behind", ""), target=target))
 
@@ -407,7 +440,7 @@ class Analysis:
                 operation.pauses[-1] = (since_ns, event.time_ns)
                 waited, kind = event.time_ns - since_ns, "goes on"
             elif operation and operation.granted_ns is not None:
-                return  # another share of the target's bandwidth
+                return  # a GRANT_IO that only changes the bandwidth share
             elif operation:
                 operation.granted_ns = event.time_ns
             self._decide(Decision(event.time_ns, application.name, kind, "", waited, target))
@@ -428,7 +461,10 @@ class Analysis:
             self._decide(told)
 
     def _decide(self, decision: Decision) -> None:
-        """Note it, but for the keep-alives of a wait, and a lease's end told to several, that are noted already."""
+        """Note a decision.
+
+        Repetitions are dropped: the keep-alives of a wait, and the end of a lease that is sent to several members.
+        """
         last = self._last.get(decision.application)
         again = last is not None and (last.kind, last.behind) == (decision.kind, decision.behind)
         if again and (decision.kind == "queued" or last.time_ns == decision.time_ns):
@@ -460,7 +496,10 @@ class Analysis:
             self._decide(Decision(event.time_ns, event.application, "refused", target=event.get("text", "")))
 
     def _refuse_resize(self, asked: Event, refused: Event) -> None:
-        """The application was not asked at all, or has ended: no RECONFIGURATION tells of it."""
+        """Note a resize that the coordinator refused.
+
+        No RECONFIGURATION follows: the application received no request, or has ended.
+        """
         named = [a for a in self.applications if a.name == asked.get("application_asked", "")]
         if not named:
             return
@@ -505,7 +544,7 @@ class Analysis:
             application.flop_per_iteration = event.get("flop_per_iteration", 0.0)
 
     def _on_reconfiguration(self, event: Event) -> None:
-        """The member's report; that which is handed on to the tool that asked is addressed to no application."""
+        """Take the member's report. The copy for the tool that requested the resize carries no application."""
         self._resizes.pop(event.member, None)
         if application := self._application(event):
             told = Reconfiguration.of(event, application.name)
@@ -542,7 +581,10 @@ class Analysis:
         self.policy = event.get("policy", "") or self.policy
 
     def _on_application(self, event: Event) -> None:
-        """An answer to LIST: tells of those that came before we listened. Some have ended since, as we know."""
+        """Take one row of the answer to LIST: an application that started before the first event received.
+
+        Applications that have ended since are known already and are left out.
+        """
         same = [a for a in self.applications if a.name == event["application"]]
         if any(a.end_ns is None or a.app == event.get("app", 0) for a in same):
             return
@@ -557,7 +599,7 @@ class Analysis:
 
 
 def analyse(trace: Trace) -> Analysis:
-    """Everything that the trace holds."""
+    """Return the analysis of the whole trace."""
     analysis = Analysis()
     analysis.policy = str(trace.settings.get("policy", ""))
     with collector_at_rest():

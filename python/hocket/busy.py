@@ -1,8 +1,8 @@
-"""How long an application was in I/O, and how long it waited: one definition for all figures, that of the coordinator
-(src/model/busy_time.hpp).
+"""Computes how long an application was in I/O, and how long it waited.
 
-I/O time is the time during which at least one of its processes is in I/O. Waited is the time during which at least one
-waits for a grant and none is in I/O. Pure; times are nanoseconds.
+All figures use this definition, which is that of the coordinator (src/model/busy_time.hpp). I/O time is the time during
+which at least one of its processes is in I/O. Waited is the time during which at least one waits for a grant and none
+is in I/O. Pure; times are nanoseconds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import pairwise
 
 @dataclass(frozen=True)
 class Part:
-    """What one process did from `start_ns` to `end_ns`: shares of that time, together at most 1."""
+    """The activity of one process from `start_ns` to `end_ns`: fractions of that time, together at most 1."""
 
     start_ns: int
     end_ns: int
@@ -38,7 +38,10 @@ _Interval = tuple[int, int, float]  # start, end, share
 def parts_of(
     start_ns: int, end_ns: int, io_ns: int, wait_ns: int, io_text: str = "", wait_text: str = ""
 ) -> list[Part]:
-    """Of a report (IO_PHASE): by its intervals or, where it has none that can be, by its sums."""
+    """Return the parts of a report (IO_PHASE).
+
+    They come from its intervals. If it has none, or invalid ones, they come from its sums.
+    """
     if end_ns <= start_ns:
         return []
     io, waits = _read(io_text, start_ns, end_ns), _read(wait_text, start_ns, end_ns)
@@ -57,7 +60,10 @@ def parts_of(
 
 
 def times_of(parts: Iterable[Part]) -> Times:
-    """Of all processes together. Those that are partly busy at once are taken to be so independently of each other."""
+    """Return the times of all processes together.
+
+    Parts that are partly busy at the same time are assumed to be independent of each other.
+    """
     changes: list[tuple[int, int, float, float]] = []
     for part in parts:
         if part.end_ns > part.start_ns:
@@ -76,7 +82,7 @@ def times_of(parts: Iterable[Part]) -> Times:
 
 
 class _Product:
-    """Of numbers from 0 to 1 that come and go."""
+    """A product of numbers from 0 to 1, to which factors can be added and removed."""
 
     def __init__(self) -> None:
         self._zeros = self._others = 0
@@ -95,7 +101,7 @@ class _Product:
 
 
 def _read(text: str, start_ns: int, end_ns: int) -> list[_Interval] | None:
-    """ "START:LENGTH:BUSY …" within a phase; None where it is no such text."""
+    """Return the intervals of "START:LENGTH:BUSY …" within a phase, or None if the text is invalid."""
     found: list[_Interval] = []
     last_ns = -math.inf
     for word in text.split(" ") if text else []:

@@ -1,4 +1,4 @@
-"""Runs of the same applications side by side: what sharing a target costs, and what taking turns costs.
+"""Compares runs of the same applications: what sharing a target costs, and what taking turns costs.
 
 interference factor I     = T_io(together, uncoordinated) / T_io(alone)
 scheduling cost factor C  = (T_io + T_wait)(together, scheduled) / T_io(alone)          (CLARISSE, section V-C)
@@ -21,9 +21,9 @@ ROLES = (ALONE, UNCOORDINATED, SCHEDULED, OTHER)
 
 @dataclass
 class Run:
-    """Applications that ran together; or, for role ALONE, each by itself, one trace each.
+    """Applications that ran together. With role ALONE: each by itself, with one trace each.
 
-    `traces`: paths or traces already read. `role` says what the run stands for in the factors; OTHER is only shown.
+    `traces`: paths, or traces that were read already. `role` says how the run enters the factors; OTHER is only shown.
     """
 
     label: str
@@ -40,7 +40,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Row:
-    """The figures of one application in one run. A factor is None where the run is not of its role."""
+    """The figures of one application in one run. A factor is None if the run has another role."""
 
     application: str
     run: str
@@ -55,7 +55,7 @@ class Row:
     interference: float | None = None
     cost: float | None = None
     interruptions: int = 0
-    # Mean and largest over the processes, s; of the largest 0: not known.
+    # Mean and largest value over the processes, in seconds; a largest value of 0 is not known.
     cpu_s: float = 0.0
     comm_s: float = 0.0
     cpu_most_s: float = 0.0
@@ -63,9 +63,9 @@ class Row:
 
 
 def compare(runs: Sequence[Run], io_alone_s: Mapping[str, float] | None = None) -> list[Row]:
-    """A row for each application and run: by application, in the order of the runs.
+    """Return a row for each application and run, by application, in the order of the runs.
 
-    `io_alone_s`: T_io(alone) by application, where it is known without a run of role ALONE.
+    `io_alone_s`: T_io(alone) by application, if it is known without a run of role ALONE.
     """
     alone = {**(io_alone_s or {}), **_io_alone(run for run in runs if run.role == ALONE)}
     rows = [row for run in runs for row in _rows(run, alone)]
@@ -74,7 +74,7 @@ def compare(runs: Sequence[Run], io_alone_s: Mapping[str, float] | None = None) 
 
 
 def _io_alone(runs: Iterable[Run]) -> dict[str, float]:
-    """T_io(alone) of each application: the median where it ran alone several times."""
+    """Return T_io(alone) of each application: the median if it ran alone several times."""
     times: dict[str, list[float]] = {}
     for analysis in (analysis for run in runs for analysis in run.analyses):
         for application in analysis.applications:
@@ -113,13 +113,13 @@ HEADINGS = ("application", "run", "I/O s", "waited s", "I", "C", "total s")
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """A row as people read it, under HEADINGS."""
+    """Return a row as text, in the order of HEADINGS."""
     factors = ["" if factor is None else f"{factor:.2f}" for factor in (row.interference, row.cost)]
     return (row.application, row.run, f"{row.io_s:.2f}", f"{row.wait_s:.2f}", *factors, f"{row.total_s:.2f}")
 
 
 def text_table(rows: Sequence[Row]) -> str:
-    """The table for a terminal. An application's name stands only in its first row."""
+    """Return the table for a terminal. The name of an application stands only in its first row."""
     lines = [HEADINGS, *(cells(row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
     text, previous = [], ""
