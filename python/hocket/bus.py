@@ -1,17 +1,17 @@
-"""The bus, from Python: publish events, subscribe to them, wait for one, ask what runs. A public API.
+"""The bus client for Python: publish events, subscribe to them, wait for one, list what runs. A public API.
 
     from hocket.bus import Bus
 
     with Bus.connect() as bus:
         bus.publish("SERVER_BUSY", server="s1", load=0.9)
         phases = bus.subscribe("IO_PHASE wait_ns>1000000")     # grammar: see subscribe()
-        event = phases.wait(timeout=5)                          # None when nothing came
-        for event in phases:                                    # until the daemon goes
+        event = phases.wait(timeout=5)                          # None after a timeout
+        for event in phases:                                    # until the daemon ends
             print(event.application, event["wait_ns"])
 
-One thread at a time may use a Bus and its subscriptions. What has been received and is not fetched is kept, without
-limit: read what you subscribe to, or close the subscription. What a client does not receive fast enough the daemon
-leaves out, and `Bus.events_lost` counts it.
+One thread at a time may use a Bus and its subscriptions. Received events are kept without limit until they are fetched:
+read what you subscribe to, or close the subscription. If a client receives too slowly, the daemon leaves events out.
+`Bus.events_lost` counts them.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ __all__ = ["Bus", "BusError", "ConnectionEndedError", "Event", "Listing", "NoDae
 VERSION = 1
 MAX_PAYLOAD = 64 * 1024
 ORIGIN_KEYS = ("time_ns", "node", "application", "member")
-# Types whose own field is called "application": there it is not the origin's.
+# Types whose own field is called "application": in them it is not a field of the origin.
 OWN_APPLICATION = ("APPLICATION",)
-# What is answered by several events, of which the last is DAEMON.
+# Requests that are answered by several events, of which the last is DAEMON.
 ANSWERED_BY_DAEMON = ("LIST", "EXPLAIN")
 
 Value = int | float | bool | str
@@ -45,10 +45,10 @@ Value = int | float | bool | str
 
 @dataclass(frozen=True)
 class Event:
-    """An event or command as it came over the bus. `event["key"]` is one of its own fields (src/event/fields.hpp).
+    """An event or command that came over the bus. `event["key"]` is one of its own fields (src/event/fields.hpp).
 
-    Times are CLOCK_MONOTONIC nanoseconds of the node. `application` and `member` say who published it, or to whom a
-    command is addressed; both are empty for tools.
+    Times are CLOCK_MONOTONIC nanoseconds of the node. `application` and `member` name the publisher of an event, or the
+    addressee of a command. Both are empty for tools.
     """
 
     type: str
@@ -65,14 +65,15 @@ class Event:
         return self.fields.get(key, default)
 
     def as_dict(self) -> dict[str, Value]:
-        """One flat dictionary, as a filter sees the event."""
+        """Return one flat dictionary: the event as a filter sees it."""
         origin = {"type": self.type, "time_ns": self.time_ns, "node": self.node}
         return {**origin, "application": self.application, "member": self.member, **self.fields}
 
 
 @dataclass(frozen=True)
 class Listing:
-    """What runs now: one dictionary of APPLICATION's fields each, those of DAEMON, and those of each IO_SERVER."""
+    """What runs now: one dictionary with the fields of each APPLICATION, those of DAEMON, and those of each IO_SERVER.
+    """
 
     applications: list[dict[str, Any]]
     daemon: dict[str, Any]
@@ -80,7 +81,7 @@ class Listing:
 
 
 def encode(type_name: str, fields: Mapping[str, Any]) -> bytes:
-    """A frame of an event of hocket's own: its fields flat."""
+    """Return the frame of one of hocket's own events, its fields flat."""
     payload = msgpack.packb({"v": VERSION, "type": type_name, **fields}, use_bin_type=True)
     if len(payload) > MAX_PAYLOAD:
         raise BusError(f"{type_name}: {len(payload)} bytes are too many for one event (at most {MAX_PAYLOAD})")
@@ -88,10 +89,13 @@ def encode(type_name: str, fields: Mapping[str, Any]) -> bytes:
 
 
 def make_event(type_name: str, keys: dict[str, Any]) -> Event:
-    """The event that a frame's map or a trace's line holds: origin and own fields, flat, in `keys`, which it keeps."""
+    """Return the event of a frame's map or of a trace's line.
+
+    `keys` holds the origin and the event's own fields, flat. The event keeps it.
+    """
     origin = {key: keys.pop(key) for key in ORIGIN_KEYS if key in keys}
     fields = keys
-    if isinstance(fields.get("properties"), dict):  # an event of somebody else's
+    if isinstance(fields.get("properties"), dict):  # an event that a tool published
         fields = fields["properties"]
     if type_name in OWN_APPLICATION:
         fields["application"] = origin.pop("application", "")
@@ -99,7 +103,7 @@ def make_event(type_name: str, keys: dict[str, Any]) -> Event:
 
 
 def decode(payload: bytes) -> tuple[Event, int]:
-    """The event in a frame's payload, and the number of the subscription it was sent for (0: it was an answer)."""
+    """Return the event in a frame's payload, and the number of its subscription (0: the event is an answer)."""
     try:
         keys = msgpack.unpackb(payload, raw=False)
         version, type_name = keys.pop("v"), keys.pop("type")
@@ -112,7 +116,7 @@ def decode(payload: bytes) -> tuple[Event, int]:
 
 
 class Subscription:
-    """The events that match a filter, in the order in which they came. Iterating ends when the daemon goes."""
+    """The events that match a filter, in the order of their arrival. Iteration ends when the daemon ends."""
 
     def __init__(self, bus: Bus, number: int, filter_text: str) -> None:
         self.filter = filter_text
@@ -121,16 +125,16 @@ class Subscription:
         self._events: deque[Event] = deque()
 
     def wait(self, timeout: float | None = None) -> Event | None:
-        """The next event; None where none came within `timeout` seconds (None: wait for ever)."""
+        """Return the next event, or None if none comes within `timeout` seconds (None: wait without limit)."""
         self._bus._pump_until(lambda: bool(self._events), timeout)
         return self._events.popleft() if self._events else None
 
     def test(self) -> Event | None:
-        """The next event if one has come already; does not wait."""
+        """Return the next event if one has arrived already. Does not wait."""
         return self.wait(0)
 
     def close(self) -> None:
-        """No more of these events. What was not fetched is dropped."""
+        """End the subscription. Events that were not fetched are dropped."""
         self._bus._unsubscribe(self._number)
         self._events.clear()
 
@@ -151,58 +155,67 @@ class Bus:
         self._socket = connection
         self._received = bytearray()
         self._answers: deque[Event] = deque()
-        self._unanswered = 0  # of what DAEMON ends the answer to, whose DAEMON has not come yet
+        self._unanswered = 0  # number of LIST and EXPLAIN requests whose DAEMON has not arrived yet
         self._subscriptions: dict[int, Subscription] = {}
         self._by_filter: dict[str, Subscription] = {}
         self._next = 1
-        self.events_lost = 0  # left out by the daemon so far, because this client did not read fast enough
+        self.events_lost = 0  # number of events that the daemon left out, because this client received too slowly
 
     @classmethod
     def connect(cls, path: Path | str | None = None, timeout: float = 5.0) -> Bus:
         """Connect to the daemon at `path` (default: this user's, or that of the surrounding job).
 
-        Raises NoDaemonError where nobody listens and BusError where socket or daemon belong to somebody else.
+        Raises NoDaemonError if nothing listens there, and BusError if the socket or the daemon belongs to another user.
         """
         return cls(connect(path, timeout))
 
     def publish(self, type_name: str, properties: Mapping[str, Value] | None = None, /, **more: Value) -> None:
-        """Publish an event of one's own: any type name that hocket does not use itself, any properties."""
+        """Publish an event of your own, with any properties and any type name that hocket does not use itself."""
         self._send(encode(type_name, {"properties": {**(properties or {}), **more}}))
 
     def send(self, type_name: str, /, **fields: Value) -> None:
-        """Send one of hocket's own events, its fields by key (src/event/fields.hpp), e.g. send("SET_POLICY", …)."""
+        """Send one of hocket's own events.
+
+        The fields are given by key (src/event/fields.hpp), e.g. send("SET_POLICY", …).
+        """
         self._unanswered += type_name in ANSWERED_BY_DAEMON
         self._send(encode(type_name, fields))
 
     def subscribe(self, filter_text: str = "") -> Subscription:
-        """The events that match, from now on.
+        """Return the events that match, from now on.
 
-        A filter is `[TYPE] {KEY OP VALUE}` with OP one of = != < <= > >= and no space around it; a value with spaces
-        stands in double quotes; "" is everything. Raises BusError where the daemon does not understand it.
+        A filter is `[TYPE] {KEY OP VALUE}`. OP is one of = != < <= > >=, without spaces around it. A value with spaces
+        stands in double quotes, and "" matches everything. Raises BusError if the daemon refuses the filter.
         """
         subscription = Subscription(self, self._next, filter_text)
         self._subscriptions[self._next] = subscription
         self._next += 1
         self._send(encode("SUBSCRIBE", {"subscription": subscription._number, "filter": filter_text}))
         try:
-            self.list()  # its answer comes after a refusal: afterwards we know
+            self.list()  # a refusal arrives before this answer
         except BusError:
-            with contextlib.suppress(BusError):  # the refusal may be of something else that was sent before
+            with contextlib.suppress(BusError):  # the refusal may belong to an earlier message
                 self._unsubscribe(subscription._number)
             raise
         return subscription
 
     def wait(self, filter_text: str, timeout: float | None = None) -> Event | None:
-        """The next event that matches; None after `timeout` seconds. The first call for a filter subscribes to it."""
+        """Return the next event that matches, or None after `timeout` seconds.
+
+        The first call with a filter subscribes to it.
+        """
         return self._subscribed(filter_text).wait(timeout)
 
     def test(self, filter_text: str) -> Event | None:
-        """Like wait(), but never waits: an event that came since the first call for this filter, or None."""
+        """Return an event that has arrived since the first call with this filter, or None. Never waits."""
         return self._subscribed(filter_text).test()
 
     def list(self, timeout: float = 5.0) -> Listing:
-        """The applications that run, the daemon, and the I/O servers. Raises a refusal of what was sent before, too."""
-        # Read to the end, refused or not and whatever was late: what was left would be taken for the next answer.
+        """Return the applications that run, the daemon, and the I/O servers.
+
+        Raises BusError also for a refusal of an earlier message.
+        """
+        # Read to the end in every case, also past late answers: what is left would be taken for the next answer.
         ends = self._unanswered + sum(answer.type == "DAEMON" for answer in self._answers)
         self.send("LIST")
         listed: dict[str, list[dict[str, Any]]] = {"APPLICATION": [], "IO_SERVER": []}
@@ -223,14 +236,14 @@ class Bus:
         return Listing(listed["APPLICATION"], dict(answer.fields), listed["IO_SERVER"])
 
     def answer(self, timeout: float | None = None) -> Event | None:
-        """The next event that was sent to this client itself, not for a subscription. A refusal raises BusError."""
+        """Return the next event that is addressed to this client, not to a subscription. A refusal raises BusError."""
         answer = self._next_answer(timeout)
         if answer is not None and answer.type == "REFUSED":
             raise _refusal(answer)
         return answer
 
     def fileno(self) -> int:
-        """For select(): readable when events may have come."""
+        """Return the file descriptor for select(): it is readable when events may have arrived."""
         return self._socket.fileno()
 
     def close(self) -> None:
@@ -265,7 +278,7 @@ class Bus:
             raise ConnectionEndedError(f"the connection to hocketd has ended ({error.strerror or error})") from error
 
     def _next_answer(self, timeout: float | None, refusal: BusError | None = None) -> Event | None:
-        """Where the connection ends, `refusal` says why."""
+        """Return the next answer. If the connection ends, raise `refusal` if there is one."""
         try:
             self._pump_until(lambda: bool(self._answers), timeout)
         except ConnectionEndedError:
@@ -275,7 +288,7 @@ class Bus:
         return self._answers.popleft() if self._answers else None
 
     def _pump_until(self, done: Any, timeout: float | None) -> None:
-        """Take frames in until `done()` or the time is over; at least what has come already."""
+        """Receive frames until `done()`, or until the timeout. Frames that have already arrived are always received."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while not done():
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -283,7 +296,7 @@ class Bus:
                 return
 
     def _receive(self, timeout: float | None) -> bool:
-        """Take in what the socket has, waiting for it for `timeout` seconds. False: nothing came."""
+        """Receive what the socket holds, and wait up to `timeout` seconds for it. Return False if nothing came."""
         self._socket.settimeout(timeout)
         try:
             chunk = self._socket.recv(1 << 16)

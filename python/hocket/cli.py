@@ -1,4 +1,4 @@
-"""The hocket command."""
+"""The entry point of the hocket command."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hocket import __version__
 from hocket.errors import HocketError, UsageError
 from hocket.verbs import tell
 
-# Modules of hocket.verbs, in the order of the listing. Only the one that is asked for is imported: all of them take
-# longer than many an application.
+# Modules of hocket.verbs, in the order of the listing. Only the requested one is imported: importing all of them takes
+# longer than many applications run.
 VERBS = (
     "run", "resize", "policy", "explain", "profile", "daemon", "server", "servers", "ls", "top", "events", "publish",
     "report", "trace", "delta", "sim", "bench"
@@ -27,14 +27,17 @@ start here:
 
 
 class Parser(argparse.ArgumentParser):
-    """Tells a usage error in one line."""
+    """An argument parser that reports a usage error in one line."""
 
     def error(self, message: str) -> None:
         raise UsageError(f"{message}; see '{self.prog} --help'")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command. Exit codes: 0; 1 for what failed; 2 for a wrong call; 127 for a program that is not there."""
+    """Run the command.
+
+    Return 0; 1 if it failed; 2 for a wrong call; 127 if a program does not exist; 130 after Ctrl-C.
+    """
     words = sys.argv[1:] if arguments is None else arguments
     try:
         parsed = _parser(words).parse_args(words)
@@ -44,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # whoever read our output has enough, as in `hocket events --follow | head`
+    except BrokenPipeError:  # the reader has closed our output, as in `hocket events --follow | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 

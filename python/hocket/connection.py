@@ -1,4 +1,7 @@
-"""The connection to hocketd's socket. Imports little: `hocket run` needs no more than to know that somebody listens."""
+"""Connects to hocketd's socket.
+
+This module imports little, because `hocket run` only needs to know if a daemon listens.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,17 @@ from hocket.errors import HocketError
 
 
 class BusError(HocketError):
-    """The bus cannot be used: no daemon, a daemon of somebody else's, a connection that ended, a refusal."""
+    """The bus cannot be used: no daemon, a daemon of another user, a connection that ended, or a refusal."""
 
 
 class NoDaemonError(BusError):
-    """Nobody listens at the socket."""
+    """No daemon listens at the socket."""
 
 
 def connect(path: Path | str | None = None, timeout: float = 5.0) -> socket.socket:
     """Connect to the daemon at `path` (default: this user's, or that of the surrounding job).
 
-    Raises NoDaemonError where nobody listens and BusError where socket or daemon belong to somebody else.
+    Raises NoDaemonError if nothing listens there, and BusError if the socket or the daemon belongs to another user.
     """
     where = Path(path) if path else paths.socket_path()
     try:

@@ -1,4 +1,4 @@
-"""Starts, finds and stops this user's hocketd."""
+"""Starts, finds, and stops this user's hocketd."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from hocket import paths
 from hocket.connection import NoDaemonError, connect
 from hocket.errors import HocketError
 
-TYPE_CHECKING = False  # as of typing, whose import takes longer than a daemon's start
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING; importing typing takes longer than a daemon's start
 if TYPE_CHECKING:
     from hocket.bus import Bus
 
 START_LIMIT_S = 10.0
 STOP_LIMIT_S = 10.0
-POLL_S = 0.01  # nothing tells when somebody else's child ends
-START_POLL_S = 0.001  # nor when a socket begins to listen, for which an application's start waits
+POLL_S = 0.01  # interval of polling: no event reports the end of a process that is not our child
+START_POLL_S = 0.001  # nor that a socket begins to listen; the start of an application waits for it
 
 
 def connect_or_start(options: Sequence[str] = ()) -> tuple[Bus, bool]:
-    """The bus of the daemon that runs here, which is started with `options` if none does; and whether we started it.
+    """Return the bus of the running daemon, and True if this call started it.
 
-    Raises HocketError where there is none and none can be started.
+    If no daemon runs, one is started with `options`. Raises HocketError if that fails.
     """
     from hocket.bus import Bus
 
@@ -34,10 +34,10 @@ def connect_or_start(options: Sequence[str] = ()) -> tuple[Bus, bool]:
 
 
 def start_if_none(options: Sequence[str] = ()) -> bool:
-    """Start a daemon with `options` if none runs here; whether we did. Raises HocketError where that fails.
+    """Start a daemon with `options` if none runs. Return True if this call started it.
 
-    Two that do this at once get the same daemon: the lock of the runtime directory lets only one lead, and the other's
-    hocketd ends.
+    Raises HocketError if that fails. Two concurrent calls get the same daemon: the lock of the runtime directory lets
+    only one lead, and the other hocketd ends.
     """
     try:
         connect().close()
@@ -48,7 +48,7 @@ def start_if_none(options: Sequence[str] = ()) -> bool:
 
 
 def start(options: Sequence[str]) -> None:
-    """Start hocketd in the background and wait until one listens, this one or another."""
+    """Start hocketd in the background, and wait until a daemon listens, this one or another."""
     directory = paths.make_runtime_dir()
     program = paths.hocketd()
     if not program.exists():
@@ -72,7 +72,7 @@ def start(options: Sequence[str]) -> None:
 
 
 def stop() -> int | None:
-    """End the daemon that runs here in order and wait for its end. Its pid; None where none ran."""
+    """Stop the running daemon in order and wait for its end. Return its pid, or None if none ran."""
     from hocket.bus import Bus
 
     try:
@@ -92,8 +92,8 @@ def stop() -> int | None:
 
 
 def default_policy() -> str:
-    """That of a hocketd which was told nothing. Raises HocketError."""
-    import subprocess  # not at the start of every run
+    """Return the policy of a hocketd without options. Raises HocketError."""
+    import subprocess  # imported here, to keep the start of every run fast
     import tomllib
 
     try:
@@ -104,9 +104,9 @@ def default_policy() -> str:
 
 
 def spawn(command: list[str], stderr: int) -> int:
-    """Start a process that is nobody's child and in no terminal's session, with `stderr` as its own; its pid.
+    """Start a process that is nobody's child and has no terminal. Return its pid. `stderr` becomes its own.
 
-    A launcher that we become later must not find a child that it has not started itself.
+    The calling process may become a launcher later, which must not find a child that it has not started itself.
     """
     sys.stdout.flush()
     read_end, write_end = os.pipe()
@@ -134,7 +134,7 @@ def spawn(command: list[str], stderr: int) -> int:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is such a process, and it has not ended."""
+    """Return True if the process exists and has not ended."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -143,7 +143,7 @@ def is_alive(pid: int) -> bool:
 
 
 def _lock_holder(directory: Path) -> int:
-    """The pid in the lock file if that process lives, else 0."""
+    """Return the pid in the lock file if that process is alive, else 0."""
     try:
         pid = int((directory / "hocketd.lock").read_text().strip() or 0)
     except (OSError, ValueError):

@@ -1,8 +1,8 @@
-"""Errors for people: one line that says what was wrong, which value, where, and what to do."""
+"""Errors for people: one line with what is wrong, the value, the place, and what to do."""
 
 
 class HocketError(Exception):
-    """An error whose text is meant for the person at the terminal. `exit_code` is the command's."""
+    """An error whose text is shown to the user. `exit_code` is the exit code of the command."""
 
     exit_code = 1
 
