@@ -1,8 +1,7 @@
-"""What policies decided about cores and about access, and what came of it: DECISION and OUTCOME events, as people read
-them.
+"""Decisions of policies about cores and access, and what came of them: DECISION and OUTCOME events, as text for people.
 
-Times are nanoseconds of the node's clock. A decision that was answered by the daemon itself carries no time; what a
-trace tells besides (when, how long the application stood still) is added by `Decisions.feed`.
+Times are nanoseconds of the node's clock. A decision in an answer of the daemon carries no time. `Decisions.feed` and
+`Decisions.learn_from` add what a trace says besides: the time, and how long the application stood still.
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ ACTIONS = {
     "cancel": "is left as it is",
     "leave": "is left alone",
 }
-# About access to a target, with the other application's name behind; without: where there is no other.
+# Actions about access to a target. The first text is followed by the other application's name; the second is for
+# decisions without another application.
 ACCESS_ACTIONS = {
     "interrupt": ("interrupts", "goes first"),
     "wait": ("waits for", "waits"),
@@ -33,13 +33,13 @@ ACCESS_ACTIONS = {
     "estimate": ("ended beside", "ended"),
 }
 CHANGING = ("expand", "shrink", "return", "reclaim")
-MEASURING = "probe"  # as if it were a policy's: the coordinator's own, to learn an application's times
+MEASURING = "probe"  # in place of a policy's name: the coordinator itself measures an application's times
 PHASE_START, CORES = "start of the next I/O phase", "cores"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A prediction that a decision rested on, held against what happened."""
+    """A prediction behind a decision, compared with what happened."""
 
     decision: int = 0
     decided_for: str = ""
@@ -49,8 +49,8 @@ class Outcome:
     met: bool = False
     text: str = ""
     time_ns: int = 0
-    uncertainty_s: float = -1.0  # plus or minus, that was assumed; -1: not told
-    period_s: float = 0.0  # I/O period that was predicted, or expected at the decision; 0: not known
+    uncertainty_s: float = -1.0  # assumed, plus or minus; -1: not reported
+    period_s: float = 0.0  # I/O period, predicted or expected at the decision; 0: not known
 
     @classmethod
     def of(cls, event: Event) -> Outcome:
@@ -59,21 +59,21 @@ class Outcome:
 
     @property
     def is_prediction(self) -> bool:
-        """Not so where it tells that cores which were given away came back: that is bookkeeping."""
+        """True unless it reports how many lent cores came back, which is bookkeeping."""
         return self.quantity != CORES
 
     @property
     def error_s(self) -> float:
-        """Above 0: it came later, or was more, than predicted."""
+        """Return actual minus predicted seconds. Above 0: later, or more, than predicted."""
         return self.actual_s - self.predicted_s
 
     @property
     def error_share(self) -> float | None:
-        """Of the I/O period, never negative; None: that is not known."""
+        """Return the error as a share of the I/O period, never negative; None: not known."""
         return abs(self.error_s) / self.period_s if self.period_s > 0 else None
 
     def brief(self) -> str:
-        """By how much it came otherwise."""
+        """Return the error in a few words."""
         off = abs(self.error_s)
         if not self.is_prediction:
             return f"{self.actual_s:.0f} came back"
@@ -84,7 +84,7 @@ class Outcome:
         return f"{off:.2f} s {way} than predicted"
 
     def sentence(self) -> str:
-        """What came of it, with the numbers."""
+        """Return a sentence with the numbers."""
         if not self.is_prediction:
             missing = f" of {self.predicted_s:.0f}" if self.error_s else ""
             return f"{self.quantity}: {self.actual_s:.0f}{missing} came back"
@@ -103,8 +103,9 @@ class Outcome:
 
 @dataclass
 class PolicyDecision:
-    """A decision of a policy: about cores, or why it left a conflict alone, or about access to a target (then sizes and
-    iterations are 0). `sources`, `targets`: processes.
+    """A decision of a policy about cores or about access to a target, or its reason to leave a conflict alone.
+
+    Sizes and iterations are 0 in decisions about access. `sources`, `targets`: numbers of processes.
     """
 
     number: int = 0
@@ -124,7 +125,7 @@ class PolicyDecision:
     text: str = ""
     time_ns: int = 0  # 0: not known
     stopped_ns: list[int] = field(default_factory=list)  # of each reconfiguration that carried it out
-    until_ns: int = 0  # when the size that it chose was left again; 0: not known
+    until_ns: int = 0  # end of the size that it chose; 0: not known
     outcomes: list[Outcome] = field(default_factory=list)
     node: str = ""  # of the daemon
 
@@ -141,24 +142,24 @@ class PolicyDecision:
 
     @property
     def is_plain_wait(self) -> bool:
-        """Nothing was weighed: the application waits for its turn, as QUEUED_IO tells, too."""
+        """True for a wait in turn, where no costs were compared. QUEUED_IO reports it too."""
         return self.action == "wait" and "; " not in self.text
 
     @property
     def changes(self) -> bool:
-        """Whether processes were asked to come or go."""
+        """True if processes were requested to start or leave."""
         return self.action in CHANGING and self.sources != self.targets
 
     def expands(self, application: str) -> bool:
-        """Whether it has let this application grow: its reconfiguration was done."""
+        """True if it let this application grow: its reconfiguration was done."""
         return self.decided_for == application and self.targets > self.sources and bool(self.stopped_ns)
 
     def holds_at(self, time_ns: int) -> bool:
-        """Whether the size that it chose was in use then, as far as is known."""
+        """True if the size that it chose was in use at `time_ns`, as far as is known."""
         return self.time_ns <= time_ns and (not self.until_ns or time_ns < self.until_ns)
 
     def heading(self) -> str:
-        """Who does what."""
+        """Return who does what, as a short sentence."""
         if self.is_about_access:
             with_other, without = ACCESS_ACTIONS[self.action]
             return f"{self.decided_for} " + (f"{with_other} {self.because_of}" if self.because_of else without)
@@ -168,7 +169,7 @@ class PolicyDecision:
         return f"{self.decided_for} {doing}" + (f" because of {self.because_of}" if self.because_of else "")
 
     def sentences(self, zero_ns: int = 0) -> Iterator[tuple[str, str]]:
-        """(what it is about, sentence) each; times are seconds since `zero_ns`."""
+        """Yield (subject, sentence) pairs; times are seconds since `zero_ns`."""
         if self.conflict_ns:
             others = f"{self.decided_for} and {self.because_of}" if self.because_of else self.decided_for
             at = f"at {_at(self.conflict_ns, zero_ns)}, for {self.overlap_ns / 1e9:.2f} s"
@@ -219,7 +220,7 @@ class Decisions:
         self.all: list[PolicyDecision] = []
         self.node = ""  # of the daemon
         self._by_number: dict[int, PolicyDecision] = {}
-        self._open: dict[str, PolicyDecision] = {}  # application → whose reconfiguration is to come, or to be undone
+        self._open: dict[str, PolicyDecision] = {}  # by application: reconfiguration or reversal is pending
 
     def feed(self, event: Event) -> None:
         self.node = self.node or event.node
@@ -233,17 +234,17 @@ class Decisions:
             self._reconfigured(event)
 
     def of(self, application: str = "", last: int = 0) -> list[PolicyDecision]:
-        """Those for or because of `application` ("": all); the last so many of them (0: all)."""
+        """Return the decisions for or because of `application` ("": all), or only the last `last` of them (0: all)."""
         found = [one for one in self.all if application in ("", one.decided_for, one.because_of)]
         return found[-last:] if last else found
 
     def forget_before(self, time_ns: int) -> None:
-        """Drop old ones: a live view keeps only what it shows."""
+        """Drop older decisions: the live view keeps only what it shows."""
         self.all = [one for one in self.all if one.time_ns >= time_ns]
         self._by_number = {one.number: one for one in self.all}
 
     def learn_from(self, other: Decisions) -> None:
-        """Take over when they were made, and what they cost, from what a trace told of the same ones."""
+        """Copy the times and costs of the same decisions from `other`, which was read from a trace."""
         for one in self.all:
             if known := other._by_number.get(one.number):
                 one.time_ns, one.stopped_ns, one.until_ns = known.time_ns, known.stopped_ns, known.until_ns
@@ -254,7 +255,7 @@ class Decisions:
         self._by_number[decision.number] = decision
         if decision.changes:
             before = self._open.get(decision.decided_for)
-            # The way back belongs to the decision that went forth.
+            # The way back belongs to the decision that made the application change.
             if before and decision.action in ("return", "reclaim") and decision.targets == before.sources:
                 return
             self._open[decision.decided_for] = decision
@@ -281,7 +282,10 @@ def collect(events: Iterable[Event]) -> Decisions:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How well one quantity was predicted: errors are absolute, or shares of the I/O period (None: not known)."""
+    """The accuracy of the predictions of one quantity.
+
+    Errors are absolute, in seconds, or shares of the I/O period (None: not known).
+    """
 
     quantity: str
     predictions: int
@@ -304,7 +308,7 @@ def _of_period(share: float | None) -> str:
 
 
 def accuracies(decisions: Sequence[PolicyDecision]) -> list[Accuracy]:
-    """One for each quantity that was predicted, starts of I/O phases first."""
+    """Return one entry for each predicted quantity, starts of I/O phases first."""
     by_quantity: dict[str, list[Outcome]] = {}
     for outcome in (outcome for one in decisions for outcome in one.outcomes if outcome.is_prediction):
         by_quantity.setdefault(outcome.quantity, []).append(outcome)

@@ -1,6 +1,6 @@
-"""What an executable says of itself: whether it is linked dynamically, and with which libraries. Reads ELF, 64 bit.
+"""Reads from an ELF file (64 bit) if it is linked dynamically, and with which libraries.
 
-Of a large program only the pages that are looked at are read.
+The file is mapped: only the pages that are looked at are read.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ DT_NULL, DT_NEEDED, DT_STRTAB = 0, 1, 5
 
 
 # static: bool
-# needed: tuple[str, ...], the names of the libraries that it names itself
-Elf = namedtuple("Elf", ("static", "needed"))  # dataclasses and typing take long to import (cli.py)
+# needed: tuple[str, ...], the libraries that the file itself names
+Elf = namedtuple("Elf", ("static", "needed"))  # dataclasses and typing are slow to import (cli.py)
 
 
 def read_elf(path: Path) -> Elf | None:
-    """None where the file is no ELF program of this kind of machine, or cannot be read."""
+    """Return None if the file cannot be read, or is no valid 64-bit little-endian ELF file."""
     data = _contents(path)
     if data is None:
         return None
@@ -31,7 +31,7 @@ def read_elf(path: Path) -> Elf | None:
 
 
 def has_text(path: Path, text: str) -> bool:
-    """Whether the file is an ELF program with this text in it."""
+    """Return True if the file is an ELF program that contains this text."""
     data = _contents(path)
     return data is not None and data.find(text.encode()) >= 0
 

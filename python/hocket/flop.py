@@ -1,21 +1,21 @@
-"""How the floating-point operations of an application's iterations are known, in words."""
+"""The sources from which the FLOP per iteration of an application are known, as text."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 COUNTERS, DECLARED, PROFILE, UNKNOWN = "counters", "declared", "profile", ""
-WORDS = {  # the best first
+WORDS = {  # the best source first
     COUNTERS: "hardware counters",
     DECLARED: "declared",
     PROFILE: "profile of an earlier run",
     UNKNOWN: "not known (iterations)",
 }
-NAMED = 4  # applications of each source
+NAMED = 4  # number of applications that are named for each source
 
 
 def sources_text(sources: Mapping[str, str]) -> str:
-    """Such as "FLOP: hardware counters (a, b), declared (c)", of applications and their sources; "" of none."""
+    """Return e.g. "FLOP: hardware counters (a, b), declared (c)" for applications and their sources; "" for none."""
     told = []
     for source, words in WORDS.items():
         names = [name for name, of in sources.items() if of == source]
