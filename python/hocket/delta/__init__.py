@@ -1,1 +1,1 @@
-"""Δ-graphs: the I/O times of two applications by how much later one begins (CALCioM, section II-C)."""
+"""Δ-graphs: the I/O times of two applications against the delay between their I/O phases (CALCioM, section II-C)."""

@@ -1,4 +1,7 @@
-"""A Δ-graph: what two applications took alone and together, beside what was expected. Pure; seconds."""
+"""A Δ-graph: the I/O times of two applications, alone and together, beside the expected ones.
+
+Pure; times are seconds.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,15 @@ from hocket.tables import columns
 
 VERSION = 1
 NAMES = ("A", "B")
-PHASE_GAP_S = 0.1  # HOCKET_PHASE_GAP_S: operations less than this apart are one phase
+PHASE_GAP_S = 0.1  # HOCKET_PHASE_GAP_S: operations that are closer together belong to one phase
 
 
 @dataclass(frozen=True)
 class Phase:
-    """The first I/O phase of an application, as its trace has it. `start_ns`: of the node's clock."""
+    """The first I/O phase of an application, as the trace shows it. `start_ns`: by the node's clock."""
 
     start_ns: int
-    io_s: float  # from the first START_IO to the last FINISH_IO: waits included
+    io_s: float  # from the first START_IO to the last FINISH_IO, waits included
     wait_s: float = 0.0
     interruptions: int = 0
     accesses: int = 0
@@ -35,7 +38,7 @@ class Alone:
     """One of the two applications by itself."""
 
     name: str
-    told: str  # its command, or what is simulated
+    told: str  # its command, or its simulated specification
     processes: int
     runs: tuple[Phase, ...]
 
@@ -50,7 +53,7 @@ class Alone:
 
 @dataclass(frozen=True)
 class Together:
-    """One run of both."""
+    """One run of both applications."""
 
     policy: str
     wanted_dt_s: float
@@ -64,14 +67,14 @@ class Together:
 
 @dataclass(frozen=True)
 class Side:
-    """One application at one point of the graph; medians of the runs."""
+    """One application at one point of the graph: medians of the runs."""
 
     io_s: float
     least_s: float
     most_s: float
     wait_s: float
     interruptions: float
-    factor: float  # the interference factor: io_s / alone
+    factor: float  # the interference factor: io_s / time alone
     expected_s: float | None
     expected_factor: float | None
 
@@ -84,12 +87,15 @@ class Point:
     runs: int
     a: Side
     b: Side
-    cost: float | None  # by the metric
+    cost: float | None  # by the metric; None: not known
     expected_cost: float | None
 
 
 def first_phase(application: Application, gap_s: float = PHASE_GAP_S) -> Phase | None:
-    """None where it did no I/O. I/O for which it asked nobody is known by IO_PHASE alone."""
+    """Return the first I/O phase, or None if the application did no I/O.
+
+    An application without START_IO is known by IO_PHASE alone.
+    """
     operations = sorted(application.operations, key=lambda one: one.asked_ns)
     if not operations:
         phases = sorted(application.phases, key=lambda one: one.start_ns)
@@ -119,7 +125,7 @@ def first_phase(application: Application, gap_s: float = PHASE_GAP_S) -> Phase |
 
 
 class Graph:
-    """`about`: what else is told of how it was made."""
+    """All points of a Δ-graph. `about`: further facts of how it was made, for as_json()."""
 
     def __init__(self, alone: Sequence[Alone], model: Model, runs: Iterable[Together], about: dict[str, Any]) -> None:
         self.alone, self.model, self.about = tuple(alone), model, about
@@ -134,11 +140,11 @@ class Graph:
         return list(dict.fromkeys(point.policy for point in self.points))
 
     def of(self, policy: str) -> list[Point]:
-        """By the dt that there really was."""
+        """Return the points of a policy, by the dt that was measured."""
         return sorted((point for point in self.points if point.policy == policy), key=lambda point: point.dt_s)
 
     def expected(self, policy: str, dt_s: float) -> Expected | None:
-        """None where the model does not know the policy or the metric."""
+        """Return the expected I/O times, or None if the model does not know the policy or the metric."""
         try:
             return self.model.expected(policy, dt_s)
         except UnknownFormulaError:
@@ -159,7 +165,7 @@ class Graph:
         return Point(policy, wanted_s, dt_s, len(runs), a, b, cost, expected_cost)
 
     def as_json(self) -> dict[str, Any]:
-        """docs/command.md has the schema."""
+        """Return all figures as a dictionary. docs/command.md documents the schema."""
         applications = [
             {
                 "name": one.name,
@@ -214,7 +220,10 @@ HEADINGS = ("policy", "dt s", "A s", "expected", "factor", "B s", "expected", "f
 
 
 def text_of(graph: Graph) -> str:
-    """The times alone, and a line for each policy and dt. A policy's name stands only in its first line."""
+    """Return the times alone, and a line for each policy and dt.
+
+    The name of a policy stands only in its first line.
+    """
     lines = []
     for one in graph.alone:
         times = [run.io_s for run in one.runs]

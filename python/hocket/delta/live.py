@@ -1,4 +1,7 @@
-"""A Δ-graph of two real applications: all runs under a hocketd of their own, all times from its trace."""
+"""Measures a Δ-graph of two real applications.
+
+All runs share a private hocketd, and all times come from its trace.
+"""
 
 from __future__ import annotations
 
@@ -31,22 +34,22 @@ from hocket.profile.store import Profile, Store, fingerprint_of
 from hocket.reconfigure.runs import last_line
 from hocket.trace import events_of
 
-WHO_DOES_IO = {ROUND: "hocket", FILE: "mpi"}  # HOCKET_IO by the grain of interruptions
-LEAST_LEAD_S = 0.05  # for the first of both to be started in time
-TRACE_LIMIT_S = 5.0  # for hocketd to write what it has seen
-LOOK_S = 0.02  # between two looks at whether the applications still run
+WHO_DOES_IO = {ROUND: "hocket", FILE: "mpi"}  # HOCKET_IO for each grain of preemption
+LEAST_LEAD_S = 0.05  # margin for the first application to be started in time
+TRACE_LIMIT_S = 5.0  # time limit for hocketd to write what it has seen
+LOOK_S = 0.02  # interval of polling if the applications still run
 SEED = 10
-ALIKE = 1.1  # times of which one is no more than so many times the other
-REMEMBERED = 5  # runs, of how long an application takes to come to its I/O
+ALIKE = 1.1  # times alone are alike if one is at most this many times the other
+REMEMBERED = 5  # number of last runs that give an application's lead time
 
 
 @dataclass
 class Program:
-    """One of the two: how it is started, and how long it takes from there to its first I/O phase."""
+    """One of the two applications: its command, and the time from its start to its first I/O phase."""
 
     name: str
     job: mpi.Job
-    executable: str = ""  # as it told hocketd
+    executable: str = ""  # as it reported it to hocketd
     leads_s: list[float] = field(default_factory=list)
 
     @property
@@ -60,13 +63,13 @@ class Program:
 
 @dataclass(frozen=True)
 class Storage:
-    """A target of limited bandwidth (apps/limited_target); 0: as it is."""
+    """A target of limited bandwidth (apps/limited_target). With 0 bytes/s the storage stays as it is."""
 
     bytes_per_s: float = 0
     directory: Path | None = None
 
     def environment(self) -> dict[str, str]:
-        """Raises HocketError or UsageError."""
+        """Return the variables that set the limit. Raises HocketError or UsageError."""
         if not self.bytes_per_s:
             return {}
         library = prefix() / "lib" / "hocket" / "liblimited_target.so"
@@ -87,19 +90,19 @@ class Plan:
     policies: Sequence[str]
     dts_s: Sequence[float]
     repetitions: int
-    metric: str  # "": hocketd's default
+    metric: str  # "": the default of hocketd
     grain: str
-    sharing: str  # that the model assumes
-    timeout_s: float  # of a run
+    sharing: str  # bandwidth sharing that the model assumes
+    timeout_s: float  # time limit of a run
     storage: Storage = Storage()
-    traces: Path | None = None  # where they are kept
+    traces: Path | None = None  # directory that keeps the traces
 
 
 Say = Callable[[str], None]
 
 
 def program_of(name: str, command: str) -> Program:
-    """Raises UsageError, or HocketError where there is no such program."""
+    """Return the program of a command line. Raises UsageError, and HocketError if the program does not exist."""
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -110,8 +113,9 @@ def program_of(name: str, command: str) -> Program:
 
 
 class Live:
-    """Runs of the two, under one hocketd of their own: it learns from them what it would learn from others. Use it as a
-    context: the daemon ends with it. `say` is told of warnings.
+    """Runs of the two applications under one private hocketd, which learns from them as it would from others.
+
+    Use it as a context: the daemon ends with it. `say` receives warnings.
     """
 
     def __init__(self, plan: Plan, programs: Sequence[Program], say: Say = lambda _: None) -> None:
@@ -122,14 +126,17 @@ class Live:
         for warning in (words for program in programs for words in program.job.warnings):
             say(warning)
         self._count = 0
-        self._kept, self._kept_bytes = "", 0  # name of the trace that was kept last, and where it ends in hocketd's
+        self._kept, self._kept_bytes = "", 0  # name of the last kept trace, and its end in hocketd's trace
         self._stack = ExitStack()
         self._say = say
 
     def __enter__(self) -> Live:
-        """Raises HocketError where there is no hocketd, UsageError where it refuses a policy or the metric."""
+        """Start the daemon.
+
+        Raises HocketError if there is no hocketd, and UsageError if it refuses a policy or the metric.
+        """
         with ExitStack() as stack:
-            # A socket's path must be short.
+            # the path of a socket must be short
             self._directory = Path(tempfile.mkdtemp(prefix="hocket-delta-", dir="/tmp"))
             stack.callback(shutil.rmtree, self._directory, ignore_errors=True)
             self._store = self._directory / "profiles.db"
@@ -144,13 +151,15 @@ class Live:
         self._stack.close()
 
     def alone(self, program: Program) -> tuple[Phase, int]:
-        """And the number of its processes. Raises HocketError."""
+        """Run a program alone. Return its phase and its number of processes. Raises HocketError."""
         found = self._run("interfere", [(program, 0.0)], f"alone-{program.name}")
         return found[program.name]
 
     def tell_alone(self, alone: Sequence[Alone]) -> None:
-        """Lets hocketd know what each takes alone, as if `hocket profile` had measured it: `dynamic` needs it of
-        programs that do not say what they will write. A program of one size can have one time only.
+        """Store the times alone as profiles, as if `hocket profile` had measured them.
+
+        The policy `dynamic` needs them for programs that do not report in advance what they will write. A program has
+        one time for each size.
         """
         points: dict[str, dict[int, float]] = {}
         for program, one in zip(self.programs, alone, strict=True):
@@ -167,7 +176,7 @@ class Live:
             store.put(Profile(Path(path).name, fingerprint_of(Path(path)), self.programs[0].job.mpi, "", found))
 
     def together(self, policy: str, dt_s: float) -> Together:
-        """Raises HocketError."""
+        """Run both applications, B's I/O phase `dt_s` after A's. Raises HocketError."""
         a, b = self.programs
         first_s = min(-a.lead_s, dt_s - b.lead_s) - LEAST_LEAD_S
         delays = [(a, -a.lead_s - first_s), (b, dt_s - b.lead_s - first_s)]
@@ -183,7 +192,7 @@ class Live:
                 raise UsageError(str(error)) from error
 
     def _run(self, policy: str, delays: Sequence[tuple[Program, float]], name: str) -> dict[str, tuple[Phase, int]]:
-        """By application: its phase and its number of processes."""
+        """Do one run. Return the phase and the number of processes of each application."""
         self._count += 1
         self._set_policy(policy)
         begin = self._trace.stat().st_size if self._trace.exists() else 0
@@ -202,7 +211,10 @@ class Live:
         return found
 
     def _traced(self, begin: int, programs: Sequence[Program], name: str) -> dict[str, Application]:
-        """What the trace has of them from there on, once hocketd has written that they left; what it has in the end."""
+        """Return the applications of this run, from the trace after `begin`.
+
+        Waits until hocketd has written that they have ended, or until the time limit.
+        """
         jobs = {self._job(program): program.name for program in programs}
         deadline_s = time.monotonic() + TRACE_LIMIT_S
         while True:
@@ -220,11 +232,12 @@ class Live:
         return found
 
     def _keep(self, path: Path) -> None:
-        """What the trace has since the last one that was kept, as a trace that continues that one: the daemon decides
-        by what it has learnt in the runs before, and a replay must know them.
+        """Write what hocketd has traced since the last kept trace, as a trace that continues that one.
+
+        The daemon decides by what it has learnt in earlier runs, so a replay must know them.
         """
         text = b""
-        while (now := self._trace.read_bytes()) != text:  # hocketd may be writing
+        while (now := self._trace.read_bytes()) != text:  # hocketd may still be writing
             text = now
             time.sleep(LOOK_S)
         header, begin = json.loads(text.split(b"\n", 1)[0]), self._kept_bytes or text.index(b"\n") + 1
@@ -237,7 +250,10 @@ class Live:
         return f"delta-{os.getpid()}-{self._count}-{program.name}"
 
     def _start_and_wait(self, delays: Sequence[tuple[Program, float]], name: str) -> dict[str, int]:
-        """When each was started. Raises HocketError where one fails, or the time is over."""
+        """Start the applications and wait for their end. Return the start of each.
+
+        Raises HocketError if one fails, or at the time limit.
+        """
         begin_s, started = time.monotonic(), {}
         running: list[tuple[Program, subprocess.Popen]] = []
         with ExitStack() as stack:
@@ -258,7 +274,7 @@ class Live:
         return started
 
     def _look(self, running: Sequence[tuple[Program, subprocess.Popen]]) -> bool:
-        """Whether any still runs. Raises HocketError where one has failed."""
+        """Return True if any application still runs. Raises HocketError if one has failed."""
         codes = [process.poll() for _, process in running]
         for (program, _), code in zip(running, codes, strict=True):
             if code:
@@ -268,7 +284,7 @@ class Live:
         return any(code is None for code in codes)
 
     def _start(self, program: Program) -> subprocess.Popen:
-        """As `hocket run` does it, without the time that takes."""
+        """Start a program as `hocket run` does, but without the time that takes."""
         how = mpi.preload(program.job, self._environment)
         settings = {
             "HOCKET_SOCKET": str(self._directory / "hocketd.sock"),
@@ -288,7 +304,7 @@ class Live:
 
 
 def measure_alone(live: Live, done: Callable[[str], None]) -> list[Alone]:
-    """Each by itself, in turn."""
+    """Run each application by itself, in turn."""
     runs: Mapping[str, list[tuple[Phase, int]]] = {program.name: [] for program in live.programs}
     for _ in range(live.plan.repetitions):
         for program in live.programs:
@@ -301,7 +317,7 @@ def measure_alone(live: Live, done: Callable[[str], None]) -> list[Alone]:
 
 
 def model_of(plan: Plan, alone: Sequence[Alone]) -> Model:
-    """Both are taken to use all of the target alone."""
+    """Return the model of both. Each is assumed to use all of the target when it is alone."""
     speeds = rates(plan.sharing, (1.0, alone[0].processes), (1.0, alone[1].processes), 1.0)
     sides = [
         Side(one.io_s, one.processes, one.accesses if plan.grain == FILE else 0, rate)
@@ -311,7 +327,10 @@ def model_of(plan: Plan, alone: Sequence[Alone]) -> Model:
 
 
 def measure(live: Live, say: Say, done: Callable[[str], None]) -> Graph:
-    """All runs, policies and dts in drawn order in each repetition, or those until the user had enough (Ctrl-C)."""
+    """Measure the graph: all runs, with policies and dts in random order in each repetition.
+
+    Ctrl-C ends the measurement; the graph then shows the runs that were done.
+    """
     plan = live.plan
     alone = measure_alone(live, done)
     live.tell_alone(alone)

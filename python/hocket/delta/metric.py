@@ -1,7 +1,7 @@
-"""The metrics that `dynamic` minimises, as formulas over applications: the language of src/policy/metric.hpp. Pure.
+"""Evaluates the metrics that `dynamic` minimises: formulas over applications, in the language of src/policy/metric.hpp.
 
-Names are of each application: `processes`, `io_time` (waits included), `alone` and `end`, in seconds. The aggregates
-sum, mean, max and min go over all applications; a formula without one is summed.
+Pure. The names `processes`, `io_time` (waits included), `alone`, and `end` belong to each application; times are
+seconds. The aggregates sum, mean, max, and min go over all applications. A formula without an aggregate is summed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 @dataclass(frozen=True)
 class Figures:
-    """Of one application; seconds."""
+    """The figures of one application; times are seconds."""
 
     processes: float
     io_time: float
@@ -40,11 +40,11 @@ class Figures:
 
 
 class UnknownFormulaError(ValueError):
-    """This part of hocket cannot tell the value of a formula; whether it is one, hocketd says."""
+    """This module cannot evaluate the formula. Only hocketd knows if it is valid."""
 
 
 def value_of(metric: str, applications: Sequence[Figures]) -> float:
-    """Raises UnknownFormulaError."""
+    """Return the value of a metric, given by name or as a formula. Raises UnknownFormulaError."""
     text = FORMULAS.get(metric, metric)
     try:
         tree = ast.parse(text.strip().replace("^", "**"), mode="eval").body
@@ -66,7 +66,7 @@ def _value(node: ast.expr, of: Sequence[Figures]) -> float:
         case ast.BinOp() if type(node.op) in _OPERATORS:
             left, right = _value(node.left, of), _value(node.right, of)
             try:
-                return float(_OPERATORS[type(node.op)](left, right))  # no float: a root of a negative number
+                return float(_OPERATORS[type(node.op)](left, right))  # not a float: a root of a negative number
             except (ArithmeticError, TypeError) as error:
                 raise UnknownFormulaError(str(error)) from error
         case ast.Call(func=ast.Name(id=str(name)), args=[inner]) if name in AGGREGATES:

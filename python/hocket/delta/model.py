@@ -1,13 +1,13 @@
-"""What the I/O times of two applications are expected to be, as piecewise linear functions of dt. Pure; seconds.
+"""Predicts the I/O times of two applications, as piecewise linear functions of dt. Pure; times are seconds.
 
-A starts its I/O phase at 0, B at dt. Alone they take T_A and T_B. For 0 <= dt < T_A, while A still does I/O (dt < 0 is
-the mirror image; otherwise they do not meet):
+A starts its I/O phase at 0, B at dt. Alone they take T_A and T_B. The table holds for 0 <= dt < T_A, while A still does
+I/O. dt < 0 is the mirror image; otherwise the phases do not meet.
 
-    interfere   both go on, each at its share of its own speed; who is left alone goes on at full speed
-    fcfs        A takes T_A, B takes T_A - dt + T_B
-    interrupt   A takes T_A + T_B, B takes T_B: CALCioM, section IV-D. Where A stops only at the end of one of `pieces`
-                equal pieces (files), B waits for that end, and A is not interrupted in the last one: the saw of Fig. 10
-    dynamic     of these what the metric is least for
+    interfere   Both continue, each at a fraction of its own speed. The one that is left alone continues at full speed.
+    fcfs        A takes T_A, B takes T_A - dt + T_B.
+    interrupt   A takes T_A + T_B, B takes T_B (CALCioM, section IV-D). If A stops only at the end of one of `pieces`
+                equal pieces (files), B waits for that end. A is not preempted in its last piece: the saw of Fig. 10.
+    dynamic     The one of these with the least value of the metric.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Side:
 
     alone_s: float
     processes: int = 1
-    pieces: int = 0  # in which it writes, if it can be interrupted only between them; 0: it can be at any time
-    rate: float = 0.5  # its share of its own speed while both do I/O
+    pieces: int = 0  # number of pieces, if it can be preempted only between them; 0: at any time
+    rate: float = 0.5  # fraction of its own speed while both do I/O
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,10 @@ class Model:
     together: bool = False  # transfers that overlap end together ("queued")
 
     def expected(self, policy: str, dt_s: float) -> Expected | None:
-        """None for a policy that this model does not know. Raises UnknownFormulaError for a metric that it does not."""
+        """Return the expected times, or None if this model does not know the policy.
+
+        Raises UnknownFormulaError for an unknown metric.
+        """
         known = EXPECTED.get(policy)
         if known is None:
             return None
@@ -61,7 +64,7 @@ class Model:
         return known(self, dt_s)
 
     def cost(self, expected: Expected, dt_s: float) -> float:
-        """By the metric; ends are counted from the start of the first of the two."""
+        """Return the value of the metric. Ends are counted from the start of the first of the two."""
         first_s = min(0.0, dt_s)
         a = Figures(self.a.processes, expected.a_s, self.a.alone_s, expected.a_s - first_s)
         b = Figures(self.b.processes, expected.b_s, self.b.alone_s, dt_s + expected.b_s - first_s)
@@ -69,7 +72,10 @@ class Model:
 
 
 def rates(sharing: str, a: tuple[float, int], b: tuple[float, int], bandwidth: float) -> tuple[float, float]:
-    """The shares of their own speeds that two get at once. (most bandwidth of its own, processes) each."""
+    """Return the fractions of their own speeds that both get at once.
+
+    `a` and `b`: most bandwidth of its own, number of processes.
+    """
     weights = (a[1], b[1]) if sharing == PROPORTIONAL else (1, 1)
     levels = [bandwidth * weight / sum(weights) for weight in weights]
     got_a = min(a[0], max(levels[0], bandwidth - min(b[0], levels[1])))

@@ -1,4 +1,4 @@
-"""A Δ-graph as a picture: measured points, and what was expected as thin dashed lines."""
+"""Draws a Δ-graph: measured points, and the expected values as thin dashed lines."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from hocket.errors import HocketError
 
 COLOURS = {"interfere": "#a8326e", "fcfs": "#0072b2", "interrupt": "#e69f00", "dynamic": "#009e73"}
 MARKERS = {"interfere": "x", "fcfs": "s", "interrupt": "^", "dynamic": "o"}
-MORE = ("#8457c9", "#3a4046", "#56b4e9", "#d55e00")  # of other policies
+MORE = ("#8457c9", "#3a4046", "#56b4e9", "#d55e00")  # for other policies
 SOFT, GRID = "#5b6168", "#e4e7e9"
 DPI = 160
-STEPS = 600  # of the expected lines
-MANY = 60  # points of a policy, whose markers are smaller then
+STEPS = 600  # number of steps of the expected lines
+MANY = 60  # above so many points of a policy, its markers are smaller
 UNITS = {"cpu-time": "process seconds", "io-time": "s", "makespan": "s", "interference": "sum of factors"}
 
 
 def write_plot(graph: Graph, path: Path) -> None:
-    """The I/O times of A and of B, with interference factors at the right, and the metric. Raises HocketError."""
+    """Draw the I/O times of A and of B, with interference factors at the right, and the metric. Raises HocketError."""
     with pyplot.rc_context({"font.size": 10, "font.family": "sans-serif"}):
         figure, axes = pyplot.subplots(1, 3, figsize=(15, 4.8), layout="constrained")
         for which, (axis, one) in enumerate(zip(axes, graph.alone, strict=False)):
@@ -61,7 +61,7 @@ def colour_of(graph: Graph, policy: str) -> str:
 
 @dataclass(frozen=True)
 class Curve:
-    """(dt, value) each; `spread`: (least, most) of the runs of each measured point."""
+    """(dt, value) pairs. `spread`: (least, most) over the runs of each measured point."""
 
     policy: str
     measured: list[tuple[float, float]]
@@ -87,7 +87,7 @@ def _curve_of_metric(graph: Graph, policy: str) -> Curve:
 
 
 def _grid(graph: Graph) -> list[float]:
-    """The dts of the expected lines: even ones, and both sides of 0, where they jump."""
+    """Return the dts of the expected lines: even ones, and both sides of 0, where the lines jump."""
     dts = [point.dt_s for point in graph.points]
     low, high = min(dts, default=0.0), max(dts, default=0.0)
     even = [low + (high - low) * step / STEPS for step in range(STEPS + 1)]

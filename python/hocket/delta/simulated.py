@@ -1,4 +1,4 @@
-"""A Δ-graph in the simulator: a scenario for each dt, run by hocket-sim under each policy."""
+"""Simulates a Δ-graph: hocket-sim runs a scenario for each dt under each policy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hocket.errors import HocketError, UsageError
 from hocket.sim.runs import Wanted, simulate
 from hocket.trace import read_trace
 
-COMPUTE_S = 1.0  # before the I/O phase
+COMPUTE_S = 1.0  # computing time before the I/O phase
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 KEYS = ("processes", "bytes", "files", "bandwidth")
 ROUND, FILE, PHASE = "round", "file", "phase"
@@ -25,8 +25,9 @@ GRAINS = (ROUND, FILE, PHASE)
 
 @dataclass(frozen=True)
 class Spec:
-    """What an application does once: it writes `bytes` in `files` of the same size. `bandwidth`: the most that it can
-    use by itself, bytes/s; 0: the target's.
+    """What an application does once: it writes `bytes` in `files` files of the same size.
+
+    `bandwidth`: the most that it can use by itself, in bytes/s; 0: that of the target.
     """
 
     text: str
@@ -40,12 +41,12 @@ class Spec:
 class Machine:
     bandwidth: float  # bytes/s
     sharing: str
-    grain: str  # where an application can be interrupted
-    round_bytes: float  # of grain ROUND; 0: at any time
+    grain: str  # where an application can be preempted
+    round_bytes: float  # for grain ROUND; 0: at any time
 
 
 def parse_bytes(text: str) -> float:
-    """With k, m, g or t for KiB, MiB, GiB, TiB. Raises ValueError."""
+    """Return the number of bytes. k, m, g, and t stand for KiB, MiB, GiB, and TiB. Raises ValueError."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?(?:e\d+)?)([kmgt]?)", text.strip().lower())
     if not found:
         raise ValueError(text)
@@ -53,7 +54,7 @@ def parse_bytes(text: str) -> float:
 
 
 def parse_spec(text: str) -> Spec:
-    """Raises UsageError."""
+    """Return the specification of one application. Raises UsageError."""
     told = f"--app '{text}'"
     found = {"processes": 1.0, "files": 1.0, "bandwidth": 0.0}
     for part in text.split(","):
@@ -73,7 +74,10 @@ def parse_spec(text: str) -> Spec:
 
 
 def scenario_of(starts_s: Sequence[tuple[str, Spec, float]], machine: Machine, metric: str) -> str:
-    """TOML: (name, what it does, when its I/O phase begins) of each application."""
+    """Return a scenario as TOML.
+
+    `starts_s`: name, specification, and start of the I/O phase of each application.
+    """
     cores = sum(spec.processes for _, spec, _ in starts_s)
     lines = ['name = "delta"', "", "[platform]", "nodes = 1", f"cores_per_node = {cores}", "", "[[targets]]"]
     lines += ['name = "target"', f"bandwidth_bytes_per_s = {machine.bandwidth!r}"]
@@ -102,14 +106,14 @@ def model_of(specs: Sequence[Spec], machine: Machine, alone_s: Sequence[float], 
 
 
 def pieces_of(spec: Spec, machine: Machine) -> int:
-    """Between which it can be interrupted; 0: at any time."""
+    """Return the number of pieces between which an application can be preempted; 0: at any time."""
     if machine.grain == FILE:
         return spec.files
     if machine.grain == PHASE:
         return 1
     if not machine.round_bytes:
         return 0
-    # Of each file; the last one may be shorter, which is told as if all were equal.
+    # Number of rounds of each file. The last one may be shorter, but all are assumed to be equal.
     return spec.files * max(1, math.ceil(spec.bytes / spec.files / machine.round_bytes - 1e-9))
 
 
@@ -121,7 +125,10 @@ def measure(
     metric: str,
     directory: Path,
 ) -> Graph:
-    """`directory`: for scenarios and traces. Raises HocketError with what hocket-sim said."""
+    """Run all simulations and return the graph.
+
+    `directory` holds scenarios and traces. Raises HocketError with the message of hocket-sim.
+    """
     if machine.sharing == QUEUED and any(spec.bandwidth for spec in specs):
         raise UsageError("--sharing queued: applications have no bandwidth of their own there; leave bandwidth=… out")
     wanted: list[Wanted] = []
