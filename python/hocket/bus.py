@@ -72,8 +72,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Listing:
-    """What runs now: one dictionary with the fields of each APPLICATION, those of DAEMON, and those of each IO_SERVER.
-    """
+    """What runs now: a dictionary with the fields of each APPLICATION, of DAEMON, and of each IO_SERVER."""
 
     applications: list[dict[str, Any]]
     daemon: dict[str, Any]

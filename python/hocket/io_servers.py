@@ -1,4 +1,4 @@
-"""Starts and stops this user's I/O servers (hocket-server), and waits until applications have adopted another map."""
+"""Starts and stops this user's I/O servers (hocket-server), and drains them from the server map."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from hocket.daemon import is_alive, spawn
 from hocket.errors import HocketError, UsageError
 
 START_LIMIT_S = 15.0
-STOP_LIMIT_S = 60.0  # it writes out what it holds
-POLL_S = 0.05  # nothing tells when somebody else's child ends
+STOP_LIMIT_S = 60.0  # longer, because a server first writes out what it holds
+POLL_S = 0.05  # polling interval: no event reports the end of a process that is not our child
 
 
 def log_of(name: str) -> Path:
@@ -27,14 +27,15 @@ def log_of(name: str) -> Path:
 
 
 def running(bus: Bus) -> dict[str, dict[str, Any]]:
-    """IO_SERVER's fields by name, without those that are lost."""
+    """Return the fields of each IO_SERVER by name, without the lost servers."""
     return {one["server"]: one for one in bus.list().servers if one["state"] != "lost"}
 
 
 def start(bus: Bus, count: int, options: Sequence[str]) -> list[str]:
-    """Start so many servers with these options of hocket-server and wait until all are in the map; their names.
+    """Start `count` servers and wait until all are in the server map. Return their names.
 
-    Where one does not come, all are ended again, and HocketError tells its last words.
+    `options` go to hocket-server. If a server does not come up, all are stopped, and HocketError reports its last
+    message.
     """
     program = paths.hocket_server()
     if not program.exists():
@@ -59,7 +60,7 @@ def start(bus: Bus, count: int, options: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """Two that start servers at once must not choose the same names."""
+    """Hold a lock, so that two concurrent starts do not choose the same names."""
     directory = paths.make_runtime_dir() / "servers"
     directory.mkdir(mode=0o700, exist_ok=True)
     with (directory / "start.lock").open("w") as lock:
@@ -94,7 +95,7 @@ def _last_words(name: str) -> str:
 
 
 def chosen(bus: Bus, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Those of these names that run; all, where none is named. Raises UsageError for a name that does not."""
+    """Return the running servers of these names, or all if `names` is empty. Raises UsageError for an unknown name."""
     known = running(bus)
     for name in names:
         if name not in known:
@@ -103,12 +104,13 @@ def chosen(bus: Bus, names: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def drain(bus: Bus, names: Iterable[str], timeout: float) -> None:
-    """Take servers out of the map and wait until every running application has adopted one without them.
+    """Take servers out of the server map, and wait until no running application uses an older map.
 
-    Raises HocketError that names who has not after `timeout` seconds; the servers stay out.
+    Raises HocketError if an application has not adopted the new map after `timeout` seconds, and names it. The servers
+    stay out of the map.
     """
     names = list(names)
-    passing = bus.subscribe("")  # from before the change: nothing of it is missed
+    passing = bus.subscribe("")  # from before the change, so that no event of it is missed
     try:
         for name in names:
             bus.send("SET_SERVER", server=name, action="drain")
@@ -127,7 +129,7 @@ def drain(bus: Bus, names: Iterable[str], timeout: float) -> None:
 
 
 def _wait_for_change(passing: Any, deadline: float) -> bool:
-    """Until an application has adopted a map, or gone; False: the time is over."""
+    """Wait until an application has adopted a map or has ended. Return False at the deadline."""
     while (left := deadline - time.monotonic()) > 0:
         event = passing.wait(left)
         if event is not None and event.type in ("MAP_ADOPTED", "BYE", "LOST"):
@@ -136,7 +138,7 @@ def _wait_for_change(passing: Any, deadline: float) -> bool:
 
 
 def stop(servers: dict[str, dict[str, Any]]) -> None:
-    """End servers in order and wait for their end: what they hold is in the files then."""
+    """Stop servers in order and wait for their end. Afterwards the files contain what they held."""
     for name, one in servers.items():
         if one["pid"] <= 0:
             raise HocketError(f"{name} runs where its process cannot be seen; end it there")

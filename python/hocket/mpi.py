@@ -1,7 +1,7 @@
-"""Which MPI a command starts, and how its ranks, and only its ranks, get libhocket (src/runtime/README.md).
+"""Finds which MPI a command starts, and loads libhocket into its ranks, and only into them (src/runtime/README.md).
 
-MPICH's launcher gets an option; Open MPI's launchers start each rank through a small program; where there is no
-launcher that we know, every process of the job gets the library, which does nothing outside of MPI.
+MPICH's launcher gets an option. Open MPI's launchers start each rank through a small program. Without a known launcher,
+every process of the job gets the library, which does nothing outside of MPI.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ VERSION_WORDS = (
 LIBRARIES = (("libmpi.so.12", MPICH), ("libmpich.so.12", MPICH), ("libmpi.so.40", OPENMPI))
 LAUNCHER = re.compile(r"^(mpiexec|mpirun|orterun|prterun|prun)([.-].*)?$")
 VERSION_LIMIT_S = 20
-# Programs that become the one named behind them, and interpreters: an application is not named after them.
+# Programs that run the program named after them, and interpreters. They do not give an application its name.
 WRAPPERS = frozenset(
     ("env", "nice", "numactl", "taskset", "stdbuf", "time", "timeout", "valgrind", "gdb", "strace", "perf", "setarch")
 )
 EXEC_AGENTS = ("PRTE_MCA_odls_base_exec_agent", "OMPI_MCA_orte_fork_agent")  # Open MPI 5, Open MPI 4
 
 
-# What a program needs that starts processes as it grows; the user's own settings come first.
+# Settings for a program that starts processes as it grows. The user's own settings take precedence.
 MALLEABLE_SETTINGS = {
-    # The other transport fails to start processes now and then, and does not let those connect that join.
+    # The other transport sometimes fails to start processes, and does not let joining processes connect.
     MPICH: {"MPIR_CVAR_CH4_NETMOD": "ofi"},
-    # More processes than there are slots: the launcher was asked for one (Open MPI 5, Open MPI 4).
+    # Allow more processes than slots: the launcher was started for one (Open MPI 5, Open MPI 4).
     OPENMPI: {
         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
         "OMPI_MCA_rmaps_base_oversubscribe": "1",
-        # Old and new ranks would choose different algorithms for one collective, and wait for each other for ever.
+        # Old and new ranks would choose different algorithms for one collective, and block for ever.
         "OMPI_MCA_coll": "^han",
         "OMPI_MCA_osc": "^ucx",
     },
@@ -55,7 +55,7 @@ class ProgramNotFoundError(HocketError):
     exit_code = 127
 
 
-# Named tuples, here and in elf.py: dataclasses and typing take as long to import as all the rest of `hocket run`.
+# Named tuples, here and in elf.py: importing dataclasses and typing takes as long as the rest of `hocket run`.
 class Job(
     namedtuple(
         "Job",
@@ -67,17 +67,17 @@ class Job(
 
     __slots__ = ()
     command: list[str]
-    program: Path  # what command[0] is
-    mpi: str  # MPICH, OPENMPI
-    launcher: bool  # whether `program` is a launcher of that MPI
-    name: str  # of the application, for people
-    application: str  # the program among the command's words
-    malleable: bool  # it is linked with libhocket, which a program is that can be resized
+    program: Path  # path of command[0]
+    mpi: str  # MPICH or OPENMPI
+    launcher: bool  # True if `program` is a launcher of that MPI
+    name: str  # name of the application, for people
+    application: str  # the program among the words of the command
+    malleable: bool  # True if it is linked with libhocket, as programs are that can be resized
     warnings: Sequence[str]
 
 
 class Preload(namedtuple("Preload", ("command", "environment"))):
-    """How to start a job so that its ranks get libhocket: the command line, and variables to add."""
+    """The way to start a job so that its ranks get libhocket: the command line, and variables to add."""
 
     __slots__ = ()
     command: list[str]
@@ -85,9 +85,9 @@ class Preload(namedtuple("Preload", ("command", "environment"))):
 
 
 def examine(command: Sequence[str], mpi: str | None = None) -> Job:
-    """What the command starts. `mpi`: told by the user, for launchers that do not tell.
+    """Return what the command starts. `mpi`: given by the user, for launchers that do not report their MPI.
 
-    Raises ProgramNotFoundError where there is no such program, UsageError where no MPI is to be seen.
+    Raises ProgramNotFoundError if the program does not exist, and UsageError if no MPI is found.
     """
     found = shutil.which(command[0])
     if found is None:
@@ -118,16 +118,16 @@ def examine(command: Sequence[str], mpi: str | None = None) -> Job:
 
 
 def start_small(job: Job, processes: int, environment: Mapping[str, str]) -> tuple[Job, dict[str, str]]:
-    """The job begun with one process, and the variables with which a malleable program then becomes `processes`.
+    """Return the job with one process, and the variables that let a malleable program grow to `processes`.
 
-    Each process but the first comes in a world of its own then, so that it can leave alone. Raises UsageError where the
-    launcher is not known, or was told how many to start.
+    Each process but the first then has a world of its own, so that it can leave alone. Raises UsageError if the
+    launcher is unknown, or was given a number of processes.
     """
     if not job.launcher:
         raise UsageError(f"--malleable needs mpiexec or mpirun of MPICH or Open MPI, not '{job.command[0]}'")
     for argument in job.command[1:]:
         if shutil.which(argument) and not argument.startswith("-"):
-            break  # what follows is the program's
+            break  # the program and its arguments follow
         if argument.startswith("-") and argument.lstrip("-").partition("=")[0] in COUNT_OPTIONS:
             raise UsageError(
                 f"'{argument}' of {job.program.name} says how many processes to start, and so does --malleable: "
@@ -139,9 +139,10 @@ def start_small(job: Job, processes: int, environment: Mapping[str, str]) -> tup
 
 
 def preload(job: Job, environment: Mapping[str, str]) -> Preload:
-    """The command line and the variables with which the ranks of `job` get libhocket; what is in LD_PRELOAD stays.
+    """Return the command line and the variables that load libhocket into the ranks of `job`.
 
-    Raises HocketError where the library is not installed, or lies where the loader cannot take it from.
+    Other entries of LD_PRELOAD stay. Raises HocketError if the library is not installed, or if LD_PRELOAD cannot
+    hold its path.
     """
     library = paths.libhocket(job.mpi)
     if not library.exists():
@@ -163,7 +164,10 @@ def _before(library: Path, others: str) -> str:
 
 
 def _with_library(arguments: Sequence[str], library: Path) -> list[str]:
-    """MPICH's options and `env` that set LD_PRELOAD themselves would win over ours: put the library in front there."""
+    """Return MPICH's arguments with the library first in each LD_PRELOAD.
+
+    Options and `env` that set LD_PRELOAD would override ours.
+    """
     changed = list(arguments)
     for at, argument in enumerate(arguments):
         if argument.lstrip("-") in ("genv", "env") and argument.startswith("-") and at + 2 < len(arguments):
@@ -175,7 +179,10 @@ def _with_library(arguments: Sequence[str], library: Path) -> list[str]:
 
 
 def _mpi_of_launcher(program: Path) -> str | None:
-    """What it says of its version. MPICH's has the words in its file, and to start it takes longer than to look."""
+    """Return the MPI of a launcher by its version text.
+
+    MPICH's launcher contains the text in its file: reading the file is faster than starting the launcher.
+    """
     if has_text(program, HYDRA_WORDS):
         return MPICH
     import subprocess
@@ -196,7 +203,7 @@ def _mpi_of(elf: Elf | None) -> str | None:
 
 
 def _application(arguments: Sequence[str]) -> tuple[str, Elf | None]:
-    """The program among the arguments that is linked with MPI, else the first program; ("", None) without any."""
+    """Return the program among the arguments that is linked with MPI, else the first program, else ("", None)."""
     first: tuple[str, Elf | None] = ("", None)
     for at, argument in enumerate(arguments):
         if argument.startswith("-") or (at and arguments[at - 1].lstrip("-") == "launcher-exec"):
@@ -213,7 +220,7 @@ def _application(arguments: Sequence[str]) -> tuple[str, Elf | None]:
 
 
 def _name(command: Sequence[str], application: str) -> str:
-    """A Python program is named after its script or module, any other after its file."""
+    """Return the name of a Python program's script or module, or of any other program's file."""
     name = Path(application or command[0]).name
     if name.startswith("python") and application in command:
         after = command[list(command).index(application) + 1 :]

@@ -1,4 +1,4 @@
-"""Where things are: what is installed under the prefix, and the runtime directory of this user's daemon."""
+"""Paths of what is installed under the prefix, and of the runtime directory of this user's daemon."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hocket.errors import HocketError
 
 
 def prefix() -> Path:
-    """Where hocket is installed: $HOCKET_PREFIX, else the Python environment that this command lives in."""
+    """Return where hocket is installed: $HOCKET_PREFIX, else the Python environment of this command."""
     return Path(os.environ.get("HOCKET_PREFIX") or sys.prefix)
 
 
@@ -28,28 +28,31 @@ def simulator() -> Path:
 
 
 def libhocket(mpi: str) -> Path:
-    """The library to preload for `mpi`, "mpich" or "openmpi"."""
+    """Return the library to preload for `mpi`, which is "mpich" or "openmpi"."""
     return prefix() / "lib" / "hocket" / f"libhocket-{mpi}.so"
 
 
 def runtime_dir() -> Path:
-    """The directory of the daemon's socket, lock, log and traces (ARCHITECTURE.md); it need not exist yet."""
+    """Return the directory of the daemon's socket, lock, log, and traces (ARCHITECTURE.md). It need not exist yet."""
     if chosen := os.environ.get("HOCKET_DIR"):
-        return Path(chosen).absolute()  # hocketd does not run where we do
+        return Path(chosen).absolute()  # absolute, because hocketd has another working directory
     if session := os.environ.get("XDG_RUNTIME_DIR"):
         return Path(session).absolute() / "hocket"
     return Path(f"/tmp/hocket-{os.getuid()}")
 
 
 def socket_path() -> Path:
-    """The socket that a tool connects to: that of the surrounding job, if it runs in one."""
+    """Return the socket that a tool connects to: that of the surrounding job, if it runs in one."""
     if chosen := os.environ.get("HOCKET_SOCKET"):
         return Path(chosen)
     return runtime_dir() / "hocketd.sock"
 
 
 def make_runtime_dir() -> Path:
-    """The runtime directory, made if need be. Raises HocketError where it is not private to this user."""
+    """Return the runtime directory, and create it if needed.
+
+    Raises HocketError if it is not private to this user.
+    """
     directory = runtime_dir()
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)

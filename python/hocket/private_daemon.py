@@ -1,4 +1,4 @@
-"""A hocketd of one's own in a directory of its own, for measurements, and programs that end with what they started."""
+"""Runs a private hocketd in its own directory, for measurements, and ends process groups."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from hocket.errors import HocketError, UsageError
 from hocket.reconfigure.runs import last_line
 
 START_LIMIT_S, STOP_LIMIT_S = 20, 10
-BAD_SETTINGS = 2  # hocketd's exit code for them
+BAD_SETTINGS = 2  # exit code of hocketd for bad settings
 
 
 @contextmanager
 def private_daemon(directory: Path, coordinator: Mapping[str, str | float | int]) -> Iterator[Path]:
-    """Runs a hocketd in `directory`, whose path must be short, with these settings of [coordinator]; the path of its
-    trace, which is whole once the context has ended. Raises HocketError or, for settings, UsageError.
+    """Run a hocketd in `directory`, whose path must be short, with these settings of [coordinator].
+
+    Yields the path of its trace, which is complete when the context has ended. Raises HocketError, or UsageError for
+    bad settings.
     """
     program = paths.hocketd()
     if not program.exists():
@@ -49,7 +51,7 @@ def private_daemon(directory: Path, coordinator: Mapping[str, str | float | int]
 
 
 def end_group(process: subprocess.Popen) -> None:
-    """Ends a process that was started in a session of its own, and all that it has started there."""
+    """End a process that was started in its own session, and all that it has started there."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, number)

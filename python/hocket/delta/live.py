@@ -37,7 +37,7 @@ from hocket.trace import events_of
 WHO_DOES_IO = {ROUND: "hocket", FILE: "mpi"}  # HOCKET_IO for each grain of preemption
 LEAST_LEAD_S = 0.05  # margin for the first application to be started in time
 TRACE_LIMIT_S = 5.0  # time limit for hocketd to write what it has seen
-LOOK_S = 0.02  # interval of polling if the applications still run
+LOOK_S = 0.02  # polling interval for the end of the applications
 SEED = 10
 ALIKE = 1.1  # times alone are alike if one is at most this many times the other
 REMEMBERED = 5  # number of last runs that give an application's lead time
