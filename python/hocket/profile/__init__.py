@@ -1,5 +1,5 @@
 """Profiles: the measured times of an application by its number of processes (CLARISSE+FlexMPI, section 4.1).
 
-`points` says what a point is and checks it, `store` keeps points (the file that hocketd reads), `exchange` writes and
-reads them as JSON, `measure` makes them from a run, `plot` draws them.
+`points` defines and checks a point, `store` keeps points in the file that hocketd reads, `exchange` writes and reads
+them as JSON, `measure` makes them from a run, and `plot` draws them.
 """

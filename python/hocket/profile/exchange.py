@@ -1,4 +1,7 @@
-"""Profiles as a JSON file, for another machine: {"hocket_profile": 1, "profiles": [{…, "points": [{…}, …]}, …]}."""
+"""Writes and reads profiles as a JSON file, for another machine.
+
+The format is {"hocket_profile": 1, "profiles": [{…, "points": [{…}, …]}, …]}.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ KEYS = ("program", "fingerprint", "mpi", "arguments", "points")
 
 
 class ProfileFileError(HocketError):
-    """A file that holds no profiles; the text names file, key and value."""
+    """The file holds no valid profiles. The text names file, key, and value."""
 
 
 def text_of(profiles: Sequence[Profile]) -> str:
@@ -25,7 +28,7 @@ def text_of(profiles: Sequence[Profile]) -> str:
 
 
 def read(path: Path) -> list[Profile]:
-    """Raises ProfileFileError for whatever is not as it must be: then nothing of it is used."""
+    """Return the profiles of a file. Raises ProfileFileError at the first error in it."""
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

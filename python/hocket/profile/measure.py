@@ -1,7 +1,8 @@
-"""Runs a program at several sizes, alone, under a daemon of its own, and reads its times from the daemon's trace.
+"""Runs a program alone at several sizes under a private daemon, and reads its times from the daemon's trace.
 
-A malleable program runs once and is resized from size to size; any other runs once for each size, with the launcher's
-number of processes replaced. Enough phases seen, a run is ended: nobody waits for its result.
+A malleable program runs once and is resized from size to size. Any other program runs once for each size, with the
+number of processes replaced on the launcher's command line. A run is ended when enough phases were seen, because nobody
+waits for its result.
 """
 
 from __future__ import annotations
@@ -29,27 +30,30 @@ from hocket.trace import read_trace
 
 NAME = "profile"
 GONE_LIMIT_S = 10
-LOOK_S = 0.2  # between two looks at whether the program still runs
-# Of each size, beside those that count: one that reads input before the first control point, the
-# first after it, which only begins a period, and that of the first period, which is not counted.
+LOOK_S = 0.2  # polling interval for the end of the program
+# Phases of each size besides those that count: one that reads input before the first control point, the first one after
+# it, which only begins a period, and that of the first period, which is not counted.
 MORE_PHASES = 3
-MORE_REPORTS = 1  # of iterations, of each size: the first one does not count
-PATIENCE_S = 10  # for the second I/O phase of a size, where iterations are reported
+MORE_REPORTS = 1  # reports of iterations of each size that do not count: the first one
+PATIENCE_S = 10  # time limit for the second I/O phase of a size, if iterations are reported
 
 
 @dataclass(frozen=True)
 class Plan:
     job: mpi.Job
     sizes: Sequence[int]
-    phases: int  # that count, of each size
+    phases: int  # number that counts, of each size
 
 
 Say = Callable[[str], None]
 
 
 def measure(plan: Plan, say: Say) -> Profile:
-    """The profile. Raises HocketError where nothing could be measured; `say` is told what was left out and why."""
-    directory = Path(tempfile.mkdtemp(prefix="hocket-profile-", dir="/tmp"))  # a socket's path must be short
+    """Measure the program and return its profile.
+
+    Raises HocketError if nothing could be measured. `say` receives what was left out, and why.
+    """
+    directory = Path(tempfile.mkdtemp(prefix="hocket-profile-", dir="/tmp"))  # the path of a socket must be short
     try:
         # Nobody waits, and applications may grow to the largest size.
         settings = {"cores": max(plan.sizes), "policy": "interfere"}
@@ -66,7 +70,7 @@ def measure(plan: Plan, say: Say) -> Profile:
 
 
 def with_count(job: mpi.Job, processes: int) -> mpi.Job:
-    """The same, started with so many processes. Raises UsageError where that cannot be said to its launcher."""
+    """Return the job with this number of processes. Raises UsageError if its launcher cannot be given one."""
     if not job.launcher:
         raise UsageError(f"'{job.command[0]}' cannot be told how many to start: write mpiexec -n N ./app")
     if ":" in job.command:
@@ -81,7 +85,7 @@ def with_count(job: mpi.Job, processes: int) -> mpi.Job:
 
 
 def count_of(job: mpi.Job) -> int | None:
-    """How many processes its command starts; None where it does not say."""
+    """Return the number of processes that the command starts, or None if it names none."""
     at = _count_at(job.command) if job.launcher else None
     if at is None:
         return None
@@ -97,10 +101,10 @@ def without_count(job: mpi.Job) -> mpi.Job:
 
 
 def _count_at(command: Sequence[str]) -> int | None:
-    """Where the launcher's number of processes stands."""
+    """Return the index of the launcher's number of processes in the command, or None."""
     for at, argument in enumerate(command[1:-1], start=1):
         if not argument.startswith("-") and shutil.which(argument):
-            return None  # what follows is the program's
+            return None  # the program and its arguments follow
         if argument.startswith("-") and argument.lstrip("-") in mpi.COUNT_OPTIONS:
             return at + 1
     return None
@@ -114,7 +118,7 @@ class _Runs:
         self._phases = bus.subscribe("IO_PHASE")
         self._iterations = bus.subscribe("ITERATIONS")
         self._count = 0
-        self.problem = ""  # of the last run that ended early
+        self.problem = ""  # reason that the last run ended early
 
     def one_for_each_size(self) -> None:
         for processes in self._plan.sizes:
@@ -131,7 +135,7 @@ class _Runs:
                     running = self._await_phases(process, processes)
 
     def _resize(self, processes: int) -> bool:
-        """False: that size is left out."""
+        """Resize the program. Return False if that size is left out."""
         self._bus.send("RESIZE", application_asked=self._name, processes=processes)
         try:
             answer = self._bus.answer(None)
@@ -145,11 +149,11 @@ class _Runs:
         return True
 
     def _await_phases(self, process: subprocess.Popen, processes: int) -> bool:
-        """Until enough phases were seen; False: the program ended before."""
+        """Wait until enough phases were seen. Return False if the program ended before."""
         seen: Counter[int] = Counter()
         reports = 0
         for subscription in (self._phases, self._iterations):
-            while subscription.test():  # what the size before still told
+            while subscription.test():  # late reports of the previous size
                 pass
         began = time.monotonic()
         while max(seen.values(), default=0) < self._plan.phases + MORE_PHASES:
@@ -159,7 +163,7 @@ class _Runs:
                 seen[event.member] += counts
             while told := self._iterations.test():
                 reports += told.application == self._name and told.get("processes", 0) == processes
-            # A program that has done no I/O by then does none, or so seldom that nobody would wait for it.
+            # A program without I/O by then does none, or so seldom that waiting for it does not pay.
             enough = reports >= self._plan.phases + MORE_REPORTS and time.monotonic() - began >= PATIENCE_S
             if enough and max(seen.values(), default=0) < 2:
                 return True
@@ -179,7 +183,7 @@ class _Runs:
 
     @contextmanager
     def _started(self, job: mpi.Job, settings: dict[str, str]) -> Iterator[subprocess.Popen]:
-        """The program, until it ends or is not wanted any more."""
+        """Run the program until it ends or the context ends."""
         self._count += 1
         environment = dict(os.environ) | settings
         how = mpi.preload(job, environment)
@@ -204,10 +208,10 @@ class _Runs:
             self._until_gone()
 
     def _until_gone(self) -> None:
-        """The next run must not share the machine with the last one's processes."""
+        """Wait until the processes of the last run have left, so that they do not share the machine with the next."""
         deadline = time.monotonic() + GONE_LIMIT_S
         while self._bus.list().applications and time.monotonic() < deadline:
-            time.sleep(0.05)  # no event is for the last of several members
+            time.sleep(0.05)  # no event reports the last of several members
 
 
 def _profile(plan: Plan, analysis: Analysis, problem: str, say: Say) -> Profile:

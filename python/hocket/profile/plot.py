@@ -1,4 +1,4 @@
-"""A profile as a picture: the time of an iteration and of an I/O phase by the number of processes."""
+"""Draws a profile: the times of an iteration and of an I/O phase by the number of processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DPI = 160
 
 
 def write_curve(profile: Profile, path: Path) -> None:
-    """Both axes logarithmic, so that an even division of the work is a straight line. Raises HocketError."""
+    """Draw the curves with logarithmic axes, on which evenly divided work is a straight line. Raises HocketError."""
     sizes = [point.processes for point in profile.points]
     first = profile.points[0]
     with pyplot.rc_context({"font.size": 10, "font.family": "sans-serif"}):
@@ -61,7 +61,7 @@ def write_curve(profile: Profile, path: Path) -> None:
 
 
 def _few(axis: Axes) -> Callable[[float, int], str]:
-    """Labels between the decades too, where the axis shows less than three of them."""
+    """Return a formatter that also labels values between the decades, if the axis shows less than three decades."""
 
     def text(value: float, _: int) -> str:
         low, high = axis.get_ylim()

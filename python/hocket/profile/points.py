@@ -1,4 +1,4 @@
-"""A point of a profile, the checks that keep impossible ones out, and points from the events of a run. Pure."""
+"""A point of a profile, the checks of its values, and the points from the events of a run. Pure."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from hocket.busy import times_of
 from hocket.errors import HocketError
 
 MOST_PROCESSES = 1 << 32
-MOST_SECONDS = 1e7  # of an iteration or an I/O phase: four months
+MOST_SECONDS = 1e7  # for an iteration or an I/O phase: four months
 MOST_FLOP = 1e24
 MOST_SAMPLES = 1 << 40
 MOST_POINTS = 256  # of a program: the controller keeps no more
-RISE = 1.1  # a time that grows by more with more processes, beyond its spread, is worth a word
+RISE = 1.1  # growth of a time with more processes, beyond its spread, that is reported
 
 
 class PointError(HocketError):
-    """A value that cannot be; the text names it. Whoever reads a file puts the file's name before it."""
+    """An invalid value; the text names it. A reader of a file adds the name of the file."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,14 @@ class Point:
     iteration_spread_s: float = 0.0  # standard deviation
     io_s: float = 0.0  # T_io of one I/O phase, undisturbed, mean
     io_spread_s: float = 0.0
-    samples: int = 1  # phases that were measured
+    samples: int = 1  # number of measured phases
     flop_per_iteration: float = 0.0  # of all processes; 0: not known
     measured_unix_s: float = 0.0
     comm_s: float = -1.0  # the part of iteration_s that is T_comm, mean; -1: not known
 
     @property
     def cpu_s(self) -> float | None:
-        """The part of iteration_s that is T_cpu; None: not known."""
+        """Return the part of iteration_s that is T_cpu; None: not known."""
         return self.iteration_s - self.comm_s if self.comm_s >= 0 else None
 
 
@@ -58,7 +58,7 @@ _RANGES = {
 
 
 def point_of(values: dict[str, Any]) -> Point:
-    """Raises PointError, which names key and value, for what is missing, unknown, or cannot be."""
+    """Return the point. Raises PointError with key and value if one is missing, unknown, or invalid."""
     for key in NEEDED:
         if key not in values:
             raise PointError(f"{key} is missing")
@@ -80,7 +80,7 @@ def point_of(values: dict[str, Any]) -> Point:
 
 
 def check_order(points: Sequence[Point]) -> None:
-    """Raises PointError where sizes do not rise, or are too many."""
+    """Raise PointError if sizes do not rise, or are too many."""
     if len(points) > MOST_POINTS:
         raise PointError(f"points: {len(points)} are too many; give at most {MOST_POINTS}")
     for before, after in pairwise(points):
@@ -89,7 +89,7 @@ def check_order(points: Sequence[Point]) -> None:
 
 
 def rises(points: Sequence[Point]) -> Iterator[str]:
-    """Where more processes take clearly longer: it may be so, but is worth a look."""
+    """Yield a note for each size at which more processes take clearly longer. It may be true, but deserves a look."""
     for before, after in pairwise(points):
         noise_s = 2 * (before.iteration_spread_s + after.iteration_spread_s)
         if after.iteration_s > RISE * before.iteration_s + noise_s:
@@ -100,11 +100,12 @@ def rises(points: Sequence[Point]) -> Iterator[str]:
 
 
 def points_from(applications: Iterable[Application], measured_unix_s: float = 0.0, least: int = 2) -> list[Point]:
-    """What runs showed, by size: a point for each number of processes with at least `least` whole I/O periods.
+    """Return a point for each number of processes with at least `least` whole I/O periods in the runs.
 
-    A period counts where the size was the same at its start and its end; the first of each size does not, for caches
-    are cold and processes have only just started. Without control points a period counts as one iteration. At sizes
-    where there are too few periods, reports of iterations count instead: the program does little I/O or none.
+    A period counts if the size is the same at its start and its end, and no reconfiguration lies between. The first
+    period of each size does not count: caches are cold, and processes have just started. Without control points, a
+    period counts as one iteration. At sizes with too few periods, reports of iterations count instead: the program does
+    little I/O or none.
     """
     samples: dict[int, list[_Period]] = {}
     told = list(applications)
@@ -139,7 +140,7 @@ class _Period:
 
 
 def _reports(application: Application) -> dict[int, list[_Period]]:
-    """What iterations took by size, a mean of each report; the first one of each size does not count."""
+    """Return the times of iterations by size, a mean for each report. The first report of each size does not count."""
     found: dict[int, list[_Period]] = {}
     before = 0
     for report in application.iterations:
@@ -153,7 +154,7 @@ def _reports(application: Application) -> dict[int, list[_Period]]:
 
 
 def _of_most_telling(application: Application) -> dict[int, list[_Period]]:
-    """The periods by size, of the member that reported most of that size: several may report the same ones."""
+    """Return the periods by size. Each size's come from the member that reported most: several may report the same."""
     counting = [phase for phase in application.io_phases if phase.iteration >= 0] or application.io_phases
     found: dict[int, list[_Period]] = {}
     for member in dict.fromkeys(phase.member for phase in counting):
@@ -167,9 +168,9 @@ def _of_most_telling(application: Application) -> dict[int, list[_Period]]:
 
 
 def _periods(application: Application, phases: Sequence[Phase]) -> Iterator[tuple[int, _Period]]:
-    """Each period that counts, with its number of processes."""
+    """Yield each period that counts, with its number of processes."""
     phases = _without_repeats(application, phases)
-    settled = False  # whether a whole period of this size has been seen
+    settled = False  # True after one whole period of this size
     for before, after in pairwise(phases):
         processes = after.processes or application.size_at(after.start_ns)
         same = processes == (before.processes or application.size_at(before.end_ns))
@@ -187,7 +188,10 @@ def _periods(application: Application, phases: Sequence[Phase]) -> Iterator[tupl
 
 
 def _cpu_and_comm_ns(before: Phase, after: Phase, processes: int) -> tuple[float, float]:
-    """Between the two phases: the mean over the processes where all have told it, else of the process that reports."""
+    """Return CPU and communication time between the phases.
+
+    It is the mean over the processes if all have reported, else that of the reporting process.
+    """
     if not before.told_processes == after.told_processes == processes:
         return after.cpu_ns, after.comm_ns
     sums = (after.all_cpu_ns - before.all_cpu_ns, after.all_comm_ns - before.all_comm_ns)
@@ -195,7 +199,10 @@ def _cpu_and_comm_ns(before: Phase, after: Phase, processes: int) -> tuple[float
 
 
 def _without_repeats(application: Application, phases: Sequence[Phase]) -> list[Phase]:
-    """Phases with no iteration between them (it writes and reads back) are one period's I/O."""
+    """Return the phases, and join those with no iteration between them.
+
+    A program that writes and reads back does so in one period.
+    """
     joined: list[Phase] = []
     for phase in phases:
         before = joined[-1] if joined else None

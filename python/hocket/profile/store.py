@@ -1,7 +1,7 @@
-"""The store of profiles: the SQLite file that hocketd looks new applications up in. One thread at a time.
+"""The store of profiles: the SQLite file in which hocketd looks up new applications. One thread at a time may use it.
 
-A program is known by its name and the SHA-256 of its bytes, so that another one under the same name is not taken for
-it; both are kept. What is stored replaces only points of the same program and size.
+A program is identified by its name and the SHA-256 of its bytes, so that two programs of one name are kept apart.
+Storing a profile replaces only points of the same program and size.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SHORT = 12  # digits of a fingerprint that are shown
 
 
 class StoreError(HocketError):
-    """The store cannot be used: the text names the file, and what to do."""
+    """The store cannot be used. The text names the file, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Profile:
 
 
 def default_path() -> Path:
-    """Where hocketd looks too, unless `profiles` of its hocket.toml says otherwise."""
+    """Return the file that hocketd also uses, unless `profiles` in its hocket.toml names another."""
     data = os.environ.get("XDG_DATA_HOME")
     return (Path(data) if data else Path.home() / ".local" / "share") / "hocket" / "profiles.db"
 
@@ -64,7 +64,10 @@ def fingerprint_of(program: Path) -> str:
 
 
 class Store:
-    """Raises StoreError from each of its functions. `write`: make it where there is none."""
+    """A store of profiles. With `write`, it is created if it does not exist.
+
+    Each of its functions raises StoreError.
+    """
 
     def __init__(self, path: Path, write: bool = False) -> None:
         self.path = path
@@ -82,7 +85,7 @@ class Store:
                     self._check(database)
 
     def profiles(self, program: str = "") -> list[Profile]:
-        """Of all programs, or of those of that name; by name, the latest measured first."""
+        """Return the profiles of all programs, or of those with this name: by name, the latest measured first."""
         if not self.path.exists():
             return []
         with self._told(), closing(self._connect()) as database:
@@ -96,7 +99,7 @@ class Store:
         return sorted((self._profile(rows) for rows in found.values()), key=lambda p: (p.program, -p.measured_unix_s))
 
     def put(self, profile: Profile) -> None:
-        """All points or, where something goes wrong, none."""
+        """Store all points, or none if an error occurs."""
         marks = ", ".join("?" * len(COLUMNS))
         rows = []
         for point in profile.points:
@@ -127,7 +130,7 @@ class Store:
         return sqlite3.connect(self.path, timeout=LOCK_LIMIT_S)
 
     def _check(self, database: sqlite3.Connection) -> None:
-        """Whether it is one of ours, or empty."""
+        """Raise StoreError unless the database is empty, or a store of this version."""
         tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not tables:
             return
@@ -152,5 +155,5 @@ class Store:
 
 
 def _has_comm(database: sqlite3.Connection) -> bool:
-    """Stores that were made before communication was told apart do not have it."""
+    """Return True if the store has the column comm_s, which older stores lack."""
     return any(name == "comm_s" for _, name, *_ in database.execute("PRAGMA table_info(point)"))
