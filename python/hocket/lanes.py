@@ -1,4 +1,4 @@
-"""A lane: what one application did, as intervals without gaps or overlaps. Pure; times are nanoseconds."""
+"""A lane: the activity of one application, as intervals without gaps or overlaps. Pure; times are nanoseconds."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 COMPUTING, WAITING, IO = "computing", "waiting", "io"
-ALIKE_SHARE = 0.1  # shares that differ by less look the same
+ALIKE_SHARE = 0.1  # shares that differ by less look alike
 SOLID_SHARE = 0.9
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An application did one thing from `start_ns` to `end_ns`. IO outranks WAITING, that outranks COMPUTING.
+    """An application did one thing from `start_ns` to `end_ns`.
 
-    `share`: of that time; less than 1 only where `coalesce` put short intervals of several kinds together.
+    IO takes precedence over WAITING, and WAITING over COMPUTING. `share` is the part of the time that is of this kind.
+    It is less than 1 only if `coalesce` merged short intervals of several kinds.
     """
 
     kind: str
@@ -29,7 +30,7 @@ class Interval:
 
 
 def overlay(busy: Iterable[Interval], start_ns: int, end_ns: int) -> Iterator[Interval]:
-    """[start, end] as one lane: IO where any interval is IO, else WAITING, else COMPUTING."""
+    """Yield [start, end] as one lane: IO if any interval is IO, else WAITING, else COMPUTING."""
     changes: list[tuple[int, str, int]] = []
     for part in busy:
         begin, end = max(part.start_ns, start_ns), min(part.end_ns, end_ns)
@@ -50,7 +51,10 @@ def overlay(busy: Iterable[Interval], start_ns: int, end_ns: int) -> Iterator[In
 
 
 def coalesce(intervals: Iterable[Interval], shorter_than_ns: int) -> list[Interval]:
-    """What a picture can show apart: short intervals put together, and one kind joined across short computing."""
+    """Merge what a picture cannot show apart.
+
+    Short intervals are merged, and intervals of one kind are joined across short computing.
+    """
     joined: list[Interval] = []
     for part in _gathered(intervals, shorter_than_ns):
         if len(joined) >= 2 and joined[-1].kind == COMPUTING and _alike(joined[-2], part):
@@ -66,7 +70,7 @@ def coalesce(intervals: Iterable[Interval], shorter_than_ns: int) -> list[Interv
 
 
 def _gathered(intervals: Iterable[Interval], shorter_than_ns: int) -> Iterator[Interval]:
-    """Intervals shorter than this that follow each other, put together until they are as long."""
+    """Yield the intervals. Adjacent ones that are shorter than this are merged until they are as long."""
     few: list[Interval] = []
     for part in intervals:
         short = part.end_ns - part.start_ns < shorter_than_ns
@@ -89,7 +93,10 @@ def _alike(one: Interval, other: Interval) -> bool:
 
 
 def _merged(parts: list[Interval]) -> Interval:
-    """All of them as one of the kind, I/O or waiting if there is any, that fills most of it."""
+    """Return one interval over all parts.
+
+    Its kind is IO or WAITING, whichever fills more time, or COMPUTING if neither occurs.
+    """
     times: Counter[str] = Counter()
     for part in parts:
         times[part.kind] += part.share * (part.end_ns - part.start_ns)
@@ -100,12 +107,12 @@ def _merged(parts: list[Interval]) -> Interval:
 
 
 def overlaps(lanes: Iterable[Iterable[Interval]]) -> list[Interval]:
-    """Where two or more lanes are IO at once."""
+    """Return the intervals in which two or more lanes are IO."""
     changes: list[tuple[int, int]] = []
     for part in (part for lane in lanes for part in lane if part.kind == IO):
         changes += [(part.start_ns, 1), (part.end_ns, -1)]
     found, depth, since = [], 0, 0
-    for time_ns, by in sorted(changes, key=lambda change: (change[0], -change[1])):  # touching ones are one
+    for time_ns, by in sorted(changes, key=lambda change: (change[0], -change[1])):  # touching intervals count as one
         if depth < 2 <= depth + by:
             since = time_ns
         elif depth >= 2 > depth + by and time_ns > since:
@@ -115,5 +122,5 @@ def overlaps(lanes: Iterable[Iterable[Interval]]) -> list[Interval]:
 
 
 def seconds(lane: Iterable[Interval], kind: str) -> float:
-    """How long a lane was of this kind."""
+    """Return the seconds that a lane is of this kind."""
     return sum(part.seconds for part in lane if part.kind == kind)

@@ -1,6 +1,6 @@
-"""Targets as people know them: a file system by where it is mounted, not by its device number.
+"""Shows targets by the mount point of their file system instead of its device number.
 
-Events, JSON and the exports keep the number ("dev:254:0"), which is the same on all nodes that see the device; its
+Events, JSON and the exports keep the number ("dev:254:0"), which is the same on all nodes that see the device. Its
 mount point is known on this node only.
 """
 
@@ -16,7 +16,10 @@ DEVICE = re.compile(r"\bdev:(\d+:\d+)\b")
 
 
 def with_mount_points(text: str, node: str = "") -> str:
-    """The text with mount points for device numbers, as far as they are known. `node`: where it is from; "": here."""
+    """Return the text with mount points for device numbers, if they are known.
+
+    `node`: where the text comes from; "": this node.
+    """
     if "dev:" not in text or node not in ("", socket.gethostname()):
         return text
     known = _mount_points()
@@ -32,7 +35,10 @@ def _mount_points() -> dict[str, str]:
 
 
 def mount_points(mountinfo: str) -> dict[str, str]:
-    """Of each device "MAJOR:MINOR": where its root is mounted, else a part of it; the shortest path of several."""
+    """Return a mount point for each device "MAJOR:MINOR".
+
+    A mount of its root comes before a mount of a part of it, then the shortest path.
+    """
     best: dict[str, tuple[bool, int, str]] = {}
     for line in mountinfo.splitlines():
         fields = line.split(" ")
@@ -44,5 +50,5 @@ def mount_points(mountinfo: str) -> dict[str, str]:
 
 
 def _unescaped(path: str) -> str:
-    """Spaces, tabs, newlines and backslashes are octal in that file."""
+    """Decode the octal escapes of spaces, tabs, newlines, and backslashes in /proc/self/mountinfo."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)

@@ -1,9 +1,11 @@
-"""A trace as Chrome trace events, which Perfetto (ui.perfetto.dev) and chrome://tracing show.
+"""Exports a trace as Chrome trace events, for Perfetto (ui.perfetto.dev) and chrome://tracing.
 
-Each application is a process of the view with two tracks: what it did, as slices, and what was decided for it, as
-instants: grants, and decisions about cores with their outcomes. A malleable one has two more: its reconfigurations,
-with their parts as slices within them, and a counter of its processes; and where a policy let it grow, one of its
-expansions. Times are microseconds since the trace's start.
+Each application is a process of the view with two tracks. The first shows its activity as slices. The second shows
+decisions about it as instants: grants, and policy decisions with their outcomes.
+
+A malleable application has two more: its reconfigurations, with their parts as slices within them, and a counter of its
+processes. If a policy let it grow, a further track shows these expansions. Times are microseconds since the trace's
+start.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ STATES, DECISIONS, RESIZES, EXPANSIONS = 1, 2, 3, 4  # the tracks
 
 
 def chrome_trace(trace: Trace) -> dict[str, Any]:
-    """The JSON object format of the trace-event specification."""
+    """Return the trace in the JSON object format of the trace-event specification."""
     analysis = analyse(trace)
     events: list[dict[str, Any]] = []
     for pid, application in enumerate(analysis.applications, start=1):
@@ -65,7 +67,7 @@ def _slices(pid: int, application: Application, analysis: Analysis, start_ns: in
 
 
 def _sizes(pid: int, application: Application, start_ns: int) -> list[dict[str, Any]]:
-    """The counter; it ends at 0, where the application did."""
+    """Return the counter of processes. It drops to 0 where the application ended."""
     end = [(application.end_ns, 0)] if application.sizes and application.end_ns is not None else []
     return [
         {"name": "processes", "ph": "C", "pid": pid, "tid": RESIZES, "ts": (since_ns - start_ns) / 1e3}
@@ -75,7 +77,7 @@ def _sizes(pid: int, application: Application, start_ns: int) -> list[dict[str, 
 
 
 def _resize(pid: int, one: Reconfiguration, start_ns: int) -> list[dict[str, Any]]:
-    """One slice for all of it, and one within it for each of its parts."""
+    """Return one slice for the whole reconfiguration, and one within it for each of its parts."""
 
     def piece(name: str, from_ns: int, to_ns: int, told: dict[str, Any]) -> dict[str, Any]:
         place = {"cat": "reconfiguration", "ph": "X", "pid": pid, "tid": RESIZES}
@@ -90,7 +92,7 @@ def _resize(pid: int, one: Reconfiguration, start_ns: int) -> list[dict[str, Any
 
 
 def _about_cores(pid: int, one: PolicyDecision, start_ns: int, analysis: Analysis) -> list[dict[str, Any]]:
-    """The decision and its outcomes as instants; the time in which it was in force as a slice."""
+    """Return the decision and its outcomes as instants, and a slice for the time in which an expansion was in force."""
     place = {"cat": "decision", "ph": "i", "s": "t", "pid": pid, "tid": DECISIONS}
     told: dict[str, Any] = dict(one.sentences(start_ns)) | {"decision": one.number, "policy": one.policy}
     events = [{"name": one.heading(), **place, "ts": (one.time_ns - start_ns) / 1e3, "args": told}]

@@ -1,15 +1,15 @@
-"""Whether the I/O phases of applications have periods, in words."""
+"""Reports the applications whose I/O phases fit no period."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-IRREGULAR = "irregular"  # as the events APPLICATION and MODEL have it
+IRREGULAR = "irregular"  # the value in the events APPLICATION and MODEL
 NAMED = 4
 
 
 def irregular_text(names: Iterable[str]) -> str:
-    """Such as "no period fits the I/O phases of a, b: …"; "" of none."""
+    """Return e.g. "no period fits the I/O phases of a, b: …", or "" for no application."""
     given = list(names)
     if not given:
         return ""

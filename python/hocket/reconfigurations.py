@@ -1,7 +1,7 @@
-"""The reconfigurations of a malleable application, as its RECONFIGURATION events told of them (Proteo, section 4.2).
+"""The reconfigurations of a malleable application, from its RECONFIGURATION events (Proteo, section 4.2).
 
-One record each: sources, targets, method, and the time of its parts. Times are nanoseconds of the node's clock; figures
-for people are seconds.
+Each record holds the sizes before and after, the method, and the times of the parts. Times are nanoseconds of the
+node's clock; figures for people are seconds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PARTS = (SPAWNING, CONSTANT, VARIABLE, RESUMING)  # in the order in which they h
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a reconfiguration. The application computed in the time that it did not stand still."""
+    """One part of a reconfiguration. The application computed except for `stopped_ns`."""
 
     kind: str
     start_ns: int
@@ -32,11 +32,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Reconfiguration:
-    """The fields of the event; what an older trace lacks is 0 or ""."""
+    """The fields of the event. A field that an older trace lacks is 0 or ""."""
 
     application: str
-    time_ns: int  # when the controller was told that it had ended
-    request: int = 0  # 0: the application's own wish
+    time_ns: int  # time of the report
+    request: int = 0  # 0: requested by the application itself
     done: bool = False
     reason: str = ""
     sources: int = 0
@@ -69,16 +69,17 @@ class Reconfiguration:
 
     @property
     def method(self) -> str:
-        """As people say it: "merge single, collective blocking"."""
+        """Return the method as text, e.g. "merge single, collective blocking"."""
         spawn = f"{self.spawn} {self.spawn_strategy}".strip()
         data = f"{self.redistribution} {self.redistribution_strategy}".strip()
         return ", ".join(words for words in (spawn, data) if words)
 
     @property
     def parts(self) -> list[Part]:
-        """In their order, those that took time. The event tells their lengths and the start of the first.
+        """Return the parts that took time, in their order.
 
-        Where the application computed in between, the last two, for which it stood still, are put at the end.
+        The event reports their lengths and the start of the first. If the application computed in between, the last two
+        parts are placed at the end: it stood still for them.
         """
         lengths = {kind: int(getattr(self, f"{kind}_ns")) for kind in PARTS}
         stopped = {kind: int(getattr(self, f"{kind}_stopped_ns", lengths[kind])) for kind in PARTS}
@@ -95,18 +96,18 @@ class Reconfiguration:
 
     @property
     def begin_ns(self) -> int:
-        """The control point that began with it."""
+        """Return the time of the control point at which it began."""
         parts = self.parts
         return self.start_ns or (parts[0].start_ns if parts else self.time_ns)
 
     @property
     def end_ns(self) -> int:
-        """The end of its last part; when it was told of, where no part took time."""
+        """Return the end of its last part, or the time of the report if no part took time."""
         parts = self.parts
         return parts[-1].end_ns if parts else max(self.begin_ns, self.time_ns)
 
     def as_json(self, zero_ns: int) -> dict[str, object]:
-        """For other tools: times in seconds, `at_s` counted from `zero_ns`."""
+        """Return a dictionary for other tools: times in seconds, `at_s` counted from `zero_ns`."""
         told: dict[str, object] = {"application": self.application, "at_s": (self.begin_ns - zero_ns) / 1e9}
         for key in type(self).__dataclass_fields__:
             if key in ("application", "time_ns", "start_ns"):
@@ -118,19 +119,19 @@ class Reconfiguration:
         return told
 
 
-OVERLAP_NS = 500_000  # less cannot be seen in milliseconds
+OVERLAP_NS = 500_000  # shorter overlaps cannot be seen in milliseconds
 HEADINGS = ("application", "at s", "processes", "method", "waited", *PARTS, "stopped", "moved", "kept")
 
 
 def seconds_of(length_ns: int, stopped_ns: int) -> str:
-    """The length of a part, and how long of it the application computed."""
+    """Return the length of a part, and in brackets how long of it the application computed."""
     length = f"{length_ns / 1e9:.3f}"
     overlapped_ns = length_ns - stopped_ns
     return f"{length} ({overlapped_ns / 1e9:.3f})" if overlapped_ns >= OVERLAP_NS else length
 
 
 def cells(one: Reconfiguration) -> list[str]:
-    """Waited, the parts, stood still: the figures that stand under the last headings, in seconds."""
+    """Return the figures under the last headings, in seconds: waited, the parts, stopped."""
     return [
         f"{one.wait_ns / 1e9:.3f}",
         seconds_of(one.spawning_ns, one.spawning_stopped_ns),
@@ -142,7 +143,7 @@ def cells(one: Reconfiguration) -> list[str]:
 
 
 def text_table(found: Sequence[Reconfiguration], zero_ns: int) -> str:
-    """The table for a terminal, seconds; below it why some were given up. "" where there is none."""
+    """Return the table for a terminal in seconds, and below it the reasons of failures. "" if `found` is empty."""
     if not found:
         return ""
     rows = []

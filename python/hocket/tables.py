@@ -1,4 +1,4 @@
-"""Text for people: columns at a terminal, durations, quantities."""
+"""Formats text for people: columns on a terminal, durations, quantities."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def columns(heading: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Aligned columns; those whose numbers are in `right` stand right-aligned."""
+    """Return aligned columns. Columns whose numbers are in `right` are right-aligned."""
     lines = [heading, *([printable(cell) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(heading))]
     return "\n".join(
@@ -19,12 +19,12 @@ def columns(heading: Sequence[str], rows: Sequence[Sequence[str]], right: Sequen
 
 
 def printable(text: str) -> str:
-    """Without what would move the cursor: names come from programs."""
+    """Return the text without control characters: names come from programs and could move the cursor."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def duration(ns: int | float) -> str:
-    """A length of time with the digits that matter: 83 ms, 2.41 s, 4 min 10 s, 3 h 20 min."""
+    """Return a duration with the digits that matter: 83 ms, 2.41 s, 4 min 10 s, 3 h 20 min."""
     seconds = ns / 1e9
     if seconds < 0.0995:
         return f"{seconds * 1e3:.0f} ms"
@@ -37,7 +37,7 @@ def duration(ns: int | float) -> str:
 
 
 def quantity(number: float) -> str:
-    """A number of bytes as people read it; decimal units, as storage is sold."""
+    """Return a number of bytes as text, in decimal units, as storage is sold."""
     for unit in ("B", "kB", "MB", "GB"):
         if number < 1000:
             return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
@@ -46,10 +46,10 @@ def quantity(number: float) -> str:
 
 
 def with_spread(ns: int, spread_ns: int) -> str:
-    """A mean and its spread, in seconds; "" where nothing is known yet."""
+    """Return a mean and its spread in seconds; "" if nothing is known yet."""
     return f"{ns / 1e9:.2f} ± {spread_ns / 1e9:.2f} s" if ns else ""
 
 
 def times(count: int) -> str:
-    """once, twice, 3 times."""
+    """Return "once", "twice", "3 times"."""
     return {1: "once", 2: "twice"}.get(count, f"{count} times")

@@ -1,4 +1,4 @@
-"""Reads trace files: the versioned event log that hocketd and the simulator write (ARCHITECTURE.md, "Trace")."""
+"""Reads traces: the versioned event log that hocketd and the simulator write (ARCHITECTURE.md, "Trace")."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ VERSION = 1
 
 
 class TraceError(HocketError):
-    """A file that is no trace, or one of another version; the text names file and line."""
+    """The file is no trace, or has another version. The text names file and line."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What happened while one daemon led, in the order in which it happened.
+    """The events of one daemon, in their order.
 
-    Events that came in and commands that went out alike; a command's `application` and `member` are its addressee.
+    It holds the events that came in and the commands that went out. The `application` and `member` of a command are its
+    addressee.
     """
 
     path: Path
     node: str
-    version: str  # hocket's
+    version: str  # version of hocket
     start_ns: int
     start_unix_ns: int
     settings: Mapping[str, Any] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
-    cut_short: bool = False  # the last line is not whole: its writer was killed, or the disk was full
+    cut_short: bool = False  # True if the last line is incomplete: the writer was killed, or the disk was full
 
     @property
     def end_ns(self) -> int:
@@ -42,7 +43,10 @@ class Trace:
 
 
 def read_trace(path: Path | str) -> Trace:
-    """The whole trace. Raises TraceError; a last line that was cut short is left out and told in `cut_short`."""
+    """Return the whole trace. Raises TraceError.
+
+    An incomplete last line is left out, and sets `cut_short`.
+    """
     path = Path(path)
     with collector_at_rest():
         return _read(path)
@@ -75,7 +79,10 @@ def _read(path: Path) -> Trace:
 
 @contextmanager
 def collector_at_rest() -> Iterator[None]:
-    """What is made here stays: the garbage collector need not look at all of it again and again, now or later."""
+    """Disable the garbage collector, and exempt what was created here from later collections.
+
+    The events stay, so it need not examine them again and again.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -107,19 +114,22 @@ def _events(path: Path, lines: list[bytes]) -> Iterator[Event]:
 
 
 def last_events(path: Path | str, most_bytes: int = 1 << 20) -> Iterator[Event]:
-    """The events in the last part of a trace that may still be written, as far as it can be read: none is no error."""
+    """Yield the events in the last part of a trace, which may still be written.
+
+    Yields nothing if the file cannot be read.
+    """
     try:
         with Path(path).open("rb") as trace:
             size = trace.seek(0, 2)
             trace.seek(max(0, size - most_bytes))
-            lines = trace.read().split(b"\n")[1:]  # the header, or what is left of a line
+            lines = trace.read().split(b"\n")[1:]  # drops the header, or an incomplete line
     except OSError:
         return
     yield from events_of(b"\n".join(lines))
 
 
 def events_of(part: bytes) -> Iterator[Event]:
-    """Those of whole lines of a trace; what cannot be read is left out."""
+    """Yield the events of the whole lines of a trace. Unreadable lines are left out."""
     for line in part.split(b"\n"):
         try:
             yield event_of(json.loads(line))
@@ -128,7 +138,7 @@ def events_of(part: bytes) -> Iterator[Event]:
 
 
 def event_of(keys: dict[str, Any]) -> Event:
-    """The event of a line. Raises KeyError, TypeError or ValueError where it is none."""
+    """Return the event of a line. Raises KeyError, TypeError, or ValueError if it is none."""
     type_name = keys.pop("in") if "in" in keys else keys.pop("out")
     keys["time_ns"] = int(keys["time_ns"])
     return make_event(type_name, keys)
