@@ -1,8 +1,8 @@
-"""`hocket bench reconfigure`: every way to resize beside every other, on a real program (Proteo, sections 5.2 and 5.4).
+"""`hocket bench reconfigure`: compares all resize methods on a real program (Proteo, sections 5.2 and 5.4).
 
-methods.py    what can be chosen, and how a run is told
-runs.py       one run with one resize, under a daemon of its own
-statistics.py which methods are fastest, and which are not told apart (pure)
-results.py    the runs summed up: JSON, Markdown (pure)
+methods.py    the methods, and the environment that selects one
+runs.py       one run with one resize, under a private daemon
+statistics.py the fastest methods, and those that the tests cannot tell apart from them (pure)
+results.py    the summary of the runs: JSON, Markdown (pure)
 heatmap.py    the picture of the winners
 """

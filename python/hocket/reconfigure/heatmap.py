@@ -1,4 +1,7 @@
-"""The winners as a picture, like Proteo's Fig. 14: sources down, targets across; number and colour tell the method."""
+"""Draws the winners like Proteo's Fig. 14: sizes before the resize down, sizes after it across.
+
+The number and the colour of a cell name the method.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,11 @@ from hocket.reconfigure.statistics import spread
 SOFT, EMPTY = "#5b6168", "#f1f2f3"
 DPI = 160
 CELL_INCHES = 0.95
-KEY_LETTERS = 44  # in a line of the key
+KEY_LETTERS = 44  # letters in a line of the key
 
 
 def write_heatmap(results: Results, path: Path) -> None:
-    """Both measures beside each other. Only methods that are shown somewhere stand in the key."""
+    """Draw both measures beside each other. The key holds only methods that are shown in a cell."""
     side = max(CELL_INCHES * len(results.sizes), 3.2)
     used = {name for shown in results.shown.values() for name in shown.values()}
     key = [(number, name) for number, name in enumerate(results.names, 1) if name in used]
@@ -42,7 +45,7 @@ def write_heatmap(results: Results, path: Path) -> None:
 
 
 def colour(number: int) -> tuple[float, float, float]:
-    """Of the method with this number, counted from 1."""
+    """Return the colour of the method with this number, counted from 1."""
     return to_rgb(pyplot.get_cmap("tab20")((2 * (number - 1)) % 20 + (number - 1) // 10 % 2))
 
 

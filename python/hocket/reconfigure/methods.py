@@ -1,6 +1,6 @@
-"""The methods of a reconfiguration: how processes come, and how data move (ARCHITECTURE.md, "Environment of a job").
+"""The methods of a reconfiguration: how processes start, and how data move (ARCHITECTURE.md, "Environment of a job").
 
-A method's name is SPAWN/STRATEGY/REDISTRIBUTION/STRATEGY, e.g. merge/single/collective/blocking.
+The name of a method is SPAWN/STRATEGY/REDISTRIBUTION/STRATEGY, e.g. merge/single/collective/blocking.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SPAWN_STRATEGIES = ("plain", "single", "parallel", "async", "single-async", "par
 REDISTRIBUTIONS = ("collective", "p2p", "rma-lock", "rma-lockall")
 REDISTRIBUTION_STRATEGIES = ("blocking", "wait-sources", "wait-targets", "thread")
 
-# The twelve of Proteo, section 5.4 (Baseline and Merge; COL and P2P; S, A and T), and what it does not have.
+# The twelve methods of Proteo, section 5.4 (Baseline and Merge; COL and P2P; S, A and T), and four that it lacks.
 USUAL = (
     *(f"{spawn}/plain/{data}" for spawn in SPAWNS for data in ("collective/blocking", "p2p/blocking")),
     *(f"{spawn}/plain/{data}" for spawn in SPAWNS for data in ("collective/wait-sources", "p2p/wait-sources")),
@@ -62,9 +62,9 @@ ALL = tuple(
 
 
 def choose(patterns: Sequence[str]) -> list[Method]:
-    """The methods that match one of the patterns (`*` matches any text), in the order of the patterns.
+    """Return the methods that match a pattern (`*` matches any text), in the order of the patterns.
 
-    Raises UsageError where a pattern matches none.
+    Raises UsageError if a pattern matches none.
     """
     found: dict[Method, None] = {}
     for pattern in patterns:

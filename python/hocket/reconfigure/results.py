@@ -1,4 +1,4 @@
-"""The runs of `hocket bench reconfigure` summed up: a plan of them, JSON, Markdown. Pure."""
+"""Summarises the runs of `hocket bench reconfigure`: the plan of the runs, JSON, Markdown. Pure."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from hocket.reconfigure.methods import Method
 from hocket.reconfigure.runs import Outcome
 from hocket.reconfigure.statistics import ALPHA, P_ADJUST, Pair, Verdict, judge, settle, shapiro_p, spread
 
-# What is compared, and how it is called. Proteo's Fig. 14 has the second.
+# The compared measures, and their names for people. The second is that of Proteo's Fig. 14.
 STOPPED, EXECUTION = "stopped", "execution"
 MEASURES = {STOPPED: "time the application stood still", EXECUTION: "execution time"}
-SAME = 1e-9  # relative: results that differ by more are wrong
+SAME = 1e-9  # relative; results that differ by more are wrong
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A run to be done. `repeat` 0 is the warm-up, which does not count."""
+    """A run of the plan. `repeat` 0 is the warm-up, which does not count."""
 
     sources: int
     targets: int
@@ -32,9 +32,9 @@ class Planned:
 
 
 def plan(sizes: Sequence[int], methods: Sequence[Method], repeat: int, seed: int) -> list[Planned]:
-    """Every pair of different sizes with every method, a warm-up and `repeat` times.
+    """Return every pair of different sizes with every method: a warm-up, and `repeat` runs.
 
-    Round by round, each in a random order of its own: what changes on the machine meanwhile meets all alike.
+    Each round has its own random order, so that changes on the machine affect all methods alike.
     """
     rng = random.Random(seed)
     pairs = [(sources, targets) for sources in sizes for targets in sizes if sources != targets]
@@ -48,7 +48,10 @@ def plan(sizes: Sequence[int], methods: Sequence[Method], repeat: int, seed: int
 
 @dataclass
 class Results:
-    """`done`: the runs in their order. `about`: what a reader must know of how they were made."""
+    """The runs, their samples, and the verdicts.
+
+    `done`: the runs in their order. `about`: what a reader must know about how they were made.
+    """
 
     sizes: Sequence[int]
     methods: Sequence[Method]
@@ -70,11 +73,11 @@ class Results:
 
     @property
     def failed(self) -> list[tuple[Planned, Outcome]]:
-        """Warm-ups too."""
+        """Return the failed runs, warm-ups included."""
         return [(run, outcome) for run, outcome in self.done if outcome.reason]
 
     def samples(self, measure: str, pair: Pair, name: str) -> list[float]:
-        """Seconds, of the runs that count and ended well."""
+        """Return the samples in seconds, of the runs that count and succeeded."""
         return [
             _value(outcome, measure)
             for run, outcome in self.done
@@ -85,13 +88,13 @@ class Results:
         return {pair: judge({name: self.samples(measure, pair, name) for name in self.names}) for pair in self.pairs}
 
     def normality(self, measure: str) -> tuple[int, int]:
-        """How many of the samples that could be tested are not normal by Shapiro-Wilk, and how many could be."""
+        """Return how many samples Shapiro-Wilk rejects as not normal, and how many could be tested."""
         found = [shapiro_p(self.samples(measure, pair, name)) for pair in self.pairs for name in self.names]
         tested = [p for p in found if p is not None]
         return sum(p < ALPHA for p in tested), len(tested)
 
     def as_json(self) -> dict[str, object]:
-        """Everything, times in seconds."""
+        """Return all runs and figures; times are seconds."""
         cells = [self._cell_json(measure, pair) for measure in MEASURES for pair in self.pairs]
         return {
             "bench": "reconfigure",
@@ -127,7 +130,7 @@ class Results:
         return sum(run.pair == pair and run.method.name == name for run, _ in self.failed)
 
     def markdown(self) -> str:
-        """Winners and medians, as tables; what failed."""
+        """Return tables of winners and medians, and the failed runs."""
         parts = [f"# Reconfiguration of {self.about['app']}", _about(self.about, len(self.done), len(self.failed))]
         parts.append("| | method |\n|---|---|\n" + _lines([[str(n), name] for n, name in enumerate(self.names, 1)]))
         for measure, words in MEASURES.items():
@@ -170,7 +173,7 @@ class Results:
 
 
 def _checked(done: Sequence[tuple[Planned, Outcome]]) -> list[tuple[Planned, Outcome]]:
-    """A run whose result is another than most runs' counts as failed."""
+    """Return the runs. A run counts as failed if its result differs from the median result."""
     checks = sorted(outcome.check for _, outcome in done if not outcome.reason and outcome.check is not None)
     right = checks[len(checks) // 2] if checks else 0.0
 
@@ -185,7 +188,7 @@ def _checked(done: Sequence[tuple[Planned, Outcome]]) -> list[tuple[Planned, Out
 def _value(outcome: Outcome, measure: str) -> float:
     if measure == EXECUTION:
         return outcome.execution_s
-    assert outcome.record is not None  # of a run that ended well
+    assert outcome.record is not None  # set, because the run succeeded
     return outcome.record.stopped_ns / 1e9
 
 

@@ -1,4 +1,4 @@
-"""One run of a real program with one resize, under a daemon of its own: what the program and its record tell."""
+"""One run of a real program with one resize, under a private daemon."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from hocket.reconfigurations import Reconfiguration
 from hocket.reconfigure.methods import Method
 
 APPS = ("cg", "jacobi")
-RUN_LIMIT_S = 90  # a run that takes longer is killed and counted as failed
-RESIZE_LIMIT_S = 30  # libhocket ends a job whose resize takes longer
-RECORD_LIMIT_S = 5  # for the record to come over the bus, once the program has ended
+RUN_LIMIT_S = 90  # time limit of a run, which is then killed and counts as failed
+RESIZE_LIMIT_S = 30  # time limit of a resize, after which libhocket ends the job
+RECORD_LIMIT_S = 5  # time limit for the record to arrive after the end of the program
 START_LIMIT_S = 20
-CORES = 64  # of the daemon's settings: processes share the cores of this machine
-# MPICH with more ranks than cores; over UCX one spawn in eight fails.
+CORES = 64  # cores of the daemon's settings; processes share the cores of this machine
+# Settings for MPICH with more ranks than cores. Over UCX one spawn in eight fails.
 MPICH_SETTINGS = {
     "MPIR_CVAR_DEVICE_COLLECTIVES": "none",
     "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
@@ -37,11 +37,11 @@ MPICH_SETTINGS = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one run. `reason`: why it counts as failed; "" where it does not."""
+    """The outcome of one run. `reason`: why it counts as failed; "" if it succeeded."""
 
     reason: str
-    execution_s: float = 0.0  # as the program tells it, from its first iteration to its last
-    check: float | None = None  # of the result: all runs must have the same
+    execution_s: float = 0.0  # as the program reports it, from its first iteration to its last
+    check: float | None = None  # figure of the result, which all runs must have in common
     record: Reconfiguration | None = None
 
 
@@ -54,9 +54,9 @@ class Program:
 
 
 def prepare(app: str, size: int, iterations: int, iteration_s: float, directory: Path) -> Program:
-    """The command that runs the installed program. `size`: points along an edge (cg), unknowns (jacobi).
+    """Return the command that runs the installed program. `size`: points along an edge (cg), or unknowns (jacobi).
 
-    Raises HocketError where it is not installed, or cannot make its input.
+    Raises HocketError if the program is not installed, or cannot make its input.
     """
     program = paths.prefix() / "lib" / "hocket" / "apps" / f"{app}-mpich"
     if not program.exists():
@@ -79,7 +79,9 @@ def prepare(app: str, size: int, iterations: int, iteration_s: float, directory:
 
 
 def launcher(processes: int) -> list[str]:
-    """MPICH's: that of the installation, or of this Python environment, else the first in PATH."""
+    """Return the command of MPICH's launcher: from the installation, or this Python environment, else the first in
+    PATH.
+    """
     own = [Path(prefix) / "bin" / "mpiexec" for prefix in (paths.prefix(), sys.prefix)]
     found = next((str(path) for path in own if path.exists()), None) or shutil.which("mpiexec")
     if found is None:
@@ -88,17 +90,17 @@ def launcher(processes: int) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Of a run: MPICH's programs first in PATH, nothing of hocket from outside but where it is installed."""
+    """Return the environment of a run: MPICH's programs first in PATH, and no setting of hocket except its prefix."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("HOCKET_") or key == "HOCKET_PREFIX"}
     return {**kept, **MPICH_SETTINGS, "PATH": f"{Path(launcher(1)[0]).parent}:{kept.get('PATH', '')}"}
 
 
 class Runner:
-    """A daemon of its own, and runs under it. Use it as a context: the daemon ends with it."""
+    """A private daemon, and runs under it. Use it as a context: the daemon ends with it."""
 
     def __init__(self, trace: Path) -> None:
         self.trace = trace
-        self._directory = Path(tempfile.mkdtemp(prefix="hocket-bench-", dir="/tmp"))  # a socket's path must be short
+        self._directory = Path(tempfile.mkdtemp(prefix="hocket-bench-", dir="/tmp"))  # socket paths must be short
         self._count = 0
 
     def __enter__(self) -> Runner:
@@ -125,7 +127,7 @@ class Runner:
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def settings(self) -> dict[str, str]:
-        """By which the next run finds the daemon; each time another job."""
+        """Return the variables by which the next run finds the daemon. Each call names another job."""
         self._count += 1
         return {
             "HOCKET_SOCKET": str(self._directory / "hocketd.sock"),
@@ -135,7 +137,7 @@ class Runner:
         }
 
     def run(self, program: Program, sources: int, targets: int, method: Method, at: int) -> Outcome:
-        """From `sources` to `targets` processes once `at` iterations are done."""
+        """Run the program, and resize it from `sources` to `targets` processes after `at` iterations."""
         wanted = {"HOCKET_PROCESSES": str(sources), "HOCKET_RESIZE": f"{at}:{targets}"}
         job = self.settings()
         code, out, err = run_limited(
@@ -157,13 +159,18 @@ class Runner:
         return Outcome("", float(summary["seconds"]), None if check is None else float(check), record)
 
     def record(self, name: str, sources: int, targets: int) -> Reconfiguration | None:
-        """The record of that resize of that run. The growth before the first iteration has one too: not that one."""
+        """Return the record of this resize.
+
+        The growth before the first iteration has its own record, with other sizes.
+        """
         found = (one for one in self.records(name) if (one.sources, one.targets) == (sources, targets))
         return next(found, None)
 
     def records(self, name: str) -> Iterator[Reconfiguration]:
-        """The records of a run that has ended, as they come; until none comes for a while, so ask for no more than
-        there must be."""
+        """Yield the records of a run that has ended, as they arrive.
+
+        It ends when none arrives for RECORD_LIMIT_S, so request no more than exist.
+        """
         while event := self._records.wait(timeout=RECORD_LIMIT_S):
             if event.application == name:
                 yield Reconfiguration.of(event, name)
@@ -185,7 +192,10 @@ class Runner:
 
 
 def run_limited(command: Sequence[str], env: dict[str, str], limit_s: float) -> tuple[int | None, str, str]:
-    """Exit code (None: killed at the limit, with all that it had started), output, messages."""
+    """Run a command. Return its exit code, output, and messages.
+
+    At the time limit the command and all that it has started are killed; the exit code is then None.
+    """
     process = subprocess.Popen(
         command,
         env=env,

@@ -1,9 +1,11 @@
-"""Which methods are fastest, and which cannot be told apart from them (Proteo, section 5.2). Pure.
+"""Finds the fastest methods, and those that cannot be told apart from them (Proteo, section 5.2). Pure.
 
-In a cell, a pair of sources and targets, each method has its samples. Kruskal-Wallis tells whether all have the same
-median; where they have not, Conover's test tells which differ from the one with the least median, p values adjusted for
-many comparisons by Holm's method. Those that do not differ from it are the cell's best: one of them is its winner, or
-several tie. Shapiro-Wilk tells whether samples could be normal, which is why medians and ranks are used.
+A cell is a pair of sizes, before and after the resize. In it each method has its samples. Kruskal-Wallis tests if all
+methods have the same median. If not, Conover's test finds the methods that differ from the one with the least median,
+with p values adjusted by Holm's method for many comparisons. Those that do not differ from it are the best of the cell:
+one winner, or several that tie.
+
+Medians and ranks are used because samples may not be normal, which Shapiro-Wilk tests.
 """
 
 from __future__ import annotations
@@ -17,18 +19,18 @@ from statistics import median
 
 ALPHA = 0.05
 P_ADJUST = "holm"
-LEAST_SAMPLES = 2  # of a method, to be tested: with one there is no spread
+LEAST_SAMPLES = 2  # of a method, to be tested: one sample has no spread
 
-Pair = tuple[int, int]  # sources, targets
+Pair = tuple[int, int]  # number of processes before and after
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the tests say about one cell."""
+    """The result of the tests for one cell."""
 
-    best: tuple[str, ...]  # not told apart from the fastest; by median, the fastest first; () without samples
-    kruskal_p: float | None  # None: not tested, because there was too little to compare, or all was alike
-    p_of: Mapping[str, float]  # Conover's adjusted p of each method against the fastest; {} where not tested
+    best: tuple[str, ...]  # cannot be told apart from the fastest; by median, the fastest first; () without samples
+    kruskal_p: float | None  # None: not tested, because there was too little to compare, or all values were equal
+    p_of: Mapping[str, float]  # Conover's adjusted p of each method against the fastest; {} if not tested
 
     @property
     def tie(self) -> bool:
@@ -40,13 +42,13 @@ class Spread:
     samples: int
     median: float
     mean: float
-    deviation: float  # standard, of the samples; 0 of one
+    deviation: float  # standard deviation of the samples; 0 for one sample
     least: float
     most: float
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Precondition: at least one value."""
+    """Return the figures of at least one value."""
     mean = math.fsum(values) / len(values)
     square = math.fsum((value - mean) ** 2 for value in values)
     deviation = math.sqrt(square / (len(values) - 1)) if len(values) > 1 else 0.0
@@ -54,7 +56,10 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def shapiro_p(values: Sequence[float]) -> float | None:
-    """The p of "these are normal"; None where that cannot be tested: less than three values, or all alike."""
+    """Return the p value of "these are normal".
+
+    None if it cannot be tested: less than three values, or all equal.
+    """
     if len(values) < 3 or min(values) == max(values):
         return None
     from scipy.stats import shapiro
@@ -63,7 +68,10 @@ def shapiro_p(values: Sequence[float]) -> float | None:
 
 
 def judge(samples: Mapping[str, Sequence[float]]) -> Verdict:
-    """The best methods of a cell. Those with too few samples to be tested do not take part; where all have, all tie."""
+    """Return the best methods of a cell.
+
+    Methods with too few samples are left out. If all have too few, all tie.
+    """
     several = [name for name, values in samples.items() if len(values) >= LEAST_SAMPLES]
     present = {name: values for name, values in samples.items() if (name in several if several else values)}
     order = sorted(present, key=lambda name: median(present[name]))  # equal medians: in the order given
@@ -80,7 +88,7 @@ def judge(samples: Mapping[str, Sequence[float]]) -> Verdict:
 
 
 def _conover(groups: Sequence[Sequence[float]]) -> list[float]:
-    """Adjusted p of each group against the first; that of the first against itself is 1."""
+    """Return the adjusted p of each group against the first. That of the first against itself is 1."""
     import numpy
     from scikit_posthocs import posthoc_conover
 
@@ -89,7 +97,7 @@ def _conover(groups: Sequence[Sequence[float]]) -> list[float]:
         table = posthoc_conover([list(group) for group in groups], p_adjust=P_ADJUST).to_numpy()
     found = [_number(value) for value in table[0]]
     alike = [sorted(group) == sorted(groups[0]) for group in groups]
-    # Where the ranks leave no spread at all, 0 / 0 says nothing: groups are alike, or they differ.
+    # If the ranks leave no spread at all, the test gives 0 / 0: groups are alike, or they differ.
     return [(1.0 if same else 0.0) if p is None else p for p, same in zip(found, alike, strict=True)]
 
 
@@ -98,10 +106,11 @@ def _number(value: float) -> float | None:
 
 
 def settle(verdicts: Mapping[Pair, Verdict]) -> dict[Pair, str]:
-    """The method that is shown for each cell: its winner, and of those that tie the one that is most often among the
-    best of the nearest cells (Proteo, Fig. 14), then of the next nearest; at last the one with the least median.
+    """Return the method that is shown for each cell.
 
-    Distances are counted in rows and columns of the table, whose axes are the sizes in rising order.
+    It is the winner. Of several that tie, it is the one that is most often among the best of the nearest cells (Proteo,
+    Fig. 14), then of the next nearest, and at last the one with the least median. Distances are counted in rows and
+    columns of the table, whose axes are the sizes in rising order.
     """
     sizes = sorted({size for pair in verdicts for size in pair})
     place = {size: index for index, size in enumerate(sizes)}
