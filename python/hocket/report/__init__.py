@@ -1,4 +1,4 @@
-"""The report of one or several runs: one self-contained page, and its pictures as PNG.
+"""Writes the report of one or several runs: one self-contained page, and its pictures as PNG.
 
 from hocket.report import Run, write_report
 
@@ -25,7 +25,7 @@ __all__ = ["Report", "Row", "Run", "compare", "text_table", "write_report"]
 
 @dataclass(frozen=True)
 class Report:
-    """Where the report was written. `pngs`: all runs in one picture first, then one for each run."""
+    """The files of a report. `pngs`: the picture of all runs first, then one for each run."""
 
     html: Path
     pngs: list[Path]
@@ -39,14 +39,14 @@ def write_report(
     io_alone_s: Mapping[str, float] | None = None,
     most_lanes: int = 0,
 ) -> Report:
-    """Write report.html, timeline.png and timeline-<run>.png to `out_dir`, which is made if need be.
+    """Write report.html, timeline.png, and timeline-<run>.png to `out_dir`, which is created if needed.
 
-    `title` says what ran; `notes` what a reader must know about it, above all the target ("storage target limited to
-    24 MB/s"): the first of them stands in the table's heading and in the pictures, the others under the title.
-    `io_alone_s`: as compare() has it. `most_lanes`: the pictures show only the applications with most I/O (0: all).
-    Raises HocketError where no application is in the traces and where the folder cannot be written.
+    `title` names what ran. `notes` state what a reader must know, above all the target ("storage target limited to
+    24 MB/s"). The first note stands in the heading of the table and in the pictures, the others under the title.
+    `io_alone_s` is that of compare(). With `most_lanes` the pictures show only the applications with most I/O (0: all).
+    Raises HocketError if no application is in the traces, or if the folder cannot be written.
     """
-    from hocket.report.png import write_png  # matplotlib takes a second to load: only who draws pays it
+    from hocket.report.png import write_png  # imported here: matplotlib takes a second to load
 
     length_s = axis_length_s(runs)
     panels = panels_of(runs, length_s, most_lanes)

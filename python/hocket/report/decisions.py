@@ -1,4 +1,4 @@
-"""The report's table of decisions: predicted, chosen, cost, what came of it."""
+"""The report's table of decisions: prediction, choice, cost, and outcome."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from html import escape
 from hocket.comparison import Run
 from hocket.decisions import Outcome, PolicyDecision, accuracies
 
-MOST_ROWS = 60  # in one run; the trace holds them all
+MOST_ROWS = 60  # in one run; the trace holds all
 COLUMNS = ("decision", "at,&nbsp;s", "what", "predicted, chosen, cost", "what came of it")
 
 
 def decisions_table(runs: Sequence[Run]) -> str:
-    """ "" where nothing was decided."""
+    """Return the table as HTML; "" if nothing was decided."""
     groups = "".join(
         _group(run.label if len(runs) > 1 else "", found, analysis.start_ns)
         for run in runs
         for analysis in run.analyses
-        if (found := [one for one in analysis.about_cores.all if not one.is_plain_wait])  # the lanes show those
+        if (found := [one for one in analysis.about_cores.all if not one.is_plain_wait])  # the lanes show plain waits
     )
     if not groups:
         return ""

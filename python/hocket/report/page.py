@@ -1,4 +1,4 @@
-"""The report as one self-contained page: no script, no network; light, dark and print."""
+"""The report as one self-contained page without script or network access; for light and dark screens, and print."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hocket.report.spent import spent_table
 from hocket.report.style import CSS
 from hocket.report.svg import mark_shape, svg
 
-NAMED_FACTORS = 4  # in the sentence at the top; of more, the least and the greatest
+NAMED_FACTORS = 4  # in the sentence at the top; of more, only the least and the greatest
 COLUMNS = (
     ("", ""),
     ("run", "run"),
@@ -32,7 +32,7 @@ COLUMNS = (
 def page(
     title: str, notes: Sequence[str], runs: Sequence[Run], rows: Sequence[Row], panels: Sequence[Panel], length_s: float
 ) -> str:
-    """The whole page."""
+    """Return the whole page as HTML."""
     figures = "".join(_figure(panel, length_s) for panel in panels)
     told = "".join(f'<p class="notes">{escape(note)}</p>' for note in notes[1:])  # the first: in the table's heading
     return f"""<!doctype html>
@@ -65,7 +65,7 @@ def page(
 
 
 def _finding(rows: Sequence[Row]) -> str:
-    """The result in a sentence, where the runs allow to say it."""
+    """Return the result in one or two sentences, if the runs have the roles for it."""
     together = [(row.interference, row.application) for row in rows if row.interference is not None]
     turns = [(row.cost, row.application) for row in rows if row.cost is not None]
     sentences = []
@@ -144,7 +144,7 @@ def _footer(runs: Sequence[Run]) -> str:
         "Point at a block for its figures."
     ]
     for run in runs:
-        # Policies count the FLOP of those that they resize.
+        # policies count the FLOP of malleable applications
         malleable = {a.name: a.flop_source for analysis in run.analyses for a in analysis.applications if a.sizes}
         if words := sources_text(malleable):
             lines.append(f"{escape(run.label)}: {escape(words)}")

@@ -1,6 +1,6 @@
-"""What the report's pictures show, free of how they are drawn: a panel for each run, a lane for each application.
+"""Prepares what the report's pictures show, whatever draws them: a panel for each run, a lane for each application.
 
-Times are seconds since the first application of the run began; all panels share one axis, so that lengths compare.
+Times are seconds since the first application of the run began. All panels share one axis, so that lengths compare.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MARK_WORDS = {
 }
 _MARK_OF = {"expand": EXPANDS, "shrink": SHRINKS, "return": SHRINKS, "reclaim": SHRINKS}
 MOST_MARKS = 400  # in a panel
-PLOT_STEPS = 800  # what is shorter than one of so many parts of the axis cannot be seen apart
+PLOT_STEPS = 800  # a part of the axis that is shorter than one of this many steps cannot be seen
 
 
 @dataclass(frozen=True)
@@ -45,22 +45,25 @@ class Bar:
     start_s: float
     end_s: float
     text: str
-    share: float = 1.0  # of its time, where it stands for many short parts
+    share: float = 1.0  # part of its time that is of this kind, if it stands for many short intervals
 
 
 @dataclass(frozen=True)
 class Step:
-    """A time in which a malleable application had the same number of processes."""
+    """A time during which a malleable application had the same number of processes."""
 
     start_s: float
     end_s: float
     processes: int
-    expanded: bool = False  # by a policy, against what it had before
+    expanded: bool = False  # by a policy, compared with the size before
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A decision about cores, or an outcome, at its time. `kind`: a key of MARK_WORDS; `text` is its tooltip."""
+    """A policy decision about an application, or an outcome, at its time.
+
+    `kind` is a key of MARK_WORDS; `text` is its tooltip.
+    """
 
     kind: str
     at_s: float
@@ -69,7 +72,10 @@ class Mark:
 
 @dataclass(frozen=True)
 class Change:
-    """A reconfiguration. `parts` are its bars; a part's `share` is that of its time for which all stood still."""
+    """A reconfiguration. `parts` are its bars.
+
+    The `share` of a part is the part of its time during which the application stood still.
+    """
 
     start_s: float
     end_s: float
@@ -81,10 +87,10 @@ class Change:
 @dataclass(frozen=True)
 class Lane:
     name: str
-    about: str  # its processes
+    about: str  # its number of processes
     bars: list[Bar]
     end_s: float
-    notes: tuple[str, ...]  # figures, at the lane's end
+    notes: tuple[str, ...]  # figures, at the end of the lane
     lost: str = ""
     steps: tuple[Step, ...] = ()  # () unless it is malleable
     changes: tuple[Change, ...] = ()
@@ -95,35 +101,35 @@ class Panel:
     label: str
     caption: str
     lanes: list[Lane]
-    both: list[tuple[float, float]]  # where two or more did I/O at once
+    both: list[tuple[float, float]]  # intervals in which two or more did I/O at once
     both_s: float | None  # None: each ran alone
     marks: tuple[Mark, ...] = ()  # decisions and outcomes, by time
-    conflicts: tuple[Bar, ...] = ()  # overlaps of I/O that were predicted
-    more_marks: int = 0  # that are not shown
+    conflicts: tuple[Bar, ...] = ()  # predicted overlaps of I/O
+    more_marks: int = 0  # number of marks that are not shown
 
     @property
     def most_processes(self) -> int:
-        """Of its malleable applications; 0 without any."""
+        """Return the largest number of processes of its malleable applications; 0 without any."""
         return max((step.processes for lane in self.lanes for step in lane.steps), default=0)
 
 
 def axis_length_s(runs: Iterable[Run]) -> float:
-    """The length of the axis that all panels share."""
+    """Return the length of the axis that all panels share."""
     lengths = [_end_ns(analysis) - analysis.start_ns for run in runs for analysis in run.analyses]
     return max(max(lengths, default=0) / 1e9, 1e-3)
 
 
 def ticks(length_s: float) -> list[float]:
-    """Six to fifteen round times from 0 to `length_s`."""
+    """Return six to fifteen round times from 0 to `length_s`."""
     decade = 10.0 ** math.floor(math.log10(length_s))
     step = next(decade * part for part in (1, 0.5, 0.2, 0.1) if length_s / (decade * part) >= 6)
     return [round(number * step, 9) for number in range(int(length_s / step + 1e-9) + 1)]
 
 
 def panels_of(runs: Sequence[Run], length_s: float, most_lanes: int = 0) -> list[Panel]:
-    """A panel for each run; an application has its lane in the same place in all of them.
+    """Return a panel for each run. An application has its lane in the same place in all panels.
 
-    `most_lanes`: only so many applications, those with most I/O (0: all).
+    `most_lanes`: only this many applications, those with most I/O (0: all).
     """
     io_s: dict[str, float] = {}
     for analysis in (analysis for run in runs for analysis in run.analyses):
@@ -151,7 +157,7 @@ def _panel(run: Run, length_s: float, places: dict[str, int]) -> Panel:
 
 
 def _decided(analyses: Iterable[Analysis], places: Container[str]) -> tuple[list[Mark], list[Bar]]:
-    """Decisions about the applications that are shown, with their outcomes; and the overlaps that were predicted."""
+    """Return the decisions about the shown applications with their outcomes, and the predicted overlaps."""
     marks, conflicts = [], []
     for analysis in analyses:
         zero_ns = analysis.start_ns
@@ -175,12 +181,12 @@ def _told(one: PolicyDecision, zero_ns: int) -> str:
 
 
 def opacity(bar: Bar) -> float:
-    """How strongly it is painted: the paler, the less of its time was of its kind."""
+    """Return the opacity of a bar: the smaller its share, the paler it is."""
     return 1.0 if bar.share == 1 else 0.2 + 0.8 * bar.share
 
 
 def doing(applications: Iterable[Application]) -> str:
-    """What the I/O of these applications is, as a verb: "writes", "reads", or both."""
+    """Return the I/O of these applications as a verb: "writes", "reads", or "reads or writes"."""
     wrote, read = False, False
     for application in applications:
         wrote, read = wrote or application.bytes("written") > 0, read or application.bytes("read") > 0
@@ -193,7 +199,7 @@ def _end_ns(analysis: Analysis) -> int:
 
 
 def _joined(analysis: Analysis, length_s: float) -> list[tuple[float, float]]:
-    """The times at which two or more did I/O, those joined that a picture cannot show apart."""
+    """Return the times at which two or more did I/O. Intervals are joined if a picture cannot show them apart."""
     joined: list[tuple[float, float]] = []
     for part in analysis.overlaps():
         start_s, end_s = (part.start_ns - analysis.start_ns) / 1e9, (part.end_ns - analysis.start_ns) / 1e9
@@ -252,7 +258,7 @@ def _steps(application: Application, analysis: Analysis, end_s: float) -> Iterab
     zero_ns = analysis.start_ns
     expansions = [one for one in analysis.about_cores.of(application.name) if one.expands(application.name)]
     changes = [(since_ns - zero_ns) / 1e9 for since_ns, _ in application.sizes[1:]]
-    for (since_ns, count), until_s in zip(application.sizes, [*changes, end_s], strict=False):  # nothing of no sizes
+    for (since_ns, count), until_s in zip(application.sizes, [*changes, end_s], strict=False):  # empty without sizes
         start_s = (since_ns - zero_ns) / 1e9
         if until_s > start_s:
             expanded = any(one.targets == count and one.holds_at(since_ns) for one in expansions)
@@ -279,7 +285,7 @@ def _change(one: Reconfiguration, zero_ns: int) -> Change:
 def _what(
     application: Application, part: Interval, behind: Sequence[str], granted: Sequence[tuple[int, Operation]]
 ) -> str:
-    """What it did there. `granted`: its operations by their start, in rising order."""
+    """Return what the application did in this part. `granted`: its operations with their starts, in rising order."""
     if part.kind == COMPUTING:
         return "computes"
     if part.kind == WAITING:

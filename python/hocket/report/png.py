@@ -1,4 +1,4 @@
-"""Panels as PNG, for papers and slides: the page's pictures, drawn by matplotlib."""
+"""Draws panels as PNG with matplotlib, for papers and slides: the same pictures as on the page."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ PART_COLOURS = {SPAWNING: "#d55e00", CONSTANT: "#009e73", VARIABLE: "#8457c9", R
 SIZE, EXPANDED = "#d8e0e6", "#a9cbe4"
 MARKS = {EXPANDS: "^", SHRINKS: "v", LEAVES: "o", MET: "o", OFF: "x"}
 MARK_COLOURS = {EXPANDS: "#1c1f23", SHRINKS: "#1c1f23", LEAVES: "#1c1f23", MET: "#009e73", OFF: "#a8326e"}
-MARK_ROWS = 0.95  # of decisions and outcomes, in lanes
-STEPS = 0.7  # the row of the number of processes, in lanes
+MARK_ROWS = 0.95  # height of the rows of decisions and outcomes, in lanes
+STEPS = 0.7  # height of the row of the number of processes, in lanes
 PART_HEIGHT, OVERLAPPED_HEIGHT = 0.82, 0.22
 BOTH, SOFT, GRID = "#a8326e", "#5b6168", "#e4e7e9"
 LANE_INCHES = 0.5
 DPI = 160
-PLOT_PIXELS = 1450  # of the axis, at least
-TITLE_INCHES, NOTE_INCHES = 0.34, 0.19  # of a line
-NOTE_LETTERS = 150  # in a line
-KEY_COLUMNS, KEY_INCHES = 5, 0.2  # of the key: columns, height of a line
+PLOT_PIXELS = 1450  # width of the axis, at least
+TITLE_INCHES, NOTE_INCHES = 0.34, 0.19  # height of a line
+NOTE_LETTERS = 150  # letters in a line
+KEY_COLUMNS, KEY_INCHES = 5, 0.2  # columns of the key, and height of a line
 
 
 def write_png(panels: Sequence[Panel], length_s: float, title: str, note: str, io_verb: str, path: Path) -> None:
-    """All panels below each other, on one time axis; title and note above them."""
+    """Draw all panels below each other on one time axis, with title and note above them."""
     rows = [
         _tops(panel)[-1] + (0.6 if panel.both_s is not None else 0) + (MARK_ROWS if panel.marks else 0)
         for panel in panels
@@ -78,7 +78,7 @@ def write_png(panels: Sequence[Panel], length_s: float, title: str, note: str, i
 
 
 def _key(panels: Sequence[Panel], io_verb: str) -> list[Patch | Line2D]:
-    """What the pictures' shapes mean; only those that there are."""
+    """Return the meaning of the shapes that occur in the pictures."""
     texts = {IO: io_verb, WAITING: "waits for a grant", COMPUTING: "computes"}
     key = [Patch(color=COLOURS[kind], label=text) for kind, text in texts.items()]
     if any(panel.both_s is not None for panel in panels):
@@ -95,7 +95,7 @@ def _key(panels: Sequence[Panel], io_verb: str) -> list[Patch | Line2D]:
 
 
 def _tops(panel: Panel) -> list[float]:
-    """The middle of each lane's bars, and where one more would have its own. A lane without steps is 1 high."""
+    """Return the middle of the bars of each lane, and of one more lane. A lane without steps is 1 high."""
     tops = [0.0]
     for lane in panel.lanes:
         tops.append(tops[-1] + 1 + (STEPS if lane.steps else 0))
@@ -107,7 +107,7 @@ def _draw(panel: Panel, axis: Axes, length_s: float) -> None:
     for row, lane in zip(tops, panel.lanes, strict=False):
         for kind in (COMPUTING, WAITING, IO):
             bars = [bar for bar in lane.bars if bar.kind == kind]
-            least = 0 if kind == COMPUTING else length_s / PLOT_PIXELS  # what is thinner may not be painted at all
+            least = 0 if kind == COMPUTING else length_s / PLOT_PIXELS  # thinner bars may not be painted at all
             spans = [(bar.start_s, max(bar.end_s - bar.start_s, least)) for bar in bars]
             colours = [to_rgba(COLOURS[kind], opacity(bar)) for bar in bars]
             axis.broken_barh(spans, (row - HEIGHTS[kind] / 2, HEIGHTS[kind]), facecolors=colours, linewidth=0)
@@ -163,13 +163,13 @@ def _draw(panel: Panel, axis: Axes, length_s: float) -> None:
 
 
 def _style(kind: str) -> dict[str, object]:
-    """How a mark is drawn."""
+    """Return the style of a mark."""
     style: dict[str, object] = {"marker": MARKS[kind], "color": MARK_COLOURS[kind], "markersize": 6}
     return style | ({"markerfacecolor": "white"} if kind == LEAVES else {})
 
 
 def _draw_sizes(lane: Lane, row: float, most_processes: int, axis: Axes, length_s: float) -> None:
-    """The row of steps below the lane's bars, and a band over both for each reconfiguration."""
+    """Draw the row of steps below the bars of the lane, and a band over both for each reconfiguration."""
     floor = row + 0.5 + STEPS - 0.12
     for step in lane.steps:
         height = 0.1 + 0.5 * step.processes / max(most_processes, 1)

@@ -9,7 +9,7 @@ from hocket.comparison import Run
 from hocket.reconfigurations import OVERLAP_NS, PARTS, Reconfiguration
 from hocket.tables import quantity
 
-MOST_ROWS = 60  # of one application in one run; the trace holds them all
+MOST_ROWS = 60  # of one application in one run; the trace holds all
 COLUMNS = (
     ("at,&nbsp;s", "the control point at which it began"),
     ("processes", "before → after"),
@@ -25,7 +25,7 @@ COLUMNS = (
 
 
 def resizes_table(runs: Sequence[Run]) -> str:
-    """ "" where no application was resized."""
+    """Return the table as HTML; "" if no application was resized."""
     groups = "".join(
         _group(application.name, run.label if len(runs) > 1 else "", application.reconfigurations, analysis.start_ns)
         for run in runs

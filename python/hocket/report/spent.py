@@ -1,4 +1,4 @@
-"""The report's table of what the processes of each application computed and communicated."""
+"""The report's table of the computing and communication times of each application's processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COLUMNS = ("CPU time,&nbsp;s: mean", "largest", "communication,&nbsp;s: mean", "
 
 
 def spent_table(rows: Sequence[Row]) -> str:
-    """ "" where nothing is known."""
+    """Return the table as HTML; "" if nothing is known."""
     told = [row for row in rows if row.cpu_s or row.comm_s]
     if not told:
         return ""
@@ -37,5 +37,5 @@ def _group(name: str, rows: Sequence[Row]) -> str:
 def _cells(mean_and_most: tuple[float, float]) -> Iterable[str]:
     mean_s, most_s = mean_and_most
     yield f"<td>{mean_s:.2f}</td>"
-    # A trace that does not say it has nothing there.
+    # the cell is empty if the trace does not report a largest value
     yield f"<td>{most_s:.2f}</td>" if most_s or not mean_s else '<td class="none">&ndash;</td>'

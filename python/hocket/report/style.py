@@ -1,4 +1,4 @@
-"""How the report looks: on a light or dark screen, and printed."""
+"""The style of the report: on a light or dark screen, and printed."""
 
 CSS = """
 :root { color-scheme: light dark;

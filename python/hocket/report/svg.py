@@ -1,7 +1,7 @@
-"""A panel as inline SVG. Colours are CSS classes, so that the page decides on light, dark and print.
+"""Draws a panel as inline SVG. Colours are CSS classes, so that the page decides about light, dark, and print.
 
-The lane of a malleable application has a second row, its number of processes as steps, and a band over both rows for
-each reconfiguration, with its parts in it: tall where the application stood still, low where it computed.
+The lane of a malleable application has a second row, with its number of processes as steps. A band over both rows shows
+each reconfiguration. Its parts are tall where the application stood still, and low where it computed.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from hocket.lanes import COMPUTING, IO
 from hocket.report.panels import EXPANDS, LEAVES, MET, SHRINKS, Bar, Change, Lane, Mark, Panel, Step, opacity, ticks
 
 WIDTH = 1160
-LEFT = 184  # of the plot: names stand before it
-RIGHT = 140  # figures stand after it
+LEFT = 184  # left edge of the plot; names stand before it
+RIGHT = 140  # space for figures after the plot
 PLOT = WIDTH - LEFT - RIGHT
 LANE = 44
-HEIGHTS = {"io": 28, "waiting": 14, "computing": 2}  # shape tells as much as colour: grey print, colour-blind readers
+HEIGHTS = {"io": 28, "waiting": 14, "computing": 2}  # shape also tells, for grey print and colour-blind readers
 NAME_CHARACTERS = 15
-STEPS = 34  # the row of the number of processes
-STEP_HEIGHTS = (5, 26)  # of no process, and of the most
-DIGIT = 9.5  # width of one, on a small screen too
+STEPS = 34  # height of the row of the number of processes
+STEP_HEIGHTS = (5, 26)  # heights for no process, and for the most
+DIGIT = 9.5  # width of a digit, on a small screen too
 PART_HEIGHT, OVERLAPPED_HEIGHT = 36, 10
 LEAST_BAND = 3
-MARKS = 40  # the row of decisions, and below them outcomes
+MARKS = 40  # height of the rows of decisions and outcomes
 MARK_SIZE = 5
 
 
 def svg(panel: Panel, length_s: float) -> str:
-    """The panel, `WIDTH` wide; `length_s` is the length of the axis."""
+    """Return the panel as SVG, `WIDTH` wide. `length_s` is the length of the axis."""
     tops = [6.0]
     for lane in panel.lanes:
         tops.append(tops[-1] + LANE + (STEPS if lane.steps else 0))
@@ -90,7 +90,7 @@ def _lane(lane: Lane, top: float, most_processes: int, length_s: float) -> str:
 
 
 def _step(step: Step, bottom: float, most_processes: int, length_s: float) -> str:
-    """As high as there are processes, with their number where there is room for it."""
+    """Return a step, as high as the number of processes, which is written in it if there is room."""
     x, end = _x(step.start_s, length_s), _x(step.end_s, length_s)
     low, high = STEP_HEIGHTS
     height = low + (high - low) * step.processes / max(most_processes, 1)
@@ -118,7 +118,7 @@ def _change(change: Change, top: float, length_s: float) -> str:
 
 
 def _part(part: Bar, middle: float, length_s: float) -> str:
-    """Low while the application computed, tall while it stood still, which is drawn last."""
+    """Return a part: first low, while the application computed, then tall, while it stood still."""
     x, end = _x(part.start_s, length_s), _x(part.end_s, length_s)
     stopped = (end - x) * part.share
     boxes = []
@@ -139,7 +139,7 @@ def _bar(bar: Bar, middle: float, length_s: float) -> str:
 
 
 def _marks(panel: Panel, top: float, length_s: float) -> str:
-    """Predicted overlaps as empty boxes; on them the decisions, and below the outcomes."""
+    """Return predicted overlaps as empty boxes, the decisions on them, and the outcomes below."""
     decided, came = top + 12, top + 29
     parts = [_text(LEFT - 14, decided + 4, "decisions", "about", "end")]
     if any(mark.kind not in (EXPANDS, SHRINKS, LEAVES) for mark in panel.marks):
@@ -155,7 +155,10 @@ def _marks(panel: Panel, top: float, length_s: float) -> str:
 
 
 def mark_shape(mark: Mark, x: float, decided: float, came: float) -> str:
-    """Up: expand; down: shrink; a ring: left alone; a dot: the prediction held; a cross: it was off."""
+    """Return the shape of a mark.
+
+    Up: expand. Down: shrink. Ring: left alone. Dot: the prediction held. Cross: it was off.
+    """
     size, y = MARK_SIZE, decided if mark.kind in (EXPANDS, SHRINKS, LEAVES) else came
     shape = {
         EXPANDS: f'<path d="M{x - size:.2f} {y + size - 1:.1f}h{2 * size}l-{size} -{2 * size - 1}z"',
