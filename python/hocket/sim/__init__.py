@@ -1,3 +1,5 @@
-"""The simulator from the command line: `runs` runs hocket-sim, `figures` sets policies side by side, `swf` and
-`scenario` make a scenario from a log of jobs.
+"""The simulator on the command line.
+
+`runs` runs hocket-sim, `figures` compares policies side by side, and `swf` and `scenario` make a scenario from a log of
+jobs.
 """

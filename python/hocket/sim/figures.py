@@ -1,7 +1,8 @@
-"""Simulated policies side by side: medians over the seeds, and how sure they are. Pure.
+"""Compares simulated policies side by side: medians over the seeds, and their confidence intervals. Pure.
 
 All policies run with the same seeds, so that they are compared run by run. An interval is that of the median, by order
-statistics: it holds the true median with at least 95 % from 6 seeds on; of fewer it is the least and the greatest.
+statistics. From 6 seeds on it contains the true median with at least 95 %. For fewer seeds it is the least and the
+greatest value.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ class Estimate:
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Precondition: at least one value."""
+    """Return the median of at least one value, and its interval."""
     ordered = sorted(values)
     count = len(ordered)
-    below, tail = 0, 0.0  # so many values may lie outside at either end
+    below, tail = 0, 0.0  # number of values that may lie outside at either end
     while below < count // 2:
         tail += comb(count, below) / 2**count
         if tail > (1 - CONFIDENCE) / 2:
@@ -57,13 +58,13 @@ class Series:
         return [figure(run) for run in self.runs]
 
     def application(self, name: str, figure: Callable[[Result], float]) -> float:
-        """The median of an application's figure."""
+        """Return the median of an application's figure over the runs."""
         found = [figure(one) for run in self.runs for one in run["applications"] if one["application"] == name]
         return median(found) if found else 0.0
 
 
 def io_with_delay(run: Result) -> float:
-    """Of all applications, in seconds: the paper's "I/O time incl. delay"."""
+    """Return the seconds of I/O and waiting over all applications: the paper's "I/O time incl. delay"."""
     return sum(one["io_s"] + one["wait_s"] for one in run["applications"])
 
 
@@ -80,12 +81,12 @@ def length(run: Result) -> float:
 
 
 def decisions(run: Result) -> int:
-    """About cores; most of many are conflicts that were seen and left alone."""
+    """Return the number of decisions about cores. If there are many, most are conflicts that were left alone."""
     return int(run["decisions"])
 
 
 def resizes(run: Result) -> int:
-    """Of all applications; one that was expanded for a while counts twice."""
+    """Return the number of resizes over all applications. An application that was expanded for a while counts twice."""
     return sum(one["reconfigurations"] for one in run["applications"])
 
 
@@ -98,7 +99,10 @@ FIGURES: dict[str, Callable[[Result], float]] = {
 
 
 def rows(series: Sequence[Series], most: int = 0) -> list[Row]:
-    """As of live runs: each application alone, then under each policy. `most`: only those that do most I/O."""
+    """Return rows as for live runs: each application alone, then under each policy.
+
+    `most`: only this many applications, those with most I/O (0: all).
+    """
     names = [one["application"] for one in series[0].runs[0]["applications"]]
     if most and len(names) > most:
         by_io = sorted(names, key=lambda name: -series[0].application(name, lambda one: one["io_s"] + one["wait_s"]))
@@ -134,7 +138,10 @@ def _rows_of(name: str, series: Sequence[Series]) -> list[Row]:
 
 
 def changes(series: Series, reference: Series, figure: Callable[[Result], float]) -> Estimate | None:
-    """By what share the figure differs from the reference's, seed by seed; None where the reference has none."""
+    """Return the relative change of a figure against the reference, seed by seed.
+
+    None if the reference has a value of 0.
+    """
     before, after = reference.of(figure), series.of(figure)
     if any(value <= 0 for value in before):
         return None
@@ -142,9 +149,9 @@ def changes(series: Series, reference: Series, figure: Callable[[Result], float]
 
 
 def worst_slowdown(series: Series, reference: Series) -> float:
-    """How much longer the application took that lost most, as a share; the median over the seeds.
+    """Return how much longer the application took that lost most, as a share: the median over the seeds.
 
-    By the time of an iteration, for a run may be cut off before its applications have ended.
+    The time of an iteration is compared, because a run may be cut off before its applications have ended.
     """
     worst = []
     for run, other in zip(series.runs, reference.runs, strict=True):
@@ -159,7 +166,7 @@ def _pace(application: dict[str, Any]) -> float:
 
 
 def summary(series: Sequence[Series]) -> list[dict[str, object]]:
-    """For each policy its figures, and how they differ from the first policy's."""
+    """Return the figures of each policy, and their changes against the first policy."""
     told: list[dict[str, object]] = []
     for one in series:
         entry: dict[str, object] = {"policy": one.policy, "seeds": len(one.runs)}
@@ -175,7 +182,7 @@ def summary(series: Sequence[Series]) -> list[dict[str, object]]:
 
 
 def summary_table(series: Sequence[Series]) -> str:
-    """A line for each policy, below it how it differs from the first one."""
+    """Return a line for each policy, and below it the changes against the first one."""
     several = len(series[0].runs) > 1
     named = ("I/O + waited s", "waited s", "FLOP/s", "end s", "decisions", "resizes", "worst slowdown")
     heading = ("all applications", *named)

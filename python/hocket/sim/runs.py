@@ -1,4 +1,4 @@
-"""Runs of hocket-sim: one for each policy and seed, several at once."""
+"""Runs hocket-sim: one run for each policy and seed, several at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MISUSED = 2  # exit code of hocket-sim for a wrong scenario or call
 
 @dataclass(frozen=True)
 class Wanted:
-    """One run. "" and None: as the scenario says; a trace is written only where a path is given."""
+    """One run to be done. "" and None: as the scenario says. A trace is written only if a path is given."""
 
     scenario: Path
     policy: str = ""
@@ -38,13 +38,13 @@ class Wanted:
         return words + (["--best"] if self.best else [])
 
 
-Result = dict[str, Any]  # what hocket-sim told: times in seconds
+Result = dict[str, Any]  # output of hocket-sim; times are seconds
 
 
 def simulate(wanted: Sequence[Wanted], done: Callable[[Result], None] = lambda _: None) -> list[Result]:
-    """The results in the order of what was wanted; `done` is told of each as it comes.
+    """Return the results in the order of `wanted`. `done` receives each as it comes.
 
-    Raises HocketError with hocket-sim's own line where a run fails.
+    Raises HocketError with the message of hocket-sim if a run fails.
     """
     program = paths.simulator()
     if not program.exists():

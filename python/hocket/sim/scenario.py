@@ -1,5 +1,7 @@
-"""A scenario for hocket-sim from the jobs of a log. The log tells starts, run times and processes; what it does not
-tell, the I/O, is drawn from the distributions that `about` states, with a seed. Pure.
+"""Makes a scenario for hocket-sim from the jobs of a log. Pure.
+
+The log holds starts, run times, and processes. The I/O, which it lacks, is drawn with a seed from the distributions
+that `about` states.
 """
 
 from __future__ import annotations
@@ -12,21 +14,21 @@ from dataclasses import dataclass
 
 from hocket.sim.swf import Job
 
-PERIOD_SIGMA = 0.5  # of the logarithm
+PERIOD_SIGMA = 0.5  # standard deviation of the logarithm
 LEAST_PERIOD_S = 10.0
 MOST_IO_RATIO = 0.9
 ITERATIONS_PER_PHASE = 10
 SATURATION = 0.25  # share of the cores that uses the whole bandwidth
-MOST_NODES = 40  # the log tells cores, not nodes; a machine of more cores has larger ones
-LEAST_NODE = 32  # cores
+MOST_NODES = 40  # the log holds cores, not nodes; a machine with more cores has larger nodes
+LEAST_NODE = 32  # in cores
 JITTER = 0.02
-SERIAL = (0.05, 0.4)  # share of an iteration at its own size that more processes do not shorten, drawn evenly
-GIGA_FLOP_PER_CORE = 2.0  # a second
+SERIAL = (0.05, 0.4)  # range of the share of an iteration at its own size that does not scale
+GIGA_FLOP_PER_CORE = 2.0  # per second
 
 
 @dataclass(frozen=True)
 class Draw:
-    """What the I/O is drawn from."""
+    """The parameters of the distributions from which the I/O is drawn."""
 
     cores: int
     seed: int
@@ -36,7 +38,7 @@ class Draw:
     malleable: float  # share of the applications that can be resized
 
     def about(self) -> list[str]:
-        """The distributions, a line each."""
+        """Return the distributions, a line each."""
         beta = (1 - self.io_ratio) / self.io_ratio
         lines = [
             f"I/O ratio of each application: Beta(1, {beta:.4g}), mean {self.io_ratio:g}, at most {MOST_IO_RATIO:g}",
@@ -55,7 +57,7 @@ class Draw:
 
 
 def scenario_of(jobs: Sequence[Job], draw: Draw, name: str, source: str) -> str:
-    """The TOML text."""
+    """Return the scenario as TOML."""
     rng = random.Random(draw.seed)
     nodes = min(MOST_NODES, max(1, draw.cores // LEAST_NODE))
     head = [
@@ -81,7 +83,10 @@ def scenario_of(jobs: Sequence[Job], draw: Draw, name: str, source: str) -> str:
 
 
 def _application(job: Job, draw: Draw, rng: random.Random) -> list[str]:
-    """Every job draws the same number of values, so that a change of one does not change the others."""
+    """Return the lines of one job.
+
+    Every job draws the same number of values, so that a change of one job does not change the others.
+    """
     io_ratio = min(rng.betavariate(1, (1 - draw.io_ratio) / draw.io_ratio), MOST_IO_RATIO)
     wished_s = max(draw.period_s * math.exp(rng.gauss(0, PERIOD_SIGMA)), LEAST_PERIOD_S)
     malleable = rng.random() < draw.malleable
@@ -118,7 +123,7 @@ def _application(job: Job, draw: Draw, rng: random.Random) -> list[str]:
 
 
 def _amdahl(serial: float, measured: int, processes: int) -> float:
-    """The time of an iteration against that at `measured` processes, of which the share `serial` stays."""
+    """Return the time of an iteration relative to that at `measured` processes. The share `serial` does not scale."""
     return serial + (1 - serial) * measured / processes
 
 
@@ -131,6 +136,6 @@ def _rounded(value: float) -> float:
 
 
 def _number(value: float) -> str:
-    """A float of TOML: with a point or an exponent."""
+    """Return a TOML float, which has a point or an exponent."""
     text = f"{value:.6g}"
     return text if any(letter in text for letter in ".e") else f"{text}.0"

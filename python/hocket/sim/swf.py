@@ -1,8 +1,8 @@
-"""Logs of jobs in the Standard Workload Format of the Parallel Workloads Archive, and how often somebody does I/O.
+"""Reads logs of jobs in the Standard Workload Format, and computes how often jobs do I/O.
 
-A line is a job: 18 numbers (1 job, 2 submit time, 3 wait, 4 run time, 5 processors allocated, 8 processors requested,
-…; seconds; -1: not known). Lines that begin with ';' are the header, "; MaxProcs: 163840" among them. Pure but for
-`read_log`.
+The format is that of the Parallel Workloads Archive. A line is a job: 18 numbers (1 job, 2 submit time, 3 wait, 4 run
+time, 5 processors allocated, 8 processors requested, …; seconds; -1: not known). Lines that begin with ';' are the
+header, which holds e.g. "; MaxProcs: 163840". Pure, except for `read_log`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST = 1e12
 
 
 class LogError(HocketError):
-    """A log that cannot be read; the text begins with file and line."""
+    """The log cannot be read. The text begins with file and line."""
 
 
 @dataclass(frozen=True)
@@ -41,16 +41,16 @@ class Job:
 
 @dataclass(frozen=True)
 class Log:
-    """`jobs` by their start; those that never ran (cancelled, no processors) are only counted."""
+    """The jobs of a log by their start. Jobs that never ran (cancelled, no processors) are only counted."""
 
     path: Path
     jobs: list[Job]
     never_ran: int
-    processors: int  # of the machine, by the header; 0: not told
+    processors: int  # of the machine, from the header; 0: not reported
 
 
 def read_log(path: Path) -> Log:
-    """Raises LogError for the first line that is no job."""
+    """Return the log. Raises LogError for the first line that is no job."""
     try:
         data = path.read_bytes()
         text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode(errors="replace")
@@ -91,7 +91,7 @@ def _job(where: str, words: Sequence[str]) -> Job | None:
 
 
 def chosen(log: Log, count: int, cores: int) -> list[Job]:
-    """The first `count` jobs (0: all) that fit on `cores`, from time 0 on."""
+    """Return the first `count` jobs (0: all) that fit on `cores`. The first one starts at time 0."""
     fitting = [job for job in log.jobs if job.processes <= cores]
     taken = fitting[:count] if count else fitting
     zero_s = taken[0].start_s if taken else 0.0
@@ -99,7 +99,7 @@ def chosen(log: Log, count: int, cores: int) -> list[Job]:
 
 
 def most_cores(jobs: Iterable[Job]) -> int:
-    """Most processors in use at once."""
+    """Return the largest number of processors in use at once."""
     changes = sorted((time_s, by) for job in jobs for time_s, by in _ends(job, job.processes))
     used = most = 0
     for _, by in changes:
@@ -113,7 +113,7 @@ def _ends(job: Job, by: int) -> tuple[tuple[float, int], tuple[float, int]]:
 
 
 def running(jobs: Iterable[Job]) -> dict[int, float]:
-    """P(X = n): the share of the time, from the first start to the last end, in which n jobs run."""
+    """Return P(X = n): the share of the time, from the first start to the last end, in which n jobs run."""
     changes = sorted((time_s, by) for job in jobs for time_s, by in _ends(job, 1))
     times: dict[int, float] = {}
     count, since_s = 0, changes[0][0] if changes else 0.0
@@ -125,5 +125,5 @@ def running(jobs: Iterable[Job]) -> dict[int, float]:
 
 
 def probability_of_io(of_running: Mapping[int, float], io_ratio: float) -> float:
-    """P(another is doing I/O) = 1 - Σ P(X = n) (1 - E(µ))ⁿ (CALCioM, section II-B)."""
+    """Return P(another is doing I/O) = 1 - Σ P(X = n) (1 - E(µ))ⁿ (CALCioM, section II-B)."""
     return 1.0 - math.fsum(share * (1.0 - io_ratio) ** number for number, share in of_running.items())
