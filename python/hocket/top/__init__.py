@@ -1,1 +1,1 @@
-"""The live view: a pure model fed with events, a renderer that gives text for a width, and a terminal around both."""
+"""The live view: a pure model that receives events, a renderer to text of a given width, and the terminal app."""

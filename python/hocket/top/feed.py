@@ -1,4 +1,4 @@
-"""Feeds the live view: from the daemon, or from a trace up to a moment."""
+"""Feeds the live view from the daemon, or from a trace up to a given time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hocket.trace import last_events, read_trace
 
 
 def from_trace(path: str, at_s: float | None) -> TopModel:
-    """The view as it was `at_s` seconds after the trace's start; None: at its end."""
+    """Return the view `at_s` seconds after the trace's start; None: at its end."""
     trace = read_trace(path)
     until_ns = trace.end_ns if at_s is None else trace.start_ns + int(at_s * 1e9)
     if at_s is not None and at_s < 0:
@@ -29,7 +29,7 @@ def from_trace(path: str, at_s: float | None) -> TopModel:
 
 
 class LiveFeed:
-    """A model that follows the daemon. Call `update` whenever there may be news."""
+    """A model that follows the daemon. Call `update` whenever events may have arrived."""
 
     def __init__(self, bus: Bus) -> None:
         self.model = TopModel()
@@ -38,16 +38,16 @@ class LiveFeed:
         listing = bus.list()
         self._history(listing)
         self._told = self.model.now_ns
-        self._rows: list[dict[str, Any]] = []  # of an answer to LIST that has not come to its end
+        self._rows: list[dict[str, Any]] = []  # rows of an answer to LIST whose end has not arrived
         self.model.feed_listing(listing)
         self.model.node = str(listing.daemon.get("on_node", ""))
 
     def ask(self) -> None:
-        """Ask for the forecasts anew; the answer is taken in by `update`."""
+        """Request new forecasts. `update` receives the answer."""
         self._bus.send("LIST")
 
     def update(self) -> None:
-        """Take in what came, and the time that has passed. Raises BusError when the daemon is gone."""
+        """Take in the events that arrived, and the time that has passed. Raises BusError if the daemon has ended."""
         while (event := self._events.test()) is not None:
             if event.time_ns > self._told:
                 self.model.feed(event)
@@ -61,8 +61,9 @@ class LiveFeed:
         self.model.forget()
 
     def _history(self, listing: Listing) -> None:
-        """The last part of the daemon's trace, as far as it can be read: a view that opens with its past. The daemon
-        has written all that came before it answered LIST.
+        """Feed the last part of the daemon's trace, as far as it can be read, so that the view opens with its past.
+
+        The daemon has written all that happened before it answered LIST.
         """
         for event in last_events(str(listing.daemon.get("trace", ""))):
             self.model.feed(event)

@@ -1,4 +1,4 @@
-"""What the live view knows. Pure: time comes in with the events and through `advance`."""
+"""The model of the live view. Pure: time comes in with the events and through `advance`."""
 
 from __future__ import annotations
 
@@ -11,33 +11,36 @@ from hocket.lanes import COMPUTING, Interval
 from hocket.periods import IRREGULAR
 from hocket.reconfigurations import Reconfiguration
 
-KEEP_S = 120.0  # of the past, for the widest window
+KEEP_S = 120.0  # past that is kept, for the widest window
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What the daemon's model told of an application last (the event APPLICATION). 0: not known."""
+    """The last report of the daemon's model about an application (the event APPLICATION). 0: not known."""
 
     period_ns: int = 0
     period_spread_ns: int = 0
     duration_ns: int = 0
     next_start_ns: int = 0
     next_uncertainty_ns: int = 0
-    wait_ns: int = 0  # in all, until `told_ns`
+    wait_ns: int = 0  # total, until `told_ns`
     told_ns: int = 0
     flop_source: str = ""
     irregular: bool = False  # no period fits its I/O phases
 
 
 class TopModel:
-    """Feed it events of the bus or of a trace, in their order, and the answers to LIST."""
+    """The state behind the live view.
+
+    Feed it the events of the bus or of a trace in their order, and the answers to LIST.
+    """
 
     def __init__(self) -> None:
         self.node = ""
         self.analysis = Analysis()
         self._forecasts: dict[str, Forecast] = {}
-        self._resizing: dict[str, int] = {}  # processes that applications are to have
-        self._resizes: list[Decision] = []  # asked for, done, given up
+        self._resizing: dict[str, int] = {}  # number of processes that each application is to have
+        self._resizes: list[Decision] = []  # requests, completions, and failures
 
     @property
     def now_ns(self) -> int:
@@ -56,7 +59,7 @@ class TopModel:
             self._forecasts[str(event["application"])] = forecast
 
     def feed_listing(self, listing: Listing) -> None:
-        """The answer to LIST, which may be older than events that were fed."""
+        """Take in an answer to LIST, which may be older than events that were fed before."""
         for application in listing.applications:
             self.feed(Event("APPLICATION", application))
         self.feed(Event("DAEMON", listing.daemon))
@@ -70,17 +73,17 @@ class TopModel:
         elif event.type == "RECONFIGURE" and name:
             self._resizing[name] = int(event.get("processes", 0))
             self._resizes.append(Decision(event.time_ns, name, f"to become {self._resizing[name]} processes"))
-        elif event.type == "RECONFIGURATION" and name:  # the application's; the tool's copy has no name
+        elif event.type == "RECONFIGURATION" and name:  # the application's report; the tool's copy has no name
             if event.get("request", 0):
                 self._resizing.pop(name, None)
             self._resizes.append(Decision(event.time_ns, name, _resized(Reconfiguration.of(event, name))))
 
     def resizing_to(self, application: Application) -> int:
-        """The processes that it is to have; 0: no resize is under way."""
+        """Return the number of processes that it is to have; 0: no resize is under way."""
         return 0 if application.end_ns is not None else self._resizing.get(application.name, 0)
 
     def advance(self, now_ns: int) -> None:
-        """Time has passed without an event."""
+        """Note that time has passed without an event."""
         self.analysis.now_ns = max(self.analysis.now_ns, now_ns)
 
     def forget(self) -> None:
@@ -95,7 +98,7 @@ class TopModel:
         self._resizes = self._resizes[-100:]
 
     def shown(self, window_s: float) -> list[Application]:
-        """Those that run, and those that ended within the window."""
+        """Return the running applications, and those that ended within the window."""
         since = self.now_ns - int(window_s * 1e9)
         return [a for a in self.analysis.applications if a.end_ns is None or a.end_ns >= since]
 
@@ -103,14 +106,14 @@ class TopModel:
         return application.intervals(self.now_ns, self.now_ns - int(window_s * 1e9))
 
     def state(self, application: Application) -> str:
-        """ "computing", "waiting", "io", "ended" or "lost"."""
+        """Return "computing", "waiting", "io", "ended", or "lost"."""
         if application.end_ns is not None:
             return "lost" if application.lost else "ended"
         lane = self.lane(application, KEEP_S)
         return lane[-1].kind if lane else COMPUTING
 
     def expansion(self, application: Application) -> PolicyDecision | None:
-        """What has let it grow, as long as it is so."""
+        """Return the decision that let it grow, while that size is in use."""
         for one in reversed(self.analysis.about_cores.of(application.name)):
             if one.expands(application.name) and one.holds_at(self.now_ns) and application.end_ns is None:
                 return one
@@ -120,25 +123,25 @@ class TopModel:
         return self._forecasts.get(application.name, Forecast())
 
     def flop_source(self, application: Application) -> str:
-        """How its FLOP are known (hocket.flop): what the daemon told, else what was seen."""
+        """Return the source of its FLOP count (hocket.flop): as the daemon reported it, else from its events."""
         return self.forecast(application).flop_source or application.flop_source
 
     def waited_s(self, application: Application) -> float:
-        """In all: what the daemon told, else what was seen."""
+        """Return its total waiting time: the larger of the daemon's report and what its events show."""
         forecast = self.forecast(application)
         return max(forecast.wait_ns / 1e9, application.wait_s(self.now_ns))
 
     def decisions(self, count: int) -> list[Decision]:
-        """The last ones, the newest first; grants that nobody waited for are no news."""
+        """Return the last `count` decisions, the newest first. Grants without a wait are left out."""
         told = [d for d in self.analysis.decisions if d.kind != "granted" or d.waited_ns >= 1_000_000]
-        decided = (one for one in self.analysis.about_cores.all if not one.is_plain_wait)  # "queued behind" is told
+        decided = (one for one in self.analysis.about_cores.all if not one.is_plain_wait)  # "queued" entries report it
         about_cores = [told for one in decided for told in _about_cores(one)]
         told = sorted([*told, *self._resizes, *about_cores], key=lambda d: d.time_ns)
         return told[-count:][::-1]
 
 
 def _about_cores(one: PolicyDecision) -> list[Decision]:
-    """A decision about cores and its outcomes, as decisions are told."""
+    """Return a policy decision and its outcomes as entries of the list of decisions."""
     heading = one.heading().removeprefix(one.decided_for).strip()
     found = [Decision(one.time_ns, one.decided_for, f"{heading} ({one.policy})")]
     for outcome in one.outcomes:
@@ -147,7 +150,7 @@ def _about_cores(one: PolicyDecision) -> list[Decision]:
 
 
 def _resized(one: Reconfiguration) -> str:
-    """A reconfiguration in a few words, as a decision is told."""
+    """Return a reconfiguration as the text of an entry."""
     if not one.done:
         return f"stays at {one.sources} processes: {one.reason or 'no reason was told'}"
     return f"{one.sources} → {one.targets} processes, stood still {one.stopped_ns / 1e9:.2f} s"

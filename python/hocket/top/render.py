@@ -1,4 +1,4 @@
-"""The live view as lines of text for a given width. Pure; the terminal and the tests show the same."""
+"""Renders the live view as lines of text for a given width. Pure: the terminal and the tests show the same."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ PREDICTED, UNSURE, NOW = "░", "·", "│"
 STATES = {COMPUTING: "computing", WAITING: "waiting", IO: "writing"}
 NAME, STATE = 14, 10
 MIN_WIDTH = 60
-BELOW_LANES = 5  # lines at least: the key between two empty ones, a heading, a decision
+BELOW_LANES = 5  # minimum of lines: the key between two empty ones, a heading, a decision
 SEPARATOR = " · "
 
 
 @dataclass(frozen=True)
 class Span:
-    """Text of one style: "io", "waiting", "computing", "predicted", "heading", "soft" or "" (plain)."""
+    """Text of one style: "io", "waiting", "computing", "predicted", "heading", "soft", or "" (plain)."""
 
     text: str
     style: str = ""
@@ -32,7 +32,7 @@ Line = list[Span]
 
 @dataclass(frozen=True)
 class View:
-    """How much is shown: seconds behind and ahead of now, decisions, and lines in all (0: as many as it takes)."""
+    """The extent of the view: seconds behind and ahead of now, decisions, and lines in all (0: as many as needed)."""
 
     window_s: float = 30.0
     ahead_s: float = 10.0
@@ -41,12 +41,12 @@ class View:
 
 
 def plain(lines: Iterable[Line]) -> str:
-    """Without styles, no spaces at the ends of lines."""
+    """Return the lines without styles, and without spaces at their ends."""
     return "\n".join("".join(span.text for span in line).rstrip() for line in lines)
 
 
 def render(model: TopModel, width: int, view: View | None = None) -> list[Line]:
-    """The whole view, `width` columns wide (at least MIN_WIDTH)."""
+    """Return the whole view, `width` columns wide (at least MIN_WIDTH)."""
     view, width = view or View(), max(width, MIN_WIDTH)
     past, ahead = _columns(width, view)
     applications = model.shown(view.window_s)
@@ -73,7 +73,7 @@ def render(model: TopModel, width: int, view: View | None = None) -> list[Line]:
 
 
 def _fitting(lanes: list[list[Line]], room: int) -> list[Line]:
-    """With the figures below each lane where `room` lines allow it, else without; else the first lanes."""
+    """Return the lanes in `room` lines: with the figures below each, else without them, else only the first lanes."""
     if len(lanes) * 2 <= room:
         return [line for lane in lanes for line in lane]
     if len(lanes) <= room:
@@ -88,7 +88,7 @@ def _short(name: str) -> str:
 
 
 def _columns(width: int, view: View) -> tuple[int, int]:
-    """How many columns the past and the future get: the same time in each."""
+    """Return the columns of the past and of the future. A column is the same time in both."""
     free = width - NAME - STATE - 1
     past = round(free * view.window_s / (view.window_s + view.ahead_s))
     return past, free - past
@@ -117,7 +117,7 @@ def _lane(model: TopModel, application: Application, past: int, ahead: int, view
 
 
 def _past(lane: list[Interval], zero_ns: int, cell_ns: float, count: int) -> Line:
-    """A cell shows what filled most of it, but I/O and waiting however short."""
+    """Return the cells of the past. A cell shows what filled most of it, but any I/O or waiting has precedence."""
     weight: list[dict[str, float]] = [{} for _ in range(count)]
     for part in lane:
         first = max(0, int((part.start_ns - zero_ns) / cell_ns))
@@ -139,7 +139,7 @@ def _past(lane: list[Interval], zero_ns: int, cell_ns: float, count: int) -> Lin
 
 
 def _future(forecast: Forecast, now_ns: int, cell_ns: float, count: int) -> str:
-    """The predicted phases ahead; dots: where the first may begin or end, given its uncertainty."""
+    """Return the predicted phases ahead. Dots show where a phase may begin or end, given the uncertainty."""
     cells = [" "] * count
     if not forecast.next_start_ns:
         return "".join(cells)
@@ -161,7 +161,7 @@ def _fill(cells: list[str], text: str, begin: float, end: float) -> None:
 
 
 def _below(model: TopModel, application: Application, width: int) -> Line:
-    """The figures below a lane; where they are too many for the width, the last ones: they change most."""
+    """Return the figures below a lane. If they are too long for the width, the last ones are kept: they change most."""
     facts = _figures(model, application, model.forecast(application))
     while len(text := SEPARATOR.join(facts)) > width - NAME and len(facts) > 1:
         facts.pop(0)

@@ -1,4 +1,4 @@
-"""The live view in the terminal (textual)."""
+"""Shows the live view in the terminal (textual)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def text_of(lines: list[Line]) -> Text:
 
 
 class TopApp(App[str]):
-    """Its return value is why it ended; "" where the user left."""
+    """The terminal application. It returns the reason of its end; "" if the user quit."""
 
     CSS = "Screen { padding: 0 1; overflow: hidden; } #view { text-wrap: nowrap; }"
     BINDINGS: ClassVar[list[BindingType]] = [
