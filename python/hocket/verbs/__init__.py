@@ -1,4 +1,4 @@
-"""The verbs of the hocket command: one module each, with `add(parsers)` that declares it."""
+"""The verbs of the hocket command: one module for each, whose `add(parsers)` declares it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def help_text(summary: str, examples: str) -> dict[str, object]:
-    """What argparse shows for a verb: a line in the list of verbs, and its own page with examples."""
+    """Return argparse's texts for a verb: its line in the list of verbs, and its own page with examples."""
     return {
         "help": summary,
         "description": summary[0].upper() + summary[1:] + ".",
@@ -17,7 +17,7 @@ def help_text(summary: str, examples: str) -> dict[str, object]:
 
 
 def tell(text: str) -> None:
-    """Say something to the person at the terminal that is not the command's output."""
+    """Print a message for the user that is not part of the command's output."""
     print(f"hocket: {text}", file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""hocket bench: measure on this machine what hocket's methods cost."""
+"""hocket bench: measures on this machine what hocket's methods cost."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ SIZES, QUICK_SIZES = "1,2,4,8", "1,2,4"
 REPEAT, QUICK_REPEAT = 9, 3
 LARGEST = 64
 SEED = 14
-PROGRESS_S = 10  # between two lines where stderr is no terminal
-# Iterations, after how many the resize is asked for, and the least length of one.
+PROGRESS_S = 10  # interval of progress lines if stderr is no terminal
+# Number of iterations, the iteration after which the resize is requested, and the least length of one in seconds.
 ITERATIONS, RESIZE_AT, ITERATION_S = 80, 10, 0.01
 PROBLEM = {"cg": 40, "jacobi": 1200}  # points along an edge, 22 MB; unknowns, 12 MB
 QUICK_PROBLEM = {"cg": 24, "jacobi": 600}
@@ -94,7 +94,7 @@ def _sizes(text: str) -> list[int]:
 
 
 def _measure(program: Program, planned: list[Planned], trace: Path) -> list[tuple[Planned, Outcome]]:
-    """All runs, or those until the user had enough (Ctrl-C): what was measured is not thrown away."""
+    """Do all runs. Ctrl-C ends them; the runs that were done are summed up."""
     done: list[tuple[Planned, Outcome]] = []
     progress = Progress(len(planned))
     trace.unlink(missing_ok=True)
@@ -111,7 +111,7 @@ def _measure(program: Program, planned: list[Planned], trace: Path) -> list[tupl
 
 
 class Progress:
-    """One line on stderr that is written anew; a line now and then where that is no terminal. Failures stay."""
+    """A progress line on stderr that is overwritten; without a terminal, a line at intervals. Failures stay."""
 
     def __init__(self, runs: int) -> None:
         self._runs, self._done, self._failed = runs, 0, 0
@@ -156,7 +156,7 @@ def _about(app: str, program: Program, repeat: int, planned: int) -> dict[str, o
 
 
 def _write(results: Results, out: Path) -> None:
-    from hocket.reconfigure.heatmap import write_heatmap  # matplotlib takes a second to load
+    from hocket.reconfigure.heatmap import write_heatmap  # imported here: matplotlib takes a second to load
 
     try:
         text = json.dumps(results.as_json(), indent=1, allow_nan=False)

@@ -1,4 +1,4 @@
-"""hocket daemon: start, stop and look at this user's hocketd."""
+"""hocket daemon: starts and stops this user's hocketd, and shows its state."""
 
 from __future__ import annotations
 

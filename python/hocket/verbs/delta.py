@@ -1,4 +1,4 @@
-"""hocket delta: the Δ-graph of two applications, measured or simulated."""
+"""hocket delta: measures or simulates the Δ-graph of two applications."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TiB) in so many files, at most at so many bytes/s (default: all of the target's)
 """
 POLICIES = "interfere,fcfs,interrupt,dynamic"
 MOST_POINTS = 2000
-PROGRESS_S = 10.0  # between two lines where stderr is no terminal
+PROGRESS_S = 10.0  # interval of progress lines if stderr is no terminal
 
 
 def add(parsers: argparse._SubParsersAction) -> None:
@@ -97,14 +97,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json and arguments.json != "-":
         _write(Path(arguments.json), json.dumps(graph.as_json(), indent=1) + "\n")
     if arguments.plot:
-        from hocket.delta.plot import write_plot  # matplotlib takes a second to load
+        from hocket.delta.plot import write_plot  # imported here: matplotlib takes a second to load
 
         write_plot(graph, Path(arguments.plot))
     return 130 if graph.about.get("interrupted") else 0
 
 
 def dts_of(first_s: float, last_s: float, step_s: float) -> list[float]:
-    """Raises UsageError."""
+    """Return the dts from the first to the last. Raises UsageError."""
     for option, value in (("--from", first_s), ("--to", last_s), ("--step", step_s)):
         if not math.isfinite(value):
             raise UsageError(f"{option} {value:g}: give seconds")
@@ -136,7 +136,7 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("--limit and --traces are for real applications; --simulate has --bandwidth")
     if not arguments.simulate and arguments.grain == simulated.PHASE:
         raise UsageError("--grain phase is for --simulate; of real applications round or file")
-    for path in (arguments.json, arguments.plot):  # not to be told so after an hour
+    for path in (arguments.json, arguments.plot):  # checked now, not after an hour of measuring
         if path and path != "-" and not Path(path).absolute().parent.is_dir():
             raise UsageError(f"cannot write {path}: there is no directory {Path(path).absolute().parent}")
 
@@ -183,7 +183,7 @@ def _measure(arguments: argparse.Namespace, policies: list[str], dts_s: list[flo
 
 
 def _end(number: int, _: object) -> None:
-    """What was started is ended on the way out."""
+    """Exit on SIGTERM, so that everything that was started is ended on the way out."""
     raise SystemExit(128 + number)
 
 
@@ -202,7 +202,7 @@ def _write(path: Path, text: str) -> None:
 
 
 class Progress:
-    """One line on stderr that is written anew; a line now and then where that is no terminal."""
+    """A progress line on stderr that is overwritten; without a terminal, a line at intervals."""
 
     def __init__(self, runs: int) -> None:
         self._runs, self._done = runs, 0

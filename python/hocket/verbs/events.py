@@ -1,4 +1,4 @@
-"""hocket events: print what passes over the bus."""
+"""hocket events: prints events of the bus."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def line(event: Event) -> str:
-    """An event in a line: seconds of the node's clock, who, what, its fields."""
+    """Return an event as a line: seconds of the node's clock, application, type, and fields."""
     fields = " ".join(f"{key}={_value(value)}" for key, value in event.fields.items())
     return f"{event.time_ns / 1e9:.6f}  {printable(event.application) or '-':<12}  {event.type:<13}  {fields}".rstrip()
 

@@ -1,4 +1,4 @@
-"""hocket explain: the last decisions about access and about cores, and what came of them."""
+"""hocket explain: shows the last decisions about access and cores, and what came of them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _ask(arguments: argparse.Namespace) -> tuple[Decisions, dict[str, str], list[str], int, int]:
-    """From the daemon; what it cost from its trace, as far as that can be read."""
+    """Return the decisions of the daemon. Their times and costs come from its trace, as far as it can be read."""
     found = Decisions()
     with Bus.connect() as bus:
         listing = bus.list()
@@ -96,7 +96,7 @@ def _ask(arguments: argparse.Namespace) -> tuple[Decisions, dict[str, str], list
 
 
 def text_of(shown: Sequence[PolicyDecision], zero_ns: int, now_ns: int) -> str:
-    """The decisions, the oldest first, and how well was predicted."""
+    """Return the decisions, the oldest first, and the accuracy of their predictions."""
     if not shown:
         return "nothing was decided so far"
     lines = []

@@ -1,4 +1,4 @@
-"""hocket ls: the applications that run."""
+"""hocket ls: lists the applications that run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ way. --json gives all fields, times in nanoseconds of the node's monotonic clock
 docs/ls.schema.json documents them.
 """
 HEADING = ("APPLICATION", "STATE", "PROCESSES", "PHASES", "PERIOD", "LAST I/O", "WAITED", "NEXT")
-OF_MALLEABLE = ("SLEEPING", "RESIZED")  # behind PROCESSES, where there is one
+OF_MALLEABLE = ("SLEEPING", "RESIZED")  # columns after PROCESSES, if an application is malleable
 
 
 def add(parsers: argparse._SubParsersAction) -> None:
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def table(applications: list[dict[str, Any]], now_ns: int) -> str:
-    """The list for a terminal."""
+    """Return the list for a terminal."""
     any_malleable = any(application.get("malleable") for application in applications)
     more = OF_MALLEABLE if any_malleable else ()
     heading = (*HEADING[:3], *more, *HEADING[3:])
@@ -84,7 +84,7 @@ def _row(application: dict[str, Any], now_ns: int) -> tuple[str, ...]:
 
 
 def period_text(application: dict[str, Any]) -> str:
-    """Its I/O period, "" where none is known yet."""
+    """Return its I/O period; "" if none is known yet."""
     if application.get("model") == IRREGULAR:
         return IRREGULAR
     phases = application.get("phases_in_period", 0)
@@ -93,7 +93,10 @@ def period_text(application: dict[str, Any]) -> str:
 
 
 def next_phase(application: dict[str, Any], now_ns: int) -> str:
-    """When the next I/O phase is expected, "" where nothing is known, it may come at any time, or it has begun."""
+    """Return when the next I/O phase is expected.
+
+    "" if nothing is known, if no period fits the phases, or if the application does not compute.
+    """
     if application["state"] != "computing" or application.get("model") == IRREGULAR:
         return ""
     at = application["next_start_ns"]

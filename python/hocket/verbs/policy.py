@@ -1,4 +1,4 @@
-"""hocket policy: which policies are in force, which there are, and to choose others."""
+"""hocket policy: shows and lists policies, and puts others in force."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def add(parsers: argparse._SubParsersAction) -> None:
 
 
 def change_policy(bus: Bus, policy: str, metric: str = "") -> None:
-    """Put `policy` and `metric` in force ("": as they are) and say so where they were others.
+    """Put `policy` and `metric` in force ("": unchanged), and report changes to the user.
 
     Raises UsageError with the daemon's reason.
     """
@@ -102,7 +102,7 @@ def _ls(arguments: argparse.Namespace) -> int:
 
 
 def _known() -> list[list[str]]:
-    """(name, kind, summary) each, as the installed hocketd prints them: it alone knows."""
+    """Return name, kind, and summary of each policy, as the installed hocketd prints them."""
     program = paths.hocketd()
     try:
         told = subprocess.run([program, "--print-policies"], capture_output=True, text=True, timeout=LIMIT_S)

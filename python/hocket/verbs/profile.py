@@ -1,4 +1,4 @@
-"""hocket profile: measure an application at several sizes, and keep what was measured."""
+"""hocket profile: measures an application at several sizes, and keeps the results."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _trailing(arguments: argparse.Namespace, words: list[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Options that stand behind the action."""
+    """Parse the options after the action. Return them, and the other words."""
     parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
     parser.add_argument("--json", action="store_true", default=arguments.json)
     parser.add_argument("--plot", default=arguments.plot)
@@ -100,11 +100,11 @@ def _measure(arguments: argparse.Namespace, command: list[str], path: Path) -> i
     if arguments.phases < 2:
         raise UsageError(f"--phases {arguments.phases}: give 2 or more")
     job = mpi.examine(command)
-    with_count(job, 1)  # refuses what cannot be started so
+    with_count(job, 1)  # raises UsageError if the command cannot be started with a number of processes
     if Path(job.application).name.startswith("python"):
         raise UsageError(f"{job.application} is an interpreter: all its scripts would get the profile of this one")
     sizes = sizes_of(arguments.sizes, count_of(job))
-    store = Store(path, write=True)  # before minutes of measuring
+    store = Store(path, write=True)  # opened before minutes of measuring
     for warning in job.warnings:
         tell(warning)
     how = "one run, resized" if job.malleable else "a run for each size"
@@ -118,7 +118,10 @@ def _measure(arguments: argparse.Namespace, command: list[str], path: Path) -> i
 
 
 def sizes_of(given: str | None, count: int | None) -> list[int]:
-    """Those that are asked for, else powers of two up to `count`, or where that is not told the cores, and that."""
+    """Return the requested sizes, else powers of two up to `count`, and `count` itself.
+
+    Without `count` the number of cores takes its place.
+    """
     if given is None:
         most = count or len(os.sched_getaffinity(0))
         powers = [1 << exponent for exponent in range(most.bit_length()) if 1 << exponent <= most]
@@ -178,7 +181,7 @@ def _show(options: argparse.Namespace, words: list[str], path: Path) -> int:
         if not options.plot:
             return 0
     picture = Path(options.plot or f"{profile.program}.png")
-    from hocket.profile.plot import write_curve  # matplotlib takes a second to load
+    from hocket.profile.plot import write_curve  # imported here: matplotlib takes a second to load
 
     write_curve(profile, picture)
     if not options.json:
@@ -208,7 +211,10 @@ def _export(_: argparse.Namespace, words: list[str], path: Path) -> int:
 
 
 def _import(_: argparse.Namespace, words: list[str], path: Path) -> int:
-    """All of the file, or nothing. What is stored of the same program and size, measured later, stays."""
+    """Import all profiles of a file, or none if it is invalid.
+
+    A stored point of the same program and size stays if it was measured later.
+    """
     profiles = exchange.read(Path(words[0]))
     store = Store(path, write=True)
     for at, profile in enumerate(profiles):
@@ -227,7 +233,7 @@ def _same(store: Store, profile: Profile) -> list[Profile]:
 
 
 def _is_later(kept: Point | None, point: Point, where: str, profile: Profile) -> bool:
-    """Whether the store's own point stays, because it was measured later."""
+    """Return True if the stored point stays because it was measured later."""
     if kept is None or kept.measured_unix_s <= point.measured_unix_s:
         return False
     tell(
@@ -238,7 +244,7 @@ def _is_later(kept: Point | None, point: Point, where: str, profile: Profile) ->
 
 
 def _one(store: Store, name: str) -> Profile:
-    """By NAME, or by NAME@BEGIN of its fingerprint where several programs go by that name."""
+    """Return the profile of NAME, or of NAME@BEGIN if several programs have this name (BEGIN of the fingerprint)."""
     program, _, begin = name.partition("@")
     profiles = store.profiles()
     found = [one for one in profiles if one.program == program and one.fingerprint.startswith(begin)]
@@ -263,7 +269,7 @@ def _summary(profile: Profile) -> dict[str, object]:
 
 
 def table(profile: Profile) -> str:
-    """Its points, with the speedup against the smallest size."""
+    """Return the points of a profile as a table, with the speedup against the smallest size."""
     first = profile.points[0]
     rows = [
         (

@@ -1,4 +1,4 @@
-"""hocket publish: an event of one's own, for whoever subscribed to it."""
+"""hocket publish: publishes an event of your own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""hocket report: who wrote, who waited, as a page and as pictures."""
+"""hocket report: writes a page and pictures of who wrote and who waited."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(label: str, path: str, role: str) -> Run:
-    """Labelled with the policy under which it ran, where the trace tells."""
+    """Return a run. If it is scheduled and its trace names a policy, its label names the policy."""
     trace = read_trace(path)
     one = Run(label, [trace], role)
     policy = one.analyses[0].policy

@@ -1,4 +1,4 @@
-"""hocket resize: change the number of processes of a running application."""
+"""hocket resize: changes the number of processes of a running application."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ application that comes to no control point is waited for ten minutes; with --at,
 'hocket ls' shows which applications are malleable, and how many processes they have.
 """
 MIB = 1 << 20
-PATIENCE_S = 600.0  # how long the next control point is waited for, where nothing else is said
-WITHDRAW_S = 5.0  # how long an application is waited for that is to take a resize back at its next control point
+PATIENCE_S = 600.0  # default time limit in seconds for the next control point
+WITHDRAW_S = 5.0  # time limit in seconds for the answer to a withdrawal
 
 
 def add(parsers: argparse._SubParsersAction) -> None:
@@ -76,10 +76,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Interrupts:
-    """SIGINT and SIGTERM, waited for beside the bus instead of breaking off what is under way. Main thread only."""
+    """SIGINT and SIGTERM as events beside the bus: they do not interrupt the operation under way. Main thread only."""
 
     def __enter__(self) -> Interrupts:
-        self.caught = 0  # the first of them
+        self.caught = 0  # number of the first signal
         self._read, self._write = socket.socketpair()
         self._write.setblocking(False)
         self._fd = signal.set_wakeup_fd(self._write.fileno(), warn_on_full_buffer=False)
@@ -97,14 +97,14 @@ class Interrupts:
         self.caught = self.caught or number
 
     def answer(self, bus: Bus, timeout: float | None) -> Event | None:
-        """What the daemon answers; None after `timeout` seconds, or a signal that came since the last call."""
+        """Return the daemon's answer, or None after `timeout` seconds or a signal since the last call."""
         answer = bus.answer(0)
         if answer is None:
             ready = select.select([bus, self._read], [], [], timeout)[0]
             if self._read in ready:
                 self._read.recv(64)
             answer = bus.answer(0)
-            if answer is None and ready == [bus]:  # a part of a frame: the rest comes at once
+            if answer is None and ready == [bus]:  # a part of a frame: the rest follows at once
                 answer = bus.answer(timeout)
         return answer
 
@@ -113,7 +113,7 @@ class Interrupts:
 
 
 def withdraw(bus: Bus, interrupts: Interrupts, name: str, code: int) -> Event:
-    """How the resize ended that is to be taken back. HocketError: it cannot be, or not yet."""
+    """Withdraw the resize and return its result. Raises HocketError if it cannot be withdrawn, or not yet."""
     bus.send("WITHDRAW_RESIZE")
     answer = interrupts.answer(bus, WITHDRAW_S)
     if answer is None:
@@ -130,14 +130,14 @@ def failure(text: str, code: int) -> HocketError:
 
 
 def size_of(text: str) -> tuple[int, bool]:
-    """The number, and whether it is relative. Raises UsageError for anything else."""
+    """Return the number, and True if it is relative. Raises UsageError for any other text."""
     if not re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII):
         raise UsageError(f"'{text}' is no number of processes; write N, +N or -N")
     return int(text), text[0] in "+-"
 
 
 def text_of(event: Event, name: str) -> str:
-    """What it took, in three lines."""
+    """Return what the resize took, in three lines."""
     one = Reconfiguration.of(event, name)
     change = f"{one.sources} → {one.targets} processes at iteration {one.iteration}"
     parts = [

@@ -1,4 +1,4 @@
-"""hocket run: start an MPI application so that it takes turns."""
+"""hocket run: starts an MPI application so that it takes turns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ examples:
 The ranks get libhocket, whichever MPI the launcher belongs to (MPICH, Intel MPI, Open MPI); a daemon is started
 if none runs. Output and exit code are the program's own; what hocket has to say goes to stderr.
 """
-IDLE_S = 30  # a daemon that was started for an application ends so long after the last one
+IDLE_S = 30  # idle time in seconds after which a daemon that was started for an application ends
 
 
 def add(parsers: argparse._SubParsersAction) -> None:
@@ -53,7 +53,7 @@ def add(parsers: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Becomes the launcher: its output, its signals, its exit code are what the caller sees."""
+    """Replace this process by the launcher, whose output, signals, and exit code the caller then sees."""
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:
         raise UsageError("no command given; write 'hocket run -- mpiexec -n 4 ./app'")
@@ -103,7 +103,10 @@ def _job_environment(arguments: argparse.Namespace, job: mpi.Job) -> dict[str, s
 
 
 def _have_daemon(arguments: argparse.Namespace) -> None:
-    """A daemon runs, and does what these arguments ask of it."""
+    """Ensure that a daemon runs with the policy, metric, and trace of the arguments.
+
+    A daemon that already runs keeps its trace.
+    """
     options = ["--exit-when-idle", str(IDLE_S)]
     if arguments.trace:
         options += ["--trace", str(Path(arguments.trace).absolute())]
@@ -111,7 +114,7 @@ def _have_daemon(arguments: argparse.Namespace) -> None:
     for_policy = arguments.policy is not None or arguments.metric is not None
     if not for_policy and (started or not arguments.trace):
         return
-    # Their imports take longer than all the rest of this command.
+    # Imported here: these imports take longer than the rest of this command
     from hocket.bus import Bus
     from hocket.verbs.policy import change_policy
 
@@ -123,7 +126,7 @@ def _have_daemon(arguments: argparse.Namespace) -> None:
 
 
 def _become(program: str, command: list[str], environment: dict[str, str]) -> None:
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and that would be inherited
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores SIGPIPE, and the launcher would inherit that
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     try:
         os.execve(program, command, environment)

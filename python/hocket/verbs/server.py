@@ -1,4 +1,4 @@
-"""hocket server: start and stop I/O servers."""
+"""hocket server: starts and stops I/O servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""hocket servers: the I/O servers, what they do, and which of them are used."""
+"""hocket servers: lists the I/O servers, and takes one out of the server map or puts it back."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def table(listing: Listing) -> str:
-    """The servers, a line each, and who uses which epoch."""
+    """Return the servers, a line each, and the map epoch that each application uses."""
     now_ns = listing.daemon["now_ns"]
     users = [f"{printable(one['application'])} {one['map_epoch']}" for one in listing.applications if one["map_epoch"]]
     rows = [_row(one, now_ns) for one in listing.servers]

@@ -1,4 +1,4 @@
-"""hocket sim: a simulated run, its table and its report; several policies side by side."""
+"""hocket sim: simulates applications, compares policies, and makes scenarios from logs of jobs."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ are against the first policy, seed by seed. worst slowdown: how much longer the 
 """
 COMPARED = ("none", "fcfs", "phase-shift")
 MOST_SEEDS = 1000
-SHOWN = 12  # applications in the table
-IN_REPORT = 40  # applications whose lanes can still be told apart
+SHOWN = 12  # number of applications in the table
+IN_REPORT = 40  # number of applications whose lanes can be told apart
 JOBS, IO_RATIO, PERIOD_S, BANDWIDTH = 200, 0.05, 600.0, 60e9
 
 
@@ -122,7 +122,7 @@ def _simulate(arguments: argparse.Namespace, traces: str) -> tuple[list[Series],
 
 
 def text_of(series: Sequence[Series], took_s: float) -> str:
-    """The table of the applications, and that of the policies."""
+    """Return the table of the applications, and that of the policies."""
     first = series[0].runs[0]
     applications, runs = len(first["applications"]), sum(len(one.runs) for one in series)
     events = sum(run["events"] for one in series for run in one.runs)
@@ -186,7 +186,7 @@ def _import(arguments: argparse.Namespace) -> int:
 
 
 def _probabilities(formula: float, draw: Draw, scenario: Path) -> str:
-    """CALCioM's formula beside what the simulator does with the scenario, nobody waiting."""
+    """Return the probability by CALCioM's formula beside that of an uncoordinated simulation of the scenario."""
     lines = [
         f"P(another is doing I/O) = 1 - Σ P(X = n) (1 - E(µ))^n, E(µ) = {draw.io_ratio:g} (CALCioM, section II-B):"
     ]

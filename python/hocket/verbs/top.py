@@ -1,4 +1,4 @@
-"""hocket top: watch the applications take turns."""
+"""hocket top: shows live how the applications take turns."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
             feed.update()
             _print(feed.model, arguments)
             return 0
-        from hocket.top.screen import TopApp  # textual takes a while to load
+        from hocket.top.screen import TopApp  # imported here: textual takes a while to load
 
         if reason := TopApp(feed).run():
             raise HocketError(reason)
@@ -62,7 +62,7 @@ def _print(model: TopModel, arguments: argparse.Namespace) -> None:
 
 
 def as_json(model: TopModel) -> dict[str, object]:
-    """What the view shows; times in nanoseconds of the node's clock."""
+    """Return what the view shows; times are nanoseconds of the node's clock."""
     applications = [
         {
             "application": application.name,

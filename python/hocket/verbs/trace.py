@@ -1,4 +1,4 @@
-"""hocket trace: look at a trace, or hand it to other tools."""
+"""hocket trace: sums up a trace, or converts it for other tools."""
 
 from __future__ import annotations
 
