@@ -269,7 +269,7 @@ class Application:
     def bytes(self, direction: str) -> int:
         """Return the bytes that were moved. `direction`: "read" or "written".
 
-        After its end the sum covers all processes, before it those that reported I/O phases.
+        The sum is that of its BYE events, or of its I/O phases before the first BYE.
         """
         key = f"bytes_{direction}"
         return self.sums[key] or sum(getattr(phase, key) for phase in self.phases)

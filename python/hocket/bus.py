@@ -72,7 +72,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Listing:
-    """What runs now: a dictionary with the fields of each APPLICATION, of DAEMON, and of each IO_SERVER."""
+    """The answer to LIST: a dictionary with the fields of each APPLICATION, of DAEMON, and of each IO_SERVER."""
 
     applications: list[dict[str, Any]]
     daemon: dict[str, Any]
@@ -287,7 +287,7 @@ class Bus:
         return self._answers.popleft() if self._answers else None
 
     def _pump_until(self, done: Any, timeout: float | None) -> None:
-        """Receive frames until `done()`, or until the timeout. Frames that have already arrived are always received."""
+        """Receive frames until `done()`, or until the timeout. A timeout of 0 receives what has arrived."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while not done():
             left = None if deadline is None else max(0.0, deadline - time.monotonic())

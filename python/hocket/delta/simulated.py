@@ -25,7 +25,7 @@ GRAINS = (ROUND, FILE, PHASE)
 
 @dataclass(frozen=True)
 class Spec:
-    """What an application does once: it writes `bytes` in `files` files of the same size.
+    """A simulated application, which once writes `bytes` in `files` files of the same size.
 
     `bandwidth`: the most that it can use by itself, in bytes/s; 0: that of the target.
     """

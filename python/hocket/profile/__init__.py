@@ -1,5 +1,8 @@
 """Profiles: the measured times of an application by its number of processes (CLARISSE+FlexMPI, section 4.1).
 
-`points` defines and checks a point, `store` keeps points in the file that hocketd reads, `exchange` writes and reads
-them as JSON, `measure` makes them from a run, and `plot` draws them.
+points.py    a point, and its checks (pure)
+store.py     the file of points, which hocketd reads
+exchange.py  profiles as JSON
+measure.py   the measurement of points in a run
+plot.py      the picture of a profile
 """

@@ -79,9 +79,7 @@ def prepare(app: str, size: int, iterations: int, iteration_s: float, directory:
 
 
 def launcher(processes: int) -> list[str]:
-    """Return the command of MPICH's launcher: from the installation, or this Python environment, else the first in
-    PATH.
-    """
+    """Return the command of MPICH's launcher: of the installation or this Python environment, else from PATH."""
     own = [Path(prefix) / "bin" / "mpiexec" for prefix in (paths.prefix(), sys.prefix)]
     found = next((str(path) for path in own if path.exists()), None) or shutil.which("mpiexec")
     if found is None:

@@ -25,7 +25,7 @@ __all__ = ["Report", "Row", "Run", "compare", "text_table", "write_report"]
 
 @dataclass(frozen=True)
 class Report:
-    """The files of a report. `pngs`: the picture of all runs first, then one for each run."""
+    """The files of a report. `pngs`: the picture of all runs, then one for each of several runs."""
 
     html: Path
     pngs: list[Path]
@@ -39,12 +39,12 @@ def write_report(
     io_alone_s: Mapping[str, float] | None = None,
     most_lanes: int = 0,
 ) -> Report:
-    """Write report.html, timeline.png, and timeline-<run>.png to `out_dir`, which is created if needed.
+    """Write report.html, timeline.png, and, for several runs, timeline-<run>.png to `out_dir`.
 
-    `title` names what ran. `notes` state what a reader must know, above all the target ("storage target limited to
-    24 MB/s"). The first note stands in the heading of the table and in the pictures, the others under the title.
-    `io_alone_s` is that of compare(). With `most_lanes` the pictures show only the applications with most I/O (0: all).
-    Raises HocketError if no application is in the traces, or if the folder cannot be written.
+    `out_dir` is created if needed. `title` names what ran. `notes` state what a reader must know, above all the target
+    ("storage target limited to 24 MB/s"). The first note stands in the heading of the table and in the pictures, the
+    others under the title. `io_alone_s` is that of compare(). With `most_lanes` the pictures show only the applications
+    with most I/O (0: all). Raises HocketError if no application is in the traces, or if the folder cannot be written.
     """
     from hocket.report.png import write_png  # imported here: matplotlib takes a second to load
 

@@ -144,7 +144,7 @@ def _footer(runs: Sequence[Run]) -> str:
         "Point at a block for its figures."
     ]
     for run in runs:
-        # policies count the FLOP of malleable applications
+        # Policies count the FLOP of the applications that they resize.
         malleable = {a.name: a.flop_source for analysis in run.analyses for a in analysis.applications if a.sizes}
         if words := sources_text(malleable):
             lines.append(f"{escape(run.label)}: {escape(words)}")

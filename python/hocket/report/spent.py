@@ -37,5 +37,5 @@ def _group(name: str, rows: Sequence[Row]) -> str:
 def _cells(mean_and_most: tuple[float, float]) -> Iterable[str]:
     mean_s, most_s = mean_and_most
     yield f"<td>{mean_s:.2f}</td>"
-    # the cell is empty if the trace does not report a largest value
+    # The cell shows a dash if the trace does not report a largest value.
     yield f"<td>{most_s:.2f}</td>" if most_s or not mean_s else '<td class="none">&ndash;</td>'
