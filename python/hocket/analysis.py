@@ -35,12 +35,12 @@ class Operation:
     target: str = ""
     file: str = ""
     routine: str = ""
-    bytes: int = 0  # of all processes; 0: not known in advance
-    asker_bytes: int = 0  # of the rank that sent START_IO
+    bytes: int = 0  # total of all processes; 0: not known in advance
+    asker_bytes: int = 0  # bytes of the rank that sent START_IO
     granted_ns: int | None = None
     finished_ns: int | None = None
     io_ns: int = 0
-    pauses: list[tuple[int, int | None]] = field(default_factory=list)  # of each preemption; end None: not resumed
+    pauses: list[tuple[int, int | None]] = field(default_factory=list)  # start and end (or None) of each preemption
     stops_for: str = ""  # application for which PAUSE_IO last preempted this operation
 
     @property
@@ -94,7 +94,7 @@ class Phase:
     target: str
     iteration: int = -1  # number of iterations done at the last control point before its end; -1: no control points
     processes: int = 0  # number of processes that computed then; 0: not reported
-    flop: float = 0.0  # of all processes since the previous phase; 0: not known
+    flop: float = 0.0  # count of all processes since the previous phase; 0: not known
     io_intervals: str = ""  # intervals in I/O (hocket.busy); both texts "": only the sums are known
     wait_intervals: str = ""
     of_one_process: bool = False  # I/O of the reporting process alone: busy time, but no I/O phase of the application
@@ -173,14 +173,14 @@ class Application:
     open_members: set[int] = field(default_factory=set)
     operations: list[Operation] = field(default_factory=list)
     phases: list[Phase] = field(default_factory=list)
-    sums: Counter[str] = field(default_factory=Counter)  # of its BYE events: cpu_ns, comm_ns, io_ns, …
+    sums: Counter[str] = field(default_factory=Counter)  # from its BYE events: cpu_ns, comm_ns, io_ns, …
     most: Counter[str] = field(default_factory=Counter)  # maxima of these events: cpu_most_ns, comm_most_ns
     latest: dict[tuple[int, int], Operation] = field(default_factory=dict, repr=False)
     iterations: list[Iterations] = field(default_factory=list)  # from ITERATIONS events
     sizes: list[tuple[int, int]] = field(default_factory=list)  # start and processes of each size; [] unless malleable
     reconfigurations: list[Reconfiguration] = field(default_factory=list)
     flop_per_iteration: float = 0.0  # declared by the application; 0: not known
-    flop_of_profile: float = 0.0  # of an iteration, from its profile; 0: not known
+    flop_of_profile: float = 0.0  # per iteration, from its profile; 0: not known
     irregular: bool = False  # no period fits its I/O phases, by the last MODEL event
     interruptions: int = 0  # how often it was preempted in the middle of its I/O
     forgotten: Times = field(default_factory=Times, repr=False)  # busy time of dropped phases

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 START_LIMIT_S = 10.0
 STOP_LIMIT_S = 10.0
 POLL_S = 0.01  # polling interval: no event reports the end of a process that is not our child
-START_POLL_S = 0.001  # nor that a socket begins to listen; the start of an application waits for it
+START_POLL_S = 0.001  # shorter, because the start of an application waits for hocketd's socket
 
 
 def connect_or_start(options: Sequence[str] = ()) -> tuple[Bus, bool]:

@@ -124,10 +124,10 @@ class PolicyDecision:
     period_after_ns: int = 0
     text: str = ""
     time_ns: int = 0  # 0: not known
-    stopped_ns: list[int] = field(default_factory=list)  # of each reconfiguration that carried it out
+    stopped_ns: list[int] = field(default_factory=list)  # one for each reconfiguration that carried it out
     until_ns: int = 0  # end of the size that it chose; 0: not known
     outcomes: list[Outcome] = field(default_factory=list)
-    node: str = ""  # of the daemon
+    node: str = ""  # the daemon's node
 
     @classmethod
     def of(cls, event: Event) -> PolicyDecision:
@@ -218,7 +218,7 @@ class Decisions:
 
     def __init__(self) -> None:
         self.all: list[PolicyDecision] = []
-        self.node = ""  # of the daemon
+        self.node = ""  # the daemon's node
         self._by_number: dict[int, PolicyDecision] = {}
         self._open: dict[str, PolicyDecision] = {}  # by application: reconfiguration or reversal is pending
 

@@ -40,7 +40,7 @@ def _contents(path: Path) -> mmap.mmap | None:
     try:
         with path.open("rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError):  # an empty file
+    except (OSError, ValueError):  # ValueError: the file is empty
         return None
     return data if data[:6] == b"\x7fELF\x02\x01" else None  # 64 bit, little endian
 

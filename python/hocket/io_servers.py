@@ -114,7 +114,7 @@ def drain(bus: Bus, names: Iterable[str], timeout: float) -> None:
     try:
         for name in names:
             bus.send("SET_SERVER", server=name, action="drain")
-        listing = bus.list()  # answered after a refusal
+        listing = bus.list()  # a refusal arrives before this answer
         epoch = max(one["epoch"] for one in listing.servers if one["server"] in names)
         deadline = time.monotonic() + timeout
         while late := [one["application"] for one in bus.list().applications if 0 < one["map_epoch"] < epoch]:

@@ -187,7 +187,7 @@ class Live:
         with Bus.connect(self._directory / "hocketd.sock") as bus:
             bus.send("SET_POLICY", policy=policy, metric=self.plan.metric)
             try:
-                bus.list()  # answered after a refusal
+                bus.list()  # a refusal arrives before this answer
             except BusError as error:
                 raise UsageError(str(error)) from error
 

@@ -17,7 +17,7 @@ MOST_PROCESSES = 1 << 32
 MOST_SECONDS = 1e7  # for an iteration or an I/O phase: four months
 MOST_FLOP = 1e24
 MOST_SAMPLES = 1 << 40
-MOST_POINTS = 256  # of a program: the controller keeps no more
+MOST_POINTS = 256  # most points of a program that the controller keeps
 RISE = 1.1  # growth of a time with more processes, beyond its spread, that is reported
 
 
@@ -35,7 +35,7 @@ class Point:
     io_s: float = 0.0  # T_io of one I/O phase, undisturbed, mean
     io_spread_s: float = 0.0
     samples: int = 1  # number of measured phases
-    flop_per_iteration: float = 0.0  # of all processes; 0: not known
+    flop_per_iteration: float = 0.0  # count of all processes; 0: not known
     measured_unix_s: float = 0.0
     comm_s: float = -1.0  # the part of iteration_s that is T_comm, mean; -1: not known
 
@@ -133,10 +133,10 @@ def points_from(applications: Iterable[Application], measured_unix_s: float = 0.
 
 @dataclass(frozen=True)
 class _Period:
-    compute_s: float  # of an iteration
+    compute_s: float  # per iteration
     comm_s: float  # the part of it that is communication
-    io_s: float  # of the I/O phase
-    flop: float  # of an iteration
+    io_s: float  # I/O time of the phase
+    flop: float  # per iteration
 
 
 def _reports(application: Application) -> dict[int, list[_Period]]:

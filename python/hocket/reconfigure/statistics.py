@@ -19,7 +19,7 @@ from statistics import median
 
 ALPHA = 0.05
 P_ADJUST = "holm"
-LEAST_SAMPLES = 2  # of a method, to be tested: one sample has no spread
+LEAST_SAMPLES = 2  # least samples of a method to be tested: one sample has no spread
 
 Pair = tuple[int, int]  # number of processes before and after
 

@@ -8,7 +8,7 @@ from html import escape
 from hocket.comparison import Run
 from hocket.decisions import Outcome, PolicyDecision, accuracies
 
-MOST_ROWS = 60  # in one run; the trace holds all
+MOST_ROWS = 60  # for one run; the trace holds all
 COLUMNS = ("decision", "at,&nbsp;s", "what", "predicted, chosen, cost", "what came of it")
 
 

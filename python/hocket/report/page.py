@@ -34,7 +34,7 @@ def page(
 ) -> str:
     """Return the whole page as HTML."""
     figures = "".join(_figure(panel, length_s) for panel in panels)
-    told = "".join(f'<p class="notes">{escape(note)}</p>' for note in notes[1:])  # the first: in the table's heading
+    told = "".join(f'<p class="notes">{escape(note)}</p>' for note in notes[1:])  # notes[0] is in the table's heading
     return f"""<!doctype html>
 <html lang="en">
 <head>

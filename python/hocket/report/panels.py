@@ -33,8 +33,8 @@ MARK_WORDS = {
     OFF: "prediction was off",
 }
 _MARK_OF = {"expand": EXPANDS, "shrink": SHRINKS, "return": SHRINKS, "reclaim": SHRINKS}
-MOST_MARKS = 400  # in a panel
-PLOT_STEPS = 800  # a part of the axis that is shorter than one of this many steps cannot be seen
+MOST_MARKS = 400  # for a panel
+PLOT_STEPS = 800  # parts of the axis shorter than one of so many steps cannot be seen
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from hocket.comparison import Run
 from hocket.reconfigurations import OVERLAP_NS, PARTS, Reconfiguration
 from hocket.tables import quantity
 
-MOST_ROWS = 60  # of one application in one run; the trace holds all
+MOST_ROWS = 60  # for one application in one run; the trace holds all
 COLUMNS = (
     ("at,&nbsp;s", "the control point at which it began"),
     ("processes", "before → after"),

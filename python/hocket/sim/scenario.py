@@ -34,7 +34,7 @@ class Draw:
     seed: int
     io_ratio: float  # E(µ): mean share of an application's time that is I/O
     period_s: float  # median of the I/O periods
-    bandwidth: float  # of the target, bytes per second
+    bandwidth: float  # bandwidth of the target, bytes per second
     malleable: float  # share of the applications that can be resized
 
     def about(self) -> list[str]:

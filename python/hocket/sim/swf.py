@@ -46,7 +46,7 @@ class Log:
     path: Path
     jobs: list[Job]
     never_ran: int
-    processors: int  # of the machine, from the header; 0: not reported
+    processors: int  # processors of the machine, from the header; 0: not reported
 
 
 def read_log(path: Path) -> Log:

@@ -59,7 +59,7 @@ def change_policy(bus: Bus, policy: str, metric: str = "") -> None:
         return
     bus.send("SET_POLICY", **{"policy": "", **wanted})
     try:
-        after = _in_force(bus)  # answered after a refusal
+        after = _in_force(bus)  # a refusal arrives before this answer
     except BusError as error:
         raise UsageError(str(error)) from error
     for name, value in after.items():

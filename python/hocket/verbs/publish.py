@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     properties = dict(_property(word) for word in arguments.properties)
     with Bus.connect() as bus:
         bus.publish(arguments.type, properties)
-        bus.list()  # answered after a refusal
+        bus.list()  # a refusal arrives before this answer
     return 0
 
 
