@@ -1,4 +1,4 @@
-"""A stand-in for hocketd in tests of the Python side: speaks the frames of ARCHITECTURE.md, decides nothing."""
+"""A stand-in for hocketd in tests of the Python side: speaks the frames of docs/design/bus.md, decides nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads traces: the versioned event log that hocketd and the simulator write (ARCHITECTURE.md, "Trace")."""
+"""Reads traces: the versioned event log that hocketd and the simulator write (docs/design/traces.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 // Cost takes the cheapest of four actions, by what was measured for these applications on this target: go beside the
 // holder, begin later, wait, or preempt the holder. No application is to end later than without coordination.
-// It applies three rules, in this order:
+// It applies four rules, in this order:
 // 1. Act only on measurements. The application goes beside the holder, as without hocket, and is measured, while one of
 //    these is unknown: the time of its access, what the holder has left, or how much the two slow each other down.
 //    While few applications run, overlapping accesses are assumed to have shared the target evenly until one was alone.

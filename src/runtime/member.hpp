@@ -1,6 +1,6 @@
 // The connection of this process to hocketd: a member requests grants before accesses and reports I/O phases.
 //
-// Fail-open: every wait is bounded (ARCHITECTURE.md, "Waiting"), and nothing here makes the application fail. If
+// Fail-open: every wait is bounded (docs/design/sessions.md), and nothing here makes the application fail. If
 // hocketd is missing or does not answer, the process continues uncoordinated until its next I/O phase.
 //
 // A request stays *granted* until it is finished, unless hocketd preempts it (CALCioM, section III-A). Then the access

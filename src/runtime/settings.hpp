@@ -1,4 +1,4 @@
-// The settings of libhocket, read from the environment (ARCHITECTURE.md, "Environment of a job"). Pure.
+// The settings of libhocket, read from the environment (docs/design/environment.md). Pure.
 #pragma once
 
 #include <functional>

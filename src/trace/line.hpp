@@ -1,5 +1,5 @@
 // This file converts between events and the lines of a trace. A line holds one event in or one command out, as JSON
-// (ARCHITECTURE.md, "Trace"). Both directions use the field lists of event/fields.hpp. Thread-safe: nothing is shared.
+// (docs/design/traces.md). Both directions use the field lists of event/fields.hpp. Thread-safe: nothing is shared.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // Frames carry every message between the parts of hocket. A frame is the payload's length in 4 bytes, little-endian,
-// then one MessagePack map (ARCHITECTURE.md, "Frames"). Encoder and decoder both use the field lists of
+// then one MessagePack map (docs/design/bus.md). Encoder and decoder both use the field lists of
 // event/fields.hpp.
 //
 // No function throws, except if memory runs out, and none keeps its arguments. Thread-safe: nothing is shared.

@@ -1,4 +1,4 @@
-"""The methods of a reconfiguration: how processes start, and how data move (ARCHITECTURE.md, "Environment of a job").
+"""The methods of a reconfiguration: how processes start, and how data move (docs/design/environment.md).
 
 The name of a method is SPAWN/STRATEGY/REDISTRIBUTION/STRATEGY, e.g. merge/single/collective/blocking.
 """

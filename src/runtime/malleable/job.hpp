@@ -1,5 +1,5 @@
 // One process of a malleable application: its control points, and its part in a reconfiguration. The steps are those of
-// ARCHITECTURE.md, "Malleability".
+// docs/design/malleability.md.
 //
 // Functions are collective as include/hocket/malleable.h states. Not thread-safe: the thread that calls MPI calls them.
 // If MPI fails in the middle of a reconfiguration, the job ends, because the ranks cannot agree on anything any more.

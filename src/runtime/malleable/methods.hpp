@@ -60,7 +60,7 @@ struct ResizeSettings {
   Duration limit = from_s(60);                    // time limit of a reconfiguration, after which the job ends
 };
 
-// Reads HOCKET_SPAWN and the other variables (ARCHITECTURE.md, "Environment of a job"). `get` is getenv or a stand-in
+// Reads HOCKET_SPAWN and the other variables (docs/design/environment.md). `get` is getenv or a stand-in
 // for it; `complain` receives one line for each invalid value, whose default then holds.
 ResizeSettings read_resize_settings(const std::function<const char*(const char*)>& get,
                                     const std::function<void(std::string_view)>& complain);
