@@ -29,7 +29,7 @@ def add(parsers: argparse._SubParsersAction) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     starting = actions.add_parser("start", help="start it, if none runs")
     starting.add_argument("--policy", help="names joined by '+'; 'hocket policy ls' lists them")
-    starting.add_argument("--metric", help="what the policy 'dynamic' minimises; see 'hocket policy --help'")
+    starting.add_argument("--metric", help="what the policy minimises; see 'hocket policy --help'")
     starting.add_argument("--config", metavar="FILE", help="hocket.toml; hocketd --print-config prints every key")
     starting.add_argument("--foreground", action="store_true", help="stay in this terminal")
     starting.set_defaults(verb=_start)

@@ -24,9 +24,9 @@ examples:
 A policy is one name, or several of different kinds joined by '+': one for access to targets, one against interference,
 one that shares out cores. It holds for all applications of the daemon, from now on.
 
-A metric, which 'dynamic' minimises, is cpu-time (process seconds in I/O, waits included; the default), io-time,
-interference (the sum of interference factors), makespan, or a formula of processes, io_time, alone and end of each
-application, with + - * / ^, parentheses, sum(), mean(), max() and min().
+A metric, which 'cost' and 'dynamic' minimise, is cpu-time (process seconds in I/O, waits included; the default),
+io-time, interference (the sum of interference factors), makespan, or a formula of processes, io_time, alone and end of
+each application, with + - * / ^, parentheses, sum(), mean(), max() and min().
 """
 LIMIT_S = 20
 
@@ -38,7 +38,7 @@ def add(parsers: argparse._SubParsersAction) -> None:
     setting.add_argument(
         "policy", metavar="TEXT", nargs="?", default="", help="names joined by '+', e.g. fcfs+io-aware"
     )
-    setting.add_argument("--metric", default="", metavar="M", help="what dynamic minimises: a name, or a formula")
+    setting.add_argument("--metric", default="", metavar="M", help="what the policy minimises: a name, or a formula")
     setting.set_defaults(verb=_set)
     showing = actions.add_parser("show", help="print those in force")
     showing.add_argument("--json", action="store_true", help="as JSON")

@@ -27,8 +27,8 @@ examples:
   hocket profile rm jacobi@3f2a                               # one of several programs of this name
 
 The program runs alone; a malleable one once, resized through the sizes, any other once for each size. A run is ended as
-soon as enough of its I/O phases were seen; or, of a malleable program that does no I/O within ten seconds, enough of
-its iterations. hocketd takes the profile from the store when a program of the same name and the same bytes says HELLO.
+soon as enough of its I/O phases were seen; or, of a malleable program that has fewer than two I/O phases in ten
+seconds, enough of its iterations. hocketd takes the profile from the store when a program of the same name and the same bytes says HELLO.
 """
 PHASES = 5
 MOST_SIZES = 64

@@ -31,7 +31,7 @@ def add(parsers: argparse._SubParsersAction) -> None:
     parser = parsers.add_parser("run", usage="hocket run [options] -- mpiexec -n 4 ./app [arguments]", **words)
     parser.add_argument("--name", help="how the application is called in listings (default: its program's name)")
     parser.add_argument("--policy", help="the daemon's policies, e.g. fcfs+io-aware; 'hocket policy ls' lists them")
-    parser.add_argument("--metric", help="what the daemon's policy 'dynamic' minimises; see 'hocket policy --help'")
+    parser.add_argument("--metric", help="what the daemon's policy minimises; see 'hocket policy --help'")
     parser.add_argument(
         "--coordinate",
         action=argparse.BooleanOptionalAction,
