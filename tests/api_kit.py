@@ -1,4 +1,4 @@
-"""Builds C programs as a user of the public C API does: with the installed headers and libhocket.so."""
+"""Build C programs as a user of the public C API does: with the installed headers and libhocket.so."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def dynamic_symbols(library: Path, which: str) -> list[str]:
 
 
 def build(prefix: Path, source: Path, program: Path) -> Path:
-    """As C99; with the sanitizers that the library was built with."""
+    """Compile the program as C99, with the sanitizers that libhocket.so was built with."""
     library = prefix / "lib" / "libhocket.so"
     sanitized = any(name.startswith("__asan_init") for name in dynamic_symbols(library, "--undefined-only"))
     sanitizers = ["-fsanitize=address,undefined"] if sanitized else []

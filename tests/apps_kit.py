@@ -1,4 +1,4 @@
-"""Runs one of the programs in apps/, for its tests."""
+"""Run a program of apps/ for its tests."""
 
 import json
 import os
@@ -12,7 +12,11 @@ PREFIX = Path(os.environ.get("HOCKET_PREFIX", REPO / ".venv")).resolve()
 
 
 def runner(app: str, mpi_name: str, limit_s: float) -> Callable[..., subprocess.CompletedProcess]:
-    """Runs `mpiexec -n RANKS APP ARGUMENTS…`; the result has its summary, if it came to one."""
+    """Return a function that runs `mpiexec -n RANKS APP ARGUMENTS…`.
+
+    Its result has the attributes `complaints`, the program's lines on stderr, and `summary`. The latter is None if the
+    program printed no summary.
+    """
     mpi = Mpi(mpi_name)
     program = mpi.app(app, PREFIX)
     assert program.exists(), f"no {program}: ./dev build installs it (or set HOCKET_PREFIX)"

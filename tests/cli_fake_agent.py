@@ -1,4 +1,5 @@
-"""A stand-in for hocketd in tests of the Python side: speaks the frames of docs/design/bus.md, decides nothing."""
+"""A stand-in for hocketd in tests of the Python side: it speaks the frames of docs/design/bus.md and decides nothing.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +18,13 @@ def frame(keys: dict[str, Any]) -> bytes:
 
 
 class FakeAgent:
-    """Serves one client at a time. `applications` and `daemon` answer LIST, `decisions` EXPLAIN; `received` is all that
-    came. A policy or a metric that says BAD is refused.
+    """Serves one client at a time; `received` holds every event that arrived.
 
-    A subscription gets every event of the type that its filter's first word names (all for an empty filter); a filter
-    that says BAD is refused.
+    `applications` and `daemon` are the answer to LIST, `decisions` and `daemon` the answer to EXPLAIN. A policy or a
+    metric that contains BAD is refused.
+
+    A subscription receives every event of the type that its filter's first word names (all for an empty filter). A
+    filter that contains BAD is refused.
     """
 
     def __init__(self, path: Path) -> None:

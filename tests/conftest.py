@@ -1,7 +1,7 @@
-"""Fixtures that the scenarios of several processes share.
+"""Fixtures for the scenarios of several processes.
 
-Every test runs in a runtime directory of its own (`hocket_dir`) and leaves no process behind: what it started, and what
-that started in turn, is killed when it ends. Every wait has a limit, and what ran out of time is named in the failure.
+Every test runs in its own runtime directory (`hocket_dir`). When a test ends, its fixtures kill every process that it
+started, and the descendants of these. Every wait has a time limit; the failure names the wait that exceeded its limit.
 """
 
 import contextlib
@@ -25,16 +25,16 @@ from server_kit import Server
 from story import Story
 
 REPO = Path(__file__).resolve().parent.parent
-START_LIMIT_S = 20  # sanitizer builds on a loaded machine start slowly
+START_LIMIT_S = 20  # sanitizer builds start slowly on a loaded machine
 STOP_LIMIT_S = 10
 
-# A shell that starts the tests in the background lets them ignore SIGINT, and so would all that they start.
+# A shell that starts the tests in the background makes them ignore SIGINT. Every process they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def no_profiles_of_others(tmp_path_factory) -> None:
-    """hocketd remembers what it measured: no test is to meet what another one left, or the user's."""
+    """Isolate the profiles that hocketd keeps: no test reads those of another test or of the user."""
     os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
 
 
@@ -51,7 +51,7 @@ class Daemon:
         self._wait_until_it_accepts()
 
     def _wait_until_it_accepts(self) -> None:
-        """hocketd says on stdout where it listens, once it does."""
+        """Wait for the line on stdout in which hocketd reports its address."""
         readable, _, _ = select.select([self.process.stdout], [], [], START_LIMIT_S)
         line = self.process.stdout.readline() if readable else f"nothing within {START_LIMIT_S} s"
         if "listens on" not in line:
@@ -67,13 +67,13 @@ class Daemon:
 
     @property
     def trace(self) -> Path:
-        """The trace of the newest leader in this directory."""
+        """The most recently written trace in this directory, which is that of the newest leader."""
         traces = sorted((self.directory / "traces").glob("*.jsonl"), key=lambda path: path.stat().st_mtime_ns)
         assert traces, f"hocketd {self.pid} wrote no trace in {self.directory}/traces"
         return traces[-1]
 
     def stop(self) -> int:
-        """Ends it in order (SIGTERM) and gives its exit code."""
+        """End the daemon with SIGTERM and return its exit code."""
         if self.process.poll() is None:
             self.process.terminate()
         return self.wait()
@@ -86,14 +86,14 @@ class Daemon:
             raise AssertionError(f"hocketd {self.pid} did not end within {limit_s} s") from None
 
     def kill(self) -> None:
-        """SIGKILL: as if the daemon had crashed."""
+        """Kill the daemon with SIGKILL, as if it had crashed."""
         self.process.kill()
         self.process.wait(STOP_LIMIT_S)
 
 
 @pytest.fixture(scope="session")
 def prefix() -> Path:
-    """Where the hocket under test is installed: $HOCKET_PREFIX, else the checkout's .venv."""
+    """Return the prefix of the hocket under test: $HOCKET_PREFIX, else the checkout's .venv."""
     path = Path(os.environ.get("HOCKET_PREFIX", REPO / ".venv")).resolve()
     assert (path / "bin" / "hocketd").exists(), (
         f"no bin/hocketd in {path}: ./dev build installs it (or set HOCKET_PREFIX)"
@@ -103,8 +103,10 @@ def prefix() -> Path:
 
 @pytest.fixture(autouse=True)
 def scratch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Temporary files of a test's own: a launcher of Open MPI that is killed leaves a directory behind, which is named
-    by its process id, and a later launcher that is given the same id does not start. In /tmp: there are sockets in it.
+    """Give each test its own directory for temporary files.
+
+    A killed launcher of Open MPI leaves behind a directory named by its process id. A later launcher that gets the same
+    id does not start. The directory is in /tmp because it holds sockets, whose paths must be short.
     """
     with tempfile.TemporaryDirectory(prefix="hocket-test-", dir="/tmp", ignore_cleanup_errors=True) as directory:
         monkeypatch.setenv("TMPDIR", directory)
@@ -113,7 +115,7 @@ def scratch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def hocket_dir(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A private runtime directory, named by $HOCKET_DIR. In /tmp: a socket's path holds 107 characters at most."""
+    """A private runtime directory, named by $HOCKET_DIR. It is in /tmp: a socket's path has at most 107 characters."""
     directory = Path(tempfile.mkdtemp(prefix="hocket-test-", dir="/tmp"))
     monkeypatch.setenv("HOCKET_DIR", str(directory))
     monkeypatch.delenv("HOCKET_SOCKET", raising=False)
@@ -123,7 +125,10 @@ def hocket_dir(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def start_daemon(prefix: Path, hocket_dir: Path) -> Iterator[Callable[..., Daemon]]:
-    """Starts `hocketd --dir <hocket_dir> ARGUMENTS…` and waits until it accepts; may be called again after its end."""
+    """Return a function that starts `hocketd --dir <hocket_dir> ARGUMENTS…` and waits until it accepts connections.
+
+    A test may call it again after the daemon has ended.
+    """
     daemons: list[Daemon] = []
 
     def start(*arguments: str, **popen) -> Daemon:
@@ -157,7 +162,10 @@ def served_directory(tmp_path: Path) -> Path:
 def start_server(
     prefix: Path, hocket_dir: Path, served_directory: Path, story: Story
 ) -> Iterator[Callable[..., Server]]:
-    """Starts `hocket-server --name NAME ARGUMENTS…` for `served_directory`, and waits until hocketd knows it."""
+    """Return a function that starts `hocket-server --name NAME ARGUMENTS…` for `served_directory`.
+
+    The function waits until hocketd knows the server.
+    """
     servers: list[Server] = []
 
     def start(name: str, *arguments: object) -> Server:
@@ -171,7 +179,7 @@ def start_server(
 
 
 def descendants(root: int) -> set[int]:
-    """Every process below `root`, by the parents that /proc tells."""
+    """Return every process below `root`, by the parents in /proc."""
     children: dict[int, list[int]] = {}
     for process in Path("/proc").glob("[0-9]*"):
         if fields := runtime_kit.stat_fields(process):
@@ -186,7 +194,7 @@ def descendants(root: int) -> set[int]:
 
 
 def reap(pids: set[int], limit_s: float) -> set[int]:
-    """Kills the processes and takes their exit codes; gives those that are still there after the limit."""
+    """Kill the processes and reap them. Return those that still exist after the time limit."""
     deadline = time.monotonic() + limit_s
     while pids and time.monotonic() < deadline:
         for pid in pids:
@@ -196,13 +204,13 @@ def reap(pids: set[int], limit_s: float) -> set[int]:
                 os.waitpid(pid, os.WNOHANG)
         pids &= descendants(os.getpid())
         if pids:
-            time.sleep(0.01)  # a killed process of another parent ends without telling us
+            time.sleep(0.01)  # the end of another parent's child is not reported to this process
     return pids
 
 
 @pytest.fixture(scope="session", autouse=True)
 def adopt_orphans() -> None:
-    """Makes this process the parent of what its children leave behind, so that it is found and ended."""
+    """Make this process the parent of orphaned descendants, so that the tests find and end them."""
     pr_set_child_subreaper = 36
     ctypes.CDLL(None).prctl(pr_set_child_subreaper, 1, 0, 0, 0)
 
@@ -220,7 +228,7 @@ def no_process_left(adopt_orphans: None) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def library(prefix: Path) -> Path:
-    """lib/hocket of the hocket under test."""
+    """The folder lib/hocket of the hocket under test."""
     return prefix / "lib" / "hocket"
 
 
@@ -232,7 +240,7 @@ def mpi(request: pytest.FixtureRequest, library: Path) -> runtime_kit.Mpi:
 
 @pytest.fixture(params=["mpich", "openmpi"])
 def fortran(request: pytest.FixtureRequest, library: Path, tmp_path: Path) -> runtime_kit.Mpi:
-    """Each MPI with Debian's Fortran compiler wrappers."""
+    """Each MPI, with Debian's Fortran compiler wrappers."""
     if request.param == "mpich":
         return runtime_kit.debian_mpich(library, tmp_path)
     return runtime_kit.debian_openmpi(library)
@@ -245,7 +253,7 @@ def built_programs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict
 
 @pytest.fixture
 def built_for(built_programs: tuple[Path, dict]) -> Callable[..., Path]:
-    """A program of tests/programs for an MPI, compiled once, with the compiler's flags if there are more."""
+    """Return a function that compiles a program of tests/programs for an MPI, once for each set of compiler flags."""
     directory, done = built_programs
 
     def build(mpi: runtime_kit.Mpi, source: str, *flags: str) -> Path:
@@ -259,19 +267,19 @@ def built_for(built_programs: tuple[Path, dict]) -> Callable[..., Path]:
 
 @pytest.fixture
 def built(mpi: runtime_kit.Mpi, built_for: Callable[..., Path]) -> Callable[..., Path]:
-    """The same for this test's MPI."""
+    """Return the function of `built_for`, bound to this test's MPI."""
     return functools.partial(built_for, mpi)
 
 
 @pytest.fixture
 def memory() -> Iterator[Path]:
-    """Storage that takes no time of its own."""
+    """A directory in memory, which adds no storage time."""
     with tempfile.TemporaryDirectory(prefix="hocket-test-", dir="/dev/shm") as directory:
         yield Path(directory)
 
 
 def preloaded(name: str, directory: Path) -> Path:
-    """A program of tests/programs that is loaded in front of libc."""
+    """Compile a program of tests/programs into a library to be loaded before libc."""
     library = directory / f"{name}.so"
     source = runtime_kit.PROGRAMS / f"{name}.c"
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source], check=True, timeout=60)
@@ -300,7 +308,7 @@ def stops_when_awake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def controller(hocket_dir: Path) -> Iterator[runtime_kit.Controller]:
-    """A stand-in for hocketd that grants everything at once."""
+    """A stand-in for hocketd that grants every request at once."""
     started = runtime_kit.Controller(hocket_dir)
     yield started
     started.kill()
@@ -316,7 +324,7 @@ def put_get(prefix: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def program(put_get: Path, tmp_path: Path, hocket_dir: Path) -> Iterator[Callable[..., put_get_kit.Program]]:
-    """Starts programs; each is an application by itself."""
+    """Return a function that starts programs; each of them is an application."""
     started: list[put_get_kit.Program] = []
 
     def start(**environment: str) -> put_get_kit.Program:
@@ -325,7 +333,8 @@ def program(put_get: Path, tmp_path: Path, hocket_dir: Path) -> Iterator[Callabl
 
     yield start
     for one in started:
-        # Closes what is open. Not 0 or 1: it was killed by a test, or it is what a sanitizer found.
+        # The end of stdin makes the program close what is open. SIGKILL means that a test killed the program. Any code
+        # but 0 and 1 is an error, such as one that a sanitizer found.
         try:
             one.process.communicate(timeout=put_get_kit.LIMIT_S)
         finally:

@@ -1,4 +1,4 @@
-"""What the tests of malleability share: the probe, built against libhocket, run with a schedule of resizes."""
+"""Shared by the tests of malleability: the probe, built against libhocket and run with a schedule of resizes."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from pathlib import Path
 import runtime_kit
 from conftest import descendants
 
-# What Open MPI 5 needs to spawn with more ranks than cores, and for collective calls after it (docs/malleable.md).
+# Open MPI 5 needs these to spawn more ranks than cores, and for collective calls after that (docs/malleable.md).
 OPENMPI = {
     "OMPI_MCA_coll": "^han",
     "OMPI_MCA_osc": "^ucx",
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
 }
-LENGTH = 997  # of the probe's arrays: divided by no number of processes
+LENGTH = 997  # length of the probe's arrays; no number of processes divides it
 FIRST = 2  # iteration of the first resize
-APART = 2  # iterations from one to the next
+APART = 2  # iterations between two resizes
 AMPLE_S = 60  # HOCKET_RESIZE_MAX_S that does not end a resize on a busy machine
-LARGE = 1 << 21  # elements, with which a redistribution takes some tenths of a second
-NEW_MIB = 15  # of a process before data arrive in it
-ARRIVED_MIB = 15  # more than that: data are on their way
+LARGE = 1 << 21  # number of elements whose redistribution takes some tenths of a second
+NEW_MIB = 15  # resident memory of a new process before data arrive in it
+ARRIVED_MIB = 15  # growth of resident memory that shows that data are arriving
 
 
 def link_flags(prefix: Path, mpi: str) -> list[str]:
-    """What pkg-config says about libhocket."""
+    """Return the flags that pkg-config gives for libhocket."""
     environment = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig")}
     command = ["pkg-config", "--cflags", "--libs", f"hocket-{mpi}"]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
 
 
 def schedule(sizes: list[int], apart: int = APART) -> str:
-    """HOCKET_RESIZE for these sizes, one after the other."""
+    """Return the HOCKET_RESIZE that makes these resizes one after the other."""
     return ",".join(f"{FIRST + apart * i}:{size}" for i, size in enumerate(sizes))
 
 
 def every_pair(processes: int, first: int, seed: int) -> list[int]:
-    """Sizes after `first` such that each size is followed by each other one exactly once (Hierholzer's circuit)."""
+    """Return sizes after `first` in which each other size follows each size exactly once (Hierholzer's circuit)."""
     chance = random.Random(seed)
     ahead = {a: [b for b in range(1, processes + 1) if b != a] for a in range(1, processes + 1)}
     for sizes in ahead.values():
@@ -60,7 +60,7 @@ def every_pair(processes: int, first: int, seed: int) -> list[int]:
 
 
 class Hold:
-    """Where processes of a probe that has `setting` wait: the files of its PROBE_HOLD."""
+    """Holds processes of a probe started with `setting`, at the places named by the files of its PROBE_HOLD."""
 
     def __init__(self, directory: Path):
         self._directory = directory / "hold"
@@ -68,7 +68,7 @@ class Hold:
         self.setting = {"PROBE_HOLD": str(self._directory)}
 
     def at(self, *wheres: object) -> None:
-        """From now on, who comes there waits."""
+        """From now on, hold each process that arrives at one of these places."""
         for where in wheres:
             (self._directory / str(where)).touch()
 
@@ -78,7 +78,7 @@ class Hold:
 
 @dataclass
 class Probe:
-    """tests/programs/malleable_probe.c for one MPI."""
+    """The program tests/programs/malleable_probe.c, built for one MPI."""
 
     mpi: runtime_kit.Mpi
     program: Path
@@ -92,7 +92,7 @@ class Probe:
         return self.start(ranks, iterations, **how).ends(limit_s)
 
     def resized(self, ranks: int, sizes: list[int], *, limit_s: float = 60, **settings: str) -> runtime_kit.Run:
-        """Checks a run whose resizes are done at the iterations of its schedule."""
+        """Check a run that completes each resize at the iteration its schedule names."""
         iterations = FIRST + APART * len(sizes)
         done = self.run(ranks, iterations, limit_s, HOCKET_RESIZE=schedule(sizes), **settings)
         steps = [(FIRST + APART * i, size) for i, size in enumerate(sizes)]
@@ -100,7 +100,7 @@ class Probe:
         return done
 
     def resized_in_background(self, ranks: int, sizes: list[int], *, limit_s: float = 60, **settings: str) -> None:
-        """Checks a run whose resizes are begun by its schedule and done at some later control point."""
+        """Check a run that starts its resizes by its schedule and completes each at some later control point."""
         settings |= {"HOCKET_RESIZE": schedule(sizes), "PROBE_RESIZES": str(len(sizes))}
         done = self.run(ranks, 10**6, limit_s, ms=1, **settings)
         steps = told(done)
@@ -109,21 +109,24 @@ class Probe:
 
 
 def told(done: runtime_kit.Run) -> list[tuple[int, int]]:
-    """Iteration and number of processes at the start and after each resize; lines of two first ranks may be swapped."""
+    """Return iteration and number of processes at the start and after each resize.
+
+    They are sorted, because the lines of two successive first ranks may be swapped.
+    """
     return sorted(
         (int(i), int(n)) for i, n in re.findall(r"^(?:begin|iteration) (\d+) processes (\d+)", done.out, re.M)
     )
 
 
 def ended_at(done: runtime_kit.Run) -> int:
-    """The iteration after which it was told to end."""
+    """Return the iteration at which the probe reports that it ended."""
     found = re.search(r"^ok (\d+) ", done.out, re.M)
     assert found, f"exit code {done.code}\n{done.out}{done.err}"
     return int(found[1])
 
 
 def check(done: runtime_kit.Run, steps: list[tuple[int, int]], iterations: int, length: int = LENGTH) -> None:
-    """The probe ended well after exactly these steps, and with the right sum."""
+    """Check that the probe ended without error after exactly these steps and with the right sum."""
     said = f"exit code {done.code}\n{done.out}{done.err}"
     assert done.code == 0, said
     assert told(done) == steps, said
@@ -133,7 +136,7 @@ def check(done: runtime_kit.Run, steps: list[tuple[int, int]], iterations: int, 
 
 
 class Running:
-    """A job whose lines are read while it runs."""
+    """A job whose output the test reads while the job runs."""
 
     def __init__(self, process: subprocess.Popen, program: Path):
         self.process = process
@@ -141,7 +144,7 @@ class Running:
         self._out = ""
 
     def reads(self, pattern: str, limit_s: float = 30) -> re.Match:
-        """The first line of stdout with `pattern`, from here on kept for `ends`."""
+        """Wait until stdout has a match of `pattern`, and return the first; the output is kept for `ends`."""
         deadline = time.monotonic() + limit_s
         while not (found := re.search(pattern, self._out, re.M)):
             if not self._takes_in(max(0.0, deadline - time.monotonic())):
@@ -151,13 +154,13 @@ class Running:
         return found
 
     def has_said(self, pattern: str) -> bool:
-        """Whether a line of stdout so far has `pattern`."""
+        """Return True if stdout so far has a match of `pattern`."""
         while self._takes_in(0):
             pass
         return re.search(pattern, self._out, re.M) is not None
 
     def _takes_in(self, limit_s: float) -> bool:
-        """More of stdout, which is kept; False: nothing came, or it has ended."""
+        """Read and keep more of stdout. Return False if nothing arrived within the limit, or if stdout has ended."""
         out = self.process.stdout.fileno()
         readable = select.select([out], [], [], limit_s)[0]
         chunk = os.read(out, 65536).decode() if readable else ""
@@ -179,7 +182,7 @@ class Running:
         nothing_left(self.program)
 
     def pids(self) -> list[int]:
-        """The program's processes below the launcher, oldest first."""
+        """Return the program's processes below the launcher, oldest first."""
         return sorted((pid for pid in descendants(self.process.pid) if runs(pid, self.program)), key=started)
 
     def await_pids(self, condition: Callable[[list[int]], bool], what: str, limit_s: float = 30) -> list[int]:
@@ -194,11 +197,14 @@ class Running:
 
 
 class OverError(Exception):
-    """A resize was over, or out of time, before it was seen, on a busy machine."""
+    """A resize ended, or exceeded its time limit, before the test could observe it on a busy machine."""
 
 
 def amid_redistribution(probe: Probe, sizes: tuple[int, int], **settings: str) -> tuple[Running, list[int]]:
-    """A job and its processes, oldest first, when data arrive in a target. At first it has two original ranks."""
+    """Return a job and its processes, oldest first, at the time when data arrive in a destination rank.
+
+    The job starts with two original ranks.
+    """
     before, after = sizes
     settings |= {"HOCKET_RESIZE": f"3:{after}"} | ({"HOCKET_PROCESSES": str(before)} if before != 2 else {})
     job = probe.start(2, 10**6, length=LARGE, ms=1, **settings)
@@ -219,28 +225,28 @@ def amid_redistribution(probe: Probe, sizes: tuple[int, int], **settings: str) -
 
 
 def runs(pid: int, program: Path) -> bool:
-    """Whether it is a process of this program, and no zombie."""
+    """Return True if the process runs this program and is no zombie."""
     try:
-        executable = str(Path(f"/proc/{pid}/exe").readlink())  # a zombie has none: an error
+        executable = str(Path(f"/proc/{pid}/exe").readlink())  # raises OSError for a zombie, which has no executable
     except OSError:
         return False
     return executable.removesuffix(" (deleted)") == str(program)
 
 
 def started(pid: int) -> tuple[int, int]:
-    """By which processes are put in the order of their starts: the kernel begins again at low numbers at times."""
+    """Return the key that sorts processes by start time: process ids wrap around to low numbers."""
     fields = runtime_kit.stat_fields(Path(f"/proc/{pid}"))
     return (int(fields[19]) if fields else 0, pid)
 
 
 def cpu_s(pid: int) -> float:
-    """Seconds of CPU that the process has used."""
+    """Return the CPU time that the process has used, in seconds."""
     fields = runtime_kit.stat_fields(Path(f"/proc/{pid}"))
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_mib(pid: int) -> float:
-    """0 where the process is gone."""
+    """Return the resident memory of the process in MiB, or 0 if the process is gone."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / (1 << 20)
     except OSError:
@@ -251,7 +257,7 @@ VICTIMS = {"first source": 0, "second source": 1, "last process": -1}
 
 
 def dies_while_data_move(probe: Probe, sizes: tuple[int, int], victim: str, method: str, strategy: str) -> None:
-    """The job breaks off."""
+    """Check that the job aborts when `victim` dies during the redistribution."""
     how = {"HOCKET_REDISTRIBUTION": method, "HOCKET_REDISTRIBUTION_STRATEGY": strategy}
 
     def attempt(max_s: int) -> Running:
@@ -263,17 +269,20 @@ def dies_while_data_move(probe: Probe, sizes: tuple[int, int], victim: str, meth
 
 
 def kill(job: Running, pid: int) -> None:
-    """Kills a process amid a resize."""
+    """Kill a process during a resize."""
     try:
         os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:  # it left: the resize was over
+    except ProcessLookupError:  # the process left: the resize has ended
         job.abandon()
         raise OverError from None
 
 
 def breaks_off(attempt: Callable[[int], Running], limits_s: list[int]) -> None:
-    """A job breaks off, of which `attempt` kills a process amid a resize that has so many seconds. Again with the next
-    limit, where a busy machine let the resize be over before."""
+    """Check that the job aborts after `attempt` has killed one of its processes during a resize.
+
+    `attempt` gets the time limit of the resize in seconds. On a busy machine the resize may end before the kill; then
+    the check repeats with the next limit.
+    """
     said = ""
     for max_s in limits_s:
         try:
@@ -286,12 +295,13 @@ def breaks_off(attempt: Callable[[int], Running], limits_s: list[int]) -> None:
 
 
 def broken(job: Running, limit_s: float = 90) -> runtime_kit.Run:
-    """A job that ends with an error that is told, without wrong numbers, and leaves nobody behind."""
+    """Check that the job ends with a reported error, without wrong numbers, and leaves no process behind."""
     done = job.ends(limit_s)
     said = f"exit code {done.code}\n{done.out}{done.err}"
     assert done.code != 0, said
     assert not re.search("^ok ", done.out, re.M), said
-    # MPICH's launcher tells on stdout of a process that it started; of one that its MPI ended, that MPI alone.
+    # MPICH's launcher reports on stdout the death of a process that it started. If the MPI of a process ended it, only
+    # that MPI reports it.
     by_mpi = r"BAD TERMINATION|^Abort\(\d+\) on node|MPI_ERRORS_ARE_FATAL|^prterun (noticed|has exited|detected)"
     told_of = f"^hocket: |{by_mpi}"
     assert re.search(told_of, done.err + done.out, re.M), f"nothing was said: {said}"
@@ -301,7 +311,7 @@ def broken(job: Running, limit_s: float = 90) -> runtime_kit.Run:
 
 
 def nothing_left(program: Path, limit_s: float = 10) -> None:
-    """No process of the program runs below this one, which adopts orphans."""
+    """Wait until no process of the program runs below this process, which adopts orphans."""
 
     def left() -> list[int]:
         return [pid for pid in descendants(os.getpid()) if runs(pid, program)]

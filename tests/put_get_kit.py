@@ -1,4 +1,4 @@
-"""What the tests of put and get share: a program that does what it is told."""
+"""Shared by the tests of put and get: a program that executes commands, and what they check."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ARGUMENT, NO_DAEMON, IO, NOT_FOUND, ACCESS, NO_SPACE, NO_SERVER, TIMEOUT, CANCEL
 
 
 class Program:
-    """A process of tests/programs/put_get.c, which does what it is told."""
+    """A process of tests/programs/put_get.c, which executes the commands that it reads from stdin."""
 
     def __init__(self, program: Path, scratch: Path, **environment: str):
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
@@ -40,7 +40,7 @@ class Program:
         self.process.stdin.flush()
 
     def answer(self) -> tuple[int, str]:
-        """To the oldest command that was not answered: the code, and the value or the error's text."""
+        """Return the answer to the oldest unanswered command: the code, and the value or the text of the error."""
         assert self.process.stdout is not None
         readable, _, _ = select.select([self.process.stdout], [], [], LIMIT_S)
         assert readable, f"program {self.process.pid} did not answer within {LIMIT_S} s"
@@ -53,7 +53,7 @@ class Program:
         return self.answer()
 
     def must(self, *words: object) -> int:
-        """What has no error; its value."""
+        """Run a command that must succeed, and return its value."""
         code, text = self.call(*words)
         assert code == 0, f"{words}: {code} {text}"
         return int(text)
@@ -67,7 +67,7 @@ class Program:
         self.must("put", offset, self.file(data))
 
     def publish(self, data: bytes, *options: object) -> None:
-        """A version of hocket:/field."""
+        """Publish a version of hocket:/field."""
         self.must("open", "hocket:/field", "w", *options)
         self.put(0, data)
         self.must("close")
@@ -76,7 +76,7 @@ class Program:
         self.tell(*words, self.scratch / "got")
 
     def got(self) -> bytes:
-        """What the get that was told last has brought."""
+        """Return the data of the last get sent by `tell_get`."""
         code, text = self.answer()
         assert code == 0, f"get: {code} {text}"
         data = (self.scratch / "got").read_bytes()

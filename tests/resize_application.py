@@ -1,7 +1,8 @@
-"""A stand-in for a process of a malleable application, without MPI: started by a test, or by hocketd to join.
+"""A stand-in for a process of a malleable application, without MPI, started by a test or, to join, by hocketd.
 
-Arguments: how many processes it asks hocketd for, and what these do: "ready", "exit", "signal" or "silent". It prints
-what it is told and what it sees as JSON, a line each, and ends when its stdin does; one that joins, with the daemon.
+Arguments: the number of processes that it requests from hocketd, and what these do: "ready", "exit", "signal" or
+"silent". It prints what it receives and what it sees as JSON, one object a line. It ends when its stdin ends; a process
+that joins ends when the daemon does.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from pathlib import Path
 
 from hocket.bus import Bus, ConnectionEndedError
 
-SHOWN = ("PMI", "HYDI", "MPI", "OMPI", "HOCKET_J", "MINE")  # of the environment
+SHOWN = ("PMI", "HYDI", "MPI", "OMPI", "HOCKET_J", "MINE")  # prefixes of the environment variables to print
 
 
 def say(**what: object) -> None:
-    """In one write, which a pipe does not mix with those of others."""
+    """Print one line in one write, so that a pipe does not mix it with the lines of other processes."""
     os.write(sys.stdout.fileno(), json.dumps(what).encode() + b"\n")
 
 
@@ -32,7 +33,7 @@ def ask(count: int) -> None:
     with Bus.connect() as bus:
         hello(bus)
         bus.send("MALLEABLE", processes=1, iteration=0, sleeping=0, method="merge join")
-        # Whoever asks is believed about nothing: the agent stamps the pid.
+        # hocketd trusts neither pid nor app here: the agent stamps the sender.
         places = os.environ.get("PLACES", "")
         bus.send("START_PROCESSES", request=7, count=count, port="the port$1 #", pid=1, app=99, places=places)
         answer = bus.answer(30)
@@ -62,7 +63,7 @@ def join(kind: str) -> None:
         "umask": mask,
     }
     blocked = [int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, [])]
-    descriptors = sorted(int(one.name) for one in Path("/proc/self/fd").iterdir())[:-1]  # the last lists them
+    descriptors = sorted(int(one.name) for one in Path("/proc/self/fd").iterdir())[:-1]  # the last is iterdir's
     environment = {key: value for key, value in os.environ.items() if key.startswith(SHOWN)}
     say(**seen, session=os.getsid(0), blocked=blocked, descriptors=descriptors, environment=environment)
     with Bus.connect() as bus:
@@ -72,7 +73,7 @@ def join(kind: str) -> None:
         try:
             bus.answer(None)
         except ConnectionEndedError:
-            sys.stdin.read()  # /dev/null
+            sys.stdin.read()  # ends at once: stdin is /dev/null
             say(went_on=os.getpid())
 
 

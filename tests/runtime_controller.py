@@ -1,10 +1,14 @@
-"""A stand-in for hocketd in the tests of libhocket: `runtime_controller.py SOCKET LOG` grants everything at once.
+"""A stand-in for hocketd in the tests of libhocket: `runtime_controller.py SOCKET LOG` grants every request at once.
 
-It writes each event that comes as one JSON line to LOG, with the number of the member that sent it, and LOST where a
-connection ends. `--mute` answers nothing but HELLO; `--queue` lets an application's own steps wait; `--interrupt` says
-PAUSE_IO behind each grant, and grants again what has paused; `--share=N:S` grants all but the first N requests with the
-share S of the target's bandwidth. Who says SYNC is answered as soon as all that was sent
-before is in LOG, and is not written down; who says TELL with `to` and `event` has that event sent to the member `to`.
+It writes each event that arrives to LOG as one line of JSON, with the number of the member that sent it. It writes LOST
+when a connection ends.
+
+`--mute` grants nothing. `--queue` sends QUEUED_IO to steps that an application announces itself. `--interrupt` sends
+PAUSE_IO after each grant, and after PAUSED_IO grants again. `--share=N:S` grants all but the first N requests with the
+share S of the target's bandwidth.
+
+A client that sends SYNC gets its answer when LOG holds everything that was sent before. A client that sends TELL with
+`to` and `event` has that event sent to the member `to`. LOG has neither of these.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ class Member:
         self.syncs = False
 
     def events(self, chunk: bytes) -> list[dict[str, Any]]:
-        """The events that are whole now."""
+        """Return the events that are complete now."""
         self.data += chunk
         found = []
         while len(self.data) >= 4 and len(self.data) >= (end := 4 + struct.unpack("<I", self.data[:4])[0]):
@@ -67,7 +71,7 @@ def answers(event: dict[str, Any], options: set[str]) -> list[dict[str, Any]]:
 
 
 def about(event: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-    """The answer, with the request that the event is about."""
+    """Add to the answer the number of the event's request."""
     return {**answer, "request": event["request"]}
 
 
@@ -105,7 +109,7 @@ def serve(path: Path, log: TextIO, options: set[str]) -> None:
             for event in member.events(chunk):
                 note(member, event)
                 for reply in answers(event, options):
-                    with contextlib.suppress(OSError):  # it may have said BYE and gone
+                    with contextlib.suppress(OSError):  # the client may have closed after BYE
                         member.client.sendall(frame(reply))
             if not chunk:
                 note(member, {"type": "LOST"})

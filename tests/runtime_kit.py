@@ -1,4 +1,4 @@
-"""What the tests of libhocket share: the MPIs, the programs under test, a controller to talk to."""
+"""Shared by the tests of libhocket: the MPIs, the programs under test, and a stand-in for hocketd."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROGRAMS = REPO / "tests" / "programs"
 MPICH = Path(os.environ.get("HOCKET_MPICH_PREFIX", REPO / ".venv"))
 OPENMPI = Path(os.environ.get("HOCKET_OPENMPI_PREFIX", REPO / ".venv" / "openmpi"))
 
-# More ranks than cores, and root: what both MPIs need for it.
+# Both MPIs need these settings to run more ranks than cores, and to run as root.
 ENVIRONMENT = {
     "MPIR_CVAR_DEVICE_COLLECTIVES": "none",
     "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
@@ -48,12 +48,12 @@ class Run:
 
 @dataclass
 class Mpi:
-    """One MPI: how to compile for it, and how to start ranks that have libhocket (by src/runtime/README.md)."""
+    """One MPI: how to compile for it, and how to start ranks with libhocket (as src/runtime/README.md says)."""
 
     name: str  # of the libhocket build
     mpiexec: list[str]
-    compilers: dict[str, list[str]]  # by the source's suffix
-    library: Path  # lib/hocket
+    compilers: dict[str, list[str]]  # by the suffix of the source
+    library: Path  # the folder lib/hocket
     environment: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -66,8 +66,10 @@ class Mpi:
         return output
 
     def compile_with(self, sources: list[Path], output: Path) -> Path:
-        """A program of C++ sources with parts of libhocket in it that the library hides, compiled side by side; those
-        that know no MPI once for all programs of the directory."""
+        """Build a program from C++ sources that use parts of libhocket which the library does not export.
+
+        The sources compile in parallel. Those that use no MPI compile once for all programs of the directory.
+        """
         prefix = Path(self.mpiexec[0]).parent.parent
         flags = ["-std=c++20", "-O1", "-pthread", f"-I{REPO / 'src'}", "-isystem", prefix / "include"]
         about_mpi = {"runtime", "tests"}
@@ -88,7 +90,7 @@ class Mpi:
         return output
 
     def command(self, ranks: int, program: list[Any], preload: str, settings: dict[str, str]) -> tuple[list[str], dict]:
-        """Command and environment. `preload` "" starts the ranks without libhocket."""
+        """Return command and environment. An empty `preload` starts the ranks without libhocket."""
         words = [str(word) for word in program]
         environment = {**os.environ, **ENVIRONMENT, **self.environment}
         environment.pop("LD_PRELOAD", None)
@@ -101,7 +103,7 @@ class Mpi:
             agent = str(self.library / "hocket-preload")
             environment |= {"PRTE_MCA_odls_base_exec_agent": agent, "OMPI_MCA_orte_fork_agent": agent}
         others = [name for name in preload.split(":") if name and name != str(self.libhocket)]
-        if others:  # tools that the user stacks: the order is the tests', so the ranks get it by env
+        if others:  # the user stacks tools: env passes the ranks the order of the test
             words = ["env", f"LD_PRELOAD={preload}", *words]
             environment.pop("PRTE_MCA_odls_base_exec_agent"), environment.pop("OMPI_MCA_orte_fork_agent")
         return [*self.mpiexec, "--oversubscribe", "-n", str(ranks), *words], environment
@@ -117,7 +119,7 @@ class Mpi:
 
 
 def launch(command: list[str], environment: dict[str, str]) -> subprocess.Popen:
-    """A job for `finish`, in a session of its own."""
+    """Start a job for `finish`, in its own session."""
     return subprocess.Popen(
         command,
         env=environment,
@@ -130,7 +132,7 @@ def launch(command: list[str], environment: dict[str, str]) -> subprocess.Popen:
 
 
 def finish(process: subprocess.Popen, limit_s: float = 60) -> Run:
-    """Waits for the end of a job; one that does not end is killed, and the test told what it had said."""
+    """Wait for the end of a job. A job that exceeds the limit is killed; the error shows its output."""
     try:
         out, err = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
@@ -153,7 +155,10 @@ def openmpi(library: Path) -> Mpi:
 
 
 def debian_mpich(library: Path, directory: Path) -> Mpi:
-    """Fortran of Debian's MPICH on our MPICH: the same binary interface under the name that Debian's programs want."""
+    """Return Fortran of Debian's MPICH on our MPICH, which has the same ABI.
+
+    A symbolic link gives our library the name that programs of Debian's compiler load.
+    """
     link = directory / "libmpich.so.12"
     if not link.exists():
         link.symlink_to(MPICH / "lib" / "libmpi.so.12")
@@ -169,7 +174,7 @@ def debian_openmpi(library: Path) -> Mpi:
 
 
 class Controller:
-    """tests/runtime_controller.py as a process."""
+    """The program tests/runtime_controller.py as a process."""
 
     def __init__(self, directory: Path, *options: str) -> None:
         self.socket = directory / "s"
@@ -187,18 +192,18 @@ class Controller:
         self.process.wait(10)
 
     def events(self, *types: str) -> list[dict[str, Any]]:
-        """All that were sent so far."""
+        """Return the events of these types (all without types) that were sent so far."""
         if self.process.poll() is None:
             self._ask({"type": "SYNC"})
         lines = [json.loads(line) for line in self.log.read_text().splitlines()]
         return [line for line in lines if not types or line["type"] in types]
 
     def tell(self, member: int, event: dict[str, Any]) -> None:
-        """Sends the event to the member of that number, as its events in the log have it."""
+        """Send the event to the member with that number, which is the number in the log."""
         self._ask({"type": "TELL", "to": member, "event": event})
 
     def tell_of(self, kind: str, about: dict[str, Any], **fields: Any) -> None:
-        """Sends an event about the request of `about`, an event of the log, to the member that sent that."""
+        """Send an event about the request of `about`, an event of the log, to the member that sent `about`."""
         self.tell(about["member"], {"type": kind, "request": about["request"], **fields})
 
     def grant(self, about: dict[str, Any]) -> None:
@@ -220,17 +225,17 @@ class Controller:
         return self.events(kind)
 
     def bye(self) -> dict[str, Any]:
-        """The one BYE that tells the sums of all processes: that of rank 0."""
+        """Return the only BYE of rank 0, which reports the sums of all processes."""
         (said,) = self.of_first("BYE")
         return said
 
     def first(self) -> int:
-        """The member that rank 0 is: not always the first that comes."""
+        """Return the member number of rank 0, which is not always the first to connect."""
         (first,) = [hello["member"] for hello in self.events("HELLO") if hello["processes"] > 0]
         return first
 
     def of_first(self, *types: str) -> list[dict[str, Any]]:
-        """Those of them that rank 0 sent."""
+        """Return the events of these types that rank 0 sent."""
         return [event for event in self.events(*types) if event["member"] == self.first()]
 
     def only(self, kind: str) -> dict[str, Any]:
@@ -247,8 +252,7 @@ def wait_until(condition: Callable[[], Any], limit_s: float, what: str) -> None:
 
 
 def stop(pid: int) -> None:
-    """SIGSTOP, and waits until every thread of the process stands still: until one of them has taken the signal, the
-    others go on."""
+    """Send SIGSTOP and wait until every thread has stopped. Threads may run on until one of them takes the signal."""
     os.kill(pid, signal.SIGSTOP)
 
     wait_until(lambda: stands_still(pid), 20, f"process {pid} stands still")
@@ -256,12 +260,11 @@ def stop(pid: int) -> None:
 
 def stands_still(pid: int) -> bool:
     threads = [stat_fields(thread) for thread in Path(f"/proc/{pid}/task").glob("*")]
-    return all(fields and fields[0] in "TZ" for fields in threads)  # none has just ended
+    return all(fields and fields[0] in "TZ" for fields in threads)  # an empty list is a thread that has just ended
 
 
 def stat_fields(process: Path) -> list[str]:
-    """What the kernel says of a process, or a thread, after the program's name (/proc/PID/stat); empty where it is
-    gone."""
+    """Return the fields of /proc/PID/stat after the program's name, for a process or a thread; none if it is gone."""
     try:
         return (process / "stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -269,7 +272,7 @@ def stat_fields(process: Path) -> list[str]:
 
 
 def settings(socket: Path, **others: Any) -> dict[str, str]:
-    """The environment of a job, as `hocket run` sets it."""
+    """Return the environment of a job, as `hocket run` sets it."""
     return {"HOCKET_SOCKET": str(socket), "HOCKET_JOB": "job-1", "HOCKET_NAME": "a"} | {
         f"HOCKET_{key.upper()}": str(value) for key, value in others.items()
     }

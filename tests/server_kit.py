@@ -1,5 +1,7 @@
-"""A hocket-server under test, and a client that speaks its protocol by itself (src/transport/frame.hpp), so that tests
-can also say what no client of ours would."""
+"""A hocket-server under test, and a client with its own implementation of the protocol (src/transport/frame.hpp).
+
+With this client tests can also send frames that hocket's own client never sends.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ READS, WRITES, WRITE_BEHIND, LIST = 1, 2, 4, 8
 
 @dataclass
 class Frame:
-    """One frame; the fields of the header as in frame.hpp."""
+    """One frame; the fields of its header are those in frame.hpp."""
 
     type: int
     flags: int = 0
@@ -41,7 +43,11 @@ class Frame:
     payload: bytes = b""
 
     def encode(self, **changed: Any) -> bytes:
-        """Its bytes; `changed`: payload_bytes and meta_bytes say other lengths than there are, magic, version."""
+        """Return the bytes of the frame.
+
+        `changed` overrides `magic`, `version`, `payload_bytes`, and `meta_bytes`, so that they may differ from the
+        truth.
+        """
         head = HEADER.pack(
             changed.get("magic", MAGIC), changed.get("version", 1), self.type, self.flags, self.sequence, self.request,
             self.handle, self.operation, self.offset, self.bytes, self.shared,
@@ -52,7 +58,7 @@ class Frame:
 
 
 class Client:
-    """A connection, greeted unless `secret` is None over TCP."""
+    """A connection to a server. Unless `greet` is False it proves itself, over TCP with the secret."""
 
     def __init__(self, address: str, secret: bytes | None = b"", greet: bool = True):
         kind, _, place = address.partition(":")
@@ -78,7 +84,7 @@ class Client:
         self.socket.sendall(replace(frame, sequence=frame.sequence or self.sequence).encode(**changed))
 
     def ask(self, kind: str, **fields: Any) -> int:
-        """Sends a request; its number."""
+        """Send a request and return its number."""
         self.request += 1
         if "payload" in fields:
             fields.setdefault("bytes", len(fields["payload"]))
@@ -86,7 +92,7 @@ class Client:
         return self.request
 
     def receive(self) -> Frame:
-        """The next frame; ConnectionError where the server has closed the connection."""
+        """Return the next frame. Raises ConnectionError if the server has closed the connection."""
         fields = HEADER.unpack(self._read(HEADER.size))
         assert fields[:2] == (MAGIC, 1), fields
         payload, meta = fields[11], fields[12]
@@ -105,7 +111,7 @@ class Client:
         return data
 
     def call(self, kind: str, **fields: Any) -> Frame:
-        """Asks, and waits for the answer."""
+        """Send a request and wait for its answer."""
         request = self.ask(kind, **fields)
         answer = self.receive()
         assert (answer.type, answer.request) == (TYPE["answer"], request)
@@ -124,7 +130,7 @@ class Client:
         return dict(line.split(" ", 1) for line in text.splitlines())
 
     def is_cut_off(self) -> bool:
-        """Waits until the server has closed the connection; answers that come before are dropped."""
+        """Wait until the server has closed the connection; frames that arrive before are dropped."""
         try:
             while True:
                 self.receive()
@@ -169,7 +175,7 @@ class Server:
         return Client(self.addresses[0], **options)
 
     def stop(self) -> int:
-        """SIGTERM; its exit code."""
+        """End the server with SIGTERM and return its exit code."""
         self.process.terminate()
         return self.process.wait(LIMIT_S)
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A stand-in for hocket-sim: no model, but results and traces in its format that depend on policy and seed.
+"""A stand-in for hocket-sim without a model: its results and traces depend only on policy and seed.
 
-Two applications that write `phases` times for 1 s; uncoordinated for 2 s, under fcfs B waits 1 s each time, under any
-other policy 0.25 s. The seed lengthens all times by so many per cent.
+Two applications write PHASES times. A phase takes 2 s uncoordinated and 1 s under any other policy. B waits before each
+phase: 1 s under fcfs, 0.25 s under other policies. The seed lengthens all I/O and waiting times by so many per cent.
 """
 
 import argparse

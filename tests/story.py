@@ -1,4 +1,4 @@
-"""What a daemon under test has seen and done: its trace, while it is written."""
+"""Read the trace of a daemon under test while the daemon writes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIMIT_S = 40
 
 
 class Story:
-    """The trace of a daemon, while it is written."""
+    """The trace of a daemon, while the daemon writes it."""
 
     def __init__(self, daemon: Daemon):
         self._file = daemon.trace.open()
@@ -28,12 +28,12 @@ class Story:
         return self.lines
 
     def all(self, kind: str, since: int = 0, **fields: Any) -> list[dict[str, Any]]:
-        """The events and commands of that kind with these values, from line `since` on."""
+        """Return the events and commands of this type with these values, from line `since` on."""
         fits = [line for line in self.read()[since:] if kind in (line.get("in"), line.get("out"))]
         return [line for line in fits if all(line.get(key) == value for key, value in fields.items())]
 
     def awaits(self, kind: str, since: int = 0, count: int = 1, **fields: Any) -> dict[str, Any]:
-        """The first of them, with its line in `at`, once there are so many."""
+        """Wait for `count` such lines and return the first; its key `at` is its line number."""
         found: list[dict[str, Any]] = []
 
         def look() -> bool:
@@ -44,7 +44,7 @@ class Story:
         return {**found[0], "at": self.lines.index(found[0])}
 
     def until(self, condition: Callable[[], Any], what: str) -> None:
-        """As runtime_kit.wait_until, and tells what happened instead."""
+        """Wait like runtime_kit.wait_until; on failure, also report the main lines of the trace."""
         try:
             runtime_kit.wait_until(condition, LIMIT_S, what)
         except AssertionError as error:
