@@ -1,4 +1,4 @@
-"""The public C API as a user has it: the installed header and libhocket.so, and the example that shows them."""
+"""The public C API as a user gets it: the installed headers, libhocket.so, and the example that shows them."""
 
 import subprocess
 from pathlib import Path
@@ -12,7 +12,7 @@ EXAMPLE = REPO / "examples" / "events"
 
 @pytest.fixture
 def events_program(prefix: Path, tmp_path: Path) -> Path:
-    """The example, built as C99 against the prefix."""
+    """Build the example as C99 against the prefix."""
     return build(prefix, EXAMPLE / "events.c", tmp_path / "events")
 
 

@@ -1,4 +1,4 @@
-"""The conjugate gradient program on each MPI: what it computes, beside a reference, and how it fails."""
+"""The conjugate gradient program on each MPI: its results beside those of a reference, and its failures."""
 
 import gzip
 
@@ -8,7 +8,7 @@ from apps_kit import runner
 from mpi_launch import MPIS
 
 LIMIT_S = 60
-SPAWNING = {"MPIR_CVAR_CH4_NETMOD": "ofi", "OMPI_MCA_coll": "^han"}  # what the MPIs need for it: docs/malleable.md
+SPAWNING = {"MPIR_CVAR_CH4_NETMOD": "ofi", "OMPI_MCA_coll": "^han"}  # both MPIs need this to spawn: docs/malleable.md
 
 
 @pytest.fixture(params=MPIS)
@@ -18,7 +18,7 @@ def cg(request):
 
 @pytest.fixture
 def cg_mpich():
-    """For what is the same code on both MPIs: one will do."""
+    """Run cg under MPICH only, for code that is the same on both MPIs."""
     return runner("cg", "mpich", LIMIT_S)
 
 
@@ -26,7 +26,7 @@ def cg_mpich():
 
 
 def random_symmetric(n=40, seed=1):
-    """Sparse, symmetric, positive definite; its rows hold from few to many nonzeros."""
+    """Return a sparse, symmetric, positive definite matrix whose rows hold from few to many nonzeros."""
     rng = np.random.default_rng(seed)
     a = np.where(rng.random((n, n)) < np.linspace(0.02, 0.3, n)[:, None], rng.normal(size=(n, n)), 0)
     a = a + a.T
@@ -34,7 +34,7 @@ def random_symmetric(n=40, seed=1):
 
 
 def write_matrix(path, a, field="real", symmetry="general", shuffled=False):
-    """A Matrix Market file of the array's nonzeros; of a symmetric one the lower triangle."""
+    """Write the nonzeros of the array as a Matrix Market file; of a symmetric array, the lower triangle."""
     places = [(i, j) for j, i in zip(*np.nonzero(a.T), strict=True) if symmetry == "general" or i >= j]
     if shuffled:
         np.random.default_rng(2).shuffle(places)
@@ -51,7 +51,7 @@ def write_matrix(path, a, field="real", symmetry="general", shuffled=False):
 
 
 def reference(a, tolerance=1e-10):
-    """Iterations and x of a plain conjugate gradient for b = A (1, …, 1)."""
+    """Return iterations and x of a plain conjugate gradient for b = A (1, …, 1)."""
     b = a @ np.ones(len(a))
     x, r = np.zeros(len(a)), b.copy()
     p, rho, iterations = r.copy(), r @ r, 0
@@ -66,7 +66,7 @@ def reference(a, tolerance=1e-10):
 
 
 def stencil(points):
-    """The 27-point stencil as HPCG has it, made by distance in the grid."""
+    """Return the 27-point stencil of HPCG, built from distances in the grid."""
     grid = np.array(list(np.ndindex(points, points, points)))
     near = np.abs(grid[:, None, :] - grid[None, :, :]).max(axis=2)
     return np.where(near == 0, 26.0, np.where(near == 1, -1.0, 0.0))
@@ -108,7 +108,7 @@ def test_solves_a_file(cg, tmp_path, ranks, rows):
 
 
 def laplacian(n=30):
-    """Integer, symmetric, positive definite."""
+    """Return a matrix that is symmetric and positive definite, with integer values."""
     return 3.0 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1)
 
 

@@ -1,4 +1,4 @@
-"""The programs of I/O patterns on each MPI, alone and with their collective accesses done by hocket."""
+"""The programs of I/O patterns on each MPI, alone and with `HOCKET_IO=hocket` for their collective accesses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import runtime_kit as kit
 
 LIMIT_S = 60
-# Program, arguments, ranks, bytes of a phase.
+# Each pattern has a program, its arguments, the number of ranks, and the bytes of a phase.
 PATTERNS = {
     "segmented": ("s_ior", ["-b", "64k", "-t", "16k", "-s", "2"], 3, 3 * 2 * 65536),
     "strided": ("s_ior", ["-b", "4k", "-t", "64k", "-s", "32"], 3, 3 * 32 * 4096),
@@ -54,7 +54,9 @@ def test_what_is_read_is_what_was_written(run, tmp_path: Path, pattern: str, set
 
 @pytest.mark.parametrize("pattern", [pattern for pattern in PATTERNS if pattern != "own files"])
 def test_files_are_the_same_with_hocket(run, tmp_path: Path, pattern: str) -> None:
-    """The times in HDF5's files are left out of its data sets' headers, so these are the same too."""
+    """Check that the files are equal; those of HDF5 are too, because the programs turn off the times in data set
+    headers.
+    """
     program, arguments, ranks, _ = PATTERNS[pattern]
     files = [tmp_path / "alone", tmp_path / "hocket"]
     for file, settings in zip(files, [None, {"HOCKET_IO": "hocket"}], strict=True):

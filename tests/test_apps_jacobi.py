@@ -14,7 +14,7 @@ from mpi_launch import MPIS
 
 HEADER = struct.Struct("<8sIIQQd24x")
 LIMIT_S = 100
-SPAWNING = {"MPIR_CVAR_CH4_NETMOD": "ofi", "OMPI_MCA_coll": "^han"}  # what the MPIs need for it: docs/malleable.md
+SPAWNING = {"MPIR_CVAR_CH4_NETMOD": "ofi", "OMPI_MCA_coll": "^han"}  # both MPIs need this to spawn: docs/malleable.md
 
 
 class State:
@@ -34,7 +34,7 @@ def jacobi(request):
 
 @pytest.fixture
 def jacobi_mpich():
-    """For the tables of refusals, which come before the first MPI-IO: one MPI will do."""
+    """Run jacobi under MPICH only, for refusals that come before the first MPI-IO."""
     return runner("jacobi", "mpich", LIMIT_S)
 
 
@@ -44,7 +44,7 @@ def test_help_is_printed_once(jacobi):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
 def test_converges_to_the_known_solution(jacobi, tmp_path, ranks):
-    n = 37  # divided by none of the numbers of ranks but 1
+    n = 37  # divisible by no number of ranks but 1
     system = tmp_path / "system.jacobi"
     done = jacobi(ranks, "--system", system, "--generate", n, "--checkpoint-every", 50, "--checkpoint-dir", tmp_path)
     state = State(sorted(tmp_path.glob("checkpoint-*"))[-1])
@@ -143,7 +143,9 @@ def test_restart_goes_on_bit_for_bit(jacobi, tmp_path):
 
 
 def test_grows_and_shrinks_with_the_same_numbers(jacobi, tmp_path):
-    """Residuals, the solution and a checkpoint are those of a run that was never resized, byte for byte."""
+    """Check that a resized run has the residuals, the solution, and the checkpoint of a run without resizes, bit for
+    bit.
+    """
     common = ["--system", tmp_path / "s", "--print-every", 1, "--iterations", 30, "--tolerance", 0]
     common += ["--checkpoint-every", 30, "--verify", "--checkpoint-dir"]
     runs = []
@@ -188,7 +190,7 @@ def test_bad_arguments_are_one_line_and_code_2(jacobi_mpich, arguments, words):
 
 
 def system_of(a, b):
-    """The bytes of a system file, made independently of the solver."""
+    """Return the bytes of a system file, made independently of the solver."""
     records = np.column_stack([np.zeros(len(b)), b, a]).astype("<f8")
     return HEADER.pack(b"JACOBI\r\n", 1, 0, len(b), 0, 0.0) + records.tobytes()
 
@@ -296,7 +298,7 @@ def test_missing_checkpoint_directory(jacobi, tmp_path):
 
 # ---- emulated computing time ---------------------------------------------------------------------------------------
 
-CURVE = "1:0.08,2:0.04,8:0.01"  # four times the processes take a quarter of the time: straight in the logarithms
+CURVE = "1:0.08,2:0.04,8:0.01"  # a straight line in logarithms: four times the processes, a quarter of the time
 
 
 @pytest.mark.parametrize(("ranks", "expected_s"), [(1, 0.08), (2, 0.04), (4, 0.02)])
@@ -310,7 +312,7 @@ def test_emulated_time_of_an_iteration(jacobi_mpich, tmp_path, ranks, expected_s
 
 
 def test_emulated_time_beyond_the_curve(jacobi_mpich, tmp_path):
-    """Above the last point as there; below the first as for work divided evenly."""
+    """Above the last point the time stays; below the first it is that of evenly divided work."""
     made = ["--system", tmp_path / "s", "--generate", 10, "--iterations", 2]
     assert jacobi_mpich(3, *made, "--emulate", "1:0.02,2:0.01").summary["iteration_time_s"] == 0.01
     assert jacobi_mpich(1, *made, "--emulate", "4:0.01").summary["iteration_time_s"] == 0.04
@@ -320,7 +322,7 @@ def test_emulated_time_follows_a_resize(jacobi_mpich, tmp_path):
     made = ["--system", tmp_path / "s", "--generate", 10, "--iterations", 20, "--tolerance", 0]
     done = jacobi_mpich(1, *made, "--emulate", "1:0.1,2:0.01", HOCKET_RESIZE="5:2", **SPAWNING)
     assert done.summary["iteration_time_s"] == 0.01
-    # Five iterations of the first size, fifteen of the second; and no more was slept than that.
+    # Bounds: five iterations of the first size and fifteen of the second give 0.65 s of sleep at most.
     assert 0.25 <= done.summary["padded_seconds"] <= 0.65
 
 
@@ -344,7 +346,7 @@ def test_emulate_and_iteration_time_exclude_each_other(jacobi_mpich, tmp_path):
 
 
 def test_jitter_is_drawn_from_its_seed(jacobi_mpich, tmp_path):
-    """Another seed is another time; the mean stays."""
+    """Two seeds give different times with the same mean."""
     made = ["--system", tmp_path / "s", "--generate", 10, "--iterations", 40, "--tolerance", 0]
     slept = {}
     for ranks, seed in ((1, 1), (1, 2)):

@@ -1,4 +1,4 @@
-"""The storage target of stated bandwidth: what it limits, how it is shared, and what it leaves alone."""
+"""The storage target of stated bandwidth: what it limits, how writers share it, and what it leaves alone."""
 
 import os
 import signal
@@ -17,9 +17,9 @@ BANDWIDTH = 40_000_000
 MIB = 1 << 20
 LIMIT_S = 40
 TRIES_S = 30
-TOGETHER_S = 0.02  # so far apart may the starts of writers be that are to share
+TOGETHER_S = 0.02  # starts of concurrent writers differ by less than this
 
-# Says "ready", starts at a line on stdin, writes MIB megabytes with the call named, and prints when it began and ended.
+# Prints "ready" and starts at a line on stdin. It writes MIB mebibytes with the given call, then prints start and end.
 WRITER = """
 import ctypes, os, sys, time
 path, call, mib = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -79,7 +79,7 @@ class Writer:
         self.process.stdin.flush()
 
     def times(self):
-        """When it began and ended, by the clock of the machine."""
+        """Return start and end by the machine's monotonic clock."""
         out, _ = self.process.communicate(timeout=LIMIT_S)
         assert self.path.read_bytes() == bytes(range(256)) * 4096 * self.mib, f"{self.path} holds other bytes"
         return tuple(map(float, out.split()))
@@ -92,14 +92,14 @@ def run(*writers):
 
 
 def tries(run_once):
-    """What run_once gives, again and again for a while: a busy machine lengthens some runs."""
+    """Yield the results of `run_once` for TRIES_S seconds: a busy machine lengthens some runs."""
     deadline = time.monotonic() + TRIES_S
     while time.monotonic() < deadline:
         yield run_once()
 
 
 def takes(expected_s, rel, start_writers):
-    """Writers that start together take as long as expected in one of the tries; in none they are faster."""
+    """Check that writers which start together take the expected time in one of the tries, and never less."""
     seconds = []
     for times in tries(lambda: run(*start_writers())):
         starts, ends = zip(*times, strict=True)
@@ -125,7 +125,7 @@ def test_a_short_write_beside_a_long_one_shares_only_while_both_write(target):
 
 
 def test_other_directories_are_not_limited(target, memory):
-    beside = memory / "target-of-another-name"  # begins with the same letters
+    beside = memory / "target-of-another-name"  # shares its first letters with the target
     beside.mkdir()
     limited_s = 16 * MIB / BANDWIDTH
     for times in tries(lambda: run(Writer(target, target / "a", 16), Writer(target, beside / "b", 16))):

@@ -1,4 +1,4 @@
-"""The regret benchmark: its statistics, its bounds, and how it goes on where it was, with runs that are made up."""
+"""The regret benchmark with made-up runs: its statistics, its bounds, and how it resumes an unfinished campaign."""
 
 import itertools
 import json
@@ -128,15 +128,15 @@ def test_every_kind_has_a_command():
             assert any("/target" in word for word in words), words
 
 
-# ---- going on --------------------------------------------------------------------------------------------------------
+# ---- resumption ------------------------------------------------------------------------------------------------------
 
 CASE = results.Case("jacobi-verify+s_ior", "limited", False)
 OTHER = results.Case("vpic_io+numpy", "limited", True)
-SLOWER = {"interfere": 1.0, "fcfs": 1.2, "interrupt": 1.1, "mine": 1.0}  # than what a run takes
+SLOWER = {"interfere": 1.0, "fcfs": 1.2, "interrupt": 1.1, "mine": 1.0}  # factors on the time of a run
 
 
 class FakeRuns:
-    """Runs whose figures are made up; the one numbered `fails_at` fails."""
+    """Runs with made-up figures; the run with the number `fails_at` fails."""
 
     def __init__(self, slower=SLOWER, fails_at=0, noise=0.0):
         self.made, self.fails_at, self.slower = [], fails_at, slower
@@ -231,7 +231,7 @@ def test_a_line_that_was_being_written_is_dropped_and_any_other_is_told(tmp_path
 
 
 def figures_of(path, capsys, **fake):
-    """By case, of a report of made-up runs."""
+    """Return the verdict of a report of made-up runs, and its figures by case."""
     runs = FakeRuns(**fake)
     assert measure(path, runs, rounds=5)
     rounds = results.Results(path).of("build-1", "mine")
@@ -296,7 +296,7 @@ def test_beside_a_load_that_is_not_coordinated_nothing_is_bounded(tmp_path, caps
 
 
 def test_a_twin_can_be_simulated(tmp_path):
-    """Alone in the simulator, a program does its I/O for as long as it did alone."""
+    """Check that a program alone in the simulator has the I/O time that it had alone in the measurement."""
     from hocket.sim.runs import Wanted, simulate
 
     case = results.Case("jacobi-verify+s_ior", "limited", False)

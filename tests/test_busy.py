@@ -1,4 +1,4 @@
-"""I/O time and waiting of an application of several processes: one definition, against a trace made by hand."""
+"""I/O time and waiting time of an application of several processes: one definition, checked on a trace made by hand."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ S = 1_000_000_000
 MS = 1_000_000
 pytestmark = pytest.mark.timeout(60)
 
-# Two processes of one application, in seconds: when each asks, is granted and has ended.
+# Two processes of one application; the times are in seconds.
 #   first:   waits 1 to 2, writes 2 to 4;  waits 6 to 7, writes 7 to 8
 #   second:  waits 1 to 3, writes 3 to 5
-# At least one writes from 2 to 5 and from 7 to 8: 4 s. At least one waits and none writes from 1 to 2, 6 to 7: 2 s.
+# At least one process writes from 2 to 5 and from 7 to 8: 4 s. From 1 to 2 and from 6 to 7 at least one waits and none
+# writes: 2 s.
 OPERATIONS = [(1, 1, 2, 4), (2, 1, 3, 5), (1, 6, 7, 8)]
 IO_S, WAITED_S = 4.0, 2.0
 
@@ -39,7 +40,10 @@ def phase(index: int, spans: list[tuple[int, int, int]], with_intervals: bool) -
 
 
 def write_trace(path: Path, reports: str = "intervals") -> Path:
-    """`reports`: "intervals", "sums" (an older trace) or "" (the run was cut off)."""
+    """Write the trace and return its path.
+
+    `reports` is "intervals", "sums" (an older trace), or "" (the run was cut off).
+    """
     lines = [(0, "in", "HELLO", member, {"job": "j", "processes": 1}) for member in (1, 2)]
     lines += [(0, "out", "WELCOME", member, {"app": 1, "application_given": "a"}) for member in (1, 2)]
     for request, (member, asked, granted, end) in enumerate(OPERATIONS, start=1):
@@ -78,7 +82,10 @@ def test_what_processes_do_at_once_counts_once(tmp_path, reports):
 
 
 def test_an_older_trace_goes_by_its_sums(tmp_path):
-    """Of one process they are exact; of several they are taken to be independent, and never more than the sums."""
+    """Check the estimates from the sums of an older trace.
+
+    They are exact for one process. Several processes are assumed independent, and never exceed the sums.
+    """
     trace = read_trace(write_trace(tmp_path / "t.jsonl", "sums"))
     (application,) = analyse(trace).applications
     assert 3 < application.io_s(10 * S) < 5
@@ -98,7 +105,7 @@ def test_all_figures_use_the_one_definition(tmp_path):
 
 
 def test_a_burst_counts_without_the_gap_at_its_end(tmp_path):
-    """Of a process that reports no phases: libhocket ends its burst a while after the last access."""
+    """A process that reports no phases: libhocket ends its burst a while after the last access."""
     path = write_trace(tmp_path / "t.jsonl", "")
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:

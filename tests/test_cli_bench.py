@@ -1,4 +1,4 @@
-"""`hocket bench reconfigure`: its plan, what it writes of runs made up here, and what it says to wrong calls."""
+"""`hocket bench reconfigure`: its plan, its output for made-up runs, and its messages for wrong calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def outcome(run: Planned, stopped_s: float) -> Outcome:
 
 
 def made_up(seconds: dict[str, float], repeat: int = 9) -> Results:
-    """Runs that take so long with each method, plus or minus a tenth."""
+    """Return results of runs that take these times with each method, plus or minus a tenth."""
     rng = random.Random(3)
     done = [
         (run, outcome(run, seconds[run.method.name] * rng.uniform(0.9, 1.1)))
@@ -49,7 +49,7 @@ def test_the_plan_has_every_cell_and_method_in_every_round():
     rounds = [runs[at : at + 18] for at in (0, 18, 36)]
     keys = [[(run.pair, run.method) for run in one] for one in rounds]
     assert all(len(set(key)) == 18 for key in keys)
-    assert keys[0] != keys[1]  # another order each time
+    assert keys[0] != keys[1]  # each round has its own order
     assert runs == plan(SIZES, METHODS, 2, seed=7)
     assert all(run.sources != run.targets for run in runs)
 
@@ -58,7 +58,7 @@ def test_the_fastest_method_wins_every_cell_and_execution_times_tie():
     results = made_up({FAST: 0.1, SECOND: 0.2, SLOW: 0.3})
     assert set(results.shown[STOPPED].values()) == {FAST}
     assert all(verdict.best == (FAST,) for verdict in results.verdicts[STOPPED].values())
-    assert all(len(verdict.best) == 3 for verdict in results.verdicts[EXECUTION].values())  # all the same: not tested
+    assert all(len(verdict.best) == 3 for verdict in results.verdicts[EXECUTION].values())  # all equal: not tested
     told = strictly(results)
     cell = next(c for c in told["cells"] if (c["measure"], c["sources"], c["targets"]) == (STOPPED, 1, 4))
     assert (cell["shown"], cell["best"]) == (FAST, [FAST])
@@ -123,7 +123,7 @@ def test_patterns_choose_methods():
     assert [method.name for method in choose(["merge/single/*/thread"])] == [
         f"merge/single/{data}/thread" for data in ("collective", "p2p", "rma-lock", "rma-lockall")
     ]
-    assert len(choose(["merge/plain/p2p/blocking", "merge/plain/p2p/*"])) == 4  # none of them twice
+    assert len(choose(["merge/plain/p2p/blocking", "merge/plain/p2p/*"])) == 4  # no method twice
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_help_has_examples(capsys):
 
 @pytest.mark.timeout(180)
 def test_a_table_of_two_methods_on_the_real_program(prefix, monkeypatch, tmp_path, capsys):
-    """cg, 1 and 2 processes, every run under the bench's own daemon."""
+    """Run cg with 1 and 2 processes under the bench's own daemon."""
     monkeypatch.setenv("HOCKET_PREFIX", str(prefix))
     names = "merge/plain/collective/blocking,merge/plain/p2p/blocking"
     options = ["--quick", "--sizes", "1,2", "--repeat", "1", "--methods", names, "--output", str(tmp_path)]

@@ -34,7 +34,7 @@ def test_all_alike_is_no_reason_to_look_further():
 
 
 def test_random_samples_of_one_distribution_seldom_have_a_single_winner():
-    """The tests keep their promise: at most about 5 in 100 are told apart though they are the same."""
+    """The tests keep their error rate: at most about 5 in 100 equal distributions are told apart."""
     told_apart = sum(
         len(judge({name: noisy(1, 1000 * trial + seed) for seed, name in enumerate("abcd")}).best) < 4
         for trial in range(200)
@@ -82,7 +82,7 @@ def test_spread():
 
 
 def verdicts(cells: dict[tuple[int, int], str]) -> dict[tuple[int, int], Verdict]:
-    """ "ab": a and b tie, a has the least median."""
+    """Return the verdicts of these cells: in "ab" a and b tie, and a has the least median."""
     return {pair: Verdict(tuple(best), 0.01, {}) for pair, best in cells.items()}
 
 
@@ -92,7 +92,7 @@ def test_a_winner_is_shown_whatever_its_neighbours_say():
 
 def test_a_tie_goes_to_the_one_that_is_best_in_the_nearest_cells():
     shown = settle(verdicts({(1, 2): "ab", (1, 4): "b", (2, 1): "bc", (2, 4): "a", (4, 1): "a", (4, 2): "a"}))
-    assert shown[1, 2] == "b"  # (1, 4), (2, 1) are next to it, and (2, 4) is: b twice, a once
+    assert shown[1, 2] == "b"  # neighbours (1, 4), (2, 1), and (2, 4): b twice, a once
 
 
 def test_a_tie_that_the_nearest_leave_open_goes_on_to_the_next():

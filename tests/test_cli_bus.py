@@ -1,4 +1,4 @@
-"""hocket.bus against a stand-in for the daemon; tests of both together are in test_cli_daemon.py."""
+"""hocket.bus against a stand-in for the daemon; test_cli_daemon.py tests both together."""
 
 from __future__ import annotations
 
@@ -84,11 +84,11 @@ def test_counts_what_the_daemon_left_out(agent, bus):
 def test_refused_filter_says_why(bus):
     with pytest.raises(BusError, match="'BAD' is no condition"):
         bus.subscribe("BAD")
-    assert bus.subscribe("").test() is None  # the connection stands
+    assert bus.subscribe("").test() is None  # the connection still works
 
 
 def test_a_refusal_leaves_nothing_behind_for_the_next_call(agent, bus):
-    """The rest of the refused call's answer would say yes to the next one."""
+    """Otherwise the rest of the refused call's answer would count as a positive answer to the next call."""
     for filter_text in ("BAD", "BAD again"):
         with pytest.raises(BusError, match="'BAD' is no condition"):
             bus.subscribe(filter_text)
@@ -97,7 +97,7 @@ def test_a_refusal_leaves_nothing_behind_for_the_next_call(agent, bus):
 
 
 def test_an_answer_that_is_late_is_not_taken_for_the_next_one(bus):
-    bus.send("LIST")  # nobody waited for its answer, or not for long enough
+    bus.send("LIST")  # without waiting for its answer
     with pytest.raises(BusError, match="'BAD' is no condition"):
         bus.subscribe("BAD")
     bus.send("LIST")
@@ -112,13 +112,13 @@ def test_a_refusal_that_nobody_asked_for_is_told_by_the_next_call(agent, bus):
         bus.subscribe("PING")
     bus.publish("PING")
     bus.list()
-    assert [keys["type"] for keys in agent.received][-3:] == ["UNSUBSCRIBE", "PING", "LIST"]  # it was taken back
+    assert [keys["type"] for keys in agent.received][-3:] == ["UNSUBSCRIBE", "PING", "LIST"]  # subscription withdrawn
 
 
 def test_a_refusal_before_the_connection_ends_is_what_is_told(agent, bus, monkeypatch):
     agent.raw(frame({"type": "REFUSED", "text": "you say nonsense"}))
     agent.hang_up()
-    monkeypatch.setattr(bus, "_send", lambda _: None)  # a LIST that was under way when the daemon hung up
+    monkeypatch.setattr(bus, "_send", lambda _: None)  # a LIST under way when the daemon closes the connection
     with pytest.raises(BusError, match="you say nonsense"):
         bus.list()
 
@@ -160,7 +160,7 @@ def test_says_where_no_daemon_listens(tmp_path):
 
 def test_leaves_a_socket_of_somebody_else_alone(agent, tmp_path, monkeypatch):
     monkeypatch.setattr(connection.os, "getuid", lambda: 12345)
-    if tmp_path.stat().st_uid == 0:  # root's would be fine: make it another's
+    if tmp_path.stat().st_uid == 0:  # a socket of root would be accepted: change its owner
         os.chown(tmp_path / "hocketd.sock", 4242, -1)
     with pytest.raises(BusError, match="belongs to user"):
         Bus.connect(tmp_path / "hocketd.sock")

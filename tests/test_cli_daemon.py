@@ -31,7 +31,7 @@ def hocket(*arguments: str, **more) -> subprocess.CompletedProcess[str]:
 
 
 def application(bus: Bus, name: str = "a", job: str = "j") -> Bus:
-    """A stand-in for rank 0 of an application; it is known to the daemon when this returns."""
+    """Register a stand-in for rank 0 of an application; the daemon knows it when this returns."""
     bus.send("HELLO", job=job, application_asked=name, program="/x", mpi="mpich", version="t", pid=1, processes=4)
     assert bus.answer(10).type == "WELCOME"
     return bus
@@ -39,7 +39,7 @@ def application(bus: Bus, name: str = "a", job: str = "j") -> Bus:
 
 @pytest.fixture
 def patient_daemon(start_daemon, tmp_path: Path):
-    """Its leases outlast a test: a stand-in for an application renews none."""
+    """A daemon whose leases outlast a test, because a stand-in for an application renews none."""
     (tmp_path / "hocket.toml").write_text("[coordinator]\nlease_s = 120\n")
     return start_daemon("--config", tmp_path / "hocket.toml")
 
@@ -171,7 +171,7 @@ def test_ls_json_follows_its_schema(daemon):
 
 
 def violations(value, schema: dict, where: str = "$") -> list[str]:
-    """What the part of JSON Schema that the schema uses says; a key that it does not know is a violation, too."""
+    """Return the violations by the part of JSON Schema that the schema uses. A key without a definition is one, too."""
     types = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool}
     if not isinstance(value, types[schema["type"]]):
         return [f"{where} is no {schema['type']}"]
@@ -194,7 +194,7 @@ def test_events_and_publish(daemon):
     )
     with Bus.connect() as bus:
         ready = bus.subscribe("READY")
-        while not select.select([follow.stdout], [], [], 1)[0]:  # it has subscribed once it gets events
+        while not select.select([follow.stdout], [], [], 1)[0]:  # an event shows that it has subscribed
             bus.publish("SERVER_BUSY", server="early", load=0.8)
         assert hocket("publish", "SERVER_BUSY", "server=s0", "load=0.1").returncode == 0
         assert hocket("publish", "SERVER_BUSY", "server=s1", "load=0.9", "full=true").returncode == 0

@@ -1,4 +1,4 @@
-"""hocket delta: in the simulator, of two small programs, and what goes wrong."""
+"""hocket delta: in the simulator, on two small programs, and its failures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from PIL import Image
 pytestmark = pytest.mark.timeout(120)
 LIVE_LIMIT_S = 240
 LARGE, SMALL = "processes=744,bytes=2325m", "processes=24,bytes=75m"
-BANDWIDTH = str(100 << 20)  # 23.25 s and 0.75 s alone
+BANDWIDTH = str(100 << 20)  # in bytes/s: LARGE takes 23.25 s alone, SMALL 0.75 s
 DTS = ["--from", "-2", "--to", "26", "--step", "1.75"]
 POLICIES = ["interfere", "fcfs", "interrupt", "dynamic"]
 RANGE = ["--from", "0", "--to", "1", "--step", "1"]
@@ -174,7 +174,7 @@ def mpich(monkeypatch) -> Mpi:
 
 @pytest.fixture
 def s_ior(mpich, prefix, memory):
-    """A command that writes MIB in one phase, in collective calls of 1 MiB a rank."""
+    """Return a function that makes a command: it writes `mib` in one phase, in collective calls of 1 MiB a rank."""
     (memory / "target").mkdir()
 
     def command(name: str, mib: int, *more: object, ranks: int = 2) -> str:
@@ -185,7 +185,7 @@ def s_ior(mpich, prefix, memory):
 
 
 def left_running(what: str) -> list[str]:
-    """The command lines of processes below this one that have `what` in it. What lost its parent is below this one."""
+    """Return the command lines, of processes below this one, that contain `what`. Orphans are below this one."""
     lines = []
     for pid in descendants(os.getpid()):
         with contextlib.suppress(OSError):
@@ -194,7 +194,7 @@ def left_running(what: str) -> list[str]:
 
 
 def least_s(mib: int, accesses: int) -> float:
-    """At 40 MiB/s, less what an idle target takes at once at each access (kSlackNs of limited_target.c)."""
+    """Return the least time at 40 MiB/s. An idle target takes kSlackNs (limited_target.c) of each access at once."""
     return 0.95 * (mib / 40 - accesses * 0.01)
 
 
@@ -204,7 +204,10 @@ def replay(trace: Path) -> subprocess.CompletedProcess:
 
 
 def check_traces(directory: Path) -> None:
-    """One of each run, with its applications alone, and each can be replayed: hocketd knew the runs before."""
+    """Check that each run has one trace with its applications only, and that hocketd can replay each trace.
+
+    A trace continues those of the runs before. Its replay fails if one of them is missing.
+    """
     traces = sorted(directory.glob("*.jsonl"), key=lambda path: int(path.stem.rsplit("-", 1)[1]))
     assert len(traces) == 2 + 8
     for trace in traces:
@@ -221,7 +224,7 @@ def check_traces(directory: Path) -> None:
 @pytest.mark.timeout(LIVE_LIMIT_S)
 @pytest.mark.parametrize(("grain", "ranks"), [("round", 1), ("file", 2)])
 def test_two_small_programs(tmp_path, memory, s_ior, capsys, monkeypatch, grain, ranks):
-    # They have one phase each, whose accesses a machine that is held up takes apart.
+    # Each program has one phase. A blocked machine may leave long gaps between its accesses.
     monkeypatch.setattr("hocket.delta.live.first_phase", functools.partial(first_phase, gap_s=60))
     out, traces = tmp_path / "delta.json", tmp_path / "traces"
     words = [
@@ -253,7 +256,7 @@ def test_two_small_programs(tmp_path, memory, s_ior, capsys, monkeypatch, grain,
     assert Image.open(tmp_path / "delta.png").size[0] > 1000
     captured = capsys.readouterr()
     assert captured.out.splitlines()[0].startswith("A alone: ")
-    same = "A and B are the same program with as many processes"  # and take different times
+    same = "A and B are the same program with as many processes"  # the warning also needs different times
     assert (same in captured.err) == (ranks == 2)
     assert left_running("hocketd") == []
 
@@ -261,7 +264,8 @@ def test_two_small_programs(tmp_path, memory, s_ior, capsys, monkeypatch, grain,
 @pytest.mark.parametrize(
     ("app", "told"),
     [
-        # Not at once: MPICH's mpiexec dies of SIGPIPE at times where a program does so that is no MPI program.
+        # A program without MPI that ends at once sometimes makes MPICH's mpiexec die of SIGPIPE. This one takes a
+        # second.
         ("mpiexec -n 1 timeout 1 sleep 9", "B ('mpiexec -n 1 timeout 1 sleep 9') ended with exit code 124"),
         ("no-such-launcher -n 1 x", "no-such-launcher: no such program"),
         ("mpiexec -n 1 'x", "No closing quotation"),
@@ -321,7 +325,7 @@ def test_a_signal_ends_the_daemon_and_the_programs(s_ior, memory, number, code):
         [sys.executable, "-m", "hocket.cli", *words], stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     deadline = time.monotonic() + 30
-    while not (memory / "target" / "a").exists():  # it is opened before it computes
+    while not (memory / "target" / "a").exists():  # opened before it computes
         assert time.monotonic() < deadline and process.poll() is None, "A was not started"
         time.sleep(0.05)
     process.send_signal(number)

@@ -1,4 +1,4 @@
-"""hocket policy, with a stand-in for the daemon, and with the real one."""
+"""hocket policy, with a stand-in for the daemon and with the real one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def agent(hocket_dir):
 
 @pytest.fixture
 def stand_in(tmp_path, monkeypatch):
-    """Makes a hocketd that prints what it is told to."""
+    """Return a function that makes a hocketd which prints a given text."""
 
     def make(text: str, code: int = 0) -> None:
         program = tmp_path / "bin" / "hocketd"

@@ -1,4 +1,4 @@
-"""hocket profile: points from the events of runs, what is refused, the store, and real programs at several sizes."""
+"""hocket profile: points from the events of runs, refusals, the store, and real programs at several sizes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def stored(data_home) -> Store:
 
 
 def complaint(capsys, *words: str, code: int = 1) -> str:
-    """The one line that a wrong call or file gets."""
+    """Return the one line that a wrong call or a wrong file produces."""
     assert main(["profile", *words]) == code
     captured = capsys.readouterr()
     assert (captured.out, captured.err.count("\n")) == ("", 1), captured
@@ -289,7 +289,7 @@ def test_what_is_exported_can_be_imported_elsewhere(stored, capsys, tmp_path):
     assert main(["profile", "export", str(file)]) == 0
     assert main(["profile", "--store", str(elsewhere), "import", str(file)]) == 0
     assert Store(elsewhere).profiles() == [JACOBI]
-    assert main(["profile", "--store", str(elsewhere), "import", str(file)]) == 0  # again: nothing changes
+    assert main(["profile", "--store", str(elsewhere), "import", str(file)]) == 0  # a repetition changes nothing
     assert Store(elsewhere).profiles() == [JACOBI]
 
 
@@ -384,7 +384,7 @@ def test_a_malleable_program_is_resized_through_the_sizes(tmp_path, data_home):
     written_s = sorted(file.stat().st_mtime for file in tmp_path.glob("checkpoint-*"))
     period_s = (written_s[-1] - written_s[0]) / (len(written_s) - 1)
     for point in found.points:
-        assert 0.02 <= point.iteration_s < period_s / 4  # of one iteration, not of the period of 20
+        assert 0.02 <= point.iteration_s < period_s / 4  # the time of one iteration, not of the period of 20
         assert point.samples >= 2
         assert point.io_s > 0
 

@@ -31,14 +31,14 @@ RECORD = {
 
 @pytest.fixture
 def cores(start_daemon, tmp_path):
-    """A daemon that has eight cores to give."""
+    """A daemon that can allocate eight cores."""
     settings = tmp_path / "hocket.toml"
     settings.write_text("[coordinator]\ncores = 8\n")
     return start_daemon("--config", settings)
 
 
 class Application:
-    """Stands in for rank 0 of a malleable application."""
+    """A stand-in for rank 0 of a malleable application."""
 
     def __init__(self, processes: int = 2, iteration: int = 100, name: str = "jacobi", malleable: bool = True):
         self.bus = Bus.connect()
@@ -47,7 +47,7 @@ class Application:
         assert self.bus.answer(LIMIT_S).type == "WELCOME"
         if malleable:
             self.bus.send("MALLEABLE", processes=processes, iteration=iteration, sleeping=1, method="merge single")
-        self.bus.list()  # it is known now
+        self.bus.list()  # the daemon knows it now
 
     def asked(self) -> Event:
         event = self.bus.answer(LIMIT_S)
@@ -63,7 +63,7 @@ class Application:
 
 
 class Resize:
-    """`hocket resize` in the background."""
+    """A `hocket resize` in the background."""
 
     def __init__(self, *arguments: str):
         self.process = subprocess.Popen(
@@ -146,7 +146,7 @@ def test_every_refusal_is_one_line_and_changes_nothing(cores):
         assert "places: ':1' is no place" in refused("jacobi", "4", "--on", ":1")
         assert "places: 2 are given, but 'jacobi' gets 1 process that must" in refused("jacobi", "4", "--on", "a b")
         resize = Resize("jacobi", "3")
-        asked = app.asked()  # the first that it hears of
+        asked = app.asked()  # its first request: refused resizes send it nothing
         assert "is being resized to 3 processes already: wait for its end" in refused("jacobi", "4")
         app.bus.send("RECONFIGURATION", request=asked["request"], **RECORD | {"targets": 3})
         assert resize.ended()[0] == 0

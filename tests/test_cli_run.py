@@ -1,6 +1,6 @@
-"""hocket run: which MPI, which environment, whose exit code. The launchers are stand-ins that print what they get.
+"""hocket run: which MPI, which environment, whose exit code.
 
-Real jobs under both MPIs are in test_cli_run_mpi.py.
+The launchers are stand-ins that print what they get. Real jobs under both MPIs are in test_cli_run_mpi.py.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def launcher(folder: Path, version: str, name: str = "mpiexec") -> Path:
 
 @pytest.fixture
 def fake_prefix(tmp_path: Path, prefix: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """hocketd is the real one, the libraries are only names."""
+    """A prefix with the real hocketd, in which the libraries are empty files."""
     root = tmp_path / "prefix"
     (root / "bin").mkdir(parents=True)
     (root / "lib/hocket").mkdir(parents=True)
@@ -81,7 +81,7 @@ def hocket(*arguments: object, **more) -> subprocess.CompletedProcess[str]:
 
 
 def test_imports_nothing_that_it_does_not_need(hocket_dir):
-    """Each application starts later by what is imported here."""
+    """Each import here delays the start of each application."""
     program = "import sys; from hocket.cli import main; main(['run', '--name', 'a', '--']); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LIMIT_S)
     modules = set(done.stdout.split())
@@ -110,7 +110,7 @@ def test_a_launcher_tells_its_mpi(tmp_path, flavour):
 
 
 def elf(path: Path, *needed: str, static: bool = False) -> Path:
-    """A real program that is linked with libraries of these names."""
+    """Build a real program linked with libraries of these names."""
     source = path.with_suffix(".c")
     source.write_text("int main(void) { return 0; }\n")
     flags = ["-static"] if static else []
@@ -278,7 +278,7 @@ cat; echo out; echo err >&2; exit 42
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGPIPE])
 def test_death_by_a_signal_is_seen_as_without_hocket(fake_prefix, tmp_path, stop_daemon, number):
-    """A shell says 128 + n, because the launcher is what it started."""
+    """A shell reports 128 + n, as it does without hocket: the signal ends the process that the shell started."""
     body = f"""#!/bin/sh
 [ "$1" = --version ] && {{ echo "{HYDRA}"; exit 0; }}
 kill -{int(number)} $$
@@ -414,7 +414,7 @@ def test_program_not_found_error_is_127():
 
 
 def malleable(*arguments: object, **more) -> dict:
-    """What the launcher gets of `hocket run --malleable ARGUMENTS`."""
+    """Return what the launcher gets from `hocket run --malleable ARGUMENTS`."""
     ran = hocket("run", "--malleable", *arguments, **more)
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)

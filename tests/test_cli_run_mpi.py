@@ -18,10 +18,10 @@ from hocket.trace import read_trace
 
 pytestmark = pytest.mark.timeout(120)
 LIMIT_S = 60
-# MPICH's mpiexec dies of SIGPIPE, with and without hocket, where a program that is no MPI program ends as soon as it
-# was started: one run in a hundred on a busy machine.
+# With and without hocket, MPICH's mpiexec dies of SIGPIPE if a program without MPI ends right after its start. This
+# happens in one run of a hundred on a busy machine.
 LASTS = "sleep 1"
-# Which process of a rank's line of ancestors has libhocket: the rank, then those that started it.
+# Prints which processes have libhocket: the rank, and those above it up to $TOP.
 WHO_HAS_IT = f"""
 who=rank pid=$$
 while [ "$pid" -gt 1 ] && [ "$pid" != "$TOP" ]; do
@@ -50,7 +50,7 @@ def script(mpi: kit.Mpi, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start(mpi: kit.Mpi) -> Callable[..., subprocess.Popen]:
-    """Starts `hocket run [options] -- mpiexec -n 2 program…`."""
+    """Return a function that starts `hocket run [options] -- mpiexec -n 2 program…`."""
 
     def start(program: list, *options: str, **more) -> subprocess.Popen:
         extra = ["--oversubscribe"] if mpi.name == "openmpi" else []
@@ -63,7 +63,7 @@ def start(mpi: kit.Mpi) -> Callable[..., subprocess.Popen]:
 
 
 def traced():
-    """What the daemon that runs here has seen so far."""
+    """Stop the daemon of this runtime directory and return the analysis of its trace."""
     with Bus.connect() as bus:
         path = bus.list().daemon["trace"]
     daemon_module.stop()

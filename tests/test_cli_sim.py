@@ -1,4 +1,4 @@
-"""hocket sim with a stand-in for hocket-sim: tables, comparisons, reports, and what goes wrong."""
+"""hocket sim with a stand-in for hocket-sim: tables, comparisons, reports, and failures."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_runs_are_compared_seed_by_seed():
     told = summary([first, second])[1]
     assert told["simulated_s_change"]["median"] == pytest.approx(0.1)
     assert told["worst_slowdown"] == pytest.approx(0.1)
-    assert told["flops_change"] is None  # nobody told its FLOP
+    assert told["flops_change"] is None  # no run has a FLOP count
 
 
 def test_of_many_applications_the_table_has_those_with_most_io():

@@ -1,4 +1,4 @@
-"""hocket sim import-swf: logs of jobs, the scenario that is drawn of them, and CALCioM's probability."""
+"""hocket sim import-swf: logs of jobs, the scenario drawn from them, and CALCioM's probability."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_shows_predicted_phases_ahead_of_now():
 
 
 def many(count: int) -> TopModel:
-    """So many applications with long names, that have waited long and are predicted."""
+    """Return a model of `count` applications with long names, long waits, and predictions."""
     model = TopModel()
     forecast = {"period_ns": 4000 * S, "period_spread_ns": 400 * S, "duration_ns": S, "next_start_ns": 9000 * S}
     model.feed(Event("DAEMON", {"now_ns": 1000 * S, "policy": "fcfs"}))
@@ -160,14 +160,14 @@ def test_live_feed_begins_with_the_trace_and_goes_on_with_events(agent, tmp_path
 
 
 def ask_and_update(feed: LiveFeed, bus: Bus) -> None:
-    """When the whole answer is there, and the events before it."""
+    """Update after the whole answer has arrived, and with it the events that precede it."""
     feed.ask()
     bus._pump_until(lambda: any(answer.type == "DAEMON" for answer in bus._answers), 10)
     feed.update()
 
 
 def test_an_application_whose_end_was_not_seen_has_ended(agent, tmp_path):
-    """It ended after the trace's last line and before the view subscribed."""
+    """An application that ended after the last line of the trace and before the view subscribed counts as ended."""
     lines = (DATA / "fcfs.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "trace.jsonl").write_text("".join(line for line in lines if not line.startswith('{"in": "BYE"')))
     agent.daemon["now_ns"] = 10**12
@@ -178,7 +178,7 @@ def test_an_application_whose_end_was_not_seen_has_ended(agent, tmp_path):
 
 
 def test_an_application_that_ends_while_it_is_listed_has_ended(agent, tmp_path):
-    """The answer to LIST is older than its BYE, and is looked at later."""
+    """The answer to LIST is older than the application's BYE, but is processed later."""
     now_ns = agent.daemon["now_ns"] = time.monotonic_ns()
     with Bus.connect(tmp_path / "hocketd.sock") as bus:
         feed = LiveFeed(bus)

@@ -1,4 +1,4 @@
-"""Reading traces, and what the analysis makes of them: on the golden traces and on small ones written here."""
+"""Reading of traces, and their analysis: on the golden traces and on small ones written here."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ def test_factors_of_the_golden_runs():
     assert turns.cost == pytest.approx((turns.io_s + turns.wait_s) / alone.io_s)
     assert together.interference > 1.2
     assert (alone.interference, alone.cost, together.cost, turns.interference) == (None, None, None, None)
-    assert turns.io_s == pytest.approx(alone.io_s, rel=0.01)  # who takes turns writes as fast as alone
+    assert turns.io_s == pytest.approx(alone.io_s, rel=0.01)  # a writer with the target to itself is as fast as alone
     assert runs[2].analyses[0].overlaps() == []
     both = sum(part.seconds for part in runs[1].analyses[0].overlaps())
     assert both == pytest.approx(2 * (together.io_s - alone.io_s), rel=0.02)  # half the bandwidth while both write

@@ -1,4 +1,5 @@
-"""Storage that fails under a collective access by hocket: every rank learns it, nobody hangs, no hole is left."""
+"""Storage that fails during a collective access by hocket: every rank gets the error, no rank hangs, no hole remains.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import pytest
 import runtime_kit as kit
 
 RANKS = 4
-FULL_BYTES = 3 << 20  # of the file system that is too small; 4 ranks write 2 MiB each
+FULL_BYTES = 3 << 20  # size of the file system, which is too small: 4 ranks write 2 MiB each
 LIMIT_S = 60
 PATTERNS = ["interleaved", "separate"]
 CLASSES = {errno.ENOSPC: "MPI_ERR_NO_SPACE", errno.EDQUOT: "MPI_ERR_QUOTA", errno.EIO: "MPI_ERR_IO"}
@@ -19,7 +20,9 @@ CLASSES = {errno.ENOSPC: "MPI_ERR_NO_SPACE", errno.EDQUOT: "MPI_ERR_QUOTA", errn
 
 @pytest.fixture
 def access(mpi: kit.Mpi, built, tmp_path: Path, faulty_storage: Path):
-    """Runs faulty_access under hocket; gives the lines it printed, once the fault has struck."""
+    """Return a function that runs faulty_access under hocket and returns its output lines. It checks that the fault
+    struck.
+    """
 
     def run(way: str, pattern: str, fault: str) -> list[str]:
         done = mpi.run(
@@ -39,7 +42,8 @@ def access(mpi: kit.Mpi, built, tmp_path: Path, faulty_storage: Path):
 @pytest.mark.parametrize("number", CLASSES, ids=errno.errorcode.get)
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_every_rank_gets_the_class_of_a_failed_write(access, pattern: str, number: int) -> None:
-    """The second write of rank 0; the access can be made again after it, and then every byte is there."""
+    """A write of rank 0 fails: its second if interleaved, else its first. The repeated access then writes every byte.
+    """
     after = 1 if pattern == "interleaved" else 0
     lines = access("write", pattern, f"rank=0 call=write after={after} errno={number}")
     assert lines == [CLASSES[number], "again: MPI_SUCCESS", "right"]
@@ -52,7 +56,7 @@ def test_every_rank_gets_the_class_of_a_failed_read(access, pattern: str) -> Non
 
 
 def test_a_rank_that_only_one_access_needs_fails(access) -> None:
-    """The last rank has no part in the others' data where each writes by itself."""
+    """In the pattern "separate" each rank writes its own data, so the last rank serves no other."""
     lines = access("write", "separate", f"rank={RANKS - 1} call=write errno={errno.ENOSPC}")
     assert lines == ["MPI_ERR_NO_SPACE", "again: MPI_SUCCESS", "right"]
 
@@ -60,7 +64,7 @@ def test_a_rank_that_only_one_access_needs_fails(access) -> None:
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("way", ["write", "read"])
 def test_short_accesses_are_continued(access, way: str, pattern: str) -> None:
-    """Storage that moves 1000 bytes of each access leaves no hole and no error."""
+    """Storage that moves 1000 bytes of each access causes neither a hole nor an error."""
     lines = access(way, pattern, f"rank=0 call={way} short=1000")
     assert lines == (["MPI_SUCCESS", "right"] if way == "write" else ["MPI_SUCCESS"])
 
@@ -69,7 +73,7 @@ def test_short_accesses_are_continued(access, way: str, pattern: str) -> None:
 def test_refused_and_overlapping_accesses_are_as_the_standard_says(
     mpi: kit.Mpi, built, tmp_path: Path, rule: str, told: str
 ) -> None:
-    """By hocket itself: Open MPI tells no error of the first, and mixes bytes in the second."""
+    """hocket itself follows the standard. Open MPI reports no error in the first case and mixes bytes in the second."""
     done = mpi.run([built("access_rules.c"), tmp_path / "f", rule], {"HOCKET_IO": "hocket"}, ranks=RANKS)
     assert (done.code, done.out) == (0, f"{told}\n"), f"{mpi.name}: {done.out}{done.err}"
 

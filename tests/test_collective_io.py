@@ -13,9 +13,12 @@ SERVED = {"HOCKET_IO": "hocket"}
 
 @pytest.mark.parametrize("ranks", [1, 3, 5])
 def test_random_accesses_leave_the_bytes_of_a_model(mpi: kit.Mpi, built, tmp_path: Path, ranks: int) -> None:
-    """Random views and etypes, by offset and by pointer, holes, ranks without data, behind 4 GiB, mixed with the MPI's
-    own independent and atomic accesses; status and pointer. `strict` has what MPI libraries do otherwise: who does
-    not serve the accesses fails."""
+    """Check contents, status, and file pointer of random accesses.
+
+    They cover random views and etypes, offsets and pointers, holes, ranks without data, and places beyond 4 GiB.
+    Independent and atomic accesses of the MPI come between them. `strict` adds cases in which MPI libraries differ, so
+    that a run without hocket's accesses fails.
+    """
     program = built("random_access.c")
     run = mpi.run([program, tmp_path / "f", 2026 + ranks, 40, "strict"], SERVED, ranks=ranks)
     assert (run.code, run.out, run.err) == (0, "40 cases\n", ""), f"{mpi.name}, {ranks} ranks: {run.out}{run.err}"
@@ -24,7 +27,7 @@ def test_random_accesses_leave_the_bytes_of_a_model(mpi: kit.Mpi, built, tmp_pat
 def test_served_accesses_ask_and_are_counted_like_others(
     mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path
 ) -> None:
-    """Every I/O routine, as in test_runtime.py."""
+    """The program uses every I/O routine, as in test_runtime.py."""
     run = mpi.run([built("io_routines.c"), tmp_path / "f"], kit.settings(controller.socket) | SERVED)
     assert (run.code, run.warnings) == (0, []), run.err
     calls, read, written = map(int, re.fullmatch(r"calls (\d+) read (\d+) written (\d+)\n", run.out).groups())
@@ -37,7 +40,7 @@ def test_served_accesses_ask_and_are_counted_like_others(
 
 
 def test_a_hint_that_is_set_later_steers_what_comes_after(mpi: kit.Mpi, built, tmp_path: Path) -> None:
-    """Who stands behind libhocket sees the accesses that the MPI library does."""
+    """A tool behind libhocket sees only the accesses that the MPI library does."""
     tool = mpi.compile("tool.c", tmp_path / "tool.so", "-shared", "-fPIC", "-DTOOL_NEXT")
     script = ["write=10", "collective=off", "write=10", "write=10", "collective=list", "write=10", "close"]
     run = mpi.run(

@@ -1,4 +1,4 @@
-"""Collective accesses through I/O servers: MPI programs, hocketd and hocket-servers, all real."""
+"""Collective accesses through I/O servers: MPI programs, hocketd, and hocket-servers, all real."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def settings(daemon: Daemon) -> dict[str, str]:
 
 
 def cases(run: kit.Run) -> int:
-    """How many `random_access` says that it has had."""
+    """Return the number of cases that `random_access` reports."""
     said = re.fullmatch(r"(\d+) cases\n", run.out)
     return int(said[1]) if said else 0
 
@@ -54,7 +54,7 @@ def test_files_elsewhere_are_none_of_the_servers(
 def test_servers_die_one_after_the_other_and_nothing_is_lost(
     mpi: kit.Mpi, built, start_server, story: Story, settings, served_directory: Path, tmp_path: Path
 ) -> None:
-    """Each dies while an application goes through it; at last ranks aggregate."""
+    """Each server dies while an application uses it; in the end the ranks aggregate."""
     servers = [start_server(name) for name in ("s1", "s2", "s3")]
     end = tmp_path / "end"
     program = [built("random_access.c"), served_directory / "f", SEED + 1, 120, "strict", end]
@@ -99,7 +99,7 @@ def test_a_servers_error_reaches_all_ranks(
 def test_sync_tells_of_what_a_dead_server_had_answered(
     mpi: kit.Mpi, built, start_server, story: Story, settings, served_directory: Path, tmp_path: Path, behind: bool
 ) -> None:
-    """With write-behind that may be lost; without, it is in the file."""
+    """With write-behind the data may be lost; without it they are in the file."""
     server = start_server("s1", *(["--write-behind"] if behind else []))
     first, go = tmp_path / "first", tmp_path / "go"
     script = [
@@ -128,19 +128,19 @@ def test_sync_tells_of_what_a_dead_server_had_answered(
 
 RANKS, BLOCKS, WINDOW = 4, 1024, 64 << 10
 PATTERNS = [("interleaved", "on"), ("separate", "on"), ("separate", "off")]
-DELAY = {"interleaved": "delay=20ms", "separate": "delay=50ms"}  # of a request: the access takes some seconds
+DELAY = {"interleaved": "delay=20ms", "separate": "delay=50ms"}  # for each request: the access takes some seconds
 
 
 @pytest.fixture
 def interrupted(
     mpi: kit.Mpi, built, start_server, daemon: Daemon, story: Story, served_directory: Path, tmp_path: Path, request
 ) -> Interrupted:
-    """The parameter: its pattern, and whether its ranks share memory."""
+    """An interrupted access; the parameter is its pattern, and "on" or "off" for shared memory between the ranks."""
     return Interrupted(mpi, built, start_server, daemon, story, served_directory, tmp_path, *request.param)
 
 
 class Interrupted:
-    """A large application in the middle of a collective access through servers, and a small one that has its turn."""
+    """A large application amid a collective access through servers, and a small application that preempts it."""
 
     def __init__(
         self, mpi, built, start_server, daemon: Daemon, story: Story, directory: Path, tmp_path: Path, pattern, sharing
@@ -160,7 +160,7 @@ class Interrupted:
         how = kit.settings(daemon.socket, name="large", job="large", io="hocket", posix=0)
         self.large = mpi.start(program, how, ranks=RANKS)
         kit.wait_until(lambda: written.exists() and written.stat().st_size > 0, 30, "it writes")
-        for server in self.servers:  # so that it is still at it, however late the small one comes
+        for server in self.servers:  # keeps the access under way until the small application asks
             kit.stop(server.pid)
         go.touch()
         story.awaits("PAUSE_IO", application="large")
@@ -170,7 +170,7 @@ class Interrupted:
         self.paused = story.awaits("PAUSED_IO", application="large")
 
     def stored(self) -> int:
-        """Bytes, as the servers have told."""
+        """Return the number of bytes that the servers have reported."""
         return sum(event["bytes"] for event in self.story.all("SERVER_LOAD"))
 
     def await_stored(self, count: int) -> None:
@@ -183,14 +183,14 @@ class Interrupted:
 
 @pytest.mark.parametrize("interrupted", PATTERNS, indirect=True, ids="-".join)
 def test_an_access_stands_still_between_two_rounds(interrupted: Interrupted) -> None:
-    """All ranks at the same one, of those in which they have data, and nothing is under way at the servers."""
+    """All ranks stop after the same round, and nothing is in flight at the servers."""
     every = RANKS * BLOCKS * 4096
-    # Interleaved, a round is a window of each of the two servers; separate, one of each rank.
+    # Interleaved, a round is a collective buffer at each of the two servers; separate, one of each rank.
     of_a_round = WINDOW * (RANKS if interrupted.pattern == "separate" else 2)
     assert 0 <= interrupted.paused["round"] < every // of_a_round // 2, "long before its end"
     assert interrupted.paused["bytes"] == (interrupted.paused["round"] + 1) * of_a_round
     interrupted.await_stored(interrupted.paused["bytes"])
-    time.sleep(1.5)  # that nothing happens cannot be awaited; what is done is told within a second
+    time.sleep(1.5)  # an absence cannot be awaited; servers report within a second
     assert interrupted.stored() == interrupted.paused["bytes"]
     small, large = interrupted.finish()
     assert (small.code, small.err) == (0, "")

@@ -1,4 +1,4 @@
-"""hocketd as its users and operators meet it: starting, leading, stopping, and what must not bring it down."""
+"""hocketd as its users and operators meet it: start, leader election, end, and what must not crash it."""
 
 import ctypes
 import errno
@@ -27,19 +27,19 @@ def hocketd(prefix: Path, *arguments: str, **run) -> subprocess.CompletedProcess
 
 
 def one_line(text: str) -> str:
-    """The text, which must be one line for people."""
+    """Check that the text is one line for users, and return it."""
     assert text.startswith("hocketd: ") and text.count("\n") == 1 and text.endswith("\n"), text
     return text
 
 
 def hello(bus: Bus, name: str, job: str = "") -> None:
-    """Becomes a member of an application of 2 processes."""
+    """Become a member of an application of 2 processes."""
     bus.send("HELLO", job=job or f"job-{name}", application_asked=name, mpi="mpich", processes=2)
     assert bus.answer(LIMIT_S).type == "WELCOME"
 
 
 def start_io(bus: Bus, request: int) -> str:
-    """Asks for the target that all tests share; the type of the first answer."""
+    """Request the target that all tests share, and return the type of the first answer."""
     bus.send("START_IO", request=request, target="dev:8:1", file="f", operation="MPI_File_write_all")
     return bus.answer(LIMIT_S).type
 
@@ -51,7 +51,7 @@ def test_second_leader_says_who_leads(daemon, prefix):
     second = hocketd(prefix, "--dir", daemon.directory)
     assert second.returncode == 1
     assert f"another hocketd (pid {daemon.pid}) leads in {daemon.directory}" in one_line(second.stderr)
-    with Bus.connect() as bus:  # the first one was not disturbed
+    with Bus.connect() as bus:  # the first leader works as before
         assert bus.list().daemon["pid"] == daemon.pid
 
 
@@ -147,7 +147,8 @@ def test_refuses_a_directory_of_somebody_else(hocket_dir, prefix):
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can act as another user")
 def test_drops_a_connection_of_another_user(daemon):
-    """The file modes keep others out already; where they do not, the daemon asks the kernel who is calling."""
+    """The file modes keep other users out already. Where they do not, the daemon asks the kernel for the caller's user.
+    """
     daemon.directory.chmod(0o711)
     daemon.socket.chmod(0o666)
     asks = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect({str(daemon.socket)!r}); print(s.recv(1))"
@@ -160,7 +161,7 @@ def test_drops_a_connection_of_another_user(daemon):
 
 # ---- settings ------------------------------------------------------------------------------------------------------
 
-# Name → what the file holds, and what is said of it: the line, then the text.
+# Maps a name to the text of the file and to the complaint: the line, then the text.
 MISTAKES = {
     "misspelt_key": (
         "[coordinator]\nlease = 3\n",
@@ -264,12 +265,12 @@ def test_stops_in_order_on_a_signal(start_daemon, prefix, number):
             bus.answer(LIMIT_S)
     assert not daemon.socket.exists()
     assert "go on uncoordinated" in daemon.log.read_text()
-    replay = hocketd(prefix, "--replay", daemon.trace)  # all of it was written
+    replay = hocketd(prefix, "--replay", daemon.trace)  # the trace is complete
     assert replay.stdout == f"{daemon.trace}: 2 events and 2 commands agree\n"
 
 
 def test_exits_when_idle_and_not_before(start_daemon):
-    daemon = start_daemon("--exit-when-idle", "2")  # from its start on: time for a member to come
+    daemon = start_daemon("--exit-when-idle", "2")  # counted from its start: a member has time to connect
     with Bus.connect() as bus:
         with pytest.raises(subprocess.TimeoutExpired):
             daemon.process.wait(3)
@@ -278,11 +279,11 @@ def test_exits_when_idle_and_not_before(start_daemon):
     assert "no member for 2 s" in daemon.log.read_text()
 
 
-# ---- what must not bring it down -----------------------------------------------------------------------------------
+# ---- what must not crash it ------------------------------------------------------------------------------------------
 
 
 def test_full_disk_under_the_trace(start_daemon):
-    """Coordination goes on; the log and every listing say that the trace ends early."""
+    """Coordination continues; the log and every listing report that the trace ends early."""
     daemon = start_daemon("--trace", "/dev/full")
     with Bus.connect() as bus:
         hello(bus, "a")
@@ -315,7 +316,7 @@ def test_disk_fills_up_under_the_trace(hocket_dir, start_daemon, prefix):
             assert start_io(bus, request + 1) == "GRANT_IO"
         assert daemon.stop() == 0
         assert daemon.log.read_text().count("No space left on device") == 1
-        # What is there up to the cut still is a run that can be replayed.
+        # The part up to the cut is still a run that hocketd can replay.
         replay = hocketd(prefix, "--replay", small / "t.jsonl")
         assert (replay.returncode, "agree" in replay.stdout) == (0, True), replay.stderr
     finally:
@@ -335,7 +336,7 @@ def test_trace_that_cannot_be_made(hocket_dir, prefix):
 
 
 def test_slow_subscriber_does_not_slow_others_and_is_told(daemon):
-    """It loses events, and learns how many; nobody waits for it."""
+    """A slow subscriber loses events and learns how many; nobody waits for it."""
     sent = 30_000
     with Bus.connect() as slow, Bus.connect() as busy:
         events = slow.subscribe("COUNT")
@@ -372,14 +373,14 @@ def test_who_found_no_descriptor_left_is_let_in_later(start_daemon):
         connection.connect(str(daemon.socket))
     with Bus.connect() as late:
         late._send(encode("LIST", {}))
-        assert late.answer(0.3) is None  # it is let in to the queue, no further
+        assert late.answer(0.3) is None  # connected to the queue only
         for connection in full:
             connection.close()
         assert late.answer(LIMIT_S).type == "DAEMON"
 
 
 def test_ends_when_its_socket_is_removed_and_leaves_that_of_the_next(start_daemon, hocket_dir):
-    """Nobody could find it any more, and another may lead in a new directory of the same name."""
+    """Nobody could find the daemon any more, and another may lead in a new directory of the same name."""
     first = start_daemon("--trace", "/dev/null")
     with Bus.connect() as bus:
         hello(bus, "a")
@@ -414,7 +415,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def refuse_epoll_pwait2() -> None:
-    """A seccomp filter for this process: load the number of the call; ENOSYS for epoll_pwait2, else let it pass."""
+    """Install a seccomp filter in this process: ENOSYS for epoll_pwait2, every other call passes."""
     number, refuse, allow = 441, 0x00050000 | errno.ENOSYS, 0x7FFF0000
     program = struct.pack("HBBI" * 4, 0x20, 0, 0, 0, 0x15, 0, 1, number, 0x06, 0, 0, refuse, 0x06, 0, 0, allow)
     code = ctypes.create_string_buffer(program)

@@ -1,4 +1,4 @@
-"""Frames cut short, oversized, random or mutated, into the live socket; with sanitizers if $HOCKET_PREFIX has them."""
+"""Truncated, oversized, random, and mutated frames into the live socket; with sanitizers if $HOCKET_PREFIX has them."""
 
 import random
 import socket
@@ -29,7 +29,7 @@ VALID = [
 
 
 def garbage(rng: random.Random) -> bytes:
-    """Bytes that begin like, or are, what the daemon expects, and go wrong somewhere."""
+    """Return valid frames with a fault somewhere, or random bytes."""
     frames = b"".join(rng.choices(VALID, k=rng.randint(1, 4)))
     kind = rng.randrange(5)
     if kind == 0:
@@ -61,7 +61,7 @@ def test_random_bytes_leave_the_daemon_up(daemon):
                 witness.list()
         deadline = time.monotonic() + LIMIT_S
         while len((listing := witness.list()).applications) > 1 and time.monotonic() < deadline:
-            pass  # the end of the last connections may not have been seen yet
+            pass  # the daemon may not have seen the end of the last connections yet
     assert listing.daemon["pid"] == daemon.pid
     assert [row["application"] for row in listing.applications] == ["witness"]
     assert daemon.stop() == 0, "hocketd did not survive, see its stderr"
@@ -126,4 +126,4 @@ def test_members_may_not_say_what_the_controller_says(daemon, name):
             bus._receive(LIMIT_S)
             refusal = bus._answers.popleft() if bus._answers else None
         assert (refusal.type, refusal["text"]) == ("REFUSED", f"a member may not send {name}: the name is hocket's own")
-        hello(bus, "a")  # it was not dropped for that
+        hello(bus, "a")  # the connection still works

@@ -1,4 +1,4 @@
-"""Grants over the live socket: leases, keep-alives, policies, and what a trace of them tells again."""
+"""Grants over the live socket: leases, keep-alives, policies, and the replay of their traces."""
 
 import json
 import random
@@ -18,13 +18,13 @@ RECORDED_LEASE_S = 0.8
 
 @pytest.fixture
 def daemon(start_daemon):
-    """One under which applications exclude each other whatever is known of them."""
+    """A daemon under which applications always exclude each other, whatever their costs."""
     return start_daemon("--policy", "fcfs")
 
 
 @pytest.fixture
 def short_times(hocket_dir: Path) -> Callable[[float], Path]:
-    """Makes a configuration with a lease of so many seconds and a short keep-alive."""
+    """Return a function that writes a configuration with the given lease in seconds and a short keep-alive."""
 
     def make(lease_s: float) -> Path:
         config = hocket_dir / "hocket.toml"
@@ -121,7 +121,7 @@ def test_subscribers_see_events_and_commands_in_order(daemon):
 
 @pytest.fixture
 def recorded(start_daemon, short_times) -> Path:
-    """A trace of three applications that take turns, one of which dies and one of which lets its lease end."""
+    """Return a trace of three applications that take turns; one dies and one lets its lease expire."""
     daemon = start_daemon("--config", short_times(RECORDED_LEASE_S))
     with Bus.connect() as silent, Bus.connect() as steady:
         hello(silent, "silent")
@@ -136,7 +136,7 @@ def recorded(start_daemon, short_times) -> Path:
             pass
         steady.send("FINISH_IO", request=1)
         steady.send("BYE")
-        steady.list()  # all before was taken in
+        steady.list()  # the daemon has processed everything before
     daemon.stop()
     return daemon.trace
 
@@ -151,7 +151,7 @@ def test_replay_of_a_recorded_run_agrees(recorded, prefix):
 
 
 def frame_of_bytes(type_name: str, **fields: int | bytes) -> bytes:
-    """A frame whose texts hold the bytes as they are, UTF-8 or not."""
+    """Return a frame whose texts hold the bytes unchanged, valid UTF-8 or not."""
     payload = msgpack.packb({"v": 1, "type": type_name.encode(), **fields}, use_bin_type=False)
     return struct.pack("<I", len(payload)) + payload
 
@@ -192,7 +192,7 @@ def test_long_names_of_one_application_do_not_silence_others(daemon):
 
 
 def random_step(rng: random.Random, members: list[Bus], directory: Path) -> None:
-    """One thing that a member or a tool may do, sensible or not."""
+    """Do one random thing that a member or a tool may do, sensible or not."""
     kind = rng.randrange(20)
     if kind < 2 or not members:
         members.append(Bus.connect(directory / "hocketd.sock"))
@@ -227,7 +227,7 @@ def random_step(rng: random.Random, members: list[Bus], directory: Path) -> None
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_replay_of_a_random_run_agrees(start_daemon, short_times, prefix, seed):
-    """Members come, go, die, become others; leases end; the policy changes; events of others pass."""
+    """Members join, leave, die, and become others; leases expire; the policy changes; foreign events pass."""
     daemon = start_daemon("--config", short_times(0.3))
     rng = random.Random(seed)
     members: list[Bus] = []
@@ -303,7 +303,7 @@ def test_replay_of_what_is_no_trace(hocket_dir, prefix):
 
 
 def test_replay_takes_for_a_setting_that_came_later_what_was_done_before(recorded, prefix):
-    """The trace as one of the first versions would have written it: without waits among the decisions."""
+    """Replay a trace of an early version, which knew fewer settings and had no waits among the decisions."""
     header, *rest = recorded.read_text().splitlines()
     whole = json.loads(header)
     few = {key: whole["settings"][key] for key in ("policy", "lease_s", "linger_s", "keep_alive_s")}

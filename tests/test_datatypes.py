@@ -1,6 +1,6 @@
-"""Datatypes of each MPI as layouts (src/runtime/io/datatypes.hpp): random ones, held against MPI_Pack and MPI_Unpack.
+"""Datatypes of each MPI as layouts (src/runtime/io/datatypes.hpp): random ones, compared with MPI_Pack and MPI_Unpack.
 
-The program tests/programs/decode_types.cpp makes and compares them. What libhocket hides is compiled into it.
+The program tests/programs/decode_types.cpp makes and compares them. It includes the parts that libhocket hides.
 """
 
 from __future__ import annotations
@@ -25,5 +25,5 @@ def test_layouts_are_the_mpi_librarys_datatypes(mpi: runtime_kit.Mpi, built_prog
     run = mpi.run([program, 2026, TYPES], ranks=1, preload="")
     assert run.code == 0, f"{mpi.name}: exit {run.code}\n{run.out}{run.err}"
     compared, word = run.out.split()
-    # Those that overlap or have no data are not compared with every MPI.
+    # Types that overlap or have no data are not compared with every MPI.
     assert word == "types" and int(compared) > TYPES // 2, run.out

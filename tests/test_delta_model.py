@@ -1,4 +1,4 @@
-"""What Δ-graphs are expected to be: the formulas, against a small simulation by steps, and metrics as formulas."""
+"""The expected Δ-graphs: the formulas beside a small simulation by steps, and metrics as formulas."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_an_application_can_be_interrupted_after_each_round_of_each_file(spec, p
 
 
 def interfere_by_steps(model: Model, dt_s: float, step_s: float = 1e-3) -> tuple[float, float]:
-    """Both go on; who is alone goes on at full speed."""
+    """Return the times if both run at once; an application that is alone runs at full speed."""
     left, ends, now_s = {"a": model.a.alone_s, "b": model.b.alone_s}, {}, min(0.0, dt_s)
     starts, speeds = {"a": 0.0, "b": dt_s}, {"a": model.a.rate, "b": model.b.rate}
     while left:

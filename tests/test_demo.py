@@ -1,4 +1,4 @@
-"""The demo, short, on each MPI: what it says, what it writes, and its one line where something is wrong."""
+"""A short demo on each MPI: what it prints, what it writes, and its one line on an error."""
 
 import json
 import os
@@ -24,7 +24,7 @@ from outcome import Outcome, Pair
 
 DEMO = REPO / "demo" / "demo.py"
 LIMIT_S = 150
-# Two solvers of which a busy machine starts one late may never write at the same time: then the demo is run again.
+# On a busy machine one solver may start late, so that the two never write at the same time. Then the demo runs again.
 LEAST_WAIT_S = 0.05
 MOST_RUNS = 3
 TRACES = ("alone-a", "alone-b", "uncoordinated", "fcfs", "default")
@@ -45,7 +45,11 @@ class Demo:
 
 
 def run_demo(directory: Path, *arguments: str, pairs: int = 0, **environment: str) -> Demo:
-    """`pairs`: of runs that judge the default policy, which a machine that runs other tests besides may make fail."""
+    """Run the demo and return its output.
+
+    `pairs` is the number of pairs of runs that judge the default policy. Other tests on the machine may make the
+    verdict fail.
+    """
     run_dir, report_dir = directory / "run", directory / "report"
     done = subprocess.run(
         [sys.executable, DEMO, "--quick", "--pairs", str(pairs), "--run-dir", run_dir, "--out", report_dir, *arguments],
@@ -58,7 +62,7 @@ def run_demo(directory: Path, *arguments: str, pairs: int = 0, **environment: st
 
 
 def granted(trace: Path) -> list[tuple[int, int, str]]:
-    """(granted, finished, application) of each I/O operation, straight from the lines of the trace."""
+    """Return (granted, finished, application) of each I/O operation, directly from the lines of the trace."""
     open_at: dict[tuple[int, int], int] = {}
     spans = []
     for line in trace.read_text().splitlines()[1:]:
@@ -72,20 +76,20 @@ def granted(trace: Path) -> list[tuple[int, int, str]]:
 
 
 def overlaps(trace: Path) -> list[tuple[Any, Any]]:
-    """Pairs of operations of the two solvers at the same time."""
+    """Return the pairs of operations in which the two solvers were active at the same time."""
     spans = granted(trace)
     return [(a, b) for at, a in enumerate(spans) for b in spans[at + 1 :] if a[2] != b[2] and b[0] < a[1]]
 
 
 def waited_s(trace: Path) -> float:
-    """For grants, of all applications together."""
+    """Return the total wait for grants, over all applications."""
     grants = [json.loads(line) for line in trace.read_text().splitlines() if '"GRANT_IO"' in line]
     return sum(grant["waited_ns"] for grant in grants) * 1e-9
 
 
 @pytest.fixture(scope="module", params=MPIS)
 def demo(request, prefix, tmp_path_factory) -> Demo:
-    """Through the limited target, whatever the storage here, so that the factors do not depend on the machine."""
+    """Run the demo with the limited target, so that the factors do not depend on the storage of the machine."""
     for _ in range(MOST_RUNS):
         ended = run_demo(tmp_path_factory.mktemp("demo"), "--mpi", request.param, "--storage", "limited")
         assert ended.code == 0, f"the demo on {request.param} failed: {ended.err}\n{ended.out}"
@@ -138,7 +142,7 @@ def test_a_trace_that_was_changed_by_hand_does_not_replay(demo, prefix, monkeypa
 
 
 def rows(demo):
-    """The figures by (application, role)."""
+    """Return the figures by (application, role)."""
     runs = [
         Run("alone", [demo.trace("alone-a"), demo.trace("alone-b")], role="alone"),
         Run("uncoordinated", [demo.trace("uncoordinated")], role="uncoordinated"),
@@ -183,7 +187,7 @@ def test_it_leaves_no_checkpoints(demo):
 
 
 def test_it_can_be_ended(prefix, tmp_path):
-    """Nothing that it started stays; the solver that runs would take longer than what is waited here."""
+    """Nothing that the demo started survives; the running solver would last longer than the wait here."""
     command = [sys.executable, DEMO, "--run-dir", tmp_path / "run", "--out", tmp_path]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         said = next((line for line in process.stdout if "| jacobi-a: iteration" in line), "nothing of a run")
@@ -197,7 +201,7 @@ def test_it_can_be_ended(prefix, tmp_path):
 
 
 def test_solvers_outlive_their_daemon(prefix, start_daemon, hocket_dir, tmp_path):
-    """hocketd is killed while both write: both finish, every checkpoint is right, and each says so once."""
+    """hocketd is killed while both write: both finish with right checkpoints, and each reports the loss once."""
     daemon, mpi = start_daemon("--policy", "fcfs"), Mpi("mpich")
     program, environment = mpi.app("jacobi", prefix), {**mpi.environment(), "HOCKET_PREFIX": str(prefix)}
     running = []
@@ -207,7 +211,7 @@ def test_solvers_outlive_their_daemon(prefix, start_daemon, hocket_dir, tmp_path
         words += ["--checkpoint-every", 2, "--checkpoint-dir", tmp_path / name, "--verify", "--iteration-time", 0.03]
         command = [sys.executable, "-m", "hocket.cli", "run", "--name", name, "--", *mpi.command(2, program, *words)]
         running.append(subprocess.Popen(command, env=environment, stdout=PIPE, stderr=PIPE, text=True))
-    for process in running:  # both are in the midst of it
+    for process in running:  # both have written a checkpoint
         seen = next((line for line in process.stdout if line.startswith("checkpoint")), "ended before")
         assert seen.rstrip().endswith("verified"), seen
     daemon.kill()
@@ -220,7 +224,7 @@ def test_solvers_outlive_their_daemon(prefix, start_daemon, hocket_dir, tmp_path
 
 
 def test_a_full_disk_ends_the_demo_in_one_line(prefix, tmp_path):
-    """No file may grow beyond 16 KiB: the measurement of the storage finds it first."""
+    """No file may grow beyond 16 KiB: the measurement of the storage is the first to fail."""
     limited = ["bash", "-c", 'ulimit -f 16; trap "" XFSZ; exec "$@"', "limited"]
     command = [*limited, sys.executable, DEMO, "--quick", "--run-dir", tmp_path / "run", "--out", tmp_path / "out"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
@@ -254,7 +258,7 @@ def test_a_storage_that_cannot_be_written_fails_the_demo(prefix, tmp_path):
 
 
 def test_the_last_line_says_whether_the_default_helped(prefix, tmp_path):
-    """And the exit code: both are what the traces of the pairs say."""
+    """The last line and the exit code agree with the traces of the pairs."""
     ended = run_demo(tmp_path, "--storage", "limited", "--policy", "interfere", pairs=2)
     made = [Pair(*(totals(ended, f"pair-{n}-{which}") for which in ("uncoordinated", "default"))) for n in (1, 2)]
     outcome = Outcome("interfere", made)

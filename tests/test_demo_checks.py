@@ -1,4 +1,4 @@
-"""What makes the demo distrust its own figures, and how it chooses its storage."""
+"""The conditions under which the demo rejects its own figures, and its choice of storage."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,9 +26,9 @@ def probe(bytes_per_s, *ratios):
     [
         ((2.0, 2.0, 2.0), True),
         ((1.5, 1.6, 1.7), True),
-        ((1.0, 1.1, 1.0), False),  # they do not disturb each other
+        ((1.0, 1.1, 1.0), False),  # no interference
         ((1.49, 1.49, 1.49), False),
-        ((1.1, 2.0, 2.9), False),  # too noisy to tell
+        ((1.1, 2.0, 2.9), False),  # too noisy for a verdict
         ((1.6, 2.0, 2.61), False),
     ],
 )
@@ -113,11 +113,11 @@ def test_an_application_that_the_daemon_did_not_see_is_an_error():
         checks.Checker().run(plan, [], DATA / "fcfs.jsonl")
 
 
-# ---- whether the default has helped ----------------------------------------------------------------------------------
+# ---- the verdict on the default policy -------------------------------------------------------------------------------
 
 
 def outcome(*pairs):
-    """(a uncoordinated, a default, b uncoordinated, b default) each."""
+    """Return the outcome of pairs (a uncoordinated, a default, b uncoordinated, b default)."""
     return Outcome("default (cost)", [Pair({"a": ua, "b": ub}, {"a": da, "b": db}) for ua, da, ub, db in pairs])
 
 

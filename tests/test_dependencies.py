@@ -9,9 +9,9 @@ import pytest
 
 REPO = Path(__file__).resolve().parent.parent
 PURE = {"base", "event", "model", "policy", "coordinator", "redistribute", "layout"}
-# The headers of a pure room that are not, for the shells: one reads the clock, one knows descriptors.
+# These headers of pure rooms are not pure. They serve the programs around: a clock, descriptors, the host name.
 SHELL_HEADERS = {"base/clock.hpp", "base/descriptor.hpp", "base/host_name.hpp"}
-# What a pure room may take from the standard library: no clock, randomness, thread, file or stream.
+# These standard headers bring a clock, randomness, a thread, a file, or a stream, which a pure room must not have.
 IMPURE = {
     "atomic", "condition_variable", "ctime", "cstdio", "filesystem", "fstream", "future", "iostream", "mutex",
     "random", "shared_mutex", "stop_token", "semaphore", "thread",
@@ -20,11 +20,12 @@ IMPURE_CALLS = re.compile(r"\b(?:\w*_clock::now|clock_gettime|gettimeofday|std::
 
 
 def declared(src: Path) -> dict[str, set[str]]:
-    """Folder → the folders that its CMakeLists.txt declares."""
+    """Return a map from each folder to the folders that its CMakeLists.txt declares."""
     result = {}
     for cmake in sorted(src.glob("*/CMakeLists.txt")):
         text = re.sub(r"#.*", "", cmake.read_text())
-        # The folder's own library, and every other target made there (hocket_unit_tests and programs included).
+        # The scan covers the folder's own library and every other target there, hocket_unit_tests and programs
+        # included.
         names = set(re.findall(r"\bhocket_(\w+)\b", text)) - {"library", "unit_tests"}
         for call in re.findall(r"hocket_library\(([^)]*)\)", text):
             words = call.split()
@@ -36,7 +37,7 @@ def declared(src: Path) -> dict[str, set[str]]:
 
 
 def includes(folder: Path) -> list[tuple[Path, str, str]]:
-    """(file, '"' or '<', header) of every include in the folder."""
+    """Return (file, '"' or '<', header) for every include in the folder."""
     found = []
     for file in sorted(folder.rglob("*")):
         if file.suffix in {".hpp", ".cpp", ".h", ".c"}:
@@ -46,7 +47,7 @@ def includes(folder: Path) -> list[tuple[Path, str, str]]:
 
 
 def undeclared(src: Path) -> list[str]:
-    """One line for each include that the folder's target does not declare."""
+    """Return one line for each include that the folder's target does not declare."""
     allowed = declared(src)
     wrong = []
     for folder, names in allowed.items():
@@ -60,7 +61,7 @@ def undeclared(src: Path) -> list[str]:
 
 
 def cycle(graph: dict[str, set[str]]) -> list[str]:
-    """A cycle of folders, or an empty list."""
+    """Return a cycle of folders, or an empty list."""
     done: set[str] = set()
 
     def visit(node: str, path: list[str]) -> list[str]:
@@ -81,7 +82,7 @@ def cycle(graph: dict[str, set[str]]) -> list[str]:
 
 
 def impurities(src: Path) -> list[str]:
-    """One line for each thing in a pure room that a pure room must not have. Tests beside the source are free."""
+    """Return one line for each impurity in a pure room. Tests beside the source are exempt."""
     wrong = []
     for room in sorted(PURE & {p.name for p in src.iterdir()}):
         for file, kind, header in includes(src / room):
@@ -118,7 +119,7 @@ def test_rooms_on_top_are_included_by_nobody():
 
 
 def test_architecture_tells_the_same_story():
-    """The table of ARCHITECTURE.md, the folders and the targets agree."""
+    """The table of ARCHITECTURE.md, the folders, and the targets agree."""
     table = dict(re.findall(r"^\| `src/(\w+)/` \|.*\|([^|]*)\|$", (REPO / "ARCHITECTURE.md").read_text(), re.M))
     told = {room: set() if "nothing" in text else set(text.split()) for room, text in table.items()}
     built = declared(REPO / "src")
@@ -128,7 +129,7 @@ def test_architecture_tells_the_same_story():
 
 @pytest.fixture
 def rooms(tmp_path):
-    """Two rooms, `low` and `high`; high may include low."""
+    """Make two rooms, `low` and `high`; high may include low."""
     for name, text in {"low": "hocket_library(low)", "high": "hocket_library(high DEPENDS low)"}.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "CMakeLists.txt").write_text(text)

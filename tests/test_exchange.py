@@ -1,4 +1,4 @@
-"""Data sets that applications exchange by name: MPI programs, hocketd and hocket-servers, all real."""
+"""Data sets that applications exchange by name: MPI programs, hocketd, and hocket-servers, all real."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORDS = 60_000  # of a version: 480 kB
 
 
 class Coupled:
-    """Starts programs of `exchange.c`; those that are left are killed at the end."""
+    """Starts programs of `exchange.c`, and kills those that are left at the end."""
 
     def __init__(self, built: Callable[..., Path], settings: dict[str, str]):
         self._built, self._settings = built, settings
@@ -27,7 +27,7 @@ class Coupled:
         self, mpi: kit.Mpi, what: str, versions: int = 1, *options: object, ranks: int = 2, words: int = WORDS
     ) -> subprocess.Popen:
         program = [self._built(mpi, "exchange.c"), what, NAME, versions, words, *options]
-        settings = self._settings | {"HOCKET_JOB": f"job-{len(self._jobs)}"}  # each a start of its own
+        settings = self._settings | {"HOCKET_JOB": f"job-{len(self._jobs)}"}  # each program is a job
         self._jobs.append(mpi.start(program, settings, ranks=ranks))
         return self._jobs[-1]
 
@@ -40,7 +40,7 @@ class Coupled:
 
 
 def kill(job: subprocess.Popen) -> None:
-    """All its ranks, at once."""
+    """Kill the launcher and all ranks."""
     from malleable_kit import descendants
 
     for pid in [*descendants(job.pid), job.pid]:
@@ -50,7 +50,7 @@ def kill(job: subprocess.Popen) -> None:
 
 
 def await_line(job: subprocess.Popen, wanted: str) -> None:
-    """Lines of the job up to that one."""
+    """Read lines of the job up to this one."""
     assert job.stdout
     for line in job.stdout:
         if line.strip() == wanted:
@@ -84,7 +84,7 @@ def openmpi(library: Path) -> kit.Mpi:
 def test_a_reader_gets_what_a_writer_wrote_whoever_comes_first(
     coupled: Coupled, start_server, mpich, openmpi, names: str, readers_first: bool
 ) -> None:
-    """Of three ranks with rows in turn, by two with a part each."""
+    """Three ranks write rows in turn; two ranks read one contiguous part each."""
     start_server("s1"), start_server("s2")
     mpis = {"mpich": mpich, "openmpi": openmpi}
     writer_mpi, reader_mpi = (mpis[name] for name in names.split())
@@ -127,7 +127,7 @@ def test_any_number_may_read_the_newest(coupled: Coupled, start_server, mpich) -
 
 
 def test_what_a_dead_writer_left_is_never_seen(coupled: Coupled, start_server, mpich, tmp_path: Path) -> None:
-    """Its reader gets what the next one writes."""
+    """The reader gets what the next writer writes."""
     server = start_server("s1")
     hold = tmp_path / "hold"
     hold.touch()
@@ -177,7 +177,7 @@ def test_a_reader_that_waits_goes_on_with_the_next_server(
     server = start_server("s1")
     reader = coupled.start(mpich, "read", 1, "--hint", "hocket_wait=60")
     kit.wait_until(lambda: int(server.client().state()["clients"]) >= 3, 20, "the reader's ranks wait at s1")
-    time.sleep(6)  # longer than it looks for a server where there is none
+    time.sleep(6)  # longer than its search for a server when none runs
     server.kill()
     start_server("s2")
     run = coupled.run(mpich, "write")
@@ -187,7 +187,7 @@ def test_a_reader_that_waits_goes_on_with_the_next_server(
 
 
 def test_a_silent_server_is_lost(coupled: Coupled, start_server, mpich, tmp_path: Path) -> None:
-    """With more to be written to it than may be under way."""
+    """The writer has more data left than may be in flight."""
     server = start_server("s1")
     hold = tmp_path / "hold"
     hold.touch()
@@ -200,7 +200,7 @@ def test_a_silent_server_is_lost(coupled: Coupled, start_server, mpich, tmp_path
 
 
 def test_any_ranks_of_an_application_may_exchange(coupled: Coupled, start_server, mpi: kit.Mpi) -> None:
-    """Not only those with rank 0 of the world, which hocketd knows."""
+    """Ranks exchange also without rank 0 of the world, which hocketd knows."""
     start_server("s1")
     for what in ("write", "read"):
         run = coupled.run(mpi, what, 2, "--but-first", 1, ranks=3)
@@ -208,7 +208,7 @@ def test_any_ranks_of_an_application_may_exchange(coupled: Coupled, start_server
 
 
 def test_the_smallest_wish_counts(coupled: Coupled, start_server, mpich) -> None:
-    """Ranks that ask for other numbers of readers."""
+    """Ranks that ask for different numbers of readers get the smallest."""
     server = start_server("s1")
     run = coupled.run(mpich, "write", 1, "--hint0", "hocket_readers=3")
     assert (run.code, run.out) == (0, versions(1)), run.err
@@ -252,7 +252,7 @@ def test_without_servers_it_says_what_to_do(coupled: Coupled, mpi: kit.Mpi) -> N
 
 
 def test_what_there_is_not_for_data_sets_is_an_error(coupled: Coupled, start_server, mpi: kit.Mpi) -> None:
-    """A shared file pointer, nonblocking, split, another size; and reading what was opened to be written."""
+    """Shared file pointer, nonblocking access, split access, other size; and reading a data set opened for writing."""
     start_server("s1")
     run = coupled.run(mpi, "rules", ranks=1)
     assert run.code == 0, run.err

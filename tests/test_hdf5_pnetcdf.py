@@ -1,7 +1,7 @@
-"""Programs of parallel HDF5 and PnetCDF, unchanged, under `hocket run --io hocket`: each reads what the other wrote.
+"""Unchanged programs of parallel HDF5 and PnetCDF under `hocket run --io hocket`: each reads what the other wrote.
 
-HDF5's own parallel example comes from Debian's libhdf5-doc. Debian has none of PnetCDF's examples: tests/programs has a
-program of the calls that its manual shows.
+HDF5's own parallel example comes from Debian's libhdf5-doc. Debian has no example of PnetCDF: tests/programs has a
+program with the calls that its manual shows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WRITTEN_BY = [("hocket", "mpi"), ("mpi", "hocket"), ("hocket", "hocket")]
 
 @pytest.fixture
 def run(prefix: Path, hocket_dir: Path, daemon):
-    """Runs ranks of a program under `hocket run`; gives what it printed."""
+    """Return a function that runs ranks of a program under `hocket run` and returns its output."""
 
     def run(mpi: kit.Mpi, io: str, program: list, environment: dict[str, str] | None = None) -> str:
         command, settings = mpi.command(RANKS, program, "", {})
@@ -58,7 +58,7 @@ def hdf5_example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_hdf5s_own_example_reads_back_what_it_wrote(
     mpi: kit.Mpi, run, hdf5_example: Path, tmp_path: Path, writer: str, reader: str
 ) -> None:
-    """Its options: -c keeps the files, -r does not read, -w does not write."""
+    """Options of the example: -c keeps the files, -r does not read, -w does not write."""
     program = tmp_path / "ph5example"
     hdf5 = [f"-I/usr/include/hdf5/{mpi.name}", f"/usr/lib/{machine()}/libhdf5_{mpi.name}.so"]
     compiler = [*mpi.compilers[".c"], "-w", "-o", program, hdf5_example, *hdf5, "-Wl,--allow-shlib-undefined"]
@@ -74,7 +74,7 @@ def test_hdf5s_own_example_reads_back_what_it_wrote(
 
 @pytest.mark.parametrize("writer, reader", WRITTEN_BY)
 def test_pnetcdf_reads_back_what_it_wrote(run, library: Path, tmp_path: Path, writer: str, reader: str) -> None:
-    """Debian's PnetCDF, on its Open MPI."""
+    """The program uses Debian's PnetCDF on Debian's Open MPI."""
     mpi = kit.debian_openmpi(library)
     program = mpi.compile("pnetcdf_patterns.c", tmp_path / "pnetcdf_patterns", "-lpnetcdf")
     file = tmp_path / "f.nc"

@@ -1,4 +1,4 @@
-"""Applications that take turns in their own words (hocket/coordinate.h), and that are told to pause, on each MPI."""
+"""Applications that announce their own steps (hocket/coordinate.h) and receive requests to pause, on each MPI."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ pytestmark = pytest.mark.timeout(120)
 
 @pytest.fixture
 def coordinate(mpi: kit.Mpi, built: Callable[..., Path], prefix: Path) -> Path:
-    # As pkg-config has it: behind the MPI's own headers, for another MPI's may be there too.
+    # As in pkg-config's flags, hocket's headers come after the MPI's own: the folder may hold headers of another MPI.
     headers = ("-isystem", prefix / "include")
     return built("coordinate.c", *headers, f"-L{mpi.library}", f"-Wl,-rpath,{mpi.library}", f"-lhocket-{mpi.name}")
 
 
 @pytest.fixture
 def queueing(hocket_dir: Path) -> Iterator[kit.Controller]:
-    """A stand-in for hocketd that lets steps wait until the test grants them."""
+    """A stand-in for hocketd that makes steps wait until the test grants them."""
     started = kit.Controller(hocket_dir, "--queue")
     yield started
     started.kill()
@@ -73,7 +73,7 @@ def test_a_step_from_inform_to_release(
 
 
 def begin(mpi: kit.Mpi, coordinate: Path, queueing: kit.Controller, tmp_path: Path, actions: list[str], **settings):
-    """Starts a program that is in a step of its own, and has got its turn; and the step's START_IO."""
+    """Start a program, grant its step, and return the process and the step's START_IO."""
     up = tmp_path / "up"
     process = mpi.start(
         [coordinate, "inform", "wait", f"mark={up}", *actions], kit.settings(queueing.socket, **settings), ranks=3
@@ -114,7 +114,7 @@ def test_all_processes_stop_where_they_wait(
         size = written.stat().st_size
         assert size % (3 * 65536) == 0, "no process was in the middle of an access"
         assert 0 < paused["bytes"] <= size
-        time.sleep(0.2)  # that nothing happens cannot be awaited
+        time.sleep(0.2)  # an absence cannot be awaited
         assert written.stat().st_size == size
         queueing.grant(start)
         kit.wait_until(lambda size=size: written.stat().st_size > size, 20, "it goes on")
@@ -170,7 +170,7 @@ def test_a_turn_that_was_lost_before_it_was_heard_of_is_asked_for_again(
 ) -> None:
     process = mpi.start([coordinate, "inform", "wait", "check", "release"], kit.settings(queueing.socket))
     start = queueing.await_events("START_IO", 1)[0]
-    time.sleep(0.5)  # it waits, which nothing tells
+    time.sleep(0.5)  # no event shows that it waits
     waiting = next(e["pid"] for e in queueing.events("HELLO") if e["member"] == start["member"])
     kit.stop(waiting)
     queueing.grant(start)
@@ -206,7 +206,7 @@ def test_a_turn_that_nobody_comes_for_is_given_to_others(
     assert queueing.events("RENEW_IO") == []
     queueing.tell_of("LEASE_EXPIRED", start, application="a", target="t")
     queueing.events()
-    time.sleep(1.5)  # the keeper reads it, which nothing tells
+    time.sleep(1.5)  # no event shows that the lease thread reads it
     come.touch()
     again = queueing.await_events("START_IO", 2)[1]
     queueing.grant(again)
@@ -230,7 +230,7 @@ def test_calls_in_the_wrong_order_say_so_once_and_do_nothing(
     assert run.code == 0
     order = "-14"
     codes = [line for line in said(run) if line != "check 1"]
-    later = [name for name in wrong if name != "complete"]  # there is something to complete then
+    later = [name for name in wrong if name != "complete"]  # `complete` has something to complete then
     assert codes == [f"{name}: {order}" for name in ["early", *wrong, "inform", "inform", *later]]
     early = [line for line in run.warnings if "before MPI_Init" in line]
     assert len(early) == 3, "where no process knows its rank, each says so"
@@ -292,7 +292,7 @@ def test_a_burst_pauses_between_two_accesses(mpi: kit.Mpi, built, controller: ki
         controller.pause(start)
     assert {e["member"] for e in controller.await_events("PAUSED_IO", 2)} == {e["member"] for e in started}
     go.touch()
-    time.sleep(1)  # that nothing happens cannot be awaited
+    time.sleep(1)  # an absence cannot be awaited
     assert (tmp_path / "f").stat().st_size == 20
     for start in started:
         controller.grant(start)
@@ -348,7 +348,7 @@ def test_accesses_within_a_step_do_not_ask_as_a_burst(
 
 
 def trace(daemon: Any, *types: str) -> list[tuple[str, str]]:
-    """(type, application) of what came and what was said, in order."""
+    """Return (type, application) of the events and commands of these types, in order."""
     events = [json.loads(line) for line in daemon.trace.read_text().splitlines()[1:]]
     told = [(event.get("in") or event.get("out"), event.get("application")) for event in events]
     return [event for event in told if event[0] in types]
@@ -393,7 +393,7 @@ def test_who_paused_for_one_that_dies_goes_on(
     )
     kit.wait_until((tmp_path / "held").exists, 20, "the small one has its turn")
     size = written.stat().st_size
-    time.sleep(0.1)  # that nothing happens cannot be awaited
+    time.sleep(0.1)  # an absence cannot be awaited
     assert written.stat().st_size == size
     os.kill(Story(daemon).awaits("HELLO", job="small")["pid"], signal.SIGKILL)
     kit.wait_until(lambda: written.stat().st_size > size, 20, "the large one goes on, before the lease has ended")

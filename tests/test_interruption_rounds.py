@@ -1,7 +1,8 @@
-"""An application that is told to pause in the middle of a collective access by hocket stops between two rounds: all
-aggregators at the same one, with nothing under way at the storage, and goes on when it is granted again.
+"""Requests to pause in the middle of a collective access that hocket does itself.
 
-The storage is slow and keeps a log (tests/programs/timed_storage.c); a stand-in for hocketd says PAUSE_IO."""
+All aggregators stop after the same round, with nothing in flight at the storage. The access resumes with the next
+grant. The storage is slow and keeps a log (tests/programs/timed_storage.c); a stand-in for hocketd sends PAUSE_IO.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +21,16 @@ pytestmark = pytest.mark.timeout(180)
 RANKS = 4
 BLOCKS = 1536  # of 4 KiB, of each rank
 WINDOW = 256 << 10
-STORAGE_MS = 10  # a round takes that long at least
+STORAGE_MS = 10  # least time of a round
 HOLD_S = 0.15  # of a pause
 STEP = 3  # accesses of a process, from the start or the end of a pause to the next pause
-READ_S = 0.05  # in which rank 0 reads PAUSE_IO, which nothing tells; if it takes longer, one round more is made
+READ_S = 0.05  # no event shows that rank 0 has read PAUSE_IO; if it takes longer, one more round follows
 SHARING = {"shared": "on", "messages": "off"}
 
 
 @dataclass
 class Done:
-    """Something at the storage, by one process."""
+    """An action of one process at the storage."""
 
     what: str  # "begun", "write", "read" or "locked"
     begin: int  # ns
@@ -41,16 +42,19 @@ class Done:
 
 @dataclass
 class Pause:
-    asked: int  # when, in ns: as the stand-in for hocketd was told
-    paused: int  # when PAUSED_IO came
+    asked: int  # in ns: time of the order to the stand-in for hocketd
+    paused: int  # time of arrival of PAUSED_IO
     granted: int
     round: int
     bytes: int
 
 
 class Job:
-    """A program that makes one collective access, or writes before it reads. At the storage no process makes more of
-    its accesses than it is allowed to before it was told to pause, however long this test takes to tell it."""
+    """A program that makes one collective access, or writes before it reads.
+
+    STORAGE_LIMIT stops each process at the storage after a number of accesses until PAUSE_IO is out. The delay of the
+    test itself therefore does not matter.
+    """
 
     def __init__(self, mpi: kit.Mpi, controller: kit.Controller, program: list[Any], log: Path, storage: Path, **how):
         self.controller, self.log, self.limit = controller, log, log.with_name("limit")
@@ -58,7 +62,7 @@ class Job:
         self.ranks = how.get("ranks", RANKS)
         self.paused = self.answers = 0
         self.allow(how.get("allowed", STEP))
-        settings = kit.settings(controller.socket, io="hocket", posix=0)  # the program looks at its file past MPI
+        settings = kit.settings(controller.socket, io="hocket", posix=0)  # the program reads its file past MPI, too
         settings |= {"STORAGE_MS": str(how.get("storage_ms", STORAGE_MS)), "STORAGE_SLOW": self.kind}
         settings |= {"STORAGE_LOG": str(log), "STORAGE_LIMIT": str(self.limit)}
         if "slow_rank" in how:
@@ -66,7 +70,7 @@ class Job:
         self.process = mpi.start(program, settings, ranks=self.ranks, preload=f"{mpi.libhocket}:{storage}")
 
     def storage(self, *what: str) -> list[Done]:
-        """What was done there so far, by the end."""
+        """Return the actions at the storage so far, sorted by their ends."""
         found = []
         for log in self.log.parent.glob(self.log.name + ".*"):
             for line in log.read_text().splitlines():
@@ -79,18 +83,18 @@ class Job:
         return self.storage(self.kind)
 
     def begun(self) -> Counter[int]:
-        """How many of its accesses each process has begun."""
+        """Return the number of accesses that each process has begun."""
         return Counter(one.pid for one in self.storage("begun"))
 
     def allow(self, most: int) -> None:
-        """From now on so many accesses of each process."""
+        """From now on, allow each process so many accesses."""
         self.allowed = most
         new = self.limit.with_suffix(".new")
         new.write_text(str(most))
         new.rename(self.limit)
 
     def await_held(self, processes: int = 1) -> None:
-        """Until so many processes have made all accesses that they may, and begun another."""
+        """Wait until `processes` processes have made all their allowed accesses and begun another."""
 
         def held() -> bool:
             return sum(count > self.allowed for count in self.begun().values()) >= processes
@@ -100,7 +104,7 @@ class Job:
         self.started = self.controller.events("START_IO")[-1]
 
     def ask_to_pause(self) -> int:
-        """While it is held up. It may go on by one access at a time until it has answered."""
+        """Send PAUSE_IO to the held job. Until it answers, allow one more access at a time."""
         asked = time.monotonic_ns()
         self.controller.pause(self.started)
 
@@ -118,7 +122,7 @@ class Job:
         return asked
 
     def stop(self) -> tuple[int, dict[str, Any]]:
-        """Until it stands still: when it was asked to, and PAUSED_IO."""
+        """Pause the job; return the time of the request, and PAUSED_IO."""
         self.await_held()
         asked = self.ask_to_pause()
         self.paused += 1
@@ -159,14 +163,14 @@ def start(mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path, timed
 
 
 def rounds_of(job: Job, domains: int) -> list[tuple[int, Done]]:
-    """Each access of the storage with its round, where each of so many is responsible for as many bytes in one run."""
+    """Return each access of the storage with its round; the file has `domains` file domains of equal size."""
     domain = job.ranks * BLOCKS * 4096 // domains
     assert domain % WINDOW == 0
     return [(done.offset % domain // WINDOW, done) for done in job.access()]
 
 
 def check(job: Job, pauses: list[Pause], domains: int) -> None:
-    """That all stopped after the same round, and nothing was done meanwhile."""
+    """Check that all processes stopped after the same round, and that the storage was idle meanwhile."""
     for pause in pauses:
         meanwhile = [one for one in job.storage() if one.end > pause.paused and one.begin < pause.granted]
         assert not meanwhile, f"{pause}: {meanwhile}"
@@ -182,7 +186,7 @@ def check(job: Job, pauses: list[Pause], domains: int) -> None:
 @pytest.mark.parametrize("way", ["write", "read"])
 @pytest.mark.parametrize("pattern, domains", [("interleaved", 2), ("separate", RANKS)])
 def test_all_stop_after_the_same_round_and_go_on(start, way: str, pattern: str, domains: int, sharing: str) -> None:
-    """Twice in one access."""
+    """The access pauses twice."""
     job = start(way, pattern, sharing)
     pauses = [job.pause() for _ in range(2)]
     job.finish()
@@ -210,7 +214,7 @@ def test_so_it_is_with_one_process(start, pattern: str) -> None:
 
 @pytest.mark.parametrize("sharing", SHARING)
 def test_no_lock_is_held_meanwhile(start, sharing: str) -> None:
-    """Blocks with holes between them are read, changed and written under a lock."""
+    """Blocks with holes between them are read, changed, and written under a lock."""
     job = start("write", "holes", sharing)
     pauses = [job.pause() for _ in range(3)]
     job.finish()
@@ -221,7 +225,7 @@ def test_no_lock_is_held_meanwhile(start, sharing: str) -> None:
 
 @pytest.mark.parametrize("sharing", SHARING)
 def test_one_aggregator_is_asked_when_the_others_have_ended(start, sharing: str) -> None:
-    """Rank 0, which asks it, too."""
+    """Rank 0, which asks the remaining aggregator, has ended its own rounds, too."""
     job = start("write", "separate", sharing, slow_rank=2)
     domain = BLOCKS * 4096
     ended = (RANKS - 1) * domain // WINDOW
@@ -238,7 +242,7 @@ def test_one_aggregator_is_asked_when_the_others_have_ended(start, sharing: str)
 @pytest.mark.parametrize("sharing", SHARING)
 @pytest.mark.parametrize("pattern", ["interleaved", "separate"])
 def test_who_is_in_the_last_round_ends_instead(start, pattern: str, sharing: str) -> None:
-    """FINISH_IO is the answer."""
+    """The answer to PAUSE_IO is FINISH_IO."""
     blocks = WINDOW // 4096 // (2 if pattern == "interleaved" else 1)
     job = start("write", pattern, sharing, blocks=blocks, storage_ms=500, allowed=0)
     job.await_held(2 if pattern == "interleaved" else RANKS)

@@ -1,4 +1,4 @@
-"""Interruptions and decisions about access in traces: what analysis, report, explain and the live view make of them."""
+"""Interruptions and decisions about access in traces, as analysis, report, explain, and the live view show them."""
 
 from __future__ import annotations
 

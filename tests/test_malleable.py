@@ -1,4 +1,4 @@
-"""Malleable programs: every method, any size to any other, on each MPI; each element is checked at each iteration."""
+"""Malleable programs on each MPI: every method, from any size to any other; each iteration checks each element."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_starts_with_as_many_as_were_asked_for(probe):
     ],
 )
 def test_join(probe, start_daemon, tmp_path, spawn, worlds, ranks, sizes):
-    """Processes that hocketd starts while the application computes."""
+    """hocketd starts the processes while the application computes."""
     config = tmp_path / "hocket.toml"
     config.write_text("[coordinator]\ncores = 16\n")
     daemon = start_daemon("--config", config)
@@ -115,7 +115,7 @@ def test_both_beside_the_computation(probe, spawn):
 
 @mpich
 def test_shares_follow_the_speed_through_resizes(probe):
-    """Rank 0 says that it is half as fast: at each fifth iteration the weighted array is shared out anew."""
+    """Rank 0 reports half the speed; each fifth iteration redistributes the weighted array."""
     done = probe.run(2, 22, PROBE_BALANCE="1", HOCKET_RESIZE="7:4,12:3,17:1")
     assert done.code == 0, done.err
     sizes = dict(kit.told(done))
@@ -127,7 +127,7 @@ def test_shares_follow_the_speed_through_resizes(probe):
 @mpich
 @pytest.mark.parametrize(("ranks", "size", "share"), [(2, 4, 1 / 6), (4, 3, 1 / 5)])
 def test_a_resize_shares_out_by_the_speeds_of_its_own_control_point(probe, ranks, size, share):
-    """Rank 0 has half the speed of the old ones; those that come are as fast as these are on average."""
+    """Rank 0 has half the speed of the other sources. New processes count as fast as the sources on average."""
     done = probe.run(ranks, 7, PROBE_BALANCE="1", HOCKET_RESIZE=f"5:{size}")
     assert done.code == 0, done.err
     found = re.search(rf"^iteration 5 processes {size} share (\d+)$", done.out, re.M)
@@ -153,7 +153,7 @@ def test_processes_of_a_world_of_their_own_end(probe, hold):
 
 @mpich
 def test_original_ranks_sleep_and_wake(probe, hold):
-    """Those of one mpiexec cannot end alone: they use no core, give their memory back, and are used again."""
+    """Ranks of one mpiexec cannot end alone: they use no core, free their memory, and are used again."""
     hold.at(4, 5, 8)
     job = probe.start(4, 17, length=1 << 20, HOCKET_RESIZE="5:1,8:4,11:1,14:6", **hold.setting)
     job.reads("^held 4 ")
@@ -167,7 +167,7 @@ def test_original_ranks_sleep_and_wake(probe, hold):
     asleep = [pid for pid in pids if kit.resident_mib(pid) < large[pid] - 10]
     before = {pid: kit.cpu_s(pid) for pid in asleep}
     since = time.monotonic()
-    time.sleep(1)  # what they use in it is what is measured
+    time.sleep(1)  # the CPU time in this second is measured
     for pid in asleep:
         used = (kit.cpu_s(pid) - before[pid]) / (time.monotonic() - since)
         assert used < 0.1, f"sleeper {pid} uses {used:.2f} of a core"
@@ -189,7 +189,7 @@ APPS = {
 
 
 def numbers(name: str, ranks: int, prefix: Path, directory: Path, *options: str, **how: str) -> tuple[str, int, str]:
-    """What a program prints, without times; with how many processes it ended; what libhocket said."""
+    """Return the program's output without times, its last number of processes, and its stderr."""
     launch = Mpi("mpich")
     command = [*launch.command(ranks, launch.app(name, prefix), *APPS[name]), *options]
     environment = {**launch.environment(), **runtime_kit.ENVIRONMENT, **how}
@@ -219,7 +219,7 @@ def test_programs_print_the_same_numbers(prefix, tmp_path, name, how):
     beside = redistribution != "blocking"
     resized, ended_with, said = numbers(
         name, int(ranks), prefix, tmp_path,
-        *(["--iteration-time", "0.05"] if beside else []),  # or it might end before its data have moved once
+        *(["--iteration-time", "0.05"] if beside else []),  # else it might end before its data have moved once
         HOCKET_RESIZE="3:5,9:2,15:8,21:3",
         HOCKET_SPAWN=spawn, HOCKET_SPAWN_STRATEGY=strategy, HOCKET_WORLDS=worlds,
         HOCKET_REDISTRIBUTION=method, HOCKET_REDISTRIBUTION_STRATEGY=redistribution,
@@ -228,8 +228,8 @@ def test_programs_print_the_same_numbers(prefix, tmp_path, name, how):
     if not beside:
         assert (ended_with, said) == (3, "")
         return
-    # The machine says how far it comes: a resize may find that it is too late, and one that would have begun after the
-    # last control point is not spoken of.
+    # The progress depends on the machine. A resize may come too late, and one after the last control point is not
+    # reported.
     late = re.fullmatch(r"hocket: not resized from (\d to \d) processes: the application ended first\n", said)
     assert late or not said, said
     assert ended_with in (5, 2, 8, 3), said

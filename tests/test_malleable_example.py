@@ -30,7 +30,7 @@ def build_fortran(mpi: runtime_kit.Mpi, directory: Path, sources: list[Path], *m
 
 
 def printed(mpi: runtime_kit.Mpi, program: Path, **settings: str) -> list[str]:
-    """The lines on stdout of two ranks, numbers as C prints them."""
+    """Return the lines that two ranks print on stdout, with numbers as C prints them."""
     settings |= malleable_kit.OPENMPI if mpi.name == "openmpi" else {}
     done = mpi.run([program], settings, limit_s=LIMIT_S, preload="")
     assert done.code == 0, f"{mpi.name}: exit code {done.code}\n{done.out}{done.err}"
@@ -61,7 +61,7 @@ def test_malleable_fortran(fortran, prefix, tmp_path):
 
 
 def main_of(source: str) -> str:
-    """The main program of an example, as the page shows it."""
+    """Return the main program of an example, as the page shows it."""
     text = (EXAMPLE / source).read_text()
     start = text.index("int main(") if source.endswith(".c") else text.index("program jacobi\n")
     return text[start:].rstrip("\n")

@@ -1,4 +1,4 @@
-"""Resizes that go wrong: the application goes on as it was and says why, or the job ends with an error, soon."""
+"""Failing resizes: the application continues as before and says why, or the job soon ends with an error."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ JOIN = {"HOCKET_SPAWN_STRATEGY": "join"}
 
 @pytest.fixture
 def probe(mpi, prefix, built, tmp_path) -> kit.Probe:
-    """The probe under a name of this test's own, by which its processes are known."""
+    """The probe under a name of this test's own, which identifies its processes."""
     program = shutil.copy(built("malleable_probe.c", *kit.link_flags(prefix, mpi.name)), tmp_path / "probe")
     return kit.Probe(mpi, Path(program))
 
 
 @pytest.fixture
 def cores(start_daemon, tmp_path) -> Daemon:
-    """A daemon with 16 cores to give."""
+    """A daemon that can allocate 16 cores."""
     settings = tmp_path / "hocket.toml"
     settings.write_text("[coordinator]\ncores = 16\n")
     return start_daemon("--config", settings)
 
 
 class Resizable:
-    """An application that runs until it is told to end."""
+    """An application that runs until the test ends it."""
 
     def __init__(self, probe: kit.Probe, daemon: Daemon, ranks: int = 1, **settings: str):
         self.probe = probe
@@ -58,7 +58,7 @@ class Resizable:
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def others(self) -> list[int]:
-        """Processes that were started later, by the launcher or by hocketd."""
+        """Return the processes that the launcher or hocketd started later."""
         return sorted(
             pid for pid in descendants(os.getpid()) if kit.runs(pid, self.probe.program) and pid not in self.first
         )
@@ -68,7 +68,7 @@ class Resizable:
         return self.others()
 
     def goes_on(self, processes: int) -> runtime_kit.Run:
-        """To its end, with right numbers and so many processes."""
+        """Check that it runs to its end with right numbers and with this number of processes."""
         self.end.touch()
         done = self.job.ends(LIMIT_S)
         assert done.code == 0, f"exit code {done.code}\n{done.out}{done.err}"
@@ -77,7 +77,7 @@ class Resizable:
         return done
 
     def breaks_off(self) -> str:
-        """With an error, and nobody left behind; gives what was said on stderr."""
+        """Check that it aborts with an error and leaves no process behind; return its stderr."""
         return kit.broken(self.job).err
 
 
@@ -87,7 +87,7 @@ def resizable(probe, cores) -> Callable[..., Resizable]:
 
 
 def told(resize: subprocess.Popen) -> tuple[int, str]:
-    """Exit code and the line of `hocket resize`."""
+    """Return exit code and output line of `hocket resize`."""
     out, err = resize.communicate(timeout=LIMIT_S)
     return resize.returncode, (out + err).rstrip("\n")
 
@@ -108,7 +108,7 @@ def test_an_executable_that_is_gone(resizable, probe):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a user of its own, for a limit on that user's processes")
 def test_no_further_process_to_be_had(probe):
-    """RLIMIT_NPROC does not hold for root: the job runs as a user that nobody else is."""
+    """RLIMIT_NPROC does not bind root: the job runs as a user with no other process."""
     with tempfile.TemporaryDirectory(prefix="hocket-test-") as name:
         directory = Path(name)
         directory.chmod(0o755)
@@ -139,7 +139,7 @@ def test_what_is_refused(resizable):
     later = app.resize(1, "--at", FOREVER - 1)
 
     def is_sent() -> bool:
-        """This one: the trace may tell of an earlier one late."""
+        """Return True if the trace has this resize; an earlier one may appear there late."""
         return any(one["out"] == "RECONFIGURE" and one["at_iteration"] == FOREVER - 1 for one in commands())
 
     runtime_kit.wait_until(is_sent, LIMIT_S, "the resize reaches the application")
@@ -190,17 +190,17 @@ def test_what_a_lost_hocketd_was_asked_for_is_not_done(resizable, cores, start_d
     code, line = told(app.resize(2))
     assert (code, line.startswith("a: 1 → 2 processes")) == (0, True), line
     done = app.goes_on(2)
-    # Nothing where it lost hocketd before it came to the control point at which it would have read of the resize.
+    # stderr is empty if the application lost hocketd before the control point at which it would have read the resize.
     assert done.err in ("", "hocket: not resized: hocketd was lost, and who asked for it was told so\n")
 
 
 def sent() -> list[str]:
-    """The types of the daemons' commands so far."""
+    """Return the types of the daemons' commands so far."""
     return [command["out"] for command in commands()]
 
 
 def commands() -> list[dict]:
-    """Commands of the daemons so far, from their traces."""
+    """Return the daemons' commands so far, from their traces."""
     traces = sorted((Path(os.environ["HOCKET_DIR"]) / "traces").glob("*.jsonl"))
     lines = [line for trace in traces for line in trace.read_text().splitlines(keepends=True) if line.endswith("\n")]
     return [line for line in map(json.loads, lines) if "out" in line]
@@ -210,7 +210,7 @@ def commands() -> list[dict]:
 def test_processes_that_register_other_arrays_are_sent_away(resizable, strategy):
     app = resizable(PROBE_OTHER_LENGTH="1", HOCKET_SPAWN_STRATEGY=strategy)
     reason = "the new processes registered other arrays than the present ones"
-    for _ in range(2):  # nothing is in the way of the next one
+    for _ in range(2):  # the first refusal does not block the second
         assert told(app.resize(3)) == (1, f"hocket: 'a' was not resized and goes on with 1 processes: {reason}")
         app.await_others(0)
     app.goes_on(1)
@@ -257,7 +257,7 @@ def test_a_new_process_dies_before_the_merge(resizable, where, strategy):
     assert told(resize)[0] == 1
 
 
-# How data move, and how they are on their way.
+# Each pair is a redistribution method and its strategy.
 MOVES = [
     ("p2p", "blocking"),
     ("p2p", "wait-targets"),
@@ -278,7 +278,7 @@ def test_a_process_dies_while_data_move(probe, who, method, strategy):
 @pytest.mark.parametrize(("method", "strategy"), MOVES)
 @pytest.mark.parametrize("who", kit.VICTIMS)
 def test_a_source_dies_while_data_move_to_fewer(probe, who, method, strategy):
-    """The one that stays, an original rank that would sleep, and one that would end."""
+    """The victims are the one that stays, an original rank that would sleep, and one that would end."""
     kit.dies_while_data_move(probe, (4, 1), who, method, strategy)
 
 
@@ -297,7 +297,7 @@ def test_a_joiner_dies_before_it_connects(resizable):
     app = resizable(**JOIN)
     app.hold.at("begin")
     resize = app.resize(3)
-    # Not as soon as two more are seen: MPICH forks in a process that starts alone, and one may be that child.
+    # Two more processes are not enough: MPICH forks in a process that starts alone, and one may be that child.
     os.kill(int(app.job.reads(r"^held begin (\d+)")[1]), signal.SIGKILL)
     code, line = told(resize)
     assert code == 1
@@ -305,7 +305,7 @@ def test_a_joiner_dies_before_it_connects(resizable):
     assert "was killed by signal 9 (SIGKILL)" in line
     app.hold.release("begin")
     app.await_others(0)
-    assert told(app.resize(2))[0] == 0  # and can be resized again
+    assert told(app.resize(2))[0] == 0  # another resize works
     app.goes_on(2)
 
 
@@ -314,7 +314,7 @@ def test_a_joiner_dies_when_it_is_ready(resizable):
     app.hold.at("begin")
     resize = app.resize(3)
     victim = int(app.job.reads(r"^held begin (\d+)")[1])
-    runtime_kit.stop(app.first[0])  # or it might meet them before one is dead
+    runtime_kit.stop(app.first[0])  # keeps the sources from meeting them before one is dead
     app.hold.release("begin")
     runtime_kit.wait_until(lambda: "PROCESSES_READY" in sent(), LIMIT_S, "the new processes are ready")
     os.kill(victim, signal.SIGKILL)

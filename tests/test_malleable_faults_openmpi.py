@@ -1,4 +1,4 @@
-"""Resizes under Open MPI in which a process dies: the job ends with an error, soon, or goes on with right numbers."""
+"""Resizes under Open MPI during which a process dies: the job soon aborts, or continues with right numbers."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pytest
 import runtime_kit
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.parametrize("mpi", ["openmpi"], indirect=True)]
-# HOCKET_RESIZE_MAX_S, which ends some of the jobs here: starting two processes one after the other takes some seconds,
-# and more on a busy machine.
+# These values of HOCKET_RESIZE_MAX_S end some of the jobs here. Starting two processes one after the other takes some
+# seconds, and more on a busy machine.
 LIMITS_S = [8, 25, kit.AMPLE_S]
 FOREVER = 10**6
 
 
 @pytest.fixture
 def probe(mpi, prefix, built, tmp_path) -> kit.Probe:
-    """The probe under a name of this test's own, by which its processes are known."""
+    """The probe under a name of this test's own, which identifies its processes."""
     program = shutil.copy(built("malleable_probe.c", *kit.link_flags(prefix, mpi.name)), tmp_path / "probe")
     return kit.Probe(mpi, Path(program))
 
@@ -31,10 +31,10 @@ def hold(tmp_path) -> kit.Hold:
 def amid_start(
     probe: kit.Probe, hold: kit.Hold, strategy: str, where: str, max_s: int
 ) -> tuple[kit.Running, list[int], int]:
-    """A job that grows, its first processes, and the new one that is held at `where`."""
+    """Return a growing job, its first processes, and the new process that is held at `where`."""
     if where == "begin":
         hold.at(where)
-    else:  # the first processes would be held, too: not before they run, and long before the resize
+    else:  # also holds the first processes: after they run, long before the resize
         hold.release(where)
     job = probe.start(
         2, FOREVER, ms=5, HOCKET_RESIZE="40:4" if where == "begin" else "400:4",
@@ -47,11 +47,11 @@ def amid_start(
 
 
 def held(job: kit.Running, where: str) -> int:
-    """The first process that is held there."""
+    """Return the first process that is held there."""
     said = f"^held {where} (\\d+)"
 
     def over() -> bool:
-        return job.process.poll() is not None or job.has_said("^iteration")  # resized, before anything was held
+        return job.process.poll() is not None or job.has_said("^iteration")  # resized before a process was held
 
     runtime_kit.wait_until(lambda: job.has_said(said) or over(), 2 * kit.AMPLE_S, said)
     if not job.has_said(said):

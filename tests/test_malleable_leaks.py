@@ -1,4 +1,4 @@
-"""A hundred times up and down in one run: nothing that a resize takes is kept."""
+"""Repeated growing and shrinking in one run (50 or 100 cycles): a resize keeps no resource."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import malleable_kit as kit
 import pytest
 
 pytestmark = pytest.mark.timeout(600)
-WARM = 10  # cycles after which buffers of the MPI have the size that they keep
+WARM = 10  # cycles after which buffers of the MPI have their final size
 KIB_A_CYCLE = 170  # what MPICH alone may keep; 35 to 70 were measured
 
 

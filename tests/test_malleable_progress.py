@@ -1,4 +1,4 @@
-"""What hocketd is told of a malleable program beside its I/O: how far it is, with how many processes, and its FLOP."""
+"""Reports of a malleable program to hocketd beside its I/O: its progress, its number of processes, and its FLOP."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from mpi_launch import Mpi
 pytestmark = pytest.mark.timeout(150)
 LIMIT_S = 120
 EVERY = 4  # iterations between two checkpoints
-# A checkpoint that a busy machine holds up for less than the gap is one phase; what is computed between two is longer.
+# A blocked machine may delay a checkpoint by less than the gap: it stays one phase. The computation between two
+# checkpoints is longer than the gap.
 ITERATION_S, PHASE_GAP_S = 0.25, 0.8
 UNKNOWNS = 64
 SPAWNING = {"MPIR_CVAR_CH4_NETMOD": "ofi"}
@@ -20,7 +21,7 @@ SPAWNING = {"MPIR_CVAR_CH4_NETMOD": "ofi"}
 
 @pytest.mark.parametrize("spawn", ["merge", "baseline"])
 def test_phases_tell_the_last_control_point(controller, tmp_path, spawn):
-    """Each phase is told once, by the process that leads, however many worlds there are."""
+    """The leading process reports each phase once, however many worlds there are."""
     job = runtime_kit.settings(controller.socket, phase_gap_s=PHASE_GAP_S, spawn=spawn, resize="6:3,10:2")
     done = runner("jacobi", "mpich", LIMIT_S)(
         *(2, "--system", tmp_path / "s", "--generate", UNKNOWNS, "--iterations", 14, "--tolerance", 0),
@@ -68,25 +69,25 @@ def test_cg_declares_its_flop_once_the_matrix_is_there(controller, spawn):
 
 
 def arguments(tmp_path, iterations: int) -> list:
-    """Of a jacobi with a checkpoint every EVERY iterations."""
+    """Return the arguments of a jacobi with a checkpoint every EVERY iterations."""
     system = ("--system", tmp_path / "s", "--generate", UNKNOWNS, "--iterations", iterations, "--tolerance", 0)
     return [*system, "--checkpoint-every", EVERY, "--checkpoint-dir", tmp_path, "--iteration-time", ITERATION_S]
 
 
 def counting(controller, events: str, **settings: str) -> dict[str, str]:
-    """The environment of a job whose processes count `events` as their floating-point operations."""
+    """Return the environment of a job whose processes count `events` as their floating-point operations."""
     return SPAWNING | runtime_kit.settings(controller.socket, phase_gap_s=PHASE_GAP_S, flop_counters=events, **settings)
 
 
 def jacobi_that_counts(controller, tmp_path, events: str, iterations: int = 14, **settings: str) -> list[dict]:
-    """Its I/O phases, in their order."""
+    """Run jacobi and return its I/O phases in order."""
     run = runner("jacobi", "mpich", LIMIT_S)
     run(2, *arguments(tmp_path, iterations), **counting(controller, events, **settings))
     return sorted(controller.events("IO_PHASE"), key=lambda phase: phase["start_ns"])
 
 
 def test_phases_tell_what_all_processes_counted(controller, tmp_path):
-    """Of computing time, which every machine counts, in place of operations."""
+    """The counter is computing time, which every machine counts, in place of operations."""
     _, first, second, third = jacobi_that_counts(controller, tmp_path, "task-clock")
     for before, phase in ((first, second), (second, third)):
         period_ns = phase["start_ns"] - before["start_ns"]
@@ -94,7 +95,7 @@ def test_phases_tell_what_all_processes_counted(controller, tmp_path):
 
 
 def test_phases_tell_no_count_where_a_process_has_none(controller, tmp_path):
-    """As on a machine where some nodes forbid to count."""
+    """Rank 1 counts nothing, as on a machine where some nodes forbid counters."""
     mpi = Mpi("mpich")
     as_rank_1 = '[ "$PMI_RANK" = 1 ] && export HOCKET_FLOP_COUNTERS=none; exec "$@"'
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Targets by their mount point."""
+"""Targets named by their mount point."""
 
 from __future__ import annotations
 
