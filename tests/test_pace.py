@@ -1,6 +1,6 @@
-"""Applications keep to the share of a target's bandwidth that they are granted, while others have the target too.
+"""Applications keep to the granted share of a target's bandwidth while others use the target, too.
 
-What they have waited is their own figure (BYE): a stand-in for hocketd that stands still for a moment makes it no less.
+Each application reports its own wait (BYE). A stand-in for hocketd that blocks for a moment does not reduce it.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ import runtime_kit as kit
 pytestmark = pytest.mark.timeout(180)
 
 ALONE, SHARED = 4, 8
-SHARE = 0.1  # so small that waits for grants, which are in the figure, are far from the waits for it
-STORAGE_S = 0.03  # of an access, alone
+SHARE = 0.1  # so small that the waits for grants, which count too, are far below the waits for the share
+STORAGE_S = 0.03  # time of an access, alone
 BLOCK = 1 << 20  # one round
 
 
 @pytest.fixture
 def waited(mpi: kit.Mpi, hocket_dir: Path, tmp_path: Path, timed_storage: Path) -> Callable[..., tuple[float, int]]:
-    """The seconds that a program waits on storage that takes STORAGE_S for each pwrite, and the accesses that had the
-    share `share`: those of all but the first ALONE requests."""
+    """Return a function that runs a program and returns its wait in seconds and its accesses under the share `share`.
+
+    The storage takes STORAGE_S for each pwrite. The share holds for all but the first ALONE requests.
+    """
 
     def run(program: list, share: float, ranks: int = 1, **settings) -> tuple[float, int]:
         controller = kit.Controller(hocket_dir, f"--share={ALONE}:{share}")
@@ -34,7 +36,7 @@ def waited(mpi: kit.Mpi, hocket_dir: Path, tmp_path: Path, timed_storage: Path) 
         controller.kill()
         controller.log.unlink()
         assert (done.code, done.err) == (0, "")
-        moved = {one["request"]: ranks * one["bytes"] for one in finished}  # rank 0's, and all have as many
+        moved = {one["request"]: ranks * one["bytes"] for one in finished}  # of rank 0; all ranks have as many
         assert sum(moved.values()) == (ALONE + SHARED) * BLOCK
         return bye["wait_ns"] / 1e9, sum(count for request, count in moved.items() if request > ALONE) // BLOCK
 
@@ -42,7 +44,8 @@ def waited(mpi: kit.Mpi, hocket_dir: Path, tmp_path: Path, timed_storage: Path) 
 
 
 def waits_less(waited: Callable[..., tuple[float, int]], bound_s: float, program: list, **how) -> bool:
-    """With the whole target. A machine that is held up makes any one run wait."""
+    """Return True if a run with the whole target waits less than the bound. A blocked machine makes any one run wait.
+    """
     return any(waited(program, 1, **how)[0] < bound_s for _ in range(3))
 
 
@@ -59,20 +62,21 @@ def test_collective_accesses_keep_to_their_share(waited, built, memory: Path, io
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_long_access_by_hocket_keeps_to_its_share(waited, built, memory: Path, ranks: int) -> None:
-    """It stops between its rounds. Each process tells its wait."""
+    """The access stops between its rounds. Each process reports its wait."""
     writes = [f"write={BLOCK // ranks}"] * ALONE
     program = [built("script.c"), f"open={memory / 'timed'}", *writes, f"write={SHARED * BLOCK // ranks}", "close"]
     expected_s = ranks * (SHARED // ranks - 1) * STORAGE_S * (1 / SHARE - 1)
     waited_s, shared = waited(program, SHARE, ranks=ranks, io="hocket")
     assert shared == SHARED
-    # Of two, one may have begun its last rounds before the word to stop.
+    # One of two processes may have begun its last rounds before the request to stop.
     assert waited_s > (0.8 if ranks == 1 else 0.3) * expected_s
     assert waits_less(waited, 0.5 * expected_s, program, ranks=ranks, io="hocket")
 
 
 def test_bursts_keep_to_their_share(waited, built, memory: Path) -> None:
-    """Each write is a burst of its own, as the gap is short, unless the process was held up when that had passed;
-    computing is as good as waiting."""
+    """The gap is short, so each write is a burst, unless the process was blocked when the gap had passed. Computing
+    time counts as waiting time.
+    """
     pause_s = 0.03
     writes = [f"pwrite={BLOCK}", f"pause={pause_s}"] * (ALONE + SHARED)
     program = [built("posix_io.c"), memory / "timed", *writes]

@@ -1,4 +1,4 @@
-"""Policies in Python in hocketd and in the simulator; the one of docs/write-a-policy.md, in both languages."""
+"""Policies in Python in hocketd and in the simulator, and the policy of docs/write-a-policy.md in both languages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def decide(view, event):
 
 
 def block(language: str) -> str:
-    """The first program of the page in that language."""
+    """Return the first program of the page in that language."""
     found = re.search(rf"```{language}\n(.*?)```", PAGE.read_text(), re.S)
     assert found, f"{PAGE} has no {language}"
     return found[1]

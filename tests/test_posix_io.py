@@ -1,4 +1,4 @@
-"""What the ranks of a program read and write past MPI: seen, counted, and asked for like independent MPI-IO."""
+"""Reads and writes of ranks past MPI: libhocket sees, counts, and requests them like independent MPI-IO."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import runtime_kit as kit
 
 pytestmark = pytest.mark.timeout(180)
 
-# What ends a descriptor, and moves nothing.
+# These functions close a descriptor and move no data.
 CLOSING = {"close", "dup2", "dup3", "close_range", "fclose", "freopen", "freopen64", "pclose", "closefrom", "fcloseall"}
 
-LARGE = 2 << 20  # asked for
+LARGE = 2 << 20  # large enough for a request
 SMALL = 1000
 
 
@@ -40,7 +40,7 @@ def test_counts_every_function_once_and_its_bytes_exactly(
     names = wrapped(mpi) - CLOSING
     assert {"write", "pwrite64", "__read_chk", "fwrite", "fsync", "copy_file_range"} <= names
     syncs = {"fsync", "fdatasync"}
-    # What is written is there to be read.
+    # First a write, so that the reads find data.
     actions = ["write=3000000", *(f"{name}={2_000_000 + 8 * i}" for i, name in enumerate(sorted(names - syncs)))]
     run = mpi.run([posix_io, tmp_path / "f", *actions, *syncs], kit.settings(controller.socket))
     assert (run.code, run.warnings) == (0, []), run.err
@@ -128,7 +128,7 @@ def test_pauses_between_two_accesses(mpi: kit.Mpi, posix_io: Path, controller: k
     controller.pause(start)
     controller.await_events("PAUSED_IO", 1)
     go.touch()
-    time.sleep(0.2)  # that nothing happens cannot be awaited
+    time.sleep(0.2)  # an absence cannot be awaited
     assert (tmp_path / "f.0").stat().st_size == LARGE
     controller.grant(start)
     run = kit.finish(process)
@@ -213,7 +213,7 @@ def test_two_programs_take_turns(
 
     def told() -> list[tuple[str, str]]:
         lines = daemon.trace.read_text().splitlines(keepends=True)[1:]
-        events = [json.loads(line) for line in lines if line.endswith("\n")]  # the last one may be written just now
+        events = [json.loads(line) for line in lines if line.endswith("\n")]  # the last line may be incomplete
         return [(e.get("in") or e.get("out"), e.get("application")) for e in events]
 
     up, go = tmp_path / "up", tmp_path / "go"

@@ -1,4 +1,4 @@
-"""Put and get of files (include/hocket/data.h): C programs, hocketd and hocket-servers, all real."""
+"""Put and get of files (include/hocket/data.h): C programs, hocketd, and hocket-servers, all real."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_strided_data_are_where_they_belong(
     one.must("put_strided", offset, block, stride, count, one.file(data))
     assert (served_directory / "f").read_bytes() == expected
     assert one.get("get_strided", offset, block, stride, count) == data
-    # One block more than there are.
+    # This asks for one block more than there are.
     assert one.get("get_strided", offset + stride, block, stride, count) == data[block:]
 
 
@@ -112,7 +112,7 @@ def test_three_processes_put_and_get_together(program, request, served_directory
 
 
 def test_what_processes_put_together_is_merged(program, start_server, served_directory: Path) -> None:
-    """Where all come within some milliseconds, which they need not at once on a busy machine."""
+    """Data are merged if all arrive within some milliseconds. A busy machine may need several tries."""
     server = start_server("s1")
     group = [program() for _ in range(3)]
     for one in group:
@@ -155,7 +155,7 @@ def test_servers_are_named_instead_of_asked_for(
         one.must("close")
         (served_directory / "f").unlink()
     assert all(operations(server) > 0 for server in servers)
-    # A named server that has another directory: the process itself.
+    # A named server serves another directory: the process accesses the file itself.
     one.must("open", tmp_path / "g", "wc", f"servers={servers[0].addresses[0]}")
     one.put(0, b"data")
     one.must("close")
@@ -172,7 +172,7 @@ def test_servers_are_named_instead_of_asked_for(
 def test_servers_die_one_after_the_other_and_nothing_is_lost(
     program, start_server, served_directory: Path, strided: bool
 ) -> None:
-    """Each dies in the middle of a put; at last the process does it itself."""
+    """Each server dies in the middle of a put; in the end the process writes the data itself."""
     servers = [start_server(name, "--inject", "delay=20ms") for name in ("s1", "s2")]
     one = program()
     one.must("open", served_directory / "f", "rwc")
@@ -190,7 +190,7 @@ def test_servers_die_one_after_the_other_and_nothing_is_lost(
 
 
 def test_what_was_written_behind_further_on_is_got(program, start_server, served_directory: Path) -> None:
-    """One server meets the end of the file before the other has made it longer."""
+    """One server reaches the end of the file before the other has extended it."""
     start_server("s0", "--write-behind")
     start_server("s1", "--write-behind", "--inject", "delay=500ms")
     data = noise(MIB)
@@ -216,7 +216,7 @@ def test_a_file_that_grows_while_it_is_got_has_no_holes(program, start_server, s
 
 
 def test_what_others_wrote_behind_is_got_when_a_server_is_lost(program, start_server, served_directory: Path) -> None:
-    """Stripes go to other servers then; the one that has some in its memory yet is slow."""
+    """The stripes then go to other servers; the server that still holds some in memory is slow."""
     lost = start_server("s0")
     start_server("s1")
     start_server("s2", "--write-behind", "--inject", "delay=1s")
@@ -225,7 +225,7 @@ def test_what_others_wrote_behind_is_got_when_a_server_is_lost(program, start_se
     one.must("open", served_directory / "f", "rwc")
     one.put(2 * MIB, data)
     lost.kill()
-    assert one.get("get", 4 * MIB, 10) == b""  # s1's before and afterwards; the loss is noticed
+    assert one.get("get", 4 * MIB, 10) == b""  # s1's before and afterwards; shows the loss
     assert one.get("get", 2 * MIB, MIB) == data  # s2's before, s1's afterwards
     one.must("close")
 

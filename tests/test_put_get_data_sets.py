@@ -1,4 +1,4 @@
-"""Put and get of data sets (include/hocket/data.h): C programs, hocketd and hocket-servers, all real."""
+"""Put and get of data sets (include/hocket/data.h): C programs, hocketd, and hocket-servers, all real."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_reader_may_be_first(program, start_server) -> None:
     start_server("s1")
     writer, reader = program(), program()
     reader.tell("open", "hocket:/field", "r", "wait_s=40")
-    # Longer than one slice of the wait: the reader has asked again.
+    # This is longer than one slice of the wait: the reader has asked again.
     with pytest.raises(subprocess.TimeoutExpired):
         reader.process.wait(2.5)
     writer.publish(b"data")
@@ -77,7 +77,7 @@ def test_a_reader_may_be_first(program, start_server) -> None:
 
 
 def test_a_reader_waits_for_a_server_that_comes_late(program, start_server) -> None:
-    """The data set's home changes while it waits, to whichever server that is."""
+    """The home of the data set may change while the reader waits."""
     names = ["s1", "s2", "s3", "s4"]
     start_server(names[0])
     writer, reader = program(), program()
@@ -92,7 +92,7 @@ def test_a_reader_waits_for_a_server_that_comes_late(program, start_server) -> N
 def test_servers_of_data_sets_are_named_instead_of_asked_for(
     program, start_server, daemon: Daemon, served_directory: Path
 ) -> None:
-    """Both sides name the same: then both find the same home."""
+    """Writer and reader name the same servers, so both find the same home."""
     servers = [start_server(name) for name in ("s1", "s2", "s3")]
     daemon.kill()
     writer, reader = program(), program()
@@ -121,7 +121,7 @@ def test_who_waits_at_a_server_that_ends_goes_on_to_another(program, start_serve
 def test_who_waits_at_a_server_that_ends_slowly_goes_on_to_another(
     program, start_server, served_directory: Path
 ) -> None:
-    """It lets nobody wait any more, and writes what it has, before it closes its connections."""
+    """The server ends all waits and writes what it holds before it closes its connections."""
     first = start_server("s1", "--write-behind", "--threads", 1, "--inject", "delay=2s")
     busy, reader, writer = program(), program(), program()
     busy.must("open", served_directory / "f", "wc")
@@ -143,7 +143,7 @@ def test_who_waits_at_a_server_that_hangs_looks_for_it_once_more(program, start_
     reader.tell("open", "hocket:/field", "r", "wait_s=100")
     kit.wait_until(lambda: server.client().state()["clients"] == "2", 30, "the reader")
     kit.stop(server.pid)
-    # It is lost after 30 s at most, and 5 s more it may be absent.
+    # The server counts as lost after 30 s at most, and may be absent for 5 s more.
     readable, _, _ = select.select([reader.process.stdout], [], [], 30.5)
     assert not readable, reader.answer()
     server.process.send_signal(signal.SIGCONT)
@@ -153,7 +153,7 @@ def test_who_waits_at_a_server_that_hangs_looks_for_it_once_more(program, start_
 
 
 def test_a_process_with_the_number_of_another_is_another_application(program, start_server) -> None:
-    """As in a container that is started once more."""
+    """A restarted container has such processes."""
     start_server("s1")
     writer = program()
     writer.publish(b"data", "readers=-1")

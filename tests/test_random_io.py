@@ -1,7 +1,7 @@
-"""Random collective accesses, each against a model of the file byte by byte (tests/programs/random_io.cpp).
+"""Random collective accesses, each compared with a byte-by-byte model of the file (tests/programs/random_io.cpp).
 
-500 cases here; `./dev test --long [N]` sets $HOCKET_RANDOM_CASES. Of a libhocket with address or undefined-behaviour
-sanitizers (HOCKET_PREFIX names its prefix) the sanitizers' runtime is preloaded before it.
+The default is 500 cases; `./dev test --long [N]` sets $HOCKET_RANDOM_CASES. If HOCKET_PREFIX names a libhocket with
+address or undefined-behaviour sanitizers, their runtime is preloaded before it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ CASES = int(os.environ.get("HOCKET_RANDOM_CASES", "500"))
 BATCH = 250  # cases of one mpiexec
 LIMIT_S = 600  # of a batch; the program itself ends a case that hangs
 pytestmark = pytest.mark.timeout(LIMIT_S + 4 * CASES)
-# Of all cases: the MPI, its ranks.
+# Each entry has the MPI, its ranks, and its share of all cases.
 SHARES = [("mpich", 4, 0.4), ("mpich", 3, 0.2), ("mpich", 7, 0.1), ("openmpi", 4, 0.3)]
 
 
 def sanitizers_of(library: Path) -> list[str]:
-    """The runtimes that must be loaded before a library that was built with sanitizers: it names none as needed."""
+    """Return the runtimes that must be loaded before a library built with sanitizers, which does not list them as
+    needed.
+    """
     code = library.read_bytes()
     needed = [name for name in ("asan", "ubsan") if f"\0__{name}_".encode() in code]
     found = [["g++", f"-print-file-name=lib{name}.so"] for name in needed]
@@ -65,7 +67,7 @@ def test_so_they_are_when_interrupted_after_each_round(
         settings = kit.settings(controller.socket)
         run_cases(mpi, built_programs[0], tmp_path / "f", settings, ranks, 0, round(CASES * share))
         paused = controller.events("PAUSED_IO")
-        # Four to nine for each case; who hears of a pause is a thread that a busy machine lets come late.
+        # Each case has four to nine. On a busy machine the thread that receives PAUSE_IO may run late.
         assert len([event for event in paused if event["round"] > 0]) > CASES * share / 10, "few were interrupted"
     finally:
         controller.kill()
@@ -74,7 +76,7 @@ def test_so_they_are_when_interrupted_after_each_round(
 def test_so_they_are_through_io_servers(
     library: Path, daemon: Daemon, start_server, story: Story, built_programs: tuple[Path, dict], served_directory: Path
 ) -> None:
-    """Some files with one, two or none of them, by hints."""
+    """Hints give some files one, two, or none of the servers."""
     start_server("s1"), start_server("s2")
     run_cases(
         kit.mpich(library),

@@ -1,7 +1,7 @@
-"""Redistribution of arrays (src/runtime/malleable/redistribution.hpp): every method with every strategy, on real MPIs.
+"""Redistribution of arrays (src/runtime/malleable/redistribution.hpp): every method and strategy, on real MPIs.
 
-The program tests/programs/move_arrays.cpp moves arrays in unions of 1 to 6 ranks and looks at each byte. What
-libhocket hides is compiled into it.
+The program tests/programs/move_arrays.cpp moves arrays in merged communicators of 1 to 6 ranks and checks each byte. It
+includes the parts that libhocket hides.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import runtime_kit
 REPO = Path(__file__).resolve().parent.parent
 RANKS = 6
 LIMIT_S = 120
-# What is run first for an MPI compiles the program, too.
+# The first test of an MPI also compiles the program.
 pytestmark = pytest.mark.timeout(300)
 METHODS = ["collective", "p2p", "rma-lock", "rma-lockall"]
 SOURCES = [
@@ -35,7 +35,7 @@ SOURCES = [
     *(REPO / "src" / "runtime" / "mpi" / name for name in ("calls.cpp", "next.cpp")),
     REPO / "tests" / "programs" / "move_arrays.cpp",
 ]
-# Where UCX finds no network, Open MPI's one-sided component for it prints an error a rank, and another works.
+# If UCX finds no network, Open MPI's one-sided component for it prints an error for each rank, and another one works.
 NEEDED = {"OMPI_MCA_osc": "^ucx"}
 
 Move = Callable[..., subprocess.CompletedProcess]
@@ -43,7 +43,7 @@ Move = Callable[..., subprocess.CompletedProcess]
 
 @pytest.fixture
 def move(mpi: runtime_kit.Mpi, built_programs: tuple[Path, dict]) -> Move:
-    """Runs the program with this test's MPI; compiled once for each."""
+    """Return a function that runs the program with this test's MPI; it compiles once for each MPI."""
     directory, done = built_programs
     key = (mpi.name, "move_arrays")
     if key not in done:
@@ -60,23 +60,25 @@ def move(mpi: runtime_kit.Mpi, built_programs: tuple[Path, dict]) -> Move:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_byte_arrives(move: Move, method: str) -> None:
-    """Grow, shrink to any, other shares, baseline, any to any; block, weighted, replicated; four strategies."""
+    """The program grows, shrinks to any ranks, changes shares, replaces all ranks (baseline), and moves from any ranks
+    to any. It does so with block, weighted, and replicated arrays and four strategies.
+    """
     runs = 1 if method.startswith("rma") else 3
     done = move(RANKS, METHODS.index(method), 2016, runs)
     assert done.returncode == 0, f"{method}: exit {done.returncode}\n{done.stdout}{done.stderr}"
     arrays, word = done.stdout.split()
-    # 6 unions, 4 strategies, each of 1 to 4 arrays.
+    # 6 merged communicators and 4 strategies, with 1 to 4 arrays each
     assert word == "arrays" and int(arrays) >= 24 * runs, done.stdout
 
 
 def test_every_byte_arrives_by_one_copy(move: Move, monkeypatch: pytest.MonkeyPatch) -> None:
-    """p2p within a node, where HOCKET_SINGLE_COPY asks for it."""
+    """With HOCKET_SINGLE_COPY, p2p within a node makes one copy."""
     monkeypatch.setenv("HOCKET_SINGLE_COPY", "1")
     test_every_byte_arrives(move, "p2p")
 
 
 def test_messages_of_more_than_two_gib(move: Move) -> None:
-    """MPI's counts are int: what does not fit is moved in pieces."""
+    """MPI's counts are int: longer data move in chunks."""
     done = move(2, "large")
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
     assert done.stdout == "4 arrays\n"

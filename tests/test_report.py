@@ -72,7 +72,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory):
 
 
 def start_browser(options: webdriver.ChromeOptions) -> webdriver.Chrome:
-    """The port that Selenium has chosen may have become another's before chromedriver listens there."""
+    """Another program may take the port that Selenium chose before chromedriver listens on it; so there are three
+    tries.
+    """
     for tries_left in (2, 1, 0):
         try:
             return webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
@@ -83,7 +85,7 @@ def start_browser(options: webdriver.ChromeOptions) -> webdriver.Chrome:
 
 @contextlib.contextmanager
 def wide(browser, px: int) -> Iterator[None]:
-    """The window is so wide for a while."""
+    """Give the window this width while the context lasts."""
     widen(browser, px)
     try:
         yield
@@ -92,7 +94,7 @@ def wide(browser, px: int) -> Iterator[None]:
 
 
 def widen(browser, px: int) -> None:
-    """Also waits for it: on a busy machine the page takes a moment to follow its window."""
+    """Set the width of the window and wait until the page has it, which takes a moment on a busy machine."""
     browser.set_window_size(px, 1400)
     follows = "return window.innerWidth"
     runtime_kit.wait_until(lambda: browser.execute_script(follows) == px, 10, f"a page of {px} pixels")
@@ -118,7 +120,7 @@ def test_needs_nothing_from_outside(report, page):
 def test_says_what_ran_and_on_which_target(page):
     assert page.find_element(By.TAG_NAME, "h1").text == TITLE
     assert NOTE in page.find_element(By.TAG_NAME, "caption").text
-    assert [note.text for note in page.find_elements(By.CLASS_NAME, "notes")] == [SET_UP]  # nothing stands there twice
+    assert [note.text for note in page.find_elements(By.CLASS_NAME, "notes")] == [SET_UP]  # no text appears twice
 
 
 def test_every_run_has_the_lanes_of_both_applications(page):
@@ -179,7 +181,7 @@ def test_readable_at_1280_pixels(page):
 
 
 def test_a_bar_is_as_long_as_its_time(page):
-    """The lanes of all runs share one scale, and nothing is drawn outside of the plot."""
+    """The lanes of all runs share one scale, and no bar lies outside the plot."""
     boxes = page.execute_script(
         "return [...document.querySelectorAll('svg.timeline rect.io')].map(r => "
         "[r.getBoundingClientRect().width, r.querySelector('title').textContent])"
@@ -211,11 +213,11 @@ def test_nothing_is_clipped_on_a_small_screen(page):
 
 
 def test_print_holds_the_lanes(page):
-    """What the PDF paints: pages, the names of both lanes three times each, and bars in the colour of writing."""
+    """The PDF has one to three pages, and at least three fills in the colour of writing."""
     pdf = base64.b64decode(page.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})["data"])
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) in (1, 2, 3)
     painted = b"\n".join(inflated(pdf))
-    # "#0072b2" as PDF numbers; each phase of each run is one rectangle.
+    # "#0072b2" as PDF numbers; each phase of each run is one rectangle
     writing = re.findall(rb"0 \.44\d* \.69\d* rg", painted)
     assert len(writing) >= 3, painted[:400]
     assert painted.count(b" re\n") + painted.count(b" l\n") >= 33
@@ -271,7 +273,7 @@ def test_shows_how_many_processes_there_were_and_each_reconfiguration(browser, t
     assert len(malleable.find_elements(By.CSS_SELECTOR, "rect.change")) == 4
     assert len(malleable.find_elements(By.CSS_SELECTOR, "rect.change.given-up")) == 1
     overlapped = malleable.find_elements(By.CSS_SELECTOR, "rect.constant[height='10']")
-    assert len(overlapped) == 1  # of 4 → 8; the others stood still
+    assert len(overlapped) == 1  # of 4 → 8; the others stopped the application
     assert "2 to 8 processes" in malleable.text
 
 
@@ -330,11 +332,11 @@ def test_command_writes_the_report(tmp_path, capsys):
 
 
 def test_ten_thousand_operations_stay_a_small_page(tmp_path):
-    """All of them are in the pictures, and paler, because most of that time was computing."""
+    """The pictures show all operations in a paler colour, because the application computes for most of the time."""
     report = write_report([Run("busy", [busy(10_000)])], tmp_path, "x")
     text = report.html.read_text()
     assert len(text) < 100_000
-    assert "two or more applications" not in text  # there is but one
+    assert "two or more applications" not in text  # there is only one
     shares = [float(share) for share in re.findall(r'class="io"[^>]* fill-opacity="([\d.]+)"', text)]
     assert shares
     assert all(share == pytest.approx(0.2 + 0.8 * 0.25, abs=0.05) for share in shares)
@@ -372,7 +374,7 @@ def test_quantities():
 
 
 def busy(count: int) -> Trace:
-    """One application with so many operations, each 1 ms of I/O and 3 ms of computing."""
+    """Return one application with `count` operations, each with 1 ms of I/O and 3 ms of computing."""
     told = {"job": "j", "processes": 1}
     events = [Event("HELLO", told, 0, "n", "", 1), Event("WELCOME", {"application_given": "a"}, 0, "n", "a", 1)]
     for number in range(count):
@@ -384,7 +386,7 @@ def busy(count: int) -> Trace:
 
 
 def often_resized(count: int) -> Trace:
-    """One application that becomes 1 process, 2, 3, … and back to 1 after 12, with long names and reasons."""
+    """Return one application that becomes 1, 2, 3, … 12 processes and 1 again, with long names and reasons."""
     told = {"job": "j", "processes": 1}
     events = [Event("HELLO", told, 0, "n", "", 1), Event("WELCOME", {"application_given": "a" * 15}, 0, "n", "a", 1)]
     for number in range(count):
@@ -399,7 +401,7 @@ def often_resized(count: int) -> Trace:
 
 
 def crowd(count: int) -> Trace:
-    """Many applications that come one after the other; the last is lost while it writes."""
+    """Return many applications that start one after the other; the last is lost while it writes."""
     trace = read_trace(DATA / "alone-a.jsonl")
     events = []
     for number in range(count):
@@ -433,7 +435,7 @@ return Math.min(...sizes);
 
 
 def clipped(page) -> list[str]:
-    """Texts that stick out of the page or their picture, and texts of a picture that lie on each other."""
+    """Return the texts that stick out of the page or of their picture, and the overlapping texts of a picture."""
     return page.execute_script("""
       const bad = [], width = document.documentElement.clientWidth;
       for (const e of document.querySelectorAll('h1, h2, p, td, th, li, caption, svg text')) {
@@ -455,14 +457,14 @@ def clipped(page) -> list[str]:
 
 
 def luminance(colour: str) -> float:
-    """Relative luminance (WCAG 2) of a CSS rgb() colour."""
+    """Return the relative luminance (WCAG 2) of a CSS rgb() colour."""
     parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
     linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def inflated(pdf: bytes) -> list[bytes]:
-    """The page descriptions of a PDF."""
+    """Return the page descriptions of a PDF."""
     found = []
     for data in re.findall(rb"stream\r?\n(.*?)endstream", pdf, re.S):
         try:

@@ -1,4 +1,4 @@
-"""Decisions about cores in traces: what the report, the live view and the export make of them."""
+"""Decisions about cores in traces, as the report, the live view, and the export show them."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_live_view_forgets_old_decisions():
 def test_a_run_is_named_after_all_policies_in_force(tmp_path):
     trace = read_trace(STEERED)
     trace.settings["policy"] = "fcfs+phase-shift"
-    assert analyse(trace).policy == "fcfs+phase-shift"  # WELCOME tells the one for access alone
+    assert analyse(trace).policy == "fcfs+phase-shift"  # WELCOME has the access policy only
 
 
 def test_a_policy_that_was_refused_is_not_in_force():

@@ -1,4 +1,4 @@
-"""Reconfigurations in traces: what the analysis, the summary and the export make of them."""
+"""Reconfigurations in traces, as the analysis, the summary, and the export show them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_an_application_has_its_sizes_and_its_reconfigurations():
     assert [(one.sources, one.targets, one.done) for one in malleable.reconfigurations] == [
         (2, 4, True),
         (4, 8, True),
-        (8, 16, False),  # what was handed on to the tool that asked is not counted again
+        (8, 16, False),  # the copy for the requesting tool is not counted again
         (8, 2, True),
     ]
     assert malleable.processes == 2

@@ -1,4 +1,5 @@
-"""Processes that hocketd starts to join an application: like the one that asks, watched, and ended if not wanted."""
+"""Processes that hocketd starts to join an application: it starts them like the requesting one, watches, and ends them.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ OF_USERS = {"MPIR_CVAR_CH4_NETMOD": "ofi", "OMPI_MCA_osc": "^ucx", "MINE": "a=b 
 
 
 class Process:
-    """The process that asks; it and those that join write to one pipe."""
+    """The requesting process; it and those that join write to one pipe."""
 
     def __init__(self, count: int, kind: str, directory: Path, environment: dict[str, str]):
         self.process = subprocess.Popen(
@@ -37,7 +38,7 @@ class Process:
         self._rest = b""
 
     def says(self) -> dict[str, Any]:
-        """The next line of any of them."""
+        """Return the next line of any of them."""
         deadline = time.monotonic() + LIMIT_S
         out = self.process.stdout.fileno()
         while b"\n" not in self._rest:
@@ -49,7 +50,7 @@ class Process:
         return json.loads(line)
 
     def told(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """What the daemon answered, and what those that joined said before."""
+        """Return the daemon's answer, and the earlier lines of the processes that joined."""
         others = []
         while "told" not in (line := self.says()):
             others.append(line)
@@ -79,11 +80,11 @@ def start(hocket_dir: Path, tmp_path: Path) -> Iterator[Callable[..., Process]]:
 
 
 def wait_until_gone(pids: list[int]) -> None:
-    """Zombies count as there: the daemon is to take their exit codes."""
+    """Wait until the processes are gone. Zombies count as present: the daemon must reap them."""
     deadline = time.monotonic() + LIMIT_S
     while left := [pid for pid in pids if Path(f"/proc/{pid}").exists()]:
         assert time.monotonic() < deadline, f"processes {left} are still there"
-        time.sleep(0.01)  # nothing tells of the end of somebody else's child
+        time.sleep(0.01)  # the end of another parent's child is not reported to this process
 
 
 def test_they_run_like_the_process_that_asks(daemon, start, tmp_path):
@@ -204,7 +205,7 @@ def test_they_go_on_when_the_daemon_is_killed(daemon, start):
 
 
 def test_another_daemon_can_lead_while_they_run(daemon, start, start_daemon):
-    """They have not inherited the lock."""
+    """The processes have not inherited the lock."""
     app = start(1, "ready")
     app.told()
     daemon.kill()

@@ -1,4 +1,4 @@
-"""libhocket in programs of several processes: what it sees, counts, asks and reports, on each MPI."""
+"""libhocket in programs of several processes: what it sees, counts, requests, and reports, on each MPI."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import runtime_kit as kit
 
 pytestmark = pytest.mark.timeout(180)
 
-WRAPPERS = kit.REPO / "src" / "runtime" / "posix" / "wrappers.c"  # libc's functions that we wrap
+WRAPPERS = kit.REPO / "src" / "runtime" / "posix" / "wrappers.c"  # the functions of libc that libhocket wraps
 
 
 def test_exports_nothing_but_the_wrappers_and_the_api(library: Path) -> None:
@@ -45,7 +45,7 @@ def test_is_harmless_in_a_program_without_mpi(library: Path) -> None:
 
 
 def declared_data_access(mpi: kit.Mpi) -> set[str]:
-    """The data-access routines (MPI 4.1, table 14.1) that this MPI's mpi.h declares."""
+    """Return the data-access routines (MPI 4.1, table 14.1) that this MPI's mpi.h declares."""
     source = kit.PROGRAMS / "tool.c"
     preprocessed = subprocess.run(
         [*mpi.compilers[".c"], "-E", source], capture_output=True, text=True, check=True, timeout=60
@@ -269,7 +269,7 @@ def test_a_program_of_one_process_asks(mpi: kit.Mpi, built, controller: kit.Cont
 
 
 def test_an_open_that_fails_leaves_nothing(mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path) -> None:
-    # Each would leak a communicator: MPICH has 2048, so without giving them back this ends in an error.
+    # A failed open must free its communicator: MPICH has 2048, so a leak would end in an error.
     failing = [f"open={tmp_path / 'none' / 'f'}"] * 2100 if mpi.name == "mpich" else [f"open={tmp_path / 'none' / 'f'}"]
     run = mpi.run(
         [built("script.c"), *failing, f"open={tmp_path / 'f'}", "write=10", "close"],
@@ -317,7 +317,7 @@ def test_a_forked_child_is_no_part_of_it(mpi: kit.Mpi, built, controller: kit.Co
 
 
 def test_threads_write_and_communicate_at_once(mpi: kit.Mpi, built, controller: kit.Controller, tmp_path: Path) -> None:
-    # Collectives of several threads between two ranks hang on MPICH here, without libhocket as well.
+    # On MPICH, collective calls of several threads between two ranks hang here, also without libhocket.
     ranks = 1 if mpi.name == "mpich" else 2
     run = mpi.run([built("threads.c"), tmp_path / "f"], kit.settings(controller.socket), ranks=ranks, limit_s=120)
     assert (run.code, run.warnings) == (0, []), run.err
@@ -370,7 +370,7 @@ def test_mpi4py_programs_are_seen(mpi: kit.Mpi, controller: kit.Controller, tmp_
     if mpi.name == "openmpi":
         mpi.environment |= {"MPI4PY_MPIABI": "openmpi", "LD_LIBRARY_PATH": str(kit.OPENMPI / "lib")}
     python = kit.REPO / ".venv" / "bin" / "python"
-    # The interpreter reads its modules, too.
+    # posix=0: the interpreter reads its modules, too.
     run = mpi.run([python, kit.PROGRAMS / "checkpoint.py", tmp_path / "f"], kit.settings(controller.socket, posix=0))
     assert (run.code, run.warnings) == (0, []), run.err
     assert len(controller.events("START_IO")) == 3

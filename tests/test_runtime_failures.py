@@ -1,4 +1,4 @@
-"""libhocket and hocketd when things go wrong: applications finish, their files are right, others are not held up."""
+"""libhocket and hocketd under failures: applications finish, their files are right, others are not blocked."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ import runtime_kit as kit
 
 pytestmark = pytest.mark.timeout(180)
 
-LEASE_S = 3  # a busy machine keeps processes from running for a second at times
+LEASE_S = 3  # a busy machine sometimes keeps processes from running for a second
 
 
 @pytest.fixture
 def start_quick_daemon(start_daemon: Callable[..., Any], hocket_dir: Path) -> Callable[..., Any]:
-    """hocketd with a short lease."""
+    """Return a function that starts hocketd with a short lease."""
     config = hocket_dir / "hocket.toml"
     config.write_text(f'[coordinator]\npolicy = "fcfs"\nlease_s = {LEASE_S}\nkeep_alive_s = 0.1\nlinger_s = 0.02\n')
     return lambda: start_daemon("--config", config)
 
 
 def trace(daemon: Any) -> list[dict[str, Any]]:
-    """What happened, without the trace's header. While the daemon runs, the last events may be missing still."""
+    """Return the lines of the trace without its header. While the daemon runs, the last lines may be missing."""
     lines = daemon.trace.read_text().splitlines(keepends=True)
     return [json.loads(line) for line in lines[1:] if line.endswith("\n")]
 
 
 def stopped(daemon: Any) -> Any:
-    """The daemon, ended in order: its trace is whole then."""
+    """Stop the daemon and return it; its trace is then complete."""
     assert daemon.stop() == 0
     return daemon
 
@@ -53,7 +53,7 @@ def await_came(daemon: Any, kind: str, count: int = 1, **fields: Any) -> list[di
 
 
 def granted_intervals(daemon: Any) -> Iterator[tuple[int, int, str]]:
-    """(from, to, application) of each granted operation, by the trace."""
+    """Yield (from, to, application) of each granted operation, by the trace."""
     open_ = {}
     for event in trace(daemon):
         if event.get("out") == "GRANT_IO":
@@ -65,7 +65,7 @@ def granted_intervals(daemon: Any) -> Iterator[tuple[int, int, str]]:
 
 
 class Steps:
-    """Marks that a script makes and the test awaits, and the other way round."""
+    """Files by which the script signals the test, and the test the script."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -92,7 +92,7 @@ def steps(tmp_path: Path) -> Steps:
 
 
 def blocks(*sizes: int, ranks: int = 2) -> bytes:
-    """The file that `script` writes with blocks of these sizes."""
+    """Return the content of the file that `script` writes with blocks of these sizes."""
     return b"".join(bytes([65 + rank]) * size for size in sizes for rank in range(ranks))
 
 
@@ -209,7 +209,7 @@ def test_stopped_daemon_holds_nobody_up_for_long(
     took = time.monotonic() - begun
     os.kill(daemon.pid, signal.SIGCONT)
     assert took >= 1, "an answer is waited for"
-    await_came(daemon, "FINISH_IO", 2)  # the daemon has caught up: it has seen the request that was given up
+    await_came(daemon, "FINISH_IO", 2)  # the daemon has caught up and seen the abandoned request
     steps.go("continued")
     run = kit.finish(process)
     assert (run.code, len(run.warnings)) == (0, 1), run.err
@@ -220,7 +220,7 @@ def test_stopped_daemon_holds_nobody_up_for_long(
 
 
 def start_holder(mpi: kit.Mpi, script, daemon, tmp_path: Path, steps: Steps):
-    """An application that holds the grant of its split access until the step `go`."""
+    """Start an application that holds the grant of its split access until the step `go`."""
     holder = mpi.start(
         [script, f"open={tmp_path / 'h'}", "begin=10", steps.mark("held"), steps.wait("go"), "finish", "close"],
         kit.settings(daemon.socket, job="holder", name="holder"),
@@ -286,7 +286,7 @@ def test_stopped_application_loses_its_grant(
 def test_killed_application_gives_its_grant_back_at_once(
     mpi: kit.Mpi, built, start_daemon, tmp_path: Path, steps: Steps
 ) -> None:
-    daemon = start_daemon("--policy", "fcfs")  # its lease of 10 s is far longer than what is allowed below
+    daemon = start_daemon("--policy", "fcfs")  # its lease of 10 s is far longer than the bound below
     holder = mpi.start(
         [built("script.c"), f"open={tmp_path / 'h'}", "begin=10", steps.mark("held"), "pause=60"],
         kit.settings(daemon.socket, job="holder", name="holder"),
@@ -332,7 +332,7 @@ def test_two_applications_take_turns(mpi: kit.Mpi, built, start_daemon, tmp_path
 def test_an_operation_ends_when_it_has_ended_in_all_ranks(
     mpi: kit.Mpi, built, start_quick_daemon, tmp_path: Path, steps: Steps, operation: str
 ) -> None:
-    daemon = start_quick_daemon()  # its linger of 20 ms is far shorter than what rank 1 is late by
+    daemon = start_quick_daemon()  # its linger of 20 ms is far shorter than the delay of rank 1
     slow_rank = mpi.compile("slow_rank.c", tmp_path / "slow_rank.so", "-shared", "-fPIC")
     log = tmp_path / "ends"
     slow = mpi.start(
@@ -355,7 +355,7 @@ def test_an_operation_ends_when_it_has_ended_in_all_ranks(
     assert came(daemon, "BYE", application="slow")[0]["io_ns"] >= 2 * 2 * least_s * 1e9, "of ranks 0 and 1"
 
 
-# Not on Open MPI: OMPIO itself hangs, without libhocket too, where an aggregator cannot write.
+# Open MPI is left out: if an aggregator cannot write, OMPIO itself hangs, also without libhocket.
 @pytest.mark.parametrize("mpi", ["mpich"], indirect=True)
 def test_a_write_that_fails_gives_its_grant_back(mpi: kit.Mpi, built, start_daemon, tmp_path: Path) -> None:
     daemon = start_daemon("--policy", "fcfs")

@@ -1,4 +1,5 @@
-"""hocket-server as a process: who may speak to it and how, what it survives, and what survives it."""
+"""hocket-server as a process: who may connect, which requests it accepts, what it survives, and which data survive it.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def directory(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start(prefix: Path, hocket_dir: Path, directory: Path) -> Iterator[Callable[..., Server]]:
-    """Starts a hocket-server with more arguments; may be called again."""
+    """Return a function that starts a hocket-server with more arguments; a test may call it again."""
     servers: list[Server] = []
 
     def start_one(*arguments: object, **options) -> Server:
@@ -43,7 +44,7 @@ def server(start: Callable[..., Server]) -> Server:
     return start()
 
 
-# ---- what is said --------------------------------------------------------------------------------------------------
+# ---- the protocol --------------------------------------------------------------------------------------------------
 
 BROKEN = {
     "no frame": (Frame(TYPE["state"]), {"magic": 0}),
@@ -80,7 +81,7 @@ def test_who_breaks_the_protocol_is_cut_off_and_nobody_else(server: Server, dire
 
 
 def test_requests_that_make_no_sense_fail_alone(server: Server, directory: Path) -> None:
-    """They are well-formed frames: the connection goes on."""
+    """The frames are well-formed, so the connection remains."""
     client = server.client()
     handle = client.open("file")
     pair = (10).to_bytes(8, "little") + (4).to_bytes(4, "little")
@@ -116,7 +117,7 @@ def test_over_tcp_only_who_knows_the_secret(server: Server, hocket_dir: Path) ->
     assert stat.S_IMODE((hocket_dir / "servers" / "secret").stat().st_mode) == 0o600
     good = Client(address, server.secret)
     assert good.open("file") == 1
-    # A proof is of its own connection: what was recorded is worth nothing.
+    # A proof holds for its own connection only, so a recorded proof is worthless.
     for what, proof in {
         "another secret": lambda nonce: prove(b"0" * 64, nonce),
         "a proof of another connection": lambda nonce: good.proof,
@@ -172,7 +173,7 @@ def descriptors(pid: int) -> int:
 
 
 def await_one_client(watching: Client) -> dict[str, str]:
-    """The state when all others have gone, and what they asked for."""
+    """Wait until all other clients and their requests are gone, and return the state."""
     state = watching.state()
     while state["clients"] != "1" or state["queue"] != "0":
         state = watching.state()
@@ -180,7 +181,7 @@ def await_one_client(watching: Client) -> dict[str, str]:
 
 
 def test_clients_that_die_leave_nothing_behind(server: Server, directory: Path) -> None:
-    """In the middle of a frame, with data held for an operation, with answers that they do not fetch."""
+    """Clients die in the middle of a frame, with data held for an operation, and with unread answers."""
     (directory / "file").write_bytes(b"r" * 4_000_000)
     watching = server.client()
     before = descriptors(server.pid)
@@ -203,7 +204,7 @@ def test_clients_that_die_leave_nothing_behind(server: Server, directory: Path) 
 
 
 def test_what_a_client_that_has_gone_was_not_told_is_not_done(server: Server, directory: Path) -> None:
-    """It has lost its patience with a server that stood still, and written the data itself."""
+    """The client gave up on a server that had stopped, and wrote the data itself."""
     client, other = server.client(), server.client()
     handle = client.open("file")
     kit.stop(server.pid)
@@ -230,7 +231,7 @@ def test_nor_where_the_server_stood_still_with_the_first_request_heard_of(
     kit.wait_until(lambda: kit.stands_still(server.pid), LIMIT_S, "the server stands still")
     for place in range(1, 3):
         client.ask("write", handle=handle, offset=place, payload=b"x")
-    time.sleep(1.1)  # in less, nobody loses his patience
+    time.sleep(1.1)  # a client gives up only after more than a second
     client.close()
     server.process.send_signal(signal.SIGCONT)
     await_one_client(other)
@@ -259,7 +260,7 @@ def test_what_was_acknowledged_survives_a_killed_server(server: Server, director
     handle = client.open("file")
     for place in range(64):
         assert client.write(handle, place * 4096, bytes([place]) * 4096, operation=place // 8 + 1) == 0
-    client.ask("write", handle=handle, offset=0, payload=b"x" * (1 << 20))  # perhaps, perhaps not
+    client.ask("write", handle=handle, offset=0, payload=b"x" * (1 << 20))  # may or may not be done
     server.kill()
     data = (directory / "file").read_bytes()
     if not data.startswith(b"xxxx"):
@@ -295,7 +296,7 @@ def test_what_a_client_wrote_behind_survives_it(start: Callable[..., Server], di
 
 
 def full_at(size: int) -> Callable[[], None]:
-    """For a process that is started: files must not become longer, which stands for a full disk at a known offset."""
+    """Return a function for a new process that limits the length of files, like a full disk at a known offset."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
@@ -307,7 +308,7 @@ def test_an_error_is_told_to_whom_it_concerns(start: Callable[..., Server], dire
     server = start(preexec_fn=full_at(100_000))
     clients = [server.client() for _ in range(3)]
     handles = [client.open("file") for client in clients]
-    # Neighbours, which are merged; the first one ends before the limit, the second crosses it.
+    # The three writes are neighbours and are merged. The first ends before the limit, the second crosses it.
     asked = [
         client.ask("write", handle=handle, offset=place * 80_000, payload=b"w" * 80_000, operation=4)
         for place, (client, handle) in enumerate(zip(clients, handles, strict=True))

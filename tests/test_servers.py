@@ -1,6 +1,6 @@
-"""The server map with a real hocketd: servers that come, go, slow down; applications that hear of it; the tools.
+"""The server map with a real hocketd: servers that join, leave, and slow down; applications that get it; the tools.
 
-Servers and applications are stand-ins that speak the bus.
+Servers and applications are stand-ins that use the bus.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MS = 10**6
 
 @pytest.fixture(autouse=True)
 def stand_in_prefix(tmp_path: Path, prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """hocketd is the real one, hocket-server a stand-in."""
+    """Install a prefix with the real hocketd and a stand-in for hocket-server."""
     programs = tmp_path / "prefix" / "bin"
     programs.mkdir(parents=True)
     (programs / "hocketd").symlink_to(prefix / "bin" / "hocketd")
@@ -52,7 +52,7 @@ def connections() -> Iterator[ExitStack]:
 
 @pytest.fixture
 def server(connections):
-    """Makes servers: the bus of each."""
+    """Return a function that makes a server and returns its bus."""
 
     def make(name: str, **more) -> Bus:
         return say_hello(connections.enter_context(Bus.connect()), name, "/scratch", **more)
@@ -62,7 +62,7 @@ def server(connections):
 
 @pytest.fixture
 def application(connections):
-    """Makes applications: the bus of rank 0 of each, after WELCOME."""
+    """Return a function that makes an application and returns the bus of its rank 0, after WELCOME."""
 
     def make(name: str) -> Bus:
         bus = connections.enter_context(Bus.connect())
@@ -74,14 +74,14 @@ def application(connections):
 
 
 def next_map(bus: Bus) -> tuple[int, list[str]]:
-    """The next SERVER_MAP: its epoch and the servers' names."""
+    """Return the epoch and the servers' names of the next SERVER_MAP."""
     event = bus.answer(10)
     assert event is not None and event.type == "SERVER_MAP", event
     return event["epoch"], [line.split()[0] for line in event["text"].splitlines()]
 
 
 def ended(stopped: subprocess.CompletedProcess[str]) -> set[str]:
-    """The servers that `hocket server stop` tells of; it has them in the order in which they came."""
+    """Return the servers that `hocket server stop` reports, in any order."""
     said = re.fullmatch(r"hocket: (.+) ha(?:s|ve) ended\n", stopped.stderr)
     assert said and stopped.returncode == 0, stopped.stderr
     return set(said[1].split(", "))
@@ -126,7 +126,7 @@ def test_a_slow_server_is_taken_out_and_tried_again(start_daemon, tmp_path, serv
     for _ in range(3):
         for name in ("s1", "s2", "s3"):
             report(servers[name], 8, 8 << 20, 8 * MS)
-            servers[name].list()  # it was taken in before the next one reports
+            servers[name].list()  # the daemon has it before the next one reports
         report(servers["s4"], 8, 8 << 20, 12 * MS)
         servers["s4"].list()
     assert slow.test() is None, "1.5 times as long is less than 1.25 · 4/3"
@@ -186,7 +186,7 @@ def test_drain_waits_for_those_who_use_the_server(daemon, server, application):
     watcher = idle.subscribe("SET_SERVER")
     with subprocess.Popen([*HOCKET, "servers", "drain", "s2"], stderr=subprocess.PIPE, text=True) as draining:
         assert watcher.wait(LIMIT_S)["server"] == "s2"
-        user.close()  # who is gone uses nothing
+        user.close()  # a lost application uses nothing
         draining.communicate(timeout=LIMIT_S)
     assert draining.returncode == 0
     added = hocket("servers", "add", "s2")
@@ -247,7 +247,7 @@ def test_start_and_stop(hocket_dir, tmp_path):
 
 
 def test_a_hocket_server_that_is_slow_is_found(hocket_dir, memory, prefix, monkeypatch):
-    """The real ones: three that are well, which no disk stops now and then, and one that takes 100 ms longer."""
+    """All servers are real: three are fast, on storage that never stalls, and one takes 100 ms longer."""
     monkeypatch.setenv("HOCKET_PREFIX", str(prefix))
     (memory / "f").write_bytes(b"")
     try:
@@ -257,7 +257,7 @@ def test_a_hocket_server_that_is_slow_is_found(hocket_dir, memory, prefix, monke
         with Bus.connect() as bus, ExitStack() as stack:
             found = bus.subscribe("SLOW_IO_SERVER")
             links = []
-            # s4 first: what it takes is known before another, which the machine held up once, is judged.
+            # s4 comes first, so that its times are known before those of a server that the machine once delayed.
             for one in sorted(bus.list().servers, key=itemgetter("server"), reverse=True):
                 links.append(Client(one["addresses"].split()[0]))
                 stack.callback(links[-1].close)
@@ -306,7 +306,7 @@ def test_members_may_not_say_what_the_controller_says(daemon, application):
 
 
 def test_readers_of_old_and_new_daemons_do_not_trip():
-    """An IO_SERVER among the answers is nobody else's."""
+    """The live view accepts every event about servers without an error."""
     from hocket.top.model import TopModel
 
     model = TopModel()

@@ -1,6 +1,7 @@
-"""The real hocket-sim: each scenario of scenarios/, what it repeats, its traces, and what it says of broken scenarios.
+"""The real hocket-sim: each scenario of scenarios/, its repeatability, its traces, and its messages for broken
+scenarios.
 
-Broken profiles are in test_cli_profile.py, and the table of all that may be wrong in a scenario in
+Broken profiles are in test_cli_profile.py. The table of all possible mistakes in a scenario is in
 src/sim/scenario_reader_test.cpp.
 """
 
@@ -18,13 +19,13 @@ from hocket.trace import read_trace
 
 pytestmark = pytest.mark.timeout(60)
 SCENARIOS = Path(__file__).resolve().parent.parent / "scenarios"
-SHORTER_S = {"machine-500": 600, "from-swf": 20000, "stress": 800}  # those that take a second and more
+SHORTER_S = {"machine-500": 600, "from-swf": 20000, "stress": 800}  # scenarios that take a second and more
 LIMIT_S = 40
 
 
 @pytest.fixture
 def simulate(prefix, tmp_path):
-    """Runs hocket-sim on a scenario of scenarios/, or a shorter copy of it; its result."""
+    """Return a function that runs hocket-sim on a scenario of scenarios/, or a shorter copy, and returns its result."""
 
     def run(name: str, *options: object) -> dict:
         path = SCENARIOS / f"{name}.toml"
@@ -103,7 +104,7 @@ def test_hocket_report_draws_a_simulated_run(simulate, tmp_path, capsys):
 
 
 def test_predictions_that_are_off_are_told_and_explained(simulate, tmp_path, capsys):
-    """Applications that change their period are decided about, come otherwise than predicted, and hocketd says so."""
+    """If applications change their period, some predictions fail; hocketd reports these and explain shows them."""
     trace = tmp_path / "pairs.jsonl"
     simulate("stress-pairs", "--trace", trace)
     outcomes = [line for line in told_of(trace, "OUTCOME") if line["quantity"] == "start of the next I/O phase"]

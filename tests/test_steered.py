@@ -1,8 +1,8 @@
 """Real malleable programs under a real hocketd that steers them: solvers grow and shrink as its policies decide.
 
-Computing is emulated (`jacobi --emulate`: the solvers sleep, so that few cores carry many processes), and so is the
-storage's bandwidth (limited_target); the solvers, their I/O, the resizes and the daemon are real. What is waited for is
-an event in the daemon's trace.
+Computing is emulated (`jacobi --emulate`: the solvers sleep, so that few cores carry many processes). The bandwidth of
+the storage is emulated, too (limited_target). The solvers, their I/O, the resizes, and the daemon are real. The tests
+wait for events in the daemon's trace.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Machine:
         self.run(1, self.program, "--system", self._system, "--generate", UNKNOWNS, "--iterations", 0)
 
     def limit_storage(self, bytes_per_s: int) -> None:
-        """For what is started, and for the profile that is stored, from now on."""
+        """Limit the storage of programs started, and of the profile stored, from now on."""
         self._bytes_per_s = bytes_per_s
         self._storage = storage.limited(self.directory, bytes_per_s, self._library, "for the tests").environment
 
@@ -68,7 +68,7 @@ class Machine:
         assert done.code == 0, f"{done.out}{done.err}"
 
     def daemon(self, policy: str, **settings: Any) -> Story:
-        """`settings`: of its [coordinator]."""
+        """Start a daemon with these settings of its section [coordinator], and return its story."""
         wanted = {
             "policy": policy,
             "cores": CORES,
@@ -82,7 +82,7 @@ class Machine:
         return Story(self._start_daemon("--config", path))
 
     def store_profile(self) -> None:
-        """As `hocket profile` would have measured the solver."""
+        """Store the profile that `hocket profile` would have measured for the solver."""
         points = tuple(
             Point(
                 processes=size,
@@ -100,10 +100,10 @@ class Machine:
         Store(self.profiles, write=True).put(mine)
 
     def start(self, name: str, *, every: int, slower: float = 1.0) -> malleable_kit.Running:
-        """A solver with one process that writes a checkpoint after so many iterations, until it is killed."""
+        """Start a solver with one process that writes a checkpoint after each `every` iterations until it is killed."""
         checkpoints = self.directory / name
         checkpoints.mkdir()
-        program = shutil.copy(self.program, checkpoints)  # its own, by which its processes are known
+        program = shutil.copy(self.program, checkpoints)  # a copy, which identifies its processes
         how = ["--system", self._system, "--iterations", FOREVER, "--tolerance", 0, "--print-every", FOREVER]
         how += ["--checkpoint-every", every, "--checkpoint-dir", checkpoints, "--emulate", curve(slower)]
         return self.start_job(name, 1, Path(program), *how)
@@ -136,7 +136,7 @@ def machine(
 
 
 def sizes() -> dict[str, int]:
-    """Processes by application, as `hocket ls` has them."""
+    """Return processes by application, as `hocket ls` shows them."""
     with Bus.connect() as bus:
         return {one["application"]: one["processes"] for one in bus.list().applications}
 
@@ -146,7 +146,7 @@ def become(expected: dict[str, int], story: Story) -> None:
 
 
 def changed(lines: list[dict[str, Any]], decided: dict[str, Any]) -> list[dict[str, Any]]:
-    """The resizes of the application of a decision after it."""
+    """Return the resizes, after a decision, of the application that it is about."""
     after = lines[lines.index(decided) :]
     name = decided["decided_for"]
     return [line for line in after if line.get("in") == "RECONFIGURATION" and line["application"] == name]
@@ -156,7 +156,10 @@ def changed(lines: list[dict[str, Any]], decided: dict[str, Any]) -> list[dict[s
 
 
 def went_as_meant(story: Story) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """A decision whose application grew, went back in time, and began its I/O phase; and what came of that."""
+    """Return a decision that was carried out, and its outcome.
+
+    The application grew, went back in time, and began its I/O phase.
+    """
     for decided in story.all("DECISION", policy="phase-shift", action="expand"):
         steps = [(1, decided["to"], True), (decided["to"], 1, True)]
         made = changed(story.lines, decided)[:2]
@@ -169,12 +172,14 @@ def went_as_meant(story: Story) -> tuple[dict[str, Any], dict[str, Any]] | None:
 
 @pytest.mark.timeout(240)
 def test_phases_that_would_meet_are_shifted_by_a_stored_profile(machine, capsys, monkeypatch):
-    """Its periods are so long that a resize that takes a second, as on a busy machine, leaves enough to save, and its
-    phases too: waiting for one costs more than two resizes. Until one was measured it is taken to cost nearly nothing:
-    with 0.1 s, two solvers once kept a distance at which no shift would have saved as much.
+    """A stored profile makes hocketd shift phases that would meet.
 
-    The ratio of the periods is near the golden one, and stays there where each iteration takes longer: whatever the
-    phases' first distance is, they meet soon, where periods of 2 to 3 could pass each other for ever.
+    The periods are so long that a resize of a second, as on a busy machine, leaves enough to save. The phases are long,
+    too: waiting for one costs more than two resizes. Before the first measurement a resize counts as almost free. With
+    0.1 s, two solvers once kept a distance at which no shift would have saved as much.
+
+    The ratio of the periods is near the golden ratio, and stays there if each iteration takes longer. The phases
+    therefore meet soon, whatever their first distance is. Periods of 2 to 3 could miss each other forever.
     """
     monkeypatch.setattr("story.LIMIT_S", 120)
     machine.limit_storage(BYTES_PER_S // 7)  # 0.7 s for a checkpoint
@@ -184,7 +189,7 @@ def test_phases_that_would_meet_are_shifted_by_a_stored_profile(machine, capsys,
     machine.start("b", every=185, slower=0.9)
     assert {one["app"] for one in (story.awaits("PROFILE", app=1), story.awaits("PROFILE", app=2))} == {1, 2}
     story.until(lambda: max(sizes().values()) > 1, "somebody grows, and ls shows it")
-    # A busy machine may delay what was decided beyond its use: then the next one.
+    # A busy machine may delay a decision until it is useless. Then the test waits for the next one.
     story.until(lambda: went_as_meant(story), "a decision that is carried out and held against what came")
     decided, outcome = went_as_meant(story)
     name, number = decided["decided_for"], decided["number"]
@@ -213,7 +218,7 @@ def test_phases_that_would_meet_are_shifted_by_a_stored_profile(machine, capsys,
         assert words in text, text
 
 
-# ---- who gets the cores that nobody uses -----------------------------------------------------------------------------
+# ---- idle cores ------------------------------------------------------------------------------------------------------
 
 
 def test_a_program_without_a_profile_is_measured_while_it_runs(machine, capsys):
@@ -290,7 +295,7 @@ def test_who_cannot_grow_is_left_as_it_is(machine):
 
 
 def test_a_policy_in_python_resizes_a_solver(machine):
-    """That of docs/write-a-policy.md."""
+    """The policy is that of docs/write-a-policy.md."""
     policy = machine.directory / "longest.py"
     policy.write_text(block("python"))
     story = machine.daemon("fcfs", cores=3, policy_file=str(policy))
@@ -316,7 +321,7 @@ def test_the_answer_of_an_application_that_dies_is_not_waited_for(machine):
 
 
 def test_an_application_that_stands_still_does_not_keep_the_tool(machine, monkeypatch, capsys):
-    """It gives the resize up when it comes to a control point again, and can be resized then."""
+    """It gives the resize up at its next control point, and can be resized again then."""
     monkeypatch.setattr("hocket.verbs.resize.WITHDRAW_S", 0.2)
     story = machine.daemon("fcfs")
     job = machine.start("a", every=10)
