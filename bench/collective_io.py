@@ -1,10 +1,9 @@
 """`./dev bench collective-io`: collective accesses by hocket beside those of the MPI libraries (bench/README.md).
 
-Patterns of the programs in apps/, each by hocket (on MPICH), by ROMIO with its defaults and with its best hints, by
-OMPIO (Open MPI), and beside them one process that writes or reads as many bytes by plain calls of 16 MiB. Interleaved:
-a round runs all of them once, in an order of its own. Values are MB/s (10^6 bytes) of the slowest rank's time, medians
-over the rounds. Every run writes a new file and reads it back while it is in the page cache; `overwrite` writes into a
-file that is there.
+It runs patterns of the programs in apps/ with hocket (on MPICH), with ROMIO's defaults, with ROMIO's best hints, and
+with OMPIO (Open MPI). Beside them, one process writes or reads as many bytes in plain calls of 16 MiB. A round runs
+each method once in its own random order. Values are MB/s (10^6 bytes) by the time of the slowest rank, as medians over
+the rounds. Every run writes a new file and reads it back from the page cache; `overwrite` writes into an existing file.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ RUN_LIMIT_S = 300
 TOTAL_MIB = 256  # of a run, about
 PLAIN_BYTES = 16 << 20
 WINDOW_MIB = 1.0  # hocket_buffer_size
-# What an aggregator holds: three windows, and pieces of four more under way on each of its two sides.
+# An aggregator holds three collective buffers, and chunks of four more in flight on each of its two sides.
 BUFFERS_MIB = (3 + 4 + 4) * WINDOW_MIB
 MEMORY_ABOVE_MIB = 16
 WAYS = ("write", "read")
@@ -53,7 +52,7 @@ NAMES = {
 }
 METHODS = list(NAMES)
 
-# Hints that are tried for ROMIO: with and without the exchange and data sieving, aggregators, buffers.
+# The search tries these hints for ROMIO: with and without exchange and data sieving, numbers of aggregators, buffers.
 SIEVING = [
     {"romio_cb_write": "disable", "romio_cb_read": "disable", "romio_ds_write": ds, "romio_ds_read": ds}
     for ds in ("enable", "disable", "automatic")
@@ -70,7 +69,9 @@ def exchanges(ranks: int) -> list[dict[str, str]]:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Of hocket's write beside each reference; None: none. Of reads only that beside ROMIO's defaults holds."""
+    """Least ratios of hocket's write to each reference; None is no bound. Reads are bounded beside ROMIO's defaults
+    only.
+    """
 
     romio: float | None = None
     best: float | None = None
@@ -97,7 +98,7 @@ LEAST_MEAN = 1.5
 
 
 def cases(ranks: int, mib: int) -> list[Case]:
-    """The patterns, of about so many MiB in all."""
+    """Return the patterns, with about `mib` MiB in all."""
     each = mib // ranks  # MiB of a rank
     square = math.isqrt(ranks - 1) + 1  # BT-IO runs on the next square number of ranks
     grid = 128 if mib >= TOTAL_MIB else 80
@@ -124,7 +125,7 @@ def cases(ranks: int, mib: int) -> list[Case]:
     ]
 
 
-# Fragments of 100 bytes: a formula, and drawn places.
+# Both patterns have fragments of 100 bytes: one follows a formula, the other has random places.
 def fragments(ranks: int, quick: bool) -> list[tuple[str, tuple[str, ...]]]:
     segments = ("-s", "40000" if quick else "320000")
     arguments = ("-b", "100", "-t", "1000000", *segments, "-p", "1")
@@ -145,7 +146,7 @@ class Runner:
     openmpi: Mpi = field(default_factory=lambda: Mpi("openmpi"))
 
     def run(self, case: Case, method: str, hints: dict[str, str] | None = None, *more: str) -> dict:
-        """The summary that the program printed. `hints`: for ROMIO."""
+        """Run a program and return the summary that it printed. `hints` are for ROMIO."""
         mpi = self.openmpi if method == "ompio" else self.mpich
         program = mpi.app(case.program, self.prefix)
         if not program.exists():
@@ -168,12 +169,12 @@ class Runner:
         return json.loads(done.stdout.splitlines()[-1])
 
     def speeds(self, case: Case, method: str, hints: dict[str, str] | None = None) -> dict[str, float]:
-        """MB/s of a new file written, and of the same file read."""
+        """Return the MB/s of writing a new file and of reading the same file."""
         told = self.run(case, method, hints)
         return {way: told["phases"] * told["phase_bytes"] / sum(told[f"{way}_s"]) / 1e6 for way in WAYS}
 
     def plain(self, bytes_: int) -> dict[str, float]:
-        """The same of one process, without MPI, in calls of 16 MiB."""
+        """Return the same figures for one process without MPI, in calls of 16 MiB."""
         path = self.directory / "file"
         path.unlink(missing_ok=True)
         with mmap.mmap(-1, PLAIN_BYTES) as memory:
@@ -198,7 +199,7 @@ class Runner:
 
 
 def best_hints(runner: Runner, case: Case) -> dict[str, dict[str, str]]:
-    """By a small search, for each way: the hints with the highest median. {}: the defaults."""
+    """Search, for each of write and read, the hints with the highest median. {} stands for the defaults."""
     found: dict[str, tuple[float, dict[str, str]]] = {}
     for hints in [{}, *SIEVING, *exchanges(case.ranks)]:
         runs = [runner.speeds(case, "romio", hints) for _ in range(SEARCH_RUNS)]
@@ -213,13 +214,13 @@ def best_hints(runner: Runner, case: Case) -> dict[str, dict[str, str]]:
 
 
 def spread(values: Sequence[float]) -> list[float]:
-    """Quartiles."""
+    """Return the quartiles."""
     found = quantiles(values, n=4, method="inclusive") if len(values) > 1 else [values[0]] * 3
     return [round(value, 1) for value in found]
 
 
 def measure(runner: Runner, case: Case, mib: int, rounds: int, rng: random.Random) -> dict:
-    """All samples of a case of about so many MiB: method → way → MB/s of each round."""
+    """Return all samples of a case of about `mib` MiB: method → way → MB/s of each round."""
     searched = Case(case.name, case.program, case.ranks, quarter(case.arguments), case.bounds)
     best = best_hints(runner, searched)
     samples: dict[str, dict[str, list[float]]] = {m: {way: [] for way in WAYS} for m in METHODS}
@@ -239,7 +240,7 @@ def measure(runner: Runner, case: Case, mib: int, rounds: int, rng: random.Rando
 
 
 def quarter(arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """The same pattern with a quarter of the data: for the search."""
+    """Return the arguments of the same pattern with a quarter of the data, for the search."""
     fewer = list(arguments)
     key = "-s" if "-s" in fewer else "-p"
     at = fewer.index(key) + 1
@@ -276,7 +277,9 @@ def geometric_mean(ranks: int, measured: list[tuple[Case, dict]]) -> dict:
 
 
 def memory(runner: Runner, name: str, ranks: int, arguments: tuple[str, ...], rounds: int) -> dict:
-    """By how much an aggregator's memory grows at most, by its peak in /proc; and ROMIO's beside it."""
+    """Compare the largest growth of an aggregator's memory, by its peak in /proc, with its bound and with ROMIO's
+    growth.
+    """
     case = Case(name, "s_ior", ranks, arguments, Bounds())
     told = {method: [runner.run(case, method) for _ in range(rounds)] for method in ("hocket", "romio")}
     grown = {method: max(run["memory_kib"] for run in runs) / 1024 for method, runs in told.items()}
@@ -315,7 +318,7 @@ def parse() -> argparse.Namespace:
 
 
 def run(runner: Runner, arguments: argparse.Namespace, tell: list[dict]) -> list[dict]:
-    """Prints and collects the lines; gives the samples of all cases."""
+    """Print and collect the lines; return the samples of all cases."""
     rounds = arguments.rounds or (3 if arguments.quick else ROUNDS)
     mib = 64 if arguments.quick else TOTAL_MIB
     rng = random.Random(2026)

@@ -1,4 +1,4 @@
-"""The picture of `./dev bench collective-io`: bandwidth of each pattern by who does the accesses."""
+"""The picture of `./dev bench collective-io`: bandwidth of each pattern, by the method of access."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def quartiles(values: list[float]) -> tuple[float, float]:
 
 
 def draw(axes: Axes, cases: list[dict], way: str, names: dict[str, str]) -> None:
-    """Bars of the medians with the quartiles; the plain process as a mark across each group."""
+    """Draw bars of the medians with their quartiles; the plain process is a mark across each group."""
     bars = [method for method in names if method != "plain"]
     width = 0.8 / len(bars)
     for i, method in enumerate(bars):
@@ -44,7 +44,7 @@ def draw(axes: Axes, cases: list[dict], way: str, names: dict[str, str]) -> None
 
 
 def write_plot(cases: list[dict], names: dict[str, str], path: Path) -> None:
-    """`cases` as in results.json."""
+    """Write the picture; `cases` is as in results.json."""
     halves = [cases[: (len(cases) + 1) // 2], cases[(len(cases) + 1) // 2 :]]
     halves = [half for half in halves if half]
     figure, grid = pyplot.subplots(2, len(halves), figsize=(7 * len(halves), 8), squeeze=False, sharey="row")

@@ -1,14 +1,14 @@
-"""`./dev bench delta`: interference, turns, interruption and the choice among them, live (CALCioM, section IV).
+"""`./dev bench delta`: interference, exclusion, interruption, and the dynamic choice, live (CALCioM, section IV).
 
-Two `s_ior` on a storage target of 40 MB/s for all (apps/limited_target), under hocketd, by `hocket delta`; policies and
-dts in drawn order within each repetition, medians.
+Two `s_ior` share a storage target of 40 MB/s (apps/limited_target) under hocketd; `hocket delta` runs them. Policies
+and dts come in random order within each repetition; figures are medians.
 
-different  320 MiB beside 16 MiB: what the small one, which comes second, and the large one take under each policy
+different  320 MiB beside 16 MiB: the times of the small one, which comes second, and of the large one, by policy
 equal      twice 80 MiB: dynamic beside the best of the three others, by the metric (cpu-time), at each dt
-saw        80 MiB in four accesses beside 20 MiB, interrupt: only between accesses (HOCKET_IO=mpi; a file of Fig. 10 is
-           an access here), and between rounds of an access (HOCKET_IO=hocket)
+saw        80 MiB in four accesses beside 20 MiB under interrupt: interruption only between accesses (HOCKET_IO=mpi; an
+           access here stands for a file of Fig. 10), and between rounds of an access (HOCKET_IO=hocket)
 
-Writes bench/delta/: results.json (all runs), a picture of each part.
+The results go to bench/delta/: results.json (all runs), and a picture of each part.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ report = partial(figures.report, "delta")
 
 BYTES_PER_S = 40e6
 MIB = 1 << 20
-RANKS, DIFFERENT_RANKS = (2, 2), (2, 1)  # hocketd knows by the number of processes what a program takes alone
+RANKS, DIFFERENT_RANKS = (2, 2), (2, 1)  # the number of processes tells hocketd a program's time alone
 TIMEOUT_S = 120.0
 POLICIES = ("interfere", "fcfs", "interrupt", "dynamic")
 LARGE_MIB, SMALL_MIB, EQUAL_MIB = 320, 16, 80
@@ -57,7 +57,7 @@ class Bench:
     def graph(
         self, case: str, sizes_mib: Sequence[int], calls: int, dts_s: Sequence[float], ranks=RANKS, **plan
     ) -> Graph:
-        """A writes in so many collective calls, B in one."""
+        """Measure a graph in which A writes in `calls` collective calls, B in one."""
         programs = [
             program_of(name, self._command(name, *what))
             for name, *what in zip("AB", ranks, sizes_mib, (calls, 1), strict=True)
@@ -86,12 +86,12 @@ def say(text: str) -> None:
 
 
 def of(graph: Graph, policy: str, figure: Callable[[Point], float]) -> list[float]:
-    """Of each dt."""
+    """Return the figure of each dt."""
     return [figure(point) for point in graph.of(policy)]
 
 
 def different(graph: Graph) -> bool:
-    """Bounds hold for the dt that is worst."""
+    """Report the case of different sizes; its bounds hold for the worst dt."""
     good = True
     small = {policy: of(graph, policy, lambda point: point.b.factor) for policy in graph.policies}
     for policy in POLICIES:
@@ -113,8 +113,10 @@ def different(graph: Graph) -> bool:
 
 
 def equal(graph: Graph) -> bool:
-    """By the metric, at each dt that was wanted. No two runs begin exactly as far apart: the others' costs are moved to
-    dynamic's dt by as much as the expected ones differ.
+    """Report the metric of dynamic beside the best other policy, at each wanted dt.
+
+    No two runs begin exactly as far apart. The costs of the other policies are therefore moved to the dt of dynamic, by
+    the difference of the expected costs.
     """
     good = True
     for point in graph.of("dynamic"):
@@ -133,7 +135,7 @@ def equal(graph: Graph) -> bool:
 
 
 def saw(by_grain: dict[str, Graph]) -> bool:
-    """The measured times of B follow the saw that is expected of accesses, and none where rounds are the grain."""
+    """Report B's times: they follow the expected saw if accesses are the grain, and no saw if rounds are."""
     good = True
     for grain, graph in by_grain.items():
         times = of(graph, "interrupt", lambda point: point.b.io_s)

@@ -1,9 +1,9 @@
-"""`./dev bench elastic`: elastic collective I/O (CLARISSE, section V-B): a server that becomes slow is taken out.
+"""`./dev bench elastic`: elastic collective I/O (CLARISSE, section V-B): hocketd takes out a server that becomes slow.
 
-Four I/O servers, four ranks, collective writes one after the other. From a moment on one server takes 512 µs longer for
-each request. What is told, medians over the runs of the medians over a run's operations: operations after the slow
-server was taken out beside those before it became slow (bound 1.1), and those in between; and the time that hocketd
-computed for it all, beside the time of an operation (bound 0.3 %).
+Four ranks make collective writes, one after the other, through four I/O servers. From some operation on, one server
+takes 512 µs longer for each request. Figures are medians over the runs of the medians over a run's operations. The
+benchmark reports operations after the removal of the slow server beside those before it became slow (bound 1.1), and
+those in between. It also reports hocketd's computing time beside the time of an operation (bound 0.3 %).
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class Run:
 
 
 def computing_s(pid: int) -> float:
-    """Processor time of a process so far."""
+    """Return the processor time of a process so far."""
     return sum(int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat")) * 1e-9
 
 
 @contextlib.contextmanager
 def started(*command: object, **how) -> Iterator[subprocess.Popen]:
-    """A daemon that has said that it listens."""
+    """Start a daemon and yield it once it has reported its address."""
     with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True, **how) as process:
         try:
             if "listens on" not in (process.stdout.readline() if process.stdout else ""):
@@ -85,7 +85,7 @@ def await_servers(runtime: Path) -> None:
 
 
 def one_run() -> Run | None:
-    """None: another server than the slow one was taken out, or none was."""
+    """Return the times of one run, or None if another server or no server was taken out."""
     mpi = Mpi("mpich")
     with contextlib.ExitStack() as stack:
         runtime = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hocket-elastic-", dir="/tmp")))
@@ -115,7 +115,7 @@ def one_run() -> Run | None:
     operations = [tuple(map(float, line.split())) for line in out.stdout.splitlines()]
     if taken_out[:1] != [f"s{SERVERS}"] or not adopted or len(operations) != OPERATIONS:
         return None
-    # The operation in which a map is adopted begins before and ends after that.
+    # An operation in which a map is adopted begins before the adoption and ends after it.
     seconds = [duration for _, duration in operations]
     first_after = next((i for i, (start, _) in enumerate(operations) if start > adopted[0]), OPERATIONS)
     if first_after <= BEFORE or first_after >= OPERATIONS - 5:

@@ -8,14 +8,14 @@ import json
 def line(
     bench: str, case: str, value: float, unit: str, reference: float | None, bound: float | None, ok: bool, **more
 ) -> dict:
-    """One figure beside what it is held against, if there is something; `more`: what only this benchmark tells."""
+    """Return one figure beside its reference, if it has one. `more` has the keys that only this benchmark reports."""
     ratio = value / reference if reference else None
     result = {"bench": bench, "case": case, "value": value, "unit": unit, "reference": reference, "ratio": ratio}
     return result | {"bound": bound, "ok": bool(ok)} | more
 
 
 def report(*figure, **more) -> bool:
-    """Prints `line` of the same arguments; whether it is within its bound."""
+    """Print `line` of the same arguments. Return True if the figure is within its bound."""
     told = line(*figure, **more)
     print(json.dumps(told), flush=True)
     return told["ok"]

@@ -1,10 +1,12 @@
-"""`./dev bench framework`: what the policies for cores and access are worth, against the paper's figures.
+"""`./dev bench framework`: the benefit of the policies for cores and access, against the paper's figures.
 
-In the simulator: CLARISSE+FlexMPI's use cases A, C and D and its Table 2, use case C with resizes that cost more than
-is assumed and Table 2 without profiles, what wrong predictions cost (scenarios
-stress*.toml), the machine of 500 applications, then 500 random workloads (workloads.py). Every
-figure is of several seeds; `value` and `reference` are medians over them of runs with the same seed, `interval` is a
-95 % interval of the mean of what the line compares (Student's t). What the scenarios are calibrated on stands in them.
+The benchmark simulates CLARISSE+FlexMPI's use cases A, C, and D and its Table 2. It also simulates use case C with
+resizes that cost more than assumed, Table 2 without profiles, the costs of wrong predictions (scenarios stress*.toml),
+and the machine of 500 applications. Then come 500 random workloads (workloads.py) and the live part
+(framework_live.py).
+
+Every figure is of several seeds. `value` and `reference` are medians over runs with the same seeds. `interval` is a 95
+% interval of the mean of the compared quantity (Student's t). Each scenario names the figures that it is calibrated on.
 """
 
 from __future__ import annotations
@@ -34,15 +36,15 @@ SIZES = (36, 82, 135, 210)  # cores of Table 2's expansion
 SHARING = ("fair", "speedup", "io-aware", "predictive")
 STRESSED = ("phase-shift", "period-coupling", "phase-shift+predictive")
 UNCOORDINATED, BLOCKING = "none", "fcfs"
-CALIBRATED = 1.05  # how near a calibration comes to the paper's figures
-JITTER = 0.02  # of the periods in use case A's second part, and in Table 2
-KEPT = 32  # phases that predictions rest on at most (IoHistory::capacity)
+CALIBRATED = 1.05  # largest factor between a calibration and the paper's figure
+JITTER = 0.02  # of the periods in use case A's second part; as in the scenarios of Table 2
+KEPT = 32  # most phases that predictions rest on (IoHistory::capacity)
 NORMAL_LARGER_OF_TWO = 1.05  # median of the larger of two normal errors, in standard deviations
 NORMAL_MEDIAN_ERROR = 0.787  # of the median of n normal errors, times the root of n
 
 
 def simulate(scenario: str | Path, policies: Iterable[str], seeds: Iterable[int]) -> dict[str, Series]:
-    """By policy its runs, in the order of the seeds. Of one of `scenarios`, by name, or of a file."""
+    """Return the runs by policy, in the order of the seeds. `scenario` is a name in `scenarios`, or a file."""
     seeds = list(seeds)
     path = scenario if isinstance(scenario, Path) else SCENARIOS / f"{scenario}.toml"
     return {
@@ -52,7 +54,7 @@ def simulate(scenario: str | Path, policies: Iterable[str], seeds: Iterable[int]
 
 
 def interval(values: list[float]) -> list[float]:
-    """95 % interval of the mean."""
+    """Return the 95 % interval of the mean."""
     spread = stats.sem(values)
     if not spread > 0:
         return [fmean(values), fmean(values)]
@@ -61,14 +63,14 @@ def interval(values: list[float]) -> list[float]:
 
 
 def at_most(case: str, unit: str, values: list[float], references: list[float], bound: float, **more) -> bool:
-    """The median of the runs' ratios is at most the bound."""
+    """Report the values; the median of the runs' ratios must be at most the bound."""
     ratios = [v / r if r > 0 else 0.0 for v, r in zip(values, references, strict=True)]
     extra = {"median_ratio": median(ratios), "interval": interval(ratios), "seeds": len(ratios)} | more
     return report(case, median(values), unit, median(references), bound, median(ratios) <= bound, **extra)
 
 
 def io_with_delay(result: runs.Result, application: int) -> float:
-    """Seconds of one application."""
+    """Return I/O time and delay of one application, in seconds."""
     one = result["applications"][application]
     return one["io_s"] + one["wait_s"]
 
@@ -76,7 +78,7 @@ def io_with_delay(result: runs.Result, application: int) -> float:
 def changed(
     scenario: str, *changes: tuple[str, str], policies: Iterable[str], seeds: Iterable[int]
 ) -> dict[str, Series]:
-    """As `simulate`, of the scenario with each text replaced by another. Each text must be there."""
+    """Simulate the scenario with each text replaced by another, as `simulate` does. Each text must exist."""
     text = (SCENARIOS / f"{scenario}.toml").read_text()
     for old, new in changes:
         if old not in text:
@@ -89,7 +91,7 @@ def changed(
 
 
 def use_case_c() -> bool:
-    """I/O time and delay of two like applications (section 5.1; Fig. 14): the calibration, then phase shifting."""
+    """I/O time and delay of two similar applications (section 5.1; Fig. 14): the calibration, then phase shifting."""
     made = simulate("use-case-c", (UNCOORDINATED, BLOCKING, "phase-shift"), PAPER_SEEDS)
     good = True
     before, blocking, after = ([made[p].of(lambda run, a=a: io_with_delay(run, a)) for a in (0, 1)] for p in made)
@@ -97,7 +99,7 @@ def use_case_c() -> bool:
         name = f"use case C, A{application + 1}, I/O time incl. delay"
         beside = "beside uncoordinated"
         good &= near(f"{name}, fcfs {beside}", "", blocking[application], before[application], wanted)
-        # A1 does not wait under blocking: what is left of it cannot be saved (use-case-c.toml).
+        # A1 does not wait under blocking: its remaining time cannot be saved (use-case-c.toml).
         bound = shifted or wanted * CALIBRATED
         good &= at_most(f"{name}, phase-shift {beside}", "s", after[application], before[application], bound)
     delays = [made[p].of(delay) for p in ("phase-shift", BLOCKING)]
@@ -111,14 +113,14 @@ def use_case_c() -> bool:
 
 
 def near(case: str, unit: str, values: list[float], references: list[float], wanted: float) -> bool:
-    """The median of the runs' ratios is the wanted one, to 5 %."""
+    """Report the values; the median of the runs' ratios must be the wanted one, to 5 %."""
     ratio = median(v / r for v, r in zip(values, references, strict=True))
     good = wanted / CALIBRATED <= ratio <= wanted * CALIBRATED
     return report(case, ratio, unit, wanted, wanted * CALIBRATED, good, least=wanted / CALIBRATED, seeds=len(values))
 
 
 def alternatives_of_c() -> bool:
-    """What other reasons for the paper's figures come to, each alone: for the reader, without bounds."""
+    """Report, without bounds, the results of other explanations of the paper's figures, each alone."""
     fair = (('sharing = "queued"', 'sharing = "fair"'), ("interference = 1.26", "interference = 1.0"))
     alike = ("[[32, 1.3154], [64, 0.6577], [128, 0.32885]]", "[[32, 1.348], [64, 0.674], [128, 0.337]]")
     others = {
@@ -138,10 +140,10 @@ def alternatives_of_c() -> bool:
 
 
 def costs_of_c() -> bool:
-    """Resizes that cost more than the coordinator is told: nobody is slower than with blocking by more than 5 %.
+    """Resizes cost more than the coordinator assumes: no application is more than 5 % slower than under blocking.
 
-    Nor do waiting and standing still come to more than blocking's waiting and the first attempt, out and back, which is
-    how the cost becomes known.
+    The sum of waiting and stopped times is bounded, too. It must not exceed the waiting under blocking plus the first
+    attempt, out and back, which reveals the cost.
     """
     good = True
     for cost in (0.2, 1, 5, 15):
@@ -169,7 +171,7 @@ def costs_of_c() -> bool:
 
 
 def delay_and_stops(result: runs.Result) -> list[float]:
-    """Seconds of each application."""
+    """Return waiting and stopped time of each application, in seconds."""
     return [one["wait_s"] + one["stopped_s"] for one in result["applications"]]
 
 
@@ -185,10 +187,11 @@ def use_case_d() -> bool:
 
 
 def conflict_errors(trace: Path) -> list[tuple[float, int]]:
-    """Of each conflict that was predicted: how far its start was off, in parts of the I/O period, and of how many
-    periods the prediction was.
+    """Return, for each predicted conflict, the error of its start and the number of periods that the prediction rests
+    on.
 
-    A conflict begins when the later of the two I/O phases does, which asks for its grant then.
+    The error is a part of the I/O period. A conflict begins when the later of the two I/O phases does, which then
+    requests its grant.
     """
     starts: dict[str, list[int]] = {}
     predictions: list[tuple[int, int, str, str]] = []
@@ -226,7 +229,7 @@ def errors_of_a(*changes: tuple[str, str]) -> list[tuple[float, int]]:
 
 
 def use_case_a() -> bool:
-    """Predicted starts of conflicting I/O phases, with no core free to avoid them (section 5.1)."""
+    """Predicted starts of conflicting I/O phases, with no free core to avoid them (section 5.1)."""
     case = "use case A, predicted start of the next conflict, error"
     errors = [error for error, _ in errors_of_a()]
     if not errors:
@@ -238,11 +241,11 @@ def use_case_a() -> bool:
 
 
 def jitter_of_a() -> bool:
-    """The same with periods that vary: no more off than the mean of the periods seen must be.
+    """The same with periods that vary: the error must not exceed that of the mean of the observed periods.
 
-    Of a period that varies by `JITTER`, the next one differs from the mean of n by a standard deviation of
-    JITTER √(1 + 1/n). The start of a conflict is the later of two starts, so that it is off by no more than the larger
-    of the two errors. Two standard errors of the median are left to chance.
+    If a period varies by `JITTER`, the next one differs from the mean of n by a standard deviation of JITTER √(1 +
+    1/n). The start of a conflict is the later of two starts, so its error is at most the larger of the two errors. The
+    bound leaves two standard errors of the median to chance.
     """
     case = f"use case A with {JITTER:.0%} jitter, the same, in standard deviations of a prediction"
     errors = [
@@ -256,12 +259,12 @@ def jitter_of_a() -> bool:
 
 
 def allocation(series: Series) -> list[float]:
-    """Median processes of each application at the end."""
+    """Return the median number of processes of each application at the end."""
     return [median(series.of(lambda run, i=i: run["applications"][i]["processes_last"])) for i in range(4)]
 
 
 def table_2() -> bool:
-    """Aggregate FLOPS of four applications that share out more and more cores (Table 2; Figs. 17 to 19)."""
+    """Aggregate FLOPS of four applications that share more and more cores (Table 2; Figs. 17 to 19)."""
     good, gains = True, []
     for cores in SIZES:
         made = simulate(f"table2-{cores}", [f"{BLOCKING}+{policy}" for policy in SHARING], PAPER_SEEDS)
@@ -288,14 +291,14 @@ def table_2() -> bool:
 
 
 def table_2_profiles() -> bool:
-    """The same with profiles that are not there, or wrong by 30 %, beside exact ones, after the first quarter."""
+    """The same with absent profiles, or profiles wrong by 30 %, beside exact ones, after the first quarter."""
     good = True
     policy = f"{BLOCKING}+predictive"
     for cores in SIZES:
         rates = {}
         for profile in ("exact", "none", "wrong"):
             change = ('profile = "exact"', f'profile = "{profile}"')
-            # What is done until the end less what is done in the first quarter.
+            # The rate covers the work until the end less the work of the first quarter.
             parts = [
                 changed(
                     f"table2-{cores}",
@@ -327,12 +330,15 @@ def table_2_profiles() -> bool:
 
 
 def progress(application: dict) -> float:
-    """Iterations a second."""
+    """Return iterations per second."""
     return application["iterations"] / application["total_s"]
 
 
 def lengthened(with_: runs.Result, without: runs.Result) -> list[float]:
-    """Of each application: its seconds an iteration over those in the other run; it may be cut off in both, or die."""
+    """Return, for each application, its seconds per iteration over those in the other run.
+
+    An application may be cut off in both runs, or die.
+    """
     return [
         progress(before) / progress(after)
         for after, before in zip(with_["applications"], without["applications"], strict=True)
@@ -340,12 +346,12 @@ def lengthened(with_: runs.Result, without: runs.Result) -> list[float]:
 
 
 def in_all(result: runs.Result) -> float:
-    """Seconds of all applications together."""
+    """Return the total seconds of all applications together."""
     return sum(one["total_s"] for one in result["applications"])
 
 
 def stress() -> bool:
-    """Wrong predictions: no application of any run, and no run as a whole, is slower than with blocking by over 5 %."""
+    """Wrong predictions: no application, and no run as a whole, is more than 5 % slower than under blocking."""
     good = True
     for scenario in ("stress", "stress-pairs"):
         made = simulate(scenario, (BLOCKING, *STRESSED), PAPER_SEEDS)
@@ -369,7 +375,7 @@ def stress() -> bool:
 
 
 def machine() -> bool:
-    """500 applications on 100,000 cores: the combination beside first-come-first-served; none is much the worse."""
+    """500 applications on 100,000 cores: the combination beside first come, first served; no application loses much."""
     combination = "phase-shift+predictive"
     made = simulate("machine-500", (UNCOORDINATED, BLOCKING, combination), MACHINE_SEEDS)
     rates = {policy: series.of(flops) for policy, series in made.items()}
@@ -397,7 +403,7 @@ def machine() -> bool:
 
 
 def main() -> int:
-    """Every part; those that are left are run although one before missed a bound."""
+    """Run every part; later parts run even if an earlier one missed a bound."""
     try:
         good = [use_case_a(), use_case_c(), use_case_d(), table_2(), table_2_profiles(), stress(), machine()]
     except HocketError as error:

@@ -1,15 +1,14 @@
-"""The live part of `./dev bench framework`: CLARISSE+FlexMPI's use cases B, C and D (section 5.1), seconds scaled down.
+"""The live part of `./dev bench framework`: CLARISSE+FlexMPI's use cases B, C, and D (section 5.1), scaled down.
 
-Real are the applications (two malleable Jacobi solvers under `hocket run`), hocketd, the collective MPI-IO and the
-resizes. Emulated, and stated so, are the computing time of an iteration by the number of processes (jacobi --emulate,
-with drawn jitter: the processes sleep, so that two cores carry them) and the storage (limited_target: a stated
-bandwidth that all writers share). The policies run one after the other in random order within each round, with the same
-jitter; a round is one pair.
+Real parts are two malleable Jacobi solvers under `hocket run`, hocketd, the collective MPI-IO, and the resizes. Two
+parts are emulated. The computing time of an iteration depends on the number of processes (jacobi --emulate with random
+jitter: the processes sleep, so that two cores carry them). The storage has a stated bandwidth that all writers share
+(limited_target). A round runs the policies one after the other in random order, with the same jitter: one pair each.
 
-C: two applications that are almost alike begin almost together (the second half a second later, and 3.5 % faster), so
-that uncoordinated nearly all their I/O phases meet, and with first-come-first-served the second waits again and again.
-Said is, of each round, the time of both in I/O with the delay for grants. B and D: the periods differ, by 8 % (as 85 s
-and 92 s) and by 10 %; said is the delay.
+C: two similar applications begin almost together (the second half a second later, and 3.5 % faster). Uncoordinated,
+nearly all their I/O phases meet; with first come, first served the second waits again and again. For each round the
+benchmark reports the I/O time of both with the delay for grants. B and D: the periods differ, by 8 % (as 85 s and 92 s)
+and by 10 %; the benchmark reports the delay.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class Application:
 
 @dataclass(frozen=True)
 class Figures:
-    """Of one run, of both applications together; seconds."""
+    """Seconds of one run, summed over both applications."""
 
     io_s: float
     delay_s: float
@@ -98,7 +97,7 @@ USE_CASES = {
 
 
 class Live:
-    """Runs pairs of applications, each pair under a hocketd of its own."""
+    """Runs pairs of applications, each pair under its own hocketd."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -114,7 +113,7 @@ class Live:
         self._call(self.mpi.command(PROCESSES, self.program, *made), self.mpi.environment())
 
     def run(self, use_case: UseCase, policy: str, seed: int) -> Figures:
-        """Raises SystemExit where something fails."""
+        """Run one pair and return its figures. Raises SystemExit on any failure."""
         with tempfile.TemporaryDirectory(prefix="hocket-live-", dir="/tmp") as runtime, contextlib.ExitStack() as stack:
             environment = {**self.mpi.environment(), "HOCKET_DIR": runtime}
             environment.pop("HOCKET_SOCKET", None)
@@ -140,7 +139,9 @@ class Live:
         return trace
 
     def _profiles(self, path: Path, use_case: UseCase) -> None:
-        """What `hocket profile` would have measured; one program has one profile, so that of the mean application."""
+        """Store what `hocket profile` would have measured. A program has one profile: here that of the mean
+        application.
+        """
         io_s = (64 + UNKNOWNS * (UNKNOWNS + 2) * 8) / BYTES_PER_S
         slower = sum(one.slower for one in use_case.applications) / 2
         points = tuple(
@@ -210,7 +211,7 @@ def _end(process: subprocess.Popen) -> None:
 
 
 def figures_of(trace: Path) -> Figures:
-    """What the applications reported of the phases in which they wrote."""
+    """Return the sums of the applications' own reports, over the phases in which they wrote."""
     applications = analyse(read_trace(trace)).applications
     spent = [
         times_of(part for phase in one.phases if phase.bytes_written > 0 for part in phase.parts())
@@ -221,7 +222,7 @@ def figures_of(trace: Path) -> Figures:
 
 
 def rounds(live: Live, use_case: UseCase, count: int) -> Iterator[dict[str, Figures]]:
-    """Each policy once a round."""
+    """Yield the figures of each round, in which each policy runs once."""
     for seed in range(1, count + 1):
         order = list(use_case.policies)
         random.Random(seed).shuffle(order)
@@ -234,7 +235,7 @@ def rounds(live: Live, use_case: UseCase, count: int) -> Iterator[dict[str, Figu
 
 
 def ordering(made: list[dict[str, Figures]]) -> bool:
-    """uncoordinated > fcfs > phase-shift in I/O time with delay: in at least 9 of 10 rounds."""
+    """Check uncoordinated > fcfs > phase-shift in I/O time with delay, in at least 9 of 10 rounds."""
     times = {policy: [one[policy].io_with_delay_s for one in made] for policy in USE_CASES["C"].policies}
     held = sum(none > fcfs > shift for none, fcfs, shift in zip(*times.values(), strict=True))
     good = True
@@ -249,7 +250,7 @@ def ordering(made: list[dict[str, Figures]]) -> bool:
 
 
 def delays(use_case: UseCase, made: list[dict[str, Figures]]) -> bool:
-    """Beside first-come-first-served; without a bound: twelve periods are few."""
+    """Report delays beside first come, first served, without a bound: twelve periods are few."""
     blocking = [one["fcfs"].delay_s for one in made]
     for policy in use_case.policies:
         if policy == "fcfs":

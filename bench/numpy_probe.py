@@ -1,9 +1,9 @@
-"""`./dev bench regret`: a Python program with mpi4py and NumPy that computes, and writes its arrays every so often.
+"""`./dev bench regret`: a Python program with mpi4py and NumPy that computes and writes its arrays at intervals.
 
     mpiexec -n RANKS python numpy_probe.py DIRECTORY PHASES COMPUTE_S BYTES [--sync]
 
-In each phase every rank writes its part of BYTES by `ndarray.tofile`, a file for each rank and phase, and all append
-the norms of their parts to one file by collective MPI-IO.
+In each phase every rank writes its part of BYTES by `ndarray.tofile`, to one file for each rank and phase. All ranks
+append the norms of their parts to one file by collective MPI-IO.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy
 from mpi4py import MPI
 
-SIDE = 200  # of the matrices that are multiplied: a few milliseconds, the rest of the time is slept
+SIDE = 200  # of the multiplied matrices: a few milliseconds, the rest of the time is sleep
 
 
 def compute(seconds: float, own: numpy.ndarray) -> float:
-    """The norm of what was computed; it lasts `seconds` whatever the machine."""
+    """Compute for `seconds`, whatever the machine, and return the norm of the result."""
     until = time.monotonic() + seconds
     matrix = own[: SIDE * SIDE].reshape(SIDE, SIDE)
     matrix[:] = matrix @ matrix.T / SIDE

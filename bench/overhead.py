@@ -1,12 +1,12 @@
-"""`./dev bench overhead`: what libhocket adds to a call where nothing is coordinated, at 2 ranks; and to a small pwrite
-where a hocketd has granted it. Then, by overhead_pairs.py: whole programs and single calls beside the same without
-hocket at all.
+"""`./dev bench overhead`: the time that libhocket adds to an uncoordinated call at 2 ranks, and to a small granted
+pwrite. Then overhead_pairs.py compares whole programs and single calls with the same without hocket.
 
-The program overhead.c makes each call with and without libhocket in turn, in one run; here are the statistics: medians,
-the median of the paired differences, and its 95 % confidence interval (of order statistics: no assumption about the
-distribution). For the write of 1 MiB, whose own time varies by far more than the bound, `difference_us` is what the
-wrapper itself takes, measured around each of the very same writes; `paired_us` is the plain paired difference, with the
-interval that shows how little it says.
+The program overhead.c makes each call with and without libhocket in turn, in one run. This file computes medians, the
+median of the paired differences, and its 95 % confidence interval. The interval is of order statistics and assumes no
+distribution.
+
+The time of a write of 1 MiB varies by far more than the bound. Its `difference_us` is therefore the time of the wrapper
+itself, measured around the same writes. `paired_us` is the plain paired difference, with its wide interval.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LIMIT_S = 300
 def command(
     mpi: str, build: Path, prefix: Path, arguments: list[str], socket: Path | None = None
 ) -> tuple[list[str], dict[str, str]]:
-    """What starts two ranks of the program behind libhocket, the probe behind that."""
+    """Return the command that starts two ranks of the program with libhocket before the probe, and its environment."""
     mpiexec = Path(sys.prefix) / ("bin/mpiexec" if mpi == "mpich" else "openmpi/bin/mpiexec")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("HOCKET_")}
     environment |= {f"{kind}_ALLOW_RUN_AS_ROOT{end}": "1" for kind in ("OMPI", "PRTE") for end in ("", "_CONFIRM")}
@@ -45,7 +45,7 @@ def command(
 
 
 def measure(mpi: str, build: Path, prefix: Path, *arguments: str, socket: Path | None = None) -> list[list[float]]:
-    """The columns that the program prints, in µs."""
+    """Return the columns that the program prints, in µs."""
     words, environment = command(mpi, build, prefix, list(arguments), socket)
     run = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, timeout=LIMIT_S)
     if run.returncode != 0:
@@ -55,7 +55,7 @@ def measure(mpi: str, build: Path, prefix: Path, *arguments: str, socket: Path |
 
 
 def result(case: str, value: list[float], reference: list[float], difference: list[float], **others: object) -> dict:
-    """One line of the benchmark. `difference`: of each pair."""
+    """Return one line of the benchmark. `difference` has a value for each pair."""
     low, high = interval(difference)
     return {
         "bench": "overhead",
@@ -73,7 +73,7 @@ def result(case: str, value: list[float], reference: list[float], difference: li
 
 
 def measure_pwrite(mpi: str, build: Path, prefix: Path) -> list[dict]:
-    """Of a process that hocketd has not heard of, and of one that it has granted what it writes: there is no bound."""
+    """Measure a process unknown to hocketd, and one with a grant for what it writes; there is no bound."""
     results = []
     with (
         tempfile.TemporaryDirectory(dir="/dev/shm") as storage,

@@ -1,7 +1,7 @@
-"""What hocket adds to programs and to their calls beside the same without hocket at all: runs in turn, paired by round.
+"""The time that hocket adds to programs and calls, beside the same without hocket: alternating runs, paired by round.
 
-Apart from overhead.py, which compares calls within one process: what the library does to a process beside its wrappers
-is seen here, too.
+overhead.py compares calls within one process. The runs here also show what the library does to a process outside its
+wrappers.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ STEPS = {"short": 6, "long": 80}  # of overhead_alone: about 0.2 and 2 s
 
 
 def interval(values: list[float]) -> tuple[float, float]:
-    """95 % confidence interval of the median."""
+    """Return the 95 % confidence interval of the median."""
     ordered = sorted(values)
     half = 0.98 * len(ordered) ** 0.5
     return ordered[max(0, int(len(ordered) / 2 - half))], ordered[min(len(ordered) - 1, int(len(ordered) / 2 + half))]
 
 
 def in_turn(kinds: dict[str, Callable[[], dict[str, float]]], rounds: int = ROUNDS) -> dict[str, dict[str, list]]:
-    """Kind of run → figure → its value in each round. In every round each kind runs once, in an order of its own."""
+    """Return kind of run → figure → its values by round. A round runs each kind once, in its own random order."""
     order = random.Random(1)
     found: dict[str, dict[str, list]] = {kind: {} for kind in kinds}
     for _ in range(rounds):
@@ -47,7 +47,7 @@ def in_turn(kinds: dict[str, Callable[[], dict[str, float]]], rounds: int = ROUN
 
 
 def line(case: str, unit: str, value: list[float], reference: list[float], bound: float) -> dict:
-    """One line of the benchmark: `bound` is for the median of the paired differences."""
+    """Return one line of the benchmark. `bound` is for the median of the paired differences."""
     paired = [a - b for a, b in zip(value, reference, strict=True)]
     low, high = interval(paired)
     return {
@@ -84,7 +84,7 @@ def run(words: list[str], settings: dict[str, str]) -> str:
 
 
 def calls(mpi: str, build: Path, rounds: int = ROUNDS) -> Iterator[dict]:
-    """Calls that are only watched, and the same within a burst that hocketd has granted; on tmpfs."""
+    """Yield lines for calls that are only watched, and for calls within a granted burst; on tmpfs."""
     with (
         tempfile.TemporaryDirectory(dir="/dev/shm") as storage,
         tempfile.TemporaryDirectory() as directory,
@@ -110,12 +110,13 @@ def calls(mpi: str, build: Path, rounds: int = ROUNDS) -> Iterator[dict]:
     for kind, bound in (("watched", WATCHED_US), ("burst", BURST_US)):
         for name, reference in found["without"].items():
             if kind == "burst" and name.startswith("allreduce"):
-                continue  # asks for nothing
+                continue  # makes no request
             yield line(f"call {kind} {name} {mpi}", "us", found[kind][name], reference, bound)
 
 
 def alone(mpi: str, build: Path, rounds: int = ROUNDS) -> Iterator[dict]:
-    """A whole program under `hocket run`: where a daemon runs already, and ("first") where it starts one."""
+    """Yield lines for a whole program under `hocket run`, with a running daemon, and ("first") with one that it starts.
+    """
     for name, steps in STEPS.items():
         with tempfile.TemporaryDirectory(dir="/dev/shm") as storage, tempfile.TemporaryDirectory() as directory:
             program = [mpiexec(mpi), "-n", "2", str(build / f"overhead_alone-{mpi}"), f"{storage}/f", str(steps)]

@@ -1,12 +1,12 @@
-"""`./dev bench reconfigure`: what growing and shrinking take, beside the same MPI calls made bare, in one run.
+"""`./dev bench reconfigure`: the time of growing and shrinking, beside the same MPI calls made bare, in one run.
 
-hocket's side is the malleable program resize_probe.c, whose own clock tells the time in hocket_malleable_point; what
-the RECONFIGURATION record says stands beside it (`record`). The bare side is bare_spawn.c, with a world for each new
-process, as hocket makes them (`reference`), and with one MPI_Comm_spawn of all (`all_at_once`). The programs alternate
-in random order; the first growth and the first shrinking of each run do not count. Figures are medians.
+hocket's side is the malleable program resize_probe.c, whose own clock measures hocket_malleable_point. The
+RECONFIGURATION record stands beside it (`record`). The bare side is bare_spawn.c. It makes a world for each new
+process, as hocket does (`reference`), and one MPI_Comm_spawn of all (`all_at_once`). The programs alternate in random
+order; the first growth and the first shrinking of each run do not count. Figures are medians.
 
-With `join`, `value` is all the time that the application stood still: every control point from the one that asked for
-the resize to the one that ended it which took longer than a millisecond.
+With `join`, `value` is the total time for which the application was stopped. It sums the control points that took
+longer than a millisecond, from the one that requested the resize to the one that ended it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BUILD = REPO / "build" / "release" / "bench"
 GROWTHS = ((1, 2), (2, 4), (1, 4), (4, 8))
 ROUNDS, CYCLES = 4, 4  # of a program and growth; the first cycle of each does not count
 JOIN_ROUNDS = 9
-JOINS = ((1, 2, 0.0), (2, 4, 0.0), (1, 2, 2.0))  # from, to, how many seconds longer the new processes take to start
+JOINS = ((1, 2, 0.0), (2, 4, 0.0), (1, 2, 2.0))  # from, to, additional start time of the new processes in seconds
 ELEMENTS = 1_000_000  # of the probe's array, 8 bytes each
 ITERATION_MS, APART = 5, 4  # iterations between two resizes
 GROWTH_BOUND, STAND_STILL_BOUND_S = 1.15, 0.1
@@ -41,7 +41,7 @@ SEED = 3
 
 
 class Samples:
-    """Seconds, by case and by who took them; and runs that failed."""
+    """Seconds by case and by method, and the runs that failed."""
 
     def __init__(self) -> None:
         self.of: dict[tuple[str, str], list[float]] = defaultdict(list)
@@ -53,7 +53,7 @@ class Samples:
 
 
 def bare(build: Path, how: str, sources: int, targets: int, samples: Samples) -> None:
-    """One run of bare_spawn, "one" or "all"."""
+    """Run bare_spawn once, with "one" or "all"."""
     command = [*launcher(1), str(build / "bare_spawn-mpich"), how, str(sources), str(targets), str(CYCLES)]
     code, out, err = run_limited(command, environment(), LIMIT_S)
     wanted = {"grow": (sources, targets), "shrink": (targets, sources)}
@@ -67,7 +67,7 @@ def bare(build: Path, how: str, sources: int, targets: int, samples: Samples) ->
 
 
 def points(out: str) -> list[tuple[bool, int, float]]:
-    """Of each control point that the probe told of: whether it resized, processes afterwards, seconds."""
+    """Return each reported control point: whether it resized, the processes afterwards, and its seconds."""
     lines = [line.split() for line in out.splitlines() if line.startswith("point ")]
     return [(line[2] == "resized", int(line[3]), float(line[4])) for line in lines]
 
@@ -81,7 +81,7 @@ def probe(
     samples: Samples,
     **others,
 ) -> tuple[str, dict[str, str]] | None:
-    """One run of resize_probe with these (iteration, processes); its output, and its settings. None: it failed."""
+    """Run resize_probe once with these (iteration, processes). Return its output and settings, or None if it failed."""
     command = [*launcher(1), str(build / "resize_probe-mpich"), str(iterations), str(ITERATION_MS), str(ELEMENTS)]
     told = {"HOCKET_RESIZE": ",".join(f"{at}:{processes}" for at, processes in resizes)}
     settings = runner.settings() | told | {key: str(value) for key, value in others.items()}
@@ -98,7 +98,7 @@ def probe(
 
 
 def cycles(build: Path, runner: Runner, sources: int, targets: int, samples: Samples) -> None:
-    """One run of the probe that grows and shrinks, with hocket's default methods."""
+    """Run the probe once; it grows and shrinks with hocket's default methods."""
     sizes = [targets, sources] * CYCLES
     resizes = [((number + 1) * APART, size) for number, size in enumerate(sizes)]
     case = f"grow {sources} to {targets}"
@@ -127,7 +127,7 @@ def join_case(sources: int, targets: int, start_s: float) -> str:
 def stand_still(
     build: Path, runner: Runner, sources: int, targets: int, start_s: float, strategy: str, samples: Samples
 ) -> None:
-    """One growth of the probe, with new processes that start slowly: how long it stood still."""
+    """Grow the probe once, with new processes that start slowly, and record how long it was stopped."""
     case = join_case(sources, targets, start_s)
     iterations = int((start_s + 2) / (ITERATION_MS / 1e3)) if strategy == "join" else 5 * APART
     settings = {"HOCKET_PROCESSES": sources, "HOCKET_SPAWN_STRATEGY": strategy}
@@ -168,7 +168,7 @@ def measure(build: Path, only: str, samples: Samples) -> None:
 
 
 def spread(values: Sequence[float]) -> list[float] | None:
-    """The quartiles around the median."""
+    """Return the quartiles around the median."""
     if len(values) < 2:
         return None
     low, _, high = quantiles(values, n=4, method="inclusive")
@@ -221,7 +221,7 @@ def lines(samples: Samples, only: str) -> list[dict]:
 
 
 def flexmpi(samples: Samples) -> list[dict]:
-    """Beside the nearest peer, whose figures were measured elsewhere and before."""
+    """Compare with the nearest peer, whose figures were measured elsewhere and earlier."""
     growth, data = samples.of["grow 1 to 2", "hocket"], samples.of["grow 1 to 2", "data"]
     return [
         line("grow 1 to 2, FlexMPI", growth, FLEXMPI_S, 1.0, bool(growth) and median(growth) < FLEXMPI_S),

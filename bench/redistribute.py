@@ -1,6 +1,6 @@
 """Redistribution of 1 GiB beside a bare MPI_Alltoallv of the same intervals (bench/README.md, "redistribute").
 
-Prints one JSON object a line (bench/run.py). Bounds hold for the default, p2p blocking; the other methods are shown.
+It prints one JSON object a line (bench/run.py). Bounds hold for the default, p2p blocking; the other methods are shown.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ REPETITIONS = 9
 report = partial(figures.report, "redistribute")
 LIMIT_S = 1800
 DEFAULT = "p2p blocking"
-SPEED = 0.85  # at least so fast as the bare call
-MEMORY_MIB = 64  # at most so much above the arrays before and after
-SLOWDOWN = 1.15  # at most so much more than beside a copying thread
+SPEED = 0.85  # least speed relative to the bare call
+MEMORY_MIB = 64  # most memory above the arrays before and after
+SLOWDOWN = 1.15  # most time relative to an iteration beside copying threads
 
 
 def start(worlds: str, processes: int, arguments: list[str]) -> str:
-    """What the program printed. Spawned processes are worlds of one process each."""
+    """Run the program and return its output. Spawned processes are worlds of one process each."""
     first = 1 if worlds == "many" else processes
     command = ["mpiexec", "-n", str(first), str(BUILD / "redistribute-mpich"), worlds, *arguments]
     environment = os.environ | {"MPIR_CVAR_CH4_NETMOD": "ofi"}
@@ -35,7 +35,7 @@ def start(worlds: str, processes: int, arguments: list[str]) -> str:
 
 
 def speeds(worlds: str, sources: int, targets: int, layout: str, strategies: str) -> bool:
-    """Every method, interleaved in the same processes."""
+    """Report every method, interleaved in the same processes."""
     arguments = [str(sources), str(targets), layout, str(REPETITIONS), strategies]
     seconds: dict[str, list[float]] = defaultdict(list)
     above: dict[str, list[float]] = defaultdict(list)
@@ -64,7 +64,7 @@ def speeds(worlds: str, sources: int, targets: int, layout: str, strategies: str
 
 
 def slowdown(worlds: str, strategy: str) -> bool:
-    """Iterations while constant data move, beside the same with threads that copy as many bytes."""
+    """Report iterations while constant data move, beside iterations with threads that copy as many bytes."""
     arguments = ["2", "4", "block", str(REPETITIONS), f"compute {strategy}"]
     samples: dict[str, list[float]] = defaultdict(list)
     for line in start(worlds, 4, arguments).splitlines():

@@ -1,12 +1,12 @@
-"""`./dev bench regret`: does coordination pay by default, and is nobody worse off? Unlike programs, live.
+"""`./dev bench regret`: does coordination pay by default, and is no program worse off? Unlike programs, live.
 
 Pairs and triples of unlike programs (regret_programs.py) run together under uncoordinated (`hocket run` with the policy
-`interfere`), uncoordinated again, fcfs, interrupt and the default policy, in drawn order within each round, and so does
-each program alone. What the programs do is drawn for each round. All sets run on a storage target of limited bandwidth
-(apps/limited_target), some of them on the real file system and beside a busy loop on each core too.
+`interfere`), uncoordinated again, fcfs, interrupt, and the default policy. Each program also runs alone. Each round has
+its own random order and draws what the programs do. All sets run on a storage target of limited bandwidth
+(apps/limited_target). Some run on the real file system, and some beside a busy loop on each core, too.
 
-It goes on where it was: the rounds are kept in a file (--results), and those that this build of hocket has made are not
-made again (--fresh: they are). Bounds: regret_bounds.py; pictures: bench/regret/.
+The benchmark resumes where it stopped: a file (--results) keeps the rounds. It does not repeat rounds of this build of
+hocket, except with --fresh. regret_bounds.py has the bounds; bench/regret/ has the pictures.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Run = Callable[[str, str, Sequence[Drawn]], list[Told]]
 
 @dataclass(frozen=True)
 class Campaign:
-    """What is to be measured: `cases` in their order, each in so many rounds. From `stop_s` on no round begins."""
+    """The wanted measurements: `cases` in their order, with `rounds` rounds each. No round begins after `stop_s`."""
 
     cases: Sequence[Case]
     rounds: int
@@ -56,7 +56,7 @@ class Campaign:
     stop_s: float
 
     def missing(self, results: Results) -> list[tuple[Case, int]]:
-        """In the order in which they are to be made."""
+        """Return the missing rounds, in the order in which they are to run."""
         made = {(one.case, one.number) for one in results.of(self.build, self.policy)}
         return [(case, n) for case in self.cases for n in range(1, self.rounds + 1) if (case, n) not in made]
 
@@ -74,7 +74,8 @@ def policy_of(arm: str, default: str) -> str:
 
 
 def measure_round(campaign: Campaign, case: Case, number: int, programs: Sequence[Drawn], run: Run) -> dict:
-    """By arm. Alone runs and the arms in drawn order, so that what changes with time meets all alike."""
+    """Return the results by arm. Alone runs and arms mix in random order, so that changes over time affect all alike.
+    """
     coordinated = [one for one in programs if one.coordinated]
     parts = [(arm, policy_of(arm, campaign.policy), programs) for arm in ARMS]
     parts += [(ALONE, "interfere", [one]) for one in coordinated]
@@ -91,8 +92,9 @@ def measure_round(campaign: Campaign, case: Case, number: int, programs: Sequenc
 
 
 def measure(campaign: Campaign, results: Results, place: Callable[[str], tuple[Runs, float]]) -> bool:
-    """All that is missing, or as much as there is time for; whether nothing is missing any more. `place`: where runs
-    are made on the limited or the real storage, and its bandwidth.
+    """Measure the missing rounds while time remains. Return True if none is missing afterwards.
+
+    `place` returns the runs on the limited or the real storage, and its bandwidth.
     """
     missing = campaign.missing(results)
     for at, (case, number) in enumerate(missing):
@@ -110,7 +112,7 @@ def measure(campaign: Campaign, results: Results, place: Callable[[str], tuple[R
 
 
 class Storages:
-    """Directories that are made when they are first needed, and removed at the end."""
+    """Directories that are made at their first use and removed at the end."""
 
     def __init__(self, directory: Path | None, traces: Path | None) -> None:
         self._parent, self._traces = directory, traces
@@ -142,7 +144,7 @@ class Storages:
 
 
 def cases_of(arguments: argparse.Namespace) -> list[Case]:
-    """Those that are asked for; all of the bench without."""
+    """Return the requested cases, or all of the benchmark if none is requested."""
     names = arguments.sets.split(",") if arguments.sets else None
     known = [one.name for one in SETS]
     if unknown := sorted(set(names or ()) - set(known)):
@@ -156,7 +158,7 @@ def cases_of(arguments: argparse.Namespace) -> list[Case]:
 
 
 def report(rounds: Sequence[Round], picture: Path) -> bool:
-    """Prints all figures, and draws them; whether none is missed."""
+    """Print and draw all figures. Return True if none misses its bound."""
     if not rounds:
         return True
     sets = sets_of(rounds)
@@ -184,7 +186,7 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
 
 def main(words: Sequence[str] | None = None) -> int:
     arguments = parse(words)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended on the way out
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends started processes on the way out
     picture = arguments.results.parent / "regret.png"
     try:
         results = Results(arguments.results)

@@ -1,4 +1,4 @@
-"""What `./dev bench regret` holds the default policy to, and the figures that it prints."""
+"""The bounds of `./dev bench regret` on the default policy, and the figures that it prints."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Set:
         return paired(*values)
 
     def of_sum(self, arm: str, beside: str) -> Ratio:
-        """Of I/O time with waits, summed over the programs."""
+        """Return the ratio of I/O time with waits, summed over the programs."""
         return paired(*[[one.io_sum(which) for one in self.rounds] for which in (arm, beside)])
 
     @property
     def interference(self) -> float:
-        """The geometric mean over the programs of I/O time together, uncoordinated, over alone."""
+        """Return the geometric mean, over the programs, of uncoordinated I/O time together over I/O time alone."""
         return together(
             [self.of_program(name, "io_with_waits_s", UNCOORDINATED, ALONE) for name in self.programs]
         ).value
@@ -61,8 +61,10 @@ class Set:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One ratio that is held against a bound (None: it is told only). `value`, `reference`: seconds, geometric means
-    over the rounds, so that their ratio is the geometric mean of the paired ratios.
+    """One ratio and its bound; with the bound None it is only reported.
+
+    `value` and `reference` are geometric means over the rounds, in seconds. Their ratio is the geometric mean of the
+    paired ratios.
     """
 
     case: str
@@ -81,7 +83,7 @@ def sets_of(rounds: Iterable[Round]) -> list[Set]:
 
 
 def totals(sets: Sequence[Set]) -> list[Comparison]:
-    """No program is slower than uncoordinated."""
+    """Compare total times: no program is slower than uncoordinated."""
     made = []
     for one in sets:
         elsewhere = one.case.busy or one.case.where == "real"
@@ -102,7 +104,7 @@ def totals(sets: Sequence[Set]) -> list[Comparison]:
 
 
 def sums(sets: Sequence[Set]) -> list[Comparison]:
-    """I/O time with waits: less where programs interfere, as geometric mean; hardly more in each of the others."""
+    """Compare I/O time with waits: less where programs interfere, as geometric mean; hardly more in each other set."""
     made, interfering = [], []
     for one in sets:
         ratios = {arm: one.of_sum(arm, UNCOORDINATED) for arm in ARMS[1:]}
@@ -124,7 +126,7 @@ def sums(sets: Sequence[Set]) -> list[Comparison]:
 
 
 def besides_best(sets: Sequence[Set]) -> list[Comparison]:
-    """The default is about as good as the best of all in each set."""
+    """Compare with the best arm of each set: the default is about as good."""
     made = []
     for one in sets:
         best = one.best_arm
@@ -135,8 +137,10 @@ def besides_best(sets: Sequence[Set]) -> list[Comparison]:
 
 
 def share_of_gain(sets: Sequence[Set], best_ratio: Callable[[Set], float | None]) -> bool:
-    """What the default gains in the sets that interfere, of what the best schedule with perfect knowledge gains there.
-    `best_ratio`: that schedule's I/O time with waits beside uncoordinated; None where it is not known.
+    """Report the gain of the default in the sets that interfere, beside that of the best schedule with perfect
+    knowledge.
+
+    `best_ratio` returns that schedule's I/O time with waits beside uncoordinated, or None if it is unknown.
     """
     known = [
         (one, best)
@@ -155,7 +159,7 @@ def share_of_gain(sets: Sequence[Set], best_ratio: Callable[[Set], float | None]
 
 
 def judge(comparisons: Sequence[Comparison]) -> bool:
-    """Prints them; whether none is missed. They are one family for Holm's procedure."""
+    """Print the comparisons, as one family for Holm's procedure. Return True if none misses its bound."""
     bounded = [one for one in comparisons if one.bound]
     verdicts = dict(zip(map(id, bounded), holm([one.ratio.p_beyond(one.bound) for one in bounded]), strict=True))
     good = True
@@ -170,12 +174,12 @@ def judge(comparisons: Sequence[Comparison]) -> bool:
 
 
 def _finite(more: dict) -> dict:
-    """JSON has no infinity: of one round, an interval is not known."""
+    """Replace infinite intervals, which JSON cannot hold, by None. With one round an interval is unknown."""
     return {key: None if isinstance(one, tuple) and math.inf in one else one for key, one in more.items()}
 
 
 def _others(ratios: dict[str, Ratio]) -> dict:
-    """`again` is the noise: uncoordinated beside itself."""
+    """Return the ratios of the other arms. `again` is the noise: uncoordinated beside itself."""
     told = {arm: ratios[arm].value for arm in (AGAIN, FCFS, INTERRUPT)}
     return _finite(told | {"noise_interval": ratios[AGAIN].interval()})
 

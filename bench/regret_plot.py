@@ -1,5 +1,6 @@
-"""The picture of `./dev bench regret`: each program's total time, and each set's I/O time with waits, beside
-uncoordinated, under each policy.
+"""The picture of `./dev bench regret`: total times and I/O times beside uncoordinated, under each policy.
+
+It shows each program's total time, and each set's I/O time with waits.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ SHOWN = (AGAIN, FCFS, INTERRUPT, DEFAULT)
 COLOUR = {AGAIN: "#9aa1a7", FCFS: COLOURS["fcfs"], INTERRUPT: COLOURS["interrupt"], DEFAULT: COLOURS["dynamic"]}
 MARKER = {AGAIN: "x", FCFS: "s", INTERRUPT: "^", DEFAULT: "o"}
 LABEL = {AGAIN: "uncoordinated again (the noise)", DEFAULT: "the default"}
-LEAST, MOST = 0.5, 2.0  # of the axes: what lies beyond is drawn at the edge
+LEAST, MOST = 0.5, 2.0  # of the axes: larger and smaller values are drawn at the edge
 
 Row = tuple[str, float, dict[str, Ratio]]  # label, place from above, the ratio under each of SHOWN
 
 
 def write_plot(sets: Sequence[Set], path: Path) -> None:
-    """A set's sum stands beside its programs."""
+    """Write the picture; a set's sum stands beside its programs."""
     programs, sums, ends = [], [], [0]
     for one in sets:
         begin = len(programs)
@@ -59,7 +60,7 @@ def _sum(one: Set, place: float) -> Row:
 
 
 def _draw(axis: Axes, rows: Sequence[Row], ends: Sequence[int], title: str) -> None:
-    """`ends`: where the programs of each set end."""
+    """Draw the rows; `ends` has the ends of the sets' programs."""
     for which, arm in enumerate(SHOWN):
         places = [place + 0.18 * (which - (len(SHOWN) - 1) / 2) for _, place, _ in rows]
         values = [_within(ratios[arm].value) for *_, ratios in rows]

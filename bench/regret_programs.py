@@ -1,8 +1,8 @@
 """The programs of `./dev bench regret`: which kinds there are, which run together, and what is drawn for each round.
 
-Nothing about a program is fixed but its kind and about how much of its time alone is I/O: the length of the run, the
-number of phases and thereby the period, the size of a phase, the ranks, the start and whether it syncs are drawn for
-each round, the same for all policies within the round. A scenario that could be tuned to is none.
+Only its kind and its approximate share of I/O are fixed for a program. Each round draws the length of the run, the
+number of phases and thereby the period, the size of a phase, the ranks, the start, and whether it syncs. All policies
+within the round get the same values. So there is no fixed scenario to which a policy could be tuned.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from random import Random
 
 REPO = Path(__file__).resolve().parent.parent
 
-# The share of a program's time alone that is I/O.
+# These are ranges of the share of I/O in a program's time alone.
 SHARES = {"light": (0.06, 0.16), "medium": (0.22, 0.4), "heavy": (0.42, 0.62)}
 LENGTH_S, PHASES, RANKS, START_S = (6.5, 9.0), (4, 9), (1, 3), (0.0, 1.5)
 ITERATION_S = (0.03, 0.08)  # of jacobi
@@ -48,7 +48,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Wanted:
-    """(kind, share) of each program."""
+    """A set of programs as pairs (kind, share)."""
 
     programs: tuple[tuple[str, str], ...]
 
@@ -58,7 +58,7 @@ class Wanted:
 
     @property
     def bounded(self) -> bool:
-        """No bound holds beside a load that is not coordinated."""
+        """True if bounds hold for the set: none of its programs is an uncoordinated load."""
         return all(kind != FIO for kind, _ in self.programs)
 
 
@@ -87,12 +87,12 @@ SETS = [
     _set("jacobi-verify:medium", "s_ior:light", "fio:medium"),
     _set("vpic_io:medium", "numpy:light", "fio:light"),
 ]
-# Also on the real file system, and beside busy loops.
+# These sets also run on the real file system, and beside busy loops.
 ELSEWHERE = [SETS[0], SETS[5], SETS[10], SETS[13]]
 
 
 def draw(wanted: Wanted, round_: int, bytes_per_s: float, always_sync: bool = False) -> list[Drawn]:
-    """The set's programs in this round, for storage of this bandwidth."""
+    """Return the set's programs in this round, for storage of this bandwidth."""
     return [
         _draw(Random(f"{wanted.name}/{round_}/{at}"), at, kind, share, bytes_per_s, always_sync)
         for at, (kind, share) in enumerate(wanted.programs)
@@ -120,7 +120,7 @@ def _draw(rng: Random, at: int, kind: str, share: str, bytes_per_s: float, alway
 
 @dataclass(frozen=True)
 class Places:
-    """`app`: the path of one of the programs of apps/; `target`: where the run writes; `systems`: what jacobi reads."""
+    """`app` returns the path of a program of apps/; the run writes to `target`; jacobi reads from `systems`."""
 
     app: Callable[[str], Path]
     target: Path
@@ -128,7 +128,7 @@ class Places:
 
 
 def program(one: Drawn, places: Places) -> list[object]:
-    """Without the launcher."""
+    """Return the command of the program, without the launcher."""
     return _PROGRAMS[one.kind](one, places)
 
 
@@ -192,7 +192,7 @@ def _line(rng: Random) -> int:
 
 
 def _fio(one: Drawn, places: Places) -> list[object]:
-    """Writes for as long as it is let: whoever started it ends it."""
+    """Return the command of fio, which writes until its starter ends it."""
     think_us = int(one.compute_s * 1e6)
     blocks = max(1, one.phase_bytes // MIB)
     return [

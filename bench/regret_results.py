@@ -1,6 +1,6 @@
-"""What `./dev bench regret` has measured: a file of one JSON object a line, each a whole round of a set.
+"""The results of `./dev bench regret`: a file of one JSON object a line, each a whole round of a set.
 
-A round that was interrupted is not there: its runs would not lie beside each other in time when it goes on later.
+The file has no interrupted round: runs made after a resumption would not lie beside the earlier ones in time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ALONE = "alone"
 
 @dataclass(frozen=True)
 class Case:
-    """A set of programs on a storage, and whether there are busy loops beside it."""
+    """A set of programs on a storage, with or without busy loops beside it."""
 
     set: str
     where: str  # "limited" or "real"
@@ -33,8 +33,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Round:
-    """`arms`: by arm (and ALONE) what was measured of each program, as regret_runs.Told has it. `drawn`: the programs
-    as they ran. `build`, `policy`: of hocket, and what is its default.
+    """One round of a case.
+
+    `arms` has, by arm (and ALONE), the measurements of each program as in regret_runs.Told. `drawn` has the programs as
+    they ran. `build` and `policy` identify hocket and its default.
     """
 
     case: Case
@@ -46,12 +48,12 @@ class Round:
     arms: dict[str, dict[str, dict]]
 
     def figure(self, arm: str, program: str, key: str) -> float:
-        """`key`: one of Told's, or "io_with_waits_s"."""
+        """Return a figure of a program; `key` is a field of Told, or "io_with_waits_s"."""
         told = self.arms[arm][program]
         return told["io_s"] + told["wait_s"] if key == "io_with_waits_s" else told[key]
 
     def io_sum(self, arm: str) -> float:
-        """I/O time with waits of all programs."""
+        """Return I/O time with waits of all programs."""
         return sum(self.figure(arm, program, "io_with_waits_s") for program in self.programs)
 
     @property
@@ -60,7 +62,8 @@ class Round:
 
 
 def build_id() -> str:
-    """Of what is installed: other measurements begin with other programs. Raises HocketError."""
+    """Return a hash of the installed hocketd and libhocket: other builds need other measurements. Raises HocketError.
+    """
     known = hashlib.sha256()
     for path in (hocketd(), libhocket("mpich")):
         try:
@@ -71,38 +74,38 @@ def build_id() -> str:
 
 
 class Results:
-    """The file; it need not exist yet."""
+    """The file of rounds; it need not exist yet."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.rounds: list[Round] = _read(path) if path.exists() else []
 
     def begin_anew(self) -> None:
-        """Without what was measured before."""
+        """Remove the earlier measurements."""
         self.path.unlink(missing_ok=True)
         self.rounds = []
 
     def add(self, one: Round) -> None:
-        """Written at once, in one piece."""
+        """Append the round at once, in one write."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(one), ensure_ascii=False) + "\n")
         self.rounds.append(one)
 
     def of(self, build: str, policy: str) -> list[Round]:
-        """Those that compare: of one build with one default. Of a round that is there twice, the later one."""
+        """Return the comparable rounds: of one build with one default. The later of two equal rounds counts."""
         found = {(one.case, one.number): one for one in self.rounds if (one.build, one.policy) == (build, policy)}
         return sorted(found.values(), key=lambda one: one.number)
 
     def latest(self) -> list[Round]:
-        """Those of the build and default that were measured last; [] without any."""
+        """Return the rounds of the last measured build and default, or [] if there are none."""
         return self.of(self.rounds[-1].build, self.rounds[-1].policy) if self.rounds else []
 
 
 def _read(path: Path) -> list[Round]:
     rounds = []
     text = path.read_bytes()
-    if not text.endswith(b"\n"):  # the bench was ended while it wrote the last line
+    if not text.endswith(b"\n"):  # the benchmark ended while it wrote the last line
         text = text[: text.rfind(b"\n") + 1]
         path.write_bytes(text)
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,4 +1,4 @@
-"""One run of `./dev bench regret`: programs under `hocket run` and a hocketd of their own, which knows nothing yet."""
+"""One run of `./dev bench regret`: programs under `hocket run` and their own hocketd, which has no history."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ SPIN = "while True: pass"
 
 @dataclass(frozen=True)
 class Told:
-    """What is known of one program of a run; seconds. `total_s`: from its launch to its end, the command's own time
-    included.
+    """The measurements of one program of a run, in seconds and bytes.
+
+    `total_s` is from its launch to its end, the time of `hocket run` included.
     """
 
     name: str
@@ -56,7 +57,7 @@ class Told:
 
 @contextmanager
 def busy_loops(count: int) -> Iterator[None]:
-    """So many processes that compute all the time."""
+    """Run `count` processes that compute all the time."""
     loops = [subprocess.Popen([sys.executable, "-c", SPIN], start_new_session=True) for _ in range(count)]
     try:
         yield
@@ -66,7 +67,7 @@ def busy_loops(count: int) -> Iterator[None]:
 
 
 class _Running:
-    """A program that was started; a thread notes when it has ended."""
+    """A started program; a thread records its end."""
 
     def __init__(self, one: Drawn, command: Sequence[object], environment: dict[str, str], messages: Path):
         self.drawn, self._messages = one, messages
@@ -89,7 +90,7 @@ class _Running:
         self.ended_s = time.monotonic()
 
     def finish(self, deadline_s: float) -> None:
-        """Raises HocketError where it failed, or has not ended by then."""
+        """Wait for the end. Raises HocketError if the program failed or has not ended by the deadline."""
         self._waiter.join(max(0.0, deadline_s - time.monotonic()))
         said = self._messages.read_text(errors="replace")
         if self._waiter.is_alive():
@@ -102,7 +103,7 @@ class _Running:
 
 
 class Runs:
-    """Makes runs whose files go below `directory`, on `storage`."""
+    """Makes runs on `storage`; the systems of the solvers are below `directory`."""
 
     def __init__(self, directory: Path, storage: Storage, traces: Path | None = None) -> None:
         self.storage, self._traces = storage, traces
@@ -116,7 +117,7 @@ class Runs:
 
     @contextmanager
     def systems(self, programs: Sequence[Drawn]) -> Iterator[None]:
-        """What the programs of a round read. Raises HocketError."""
+        """Provide the files that the programs of a round read. Raises HocketError."""
         places = self._places(self.storage.directory)
         made = {system_of(one, places): one for one in programs if one.kind.startswith("jacobi")}
         try:
@@ -134,8 +135,9 @@ class Runs:
                 path.unlink(missing_ok=True)
 
     def run(self, name: str, policy: str, programs: Sequence[Drawn]) -> list[Told]:
-        """All programs to their end, each from when it is to start; fio ends with the last of the others. Raises
-        HocketError.
+        """Run all programs to their end, each from its start time. Raises HocketError.
+
+        fio ends with the last of the other programs.
         """
         with ExitStack() as stack:
             # The path of a socket must be short.

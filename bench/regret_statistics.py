@@ -1,7 +1,7 @@
-"""Paired ratios with intervals, and which of many lie beyond their bounds.
+"""Paired ratios with intervals, and the test of many ratios against their bounds.
 
-A ratio is judged by its logarithms, one of each round: their mean has a t distribution. Of many comparisons, some lie
-beyond a bound by chance; Holm's procedure limits the probability that any is called missed wrongly.
+A ratio is judged by its logarithms, one for each round, whose mean has a t distribution. Of many comparisons, some
+exceed a bound by chance. Holm's procedure limits the probability of any false miss.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ ALPHA = 0.05  # two-sided: half of it lies above an interval
 
 @dataclass(frozen=True)
 class Ratio:
-    """The geometric mean of ratios, told by the mean of their logarithms, its standard error and degrees of freedom
-    (0: one value, of which nothing more is known).
+    """The geometric mean of ratios: mean and standard error of their logarithms, and degrees of freedom.
+
+    With 0 degrees of freedom there is one value, whose error is unknown.
     """
 
     log: float
@@ -30,14 +31,14 @@ class Ratio:
         return math.exp(self.log)
 
     def interval(self, alpha: float = ALPHA) -> tuple[float, float]:
-        """It holds the true ratio with probability 1 - alpha."""
+        """Return the interval that holds the true ratio with probability 1 - alpha."""
         if self.freedom <= 0:
             return 0.0, math.inf
         half = float(stats.t.ppf(1 - alpha / 2, self.freedom)) * self.error
         return math.exp(self.log - half), math.exp(self.log + half)
 
     def p_beyond(self, bound: float) -> float:
-        """How likely so large a ratio is where the true one is `bound`."""
+        """Return the probability of such a large ratio if the true one is `bound`."""
         if self.freedom <= 0:
             return 1.0
         distance = self.log - math.log(bound)
@@ -47,7 +48,7 @@ class Ratio:
 
 
 def paired(values: Sequence[float], references: Sequence[float]) -> Ratio:
-    """Of values that were measured beside their references, pair by pair."""
+    """Return the ratio of values to their references, measured pair by pair."""
     logs = [math.log(value / reference) for value, reference in zip(values, references, strict=True)]
     count, mean = len(logs), math.fsum(logs) / len(logs)
     if count < 2:
@@ -57,8 +58,9 @@ def paired(values: Sequence[float], references: Sequence[float]) -> Ratio:
 
 
 def together(ratios: Sequence[Ratio]) -> Ratio:
-    """The geometric mean of ratios that were measured apart from each other (degrees of freedom: Welch and
-    Satterthwaite).
+    """Return the geometric mean of ratios that were measured independently.
+
+    The degrees of freedom are those of Welch and Satterthwaite.
     """
     count = len(ratios)
     mean = math.fsum(one.log for one in ratios) / count
@@ -74,14 +76,14 @@ def together(ratios: Sequence[Ratio]) -> Ratio:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`alpha`: at which level Holm's procedure judged it; the interval of that level is the corrected one."""
+    """The verdict of Holm's procedure. `alpha` is its level, and the interval of that level is the corrected one."""
 
     missed: bool
     alpha: float
 
 
 def holm(probabilities: Sequence[float], alpha: float = ALPHA) -> list[Verdict]:
-    """Whether each of these (one-sided) is too small to be chance, for all of them together."""
+    """Return, for each (one-sided) probability, if it is too small to be chance, for all of them together."""
     order = sorted(range(len(probabilities)), key=lambda at: probabilities[at])
     verdicts: list[Verdict | None] = [None] * len(probabilities)
     going_on = True

@@ -1,8 +1,8 @@
-"""The twin of a set in the simulator: what the best schedule with perfect knowledge would gain there.
+"""The twin of a set in the simulator: the gain of the best schedule with perfect knowledge.
 
-The simulator's applications have the sizes, periods and bandwidths that the programs had alone in the same round: what
-they then cost each other is the simulator's to say, uncoordinated and in the best schedule alike. A program that
-appends to a log all the time is told as one with few phases.
+The simulator's applications have the sizes, periods, and bandwidths that the programs had alone in the same round. The
+simulator determines their interference, uncoordinated and in the best schedule alike. A program that appends to a log
+all the time is described as one with few phases.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SIM_LIMIT_S = 300
 
 
 def twin(one: Round) -> str:
-    """TOML. A load that is not coordinated is left out."""
+    """Return the scenario as TOML, without uncoordinated loads."""
     target_bytes_per_s = one.bytes_per_s
     lines = [f"name = {json.dumps(str(one.case))}", "", "[platform]", "nodes = 1", "cores_per_node = 64", ""]
     lines += ["[[targets]]", 'name = "target"', f"bandwidth_bytes_per_s = {target_bytes_per_s!r}", 'sharing = "fair"']
@@ -38,7 +38,7 @@ def twin(one: Round) -> str:
 def _application(drawn: dict, alone: dict, target_bytes_per_s: float) -> list[str]:
     phases, ranks = drawn["phases"], drawn["ranks"]
     io_s = alone["io_s"]
-    # What it reads back comes out of the page cache: it is no load of the target, but a part of the time in I/O.
+    # Reads come from the page cache: they do not load the target, but count as I/O time.
     bandwidth = min(alone["bytes_written"] / io_s, target_bytes_per_s)
     computing_s = max(alone["total_s"] - io_s, 0.0)
     return [
@@ -54,8 +54,9 @@ def _application(drawn: dict, alone: dict, target_bytes_per_s: float) -> list[st
 
 
 def best_ratio(one: Set) -> float | None:
-    """I/O time with waits, summed over the programs, of the best schedule beside uncoordinated: the geometric mean over
-    the rounds' twins. None where the simulator knows no best schedule.
+    """Return the I/O time with waits of the best schedule beside uncoordinated, summed over the programs.
+
+    It is the geometric mean over the rounds' twins, or None if the simulator knows no best schedule.
     """
     ratios = []
     for round_ in one.rounds:
@@ -67,7 +68,7 @@ def best_ratio(one: Set) -> float | None:
 
 
 def _io_sum(scenario: str, options: Sequence[str]) -> float | None:
-    """None where hocket-sim does not know the options."""
+    """Return the sum of I/O time with waits, or None if hocket-sim does not know the options."""
     with tempfile.TemporaryDirectory(prefix="hocket-regret-") as directory:
         path = Path(directory, "twin.toml")
         path.write_text(scenario, encoding="utf-8")

@@ -1,8 +1,8 @@
-"""`./dev bench [NAME] [--table]`: runs the benchmarks and holds them against their bounds.
+"""`./dev bench [NAME] [--table]`: runs the benchmarks and compares them with their bounds.
 
-Each benchmark is a program that prints one JSON object a line:
-{"bench", "case", "value", "unit", "reference", "ratio", "bound", "ok"}, further keys may follow. `value` was measured,
-`reference` beside it in the same run. The exit code is 1 if any bound is missed or a benchmark fails.
+Each benchmark is a program that prints one JSON object a line: {"bench", "case", "value", "unit", "reference", "ratio",
+"bound", "ok"}; further keys may follow. `value` was measured, `reference` beside it in the same run. The exit code is 1
+if any bound is missed or a benchmark fails.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ REPO = Path(__file__).resolve().parent.parent
 BUILD = REPO / "build" / "release" / "bench"
 KEYS = ("bench", "case", "value", "unit", "reference", "ratio", "bound", "ok")
 
-# Name → command. Programs are built; the others are Python beside this file.
+# Each name has a command. Some programs are built; the others are Python files beside this one.
 BENCHMARKS: dict[str, list[str]] = {
     "grant": [str(BUILD / "bench_grant")],
     "overhead": [sys.executable, str(REPO / "bench" / "overhead.py")],
@@ -37,7 +37,7 @@ BENCHMARKS: dict[str, list[str]] = {
 
 
 def run(name: str, echo: bool) -> tuple[list[dict], bool]:
-    """The lines of one benchmark, printed as they come if `echo`, and whether it ended well."""
+    """Return the lines of one benchmark and True if it succeeded. With `echo`, print the lines as they come."""
     environment = os.environ | {
         "HOCKET_PREFIX": sys.prefix,
         "PATH": f"{sys.prefix}/bin:{os.environ['PATH']}",
@@ -58,7 +58,7 @@ def run(name: str, echo: bool) -> tuple[list[dict], bool]:
 
 
 def table(results: list[dict]) -> None:
-    """The results for people."""
+    """Print the results as a table for users."""
     from rich.console import Console
     from rich.table import Table
 
@@ -72,7 +72,7 @@ def table(results: list[dict]) -> None:
 
 
 def main() -> int:
-    """Run what was asked for."""
+    """Run the requested benchmarks."""
     parser = argparse.ArgumentParser(prog="./dev bench", description=(__doc__ or "").split("\n\n")[1])
     parser.add_argument("name", nargs="?", choices=sorted(BENCHMARKS), help="one benchmark; all of them without")
     parser.add_argument("--table", action="store_true", help="a table for people instead of JSON lines")

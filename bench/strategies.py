@@ -1,13 +1,13 @@
-"""`./dev bench strategies`: six applications drawn at random share a target, under each policy, simulated.
+"""`./dev bench strategies`: six random applications share a target, under each policy, simulated.
 
 Each draw runs under the fixed policies (interfere, fcfs, interrupt), under `dynamic` with each metric, and under
-`set-10`. A run's value of a metric is that of its whole length: waits and pauses count as I/O time. Two figures for
-each metric: how much worse `dynamic` is than the best fixed policy of the same draw, at its worst; and its mean ratio
-to fcfs, with a 95 % interval (paired bootstrap over the draws). bench/strategies/ has the picture and every value.
+`set-10`. A run's metric covers its whole length: waits and pauses count as I/O time. Each metric has two figures. One
+is the worst ratio of `dynamic` to the best fixed policy of the same draw. The other is its mean ratio to fcfs, with a
+95 % interval (paired bootstrap over the draws). bench/strategies/ has the picture and every value.
 
-The same again where a process can write so much a second and no more, so that small applications leave a part of the
-target to others: `dynamic` beside the best fixed policy is told without a bound then, for what exclusive access costs
-there is known only from phases that were seen.
+The same draws run again with a limit on the bandwidth of a process, so that small applications leave a part of the
+target to others. There, `dynamic` beside the best fixed policy has no bound, because only observed phases show the cost
+of exclusive access.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ APPLICATIONS = 6
 PROCESSES = (24, 2048)
 BYTES_PER_PROCESS = (8e6, 128e6)
 PERIOD_S = (60, 600)  # of computing
-LENGTH_S = 3600  # that each computes for, about
+LENGTH_S = 3600  # approximate computing time of each
 BANDWIDTH = 2e9  # of the target, which they share in proportion to their processes
 JITTER = 0.05  # of the computing time of a period
 MOST_OF_A_PROCESS = 5e6  # bytes per second, where processes are limited
@@ -52,11 +52,11 @@ Result = runs.Result
 
 
 def io_s(application: dict) -> float:
-    """Waits included."""
+    """Return the I/O time of an application, waits included."""
     return application["io_s"] + application["wait_s"]
 
 
-# As src/policy/metric.hpp has them, of a whole run.
+# These are the metrics of src/policy/metric.hpp for a whole run.
 METRICS: dict[str, Callable[[Result], float]] = {
     "cpu-time": lambda run: sum(one["processes_first"] * io_s(one) for one in run["applications"]),
     "io-time": lambda run: sum(io_s(one) for one in run["applications"]),
@@ -77,7 +77,7 @@ class Drawn:
 
 
 def draw(seed: int) -> list[Drawn]:
-    """Six applications; sizes, bytes and periods log-uniform."""
+    """Draw six applications; sizes, bytes, and periods are log-uniform."""
     rng = random.Random(seed)
 
     def log_uniform(limits: tuple[float, float]) -> float:
@@ -100,13 +100,13 @@ def draw(seed: int) -> list[Drawn]:
 
 
 def load(applications: list[Drawn]) -> float:
-    """The part of the time in which the target is in use, if nobody waited."""
+    """Return the fraction of time in which the target is in use if nobody waits."""
     io = [one.processes * one.bytes_per_process / BANDWIDTH for one in applications]
     return sum(t / (t + one.computing_s) for t, one in zip(io, applications, strict=True))
 
 
 def scenario(seed: int, metric: str, limited: bool) -> str:
-    """The TOML text of a draw."""
+    """Return the TOML text of a draw."""
     applications = draw(seed)
     lines = [
         f'name = "six applications, draw {seed}"',
@@ -141,7 +141,7 @@ Values = dict[str, dict[str, list[float]]]  # by metric, by policy: one for each
 
 
 def simulate(seeds: list[int], limited: bool = False) -> Values:
-    """Every run."""
+    """Simulate every run and return the values."""
     with tempfile.TemporaryDirectory() as directory:
         wanted = {}
         for seed in seeds:
@@ -159,13 +159,13 @@ def simulate(seeds: list[int], limited: bool = False) -> Values:
 
 
 def beside_best(values: dict[str, list[float]], policy: str) -> list[float]:
-    """Draw by draw, the ratio to the best fixed policy."""
+    """Return, for each draw, the ratio to the best fixed policy."""
     best = [min(each) for each in zip(*(values[fixed] for fixed in FIXED), strict=True)]
     return [value / least for value, least in zip(values[policy], best, strict=True)]
 
 
 def interval(values: list[float]) -> list[float]:
-    """95 % interval of the mean, by bootstrap over the draws."""
+    """Return the 95 % interval of the mean, by bootstrap over the draws."""
     if max(values) == min(values):
         return [values[0], values[0]]
     found = stats.bootstrap((values,), numpy.mean, n_resamples=10_000, random_state=1).confidence_interval
@@ -173,7 +173,7 @@ def interval(values: list[float]) -> list[float]:
 
 
 def judge(metric: str, values: dict[str, list[float]], seeds: list[int], limited: bool = False) -> bool:
-    """The lines of one metric."""
+    """Report the lines of one metric."""
     name = f"six {'limited ' if limited else ''}applications, {metric}"
     never_worse = None if limited else NEVER_WORSE
     ratios = beside_best(values, DYNAMIC)

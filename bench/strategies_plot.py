@@ -25,7 +25,7 @@ COLOURS = {
 
 
 def draw(axes: Axes, ratios: dict[str, list[float]], bound: float) -> None:
-    """A column of points for each policy, its median as a bar."""
+    """Draw a column of points for each policy, with its median as a bar."""
     scatter = random.Random(1)
     axes.axhline(1, color="#202020", linewidth=0.8)
     axes.axhline(bound, color="#202020", linewidth=0.8, linestyle="dotted")
@@ -47,7 +47,7 @@ def draw(axes: Axes, ratios: dict[str, list[float]], bound: float) -> None:
 
 
 def write_plot(ratios: dict[str, dict[str, list[float]]], bound: float, path: Path) -> None:
-    """`ratios`: by metric, by policy, one for each draw."""
+    """Write the picture; `ratios` has, by metric and policy, one value for each draw."""
     figure, grid = pyplot.subplots(2, 2, figsize=(12, 8))
     for axes, (metric, of_metric) in zip(grid.flat, ratios.items(), strict=True):
         draw(axes, of_metric, bound)

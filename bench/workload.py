@@ -1,9 +1,9 @@
 """A random workload for hocket-sim: the TOML text of a scenario, drawn by a seed.
 
-Everything is drawn that a policy could be tuned to: how many applications there are and how alike, how loaded the
-target is and how it shares, the cycle of I/O phases and their operations, what an application announces, where it can
-stop, what goes wrong, and what a resize costs. A new key draws from a stream of its own (`_Stream`), so that it changes
-no other value of a seed.
+The draw covers everything that a policy could be tuned to. It includes the number of applications and their similarity,
+the load of the target and its sharing, and the cycle of I/O phases with their operations. It also includes what an
+application announces, where it can stop, what fails, and the cost of a resize. A new key draws from its own stream
+(`_Stream`), so that it changes no other value of a seed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ RESIZE_S = (0.2, 15.0)  # of one that starts PROCESSES[1] processes and moves MO
 MOST_DATA = 1e10  # bytes
 OPERATIONS = (1, 12)  # of a phase
 OPERATION_GAP_S = (1e-3, 0.5)
-LEAST_CHANCE = 0.02  # of what goes wrong, in those applications where it does
+LEAST_CHANCE = 0.02  # least chance of a failure, in applications that have it
 
 
 class _Stream:
-    """What belongs to one name draws the same values whatever others draw."""
+    """A stream of random values for one name; draws of other names do not change it."""
 
     def __init__(self, seed: int, name: str) -> None:
         self._rng = random.Random(f"{seed}/{name}")
@@ -50,7 +50,7 @@ class _Stream:
         return self._rng.choices(choices, weights)[0]
 
     def shares(self, count: int, evenness: float) -> list[float]:
-        """Parts of 1; the lower the evenness, the more they differ."""
+        """Return `count` shares with the sum 1; they differ more with a lower evenness."""
         drawn = [self._rng.gammavariate(evenness, 1) + 1e-6 for _ in range(count)]
         return [one / sum(drawn) for one in drawn]
 
@@ -64,11 +64,11 @@ class _Target:
 
 @dataclass(frozen=True)
 class _Application:
-    """What ties the applications of a workload together."""
+    """The common values of the applications of a workload."""
 
     name: str
     target: _Target
-    other: _Target  # that some of its phases may use
+    other: _Target  # target that some of its phases may use
     io_ratio: float
     period_s: float  # alone
     periods: int
@@ -104,7 +104,7 @@ def _applications(seed: int, targets: list[_Target]) -> list[_Application]:
     base_s = draw.log_uniform(PERIOD_S)
     spread = draw.one_of((0.02, 0.3, 1.2))  # of the logarithms of the periods: alike, similar, unlike
     periods = draw.log_uniform(PERIODS)
-    together = draw.happens(0.5)  # they begin within a period, not over the whole run
+    together = draw.happens(0.5)  # starts within a period, not over the whole run
     malleable = draw.one_of((0, 0.3, 0.8))
     made = []
     for number in range(count):
@@ -128,7 +128,7 @@ def _applications(seed: int, targets: list[_Target]) -> list[_Application]:
 
 
 def _phases(draw: _Stream, one: _Application, rate: float) -> tuple[list[dict], float]:
-    """The cycle of a period, and the seconds of gaps in it."""
+    """Return the cycle of a period, and the seconds of gaps in it."""
     count = draw.one_of((1, 2, 3), (4, 3, 3))
     parts = draw.shares(count, 1.0)
     bytes_ = max(1e3, one.io_ratio * one.period_s * rate)
@@ -155,7 +155,7 @@ def _phases(draw: _Stream, one: _Application, rate: float) -> tuple[list[dict], 
 
 
 def _application(seed: int, one: _Application) -> list[str]:
-    """The lines of one application."""
+    """Return the lines of one application."""
     draw = _Stream(seed, f"{one.name} I/O")
     queued = any("queued" in line for line in (*one.target.text, *one.other.text))
     limited = not queued and draw.happens(0.5)
@@ -199,7 +199,7 @@ def _application(seed: int, one: _Application) -> list[str]:
 
 
 def _troubles(draw: _Stream) -> list[str]:
-    """Chances of what goes wrong: of a phase, a period or a resize."""
+    """Return the chances of failures, of a phase, a period, or a resize."""
     return [
         f"{key} = {draw.log_uniform((LEAST_CHANCE, most)):.4f}"
         for key, often, most in (
@@ -218,7 +218,7 @@ def _inline(table: dict) -> str:
 
 
 def scenario(seed: int) -> str:
-    """The TOML text of a workload."""
+    """Return the TOML text of a workload."""
     targets = _targets(seed)
     applications = _applications(seed, targets)
     draw = _Stream(seed, "machine")

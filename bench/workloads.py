@@ -1,11 +1,12 @@
 """The random workloads of `./dev bench framework`: 500 of them (workload.py), each under every policy, simulated.
 
-What is held against what, of the same workload: an application run is one application in one workload; its total time
-under a policy is held against that uncoordinated (policies for access) or that under fcfs (policies that resize). A
-workload's metric is the process seconds in I/O, waits included (cpu-time), of its whole length; it is held against that
-under fcfs, for `dynamic` against the best of the fixed policies.
+Every comparison is within a workload. An application run is one application in one workload. Its total time under a
+policy is compared with that uncoordinated (policies for access), or with that under fcfs (policies that resize). The
+metric of a workload is its process seconds in I/O, waits included (cpu-time), over its whole length. It is compared
+with that under fcfs, and for `dynamic` with the best of the fixed policies.
 
-Alone, for a quick look: `bench/workloads.py --draws 50 --policies dynamic interrupt`; `--print SEED` prints a scenario.
+For a quick look, run it alone: `bench/workloads.py --draws 50 --policies dynamic interrupt`; `--print SEED` prints a
+scenario.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ SHOWN = 5  # worst ones that a line names
 
 @dataclass(frozen=True)
 class Run:
-    """What is kept of a run: of each application its seconds, and the metric."""
+    """The kept values of a run: the seconds of each application, and the metric."""
 
     total_s: tuple[float, ...]
     metric: float
@@ -57,7 +58,7 @@ Made = dict[str, dict[int, Run]]  # by policy and seed
 
 
 def simulate(policies: Sequence[str], seeds: Sequence[int]) -> Made:
-    """Every run; a workload at a time, so that not all results are in memory."""
+    """Make every run, twenty workloads at a time, so that not all results are in memory."""
     made: Made = {policy: {} for policy in policies}
     with tempfile.TemporaryDirectory() as directory:
         for first in range(0, len(seeds), 20):
@@ -72,7 +73,8 @@ def simulate(policies: Sequence[str], seeds: Sequence[int]) -> Made:
 
 
 def slowdowns(runs_: dict[int, Run], references: dict[int, Run]) -> dict[tuple[int, int], float]:
-    """Of each application run, by seed and number of the application from 1, its time over that of the reference."""
+    """Return the time of each application run over that of the reference, by seed and number of the application from 1.
+    """
     return {
         (seed, number): ours / theirs
         for seed, run in runs_.items()
@@ -82,18 +84,18 @@ def slowdowns(runs_: dict[int, Run], references: dict[int, Run]) -> dict[tuple[i
 
 
 def metrics(runs_: dict[int, Run], *references: dict[int, Run]) -> dict[int, float]:
-    """By seed, the metric over the least of the references'."""
+    """Return, by seed, the metric over the least of the references'."""
     least = {seed: min(one[seed].metric for one in references) for seed in runs_}
     return {seed: run.metric / least[seed] for seed, run in runs_.items() if least[seed] > 0}
 
 
 def worst(values: dict) -> dict[str, float]:
-    """The greatest ones, to look at."""
+    """Return the greatest values, for inspection."""
     return {str(key): round(values[key], 3) for key in sorted(values, key=values.__getitem__, reverse=True)[:SHOWN]}
 
 
 def judge_slowdowns(case: str, values: dict[tuple[int, int], float], share: float | None, most: float | None) -> bool:
-    """Two lines: how many application runs are within the bound, and the slowest one."""
+    """Report two lines: the share of application runs within the bound, and the slowest run."""
     within = fmean(value <= 1 + MOST_SLOWDOWN for value in values.values())
     slowest = max(values.values())
     good = report(
@@ -111,7 +113,7 @@ def judge_slowdowns(case: str, values: dict[tuple[int, int], float], share: floa
 
 
 def judge_metric(case: str, values: dict[int, float], most: float | None, share: float | None = None) -> bool:
-    """The worst workload, or, with `share`, how many of them must be within NEVER_WORSE."""
+    """Report the worst workload, or, with `share`, the fraction of workloads within NEVER_WORSE."""
     within = fmean(value <= NEVER_WORSE for value in values.values())
     more = {"median": median(values.values()), "mean": fmean(values.values()), "worst": worst(values)}
     if share is not None:
@@ -122,7 +124,7 @@ def judge_metric(case: str, values: dict[int, float], most: float | None, share:
 
 
 def judge(made: Made, policies: Sequence[str]) -> bool:
-    """The lines of every policy."""
+    """Report the lines of every policy."""
     alone, blocking = made[UNCOORDINATED], made[BLOCKING]
     good = True
     for policy in policies:

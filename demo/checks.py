@@ -1,4 +1,4 @@
-"""What must hold before the demo's figures are believed."""
+"""The conditions that must hold before the demo trusts its figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REPLAY_LIMIT_S = 60
 
 
 class Checker:
-    """Takes each run when it has ended; raises DemoError at the first thing that is wrong."""
+    """Checks each run after its end, and raises DemoError at the first fault."""
 
     def __init__(self) -> None:
         self._residuals: dict[Solver, float] = {}  # of its first run
@@ -32,7 +32,7 @@ class Checker:
         replay(trace)
 
     def _result(self, label: str, ended: RunningSolver) -> None:
-        """The same residual, to the last bit, as in every other run; and one that fell."""
+        """Check that the residual fell and is bit for bit that of every other run."""
         name, residual = ended.solver.name, ended.summary["residual"]
         first = self._residuals.setdefault(ended.solver, residual)
         if residual != first:
@@ -45,7 +45,7 @@ class Checker:
         self._bytes += ended.summary["checkpoint_bytes"]
 
     def _trace(self, plan: Plan, path: Path) -> None:
-        """The daemon saw what the solvers did."""
+        """Check that the daemon saw the solvers and their I/O phases."""
         if not path.exists():
             raise DemoError(f"hocketd wrote no trace {path} of run '{plan.label}'")
         analysis = analyse(read_trace(path))
@@ -68,7 +68,7 @@ class Checker:
 
 
 def overlapping(analysis: Analysis) -> tuple[Operation, Operation] | None:
-    """Two granted operations of different applications that overlap in time, if there are any."""
+    """Return two granted operations of different applications that overlap in time, or None."""
     granted = sorted(
         (operation.granted_ns, operation.finished_ns, application.name, operation)
         for application in analysis.applications
@@ -82,7 +82,7 @@ def overlapping(analysis: Analysis) -> tuple[Operation, Operation] | None:
 
 
 def replay(trace: Path) -> None:
-    """hocketd comes to the same commands again. Raises DemoError."""
+    """Check that hocketd replays the trace with the same commands. Raises DemoError."""
     done = subprocess.run([hocketd(), "--replay", trace], capture_output=True, text=True, timeout=REPLAY_LIMIT_S)
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines()

@@ -2,8 +2,8 @@
 
     .venv/bin/python demo/demo.py [--quick] [--mpi openmpi] [--storage real] [--io hocket]
 
-demo/README.md says what it shows. Exit code 0 only if every checkpoint was right, every solver came to the same result
-in every run, every trace replays, and the default policy made neither solver slower than uncoordinated.
+demo/README.md describes what it shows. The exit code is 0 only if every checkpoint was right, every solver came to the
+same result in every run, every trace replays, and the default policy made neither solver slower than uncoordinated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from solvers import RunningSolver, Solver
 
 CORES = 16
 RUN_LIMIT_S = 120
-# In three minutes there is time for five runs of solvers of the full size, and six of small ones.
+# Three minutes suffice for five runs of solvers of the full size and six of small ones.
 CHECKPOINTS, CHECKPOINTS_QUICK, CHECKPOINTS_OF_PAIRS = 4, 3, 5
 PAIRS = 3
 TITLE = "Two Jacobi solvers write checkpoints to the same storage"
@@ -72,7 +72,7 @@ class Demo:
                 raise DemoError(f"no {file}: run ./dev build first")
 
     def _make_directories(self, target: Path | None) -> None:
-        """demo-run/: systems, traces and what the applications had to say; the checkpoints go to the target."""
+        """Make demo-run/ for systems, traces, and stderr of the applications, and the target for the checkpoints."""
         self.target = (target or self.run_dir / "storage").resolve()
         try:
             shutil.rmtree(self.run_dir, ignore_errors=True)
@@ -93,13 +93,14 @@ class Demo:
         return self.run_dir / "traces" / f"{plan.name}.jsonl"
 
     def run(self, plan: Plan) -> list[RunningSolver]:
-        """The plan's solvers under a daemon of their own, to their end; its trace is kept. Raises DemoError."""
+        """Run the plan's solvers to their end under their own daemon, and keep its trace. Raises DemoError."""
         with ExitStack() as stack:
             runtime = tempfile.mkdtemp(prefix="hocket-demo-", dir="/tmp")  # short: it holds a socket
             stack.callback(shutil.rmtree, runtime, ignore_errors=True)
             environment = {**self.mpi.environment(), "HOCKET_DIR": runtime}
             environment.pop("HOCKET_SOCKET", None)
-            # More than the machine may have: the solvers may be resized while they run, they sleep most of the time.
+            # The machine may have fewer cores. The solvers sleep most of the time, and users may resize them while they
+            # run.
             Path(runtime, "hocket.toml").write_text(f"[coordinator]\ncores = {CORES}\n")
             if plan.shown:
                 self.progress.say(
@@ -130,7 +131,7 @@ class Demo:
             self._hocket(environment, "daemon", "stop")
 
     def _solve(self, plan: Plan, environment: dict[str, str]) -> list[RunningSolver]:
-        """Start the plan's solvers at once, wait for them, and check what they came to."""
+        """Start the plan's solvers at once, wait for them, and check their results."""
         with ExitStack() as stack:
             checkpoints = Path(tempfile.mkdtemp(prefix=f"{plan.name}-", dir=self.target))
             stack.callback(shutil.rmtree, checkpoints, ignore_errors=True)
@@ -185,13 +186,13 @@ class Demo:
         ]
 
     def total_s(self, plan: Plan) -> dict[str, float]:
-        """Of each solver, as the table has it."""
+        """Return the total time of each solver, as in the table."""
         analysis = analyse(read_trace(self.trace(plan)))
         return {one.name: one.total_s(analysis.now_ns) for one in analysis.applications}
 
 
 def compare_pairs(demo: Demo, checker: Checker, count: int) -> Outcome:
-    """Uncoordinated and the default policy in turn: which of them comes first changes from pair to pair."""
+    """Run uncoordinated and the default policy in turn; the first one alternates from pair to pair."""
     made = []
     for n, pair in enumerate(pairs(*demo.small_solvers, demo.policy, demo.policy_told, count)):
         for plan in pair if n % 2 == 0 else reversed(pair):
@@ -201,7 +202,7 @@ def compare_pairs(demo: Demo, checker: Checker, count: int) -> Outcome:
 
 
 def report(demo: Demo, made: Sequence[Plan], outcome: Outcome, out_dir: Path) -> None:
-    """The table, and the page with the timelines."""
+    """Print the table and write the page with the timelines."""
     traces = {plan.name: demo.trace(plan) for plan in made}
     alone, together = made[:2], made[2:]
     runs = [Run("alone", [traces[plan.name] for plan in alone], role="alone")]
@@ -235,7 +236,7 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 def end_in_order(signum: int, _: object) -> None:
-    """What was started is ended on the way out."""
+    """End what was started on the way out."""
     signal.signal(signum, signal.SIG_IGN)
     raise DemoError(f"ended by {signal.Signals(signum).name}")
 

@@ -1,5 +1,5 @@
-"""What ends the demo with one line."""
+"""The error that ends the demo with one line."""
 
 
 class DemoError(Exception):
-    """Something is wrong; the text says what, where, and what to do."""
+    """A fault of the demo or its environment; the text says what, where, and what to do."""

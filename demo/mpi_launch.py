@@ -1,4 +1,5 @@
-"""How MPI programs are started on a machine with fewer cores than ranks: for the demo and for the tests of the apps."""
+"""Start MPI programs on a machine with fewer cores than ranks, for the demo and for the tests of the programs in apps/.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +11,15 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parent.parent
 MPIS = ("mpich", "openmpi")
 
-# MPICH's collectives through device code spin: a thousand times slower with more ranks than cores. And its UCX
-# transport fails to start processes now and then.
+# MPICH's device collectives spin: with more ranks than cores they are a thousand times slower. Its UCX transport
+# sometimes fails to start processes.
 _MPICH_SETTINGS = {
     "MPIR_CVAR_DEVICE_COLLECTIVES": "none",
     "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
     "MPIR_CVAR_CH4_NETMOD": "ofi",
 }
 _OPENMPI_SETTINGS = {
-    "OMPI_MCA_coll": "^han",  # in a program that was resized its old and new ranks would choose different algorithms
+    "OMPI_MCA_coll": "^han",  # after a resize, old and new ranks would choose different algorithms
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     "PRTE_MCA_hwloc_default_binding_policy": "none",
     "OMPI_MCA_mpi_yield_when_idle": "1",
@@ -42,10 +43,10 @@ class Mpi:
         return [str(self.bin / "mpiexec"), "-n", str(ranks), str(program), *map(str, arguments)]
 
     def environment(self, base: Mapping[str, str] = os.environ) -> dict[str, str]:
-        """`base` and what this MPI needs on this machine."""
+        """Return `base` and the settings that this MPI needs on this machine."""
         settings = _MPICH_SETTINGS if self.name == "mpich" else _OPENMPI_SETTINGS
         return {**base, **settings, "PATH": f"{self.bin}:{base.get('PATH', '')}"}
 
     def app(self, name: str, prefix: Path) -> Path:
-        """The build for this MPI of one of the programs in apps/."""
+        """Return the build for this MPI of one of the programs in apps/."""
         return prefix / "lib" / "hocket" / "apps" / f"{name}-{self.name}"

@@ -1,4 +1,4 @@
-"""Has the default policy helped? The total times of pairs of runs, uncoordinated and default, beside each other."""
+"""The verdict on the default policy: total times of pairs of runs, uncoordinated and default."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-MOST_SLOWER = 0.03  # that the default may make a solver, beside uncoordinated
+MOST_SLOWER = 0.03  # most slowdown by the default, beside uncoordinated
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Total time of each solver, seconds."""
+    """Total time of each solver, in seconds."""
 
     uncoordinated: Mapping[str, float]
     default: Mapping[str, float]
@@ -19,26 +19,26 @@ class Pair:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of some pairs; without any there is nothing to say. `policy`: what people are told it is."""
+    """The outcome of at least one pair. `policy` is its name for users."""
 
     policy: str
     pairs: Sequence[Pair]
 
     def change(self, solver: str) -> float:
-        """By how much longer the default made it, as a part of uncoordinated, in the median of the pairs."""
+        """Return the relative change of the solver's time under the default, as median of the pairs."""
         return median(pair.default[solver] / pair.uncoordinated[solver] for pair in self.pairs) - 1
 
     def noise(self, solver: str) -> float:
-        """By how much uncoordinated differs from itself: its longest run beside its shortest."""
+        """Return the noise of uncoordinated: the excess of its longest run over its shortest."""
         times = [pair.uncoordinated[solver] for pair in self.pairs]
         return max(times) / min(times) - 1
 
     def most(self, solver: str) -> float:
-        """The change from which on the default has made the solver slower."""
+        """Return the largest change that does not count as slower."""
         return max(MOST_SLOWER, self.noise(solver))
 
     def sentence(self) -> str:
-        """In plain words."""
+        """Return the outcome in one sentence."""
         first, *others = self._names()
         changes = [f"{first} {_change(self.change(first), ' than uncoordinated', ' as uncoordinated')}"]
         changes += [f"{name} {_change(self.change(name))}" for name in others]
@@ -48,7 +48,7 @@ class Outcome:
         return f"{self.policy}: {', '.join(changes)} ({count} of runs{itself})"
 
     def complaint(self) -> str:
-        """ "" where no solver became slower."""
+        """Return a complaint about slower solvers, or "" if no solver became slower."""
         slower = [name for name in self._names() if self.change(name) > self.most(name)]
         if not slower:
             return ""

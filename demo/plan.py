@@ -10,7 +10,7 @@ from solvers import Solver
 
 @dataclass(frozen=True)
 class Plan:
-    """One run of one or both solvers under one policy; its trace is named after it. `shown`: in the table."""
+    """One run of one or both solvers under one policy; its trace has its name. The table has the runs with `shown`."""
 
     name: str
     label: str
@@ -20,7 +20,7 @@ class Plan:
 
 
 def plans(a: Solver, b: Solver, policy: str, told: str) -> list[Plan]:
-    """What stands in the table. `policy`: the default one, or that in its place; `told`: the same for people."""
+    """Return the runs in the table. `policy` is the default or its replacement, `told` its name for users."""
     return [
         Plan("alone-a", f"{a.name} alone", "interfere", [a]),
         Plan("alone-b", f"{b.name} alone", "interfere", [b]),
@@ -31,7 +31,7 @@ def plans(a: Solver, b: Solver, policy: str, told: str) -> list[Plan]:
 
 
 def pairs(a: Solver, b: Solver, policy: str, told: str, count: int) -> list[tuple[Plan, Plan]]:
-    """(uncoordinated, default) each."""
+    """Return pairs (uncoordinated, default)."""
     return [
         (
             Plan(f"pair-{n}-uncoordinated", f"pair {n}, uncoordinated", "interfere", [a, b], shown=False),

@@ -1,8 +1,8 @@
-"""Do two writers disturb each other on this storage?
+"""Measure if two writers disturb each other on this storage.
 
     probe.py DIRECTORY
 
-writes with fsync alone and two at once, in interleaved pairs, and prints what it found as JSON.
+It writes with fsync, alone and two at once, in interleaved pairs, and prints the result as JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from statistics import median
 
 MIB = 1 << 20
 PAIRS = 5
-WRITE_S = 0.25  # a write alone should last about so long …
+WRITE_S = 0.25  # approximate time of a write alone …
 MIN_MIB, MAX_MIB = 16, 256  # … within these bounds
 CLEAR_RATIO = 1.5
 CLEAR_SPREAD = 0.5  # of the median ratio
@@ -26,7 +26,7 @@ WRITER_LIMIT_S = 120
 
 
 class ProbeError(Exception):
-    """The storage could not be measured; the text says why."""
+    """A failed measurement of the storage; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Probe:
 
     @property
     def bytes_per_s(self) -> float:
-        """What a writer alone gets, in the median."""
+        """Return the median bandwidth of a writer alone."""
         return self.mib * MIB / median(self.alone_s)
 
     @property
@@ -52,7 +52,7 @@ class Probe:
 
     @property
     def spread(self) -> float:
-        """Largest minus smallest ratio."""
+        """Return the largest minus the smallest ratio."""
         return max(self.ratios) - min(self.ratios)
 
     @property
@@ -67,7 +67,7 @@ class Probe:
 
 
 def measure(directory: Path, pairs: int = PAIRS) -> Probe:
-    """Raises ProbeError. Leaves nothing behind."""
+    """Measure the storage and remove the files. Raises ProbeError."""
     first_s = max(_run(directory, MIN_MIB, 1))
     mib = round(min(max(MIN_MIB * WRITE_S / first_s, MIN_MIB), MAX_MIB))
     alone, together = [], []
@@ -78,7 +78,7 @@ def measure(directory: Path, pairs: int = PAIRS) -> Probe:
 
 
 def _run(directory: Path, mib: int, count: int) -> list[float]:
-    """The seconds that each of `count` writers took that started together."""
+    """Return the seconds of each of `count` writers that started together."""
     files = [directory / f".probe-{os.getpid()}-{index}" for index in range(count)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     writers = [subprocess.Popen([sys.executable, __file__, "--write", file, str(mib)], **pipes) for file in files]
@@ -100,7 +100,7 @@ def _run(directory: Path, mib: int, count: int) -> list[float]:
 
 
 def _write(path: str, mib: int) -> None:
-    """One writer: says when it is ready, waits for a line, prints the seconds of write and fsync."""
+    """Write as one writer: print "ready", wait for a line, and print the seconds of write and fsync."""
     block = os.urandom(MIB)
     fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
     print("ready", flush=True)

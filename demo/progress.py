@@ -1,4 +1,4 @@
-"""The progress: lines rewritten in place on a terminal, one plain line every few seconds elsewhere."""
+"""The progress display: lines rewritten in place on a terminal, one plain line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ class Progress:
         self._start = start  # of the whole demo, time.monotonic()
         self._terminal = sys.stdout.isatty()
         self._label, self._begun, self._shown = "", start, start
-        self._lines = 0  # that stand on the terminal and will be rewritten
+        self._lines = 0  # on the terminal, to be rewritten
 
     def say(self, text: str) -> None:
-        """One line of its own."""
+        """Print a separate line."""
         print(f"[{self._elapsed():3.0f} s] {text}", flush=True)
 
     def begin(self, label: str) -> None:
-        """A run begins."""
+        """Begin a run."""
         self._label, self._begun, self._shown, self._lines = label, time.monotonic(), time.monotonic(), 0
 
     def show(self, parts: Sequence[str]) -> None:
-        """How far each application is, as often as the reader can take it."""
+        """Show the progress of each application, as often as a reader can follow."""
         if self._terminal:
             self._rewrite(parts)
         elif time.monotonic() - self._shown >= PLAIN_EVERY_S:
@@ -35,7 +35,7 @@ class Progress:
             self.end(parts)
 
     def end(self, parts: Sequence[str]) -> None:
-        """The run's last words, which stay."""
+        """Show the final progress of the run, which remains."""
         if self._terminal:
             self._rewrite(parts)
         else:

@@ -23,12 +23,13 @@ MAX_CHECKPOINT_BYTES = 250_000_000  # a system of this size still computes its i
 
 @dataclass(frozen=True)
 class Solver:
-    """One application: a system of n unknowns, and a checkpoint of all of it every so many iterations."""
+    """One application: a system of n unknowns, and a checkpoint of all of it after every `checkpoint_every` iterations.
+    """
 
     name: str
     n: int
     seed: int
-    core: int  # its ranks share this one in every run, so that total times compare
+    core: int  # shared by its ranks in every run, so that total times compare
     checkpoint_every: int  # iterations
     checkpoints: int
     iteration_time_s: float
@@ -51,8 +52,11 @@ class Solver:
 
 
 def two_solvers(bytes_per_s: float, small: bool, checkpoints: int) -> tuple[Solver, Solver]:
-    """Different sizes and periods, near enough that their I/O phases meet again and again. Alone on storage of this
-    bandwidth, they write for 1.5 s every 3.9 s, and for 1.1 s every 3.7 s (small: 0.6 s, 1.3 s, 0.45 s, 1.2 s)."""
+    """Return solvers of different sizes and periods, which are so close that their I/O phases meet repeatedly.
+
+    Alone on storage of this bandwidth, they write for 1.5 s every 3.9 s, and for 1.1 s every 3.7 s (small: 0.6 s, 1.3
+    s, 0.45 s, 1.2 s).
+    """
     cores = sorted(os.sched_getaffinity(0))
     phase_s = (0.6, 0.45) if small else (1.5, 1.1)
     every = (12, 15) if small else (40, 50)
@@ -80,7 +84,7 @@ def generate(solver: Solver, mpi: Mpi, program: Path, system: Path) -> None:
 
 
 class RunningSolver:
-    """A solver under `hocket run`. What it printed so far is there while it runs; a thread reads it."""
+    """A solver under `hocket run`. A thread reads its output, so that its progress is known while it runs."""
 
     def __init__(self, solver: Solver, command: Sequence[str], environment: dict[str, str], messages: Path):
         self.solver = solver
@@ -123,7 +127,7 @@ class RunningSolver:
         )
 
     def check(self) -> None:
-        """After its end: it solved what it should, and every checkpoint is what it held. Raises DemoError."""
+        """Check, after the end, that it solved its system and verified every checkpoint. Raises DemoError."""
         name, code, expected = self.solver.name, self._process.returncode, self.solver.checkpoints
         said = self._messages.read_text(errors="replace")
         if code != 0:
@@ -137,7 +141,7 @@ class RunningSolver:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends what is left of it: the launcher is asked first, because it knows its ranks."""
+        """End what is left of the solver: SIGTERM first, because the launcher knows its ranks."""
         for signum in (signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signum)
@@ -146,6 +150,6 @@ class RunningSolver:
 
 
 def _complaint(stderr: str) -> str:
-    """The line that says what was wrong, among what the launchers add."""
+    """Return the line with the cause of a failure, among what the launchers add."""
     lines = [line for line in stderr.splitlines() if line.startswith(("jacobi:", "hocket:"))]
     return next(iter(lines or stderr.strip().splitlines()[-1:]), "")

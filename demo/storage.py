@@ -1,5 +1,6 @@
-"""Where the demo writes: the real storage where two writers disturb each other for long enough to be seen, else a
-storage target whose bandwidth is limited, and which says so.
+"""The demo's storage: the real one if two writers visibly disturb each other on it, else a limited storage target.
+
+A limited target says in its statement that its bandwidth is limited.
 """
 
 from __future__ import annotations
@@ -12,21 +13,24 @@ from errors import DemoError
 from solvers import MAX_CHECKPOINT_BYTES
 
 LIMIT_BYTES_PER_S = 100_000_000
-REAL_MAX_BYTES_PER_S = MAX_CHECKPOINT_BYTES / 1.5  # the longest phase wanted is one of 1.5 s
+REAL_MAX_BYTES_PER_S = MAX_CHECKPOINT_BYTES / 1.5  # the longest wanted phase takes 1.5 s
 
 
 @dataclass(frozen=True)
 class Storage:
-    """`statement` is one sentence for people, and stands in the table's heading."""
+    """The storage to write to. `statement` is one sentence for users, which is in the table's heading."""
 
     directory: Path
-    bytes_per_s: float  # what one application gets when it is alone
+    bytes_per_s: float  # bandwidth of one application alone
     statement: str
     environment: dict[str, str]  # of the applications that write there
 
 
 def choose(directory: Path, wish: str, library: Path, pairs: int) -> Storage:
-    """`wish`: "auto", "real" or "limited". `library`: liblimited_target.so. Measures first. Raises DemoError."""
+    """Measure the real storage and choose one. Raises DemoError.
+
+    `wish` is "auto", "real" or "limited"; `library` is liblimited_target.so.
+    """
     try:
         measured = probe.measure(directory, pairs)
     except probe.ProbeError as error:
@@ -39,7 +43,7 @@ def choose(directory: Path, wish: str, library: Path, pairs: int) -> Storage:
 
 
 def limited(directory: Path, limit: int, library: Path, why: str) -> Storage:
-    """A storage target of so many bytes a second for all writers together. Raises DemoError."""
+    """Return a storage target of `limit` bytes/s for all writers together. Raises DemoError."""
     if not library.exists():
         raise DemoError(f"no {library}: ./dev build installs it")
     return Storage(
@@ -55,7 +59,7 @@ def limited(directory: Path, limit: int, library: Path, why: str) -> Storage:
 
 
 def _why_limited(measured: probe.Probe) -> str:
-    """Why the real storage will not do; "" where it does."""
+    """Return why the real storage is unsuitable, or "" if it is suitable."""
     if measured.ratio < probe.CLEAR_RATIO:
         return f"on the real storage two writers disturb each other too little ({measured})"
     if not measured.interferes_clearly:
