@@ -1,5 +1,5 @@
-// Writes FILES files, one after the other, as one step: others may come first between two of them, and know how much is
-// still to come. See docs/coordinate.md.
+// Writes FILES files, one after the other, as one step. Between two files other applications may go first, and they
+// know how much is still to come. See docs/coordinate.md.
 //
 //   mpicc coordinate.c $(pkg-config --cflags --libs hocket-mpich) -o coordinate
 //   hocket run -- mpiexec -n 4 ./coordinate out

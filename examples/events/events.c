@@ -1,4 +1,4 @@
-/* Publishes events and subscribes to them: a monitor tells of slow I/O servers, a controller acts on those that matter.
+/* Publishes events and subscribes to them: a monitor reports slow I/O servers, a controller acts on important ones.
  *
  * Run it beside a daemon:   hocket daemon start
  *                           cc events.c -I<prefix>/include -L<prefix>/lib -Wl,-rpath,<prefix>/lib -lhocket -o events
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Ends the program where a call has failed. */
+/* Ends the program if a call has failed. */
 static void check(int status) {
   if (status >= 0) return;
   fprintf(stderr, "events: %s\n", hocket_error_text(status));
@@ -22,7 +22,7 @@ static void tell(hocket_bus* monitor, const char* server, double load) {
   hocket_properties_free(properties);
 }
 
-/* Called within hocket_wait, for every event of the type. */
+/* hocket_wait calls this for every event of the type. */
 static void count(const hocket_event* event, void* context) {
   const char* server = "";
   check(hocket_event_get_string(event, "server", &server));

@@ -1,4 +1,4 @@
-/* The same as jacobi.c, with processes that become more and fewer. */
+/* The same as jacobi.c, with a number of processes that grows and shrinks. */
 #define _DEFAULT_SOURCE
 #include <hocket/malleable.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 
 enum { N = 200 };
 
-/* Ends the program where a call has failed. */
+/* Ends the program if a call has failed. */
 static int check(int status) {
   if (status >= 0) return status;
   fprintf(stderr, "jacobi: %s\n", hocket_error_text(status));
@@ -17,7 +17,7 @@ static int check(int status) {
   return status;
 }
 
-/* The block of each process: as HOCKET_BLOCK shares out. */
+/* The block of each process, as HOCKET_BLOCK distributes rows. */
 static void share_out(MPI_Comm comm, int* rank, int* ranks, int counts[], int firsts[]) {
   MPI_Comm_rank(comm, rank);
   MPI_Comm_size(comm, ranks);

@@ -1,11 +1,11 @@
-/* Two applications exchange a field by its name, step by step, without a file: one computes it, one looks at it.
+/* Two applications exchange a field by name, step by step, without a file: one computes it, the other reads it.
  *
  * Run it beside a daemon and an I/O server:   hocket daemon start
  *                                             hocket server start --dir /tmp
  *                           cc put_get.c -I<prefix>/include -L<prefix>/lib -Wl,-rpath,<prefix>/lib -lhocket -o put_get
  *                           ./put_get
  *
- * Here both are processes of one program; programs of their own do the same. */
+ * Here both are processes of one program; separate programs do the same. */
 #include <hocket/data.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 enum { CELLS = 1000, EVERY = 100, STEPS = 3 };
 
-/* Ends the process where a call has failed. */
+/* Ends the process if a call has failed. */
 static void check(int status) {
   if (status >= 0) return;
   fprintf(stderr, "put_get: %s\n", hocket_error_text(status));

@@ -1,9 +1,9 @@
-// What the standard says of collective accesses that are refused, or that overlap.
+// Checks what the MPI standard says about collective accesses that are refused, or that overlap.
 //
-//   access_rules FILE read-only   writes to a file that is open for reading: prints the class that all ranks got; then
-//                                 all read what is there
-//   access_rules FILE atomic      in atomic mode all ranks write the same pieces, each its own byte, again and again:
-//                                 each time the file has the bytes of one of them; prints "one"
+//   access_rules FILE read-only   writes to a file that is open for reading and prints the error class that all ranks
+//                                 get; then all ranks read the file
+//   access_rules FILE atomic      in atomic mode all ranks repeatedly write the same blocks, each with its own byte:
+//                                 each time the file must have the bytes of one rank; prints "one"
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,16 +1,17 @@
-// coordinate ACTION…: does what its arguments say, in order, in all ranks, with the calls of hocket/coordinate.h.
+// coordinate ACTION…: executes its arguments in order, in all ranks, with the calls of hocket/coordinate.h.
 //
 //   prepare=KEY=VALUE,…   complete
 //   inform inform=self wait release
-//   check            rank 0 says "check N"
-//   until=N          rank 0 calls hocket_io_check until it says N, for 20 s at most, and says "became N"; then all go
-//   on stopping=PATH    writes blocks of 64 KiB, one process after the other, calling hocket_io_wait before each, until
-//   the
-//                    file PATH is there
+//   check            rank 0 prints "check N"
+//   until=N          rank 0 calls hocket_io_check until it returns N, for 20 s at most, and prints "became N"; then all
+//                    ranks continue
+//   stopping=PATH    writes blocks of 64 KiB, each rank one, with hocket_io_wait before each write, until the file PATH
+//                    exists
 //   open=PATH write=BYTES alone=BYTES close   as in script.c
-//   time=N           rank 0 says how many ns one of N calls of hocket_io_check took
+//   time=N           rank 0 prints the mean time in ns of N calls of hocket_io_check
 //   pause=SECONDS mark=PATH await=PATH        as in script.c
-// Says "NAME: CODE" in rank 0 where one of the calls returns another code than HOCKET_OK.
+//
+// Rank 0 prints "NAME: CODE" if a call returns another code than HOCKET_OK.
 #include <fcntl.h>
 #include <hocket/coordinate.h>
 #include <mpi.h>

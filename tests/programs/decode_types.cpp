@@ -1,7 +1,7 @@
-// Decodes random nested datatypes of the MPI that it runs on, and looks whether hocket gathers and scatters the bytes
-// that MPI_Pack and MPI_Unpack do, and whether size and bounds are the same.
+// Decodes random nested datatypes of the MPI that it runs on. It compares the bytes that hocket gathers and scatters
+// with those of MPI_Pack and MPI_Unpack, and compares sizes and bounds.
 //
-//   decode_types SEED TYPES   prints how many types were compared; says what is wrong and ends with 1 if anything is
+//   decode_types SEED TYPES   prints how many types were compared; reports a difference and ends with exit code 1
 #include <mpi.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ void require(bool holds, const std::string& what) {
 }
 
 #ifdef OPEN_MPI
-// Packs data that overlap, types with an empty part, and vectors of complex numbers with gaps, in ways of its own.
+// Open MPI packs overlapping data, types with an empty part, and complex vectors with gaps in its own ways.
 constexpr bool open_mpi = true;
 #else
 constexpr bool open_mpi = false;
@@ -49,12 +49,12 @@ constexpr int shortest = open_mpi ? 1 : 0;  // blocks
 
 struct Type {
   MPI_Datatype handle;
-  bool ours;  // to free
+  bool ours;  // must be freed
   std::string words;
 };
 
 Type named() {
-  // No long double: of its 16 bytes 6 are no data, and MPICH leaves them out where it copies by elements.
+  // long double is left out: 6 of its 16 bytes hold no data, and MPICH omits them when it copies by elements.
   static const std::vector<std::pair<MPI_Datatype, const char*>> types = {{MPI_BYTE, "byte"},
                                                                           {MPI_CHAR, "char"},
                                                                           {MPI_SHORT, "short"},
@@ -71,7 +71,7 @@ Type named() {
   return {handle, false, words};
 }
 
-// Displacements of blocks that do not overlap, in any order.
+// Displacements of blocks that do not overlap, not always in rising order.
 template <class Number>
 std::vector<Number> places(const std::vector<int>& lengths, std::int64_t unit) {
   std::vector<Number> at(lengths.size());
@@ -128,7 +128,7 @@ Type darray_of(const Type& child) {
   if (MPI_Type_create_darray(processes, rank, n, sizes.data(), distributions.data(), arguments.data(), grid.data(),
                              order, child.handle, &type) == MPI_SUCCESS)
     return {type, true, "darray(" + child.words + ")"};
-  MPI_Type_dup(child.handle, &type);  // Open MPI makes no darray of some types that have no data
+  MPI_Type_dup(child.handle, &type);  // Open MPI makes no darray of some types without data
   return {type, true, "dup(" + child.words + ")"};
 }
 
@@ -154,7 +154,7 @@ Type subarray_of(const Type& child) {
 }
 
 #if MPI_VERSION >= 4
-// The large-count forms; the others have the words of the plain ones.
+// Makes types by the large-count forms. Their descriptions are those of the plain forms.
 bool large(int way, const Type& child, MPI_Aint extent, MPI_Datatype* type) {
   const std::vector<int> lengths = draws(static_cast<std::size_t>(draw(1, 4)), shortest, 3);
   const std::vector<MPI_Count> many(lengths.begin(), lengths.end());
@@ -246,7 +246,7 @@ Bytes random_bytes(std::size_t count) {
   return bytes;
 }
 
-// True: compared.
+// Returns true if the type was compared.
 bool compare(const Type& type) {
   Result<Layout> decoded = runtime::io::decode(type.handle);
   require(decoded.ok(), type.words + ": " + (decoded.ok() ? "" : decoded.error().text));
@@ -326,7 +326,7 @@ void compare_predefined() {
   require(!runtime::io::decode(MPI_DATATYPE_NULL).ok(), "MPI_DATATYPE_NULL was decoded");
 }
 
-// Some 1000 GiB of data, as counts of more than 31 bits give them.
+// Types with about 1000 GiB of data, by counts of more than 31 bits.
 void compare_large() {
   MPI_Datatype block, type;
   MPI_Type_vector(1 << 20, 1 << 10, 1 << 11, MPI_BYTE, &block);
@@ -354,7 +354,7 @@ std::int64_t resident_kib() {
   return resident * 4;
 }
 
-// The handles of a type's parts are freed: 20,000 that are not would take some megabytes.
+// Checks that the handles of a type's parts are freed: 20,000 leaked handles would take some megabytes.
 void look_for_leaks() {
   MPI_Datatype inner, middle, outer;
   MPI_Type_vector(3, 2, 4, MPI_INT, &inner);

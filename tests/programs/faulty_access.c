@@ -1,11 +1,12 @@
-// Collective accesses of a file whose storage fails (faulty_storage.c, or a file system that is full): what do all
-// ranks get, and what is in the file after it?
+// Collective accesses of a file whose storage fails (faulty_storage.c, or a full file system). It shows the result in
+// all ranks, and the content of the file afterwards.
 //
 //   faulty_access FILE write|read interleaved|holes|separate [blocks of a rank [HINT=VALUE]...]
 //
-// Blocks of 4 KiB: of all ranks side by side, or so with a hole behind those of all, or each rank's in one run. Prints
-// the error class that all ranks got from the access and, where it was to write and did not fail, "right" if the file
-// has every byte. Then, where it failed, the access is made again ("again:" and what came of it).
+// Blocks have 4 KiB. "interleaved" puts the blocks of all ranks side by side, "holes" adds a hole after each such
+// group, and "separate" gives each rank one contiguous run. The program prints the error class that all ranks got.
+// After a write without an error it prints "right" if the file has every byte. After an error it repeats the access
+// ("again:" and the result).
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 enum { BLOCK = 4096 };
 
 static int rank, ranks, blocks = 512;
-static int tile;  // blocks of the file in which each rank has one; 0: each rank's are one run
+static int tile;  // number of blocks in a group with one block of each rank; 0: separate runs
 
 static void require(int holds, const char* what) {
   if (holds) return;
@@ -46,7 +47,7 @@ static const char* name_of(int class) {
   return "another";
 }
 
-// The class that all ranks got.
+// Returns the error class that all ranks got.
 static int agreed(int code) {
   int class = MPI_SUCCESS, least = 0, most = 0;
   if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
@@ -71,7 +72,7 @@ static int access_once(MPI_File file, int writes, unsigned char* data, size_t by
   return class;
 }
 
-// Past MPI-IO, by rank 0.
+// Rank 0 reads the file without MPI-IO.
 static void check_file(const char* path) {
   FILE* file = fopen(path, "rb");
   unsigned char block[BLOCK];

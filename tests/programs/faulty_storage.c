@@ -1,11 +1,11 @@
-// Preloaded: storage that fails, or moves less than it was asked to, at one rank.
+// Preloaded: storage that fails at one rank, or moves less than requested.
 //
 //   HOCKET_FAULT="rank=1 call=write after=2 times=1 errno=28"   after two accesses the next one fails with ENOSPC
 //   HOCKET_FAULT="rank=0 call=read short=1000"                  each access moves 1000 bytes at most
 //
-// It counts pread and pwrite with their other forms, of files whose path has "faulty" in it. call: read or write;
-// times: how often it fails (1; 0: always). A process says on stderr when its first access was spoilt, so that a test
-// can tell.
+// It counts pread and pwrite with their other forms, for files whose path contains "faulty". `call` is read or write.
+// `times` is the number of failures (default 1; 0: always). A process reports its first fault on stderr, so that a test
+// sees it.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -47,7 +47,7 @@ static int concerns(int fd, int writes) {
   return readlink(link, path, sizeof path - 1) > 0 && strstr(path, "faulty") != NULL;
 }
 
-// The bytes that the access may move; -1: it fails, errno is set.
+// Returns the number of bytes that the access may move, or -1 if it fails, with errno set.
 static ssize_t allowed(int fd, int writes, size_t bytes) {
   if (!concerns(fd, writes)) return (ssize_t)bytes;
   const long access = atomic_fetch_add(&accesses, 1) - fault.after;

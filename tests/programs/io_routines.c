@@ -1,7 +1,7 @@
-// io_routines PATH: calls every data-access routine of MPI-IO once, and MPI_File_sync, each rank with known sizes; then
-// rank 0 prints "calls C read R written W" of one rank. The tests hold that against what libhocket counted.
+// io_routines PATH: calls every data-access routine of MPI-IO once, and MPI_File_sync, with known sizes in each rank.
+// Then rank 0 prints "calls C read R written W" of one rank. The tests compare this with the counts of libhocket.
 //
-// Each call moves another number of bytes, so that one that is missed or counted twice shows in the sums.
+// Each call moves a different number of bytes, so that the sums show a missed call and one that is counted twice.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static void check(int rc, const char* what) {
   MPI_Abort(MPI_COMM_WORLD, 3);
 }
 
-// Sizes 16, 24, 32, …: in elements of 8 bytes.
+// Sizes are 16, 24, 32, … bytes, in elements of 8 bytes.
 static int size_for_next(void) { return next_size += 8; }
 
 static void count(long long* sum, int bytes) {
@@ -28,7 +28,7 @@ static void count(long long* sum, int bytes) {
   *sum += bytes;
 }
 
-// One call with a status, one without, alternately.
+// Alternates calls with a status and calls without one.
 static MPI_Status status;
 static MPI_Status* some_status(void) { return calls % 2 ? &status : MPI_STATUS_IGNORE; }
 
@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   check(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file), "open");
-  // Far enough that no read below meets the end.
+  // The file is so long that no read below reaches its end.
   check(MPI_File_set_size(file, (MPI_Offset)64 * BLOCK * size), "MPI_File_set_size");
   write_all_ways();
   check(MPI_File_sync(file), "MPI_File_sync");

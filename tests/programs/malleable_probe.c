@@ -1,22 +1,23 @@
-// A malleable program whose every element is checked at every iteration, for the tests of malleability.
+// A malleable program that checks every element at every iteration, for the tests of malleability.
 //
 //   malleable_probe ITERATIONS LENGTH [ITERATION_MS]
 //
-// Registers a variable block array, a constant block array, a weighted array, a replicated variable one, a sparse
-// matrix with rows shared out by nonzeros, and an array like its rows. Rank 0 prints "iteration I processes N" after
-// each resize, and at the end "ok ITERATIONS processes N sum S". Any wrong number ends it with exit code 3.
+// It registers a variable block array, a constant block array, a weighted array, a replicated variable array, a sparse
+// matrix with rows distributed by nonzeros, and an array distributed like its rows. Rank 0 prints "iteration I
+// processes N" after each resize, and at the end "ok ITERATIONS processes N sum S". A wrong number ends it with exit
+// code 3.
 //
-// Environment, for what tests need to provoke or to see:
-//   PROBE_BALANCE=1           rank 0 says that it is half as fast as the others; its lines also tell its share
+// The environment holds settings that tests need:
+//   PROBE_BALANCE=1           rank 0 reports half the speed of the others; its lines also have its share
 //   PROBE_RESIZES=N           end two iterations after the N-th resize (not with PROBE_BALANCE or HOCKET_PROCESSES)
-//   PROBE_USAGE=1             the lines of rank 0 also tell its descriptors and KiB of memory, and at start and end
-//                             how many communicators it can make
-//   PROBE_HOLD=DIRECTORY      where DIRECTORY/WHERE exists, a process says "held WHERE PID" and waits while it does:
+//   PROBE_USAGE=1             the lines of rank 0 also have its descriptors and KiB of memory; at start and end it
+//                             prints how many communicators it can make
+//   PROBE_HOLD=DIRECTORY      while DIRECTORY/WHERE exists, a process prints "held WHERE PID" and waits. WHERE is
 //                             "init" (any process, before MPI_Init), "begin" (one that joined, before it meets the
-//                             others), an iteration's number (rank 0, before it; the others wait in a control point)
-//   PROBE_END=FILE            end where FILE exists
+//                             others), or an iteration's number (rank 0, before it; the others wait in a control point)
+//   PROBE_END=FILE            end when FILE exists
 //   PROBE_OTHER_LENGTH=1      a process that joined registers another length
-//   PROBE_WRITE_CONSTANT=1    constant data are written at each iteration
+//   PROBE_WRITE_CONSTANT=1    write constant data at each iteration
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <hocket/malleable.h>
@@ -137,7 +138,7 @@ static long resident_kib(void) {
   return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-// How many communicators this process can still make: what was not freed is missing.
+// Returns how many communicators this process can still make. A leak lowers the number.
 static int free_communicators(void) {
   enum { most = 1 << 16 };
   static MPI_Comm made[most];
@@ -192,7 +193,7 @@ static void hold_before(long iteration) {
   if (rank == 0) hold(where);
 }
 
-// Rank 0 looks for the file that ends the run.
+// Rank 0 checks for the file that ends the run.
 static int is_to_end(void) {
   const char* file = getenv("PROBE_END");
   int end, rank;
@@ -234,7 +235,7 @@ static void balance(void) {
   must(hocket_malleable_balance(job, rank == 0 ? 0.2 : 0.1), "balance");
 }
 
-// After a resize, in each of its targets: count[1] resizes so far.
+// Runs after a resize in each destination rank; count[1] is the number of resizes so far.
 static void count_resize(long iteration) {
   const char* wanted = getenv("PROBE_RESIZES");
   if (++count[1] == (wanted ? atol(wanted) : -1)) iterations = iteration + 2;

@@ -1,10 +1,10 @@
-// Moves arrays by one method with all strategies, in unions of 1 to all of its ranks, between random distributions, and
-// looks at each byte afterwards.
+// Moves arrays by one method with all strategies, in merged communicators of 1 to all of its ranks, between random
+// distributions. It checks each byte afterwards.
 //
-//   move_arrays METHOD SEED RUNS   METHOD: 0 to 3, as in Method; RUNS: for each strategy and size of the union
+//   move_arrays METHOD SEED RUNS   METHOD: 0 to 3, as in Method; RUNS: for each strategy and size of the communicator
 //   move_arrays large              one message of more than 2^31 bytes from rank 0 to rank 1, by each method
 //
-// Rank 0 prints how many arrays were moved; any rank that finds something wrong says what, and ends the job.
+// Rank 0 prints how many arrays were moved. A rank that finds an error reports it and ends the job.
 #include <mpi.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ using runtime::Redistribution;
 using runtime::Strategy;
 using runtime::Transfer;
 
-constexpr std::size_t guard = 64;  // bytes before and after what is received that nobody may touch
+constexpr std::size_t guard = 64;  // bytes before and after the received data, which must stay untouched
 constexpr std::byte untouched{0xA5};
 
 int world_rank = 0;
@@ -107,7 +107,7 @@ Partition random_partition(std::mt19937& random, std::int64_t length, std::size_
   return Partition::weighted(length, weights);
 }
 
-// The same in all ranks, but for the rank's own part.
+// Draws the same transfers in all ranks, apart from the rank's own part.
 std::vector<Transfer> random_transfers(std::mt19937& random, int ranks, int rank) {
   const Roles roles = random_roles(random, ranks);
   std::vector<Transfer> transfers(1 + random() % 4);
@@ -127,7 +127,7 @@ std::vector<Transfer> random_transfers(std::mt19937& random, int ranks, int rank
   return transfers;
 }
 
-// What the application does meanwhile on the same communicator: each rank as fast as it can.
+// Stands for the application's own communication on the same communicator; each rank runs at full speed.
 void compute(MPI_Comm all, Redistribution& moving, std::mt19937& random) {
   for (auto rounds = random() % 4; rounds > 0; --rounds) {
     int one = 1;
@@ -186,7 +186,7 @@ std::size_t all_runs(Method method, unsigned seed, int runs) {
       }
     }
     if (all != MPI_COMM_NULL) MPI_Comm_free(&all);
-    // The others wait without burning the cores.
+    // The other ranks wait without using their cores.
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Ibarrier(MPI_COMM_WORLD, &request);
     for (int done = 0; !done; MPI_Test(&request, &done, MPI_STATUS_IGNORE)) {

@@ -1,7 +1,7 @@
-// A program of PnetCDF as its manual shows: dimensions, variables and attributes, collective accesses by subarrays, by
-// strides, by a mapping of memory, by several requests at once, and of records.
+// A PnetCDF program with the calls of its manual: dimensions, variables, attributes, and records. Collective accesses
+// are by subarrays, by strides, by a mapping of memory, and by several requests at once.
 //
-//   pnetcdf_patterns FILE write|read   read compares; prints "right"
+//   pnetcdf_patterns FILE write|read   read compares the data and prints "right"
 #include <mpi.h>
 #include <pnetcdf.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void require(int holds, const char* what) {
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-// What is in element (row, column) of a variable.
+// Returns the content of element (row, column) of a variable.
 static int value(int variable, MPI_Offset row, MPI_Offset column) {
   return (int)(variable * 1000003 + row * 1009 + column);
 }
@@ -49,7 +49,7 @@ static void find(int file, int variables[4]) {
   for (int i = 0; i < 4; ++i) NC(ncmpi_inq_varid(file, names[i], &variables[i]));
 }
 
-// Rows of this rank, in one piece: variable 0.
+// Variable 0: the rows of this rank, contiguous.
 static void move_rows(int file, int variable, int writes) {
   const MPI_Offset start[] = {(MPI_Offset)rank * ROWS, 0}, count[] = {ROWS, COLUMNS};
   int data[ROWS][COLUMNS] = {{0}};
@@ -64,7 +64,7 @@ static void move_rows(int file, int variable, int writes) {
     for (int x = 0; x < COLUMNS; ++x) require(data[y][x] == value(0, start[0] + y, x), "rows");
 }
 
-// Every ranks-th row: variable 1.
+// Variable 1: every ranks-th row.
 static void move_strided(int file, int variable, int writes) {
   const MPI_Offset start[] = {rank, 0}, count[] = {ROWS, COLUMNS}, stride[] = {ranks, 1};
   int data[ROWS][COLUMNS] = {{0}};
@@ -79,7 +79,7 @@ static void move_strided(int file, int variable, int writes) {
     for (int x = 0; x < COLUMNS; ++x) require(data[y][x] == value(1, rank + (MPI_Offset)y * ranks, x), "strided");
 }
 
-// Rows of this rank, columns first in memory: variable 2.
+// Variable 2: the rows of this rank, column-major in memory.
 static void move_mapped(int file, int variable, int writes) {
   const MPI_Offset start[] = {(MPI_Offset)rank * ROWS, 0}, count[] = {ROWS, COLUMNS}, stride[] = {1, 1},
                    map[] = {1, ROWS};
@@ -95,7 +95,7 @@ static void move_mapped(int file, int variable, int writes) {
     for (int x = 0; x < COLUMNS; ++x) require(data[x][y] == value(2, start[0] + y, x), "mapped");
 }
 
-// Columns in turn, of all records, by requests that go together: variable 3.
+// Variable 3: columns in turn, of all records, by combined requests.
 static void move_records(int file, int variable, int writes) {
   int requests[RECORDS * COLUMNS], statuses[RECORDS * COLUMNS], data[RECORDS * COLUMNS], used = 0;
   for (int t = 0; t < RECORDS; ++t) {

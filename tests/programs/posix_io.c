@@ -1,19 +1,19 @@
-// posix_io PATH ACTION…: POSIX I/O in all ranks, each in its own file PATH.RANK, by what its arguments say, in order.
+// posix_io PATH ACTION…: POSIX I/O in all ranks, each in its own file PATH.RANK, by its arguments in order.
 //
-//   NAME=BYTES    that function, once: write pwrite pwrite64 writev pwritev pwritev64 pwritev2 pwritev64v2 fwrite
+//   NAME=BYTES    calls that function once: write pwrite pwrite64 writev pwritev pwritev64 pwritev2 pwritev64v2 fwrite
 //                 fwrite_unlocked copy_file_range sendfile sendfile64 add to the file, or (copies) to PATH.RANK.copy;
 //                 read pread pread64 readv preadv preadv64 preadv2 preadv64v2 __read_chk __pread_chk __pread64_chk
-//                 fread fread_unlocked __fread_chk __fread_unlocked_chk read from the file's begin
+//                 fread fread_unlocked __fread_chk __fread_unlocked_chk read from the beginning of the file
 //   fsync fdatasync
-//   loop=N:NAME=BYTES   that N times
-//   errno         writes that fail do as ever; those that succeed, to memory too, leave errno as it is
-//   reused=NAME   a byte to a pipe, whose descriptor that function ends; 1000 to the copy, which gets its number
-//   fork=BYTES    a child writes so much to PATH.RANK.copy
-//   threads=BYTES 4 threads write so much 1000 times each
-//   cancel=BYTES  a thread that writes is cancelled, and ends
-//   pause=SECONDS mark=PATH await=PATH     as script.c
+//   loop=N:NAME=BYTES   the same N times
+//   errno         checks that failing writes set errno, and that successful ones, to memory too, leave it unchanged
+//   reused=NAME   a byte to a pipe, whose descriptor that function ends; then 1000 to the copy, which gets its number
+//   fork=BYTES    a child writes so many bytes to PATH.RANK.copy
+//   threads=BYTES 4 threads write so many bytes 1000 times each
+//   cancel=BYTES  a writing thread is cancelled and ends
+//   pause=SECONDS mark=PATH await=PATH     as in script.c
 //
-// Prints "calls C read R written W" of rank 0: what it moved by the functions above. Each byte is 'A' + rank.
+// Prints "calls C read R written W" of rank 0: what the functions above moved. Each byte is 'A' + rank.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -131,7 +131,7 @@ static void look_at_errno(void) {
   require(fclose(without) == 0 && errno == 77, "errno after fclose");
 }
 
-// The write end of a pipe, of a number that was seen to be no file, has become another file's by `name`.
+// libhocket has seen that this descriptor is a pipe's write end. `name` then makes its number that of another file.
 static void reuse(const char* name) {
   int ends[2];
   FILE* pipe_stream = NULL;

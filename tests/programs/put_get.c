@@ -1,18 +1,17 @@
-/* Put and get as a test says: reads one command a line, and answers each with one line, "CODE VALUE" or "CODE TEXT".
+/* Put and get by commands: reads one command a line, and answers each with one line, "CODE VALUE" or "CODE TEXT".
  *
- *   open PATH MODE [KEY=VALUE …]                MODE: of r, w and c; keys as in hocket_open_options, in which | in
+ *   open PATH MODE [KEY=VALUE …]                MODE: letters of r, w and c; keys as in hocket_open_options; a | in
  *                                               `servers` stands for the end of a line
- *   put OFFSET FILE                             the bytes of FILE
- *   get OFFSET BYTES FILE                       into FILE: as many as came
+ *   put OFFSET FILE                             puts the bytes of FILE
+ *   get OFFSET BYTES FILE                       gets at most BYTES into FILE
  *   put_strided OFFSET BLOCK STRIDE COUNT FILE
  *   get_strided OFFSET BLOCK STRIDE COUNT FILE
- *   put_all, get_all, put_strided_all, get_strided_all   the same behind the number of the operation
+ *   put_all, get_all, put_strided_all, get_strided_all   the same after the number of the operation
  *   size, version, flush, close
- *   fork COMMAND                                by a process that is forked for it
+ *   fork COMMAND                                a forked process executes COMMAND
  *
- * $PUT_GET_PID is its process number, and closing the file $PUT_GET_FULL fails for the want of room, for all that it
- * calls.
- */
+ * $PUT_GET_PID overrides its process id. Closing the file $PUT_GET_FULL fails with EDQUOT for every caller in the
+ * process. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <hocket/data.h>

@@ -1,15 +1,15 @@
-// Collective accesses of a file by random views, held against a byte-by-byte model of the file.
+// Collective accesses of a file by random views, compared with a byte-by-byte model of the file.
 //
 //   random_access FILE SEED CASES [strict [END]]   each case: a new file, views, writes, a sync, reads by other views
 //
-// With END there are more cases until there is a file of that name, so that a test has the time that it needs.
+// With END, further cases follow until a file of that name exists, so that a test has the time it needs.
 //
-// MPI libraries differ in what they leave in holes behind the end of the file, and in a read's status and file pointer
-// there: `strict` has cases of a file that is empty at first too, in which hocket does all accesses.
+// MPI libraries differ in what they leave in holes beyond the end of the file, and in a read's status and file pointer
+// there. `strict` adds cases of an initially empty file, in which hocket does all accesses.
 //
 // All ranks draw the same numbers, so each knows what the others do, and every rank holds the whole model. Accesses by
-// explicit offset and by file pointer, collective and independent, go one after the other on one handle. A case may lie
-// beyond 4 GiB. Any rank that finds a difference says where, and ends the job. Rank 0 prints the number of cases.
+// explicit offset and by file pointer, collective and independent, follow each other on one handle. A case may lie
+// beyond 4 GiB. A rank that finds a difference reports where, and ends the job. Rank 0 prints the number of cases.
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MODEL = 1 << 19, MEMORY = 1 << 12, RANKS = 8 };  // bytes of the file, of a buffer; ranks at most
+enum { MODEL = 1 << 19, MEMORY = 1 << 12, RANKS = 8 };  // bytes of the file, of a buffer; most ranks
 
 static uint64_t state;
 static int rank, ranks, current, strict;
@@ -33,11 +33,11 @@ static void require(int holds, const char* what, long long a, long long b) {
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-// The bytes of a file from `base` on; `size`: where it ends, from the base.
+// The bytes of a file from `base` on; `size` is its end, relative to the base.
 static unsigned char model[MODEL];
 static int64_t base, size;
 
-// A rank's view: `blocks` blocks of `unit` etypes at rising places in a tile, repeated.
+// A rank's view: `blocks` blocks of `lengths` etypes at rising places in a tile, which repeats.
 typedef struct {
   int64_t displacement;
   int etype_bytes, blocks, lengths[4], places[4], extent;  // in etypes
@@ -71,7 +71,7 @@ static void draw_view(View* view, int interleaved, int of) {
   MPI_Type_free(&indexed);
 }
 
-// Where byte `data` of the view's data is in the model.
+// Returns where byte `data` of the view's data is in the model.
 static int64_t place(const View* view, int64_t data) {
   int64_t tile = 0, etype = data / view->etype_bytes;
   for (int i = 0; i < view->blocks; ++i) tile += view->lengths[i];
@@ -85,7 +85,7 @@ static int64_t place(const View* view, int64_t data) {
   return -1;
 }
 
-// `etypes` of the view in memory: one behind the other, or with gaps of an etype.
+// Makes the type of `etypes` of the view in memory: contiguous, or with gaps of an etype.
 static MPI_Datatype memory_type(const View* view, int gaps) {
   MPI_Datatype type;
   MPI_Type_create_resized(view->etype, 0, (gaps ? 2 : 1) * view->etype_bytes, &type);
@@ -99,8 +99,8 @@ static unsigned char content(int64_t seed, int of, int64_t byte) {
 
 static unsigned char buffer[MEMORY], expected[MEMORY];
 
-// One access of all ranks; all draw what each does. Bytes of two ranks may be the same where both write them: only the
-// first rank that wants them does, by leaving the others without data.
+// Makes one access of all ranks; each rank draws what all do. If two ranks would write the same bytes, only the first
+// of them writes, and the other gets no data.
 static void access_all(MPI_File file, View* views, int writes, int filled, int64_t pointers[RANKS]) {
   const int by_pointer = (int)draw(0, 1), independent = draw(0, 5) == 0 && filled, large = draw(0, 3) == 0;
   const int64_t seed = draw(0, 1 << 30);
@@ -129,7 +129,7 @@ static void access_all(MPI_File file, View* views, int writes, int filled, int64
     }
     if (by_pointer) pointers[r] += etypes;
     if (r != rank) continue;
-    // Ours: carried out below, when all have drawn.
+    // This rank's access is made below, after all draws.
     MPI_Datatype type = memory_type(view, gaps);
     const int step = gaps ? 2 : 1, e = view->etype_bytes;
     memset(buffer, 0xEE, sizeof buffer), memset(expected, 0xEE, sizeof expected);
@@ -185,7 +185,7 @@ static void check_file(MPI_File file) {
   for (int64_t i = 0; i < size; ++i) require(found[i] == model[i], "the file has another byte", i, found[i]);
 }
 
-// The file as the model is.
+// Writes the file with the content of the model.
 static void start_file(const char* name) {
   FILE* file = fopen(name, "w");
   require(file && fseeko(file, base, SEEK_SET) == 0, "no file can be made", 0, 0);

@@ -1,12 +1,12 @@
-// Random collective accesses of a file, held against a model of the file byte by byte: what is in the file, what is in
-// each rank's memory, what the statuses and the file pointers say.
+// Random collective accesses of a file, compared with a byte-by-byte model. It checks the content of the file, the
+// memory of each rank, the statuses, and the file pointers.
 //
 //   random_io FILE SEED CASES [FIRST [library]]   cases FIRST (0) to FIRST + CASES - 1 of a seed
 //
-// Each case is a file with hints of its own, views of random datatypes, writes and reads from and to memory of random
-// datatypes. A difference is told with what makes it again; with $RANDOM_IO_TELL set every access is told. Bytes that
-// two ranks would write are left to the first of them. MPI libraries differ in what they read behind the end of a file:
-// `library` leaves such cases out.
+// Each case has a file with its own hints, views of random datatypes, and writes and reads with random datatypes in
+// memory. A difference is reported with the command that repeats it. With $RANDOM_IO_TELL the program reports every
+// access. If two ranks would write the same bytes, only the first of them writes. MPI libraries differ in what they
+// read beyond the end of a file: `library` leaves such cases out.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -42,7 +42,7 @@ void require(bool holds, const char* what, long long a = 0, long long b = 0) {
   _exit(1);  // MPICH's returns
 }
 
-// The case does not end, or what we call has given up.
+// Reports a case that does not end, or a called function that aborts.
 extern "C" void told_by_signal(int number) {
   char text[sizeof description + 200];
   const int length =
@@ -64,10 +64,10 @@ unsigned char content(std::int64_t what, std::int64_t byte) {
   return static_cast<unsigned char>(mixed >> 53);
 }
 
-// What a rank sees of the file. Places are those of the model.
+// A rank's view of the file. Places are those of the model.
 struct View {
   std::int64_t displacement = 0;
-  std::int64_t end = model_bytes;  // it is not used from there on
+  std::int64_t end = model_bytes;  // the view is not used from there on
   Type etype, filetype;
 
   std::int64_t place(std::int64_t byte) const {
@@ -93,7 +93,7 @@ Type random_filetype(const Type& etype) {
   return composed(draw(1, one_in(4) ? 60 : 12), etype, static_cast<int>(draw(0, 3)), {true, etype.extent()});
 }
 
-// Each rank makes the handles of its own types alone.
+// Each rank makes only the handles of its own types.
 template <class Make>
 auto for_rank(int r, Make make) {
   making = r == rank;
@@ -102,7 +102,7 @@ auto for_rank(int r, Make make) {
   return made;
 }
 
-// Any views: overlapping, or each in a part of the file of its own.
+// Random views: overlapping, or each in its own part of the file.
 std::vector<View> any_views(bool apart) {
   std::vector<View> views(static_cast<std::size_t>(ranks));
   const std::int64_t part = model_bytes / ranks;
@@ -118,7 +118,7 @@ std::vector<View> any_views(bool apart) {
   return views;
 }
 
-// A different type of each rank, one behind the other in a tile of all ranks.
+// Each rank has a different type; they follow each other in a tile of all ranks.
 std::vector<View> striped_views() {
   std::vector<View> views = any_views(false);
   const std::int64_t displacement = draw(0, 90);
@@ -143,7 +143,7 @@ std::vector<View> without_data(std::vector<View> views, std::size_t r, const Vie
   return views;
 }
 
-// What the views of an array have in common.
+// Draws the common fields of the views of an array.
 View random_frame() {
   View frame;
   frame.etype = random_etype();
@@ -151,7 +151,7 @@ View random_frame() {
   return frame;
 }
 
-// An array that is distributed over all ranks, by blocks or in turns.
+// Views of an array that is distributed over all ranks, by blocks or cyclically.
 std::vector<View> darray_views() {
   std::vector<Dimension> dimensions;
   int left = ranks;
@@ -185,7 +185,7 @@ std::vector<View> darray_views() {
   return views;
 }
 
-// An array cut into blocks of different sizes, one for each rank.
+// An array divided into blocks of different sizes, one for each rank.
 std::vector<View> block_views() {
   std::vector<std::vector<int>> cuts;  // in each dimension, from 0 to the size
   int left = ranks;
@@ -231,15 +231,15 @@ void check_bounds(const Type& type) {
   require(lower == type.lower && extent == type.extent(), "the model has another type", lower, extent);
 }
 
-// What one rank does in an access of all.
+// One rank's part in a collective access.
 struct Part {
   std::int64_t offset = 0, etypes = 0;
-  std::int64_t moved = 0;  // bytes: those behind the end of the file are not read
+  std::int64_t moved = 0;  // bytes; those beyond the end of the file are not read
   Type memory;
   std::int64_t count = 0;
 };
 
-// The most etypes, up to `etypes`, with which the view stays where it may be used.
+// Returns at most `etypes`, halved until the view stays in its usable range.
 std::int64_t fitting(const View& view, std::int64_t offset, std::int64_t etypes) {
   const std::int64_t bytes = view.etype.bytes();
   while (etypes > 0 && view.place((offset + etypes) * bytes - 1) >= view.end) etypes /= 2;
@@ -310,12 +310,12 @@ void describe(const View& view, const Part& part, const How& how) {
   if (std::getenv("RANDOM_IO_TELL")) std::fprintf(stderr, "rank %d: %s\n", rank, description);
 }
 
-// As MPI_Get_elements tells it.
+// Returns the count that MPI_Get_elements reports.
 int elements_of(std::int64_t bytes) {
   return bytes % base_type.bytes == 0 ? static_cast<int>(bytes / base_type.bytes) : MPI_UNDEFINED;
 }
 
-// This rank's part. `what` tells the contents of what it writes.
+// Carries out this rank's part. `what` determines the content that it writes.
 void carry_out(MPI_File file, const View& view, const Part& part, const How& how, std::int64_t what) {
   describe(view, part, how);
   check_bounds(part.memory);
@@ -356,7 +356,7 @@ void carry_out(MPI_File file, const View& view, const Part& part, const How& how
     require(memory[i] == expected[i], "another byte in memory", static_cast<long long>(i) - margin + low, memory[i]);
 }
 
-// Takes what the rank writes into the model; nothing if another rank writes one of the bytes.
+// Applies the rank's write to the model, or returns false if another rank writes one of the bytes.
 bool claim(const View& view, const Part& part, std::vector<bool>& taken, std::int64_t what) {
   const std::int64_t bytes = part.etypes * view.etype.bytes(), first = part.offset * view.etype.bytes();
   for (std::int64_t i = 0; i < bytes; ++i)

@@ -1,28 +1,28 @@
-// script ACTION…: does what its arguments say, in order, in all ranks. The tests write their scenarios with it.
+// script ACTION…: executes its arguments in order, in all ranks. The tests write their scenarios with it.
 //
-//   world self half     the communicator that the next open uses: all ranks, each its own, or the upper half alone
-//                       (the lower half leaves out what follows, up to `all`)
+//   world self half     the communicator that the next open uses: all ranks, each its own, or only the upper half
+//                       (the lower half skips what follows, up to `all`)
 //   all                 every rank takes part again
 //   open=PATH           collective, write-only, created; with `self` each rank adds its rank to the name
 //   target=NAME         the next open names its target by hint
 //   collective=METHOD   MPI_File_set_info: who does the file's collective accesses from here on, and how
 //   write=BYTES  split=BYTES  start=BYTES  alone=BYTES
-//                       each rank writes its block behind what was written before: collective, split collective,
+//                       each rank writes its block after the earlier data: collective, split collective,
 //                       nonblocking collective, independent
-//   writing=PATH        collective writes with 2 ms between two, until the file is there
-//   toolarge=BYTES      a collective write, and a split one, beyond the limit of a file's size; rank 0 says "failed" if
-//                       both do
+//   writing=PATH        collective writes with 2 ms between two, until the file exists
+//   toolarge=BYTES      a collective write, and a split one, beyond the limit of a file's size; rank 0 prints "failed"
+//                       if both fail
 //   begin=BYTES finish  the two halves of a split collective write: between them the grant is held; other files may be
 //                       opened and closed meanwhile, and afterwards the file is this one again
 //   sync close          MPI_File_sync, MPI_File_close
-//   pause=SECONDS       compute nothing for so long
+//   pause=SECONDS       sleeps for so long
 //   allreduce=N         N times MPI_Allreduce
-//   mark=PATH           rank 0 makes the file, so that a test sees how far the program is
-//   await=PATH          waits until the file is there
+//   mark=PATH           rank 0 makes the file, so that a test sees the progress of the program
+//   await=PATH          waits until the file exists
 //   fork                rank 0 forks a child that exits at once
 //   spawn=N             starts N processes of this program that do the actions after it; the parents wait for them
 //   kill abort          rank 0 ends itself with SIGKILL, or calls MPI_Abort
-// Each byte that a rank writes is 'A' + rank. Exit code 3: an MPI routine failed where it should not.
+// Each byte that a rank writes is 'A' + rank. Exit code 3: an MPI routine failed unexpectedly.
 #include <fcntl.h>
 #include <mpi.h>
 #include <signal.h>
@@ -114,7 +114,7 @@ static void write_until(const char* path) {
   }
 }
 
-static char* held;  // what `begin` writes
+static char* held;  // data that `begin` writes
 static MPI_File held_file;
 
 static void begin_block(int bytes) {

@@ -1,6 +1,5 @@
-// Preloaded behind libhocket: a collective access that ends $SLOW_S later in rank 1 than in the others, as it does
-// where rank 1 is a busy aggregator. Rank 1 writes the CLOCK_MONOTONIC time of each such end to $SLOW_LOG, in ns, one a
-// line.
+// Preloaded after libhocket: a collective access ends $SLOW_S later in rank 1 than in the other ranks, as if rank 1
+// were a busy aggregator. Rank 1 appends the CLOCK_MONOTONIC time in ns of each such end to $SLOW_LOG, one a line.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

@@ -1,4 +1,4 @@
-// Preloaded: storage that spoils one byte of each checkpoint, the one at offset 5000, while it says that all is well.
+// Preloaded: storage that silently changes one byte of each checkpoint, the one at offset 5000.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
-// Preloaded: stops its process when epoll_wait or recvmsg, as HOCKET_STOP_AFTER says, has found something, before the
-// program sees what. It does so once, where the file that HOCKET_STOP names is there, and removes it.
+// Preloaded: stops its process when epoll_wait or recvmsg (HOCKET_STOP_AFTER names one) has found something, before the
+// program sees it. It does so once, if the file that HOCKET_STOP names exists, and removes that file.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-// threads PATH: four threads a rank, each with a communicator and a file of its own, write and communicate at once.
+// threads PATH: four threads a rank, each with its own communicator and file, write and communicate at once.
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,13 +1,13 @@
-// Preloaded: storage that takes $STORAGE_MS longer for each access, and writes down when what was done. Given
-// $STORAGE_SLOW_RANK, it is slow for that rank alone; given $STORAGE_SLOW (write or read), for such accesses alone.
-// While there is a file $STORAGE_LIMIT, it begins no more of these than the number in it, of each process.
+// Preloaded: storage that takes $STORAGE_MS longer for each access, and logs the time of each action. With
+// $STORAGE_SLOW_RANK it is slow for that rank only, with $STORAGE_SLOW (write or read) for such accesses only. While
+// the file $STORAGE_LIMIT exists, a process makes no more slow accesses than the number in it.
 //
-// Of files whose path has "timed" in it, each process appends lines to $STORAGE_LOG.PID, times being CLOCK_MONOTONIC
-// in ns:
+// For files whose path contains "timed", each process appends lines to $STORAGE_LOG.PID, with CLOCK_MONOTONIC times in
+// ns:
 //
-//   begun BEGIN END OFFSET 0               a slow access, or one that the limit holds up, before it is made
-//   write|read BEGIN END OFFSET BYTES      an access that is over
-//   locked BEGIN END                       from before a lock of the open file was asked for until it was given back
+//   begun BEGIN END OFFSET 0               a slow access, or one held by the limit, before it is made
+//   write|read BEGIN END OFFSET BYTES      a finished access
+//   locked BEGIN END                       from before the request for a lock of the open file until its release
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

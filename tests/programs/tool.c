@@ -1,6 +1,6 @@
-// Another tool that wraps MPI, as users stack them: counts three routines and writes "tool init I allreduce A write W"
-// to $TOOL_LOG.<pid> at the end of the process. Built twice: TOOL_NEXT calls the next MPI_ function of the loader's
-// order, without it the PMPI_ one.
+// A second tool that wraps MPI, as users stack them. It counts three routines and writes "tool init I allreduce A write
+// W" to $TOOL_LOG.<pid> at the end of the process. There are two builds: with TOOL_NEXT it calls the MPI_ function that
+// is next in the loader's order, without it the PMPI_ function.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
