@@ -1,8 +1,8 @@
 """`./dev bench framework`: the benefit of the policies for cores and access, against the paper's figures.
 
-The benchmark simulates CLARISSE+FlexMPI's use cases A, C, and D and its Table 2. It also simulates use case C with
-resizes that cost more than assumed, Table 2 without profiles, the costs of wrong predictions (scenarios stress*.toml),
-and the machine of 500 applications. Then come 500 random workloads (workloads.py) and the live part
+The benchmark simulates CLARISSE+FlexMPI's use cases A, C, and D and its Table 2. It varies two of them: use case C with
+resizes that cost more than assumed, and Table 2 without profiles. It measures the cost of wrong predictions (scenarios
+stress*.toml) and the machine of 500 applications. Then come 500 random workloads (workloads.py) and the live part
 (framework_live.py).
 
 Every figure is of several seeds. `value` and `reference` are medians over runs with the same seeds. `interval` is a 95

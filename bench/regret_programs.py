@@ -1,8 +1,9 @@
 """The programs of `./dev bench regret`: which kinds there are, which run together, and what is drawn for each round.
 
 Only its kind and its approximate share of I/O are fixed for a program. Each round draws the length of the run, the
-number of phases and thereby the period, the size of a phase, the ranks, the start, and whether it syncs. All policies
-within the round get the same values. So there is no fixed scenario to which a policy could be tuned.
+number of phases (thereby the period), and the size of a phase. It also draws the ranks, the start, and whether the
+program syncs. All policies within the round get the same values. So there is no fixed scenario to which a policy could
+be tuned.
 """
 
 from __future__ import annotations

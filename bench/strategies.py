@@ -5,9 +5,9 @@ Each draw runs under the fixed policies (interfere, fcfs, interrupt), under `dyn
 is the worst ratio of `dynamic` to the best fixed policy of the same draw. The other is its mean ratio to fcfs, with a
 95 % interval (paired bootstrap over the draws). bench/strategies/ has the picture and every value.
 
-The same draws run again with a limit on the bandwidth of a process, so that small applications leave a part of the
-target to others. There, `dynamic` beside the best fixed policy has no bound, because only observed phases show the cost
-of exclusive access.
+The same draws run again with a limit on the bandwidth of a process. Small applications then leave a part of the target
+to others. There, `dynamic` beside the best fixed policy has no bound, because only observed phases show the cost of
+exclusive access.
 """
 
 from __future__ import annotations

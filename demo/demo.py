@@ -2,8 +2,9 @@
 
     .venv/bin/python demo/demo.py [--quick] [--mpi openmpi] [--storage real] [--io hocket]
 
-demo/README.md describes what it shows. The exit code is 0 only if every checkpoint was right, every solver came to the
-same result in every run, every trace replays, and the default policy made neither solver slower than uncoordinated.
+demo/README.md describes what it shows. The exit code is 0 only if all of this holds: every checkpoint was right, and
+every solver came to the same result in every run. Every trace replays, and the default policy made neither solver
+slower than uncoordinated.
 """
 
 from __future__ import annotations
