@@ -115,8 +115,7 @@ def calls(mpi: str, build: Path, rounds: int = ROUNDS) -> Iterator[dict]:
 
 
 def alone(mpi: str, build: Path, rounds: int = ROUNDS) -> Iterator[dict]:
-    """Yield lines for a whole program under `hocket run`, with a running daemon, and ("first") with one that it starts.
-    """
+    """Yield lines for a whole program under `hocket run`, with a running daemon, and ("first") one that it starts."""
     for name, steps in STEPS.items():
         with tempfile.TemporaryDirectory(dir="/dev/shm") as storage, tempfile.TemporaryDirectory() as directory:
             program = [mpiexec(mpi), "-n", "2", str(build / f"overhead_alone-{mpi}"), f"{storage}/f", str(steps)]

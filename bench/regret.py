@@ -74,8 +74,7 @@ def policy_of(arm: str, default: str) -> str:
 
 
 def measure_round(campaign: Campaign, case: Case, number: int, programs: Sequence[Drawn], run: Run) -> dict:
-    """Return the results by arm. Alone runs and arms mix in random order, so that changes over time affect all alike.
-    """
+    """Return the results by arm. Alone runs and arms mix in random order: changes over time affect all alike."""
     coordinated = [one for one in programs if one.coordinated]
     parts = [(arm, policy_of(arm, campaign.policy), programs) for arm in ARMS]
     parts += [(ALONE, "interfere", [one]) for one in coordinated]

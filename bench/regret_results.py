@@ -62,8 +62,7 @@ class Round:
 
 
 def build_id() -> str:
-    """Return a hash of the installed hocketd and libhocket: other builds need other measurements. Raises HocketError.
-    """
+    """Return a hash of the installed hocketd and libhocket: each build is measured anew. Raises HocketError."""
     known = hashlib.sha256()
     for path in (hocketd(), libhocket("mpich")):
         try:

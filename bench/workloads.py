@@ -73,8 +73,7 @@ def simulate(policies: Sequence[str], seeds: Sequence[int]) -> Made:
 
 
 def slowdowns(runs_: dict[int, Run], references: dict[int, Run]) -> dict[tuple[int, int], float]:
-    """Return the time of each application run over that of the reference, by seed and number of the application from 1.
-    """
+    """Return the time of each application run over the reference's, by seed and number of the application from 1."""
     return {
         (seed, number): ours / theirs
         for seed, run in runs_.items()

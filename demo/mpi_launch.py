@@ -1,5 +1,4 @@
-"""Start MPI programs on a machine with fewer cores than ranks, for the demo and for the tests of the programs in apps/.
-"""
+"""Start MPI programs on a machine with fewer cores than ranks, for the demo and for the tests of apps/."""
 
 from __future__ import annotations
 

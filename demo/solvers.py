@@ -23,8 +23,7 @@ MAX_CHECKPOINT_BYTES = 250_000_000  # a system of this size still computes its i
 
 @dataclass(frozen=True)
 class Solver:
-    """One application: a system of n unknowns, and a checkpoint of all of it after every `checkpoint_every` iterations.
-    """
+    """One application: a system of n unknowns, and a checkpoint of it after every `checkpoint_every` iterations."""
 
     name: str
     n: int

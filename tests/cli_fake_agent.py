@@ -1,5 +1,4 @@
-"""A stand-in for hocketd in tests of the Python side: it speaks the frames of docs/design/bus.md and decides nothing.
-"""
+"""A stand-in for hocketd in tests of the Python side: speaks the frames of docs/design/bus.md, decides nothing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Storage that fails during a collective access by hocket: every rank gets the error, no rank hangs, no hole remains.
-"""
+"""Storage fails during a collective access by hocket: every rank gets the error, no rank hangs, no hole remains."""
 
 from __future__ import annotations
 
@@ -42,8 +41,7 @@ def access(mpi: kit.Mpi, built, tmp_path: Path, faulty_storage: Path):
 @pytest.mark.parametrize("number", CLASSES, ids=errno.errorcode.get)
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_every_rank_gets_the_class_of_a_failed_write(access, pattern: str, number: int) -> None:
-    """A write of rank 0 fails: its second if interleaved, else its first. The repeated access then writes every byte.
-    """
+    """A write of rank 0 fails: its second if interleaved, else its first. The repeated access writes every byte."""
     after = 1 if pattern == "interleaved" else 0
     lines = access("write", pattern, f"rank=0 call=write after={after} errno={number}")
     assert lines == [CLASSES[number], "again: MPI_SUCCESS", "right"]

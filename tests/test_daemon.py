@@ -147,8 +147,7 @@ def test_refuses_a_directory_of_somebody_else(hocket_dir, prefix):
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can act as another user")
 def test_drops_a_connection_of_another_user(daemon):
-    """The file modes keep other users out already. Where they do not, the daemon asks the kernel for the caller's user.
-    """
+    """The file modes keep other users out already. If they do not, the daemon asks the kernel for the user."""
     daemon.directory.chmod(0o711)
     daemon.socket.chmod(0o666)
     asks = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect({str(daemon.socket)!r}); print(s.recv(1))"

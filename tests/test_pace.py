@@ -44,8 +44,7 @@ def waited(mpi: kit.Mpi, hocket_dir: Path, tmp_path: Path, timed_storage: Path) 
 
 
 def waits_less(waited: Callable[..., tuple[float, int]], bound_s: float, program: list, **how) -> bool:
-    """Return True if a run with the whole target waits less than the bound. A blocked machine makes any one run wait.
-    """
+    """Return True if a run with the whole target waits less than the bound. A busy machine makes any one wait."""
     return any(waited(program, 1, **how)[0] < bound_s for _ in range(3))
 
 

@@ -1,5 +1,4 @@
-"""Processes that hocketd starts to join an application: it starts them like the requesting one, watches, and ends them.
-"""
+"""Processes that hocketd starts to join an application: started like the one that asks, watched, and ended."""
 
 from __future__ import annotations
 

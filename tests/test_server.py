@@ -1,5 +1,4 @@
-"""hocket-server as a process: who may connect, which requests it accepts, what it survives, and which data survive it.
-"""
+"""hocket-server as a process: who may connect, which requests it accepts, what it survives, which data survive it."""
 
 from __future__ import annotations
 

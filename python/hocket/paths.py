@@ -33,7 +33,10 @@ def libhocket(mpi: str) -> Path:
 
 
 def runtime_dir() -> Path:
-    """Return the directory of the daemon's socket, lock, log, and traces; it need not exist (docs/design/environment.md)."""
+    """Return the directory of the daemon's socket, lock, log, and traces. It need not exist.
+
+    docs/design/environment.md says where it is.
+    """
     if chosen := os.environ.get("HOCKET_DIR"):
         return Path(chosen).absolute()  # absolute, because hocketd has another working directory
     if session := os.environ.get("XDG_RUNTIME_DIR"):

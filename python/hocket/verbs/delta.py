@@ -53,7 +53,7 @@ def add(parsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--to", type=float, required=True, dest="last", metavar="S", help="the last dt")
     parser.add_argument("--step", type=float, required=True, metavar="S", help="from one dt to the next")
     parser.add_argument("--policies", default=POLICIES, metavar="P,P,…", help=f"default: {POLICIES}")
-    parser.add_argument("--metric", default="", metavar="M", help="what the policy minimises: see 'hocket policy --help'")
+    parser.add_argument("--metric", default="", metavar="M", help="what policies minimise: see 'hocket policy --help'")
     parser.add_argument(
         "--repetitions", type=int, default=1, metavar="N", help="of each run; medians count (default: 1)"
     )

@@ -28,7 +28,8 @@ examples:
 
 The program runs alone; a malleable one once, resized through the sizes, any other once for each size. A run is ended as
 soon as enough of its I/O phases were seen; or, of a malleable program that has fewer than two I/O phases in ten
-seconds, enough of its iterations. hocketd takes the profile from the store when a program of the same name and the same bytes says HELLO.
+seconds, enough of its iterations. hocketd takes the profile from the store when a program of the same name and the same
+bytes says HELLO.
 """
 PHASES = 5
 MOST_SIZES = 64
