@@ -25,6 +25,7 @@ ITERATION_S = (0.03, 0.08)  # of jacobi
 MOST_PHASE_BYTES = 150e6  # on fast storage
 LINE_BYTES, LINE_EVERY_S = (256, 4096), (0.004, 0.02)
 FIO = "fio"  # a load that is not coordinated
+LOG = "log"  # appends few bytes all the time
 MIB = 1 << 20
 
 

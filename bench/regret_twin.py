@@ -25,13 +25,14 @@ SIM_LIMIT_S = 300
 
 
 def twin(one: Round) -> str:
-    """Return the scenario as TOML, without uncoordinated loads."""
+    """Return the scenario as TOML, without uncoordinated loads and programs of which no I/O was seen."""
     target_bytes_per_s = one.bytes_per_s
     lines = [f"name = {json.dumps(str(one.case))}", "", "[platform]", "nodes = 1", "cores_per_node = 64", ""]
     lines += ["[[targets]]", 'name = "target"', f"bandwidth_bytes_per_s = {target_bytes_per_s!r}", 'sharing = "fair"']
     for drawn in one.drawn:
-        if drawn["name"] in one.arms[ALONE]:
-            lines += ["", "[[applications]]", *_application(drawn, one.arms[ALONE][drawn["name"]], target_bytes_per_s)]
+        alone = one.arms[ALONE].get(drawn["name"])
+        if alone and alone["io_s"] > 0:
+            lines += ["", "[[applications]]", *_application(drawn, alone, target_bytes_per_s)]
     return "\n".join(lines) + "\n"
 
 

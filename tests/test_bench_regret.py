@@ -138,8 +138,8 @@ SLOWER = {"interfere": 1.0, "fcfs": 1.2, "interrupt": 1.1, "mine": 1.0}  # facto
 class FakeRuns:
     """Runs with made-up figures; the run with the number `fails_at` fails."""
 
-    def __init__(self, slower=SLOWER, fails_at=0, noise=0.0):
-        self.made, self.fails_at, self.slower = [], fails_at, slower
+    def __init__(self, slower=SLOWER, fails_at=0, noise=0.0, without_io=""):
+        self.made, self.fails_at, self.slower, self.without_io = [], fails_at, slower, without_io
         self.rng, self.noise = Random(7), noise
 
     def systems(self, _):
@@ -152,7 +152,8 @@ class FakeRuns:
         factor = self.slower[policy] * (1.5 if len(which) > 1 else 1.0)
 
         def told(one):
-            return Told(one.name, 8 * factor * math.exp(self.rng.gauss(0, self.noise)), 2 * factor, 0.0, 0, 100)
+            total_s = 8 * factor * math.exp(self.rng.gauss(0, self.noise))
+            return Told(one.name, total_s, 0.0 if one.kind == self.without_io else 2 * factor, 0.0, 0, 100)
 
         return [told(one) for one in which if one.coordinated]
 
@@ -275,6 +276,13 @@ def test_too_little_gain_where_programs_interfere_is_missed(tmp_path, capsys):
 def test_noise_alone_misses_nothing(tmp_path, capsys):
     good, _ = figures_of(tmp_path / "r.jsonl", capsys, slower=SLOWER | {"mine": 0.92}, noise=0.1)
     assert good
+
+
+def test_a_program_without_io_that_is_seen_does_not_count_for_interference(tmp_path, capsys):
+    case = results.Case("log+s_ior", "limited", False)
+    assert measure(tmp_path / "r.jsonl", FakeRuns(without_io="log"), cases=(case,))
+    (one,) = bounds.sets_of(results.Results(tmp_path / "r.jsonl").latest())
+    assert one.interference == pytest.approx(1.5)
 
 
 def test_the_gain_is_held_against_that_of_the_best_schedule(tmp_path, capsys):
