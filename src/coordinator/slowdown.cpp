@@ -29,7 +29,7 @@ constexpr std::size_t most_looked_at = 32;  // applications considered of those 
 // Every bound has this much in addition. A wait that is cut short costs the wait and the sharing after it; without the
 // addition, errors of the estimates would cut most waits of an application's first seconds.
 constexpr double least_budget_s = 0.1;
-constexpr double least_left = 0.02;         // remaining fraction of an access that should have ended
+constexpr double least_left = 0.02;  // remaining fraction of an access that should have ended
 
 // Returns the mean slowdown beside the applications that hold the target. Without holders, it is the slowdown beside an
 // application like this one.
