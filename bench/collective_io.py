@@ -308,10 +308,10 @@ def overwriting(runner: Runner, case: Case, rounds: int) -> dict:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--quick", action="store_true", help="3 rounds of 64 MiB: to see whether it works")
+    parser.add_argument("--quick", action="store_true", help="3 rounds of 64 MiB, to check that it works")
     parser.add_argument("--rounds", type=int, help=f"({ROUNDS})")
     parser.add_argument("--ranks", type=int, nargs="+", default=[4, 8])
-    parser.add_argument("--cases", help="only those whose name has this text in it, e.g. strided")
+    parser.add_argument("--cases", help="only cases whose name contains this text, e.g. strided")
     parser.add_argument("--directory", type=Path, default=REPO / "build", help="where the files go (build)")
     parser.add_argument("--out", type=Path, help="directory for results.json and the plot (bench/collective-io)")
     return parser.parse_args()

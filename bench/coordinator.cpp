@@ -161,7 +161,7 @@ std::pair<double, double> compare(A& a, B& b, int samples) {
 }
 
 // Leases, idle hold, time slice and keep-alive have the daemon's defaults.
-coordinator::Settings settings_of(const policy::Policy& policy) {
+coordinator::CoordinatorSettings settings_of(const policy::Policy& policy) {
   return {{&policy},
           std::chrono::seconds{10},
           std::chrono::milliseconds{20},

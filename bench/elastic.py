@@ -132,7 +132,7 @@ def main() -> int:
         else:
             failed += 1
     if len(runs) < RUNS:
-        raise SystemExit(f"bench: elastic: in {failed} runs the slow server, and it first, was not taken out")
+        raise SystemExit(f"bench: elastic: in {failed} runs the slow server was not the first one taken out")
     before = median(median(run.before) for run in runs)
     slow = median(median(run.slow) for run in runs)
     after = median(median(run.after) for run in runs)

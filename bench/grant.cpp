@@ -1,8 +1,10 @@
 // Measures START_IO → GRANT_IO without contention, against a hocketd process of its own. The reference is a bare
 // ping-pong between two processes over a Unix socket, with messages of the same sizes. Both alternate in blocks of
-// one run and are compared by their medians. As in a real client, FINISH_IO follows each grant without an answer, so
-// the next request queues behind it.
+// one run and are compared by their medians. Both peers run on the same core, once that of the client and once another:
+// the scheduler would place them differently, and to wake another core takes ten times as long. As in a real client,
+// FINISH_IO follows each grant without an answer, so the next request queues behind it.
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -34,16 +36,43 @@ constexpr Duration limit = std::chrono::seconds{20};  // time limit of one answe
   std::exit(2);
 }
 
-// A hocketd with default settings, trace included, in a directory of its own. It ends with this object.
+// The cores on which this program may run: the first one, and the last one, which may be the same.
+struct Cores {
+  int client;
+  int other;
+};
+Cores cores() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) die("no core is known");
+  Cores found{-1, -1};
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &allowed)) continue;
+    if (found.client < 0) found.client = core;
+    found.other = core;
+  }
+  return found;
+}
+
+// Binds this process to a core.
+void bind_to(int core) {
+  cpu_set_t only;
+  CPU_ZERO(&only);
+  CPU_SET(core, &only);
+  if (sched_setaffinity(0, sizeof only, &only) != 0) die("no right to bind to core " + std::to_string(core));
+}
+
+// A hocketd with default settings, trace included, in a directory of its own, on the given core. It ends with this
+// object.
 class DaemonProcess {
  public:
-  DaemonProcess() {
+  explicit DaemonProcess(int core) {
     std::string name = "/tmp/hocket-bench-XXXXXX";
     directory_ = mkdtemp(name.data());
     int ready[2];
     if (pipe(ready) != 0) die("no pipe");
     pid_ = fork();
     if (pid_ == 0) {
+      bind_to(core);
       dup2(ready[1], STDOUT_FILENO);
       execl(HOCKETD, "hocketd", "--dir", directory_.c_str(), nullptr);
       _exit(127);
@@ -71,20 +100,22 @@ void transfer_all(int fd, std::string& bytes, bool receive) {
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t n = receive ? recv(fd, bytes.data() + done, bytes.size() - done, 0)
                               : send(fd, bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
-    if (n <= 0) die("the ping-pong broke off");
+    if (n <= 0) die("the ping-pong failed");
     done += static_cast<std::size_t>(n);
   }
 }
 
-// A child process that answers each message of the size of a START_IO with one of the size of a GRANT_IO.
+// A child process on the given core that answers each message of the size of a START_IO with one of the size of a
+// GRANT_IO.
 class PingPong {
  public:
-  PingPong(std::size_t request_bytes, std::size_t answer_bytes)
+  PingPong(std::size_t request_bytes, std::size_t answer_bytes, int core)
       : request_(request_bytes, 'x'), answer_(answer_bytes, 'x') {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) die("no socket");
     pid_ = fork();
     if (pid_ == 0) {
+      bind_to(core);
       close(ends[0]);
       while (recv(ends[1], request_.data(), request_.size(), MSG_WAITALL) == static_cast<ssize_t>(request_.size())) {
         transfer_all(ends[1], answer_, false);
@@ -158,9 +189,10 @@ class Application {
   std::uint64_t last_ = 0;
 };
 
-// Measures one application's grants with `connected` applications in all. Returns true if the bound holds.
-bool measure(int connected) {
-  const DaemonProcess daemon;
+// Measures one application's grants with `connected` applications in all, and hocketd on the core `peer`. Returns true
+// if the bound holds.
+bool measure(int connected, int peer, const std::string& where) {
+  const DaemonProcess daemon(peer);
   std::vector<Application> applications;
   for (int i = 0; i < connected; ++i) applications.emplace_back(daemon, i);
   // Only the last application requests the target; the others are connected and idle.
@@ -171,7 +203,7 @@ bool measure(int connected) {
   if (!wire::encode(start, request)) die("START_IO is too long");
   if (!wire::encode(event::GrantIo{start.request, {}, start.target}, answer)) die("GRANT_IO is too long");
   // The sizes come from real frames.
-  PingPong bare{request.size(), answer.size()};
+  PingPong bare{request.size(), answer.size(), peer};
 
   std::vector<double> grants;  // microseconds
   std::vector<double> pings;
@@ -186,7 +218,8 @@ bool measure(int connected) {
   }
   const double value = bench::median(grants);
   const double reference = bench::median(pings);
-  const std::string name = std::to_string(connected) + " application" + (connected == 1 ? "" : "s") + " connected";
+  const std::string name =
+      std::to_string(connected) + " application" + (connected == 1 ? "" : "s") + " connected, " + where;
   const std::string more = ", \"p99\": " + std::to_string(bench::quantile(grants, 0.99)) +
                            ", \"reference_p99\": " + std::to_string(bench::quantile(pings, 0.99));
   return bench::print("grant", {name, value, "us", reference, bound, value <= bound * reference, more});
@@ -195,7 +228,12 @@ bool measure(int connected) {
 }  // namespace
 
 int main() {
+  const Cores both = cores();
+  bind_to(both.client);
   bool ok = true;
-  for (const int connected : {1, 64}) ok = measure(connected) && ok;
+  for (const int connected : {1, 64}) {
+    ok = measure(connected, both.client, "one core") && ok;
+    if (both.other != both.client) ok = measure(connected, both.other, "two cores") && ok;
+  }
   return ok ? 0 : 1;
 }

@@ -130,7 +130,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   // The two functions of a pair would be the same without libhocket.
-  if (!dlsym(RTLD_DEFAULT, "hocket_connect")) {
+  if (!dlsym(RTLD_DEFAULT, "hocket_bus_open")) {
     fprintf(stderr, "overhead: libhocket is not loaded; start it by bench/overhead.py\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }

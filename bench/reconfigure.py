@@ -1,6 +1,6 @@
 """`./dev bench reconfigure`: the time of growing and shrinking, beside the same MPI calls made bare, in one run.
 
-hocket's side is the malleable program resize_probe.c, whose own clock measures hocket_malleable_point. The
+hocket's side is the malleable program resize_probe.c, whose own clock measures hocket_malleable_next. The
 RECONFIGURATION record stands beside it (`record`). The bare side is bare_spawn.c. It makes a world for each new
 process, as hocket does (`reference`), and one MPI_Comm_spawn of all (`all_at_once`). The programs alternate in random
 order; the first growth and the first shrinking of each run do not count. Figures are medians.

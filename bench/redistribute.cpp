@@ -25,22 +25,22 @@
 #include <utility>
 #include <vector>
 
+#include "malleable/memory.hpp"
+#include "malleable/redistribution.hpp"
 #include "redistribute/partition.hpp"
-#include "runtime/malleable/memory.hpp"
-#include "runtime/malleable/redistribution.hpp"
 
 using namespace hocket;
 
 namespace {
 
 using redistribute::Partition;
-using redistribute::Plan;
+using redistribute::RedistributionPlan;
 using redistribute::Roles;
+using runtime::ArrayTransfer;
 using runtime::Memory;
 using runtime::Method;
 using runtime::Redistribution;
 using runtime::Strategy;
-using runtime::Transfer;
 
 // One distributed array, with its partitions before and after.
 struct Array {
@@ -126,7 +126,7 @@ std::uint8_t expected(std::size_t array, std::int64_t byte) {
 }
 
 // Fills the source's memory and sets the transfer's origin.
-void fill(Transfer& t, std::byte* memory, std::size_t array) {
+void fill(ArrayTransfer& t, std::byte* memory, std::size_t array) {
   const std::int64_t first = t.plan.before.first * t.element_bytes;
   const std::int64_t bytes = t.plan.before.count() * t.element_bytes;
   for (std::int64_t i = 0; i < bytes; ++i) memory[i] = static_cast<std::byte>(expected(array, first + i));
@@ -134,7 +134,7 @@ void fill(Transfer& t, std::byte* memory, std::size_t array) {
 }
 
 // Checks the received bytes. To save time it skips every second stretch of 4 KiB, except in the last 8 KiB.
-bool right(const Transfer& t, std::size_t array) {
+bool right(const ArrayTransfer& t, std::size_t array) {
   const std::int64_t first = t.plan.after.first * t.element_bytes;
   const std::int64_t bytes = t.plan.after.count() * t.element_bytes;
   for (std::int64_t i = 0; i < bytes; i += i % 4096 == 0 && bytes - i > 8192 ? 4097 : 1) {
@@ -145,10 +145,10 @@ bool right(const Transfer& t, std::size_t array) {
 
 // Moves each array by one bare call. What stays is copied: as a message to itself it would take MPICH five times as
 // long.
-void bare(MPI_Comm all, const std::vector<Transfer>& transfers) {
+void bare(MPI_Comm all, const std::vector<ArrayTransfer>& transfers) {
   int ranks = 0;
   MPI_Comm_size(all, &ranks);
-  for (const Transfer& t : transfers) {
+  for (const ArrayTransfer& t : transfers) {
 // Open MPI may lack the large-count functions of MPI 4, hence two sets of types.
 #ifdef OPEN_MPI
     using Count = int;
@@ -187,11 +187,11 @@ void bare(MPI_Comm all, const std::vector<Transfer>& transfers) {
 // One way of moving all arrays, and its name in the output.
 struct Variant {
   std::string name;
-  std::function<void(MPI_Comm, const std::vector<Transfer>&)> move;
+  std::function<void(MPI_Comm, const std::vector<ArrayTransfer>&)> move;
 };
 
 // Starts a redistribution, or ends all processes with its error.
-std::unique_ptr<Redistribution> start(MPI_Comm all, const std::vector<Transfer>& transfers, Method method,
+std::unique_ptr<Redistribution> start(MPI_Comm all, const std::vector<ArrayTransfer>& transfers, Method method,
                                       Strategy strategy) {
   auto started = Redistribution::start(all, transfers, method, strategy);
   if (started) return std::move(started).value();
@@ -231,9 +231,9 @@ std::vector<Variant> variants(bool all_strategies) {
 }
 
 // Allocates fresh memory for the data that will arrive. The transfers point into it.
-std::vector<Memory> make_room(std::vector<Transfer>& transfers) {
+std::vector<Memory> make_room(std::vector<ArrayTransfer>& transfers) {
   std::vector<Memory> memory;
-  for (Transfer& t : transfers) {
+  for (ArrayTransfer& t : transfers) {
     memory.push_back(Memory::allocate(t.plan.after.count() * t.element_bytes));
     t.to = memory.back().data();
   }
@@ -252,10 +252,10 @@ void print_worst(MPI_Comm all, const std::string& variant, double seconds, doubl
 }
 
 // Measures one variant: duration, and peak memory beyond the arrays and the process itself (`rest`).
-void sample(MPI_Comm all, const Variant& variant, std::vector<Transfer> transfers, std::int64_t rest) {
+void sample(MPI_Comm all, const Variant& variant, std::vector<ArrayTransfer> transfers, std::int64_t rest) {
   const std::vector<Memory> memory = make_room(transfers);
   std::int64_t arrays = 0;
-  for (const Transfer& t : transfers) arrays += (t.plan.before.count() + t.plan.after.count()) * t.element_bytes;
+  for (const ArrayTransfer& t : transfers) arrays += (t.plan.before.count() + t.plan.after.count()) * t.element_bytes;
   // Everything that is not part of the transfer is allocated before this point.
   forget_peak();
   MPI_Barrier(all);
@@ -296,8 +296,8 @@ double iterate_until(const std::function<bool()>& over, int& iterations) {
 
 // Copies as many bytes as the process sends, receives and keeps. The destination is as fresh as that of the real
 // transfer.
-void copy_as_much(const std::vector<Transfer>& transfers, const std::byte* filled) {
-  for (const Transfer& t : transfers) {
+void copy_as_much(const std::vector<ArrayTransfer>& transfers, const std::byte* filled) {
+  for (const ArrayTransfer& t : transfers) {
     const auto copy = [&](std::int64_t elements) {
       const Memory to = Memory::allocate(elements * t.element_bytes);
       std::memcpy(to.data(), filled, static_cast<std::size_t>(elements * t.element_bytes));
@@ -310,13 +310,13 @@ void copy_as_much(const std::vector<Transfer>& transfers, const std::byte* fille
 
 // Measures iterations during a redistribution, beside copying threads, and alone. Processes that are no sources only
 // take part in the transfer.
-void sample_iterations(MPI_Comm all, std::vector<Transfer> transfers, Method method, Strategy strategy) {
+void sample_iterations(MPI_Comm all, std::vector<ArrayTransfer> transfers, Method method, Strategy strategy) {
   const bool computes = transfers.front().plan.before.count() > 0;
   double alone = 0;
   double copying = 0;
   double moving = 0;
   std::int64_t longest = 0;  // length of the longest message
-  for (const Transfer& t : transfers)
+  for (const ArrayTransfer& t : transfers)
     longest = std::max(longest, std::max(t.plan.before.count(), t.plan.after.count()) * t.element_bytes);
   // The copying thread reads from this memory; its pages exist before the measurement.
   Memory filled = Memory::allocate(longest);
@@ -370,11 +370,11 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(all, &rank);
   const std::int64_t rest = status_bytes("VmRSS:");  // memory of the process before the arrays
 
-  std::vector<Transfer> transfers;
+  std::vector<ArrayTransfer> transfers;
   std::vector<Memory> memory;
   const std::vector<Array> arrays = make_arrays(std::strcmp(argv[4], "csr") == 0, sources, targets);
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    Transfer t;
+    ArrayTransfer t;
     t.element_bytes = arrays[i].element_bytes;
     t.plan = plan(arrays[i].before, arrays[i].after, merge_roles(sources, targets), rank);
     memory.push_back(Memory::allocate(t.plan.before.count() * t.element_bytes));

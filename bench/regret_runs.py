@@ -179,8 +179,8 @@ def _told(ended: _Running, analysis: Analysis) -> Told:
     try:
         seen = analysis.named(name)
     except KeyError:
-        raise HocketError(f"hocketd's trace tells nothing of {name}") from None
-    # A log of few bytes stays below what libhocket counts as I/O (runtime/posix/volume.hpp).
+        raise HocketError(f"hocketd's trace does not contain {name}") from None
+    # A log of few bytes stays below what libhocket counts as I/O (intercept/volume.hpp).
     if seen.io_s() <= 0 and ended.drawn.kind != LOG:
         raise HocketError(f"hocketd saw no I/O of {name}")
     return Told(

@@ -2,7 +2,7 @@
 //
 // An iteration sleeps (the cores are for the processes that start) and reduces one number. Rank 0 prints a line for
 // each control point that resized, and for each that took longer than a millisecond:
-//   point ITERATION go-on|resized PROCESSES SECONDS       PROCESSES: afterwards; SECONDS: in hocket_malleable_point
+//   point ITERATION go-on|resized PROCESSES SECONDS       PROCESSES: afterwards; SECONDS: in hocket_malleable_next
 // After a resize the seconds include a barrier of all processes that are there then. A last line "end CHECKSUM" gives
 // the number of wrong elements: 0 if the array arrived. PROBE_START_S is the time by which processes that join start
 // later.
@@ -55,20 +55,23 @@ static int rank_in(MPI_Comm all) {
   return rank;
 }
 
-// Passes a control point, measures it, and returns its state.
-static int timed_point(hocket_malleable* job, int64_t iteration) {
+// Passes a control point, measures it, and returns its state. The first call of a process is not measured: it has no
+// control point, but joins the barrier of the others.
+static int timed_next(hocket_malleable* job, int64_t iterations) {
+  static int entered;
+  int64_t iteration;
   const double start = now_s();
-  const int state = hocket_malleable_point(job, iteration);
-  fail(state, "hocket_malleable_point");
-  if (state == HOCKET_LEAVE) return state;
+  const int state = hocket_malleable_next(job, iterations, &iteration);
+  fail(state, "hocket_malleable_next");
+  if (state == 0) return state;
   const MPI_Comm all = hocket_malleable_comm(job);
-  if (state == HOCKET_RESIZED) MPI_Barrier(all);
+  if (state == HOCKET_MALLEABLE_RESIZED) MPI_Barrier(all);
   const double took_s = now_s() - start;
-  if (rank_in(all) == 0 && (state == HOCKET_RESIZED || took_s > told_from_s)) {
+  if (entered++ && rank_in(all) == 0 && (state == HOCKET_MALLEABLE_RESIZED || took_s > told_from_s)) {
     int size;
     MPI_Comm_size(all, &size);
-    printf("point %lld %s %d %.6f\n", (long long)iteration, state == HOCKET_RESIZED ? "resized" : "go-on", size,
-           took_s);
+    printf("point %lld %s %d %.6f\n", (long long)iteration, state == HOCKET_MALLEABLE_RESIZED ? "resized" : "go-on",
+           size, took_s);
     fflush(stdout);
   }
   return state;
@@ -90,26 +93,20 @@ int main(int argc, char** argv) {
   hocket_malleable* job;
   double* x;
   fail(hocket_malleable_create(&job), "hocket_malleable_create");
-  fail(hocket_malleable_array(job, "x", MPI_DOUBLE, elements, HOCKET_BLOCK, HOCKET_VARIABLE, &x), "the array x");
+  fail(hocket_malleable_array(job, "x", MPI_DOUBLE, elements, HOCKET_MALLEABLE_BLOCK, HOCKET_MALLEABLE_VARIABLE, &x),
+       "the array x");
   if (!hocket_malleable_joined(job)) {
     int64_t first, count;
     fail(hocket_malleable_range(job, "x", -1, &first, &count), "the range of x");
     for (int64_t i = 0; i < count; ++i) x[i] = (double)(first + i);
   }
-  int state = hocket_malleable_begin(job);
-  fail(state, "hocket_malleable_begin");
-  // Joins the others' barrier in timed_point. Before the first iteration they have none.
-  if (state != HOCKET_LEAVE && hocket_malleable_joined(job) && hocket_malleable_iteration(job) > 0)
-    MPI_Barrier(hocket_malleable_comm(job));
-  for (int64_t it = hocket_malleable_iteration(job); it < iterations && state != HOCKET_LEAVE; ++it) {
+  fail(hocket_malleable_begin(job, 0), "hocket_malleable_begin");
+  while (timed_next(job, iterations)) {
     sleep_s(iteration_s);
     long long one = 1, processes;
     MPI_Allreduce(&one, &processes, 1, MPI_LONG_LONG, MPI_SUM, hocket_malleable_comm(job));
-    state = timed_point(job, it + 1);
-    // All processes continue at the job's iteration after a resize.
-    if (state == HOCKET_RESIZED) it = hocket_malleable_iteration(job) - 1;
   }
-  if (state != HOCKET_LEAVE) {
+  if (!hocket_malleable_left(job)) {
     const long long lost = wrong(job, x);
     if (rank_in(hocket_malleable_comm(job)) == 0) printf("end %lld\n", lost);
   }

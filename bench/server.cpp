@@ -113,7 +113,7 @@ class Bandwidth {
       }
       stream_->flush();
       const Stream::Got got = stream_->receive();
-      if (got == Stream::Got::ended) die("the bandwidth test broke off: " + stream_->reason());
+      if (got == Stream::Got::ended) die("the bandwidth test failed: " + stream_->reason());
       if (got == Stream::Got::frame) ++acknowledged;
       if (got == Stream::Got::nothing) {
         wait_for(stream_->descriptor(), static_cast<short>(POLLIN | (stream_->has_unsent() ? POLLOUT : 0)));
@@ -204,7 +204,7 @@ void drive(ServerLink& link) {
 // Opens the file and waits for its handle.
 std::uint64_t open_file(ServerLink& link, const std::string& path) {
   std::uint64_t handle = 0;
-  link.open(path, {.reads = true, .writes = true}, [&](int error, std::uint64_t opened) {
+  link.open(path, {}, {.reads = true, .writes = true}, [&](int error, std::uint64_t opened) {
     if (error != 0) die("cannot open " + path + ": " + error_text(error));
     handle = opened;
   });
@@ -243,7 +243,7 @@ class LargeWrites {
           std::memcpy(slots_[slot].bytes().data(), data_.data(), mib);
           from = slots_[slot].bytes();
         }
-        link_->write(handle_, transport::At{next}, 0, from, [&free, slot](int error, std::int64_t) {
+        link_->write(handle_, transport::OffsetPlace{next}, 0, from, [&free, slot](int error, std::int64_t) {
           check(error);
           free.push_back(slot);
         });
@@ -353,7 +353,8 @@ class SmallWrites {
       const std::uint64_t operation =
           collective_ ? first_operation_ + static_cast<std::uint64_t>(next / small_under_way) : 0;
       const std::int64_t at = (next * clients + static_cast<std::int64_t>(i)) * block;
-      links_[i]->write(handles_[i], transport::At{at}, operation, data_, [](int error, std::int64_t) { check(error); });
+      links_[i]->write(handles_[i], transport::OffsetPlace{at}, operation, data_,
+                       [](int error, std::int64_t) { check(error); });
       if (collective_ && ++next % small_under_way == 0) return links_[i]->end(handles_[i], operation, clients);
       if (!collective_) ++next;
     }

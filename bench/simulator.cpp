@@ -35,7 +35,7 @@ sim::Scenario scenario_of(std::size_t applications, std::int64_t phases, bool ma
   scenario.name = "benchmark";
   scenario.nodes = 1000;
   scenario.cores_per_node = 100;
-  scenario.targets = {{"disk", 1e9, 1, sim::Sharing::fair}};
+  scenario.targets = {{"disk", 1e9, 1, sim::BandwidthSharing::fair}};
   for (std::size_t i = 0; i < applications; ++i) {
     sim::ApplicationSpec spec;
     spec.name = "a" + std::to_string(i);
@@ -60,8 +60,8 @@ sim::Scenario scenario_of(std::size_t applications, std::int64_t phases, bool ma
   return scenario;
 }
 
-coordinator::Settings settings_of(const std::string& policies) {
-  coordinator::Settings settings{};
+coordinator::CoordinatorSettings settings_of(const std::string& policies) {
+  coordinator::CoordinatorSettings settings{};
   settings.policy = policy::parse_combination(policies).value();
   settings.lease = std::chrono::seconds{10};
   settings.linger = std::chrono::milliseconds{20};
@@ -97,7 +97,7 @@ bool runs() {
 // So each decision is timed alone.
 bool decisions() {
   const sim::Scenario scenario = scenario_of(500, 12, true);
-  const coordinator::Settings settings = settings_of("phase-shift");
+  const coordinator::CoordinatorSettings settings = settings_of("phase-shift");
   const std::string path = "/tmp/hocket-bench-" + std::to_string(getpid()) + ".jsonl";
   auto controller = std::make_unique<sim::Controller>(settings);
   if (!controller->open_trace(path, {})) return false;

@@ -56,7 +56,7 @@ def io_s(application: dict) -> float:
     return application["io_s"] + application["wait_s"]
 
 
-# These are the metrics of src/policy/metric.hpp for a whole run.
+# These are the metrics of src/core/policy/metric.hpp for a whole run.
 METRICS: dict[str, Callable[[Result], float]] = {
     "cpu-time": lambda run: sum(one["processes_first"] * io_s(one) for one in run["applications"]),
     "io-time": lambda run: sum(io_s(one) for one in run["applications"]),

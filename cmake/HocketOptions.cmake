@@ -23,5 +23,8 @@ if(HOCKET_SANITIZE)
   add_link_options(-fsanitize=${HOCKET_SANITIZE})
 endif()
 
-# Sources are included as "folder/file.hpp" from src/, so that an include names the room it comes from.
-include_directories(${PROJECT_SOURCE_DIR}/src)
+# Sources are included as "room/file.hpp": an include names the room that it comes from, and no room changes its name when
+# it moves to another group.
+foreach(group core control data libhocket tools)
+  include_directories(${PROJECT_SOURCE_DIR}/src/${group})
+endforeach()

@@ -25,14 +25,15 @@ function(hocket_precompile kind target)
   endif()
 endfunction()
 
-# hocket_library(NAME DEPENDS a b … SYSTEM lib …)
-#   One static library `hocket_NAME` from every *.cpp of the calling folder that is not *_test.cpp, linked to the
-#   folders named after DEPENDS (without the prefix) and to the outside libraries after SYSTEM; and one test program
-#   `NAME_test` from the *_test.cpp files, whose cases are run by ctest.
+# hocket_library(NAME FOLDERS c d … DEPENDS a b … SYSTEM lib …)
+#   One static library `hocket_NAME` from every *.cpp of the calling folder, and of its FOLDERS, that is not *_test.cpp,
+#   linked to the rooms named after DEPENDS (without the prefix) and to the outside libraries after SYSTEM; and one test
+#   program `NAME_test` from the *_test.cpp files, whose cases are run by ctest.
 #   A folder without sources of its own becomes an interface library.
 function(hocket_library name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;SYSTEM" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  cmake_parse_arguments(ARG "" "" "FOLDERS;DEPENDS;SYSTEM" ${ARGN})
+  list(TRANSFORM ARG_FOLDERS APPEND "/*.cpp" OUTPUT_VARIABLE nested)
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp ${nested})
   list(FILTER sources EXCLUDE REGEX "(_test|main)\\.cpp$")
   list(TRANSFORM ARG_DEPENDS PREPEND hocket_)
   if(sources)
@@ -46,9 +47,45 @@ function(hocket_library name)
   hocket_unit_tests(${name} hocket_${name})
 endfunction()
 
-# hocket_unit_tests(NAME LIB…): the *_test.cpp of the calling folder as program NAME_test.
+# hocket_mpi_room(NAME DEPENDS a b … SOURCES file … GENERATED prefix)
+#   A room of libhocket that includes mpi.h: one static library `hocket_NAME-MPI` for each MPI, from every *.cpp of the
+#   calling folder that is not *_test.cpp, from SOURCES, and from the file prefix-MPI.cpp if GENERATED is given; and
+#   `hocket_NAME`, its headers that need no MPI. The test program is linked to the room of the first MPI: libhocket finds
+#   MPI by name at run time, so that needs none.
+function(hocket_mpi_room name)
+  cmake_parse_arguments(ARG "" "GENERATED" "DEPENDS;SOURCES" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
+  add_library(hocket_${name} INTERFACE)
+  foreach(mpi ${HOCKET_MPIS})
+    set(room hocket_${name}-${mpi})
+    add_library(${room} STATIC ${sources} ${ARG_SOURCES})
+    if(ARG_GENERATED)
+      target_sources(${room} PRIVATE ${ARG_GENERATED}-${mpi}.cpp)
+    endif()
+    foreach(dependency ${ARG_DEPENDS})
+      if(TARGET hocket_${dependency}-${mpi})
+        target_link_libraries(${room} PUBLIC hocket_${dependency}-${mpi})
+      else()
+        target_link_libraries(${room} PUBLIC hocket_${dependency})
+      endif()
+    endforeach()
+    target_link_libraries(${room} PUBLIC mpi_${mpi}_headers)
+    target_include_directories(${room} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+    # Debug builds check whether the program writes constant data while they are redistributed.
+    target_compile_definitions(${room} PRIVATE HOCKET_VERSION="${PROJECT_VERSION}" $<$<CONFIG:Debug>:HOCKET_DEBUG>)
+    # The library is loaded when the process starts, so access to its thread-local variables needs no call, and no
+    # function is bound lazily.
+    target_compile_options(${room} PRIVATE -ftls-model=initial-exec -fno-plt)
+    hocket_precompile(LIBHOCKET ${room})
+  endforeach()
+  list(GET HOCKET_MPIS 0 first)
+  hocket_unit_tests(${name} hocket_${name}-${first})
+endfunction()
+
+# hocket_unit_tests(NAME LIB…): the *_test.cpp of the calling folder and of those in it as program NAME_test.
 function(hocket_unit_tests name)
-  file(GLOB tests CONFIGURE_DEPENDS *_test.cpp)
+  file(GLOB tests CONFIGURE_DEPENDS *_test.cpp */*_test.cpp)
   if(tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE ${ARGN} GTest::gtest GTest::gtest_main GTest::gmock)

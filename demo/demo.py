@@ -55,7 +55,7 @@ class Demo:
         self.progress = Progress(time.monotonic())
         self._check_installed()
         self._make_directories(arguments.directory)
-        self.progress.say("measuring whether two writers disturb each other on the storage")
+        self.progress.say("measuring how much two writers slow each other down on the storage")
         library = prefix() / "lib" / "hocket" / "liblimited_target.so"
         self.storage = storage.choose(self.target, arguments.storage, library, 3 if arguments.quick else 5)
         self.progress.say(self.storage.statement)
@@ -105,7 +105,7 @@ class Demo:
             Path(runtime, "hocket.toml").write_text(f"[coordinator]\ncores = {CORES}\n")
             if plan.shown:
                 self.progress.say(
-                    f"{plan.label}: look on, or resize: HOCKET_DIR={runtime} {self.hocket} top | resize jacobi-a +1"
+                    f"{plan.label}: to watch or resize it: HOCKET_DIR={runtime} {self.hocket} top | resize jacobi-a +1"
                 )
             with self._daemon(plan, environment):
                 ended = self._solve(plan, environment)
@@ -224,15 +224,17 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
         "--storage",
         choices=("auto", "real", "limited"),
         default="auto",
-        help="auto measures, and limits the bandwidth where two writers do not disturb each other for long enough",
+        help="auto measures, and limits the bandwidth if two writers do not slow each other down for long enough",
     )
-    parser.add_argument("--io", choices=("mpi", "hocket"), default="mpi", help="who does the collective accesses")
-    parser.add_argument("--policy", help="in the place of the default policy")
-    parser.add_argument("--pairs", type=int, default=PAIRS, help="of runs that judge the default; 0: only the table")
-    parser.add_argument("--directory", type=Path, help="where the checkpoints go (default: demo-run/storage)")
-    parser.add_argument("--quick", action="store_true", help="the same, with smaller systems and fewer checkpoints")
+    parser.add_argument("--io", choices=("mpi", "hocket"), default="mpi", help="what performs collective accesses")
+    parser.add_argument("--policy", help="policy instead of the default")
+    parser.add_argument(
+        "--pairs", type=int, default=PAIRS, help="pairs of runs that judge the default; 0: only the table"
+    )
+    parser.add_argument("--directory", type=Path, help="directory of the checkpoints (default: demo-run/storage)")
+    parser.add_argument("--quick", action="store_true", help="smaller systems and fewer checkpoints")
     parser.add_argument("--run-dir", type=Path, default=REPO / "demo-run", help="traces and systems; emptied first")
-    parser.add_argument("--out", type=Path, default=REPO / "demo-report", help="where the report goes")
+    parser.add_argument("--out", type=Path, default=REPO / "demo-report", help="directory of the report")
     return parser.parse_args(words)
 
 

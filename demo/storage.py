@@ -39,7 +39,7 @@ def choose(directory: Path, wish: str, library: Path, pairs: int) -> Storage:
     if wish == "real" or (wish == "auto" and not why):
         return Storage(directory, measured.bytes_per_s, f"real storage, measured before: {measured}", {})
     limit = round(min(LIMIT_BYTES_PER_S, measured.bytes_per_s / 3))
-    return limited(directory, limit, library, why or "as asked for")
+    return limited(directory, limit, library, why or "as requested")
 
 
 def limited(directory: Path, limit: int, library: Path, why: str) -> Storage:
@@ -61,7 +61,7 @@ def limited(directory: Path, limit: int, library: Path, why: str) -> Storage:
 def _why_limited(measured: probe.Probe) -> str:
     """Return why the real storage is unsuitable, or "" if it is suitable."""
     if measured.ratio < probe.CLEAR_RATIO:
-        return f"on the real storage two writers disturb each other too little ({measured})"
+        return f"two writers slow each other down too little on the real storage ({measured})"
     if not measured.interferes_clearly:
         return f"the real storage is too noisy ({measured})"
     if measured.bytes_per_s > REAL_MAX_BYTES_PER_S:

@@ -4,16 +4,13 @@ Every test runs in its own runtime directory (`hocket_dir`). When a test ends, i
 started, and the descendants of these. Every wait has a time limit; the failure names the wait that exceeded its limit.
 """
 
-import contextlib
 import ctypes
 import functools
 import os
-import select
 import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,12 +18,12 @@ import put_get_kit
 import pytest
 import runtime_kit
 from api_kit import build
+from checkout import PROGRAMS, REPO
+from daemon_kit import STOP_LIMIT_S, Daemon
+from processes import descendants, reap
 from server_kit import Server
+from stand_in_hocketd import StandIn
 from story import Story
-
-REPO = Path(__file__).resolve().parent.parent
-START_LIMIT_S = 20  # sanitizer builds start slowly on a loaded machine
-STOP_LIMIT_S = 10
 
 # A shell that starts the tests in the background makes them ignore SIGINT. Every process they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -36,59 +33,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def no_profiles_of_others(tmp_path_factory) -> None:
     """Isolate the profiles that hocketd keeps: no test reads those of another test or of the user."""
     os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
-
-
-class Daemon:
-    """A hocketd of the prefix under test, in one runtime directory."""
-
-    def __init__(self, program: Path, directory: Path, *arguments: str, **popen):
-        self.directory = directory
-        self.socket = directory / "hocketd.sock"
-        self.log = directory / "hocketd.log"
-        self.process = subprocess.Popen(
-            [program, "--dir", directory, *map(str, arguments)], stdout=subprocess.PIPE, text=True, **popen
-        )
-        self._wait_until_it_accepts()
-
-    def _wait_until_it_accepts(self) -> None:
-        """Wait for the line on stdout in which hocketd reports its address."""
-        readable, _, _ = select.select([self.process.stdout], [], [], START_LIMIT_S)
-        line = self.process.stdout.readline() if readable else f"nothing within {START_LIMIT_S} s"
-        if "listens on" not in line:
-            self.kill()
-            log = self.log.read_text() if self.log.exists() else "(no log)"
-            raise AssertionError(
-                f"hocketd in {self.directory} did not start: {line!r}, exit {self.process.returncode}\n{log}"
-            )
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
-    @property
-    def trace(self) -> Path:
-        """The most recently written trace in this directory, which is that of the newest leader."""
-        traces = sorted((self.directory / "traces").glob("*.jsonl"), key=lambda path: path.stat().st_mtime_ns)
-        assert traces, f"hocketd {self.pid} wrote no trace in {self.directory}/traces"
-        return traces[-1]
-
-    def stop(self) -> int:
-        """End the daemon with SIGTERM and return its exit code."""
-        if self.process.poll() is None:
-            self.process.terminate()
-        return self.wait()
-
-    def wait(self, limit_s: float = STOP_LIMIT_S) -> int:
-        try:
-            return self.process.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise AssertionError(f"hocketd {self.pid} did not end within {limit_s} s") from None
-
-    def kill(self) -> None:
-        """Kill the daemon with SIGKILL, as if it had crashed."""
-        self.process.kill()
-        self.process.wait(STOP_LIMIT_S)
 
 
 @pytest.fixture(scope="session")
@@ -178,36 +122,6 @@ def start_server(
         server.kill()
 
 
-def descendants(root: int) -> set[int]:
-    """Return every process below `root`, by the parents in /proc."""
-    children: dict[int, list[int]] = {}
-    for process in Path("/proc").glob("[0-9]*"):
-        if fields := runtime_kit.stat_fields(process):
-            children.setdefault(int(fields[1]), []).append(int(process.name))
-    found: set[int] = set()
-    open_ends = [root]
-    while open_ends:
-        for child in children.get(open_ends.pop(), []):
-            found.add(child)
-            open_ends.append(child)
-    return found
-
-
-def reap(pids: set[int], limit_s: float) -> set[int]:
-    """Kill the processes and reap them. Return those that still exist after the time limit."""
-    deadline = time.monotonic() + limit_s
-    while pids and time.monotonic() < deadline:
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
-        pids &= descendants(os.getpid())
-        if pids:
-            time.sleep(0.01)  # the end of another parent's child is not reported to this process
-    return pids
-
-
 @pytest.fixture(scope="session", autouse=True)
 def adopt_orphans() -> None:
     """Make this process the parent of orphaned descendants, so that the tests find and end them."""
@@ -223,7 +137,7 @@ def no_process_left(adopt_orphans: None) -> Iterator[None]:
     assert not left, f"processes {sorted(left)} could not be killed"
 
 
-# ---- libhocket: the tests of src/runtime (runtime_kit.py) ----------------------------------------------------------
+# ---- libhocket: the tests of src/libhocket (runtime_kit.py) -------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
@@ -234,8 +148,8 @@ def library(prefix: Path) -> Path:
 
 @pytest.fixture(params=["mpich", "openmpi"])
 def mpi(request: pytest.FixtureRequest, library: Path) -> runtime_kit.Mpi:
-    """Each MPI that libhocket is built for."""
-    return {"mpich": runtime_kit.mpich, "openmpi": runtime_kit.openmpi}[request.param](library)
+    """Each MPI that libhocket is built for. Tests may ask for `mpich_on_two_nodes`, too."""
+    return getattr(runtime_kit, request.param)(library)
 
 
 @pytest.fixture(params=["mpich", "openmpi"])
@@ -281,7 +195,7 @@ def memory() -> Iterator[Path]:
 def preloaded(name: str, directory: Path) -> Path:
     """Compile a program of tests/programs into a library to be loaded before libc."""
     library = directory / f"{name}.so"
-    source = runtime_kit.PROGRAMS / f"{name}.c"
+    source = PROGRAMS / f"{name}.c"
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source], check=True, timeout=60)
     return library
 
@@ -307,9 +221,9 @@ def stops_when_awake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def controller(hocket_dir: Path) -> Iterator[runtime_kit.Controller]:
+def controller(hocket_dir: Path) -> Iterator[StandIn]:
     """A stand-in for hocketd that grants every request at once."""
-    started = runtime_kit.Controller(hocket_dir)
+    started = StandIn(hocket_dir / "s")
     yield started
     started.kill()
 
@@ -319,7 +233,7 @@ def controller(hocket_dir: Path) -> Iterator[runtime_kit.Controller]:
 
 @pytest.fixture(scope="session")
 def put_get(prefix: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(prefix, REPO / "tests" / "programs" / "put_get.c", tmp_path_factory.mktemp("put-get") / "put_get")
+    return build(prefix, PROGRAMS / "put_get.c", tmp_path_factory.mktemp("put-get") / "put_get")
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ struct run {
   struct cg cg;
   struct cg_scratch scratch;
   uint64_t iteration;  // completed iterations
-  int left;            // true if this process is no longer needed
 };
 
 // ---- memory --------------------------------------------------------------------------------------------------------
@@ -36,15 +35,20 @@ static int reserve(struct matrix* m, int64_t nonzeros, void* job) {
 static int register_arrays(hocket_malleable* job, struct cg* cg, const struct options* o) {
   struct matrix* m = &cg->matrix;
   int like_rows;
-  int status = hocket_malleable_csr(job, "A", m->n, o->by_nonzeros ? HOCKET_NONZEROS : HOCKET_BLOCK, HOCKET_CONSTANT,
-                                    &m->starts, MPI_INT32_T, &m->columns, MPI_DOUBLE, &m->values, &like_rows);
-  if (!status) status = hocket_malleable_array(job, "b", MPI_DOUBLE, m->n, like_rows, HOCKET_CONSTANT, &cg->b);
-  if (!status) status = hocket_malleable_array(job, "x", MPI_DOUBLE, m->n, like_rows, HOCKET_VARIABLE, &cg->x);
-  if (!status) status = hocket_malleable_array(job, "r", MPI_DOUBLE, m->n, like_rows, HOCKET_VARIABLE, &cg->r);
-  if (!status) status = hocket_malleable_array(job, "p", MPI_DOUBLE, m->n, like_rows, HOCKET_VARIABLE, &cg->p);
+  int status = hocket_malleable_csr(job, "A", m->n, o->by_nonzeros ? HOCKET_MALLEABLE_NONZEROS : HOCKET_MALLEABLE_BLOCK,
+                                    HOCKET_MALLEABLE_CONSTANT, &m->starts, MPI_INT32_T, &m->columns, MPI_DOUBLE,
+                                    &m->values, &like_rows);
   if (!status)
-    status = hocket_malleable_array(job, "scalars", MPI_DOUBLE, CG_SCALARS, HOCKET_REPLICATED, HOCKET_VARIABLE,
-                                    &cg->scalars);
+    status = hocket_malleable_array(job, "b", MPI_DOUBLE, m->n, like_rows, HOCKET_MALLEABLE_CONSTANT, &cg->b);
+  if (!status)
+    status = hocket_malleable_array(job, "x", MPI_DOUBLE, m->n, like_rows, HOCKET_MALLEABLE_VARIABLE, &cg->x);
+  if (!status)
+    status = hocket_malleable_array(job, "r", MPI_DOUBLE, m->n, like_rows, HOCKET_MALLEABLE_VARIABLE, &cg->r);
+  if (!status)
+    status = hocket_malleable_array(job, "p", MPI_DOUBLE, m->n, like_rows, HOCKET_MALLEABLE_VARIABLE, &cg->p);
+  if (!status)
+    status = hocket_malleable_array(job, "scalars", MPI_DOUBLE, CG_SCALARS, HOCKET_MALLEABLE_REPLICATED,
+                                    HOCKET_MALLEABLE_VARIABLE, &cg->scalars);
   return status;
 }
 
@@ -103,14 +107,9 @@ static int start(struct run* run) {
     hocket_malleable_declare_flop(run->job, cg->scalars[CG_FLOP]);
   }
   // Processes that joined receive their data here.
-  const int begun = hocket_malleable_begin(run->job);
-  run->left = begun == HOCKET_LEAVE;
-  if (run->left) return PROGRAM_OK;
-  malleable_failure(text, begun, "begin");
-  if (any_failed(hocket_malleable_comm(run->job), text)) return PROGRAM_FAILED;
-  run->iteration = (uint64_t)hocket_malleable_iteration(run->job);
-  hocket_malleable_declare_flop(run->job, cg->scalars[CG_FLOP]);  // a process that joined knows the number only now
-  return settle(run);
+  // It fails in all first processes or in none.
+  malleable_failure(text, hocket_malleable_begin(run->job, 0), "begin");
+  return text[0] && any_failed(MPI_COMM_WORLD, text) ? PROGRAM_FAILED : PROGRAM_OK;
 }
 
 // The recurrence gives the residual's square in CG_RHO, so the test costs no further sum.
@@ -141,18 +140,6 @@ static int iterate(struct run* run) {
   if (rank == 0 && (run->iteration % o->print_every == 0 || finished(run)))
     printf("iteration %llu residual %.9e\n", (unsigned long long)run->iteration, sqrt(cg->scalars[CG_RHO]));
   return PROGRAM_OK;
-}
-
-// Passes a control point. Afterwards the processes and their rows may be others.
-static int control_point(struct run* run) {
-  char text[TEXT] = "";
-  const int now = hocket_malleable_point(run->job, (int64_t)run->iteration);
-  run->left = now == HOCKET_LEAVE;
-  if (now == HOCKET_GO_ON || run->left) return PROGRAM_OK;
-  malleable_failure(text, now, "go on after a control point");
-  if (any_failed(hocket_malleable_comm(run->job), text)) return PROGRAM_FAILED;
-  run->iteration = (uint64_t)hocket_malleable_iteration(run->job);
-  return settle(run);
 }
 
 // Prints the summary with the true residual, computed from x instead of by the recurrence.
@@ -194,12 +181,22 @@ static int write_x(const struct cg* cg, struct cg_scratch* s, const char* path) 
 
 // Iterates until convergence, the last iteration, or until this process is no longer needed.
 static int solve(struct run* run) {
-  int failure = start(run);
-  while (!failure && !run->left && !finished(run)) {
+  const int64_t last = (int64_t)run->options->iterations;
+  int failure = start(run), entered = 0, now;
+  int64_t iteration;
+  while (!failure && (now = hocket_malleable_next(run->job, last, &iteration)) > 0) {
+    run->iteration = (uint64_t)iteration;
+    entered = 1;
+    if (now == HOCKET_MALLEABLE_RESIZED) failure = settle(run);
+    if (failure || finished(run)) break;
+    // A process that joined knows the number only now.
+    if (now == HOCKET_MALLEABLE_RESIZED) hocket_malleable_declare_flop(run->job, run->cg.scalars[CG_FLOP]);
     failure = iterate(run);
-    if (!failure && !finished(run)) failure = control_point(run);
+    if (finished(run)) break;
   }
-  if (failure || run->left) return failure;
+  if (failure || hocket_malleable_left(run->job)) return failure;
+  if (!entered) failure = settle(run);
+  if (failure) return failure;
   if (run->options->write_x) failure = write_x(&run->cg, &run->scratch, run->options->write_x);
   if (!failure) summarise(run);
   return failure;

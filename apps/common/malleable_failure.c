@@ -1,5 +1,5 @@
 // A file of its own, because only malleable programs link with libhocket (program.h).
-#include <hocket/hocket.h>
+#include <hocket/error.h>
 #include <stdio.h>
 
 #include "program.h"

@@ -37,10 +37,10 @@ struct phases {
   "  -d, --compute S         compute so many seconds before each phase, by sleeping (0)\n"          \
   "  -w, --write             write …\n"                                                           \
   "  -r, --read              … and read (without either: both)\n"                                 \
-  "  -c, --check             compare what was read with what is to be in the file\n"                \
+  "  -c, --check             compare what was read with the expected content\n"                     \
   "  -k, --keep              keep the file\n"                                                       \
   "  -y, --sync              a phase of writing ends when the data are on the storage\n"            \
-  "  -H, --hint KEY=VALUE    a hint of the file; as often as wanted\n"                              \
+  "  -H, --hint KEY=VALUE    a hint of the file; may be repeated\n"                                 \
   "\n"                                                                                              \
   "The last line on stdout is a summary in JSON; its times are those of the slowest rank in each\n" \
   "phase. Exit code: 0; 1 if something failed or differs; 2 for bad arguments.\n"

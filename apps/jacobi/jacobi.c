@@ -26,19 +26,19 @@ static const char kHelp[] =
     "  --system FILE           the system (format: state_file.h)\n"
     "  --generate N            make a system of N unknowns with solution x_i = (i + 1) / N, and write it to FILE "
     "first\n"
-    "  --seed S                of the generated system (1)\n"
-    "  --restart FILE          go on from a checkpoint, bit for bit as if it had not stopped\n"
+    "  --seed S                seed of the generated system (1)\n"
+    "  --restart FILE          continue from a checkpoint, bit for bit as if it had not stopped\n"
     "  --iterations N          stop at this iteration (1000); 0: only read or generate the system\n"
     "  --tolerance T           stop when the residual is at most T times the norm of b (1e-10; 0: never)\n"
     "  --checkpoint-every K    write a checkpoint every K iterations (0: none) …\n"
     "  --checkpoint-dir D      … as D/checkpoint-ITERATION.jacobi\n"
     "  --chunk-bytes B         at most B bytes a rank in one collective call (1073741824)\n"
     "  --verify                read each checkpoint back and compare it byte for byte\n"
-    "  --iteration-time S      make an iteration last S seconds at least by sleeping, to stand for more computing (0)\n"
-    "  --emulate CURVE         the same by number of processes: \"1:0.4,2:0.21,4:0.12\" are 0.4 s of an iteration on\n"
-    "                          one process; in between straight in the logarithms, above the last as there, below the\n"
-    "                          first as for work divided evenly. The rest of the time is slept, so that few cores\n"
-    "                          carry many processes; the computing, the I/O and the resizes are real\n"
+    "  --iteration-time S      make an iteration last at least S seconds by sleeping, in place of more computing (0)\n"
+    "  --emulate CURVE         the same by number of processes: \"1:0.4,2:0.21,4:0.12\" means 0.4 s for an iteration\n"
+    "                          of one process; linear in the logarithms between points, constant above the last one,\n"
+    "                          as for evenly divided work below the first. Processes sleep for the rest of the time,\n"
+    "                          so few cores carry many of them; the computing, the I/O and the resizes are real\n"
     "  --jitter J              with --emulate: each iteration's time is up to J times longer or shorter (0), evenly …\n"
     "  --jitter-seed S         … drawn from S and the iteration's number (1)\n"
     "  --print-every K         print the residual every K iterations (10)\n"
@@ -153,7 +153,6 @@ struct run {
   double* whole;         // x of all rows
   int *counts, *starts;  // rows of each rank, and its first row
   double iteration_s;    // minimum duration of an iteration with the present ranks
-  int left;              // true if this process is no longer needed
 };
 
 // Registers the arrays; every process registers the same ones. The equations are constant, so an asynchronous resize
@@ -164,15 +163,17 @@ static int register_arrays(struct run* run, uint64_t n) {
   const int64_t rows = (int64_t)n;
   MPI_Type_contiguous((int)n + 1, MPI_DOUBLE, &run->equation_type);
   MPI_Type_commit(&run->equation_type);
-  int status =
-      hocket_malleable_array(job, "equations", run->equation_type, rows, HOCKET_BLOCK, HOCKET_CONSTANT, &s->equations);
-  if (!status) status = hocket_malleable_array(job, "x", MPI_DOUBLE, rows, HOCKET_BLOCK, HOCKET_VARIABLE, &s->x);
+  int status = hocket_malleable_array(job, "equations", run->equation_type, rows, HOCKET_MALLEABLE_BLOCK,
+                                      HOCKET_MALLEABLE_CONSTANT, &s->equations);
   if (!status)
-    status = hocket_malleable_array(job, "header", MPI_BYTE, sizeof *s->header, HOCKET_REPLICATED, HOCKET_VARIABLE,
-                                    &s->header);
+    status =
+        hocket_malleable_array(job, "x", MPI_DOUBLE, rows, HOCKET_MALLEABLE_BLOCK, HOCKET_MALLEABLE_VARIABLE, &s->x);
   if (!status)
-    status = hocket_malleable_array(job, "sums", MPI_BYTE, sizeof *run->sums, HOCKET_REPLICATED, HOCKET_VARIABLE,
-                                    &run->sums);
+    status = hocket_malleable_array(job, "header", MPI_BYTE, sizeof *s->header, HOCKET_MALLEABLE_REPLICATED,
+                                    HOCKET_MALLEABLE_VARIABLE, &s->header);
+  if (!status)
+    status = hocket_malleable_array(job, "sums", MPI_BYTE, sizeof *run->sums, HOCKET_MALLEABLE_REPLICATED,
+                                    HOCKET_MALLEABLE_VARIABLE, &run->sums);
   // An iteration is a product with the matrix, and for each row the new x and the square of the residual.
   if (!status) status = hocket_malleable_declare_flop(job, 2.0 * (double)n * (double)n + 4.0 * (double)n);
   return status;
@@ -309,18 +310,6 @@ static int read_header(struct state_header* header, const struct options* o) {
   return !failure && any_failed(MPI_COMM_WORLD, text) ? PROGRAM_BAD_INPUT : failure;
 }
 
-// Adopts the result of begin or of a control point: the processes and their rows may be others.
-static int settle(struct run* run, int status, uint64_t n) {
-  char text[TEXT] = "";
-  run->left = status == HOCKET_LEAVE;
-  if (run->left) return PROGRAM_OK;
-  malleable_failure(text, status, "change the number of processes");
-  if (any_failed(hocket_malleable_comm(run->job), text)) return PROGRAM_FAILED;
-  const int failure = learn_ranks(run, n);
-  if (!failure) gather(run);
-  return failure;
-}
-
 // Sets up the job. Processes that join later receive the system from the first ones.
 static int start(struct run* run) {
   struct state_header header;
@@ -335,7 +324,9 @@ static int start(struct run* run) {
     if (failure) return failure;
     run->sums->started_s = started_s;
   }
-  return settle(run, hocket_malleable_begin(run->job), header.n);
+  // It fails in all first processes or in none.
+  malleable_failure(text, hocket_malleable_begin(run->job, (int64_t)header.iteration), "begin");
+  return text[0] && any_failed(MPI_COMM_WORLD, text) ? PROGRAM_FAILED : PROGRAM_OK;
 }
 
 // The residual is that of the x before the last iteration, so convergence is noticed one iteration late.
@@ -355,7 +346,7 @@ static double jitter_of(const struct options* o, uint64_t iteration) {
   return 1 + o->jitter * ((double)(z >> 11) * 0x1p-52 - 1);
 }
 
-// Does one iteration with its sleep, output, checkpoint and control point.
+// Does one iteration with its sleep, output and checkpoint.
 static int step(struct run* run) {
   const struct options* o = run->options;
   const struct state_header* h = run->state.header;
@@ -364,11 +355,29 @@ static int step(struct run* run) {
   run->sums->padded_s += sleep_until(begin, run->iteration_s * jitter_of(o, h->iteration));
   if (run->state.rank == 0 && (h->iteration % o->print_every == 0 || finished(run)))
     printf("iteration %llu residual %.9e\n", (unsigned long long)h->iteration, h->residual);
-  const int failure = o->checkpoint_every && h->iteration % o->checkpoint_every == 0 ? checkpoint(run) : PROGRAM_OK;
-  if (failure || finished(run)) return failure;
-  const uint64_t n = h->n;
-  const int now = hocket_malleable_point(run->job, (int64_t)h->iteration);
-  return now == HOCKET_GO_ON ? PROGRAM_OK : settle(run, now, n);
+  return o->checkpoint_every && h->iteration % o->checkpoint_every == 0 ? checkpoint(run) : PROGRAM_OK;
+}
+
+// Adopts the present processes and their rows.
+static int settle(struct run* run) {
+  const int failure = learn_ranks(run, run->state.header->n);
+  if (!failure) gather(run);
+  return failure;
+}
+
+// Iterates until the solution has converged, the last iteration is done, or this process leaves.
+static int solve(struct run* run) {
+  const int64_t last = (int64_t)run->options->iterations;
+  int failure = PROGRAM_OK, entered = 0, now;
+  int64_t iteration;
+  while (!failure && (now = hocket_malleable_next(run->job, last, &iteration)) > 0) {
+    entered = 1;
+    if (now == HOCKET_MALLEABLE_RESIZED) failure = settle(run);
+    if (failure || finished(run)) break;  // the run of a checkpoint may have converged
+    failure = step(run);
+    if (finished(run)) break;
+  }
+  return entered || hocket_malleable_left(run->job) ? failure : settle(run);
 }
 
 // Prints the summary with the residual of the final x.
@@ -402,8 +411,8 @@ static int run_job(const struct options* o) {
   malleable_failure(text, hocket_malleable_create(&run.job), "start as a malleable program");
   if (any_failed(MPI_COMM_WORLD, text)) return PROGRAM_FAILED;
   int failure = start(&run);
-  while (!failure && !run.left && !finished(&run)) failure = step(&run);
-  if (!failure && !run.left) summarise(&run);
+  if (!failure) failure = solve(&run);
+  if (!failure && !hocket_malleable_left(run.job)) summarise(&run);
   forget_ranks(&run);
   hocket_malleable_free(&run.job);
   if (run.equation_type != MPI_DATATYPE_NULL) MPI_Type_free(&run.equation_type);

@@ -34,7 +34,7 @@ void move_in_own_file(int descriptor, const char* path, char* data, uint64_t byt
     }
     // A read of 0 bytes is the end of the file.
     if (moved == 0) {
-      snprintf(text, TEXT, "%.4000s ends at byte %llu, where more was to be read", path,
+      snprintf(text, TEXT, "%.4000s ends at byte %llu, before the end of the requested data", path,
                (unsigned long long)(at + done));
       return;
     }

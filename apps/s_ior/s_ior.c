@@ -26,8 +26,8 @@ static const char kHelp[] =
     "  -b, --block B           bytes of a rank in a segment, a multiple of 4 (1m); k, m, g: KiB, MiB, GiB\n"
     "  -t, --transfer T        bytes of a rank in one collective call (1m)\n"
     "  -s, --segments S        segments of a phase (1)\n"
-    "  -R, --random SEED       which block of a phase belongs to whom is drawn\n"
-    "  -F, --file-per-process  each rank has a file of its own, FILE.RANK, and goes at it by POSIX calls (pwrite, "
+    "  -R, --random SEED       draw which rank each block of a phase belongs to\n"
+    "  -F, --file-per-process  each rank has a file of its own, FILE.RANK, and accesses it by POSIX calls (pwrite, "
     "pread,\n"
     "                          fsync) of T bytes\n" PHASE_HELP;
 

@@ -3,7 +3,7 @@
 //
 //   mpicc coordinate.c $(pkg-config --cflags --libs hocket-mpich) -o coordinate
 //   hocket run -- mpiexec -n 4 ./coordinate out
-#include <hocket/coordinate.h>
+#include <hocket/io.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -58,10 +58,13 @@ end module
 program jacobi
   use jacobi_iteration
   implicit none
-  integer, parameter :: iterations = 40
+  integer :: iterations = 40
+  character(8) :: argument
   double precision, allocatable :: a(:, :), x(:)
   integer :: counts(n), firsts(n), rank, ranks, it, error
   call MPI_Init(error)
+  call get_command_argument(1, argument)
+  if (argument /= "") read (argument, *) iterations
   call share_out(MPI_COMM_WORLD, rank, ranks, counts, firsts)
   allocate (a(n, counts(rank + 1)), x(counts(rank + 1)))
   x = 0

@@ -17,7 +17,7 @@ static int check(int status) {
   return status;
 }
 
-/* The block of each process, as HOCKET_BLOCK distributes rows. */
+/* The block of each process, as HOCKET_MALLEABLE_BLOCK distributes rows. */
 static void share_out(MPI_Comm comm, int* rank, int* ranks, int counts[], int firsts[]) {
   MPI_Comm_rank(comm, rank);
   MPI_Comm_size(comm, ranks);
@@ -56,21 +56,20 @@ static void iterate(MPI_Comm comm, const double* a, double* x, int iteration) {
 int main(int argc, char** argv) {
   hocket_malleable* job;
   double *a, *x;
-  int64_t first, count;
+  int64_t first, count, it;
   MPI_Datatype row;
   MPI_Init(&argc, &argv);
   const int iterations = argc > 1 ? atoi(argv[1]) : 40;
   MPI_Type_contiguous(N, MPI_DOUBLE, &row);
   MPI_Type_commit(&row);
   check(hocket_malleable_create(&job));
-  check(hocket_malleable_array(job, "a", row, N, HOCKET_BLOCK, HOCKET_CONSTANT, &a));
-  check(hocket_malleable_array(job, "x", MPI_DOUBLE, N, HOCKET_BLOCK, HOCKET_VARIABLE, &x));
+  check(hocket_malleable_array(job, "a", row, N, HOCKET_MALLEABLE_BLOCK, HOCKET_MALLEABLE_CONSTANT, &a));
+  check(hocket_malleable_array(job, "x", MPI_DOUBLE, N, HOCKET_MALLEABLE_BLOCK, HOCKET_MALLEABLE_VARIABLE, &x));
   check(hocket_malleable_range(job, "a", -1, &first, &count));
   if (!hocket_malleable_joined(job)) fill(a, (int)first, (int)count);
-  int now = check(hocket_malleable_begin(job));
-  for (int it = (int)hocket_malleable_iteration(job); now != HOCKET_LEAVE && it < iterations; it++) {
-    iterate(hocket_malleable_comm(job), a, x, it + 1);
-    now = check(hocket_malleable_point(job, it + 1)); /* a, x and the communicator may be new now */
+  check(hocket_malleable_begin(job, 0));
+  while (check(hocket_malleable_next(job, iterations, &it)) > 0) {
+    iterate(hocket_malleable_comm(job), a, x, (int)it + 1); /* a, x and the communicator may be new each time */
   }
   hocket_malleable_free(&job);
   MPI_Type_free(&row);

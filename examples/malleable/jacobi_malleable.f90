@@ -4,7 +4,7 @@ module jacobi_iteration
   implicit none
   integer, parameter :: n = 200
 contains
-  ! The block of each process: as HOCKET_BLOCK shares out.
+  ! The block of each process: as HOCKET_MALLEABLE_BLOCK shares out.
   subroutine share_out(comm, rank, ranks, counts, firsts)
     integer, intent(in) :: comm
     integer, intent(out) :: rank, ranks, counts(n), firsts(n)
@@ -60,30 +60,29 @@ program jacobi
   use jacobi_iteration
   use hocket_malleable
   implicit none
-  integer, parameter :: iterations = 40
+  integer(c_int64_t) :: iterations = 40
+  character(8) :: argument
   type(c_ptr) :: job
   type(c_ptr), target, save :: a_data, x_data
   double precision, pointer :: a(:, :), x(:)
   integer(c_int64_t) :: it, first, count, length = n
-  integer :: row, now, error
+  integer :: row, error
   call MPI_Init(error)
+  call get_command_argument(1, argument)
+  if (argument /= "") read (argument, *) iterations
   call MPI_Type_contiguous(n, MPI_DOUBLE_PRECISION, row, error)
   call MPI_Type_commit(row, error)
   call check(hocket_malleable_create(job))
-  call check(hocket_malleable_array(job, "a"//c_null_char, row, length, HOCKET_BLOCK, HOCKET_CONSTANT, a_data))
-  call check(hocket_malleable_array(job, "x"//c_null_char, MPI_DOUBLE_PRECISION, length, HOCKET_BLOCK, &
-                                    HOCKET_VARIABLE, x_data))
+  call check(hocket_malleable_array(job, "a"//c_null_char, row, length, HOCKET_MALLEABLE_BLOCK, &
+                                    HOCKET_MALLEABLE_CONSTANT, a_data))
+  call check(hocket_malleable_array(job, "x"//c_null_char, MPI_DOUBLE_PRECISION, length, HOCKET_MALLEABLE_BLOCK, &
+                                    HOCKET_MALLEABLE_VARIABLE, x_data))
   call get_arrays()
   if (hocket_malleable_joined(job) == 0) call fill(a, int(first))
-  now = hocket_malleable_begin(job)
-  call check(now)
-  it = hocket_malleable_iteration(job)
-  do while (now /= HOCKET_LEAVE .and. it < iterations)
+  call check(hocket_malleable_begin(job, 0_c_int64_t))
+  do while (hocket_malleable_next(job, iterations, it) > 0)
     call get_arrays()
     call iterate(hocket_malleable_comm(job), a, x, int(it) + 1)
-    it = it + 1
-    now = hocket_malleable_point(job, it)
-    call check(now)
   end do
   call check(hocket_malleable_free(job))
   call MPI_Type_free(row, error)

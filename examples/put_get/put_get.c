@@ -6,7 +6,7 @@
  *                           ./put_get
  *
  * Here both are processes of one program; separate programs do the same. */
-#include <hocket/data.h>
+#include <hocket/file.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/types.h>
@@ -27,8 +27,8 @@ static void compute(void) {
   hocket_file* file;
   for (int step = 1; step <= STEPS; ++step) {
     for (int i = 0; i < CELLS; ++i) field[i] = step * i;
-    check(hocket_open("hocket:/field", HOCKET_WRITE, NULL, &file));
-    check(hocket_put(file, 0, field, sizeof field));
+    check(hocket_file_open("hocket:/field", HOCKET_FILE_WRITE, NULL, &file));
+    check(hocket_file_put(file, 0, field, sizeof field));
     check(hocket_file_close(file)); /* now it is there */
   }
 }
@@ -39,10 +39,10 @@ static void look(void) {
   hocket_file* file;
   for (int step = 1; step <= STEPS; ++step) {
     int64_t version, bytes, got;
-    check(hocket_open("hocket:/field", HOCKET_READ, NULL, &file)); /* waits until there is one */
-    check(hocket_version(file, &version));
-    check(hocket_size(file, &bytes));
-    check(hocket_get_strided(file, 0, sizeof seen[0], EVERY * sizeof seen[0], CELLS / EVERY, seen, &got));
+    check(hocket_file_open("hocket:/field", HOCKET_FILE_READ, NULL, &file)); /* waits until there is one */
+    check(hocket_file_version(file, &version));
+    check(hocket_file_size(file, &bytes));
+    check(hocket_file_get_strided(file, 0, sizeof seen[0], EVERY * sizeof seen[0], CELLS / EVERY, seen, &got));
     check(hocket_file_close(file));
     printf("version %d of %d bytes: got %d bytes, the last cell is %g\n", (int)version, (int)bytes, (int)got,
            seen[CELLS / EVERY - 1]);

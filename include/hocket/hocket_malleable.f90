@@ -6,9 +6,9 @@
 !   - types of elements and communicators are handles of `use mpi` (of mpi_f08 their part mpi_val);
 !   - an array is registered by a variable of type(c_ptr), which must stay where it is until hocket_malleable_free, so
 !     give it the attributes target and save, or let it be part of an allocated object. hocket writes into it, also at
-!     hocket_malleable_point: after each registration, after hocket_malleable_begin and after HOCKET_RESIZED call
-!     c_f_pointer with it and the part's size (hocket_malleable_range) to get the array;
-!   - indexes of a sparse matrix and first elements count from 0, as in C.
+!     hocket_malleable_next: after each registration and when hocket_malleable_next returned HOCKET_MALLEABLE_RESIZED,
+!     call c_f_pointer with it and the part's size (hocket_malleable_range) to get the array;
+!   - indexes of a sparse matrix, first elements and iterations count from 0, as in C.
 module hocket_malleable
   use, intrinsic :: iso_c_binding, only: c_ptr, c_int, c_int64_t, c_double, c_char
   implicit none
@@ -16,12 +16,13 @@ module hocket_malleable
 
   ! Return codes; errors are negative.
   integer(c_int), parameter :: HOCKET_OK = 0, HOCKET_ERROR_ARGUMENT = -1, HOCKET_ERROR_MEMORY = -6
-  ! Results of hocket_malleable_point, and HOCKET_LEAVE of hocket_malleable_begin.
-  integer(c_int), parameter :: HOCKET_GO_ON = 0, HOCKET_RESIZED = 2, HOCKET_LEAVE = 3
+  ! Results of hocket_malleable_next that begin an iteration.
+  integer(c_int), parameter :: HOCKET_MALLEABLE_ITERATE = 1, HOCKET_MALLEABLE_RESIZED = 2
   ! Distributions of the elements of an array.
-  integer(c_int), parameter :: HOCKET_REPLICATED = -1, HOCKET_BLOCK = -2, HOCKET_WEIGHTED = -3, HOCKET_NONZEROS = -4
+  integer(c_int), parameter :: HOCKET_MALLEABLE_REPLICATED = -1, HOCKET_MALLEABLE_BLOCK = -2, &
+      HOCKET_MALLEABLE_WEIGHTED = -3, HOCKET_MALLEABLE_NONZEROS = -4
   ! Kinds of data: not written, or written, after hocket_malleable_begin.
-  integer(c_int), parameter :: HOCKET_CONSTANT = 0, HOCKET_VARIABLE = 1
+  integer(c_int), parameter :: HOCKET_MALLEABLE_CONSTANT = 0, HOCKET_MALLEABLE_VARIABLE = 1
 
   interface
     integer(c_int) function hocket_malleable_create(job) bind(C)
@@ -62,9 +63,10 @@ module hocket_malleable
       integer(c_int64_t), value :: nonzeros
     end function
 
-    integer(c_int) function hocket_malleable_begin(job) bind(C)
-      import :: c_int, c_ptr
+    integer(c_int) function hocket_malleable_begin(job, first) bind(C)
+      import :: c_int, c_int64_t, c_ptr
       type(c_ptr), value :: job
+      integer(c_int64_t), value :: first
     end function
 
     integer(c_int) function hocket_malleable_comm(job) bind(C, name="hocket_malleable_comm_f")
@@ -72,8 +74,8 @@ module hocket_malleable
       type(c_ptr), value :: job
     end function
 
-    integer(c_int64_t) function hocket_malleable_iteration(job) bind(C)
-      import :: c_int64_t, c_ptr
+    integer(c_int) function hocket_malleable_left(job) bind(C)
+      import :: c_int, c_ptr
       type(c_ptr), value :: job
     end function
 
@@ -85,10 +87,11 @@ module hocket_malleable
       integer(c_int64_t), intent(out) :: first, count
     end function
 
-    integer(c_int) function hocket_malleable_point(job, iteration) bind(C)
+    integer(c_int) function hocket_malleable_next(job, last, iteration) bind(C)
       import :: c_int, c_int64_t, c_ptr
       type(c_ptr), value :: job
-      integer(c_int64_t), value :: iteration
+      integer(c_int64_t), value :: last
+      integer(c_int64_t), intent(inout) :: iteration
     end function
 
     integer(c_int) function hocket_malleable_balance(job, busy_s) bind(C)

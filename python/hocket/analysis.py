@@ -22,7 +22,7 @@ from hocket.flop import COUNTERS, DECLARED, PROFILE, UNKNOWN
 from hocket.lanes import IO, WAITING, Interval, overlaps, overlay
 from hocket.periods import IRREGULAR
 from hocket.reconfigurations import Reconfiguration
-from hocket.trace import Trace, collector_at_rest
+from hocket.trace import Trace, collector_at_rest, consistent
 
 
 @dataclass
@@ -124,8 +124,8 @@ class Spent:
 class Decision:
     """A decision of the coordinator about an application.
 
-    `kind` is "granted", "queued" (`behind` names the application it waits for), "interrupted" (`behind` names the
-    application it was preempted for), "goes on", "lease expired", or "refused".
+    `kind` is "granted", "queued" (`behind` names the application it waits for), "preempted" (`behind` names the
+    application it was preempted for), "resumed", "lease expired", or "refused".
     """
 
     time_ns: int
@@ -139,9 +139,9 @@ class Decision:
         """Return the decision in words."""
         if self.kind == "queued" and self.behind:
             return f"queued behind {self.behind}"
-        if self.kind == "interrupted" and self.behind:
-            return f"interrupted for {self.behind}"
-        if self.kind in ("granted", "goes on") and self.waited_ns >= 1_000_000:
+        if self.kind == "preempted" and self.behind:
+            return f"preempted for {self.behind}"
+        if self.kind in ("granted", "resumed") and self.waited_ns >= 1_000_000:
             return f"{self.kind} after {self.waited_ns / 1e9:.2f} s"
         return self.kind
 
@@ -195,7 +195,7 @@ class Application:
     def flop_source(self) -> str:
         """Return the source of its FLOP count: a key of hocket.flop.WORDS.
 
-        The coordinator has the same rule (src/model/flop.hpp).
+        The coordinator has the same rule (src/core/model/flop.hpp).
         """
         if any(phase.flop > 0 for phase in self.phases):
             return COUNTERS
@@ -438,7 +438,7 @@ class Analysis:
             if operation and operation.is_paused:
                 since_ns = operation.pauses[-1][0]
                 operation.pauses[-1] = (since_ns, event.time_ns)
-                waited, kind = event.time_ns - since_ns, "goes on"
+                waited, kind = event.time_ns - since_ns, "resumed"
             elif operation and operation.granted_ns is not None:
                 return  # a GRANT_IO that only changes the bandwidth share
             elif operation:
@@ -457,7 +457,7 @@ class Analysis:
         if application and operation and not operation.is_paused:
             operation.pauses.append((event.time_ns, None))
             application.interruptions += 1
-            told = Decision(event.time_ns, application.name, "interrupted", operation.stops_for, 0, operation.target)
+            told = Decision(event.time_ns, application.name, "preempted", operation.stops_for, 0, operation.target)
             self._decide(told)
 
     def _decide(self, decision: Decision) -> None:
@@ -599,10 +599,10 @@ class Analysis:
 
 
 def analyse(trace: Trace) -> Analysis:
-    """Return the analysis of the whole trace."""
+    """Return the analysis of the whole trace. Raises TraceError if its records contradict each other."""
     analysis = Analysis()
     analysis.policy = str(trace.settings.get("policy", ""))
-    with collector_at_rest():
+    with collector_at_rest(), consistent(trace):
         for event in trace.events:
             analysis.feed(event)
     return analysis

@@ -28,11 +28,11 @@ from typing import Any
 
 import msgpack
 
-from hocket.connection import BusError, NoDaemonError, connect
+from hocket.connection import BusError, NoDaemonError, connect, process_of
 
 __all__ = ["Bus", "BusError", "ConnectionEndedError", "Event", "Listing", "NoDaemonError", "Subscription"]
 
-VERSION = 1
+VERSION = 2
 MAX_PAYLOAD = 64 * 1024
 ORIGIN_KEYS = ("time_ns", "node", "application", "member")
 # Types whose own field is called "application": in them it is not a field of the origin.
@@ -45,7 +45,7 @@ Value = int | float | bool | str
 
 @dataclass(frozen=True)
 class Event:
-    """An event or command that came over the bus. `event["key"]` is one of its own fields (src/event/fields.hpp).
+    """An event or command that came over the bus. `event["key"]` is one of its own fields (src/core/event/fields.hpp).
 
     Times are CLOCK_MONOTONIC nanoseconds of the node. `application` and `member` name the publisher of an event, or the
     addressee of a command. Both are empty for tools.
@@ -64,10 +64,20 @@ class Event:
     def get(self, key: str, default: Any = None) -> Any:
         return self.fields.get(key, default)
 
+    def flat_fields(self) -> dict[str, Value]:
+        """Return the fields as a filter sees them: a reason is its kind, and fields such as "reason_iterations"."""
+        flat: dict[str, Value] = {}
+        for key, value in self.fields.items():
+            if isinstance(value, dict):
+                flat |= {key if name == "kind" else f"{key}_{name}": part for name, part in value.items()}
+            else:
+                flat[key] = value
+        return flat
+
     def as_dict(self) -> dict[str, Value]:
         """Return one flat dictionary: the event as a filter sees it."""
         origin = {"type": self.type, "time_ns": self.time_ns, "node": self.node}
-        return {**origin, "application": self.application, "member": self.member, **self.fields}
+        return {**origin, "application": self.application, "member": self.member, **self.flat_fields()}
 
 
 @dataclass(frozen=True)
@@ -107,7 +117,7 @@ def decode(payload: bytes) -> tuple[Event, int]:
         keys = msgpack.unpackb(payload, raw=False)
         version, type_name = keys.pop("v"), keys.pop("type")
     except (ValueError, KeyError, AttributeError, TypeError, msgpack.UnpackException) as error:
-        raise BusError(f"the daemon sent a frame that is no event ({error!r}); is it another version?") from error
+        raise BusError(f"the daemon sent a frame that is not an event ({error!r}); is it another version?") from error
     if version != VERSION:
         raise BusError(f"the daemon speaks version {version} of the bus and this tool version {VERSION}: update one")
     number = keys.pop("subscription", 0)
@@ -175,7 +185,7 @@ class Bus:
     def send(self, type_name: str, /, **fields: Value) -> None:
         """Send one of hocket's own events.
 
-        The fields are given by key (src/event/fields.hpp), e.g. send("SET_POLICY", …).
+        The fields are given by key (src/core/event/fields.hpp), e.g. send("SET_POLICY", …).
         """
         self._unanswered += type_name in ANSWERED_BY_DAEMON
         self._send(encode(type_name, fields))
@@ -241,6 +251,10 @@ class Bus:
             raise _refusal(answer)
         return answer
 
+    def daemon_process(self) -> int:
+        """Return the pid of the daemon in this process's PID namespace; 0: it cannot be seen from here."""
+        return process_of(self._socket)
+
     def fileno(self) -> int:
         """Return the file descriptor for select(): it is readable when events may have arrived."""
         return self._socket.fileno()
@@ -272,7 +286,7 @@ class Bus:
             self._socket.settimeout(5.0)
             self._socket.sendall(frame)
         except TimeoutError as error:
-            raise BusError("hocketd takes nothing in for 5 s; is it stopped? see 'hocket daemon status'") from error
+            raise BusError("hocketd has accepted no data for 5 s; is it stopped? see 'hocket daemon status'") from error
         except OSError as error:
             raise ConnectionEndedError(f"the connection to hocketd has ended ({error.strerror or error})") from error
 

@@ -1,8 +1,8 @@
 """Computes how long an application was in I/O, and how long it waited.
 
-All figures use this definition, which is that of the coordinator (src/model/busy_time.hpp). I/O time is the time during
-which at least one of its processes is in I/O. Waited is the time during which at least one waits for a grant and none
-is in I/O. Pure; times are nanoseconds.
+All figures use this definition, which is that of the coordinator (src/core/model/busy_time.hpp). I/O time is the time
+during which at least one of its processes is in I/O. Waited is the time during which at least one waits for a grant and
+none is in I/O. Pure; times are nanoseconds.
 """
 
 from __future__ import annotations

@@ -42,6 +42,12 @@ def connect(path: Path | str | None = None, timeout: float = 5.0) -> socket.sock
     return connection
 
 
+def process_of(connection: socket.socket) -> int:
+    """Return the process that listens at the other end, as the kernel knows it; 0: it is in another PID namespace."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return struct.unpack("3i", credentials)[0]
+
+
 def _check_owner(uid: int, what: str) -> None:
     if uid not in (os.getuid(), 0):
         raise BusError(f"{what} belongs to user {uid}, not to user {os.getuid()} or root; not used. Set HOCKET_DIR")

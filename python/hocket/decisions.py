@@ -1,4 +1,7 @@
-"""Decisions of policies about cores and access, and what came of them: DECISION and OUTCOME events, as text for people.
+"""Decisions of policies about cores and access, and what came of them: the facts of DECISION and OUTCOME events.
+
+hocketd makes the sentences about them (hocket.sentences). Before many are shown, `tell` asks for all of them at once,
+because each question that is new starts a process.
 
 Times are nanoseconds of the node's clock. A decision in an answer of the daemon carries no time. `Decisions.feed` and
 `Decisions.learn_from` add what a trace says besides: the time, and how long the application stood still.
@@ -7,34 +10,19 @@ Times are nanoseconds of the node's clock. A decision in an answer of the daemon
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from statistics import median
+from typing import Any
 
 from hocket.bus import Event
 from hocket.mounts import with_mount_points
+from hocket.sentences import sentences_of
 
-ACTIONS = {
-    "expand": "expands",
-    "shrink": "shrinks",
-    "return": "goes back",
-    "reclaim": "gives cores back",
-    "cancel": "is left as it is",
-    "leave": "is left alone",
-}
-# Actions about access to a target. The first text is followed by the other application's name; the second is for
-# decisions without another application.
-ACCESS_ACTIONS = {
-    "interrupt": ("interrupts", "goes first"),
-    "wait": ("waits for", "waits"),
-    "interfere": ("goes on beside", "goes on at once"),
-    "delay": ("begins later because of", "begins later"),
-    "deadlock": ("breaks a deadlock with", "goes on at once"),
-    "resume": ("goes on after", "goes on"),
-    "estimate": ("ended beside", "ended"),
-}
+# Actions about access to a target.
+ACCESS_ACTIONS = ("interrupt", "wait", "interfere", "delay", "deadlock", "resume", "estimate")
 CHANGING = ("expand", "shrink", "return", "reclaim")
-MEASURING = "probe"  # in place of a policy's name: the coordinator itself measures an application's times
-PHASE_START, CORES = "start of the next I/O phase", "cores"
+FOUND_OUT = ("stopped_ns", "until_ns", "outcomes", "node")  # of a decision; no fields of the event
+CORES = "cores"  # the quantity of outcomes that are no predictions
 
 
 @dataclass(frozen=True)
@@ -51,6 +39,8 @@ class Outcome:
     time_ns: int = 0
     uncertainty_s: float = -1.0  # assumed, plus or minus; -1: not reported
     period_s: float = 0.0  # I/O period, predicted or expected at the decision; 0: not known
+    how: str = ""  # "missing", "ended", "returned"; "": the phase or the period came
+    processes: int = 0  # that the application has, if it has returned to its size
 
     @classmethod
     def of(cls, event: Event) -> Outcome:
@@ -74,31 +64,18 @@ class Outcome:
 
     def brief(self) -> str:
         """Return the error in a few words."""
-        off = abs(self.error_s)
-        if not self.is_prediction:
-            return f"{self.actual_s:.0f} came back"
-        if off < 0.005:
-            return "as predicted"
-        later = "later" if self.error_s > 0 else "earlier"
-        way = later if self.quantity == PHASE_START else "more" if self.error_s > 0 else "less"
-        return f"{off:.2f} s {way} than predicted"
+        return str(self._told()["brief"])
 
     def sentence(self) -> str:
         """Return a sentence with the numbers."""
-        if not self.is_prediction:
-            missing = f" of {self.predicted_s:.0f}" if self.error_s else ""
-            return f"{self.quantity}: {self.actual_s:.0f}{missing} came back"
-        plus_minus = f" ± {self.uncertainty_s:.2f} s" if self.uncertainty_s >= 0 else ""
-        figures = f"predicted {self.predicted_s:.2f} s{plus_minus}, came {self.actual_s:.2f} s"
-        of_period = "" if self.error_share is None else f" ({self.error_share:.0%} of the I/O period)"
-        return f"{self.quantity}: {figures}: {self.brief()}{of_period}, {self._judgement()}"
+        return str(self._told()["sentence"])
 
-    def _judgement(self) -> str:
-        if self.met:
-            return "within what was assumed"
-        if abs(self.error_s) <= self.uncertainty_s:
-            return "off: what was assumed is too wide to predict anything"
-        return "outside of what was assumed: the prediction was off"
+    def line(self) -> dict[str, Any]:
+        """Return the event for hocket.sentences."""
+        return {"out": "OUTCOME", **asdict(self)}
+
+    def _told(self) -> dict[str, Any]:
+        return sentences_of([self.line()])[0]
 
 
 @dataclass
@@ -122,7 +99,10 @@ class PolicyDecision:
     start_before_ns: int = 0
     start_after_ns: int = 0
     period_after_ns: int = 0
-    text: str = ""
+    text: str = ""  # of a policy in Python; in traces of version 1 the whole sentence
+    reason: dict[str, Any] = field(default_factory=dict)  # its "kind" and the numbers (src/core/event/reason.hpp)
+    obstacle: dict[str, Any] = field(default_factory=dict)  # likewise
+    wanted: int = 0  # processes of a change that was left alone
     time_ns: int = 0  # 0: not known
     stopped_ns: list[int] = field(default_factory=list)  # one for each reconfiguration that carried it out
     until_ns: int = 0  # end of the size that it chose; 0: not known
@@ -133,7 +113,9 @@ class PolicyDecision:
     def of(cls, event: Event) -> PolicyDecision:
         renamed = {"from": "sources", "to": "targets"}
         fields = {renamed.get(key, key): value for key, value in event.fields.items()}
-        known = {key: value for key, value in fields.items() if key in cls.__dataclass_fields__}
+        known = {
+            key: value for key, value in fields.items() if key in cls.__dataclass_fields__ and key not in FOUND_OUT
+        }
         return cls(**{**known, "time_ns": event.time_ns})
 
     @property
@@ -143,7 +125,7 @@ class PolicyDecision:
     @property
     def is_plain_wait(self) -> bool:
         """True for a wait in turn, where no costs were compared. QUEUED_IO reports it too."""
-        return self.action == "wait" and "; " not in self.text
+        return self.action == "wait" and "metric" not in self.reason and "; " not in self.text
 
     @property
     def changes(self) -> bool:
@@ -160,57 +142,44 @@ class PolicyDecision:
 
     def heading(self) -> str:
         """Return who does what, as a short sentence."""
-        if self.is_about_access:
-            with_other, without = ACCESS_ACTIONS[self.action]
-            return f"{self.decided_for} " + (f"{with_other} {self.because_of}" if self.because_of else without)
-        doing = ACTIONS.get(self.action, self.action)
-        if self.changes:
-            doing += f" from {self.sources} to {self.targets} processes"
-        return f"{self.decided_for} {doing}" + (f" because of {self.because_of}" if self.because_of else "")
+        return str(self._told()["heading"])
+
+    def sentence(self) -> str:
+        """Return why it was decided, with the numbers; a policy in Python says it in its own words."""
+        return str(self._told()["sentence"])
 
     def sentences(self, zero_ns: int = 0) -> Iterator[tuple[str, str]]:
         """Yield (subject, sentence) pairs; times are seconds since `zero_ns`."""
-        if self.conflict_ns:
-            others = f"{self.decided_for} and {self.because_of}" if self.because_of else self.decided_for
-            at = f"at {_at(self.conflict_ns, zero_ns)}, for {self.overlap_ns / 1e9:.2f} s"
-            yield "predicted", f"the I/O phases of {others} meet {at}"
-        if self.changes:
-            yield "chosen", self._chosen(zero_ns)
-            yield from (("cost", words) for words in [self._cost()] if words)
-        if self.text:
-            yield "in its words", with_mount_points(self.text, self.node)
-        for outcome in self.outcomes:
-            yield "came of it", outcome.sentence()
+        tell([self], zero_ns)
+        yield from ((about, with_mount_points(words, self.node)) for about, words in self._told(zero_ns)["lines"])
+        yield from (("came of it", outcome.sentence()) for outcome in self.outcomes)
 
-    def _chosen(self, zero_ns: int) -> str:
-        when = f"from iteration {self.at_iteration} on" if self.at_iteration else "at the next control point"
-        back = (
-            f"{self.sources} again at iteration {self.return_at_iteration}" if self.return_at_iteration else "for good"
-        )
-        if self.policy == MEASURING:
-            back = f"{self.sources} again when it is measured"
-        parts = [f"{self.targets} processes {when}, {back}"]
-        if self.start_before_ns and self.start_after_ns:
-            before, after = _at(self.start_before_ns, zero_ns), _at(self.start_after_ns, zero_ns)
-            parts.append(f"its next I/O phase begins at {after} instead of {before}")
-        if self.period_after_ns:
-            parts.append(f"its I/O period becomes {self.period_after_ns / 1e9:.2f} s")
-        return "; ".join(parts)
+    def line(self, zero_ns: int = 0) -> dict[str, Any]:
+        """Return the event, and what followed it, for hocket.sentences."""
+        fields = {key: value for key, value in asdict(self).items() if key not in ("outcomes", "node")}
+        renamed = {"from": fields.pop("sources"), "to": fields.pop("targets")}
+        return {"out": "DECISION", **fields, **renamed, "zero_ns": zero_ns}
 
-    def _cost(self) -> str:
-        if not self.stopped_ns:
-            return ""
-        count = len(self.stopped_ns)
-        resizes = f"{count} resize{'' if count == 1 else 's'}"
-        stood = f"stood still {sum(self.stopped_ns) / 1e9:.3f} s in {resizes}"
-        more = self.targets - self.sources
-        if more <= 0 or self.until_ns <= self.time_ns:
-            return stood
-        return f"{more} core{'' if more == 1 else 's'} for {(self.until_ns - self.time_ns) / 1e9:.2f} s; {stood}"
+    def _told(self, zero_ns: int = 0) -> dict[str, Any]:
+        return sentences_of([self.line(zero_ns)])[0]
 
 
-def _at(time_ns: int, zero_ns: int) -> str:
-    return f"{(time_ns - zero_ns) / 1e9:.2f} s"
+def tell(decisions: Iterable[PolicyDecision], zero_ns: int = 0) -> None:
+    """Ask hocketd for the sentences of all these decisions and their outcomes at once, before they are shown."""
+    shown = list(decisions)
+    lines = [one.line(zero) for one in shown for zero in dict.fromkeys((0, zero_ns))]
+    outcomes = [outcome for one in shown for outcome in one.outcomes]
+    quantities = sorted({outcome.quantity for outcome in outcomes})
+    sentences_of([*lines, *(outcome.line() for outcome in outcomes), *map(_of_quantity, quantities)])
+
+
+def subject_of(quantity: str) -> str:
+    """Return the quantity of an outcome in words, e.g. "start of the next I/O phase"."""
+    return str(sentences_of([_of_quantity(quantity)])[0]["subject"])
+
+
+def _of_quantity(quantity: str) -> dict[str, Any]:
+    return {"out": "OUTCOME", "quantity": quantity}
 
 
 class Decisions:
@@ -296,9 +265,10 @@ class Accuracy:
     worst_share: float | None = None
 
     def sentence(self) -> str:
+        plural = "" if self.predictions == 1 else "s"
         return (
-            f"{self.quantity}: {self.predictions} prediction{'' if self.predictions == 1 else 's'}, {self.met} within "
-            f"what was assumed; error {self.median_s:.2f} s{_of_period(self.median_share)} at the median, "
+            f"{subject_of(self.quantity)}: {self.predictions} prediction{plural}, {self.met} within what was assumed; "
+            f"error {self.median_s:.2f} s{_of_period(self.median_share)} at the median, "
             f"{self.worst_s:.2f} s{_of_period(self.worst_share)} at the worst"
         )
 
@@ -313,7 +283,8 @@ def accuracies(decisions: Sequence[PolicyDecision]) -> list[Accuracy]:
     for outcome in (outcome for one in decisions for outcome in one.outcomes if outcome.is_prediction):
         by_quantity.setdefault(outcome.quantity, []).append(outcome)
     found = []
-    for quantity, outcomes in sorted(by_quantity.items(), key=lambda item: item[0] != PHASE_START):
+    # The names of quantities are such that, in reverse order, starts precede periods, also in traces of version 1.
+    for quantity, outcomes in sorted(by_quantity.items(), reverse=True):
         errors = [abs(outcome.error_s) for outcome in outcomes]
         shares = [share for outcome in outcomes if (share := outcome.error_share) is not None]
         met = sum(outcome.met for outcome in outcomes)

@@ -1,4 +1,4 @@
-"""Finds which MPI a command starts, and loads libhocket into its ranks, and only into them (src/runtime/README.md).
+"""Finds which MPI a command starts, and loads libhocket into its ranks, and only into them (src/libhocket/README.md).
 
 MPICH's launcher gets an option. Open MPI's launchers start each rank through a small program. Without a known launcher,
 every process of the job gets the library, which does nothing outside of MPI.
@@ -59,8 +59,8 @@ class ProgramNotFoundError(HocketError):
 class Job(
     namedtuple(
         "Job",
-        ("command", "program", "mpi", "launcher", "name", "application", "malleable", "warnings"),
-        defaults=("", False, ()),
+        ("command", "program", "mpi", "launcher", "name", "application", "malleable", "warnings", "other_mpi"),
+        defaults=("", False, (), False),
     )
 ):
     """A command that starts an MPI application."""
@@ -74,6 +74,7 @@ class Job(
     application: str  # the program among the words of the command
     malleable: bool  # True if it is linked with libhocket, as programs are that can be resized
     warnings: Sequence[str]
+    other_mpi: bool  # True if the application is known to use another MPI: it gets no libhocket
 
 
 class Preload(namedtuple("Preload", ("command", "environment"))):
@@ -103,8 +104,13 @@ def examine(command: Sequence[str], mpi: str | None = None) -> Job:
     warnings = []
     if elf and elf.static:
         warnings.append(f"{application} is statically linked: libhocket cannot be loaded, it runs uncoordinated")
-    if by_launcher and by_libraries and by_launcher != by_libraries:
-        warnings.append(f"{application} is built with {by_libraries}, but {program} starts {by_launcher} programs")
+    started = by_launcher or kind
+    other_mpi = by_libraries is not None and by_libraries != started
+    if other_mpi:
+        warnings.append(
+            f"{application} is built with {by_libraries}, but {program} starts {started} programs: "
+            f"it runs uncoordinated; start it with {by_libraries}'s mpiexec"
+        )
     return Job(
         list(command),
         program,
@@ -114,6 +120,7 @@ def examine(command: Sequence[str], mpi: str | None = None) -> Job:
         application,
         any(name.startswith("libhocket-") for name in (elf.needed if elf else ())),
         warnings,
+        other_mpi,
     )
 
 
@@ -130,7 +137,7 @@ def start_small(job: Job, processes: int, environment: Mapping[str, str]) -> tup
             break  # the program and its arguments follow
         if argument.startswith("-") and argument.lstrip("-").partition("=")[0] in COUNT_OPTIONS:
             raise UsageError(
-                f"'{argument}' of {job.program.name} says how many processes to start, and so does --malleable: "
+                f"'{argument}' of {job.program.name} sets the number of processes, and so does --malleable: "
                 f"write 'hocket run --malleable -n {processes} -- {job.program.name} ./app'"
             )
     small = job._replace(command=[job.command[0], "-n", "1", *job.command[1:]])
@@ -142,8 +149,11 @@ def preload(job: Job, environment: Mapping[str, str]) -> Preload:
     """Return the command line and the variables that load libhocket into the ranks of `job`.
 
     Other entries of LD_PRELOAD stay. Raises HocketError if the library is not installed, or if LD_PRELOAD cannot
-    hold its path.
+    hold its path. A program of another MPI does not get the library. Where that shows only at run time (a script,
+    mpi4py), the library itself stands aside.
     """
+    if job.other_mpi:
+        return Preload(job.command, {})
     library = paths.libhocket(job.mpi)
     if not library.exists():
         raise HocketError(f"no {library}: hocket was built without {job.mpi}, or is not installed there")
@@ -232,8 +242,8 @@ def _name(command: Sequence[str], application: str) -> str:
 
 def _no_mpi(program: str, launcher: bool) -> str:
     if launcher:
-        return f"cannot tell which MPI '{program}' starts; say --mpi mpich or --mpi openmpi"
+        return f"cannot determine which MPI '{program}' starts; give --mpi mpich or --mpi openmpi"
     return (
         f"no MPI found: '{program}' is neither a launcher (mpiexec, mpirun) nor linked with MPICH or Open MPI; "
-        "write 'hocket run -- mpiexec …', or say --mpi mpich or --mpi openmpi"
+        "write 'hocket run -- mpiexec …', or give --mpi mpich or --mpi openmpi"
     )

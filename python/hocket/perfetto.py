@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from hocket.analysis import Analysis, Application, analyse
-from hocket.decisions import Outcome, PolicyDecision
+from hocket.decisions import Outcome, PolicyDecision, subject_of, tell
 from hocket.lanes import IO
 from hocket.reconfigurations import Reconfiguration
 from hocket.trace import Trace
@@ -33,7 +33,9 @@ def chrome_trace(trace: Trace) -> dict[str, Any]:
             events += _resize(pid, one, trace.start_ns)
     pids = {application.name: pid for pid, application in enumerate(analysis.applications, start=1)}
     events += [_instant(pids[d.application], d, trace.start_ns) for d in analysis.decisions if d.application in pids]
-    for one in (one for one in analysis.about_cores.all if one.decided_for in pids and not one.is_plain_wait):
+    shown = [one for one in analysis.about_cores.all if one.decided_for in pids and not one.is_plain_wait]
+    tell(shown, trace.start_ns)
+    for one in shown:
         events += _about_cores(pids[one.decided_for], one, trace.start_ns, analysis)
     other = {"node": trace.node, "hocket": trace.version, "policy": analysis.policy}
     return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": other}
@@ -98,7 +100,7 @@ def _about_cores(pid: int, one: PolicyDecision, start_ns: int, analysis: Analysi
     events = [{"name": one.heading(), **place, "ts": (one.time_ns - start_ns) / 1e3, "args": told}]
     for outcome in one.outcomes:
         held = "as predicted" if outcome.met else "not as predicted"
-        name = f"{outcome.quantity}: {held if outcome.is_prediction else outcome.brief()}"
+        name = f"{subject_of(outcome.quantity)}: {held if outcome.is_prediction else outcome.brief()}"
         events.append({"name": name, **place, "ts": (outcome.time_ns - start_ns) / 1e3, "args": _held(outcome)})
     if one.expands(one.decided_for):
         end_ns = one.until_ns or analysis.named(one.decided_for).end_ns or analysis.now_ns

@@ -162,5 +162,5 @@ def _failures(found: Sequence[Reconfiguration], zero_ns: int) -> Iterator[str]:
     for one in found:
         if not one.done:
             at = f"{(one.begin_ns - zero_ns) / 1e9:.2f} s"
-            reason = printable(one.reason) or "no reason was told"
+            reason = printable(one.reason) or "no reason was given"
             yield f"given up at {at}, {one.application} {one.sources} → {one.targets}: {reason}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,8 +11,10 @@ from typing import Any
 
 from hocket.bus import Event, make_event
 from hocket.errors import HocketError
+from hocket.fields import check, object_of
+from hocket.tables import printable
 
-VERSION = 1
+VERSIONS = range(1, 3)  # versions that are read (src/control/trace/writer.hpp)
 
 
 class TraceError(HocketError):
@@ -52,19 +53,41 @@ def read_trace(path: Path | str) -> Trace:
         return _read(path)
 
 
+@dataclass(frozen=True)
+class TracePart:
+    """One file of a trace: a daemon that writes much continues it in another."""
+
+    path: Path
+    header: dict[str, Any]
+    events: list[Event]
+    cut_short: bool
+    next: str  # name of the next part; "": this is the last
+
+    def beside(self, name: str, seen: set[Path]) -> TracePart:
+        """Return the part that this one names. `seen` detects a cycle."""
+        path = self.path.parent / name
+        if path in seen or not path.exists():
+            known = "keep the parts of a trace together"
+            raise TraceError(
+                f"{self.path}: the trace continues in or from {printable(str(path))}, which is missing: {known}"
+            )
+        seen.add(path)
+        return _part(path)
+
+
 def _read(path: Path) -> Trace:
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise TraceError(f"cannot read the trace {path}: {error.strerror}") from error
-    header = _header(path, lines[0])
-    whole = lines[1:-1]
-    events, cut_short = list(_events(path, whole)), False
-    if lines[1:] and lines[-1].strip():
-        try:
-            events.append(event_of(json.loads(lines[-1])))
-        except (ValueError, KeyError, TypeError):
-            cut_short = True
+    seen = {path}
+    parts = [_part(path)]
+    # A trace that `hocket delta` keeps continues that of the run before, too: a replay needs it. That one does not name
+    # it, so it is a trace of its own.
+    while name := parts[0].header.get("continues"):
+        before = parts[0].beside(str(name), seen)
+        if before.next != parts[0].path.name:
+            break
+        parts.insert(0, before)
+    while name := parts[-1].next:
+        parts.append(parts[-1].beside(name, seen))
+    header, events = parts[0].header, [event for part in parts for event in part.events]
     return Trace(
         path,
         node=header.get("node", ""),
@@ -73,8 +96,37 @@ def _read(path: Path) -> Trace:
         start_unix_ns=header.get("start_unix_ns", 0),
         settings=header.get("settings", {}),
         events=events,
-        cut_short=cut_short,
+        cut_short=parts[-1].cut_short,
     )
+
+
+def _part(path: Path) -> TracePart:
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise TraceError(f"cannot read the trace {path}: {error.strerror}") from error
+    header = _header(path, lines[0])
+    whole = lines[1:-1]
+    following = ""
+    if whole and whole[-1].startswith(b'{"continued_by"'):
+        following = _name(path, whole.pop())
+    events, cut_short = list(_events(path, whole)), False
+    if lines[1:] and lines[-1].strip():
+        try:
+            events.append(event_of(lines[-1]))
+        except ValueError:
+            cut_short = True
+    return TracePart(path, header, events, cut_short, following)
+
+
+def _name(path: Path, line: bytes) -> str:
+    try:
+        name = object_of(line)["continued_by"]
+    except (ValueError, KeyError):
+        name = None
+    if not isinstance(name, str) or not name:
+        raise TraceError(f"{path}, the last line: 'continued_by' names no file")
+    return name
 
 
 @contextmanager
@@ -95,22 +147,41 @@ def collector_at_rest() -> Iterator[None]:
 
 def _header(path: Path, line: bytes) -> dict[str, Any]:
     try:
-        header = json.loads(line)
+        header = object_of(line)
         version = header["hocket_trace"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise TraceError(f'{path}, line 1: no trace of hocket (its first line must say "hocket_trace")') from error
-    if version != VERSION:
-        raise TraceError(f"{path}, line 1: a trace of version {version}; this hocket reads version {VERSION}")
+    except (ValueError, KeyError) as error:
+        raise TraceError(f'{path}, line 1: not a trace of hocket (its first line must say "hocket_trace")') from error
+    if version not in VERSIONS:
+        known = f"versions {VERSIONS[0]} to {VERSIONS[-1]}"
+        raise TraceError(
+            f"{path}, line 1: a trace of version {printable(str(version)[:60])}; this hocket reads {known}"
+        )
+    try:
+        check(header, "")
+    except ValueError as error:
+        raise TraceError(f"{path}, line 1: {error}") from error
+    settings = header.get("settings", {})
+    header["settings"] = settings if isinstance(settings, dict) else {}
     return header
 
 
 def _events(path: Path, lines: list[bytes]) -> Iterator[Event]:
     for number, line in enumerate(lines, start=2):
         try:
-            yield event_of(json.loads(line))
-        except (ValueError, KeyError, TypeError) as error:
-            shown = line[:60].decode(errors="replace")
-            raise TraceError(f"{path}, line {number}: no event ({error!r}): '{shown}'") from error
+            yield event_of(line)
+        except ValueError as error:
+            shown = printable(line[:60].decode(errors="replace"))
+            raise TraceError(f"{path}, line {number}: no event ({printable(str(error))}): '{shown}'") from error
+
+
+@contextmanager
+def consistent(trace: Trace) -> Iterator[None]:
+    """Report records that are well formed but contradict each other as one line: no tool repairs such a trace."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        why = printable(f"{type(error).__name__}: {error}")[:200]
+        raise TraceError(f"{trace.path}: its records contradict each other ({why}); is the file damaged?") from error
 
 
 def last_events(path: Path | str, most_bytes: int = 1 << 20) -> Iterator[Event]:
@@ -132,13 +203,18 @@ def events_of(part: bytes) -> Iterator[Event]:
     """Yield the events of the whole lines of a trace. Unreadable lines are left out."""
     for line in part.split(b"\n"):
         try:
-            yield event_of(json.loads(line))
-        except (ValueError, KeyError, TypeError):
+            yield event_of(line)
+        except ValueError:
             continue
 
 
-def event_of(keys: dict[str, Any]) -> Event:
-    """Return the event of a line. Raises KeyError, TypeError, or ValueError if it is none."""
-    type_name = keys.pop("in") if "in" in keys else keys.pop("out")
-    keys["time_ns"] = int(keys["time_ns"])
+def event_of(line: bytes) -> Event:
+    """Return the event of a line. Raises ValueError if it is none."""
+    keys = object_of(line)
+    type_name = keys.pop("in", None) or keys.pop("out", None)
+    if not isinstance(type_name, str):
+        raise ValueError("it has neither 'in' nor 'out'")
+    if "time_ns" not in keys:
+        raise ValueError("it has no 'time_ns'")
+    check(keys, type_name)
     return make_event(type_name, keys)

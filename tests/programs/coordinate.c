@@ -1,4 +1,4 @@
-// coordinate ACTION…: executes its arguments in order, in all ranks, with the calls of hocket/coordinate.h.
+// coordinate ACTION…: executes its arguments in order, in all ranks, with the calls of hocket/io.h.
 //
 //   prepare=KEY=VALUE,…   complete
 //   inform inform=self wait release
@@ -13,7 +13,7 @@
 //
 // Rank 0 prints "NAME: CODE" if a call returns another code than HOCKET_OK.
 #include <fcntl.h>
-#include <hocket/coordinate.h>
+#include <hocket/io.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

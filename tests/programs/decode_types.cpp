@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "collective/datatypes.hpp"
 #include "layout/copy.hpp"
-#include "runtime/io/datatypes.hpp"
 
 using namespace hocket;
 
@@ -248,7 +248,7 @@ Bytes random_bytes(std::size_t count) {
 
 // Returns true if the type was compared.
 bool compare(const Type& type) {
-  Result<Layout> decoded = runtime::io::decode(type.handle);
+  Result<Layout> decoded = runtime::collective::decode(type.handle);
   require(decoded.ok(), type.words + ": " + (decoded.ok() ? "" : decoded.error().text));
   MPI_Aint lower = 0, extent = 0;
   int size = 0;
@@ -261,7 +261,7 @@ bool compare(const Type& type) {
   require(twice.ok(), type.words + ": not twice");
   const bool overlapping = overlaps(twice.value());
   if (overlapping && open_mpi) return false;
-  const layout::Interval span = twice.value().span();
+  const layout::Extent span = twice.value().span();
   if (span.count() > 1 << 20 || size == 0) return false;
   const auto bytes = static_cast<std::size_t>(span.count()) + 64;
   const Bytes buffer = random_bytes(bytes);
@@ -298,7 +298,7 @@ void compare_absolute() {
   Bytes theirs(36), ours(36);
   int position = 0;
   MPI_Pack(MPI_BOTTOM, 1, type, theirs.data(), 36, &position, MPI_COMM_SELF);
-  const Result<Layout> decoded = runtime::io::decode(type);
+  const Result<Layout> decoded = runtime::collective::decode(type);
   require(decoded.ok(), "absolute addresses: not decoded");
   layout::Walk walk = decoded.value().walk();
   layout::gather(walk, nullptr, 0, ours);
@@ -321,9 +321,9 @@ void compare_predefined() {
   MPI_Type_get_value_index(MPI_SHORT, MPI_INT, &type);
   if (type != MPI_DATATYPE_NULL) compare({type, false, "short value and index"});
 #endif
-  const Result<Layout> longest = runtime::io::decode(MPI_LONG_DOUBLE_INT);
+  const Result<Layout> longest = runtime::collective::decode(MPI_LONG_DOUBLE_INT);
   require(longest.ok() && longest.value().size() == 20 && longest.value().contiguous(), "long_double_int: no 20 bytes");
-  require(!runtime::io::decode(MPI_DATATYPE_NULL).ok(), "MPI_DATATYPE_NULL was decoded");
+  require(!runtime::collective::decode(MPI_DATATYPE_NULL).ok(), "MPI_DATATYPE_NULL was decoded");
 }
 
 // Types with about 1000 GiB of data, by counts of more than 31 bits.
@@ -331,7 +331,7 @@ void compare_large() {
   MPI_Datatype block, type;
   MPI_Type_vector(1 << 20, 1 << 10, 1 << 11, MPI_BYTE, &block);
   MPI_Type_contiguous(1 << 10, block, &type);
-  const Result<Layout> decoded = runtime::io::decode(type);
+  const Result<Layout> decoded = runtime::collective::decode(type);
   require(decoded.ok() && decoded.value().size() == std::int64_t{1} << 40, "a large type: not decoded");
   MPI_Type_free(&block);
   MPI_Type_free(&type);
@@ -339,8 +339,8 @@ void compare_large() {
   const MPI_Count one = 1, far = MPI_Count{1} << 40;
   MPI_Type_create_hindexed_c(1, &one, &far, MPI_INT, &block);
   MPI_Type_contiguous_c(MPI_Count{1} << 33, MPI_BYTE, &type);
-  require(runtime::io::decode(block).value().span().first == far, "a far block: not there");
-  require(runtime::io::decode(type).value().size() == std::int64_t{1} << 33, "2^33 bytes: not as many");
+  require(runtime::collective::decode(block).value().span().first == far, "a far block: not there");
+  require(runtime::collective::decode(type).value().size() == std::int64_t{1} << 33, "2^33 bytes: not as many");
   MPI_Type_free(&block);
   MPI_Type_free(&type);
 #endif
@@ -361,7 +361,7 @@ void look_for_leaks() {
   MPI_Type_create_resized(inner, 0, 64, &middle);
   MPI_Type_contiguous(5, middle, &outer);
   const auto decode_often = [&] {
-    for (int i = 0; i < 20'000; ++i) require(runtime::io::decode(outer).ok(), "a plain type: not decoded");
+    for (int i = 0; i < 20'000; ++i) require(runtime::collective::decode(outer).ok(), "a plain type: not decoded");
   };
   decode_often();
   const std::int64_t before = resident_kib();

@@ -216,17 +216,22 @@ static double total(void) {
 static void register_arrays(void) {
   int rows;
   const long other = hocket_malleable_joined(job) && getenv("PROBE_OTHER_LENGTH") ? length + 1 : length;
-  must(hocket_malleable_array(job, "variable", MPI_DOUBLE, other, HOCKET_BLOCK, HOCKET_VARIABLE, &variable),
+  must(hocket_malleable_array(job, "variable", MPI_DOUBLE, other, HOCKET_MALLEABLE_BLOCK, HOCKET_MALLEABLE_VARIABLE,
+                              &variable),
        "variable");
-  must(hocket_malleable_array(job, "constant", MPI_DOUBLE, length, HOCKET_BLOCK, HOCKET_CONSTANT, &constant),
+  must(hocket_malleable_array(job, "constant", MPI_DOUBLE, length, HOCKET_MALLEABLE_BLOCK, HOCKET_MALLEABLE_CONSTANT,
+                              &constant),
        "constant");
-  must(hocket_malleable_array(job, "weighted", MPI_DOUBLE, length, HOCKET_WEIGHTED, HOCKET_VARIABLE, &weighted),
+  must(hocket_malleable_array(job, "weighted", MPI_DOUBLE, length, HOCKET_MALLEABLE_WEIGHTED, HOCKET_MALLEABLE_VARIABLE,
+                              &weighted),
        "weighted");
-  must(hocket_malleable_array(job, "count", MPI_INT64_T, 2, HOCKET_REPLICATED, HOCKET_VARIABLE, &count), "count");
-  must(hocket_malleable_csr(job, "matrix", length, HOCKET_NONZEROS, HOCKET_CONSTANT, &starts, MPI_INT32_T, &columns,
-                            MPI_DOUBLE, &values, &rows),
+  must(hocket_malleable_array(job, "count", MPI_INT64_T, 2, HOCKET_MALLEABLE_REPLICATED, HOCKET_MALLEABLE_VARIABLE,
+                              &count),
+       "count");
+  must(hocket_malleable_csr(job, "matrix", length, HOCKET_MALLEABLE_NONZEROS, HOCKET_MALLEABLE_CONSTANT, &starts,
+                            MPI_INT32_T, &columns, MPI_DOUBLE, &values, &rows),
        "matrix");
-  must(hocket_malleable_array(job, "like", MPI_DOUBLE, length, rows, HOCKET_CONSTANT, &like), "like");
+  must(hocket_malleable_array(job, "like", MPI_DOUBLE, length, rows, HOCKET_MALLEABLE_CONSTANT, &like), "like");
 }
 
 static void balance(void) {
@@ -242,35 +247,33 @@ static void count_resize(long iteration) {
 }
 
 static void compute(long ms) {
-  int state = HOCKET_GO_ON;
+  int state, first = 1;
+  int64_t it;
   const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
   const int balanced = getenv("PROBE_BALANCE") != NULL;
-  long it = hocket_malleable_iteration(job);
-  if (hocket_malleable_joined(job)) count_resize(it);
-  resized(it, "begin");
-  if (!hocket_malleable_joined(job)) tell_communicators();
-  for (; it < iterations && !is_to_end(); it++) {
+  while ((state = hocket_malleable_next(job, iterations, &it)) > 0) {
+    if (state == HOCKET_MALLEABLE_RESIZED) {
+      if (!first || hocket_malleable_joined(job)) count_resize(it);
+      resized(it, first ? "begin" : "iteration");
+      if (first && !hocket_malleable_joined(job)) tell_communicators();
+    }
+    first = 0;
+    if (is_to_end()) break;
     hold_before(it);
     check(it);
     step(it);
     if (ms) nanosleep(&pause, NULL);
     if (balanced && (it + 1) % 5 == 0) balance();
-    state = hocket_malleable_point(job, it + 1);
-    must(state, "point");
-    if (state == HOCKET_LEAVE) return;
-    if (state == HOCKET_RESIZED) {
-      it = hocket_malleable_iteration(job) - 1;
-      count_resize(it + 1);
-      resized(it + 1, "iteration");
-    }
   }
+  must(state, "next");
+  if (hocket_malleable_left(job)) return;
   check(it);
   tell_communicators();
   int rank, size;
   const double sum = total();
   MPI_Comm_rank(hocket_malleable_comm(job), &rank);
   MPI_Comm_size(hocket_malleable_comm(job), &size);
-  if (rank == 0) printf("ok %ld processes %d sum %.17g\n", it, size, sum);
+  if (rank == 0) printf("ok %ld processes %d sum %.17g\n", (long)it, size, sum);
 }
 
 int main(int argc, char** argv) {
@@ -286,9 +289,8 @@ int main(int argc, char** argv) {
   register_arrays();
   if (!hocket_malleable_joined(job)) fill();
   if (hocket_malleable_joined(job)) hold("begin");
-  const int begun = hocket_malleable_begin(job);
-  must(begun, "begin");
-  if (begun != HOCKET_LEAVE) compute(argc > 3 ? atol(argv[3]) : 0);
+  must(hocket_malleable_begin(job, 0), "begin");
+  compute(argc > 3 ? atol(argv[3]) : 0);
   hocket_malleable_free(&job);
   MPI_Finalize();
   return 0;

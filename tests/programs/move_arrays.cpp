@@ -17,21 +17,21 @@
 #include <string>
 #include <vector>
 
+#include "malleable/memory.hpp"
+#include "malleable/redistribution.hpp"
 #include "redistribute/partition.hpp"
-#include "runtime/malleable/memory.hpp"
-#include "runtime/malleable/redistribution.hpp"
 
 using namespace hocket;
 
 namespace {
 
-using redistribute::Interval;
+using redistribute::ElementRange;
 using redistribute::Partition;
 using redistribute::Roles;
+using runtime::ArrayTransfer;
 using runtime::Method;
 using runtime::Redistribution;
 using runtime::Strategy;
-using runtime::Transfer;
 
 constexpr std::size_t guard = 64;  // bytes before and after the received data, which must stay untouched
 constexpr std::byte untouched{0xA5};
@@ -56,7 +56,7 @@ struct Moved {
   std::vector<std::byte> to;
 };
 
-void fill(Moved& memory, Transfer& t, std::size_t array) {
+void fill(Moved& memory, ArrayTransfer& t, std::size_t array) {
   memory.from.resize(static_cast<std::size_t>(t.plan.before.count() * t.element_bytes));
   memory.to.assign(static_cast<std::size_t>(t.plan.after.count() * t.element_bytes) + 2 * guard, untouched);
   const std::int64_t first = t.plan.before.first * t.element_bytes;
@@ -66,7 +66,7 @@ void fill(Moved& memory, Transfer& t, std::size_t array) {
   t.to = memory.to.data() + guard;
 }
 
-void check(const Moved& memory, const Transfer& t, std::size_t array, const std::string& run) {
+void check(const Moved& memory, const ArrayTransfer& t, std::size_t array, const std::string& run) {
   const std::int64_t before = t.plan.before.first * t.element_bytes;
   for (std::size_t i = 0; i < memory.from.size(); ++i)
     require(memory.from[i] == expected(array, before + static_cast<std::int64_t>(i)),
@@ -108,10 +108,10 @@ Partition random_partition(std::mt19937& random, std::int64_t length, std::size_
 }
 
 // Draws the same transfers in all ranks, apart from the rank's own part.
-std::vector<Transfer> random_transfers(std::mt19937& random, int ranks, int rank) {
+std::vector<ArrayTransfer> random_transfers(std::mt19937& random, int ranks, int rank) {
   const Roles roles = random_roles(random, ranks);
-  std::vector<Transfer> transfers(1 + random() % 4);
-  for (Transfer& t : transfers) {
+  std::vector<ArrayTransfer> transfers(1 + random() % 4);
+  for (ArrayTransfer& t : transfers) {
     const std::int64_t lengths[] = {0, 3, 1000, 60'000};  // none, fewer than ranks, eager messages, large ones
     const std::int64_t length = lengths[random() % 4];
     const std::int64_t sizes[] = {1, 8, 12};
@@ -145,7 +145,7 @@ std::size_t move(MPI_Comm all, Method method, Strategy strategy, std::mt19937& r
   int rank = 0;
   MPI_Comm_size(all, &ranks);
   MPI_Comm_rank(all, &rank);
-  std::vector<Transfer> transfers = random_transfers(random, ranks, rank);
+  std::vector<ArrayTransfer> transfers = random_transfers(random, ranks, rank);
   std::vector<Moved> memory(transfers.size());
   for (std::size_t i = 0; i < transfers.size(); ++i) fill(memory[i], transfers[i], i);
   auto started = Redistribution::start(all, transfers, method, strategy);
@@ -199,7 +199,7 @@ std::size_t all_runs(Method method, unsigned seed, int runs) {
 
 std::size_t large() {
   const std::int64_t length = (std::int64_t{1} << 31) + 4097;
-  Transfer t;
+  ArrayTransfer t;
   t.element_bytes = 1;
   t.plan = redistribute::plan(Partition::block(length, 1), Partition::block(length, 1), {{0}, {1}}, world_rank);
   runtime::Memory memory = runtime::Memory::allocate(length);

@@ -1,6 +1,6 @@
 /* Put and get by commands: reads one command a line, and answers each with one line, "CODE VALUE" or "CODE TEXT".
  *
- *   open PATH MODE [KEY=VALUE …]                MODE: letters of r, w and c; keys as in hocket_open_options; a | in
+ *   open PATH MODE [KEY=VALUE …]                MODE: letters of r, w and c; keys as in hocket_file_options; a | in
  *                                               `servers` stands for the end of a line
  *   put OFFSET FILE                             puts the bytes of FILE
  *   get OFFSET BYTES FILE                       gets at most BYTES into FILE
@@ -14,7 +14,7 @@
  * process. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <hocket/data.h>
+#include <hocket/file.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +89,7 @@ static void answer(int status, long long value) {
   fflush(stdout);
 }
 
-static void take_option(hocket_open_options* options, char* pair) {
+static void take_option(hocket_file_options* options, char* pair) {
   char* value = strchr(pair, '=');
   if (!value) exit(2);
   *value++ = '\0';
@@ -108,15 +108,15 @@ static void take_option(hocket_open_options* options, char* pair) {
 }
 
 static int open_file(void) {
-  hocket_open_options options = {0};
+  hocket_file_options options = {0};
   const char* path = word();
   const char* letters = word();
   int mode = 0;
-  if (strchr(letters, 'r')) mode |= HOCKET_READ;
-  if (strchr(letters, 'w')) mode |= HOCKET_WRITE;
-  if (strchr(letters, 'c')) mode |= HOCKET_CREATE;
+  if (strchr(letters, 'r')) mode |= HOCKET_FILE_READ;
+  if (strchr(letters, 'w')) mode |= HOCKET_FILE_WRITE;
+  if (strchr(letters, 'c')) mode |= HOCKET_FILE_CREATE;
   while (at < count) take_option(&options, word());
-  return hocket_open(path, mode, &options, &file);
+  return hocket_file_open(path, mode, &options, &file);
 }
 
 static int put(int strided, int collective) {
@@ -128,11 +128,11 @@ static int put(int strided, int collective) {
   const int64_t length = (int64_t)bytes;
   int status;
   if (strided)
-    status = collective ? hocket_put_strided_all(file, operation, offset, block, stride, blocks, data)
-                        : hocket_put_strided(file, offset, block, stride, blocks, data);
+    status = collective ? hocket_file_put_strided_all(file, operation, offset, block, stride, blocks, data)
+                        : hocket_file_put_strided(file, offset, block, stride, blocks, data);
   else
-    status =
-        collective ? hocket_put_all(file, operation, offset, data, length) : hocket_put(file, offset, data, length);
+    status = collective ? hocket_file_put_all(file, operation, offset, data, length)
+                        : hocket_file_put(file, offset, data, length);
   free(data);
   return status;
 }
@@ -145,11 +145,11 @@ static int get(int strided, int collective, int64_t* got) {
   char* data = memory(bytes > 0 ? (size_t)bytes : 0);
   int status;
   if (strided)
-    status = collective ? hocket_get_strided_all(file, operation, offset, block, stride, blocks, data, got)
-                        : hocket_get_strided(file, offset, block, stride, blocks, data, got);
+    status = collective ? hocket_file_get_strided_all(file, operation, offset, block, stride, blocks, data, got)
+                        : hocket_file_get_strided(file, offset, block, stride, blocks, data, got);
   else
-    status = collective ? hocket_get_all(file, operation, offset, data, bytes, got)
-                        : hocket_get(file, offset, data, bytes, got);
+    status = collective ? hocket_file_get_all(file, operation, offset, data, bytes, got)
+                        : hocket_file_get(file, offset, data, bytes, got);
   write_all(word(), data, (size_t)*got);
   free(data);
   return status;
@@ -181,11 +181,11 @@ static void carry_out(const char* command) {
   } else if (!strncmp(command, "get", 3)) {
     status = get(strided, collective, &value);
   } else if (!strcmp(command, "size")) {
-    status = hocket_size(file, &value);
+    status = hocket_file_size(file, &value);
   } else if (!strcmp(command, "version")) {
-    status = hocket_version(file, &value);
+    status = hocket_file_version(file, &value);
   } else if (!strcmp(command, "flush")) {
-    status = hocket_flush(file);
+    status = hocket_file_flush(file);
   } else if (!strcmp(command, "close")) {
     status = hocket_file_close(file);
     file = NULL;

@@ -15,6 +15,7 @@
 //   begin=BYTES finish  the two halves of a split collective write: between them the grant is held; other files may be
 //                       opened and closed meanwhile, and afterwards the file is this one again
 //   sync close          MPI_File_sync, MPI_File_close
+//   try                 from here on, each rank prints the error class of sync and close, and goes on
 //   pause=SECONDS       sleeps for so long
 //   allreduce=N         N times MPI_Allreduce
 //   mark=PATH           rank 0 makes the file, so that a test sees the progress of the program
@@ -52,6 +53,18 @@ static void check(int rc) {
   MPI_Error_string(rc, text, &length);
   fprintf(stderr, "rank %d: %s\n", rank, text);
   MPI_Abort(MPI_COMM_WORLD, 3);
+}
+
+static int tries;
+
+static void check_or_print(int rc) {
+  int class = MPI_SUCCESS;
+  if (!tries) return check(rc);
+  MPI_Error_class(rc, &class);
+  puts(class == MPI_SUCCESS        ? "MPI_SUCCESS"
+       : class == MPI_ERR_NO_SPACE ? "MPI_ERR_NO_SPACE"
+       : class == MPI_ERR_IO       ? "MPI_ERR_IO"
+                                   : "another class");
 }
 
 static void open_file(const char* path) {
@@ -198,8 +211,9 @@ int main(int argc, char** argv) {
     if (!strcmp(action, "begin")) begin_block(atoi(value));
     if (!strcmp(action, "toolarge")) write_too_large(atoi(value));
     if (!strcmp(action, "finish")) finish_block();
-    if (!strcmp(action, "sync")) check(MPI_File_sync(file));
-    if (!strcmp(action, "close")) check(MPI_File_close(&file));
+    if (!strcmp(action, "try")) tries = 1;
+    if (!strcmp(action, "sync")) check_or_print(MPI_File_sync(file));
+    if (!strcmp(action, "close")) check_or_print(MPI_File_close(&file));
     if (!strcmp(action, "pause")) sleep_for(atof(value));
     if (!strcmp(action, "mark")) mark(value);
     if (!strcmp(action, "await")) await_file(value);

@@ -1,5 +1,6 @@
-// The program that made the golden values of src/sim/simgrid_test.cpp: applications that compute and write through one
-// link of SimGrid 3.32 (Debian's libsimgrid-dev), whose bandwidth it shares max-min, each with a most of its own.
+// The program that made the golden values of src/tools/sim/simgrid_test.cpp: applications that compute and write
+// through one link of SimGrid 3.32 (Debian's libsimgrid-dev), whose bandwidth it shares max-min, each with a most of
+// its own.
 //
 //   g++ -O2 -std=c++17 shared_target.cpp -lsimgrid && ./a.out
 //

@@ -216,7 +216,7 @@ def _named(point: dict[str, Any]) -> dict[str, Any]:
     return {NAMES[0] if key == "a" else NAMES[1] if key == "b" else key: value for key, value in point.items()}
 
 
-HEADINGS = ("policy", "dt s", "A s", "expected", "factor", "B s", "expected", "factor", "interrupted")
+HEADINGS = ("policy", "dt s", "A s", "expected", "factor", "B s", "expected", "factor", "preempted")
 
 
 def text_of(graph: Graph) -> str:

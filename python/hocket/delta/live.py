@@ -167,8 +167,9 @@ class Live:
             before_s = times.setdefault(one.processes, one.io_s)
             if max(before_s, one.io_s) > ALIKE * min(before_s, one.io_s):
                 self._say(
-                    "A and B are the same program with as many processes: hocketd cannot tell them apart before they "
-                    "write, and 'dynamic' will choose as if they took equally long, but for what they tell themselves"
+                    "A and B are the same program with equal numbers of processes: hocketd cannot distinguish them "
+                    "before they write, and 'dynamic' decides as if they took equally long, unless they announce "
+                    "their writes"
                 )
         store = Store(self._store, write=True)
         for path, times in points.items():
@@ -203,7 +204,7 @@ class Live:
             mine = applications.get(program.name)
             phase = first_phase(mine) if mine else None
             if mine is None or phase is None:
-                why = "no collective MPI-IO was seen" if mine else "it is not known to hocketd"
+                why = "no collective MPI-IO was seen" if mine else "hocketd did not see it"
                 raise HocketError(f"{program.name} ('{program.told}') did no I/O: {why}")
             program.executable = mine.program
             program.leads_s.append((phase.start_ns - started_ns[program.name]) / 1e9)
@@ -337,7 +338,7 @@ def measure(live: Live, say: Say, done: Callable[[str], None]) -> Graph:
     targets = [one.runs[0].target for one in alone]
     if targets[0] != targets[1]:
         named = [with_mount_points(target) for target in targets]
-        say(f"A does I/O on {named[0]}, B on {named[1]}: they do not meet, and nobody waits")
+        say(f"A does I/O on {named[0]}, B on {named[1]}: they do not meet, and neither waits")
     order, made = Random(SEED), []
     wanted = [(policy, dt_s) for dt_s in plan.dts_s for policy in plan.policies]
     interrupted = False

@@ -1,4 +1,4 @@
-"""Evaluates the metrics that `dynamic` minimises: formulas over applications, in the language of src/policy/metric.hpp.
+"""Evaluates the metrics that `dynamic` minimises: formulas over applications (src/core/policy/metric.hpp).
 
 Pure. The names `processes`, `io_time` (waits included), `alone`, and `end` belong to each application; times are
 seconds. The aggregates sum, mean, max, and min go over all applications. A formula without an aggregate is summed.

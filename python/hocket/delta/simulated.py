@@ -66,7 +66,7 @@ def parse_spec(text: str) -> Spec:
         except ValueError:
             raise UsageError(f"{told}: {key} = '{value}': give a number, with k, m, g or t for KiB to TiB") from None
     if "bytes" not in found:
-        raise UsageError(f"{told}: bytes is missing: how much does it write in its I/O phase?")
+        raise UsageError(f"{told}: bytes is missing: give the bytes that it writes in its I/O phase")
     for key, least, most in (("processes", 1, 1e9), ("bytes", 1, 1e18), ("files", 1, 1e6)):
         if not least <= found[key] <= most or (key != "bytes" and found[key] % 1):
             raise UsageError(f"{told}: {key} = {found[key]:g}: give a whole number from {least} to {most:g}")

@@ -72,7 +72,7 @@ def measure(plan: Plan, say: Say) -> Profile:
 def with_count(job: mpi.Job, processes: int) -> mpi.Job:
     """Return the job with this number of processes. Raises UsageError if its launcher cannot be given one."""
     if not job.launcher:
-        raise UsageError(f"'{job.command[0]}' cannot be told how many to start: write mpiexec -n N ./app")
+        raise UsageError(f"cannot set the number of processes of '{job.command[0]}': write mpiexec -n N ./app")
     if ":" in job.command:
         raise UsageError("a command of several programs (':') cannot be profiled: give one program")
     command = list(job.command)

@@ -75,7 +75,7 @@ def point_of(values: dict[str, Any]) -> Point:
     if point.iteration_s <= 0:
         raise PointError(f"iteration_s = {point.iteration_s:g}: an iteration takes more than 0 seconds")
     if point.comm_s > point.iteration_s or -1 < point.comm_s < 0:
-        raise PointError(f"comm_s = {point.comm_s:g}: give a part of iteration_s, or -1 where it is not known")
+        raise PointError(f"comm_s = {point.comm_s:g}: give a part of iteration_s, or -1 if it is not known")
     return point
 
 

@@ -13,7 +13,7 @@ from hocket.reconfigure.statistics import ALPHA, P_ADJUST, Pair, Verdict, judge,
 
 # The compared measures, and their names for people. The second is that of Proteo's Fig. 14.
 STOPPED, EXECUTION = "stopped", "execution"
-MEASURES = {STOPPED: "time the application stood still", EXECUTION: "execution time"}
+MEASURES = {STOPPED: "time the application was stopped", EXECUTION: "execution time"}
 SAME = 1e-9  # relative; results that differ by more are wrong
 
 
@@ -147,7 +147,7 @@ class Results:
         rejected, tested = self.normality(measure)
         return (
             f"Shapiro-Wilk rejects normality in {rejected} of {tested} samples. Best: the method with the least median "
-            f"and those that Conover's test ({P_ADJUST}, {ALPHA:g}) does not tell apart from it, where Kruskal-Wallis "
+            f"and those that Conover's test ({P_ADJUST}, {ALPHA:g}) does not distinguish from it, if Kruskal-Wallis "
             "rejects that all are the same; else all of them. Shown in the picture: of several, the one that is best "
             "most often in the nearest cells."
         )

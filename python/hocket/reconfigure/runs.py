@@ -150,7 +150,7 @@ class Runner:
             return Outcome(f"no summary on its last line: '{last_line(out)}'")
         record = self.record(job["HOCKET_NAME"], sources, targets)
         if record is None:
-            return Outcome(f"no RECONFIGURATION {sources} → {targets} was told; {last_line(err)}")
+            return Outcome(f"no RECONFIGURATION {sources} → {targets} was reported; {last_line(err)}")
         if not record.done:
             return Outcome(f"given up: {record.reason}", record=record)
         check = summary.get("residual")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from hocket.comparison import Run
-from hocket.decisions import Outcome, PolicyDecision, accuracies
+from hocket.decisions import Outcome, PolicyDecision, accuracies, tell
 
 MOST_ROWS = 60  # for one run; the trace holds all
 COLUMNS = ("decision", "at,&nbsp;s", "what", "predicted, chosen, cost", "what came of it")
@@ -30,6 +30,7 @@ def decisions_table(runs: Sequence[Run]) -> str:
 
 
 def _group(run: str, found: Sequence[PolicyDecision], zero_ns: int) -> str:
+    tell(found[:MOST_ROWS], zero_ns)
     lines = [f'<tr><th scope="rowgroup" colspan="{len(COLUMNS)}">{escape(run)}</th></tr>'] if run else []
     lines += [f"<tr>{_cells(one, zero_ns)}</tr>" for one in found[:MOST_ROWS]]
     if more := len(found[MOST_ROWS:]):

@@ -13,7 +13,7 @@ from operator import itemgetter
 
 from hocket.analysis import Analysis, Application, Operation
 from hocket.comparison import ALONE, SCHEDULED, UNCOORDINATED, Run
-from hocket.decisions import PolicyDecision
+from hocket.decisions import PolicyDecision, tell
 from hocket.lanes import COMPUTING, WAITING, Interval, coalesce
 from hocket.reconfigurations import CONSTANT, RESUMING, SPAWNING, VARIABLE, Reconfiguration
 from hocket.tables import quantity, times
@@ -22,7 +22,7 @@ PART_WORDS = {
     SPAWNING: "resize: processes start",
     CONSTANT: "constant data move",
     VARIABLE: "variable data move",
-    RESUMING: "the targets resume",
+    RESUMING: "the destination ranks resume",
 }
 EXPANDS, SHRINKS, LEAVES, MET, OFF = "expands", "shrinks", "leaves", "met", "off"
 MARK_WORDS = {
@@ -161,9 +161,10 @@ def _decided(analyses: Iterable[Analysis], places: Container[str]) -> tuple[list
     marks, conflicts = [], []
     for analysis in analyses:
         zero_ns = analysis.start_ns
-        for one in analysis.about_cores.all:
-            if one.decided_for not in places or one.is_about_access:  # the lanes show who waits
-                continue
+        # The lanes show waits.
+        found = [one for one in analysis.about_cores.all if one.decided_for in places and not one.is_about_access]
+        tell(found, zero_ns)
+        for one in found:
             marks.append(Mark(_MARK_OF.get(one.action, LEAVES), (one.time_ns - zero_ns) / 1e9, _told(one, zero_ns)))
             if one.conflict_ns and one.overlap_ns > 0:
                 begin_s = (one.conflict_ns - zero_ns) / 1e9
@@ -213,7 +214,7 @@ def _lane(application: Application, analysis: Analysis, length_s: float) -> Lane
     zero, now = analysis.start_ns, analysis.now_ns
     intervals = application.intervals(now)
     shown = coalesce(intervals, shorter_than_ns=int(length_s * 1e9 / PLOT_STEPS))
-    kinds = ("queued", "interrupted")
+    kinds = ("queued", "preempted")
     queued = [d for d in analysis.decisions if d.application == application.name and d.kind in kinds]
     granted = [(o.granted_ns, o) for o in application.operations if o.granted_ns is not None]
     granted.sort(key=itemgetter(0))
@@ -230,7 +231,7 @@ def _lane(application: Application, analysis: Analysis, length_s: float) -> Lane
     if (waited := spent.wait_ns / 1e9) >= 0.005:
         notes.append(f"waited {waited:.2f} s")
     if application.interruptions:
-        notes.append(f"interrupted {times(application.interruptions)}")
+        notes.append(f"preempted {times(application.interruptions)}")
     if (resized := sum(one.done for one in application.reconfigurations)) > 0:
         notes.append(f"{resized} resize{'' if resized == 1 else 's'}")
     end_s = bars[-1].end_s if bars else 0.0
@@ -269,7 +270,7 @@ def _change(one: Reconfiguration, zero_ns: int) -> Change:
     start_s, end_s = (one.begin_ns - zero_ns) / 1e9, (one.end_ns - zero_ns) / 1e9
     size = f"{one.application} {one.sources} → {one.targets} processes at {start_s:.2f} s"
     figures = ", ".join(f"{part.kind} {(part.end_ns - part.start_ns) / 1e9:.3f} s" for part in one.parts)
-    text = f"{size}: {one.method}; {figures}; stood still for {one.stopped_ns / 1e9:.3f} s"
+    text = f"{size}: {one.method}; {figures}; stopped for {one.stopped_ns / 1e9:.3f} s"
     if not one.done:
         text = f"{size}: given up, {one.reason}"
     parts = []
@@ -296,7 +297,7 @@ def _what(
     phase = next((p.index + 1 for p in application.io_phases if p.start_ns <= part.start_ns < p.end_ns), None)
     known = [f"phase {phase}"] if phase else []
     if moved or by_asker:
-        known.append(quantity(moved) if moved else f"{quantity(by_asker)} by the asking rank")
+        known.append(quantity(moved) if moved else f"{quantity(by_asker)} by the requesting rank")
     return doing([application]) + (f" ({', '.join(known)})" if known else "")
 
 
@@ -308,10 +309,10 @@ def _caption(run: Run, both_s: float | None) -> str:
         many = len(lanes) > 1
         text = "Each application had the target to itself" if many else "The application had the target to itself"
         return f"{text}, in a run of its own." if many else f"{text}."
-    at_once = f"two or more did I/O at once for {both_s:.2f} s" if both_s >= 0.005 else "never two did I/O at once"
-    waits = f"they waited {waited:.2f} s in all for their grants" if waited >= 0.005 else "nobody waited"
+    at_once = f"two or more did I/O at once for {both_s:.2f} s" if both_s >= 0.005 else "no two did I/O at once"
+    waits = f"they waited {waited:.2f} s in all for grants" if waited >= 0.005 else "no application waited"
     start = {
-        UNCOORDINATED: "Together, each did its I/O whenever it came to it",
+        UNCOORDINATED: "Together, uncoordinated",
         SCHEDULED: "Together, they took turns",
     }.get(run.role, f"Together, with {wrote:.2f} s of I/O in all")
     return f"{start}: {at_once}; {waits}."

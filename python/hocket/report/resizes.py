@@ -19,7 +19,7 @@ COLUMNS = (
     ("constant data,&nbsp;s", "redistribution of constant data"),
     ("variable data,&nbsp;s", "redistribution of variable data"),
     ("resuming,&nbsp;s", "new communicators, arrays in place"),
-    ("stood still,&nbsp;s", "all in all, the time that the application did not compute"),
+    ("stopped,&nbsp;s", "the whole time for which the application did not compute"),
     ("data moved / kept", "from one process to another / in their process"),
 )
 
@@ -58,7 +58,7 @@ def _group(name: str, run: str, found: Sequence[Reconfiguration], zero_ns: int) 
 def _cells(one: Reconfiguration, zero_ns: int) -> str:
     at = f"<td>{(one.begin_ns - zero_ns) / 1e9:.2f}</td><td>{one.sources} → {one.targets}</td>"
     if not one.done:
-        reason = escape(one.reason or "no reason was told")
+        reason = escape(one.reason or "no reason was given")
         return f'{at}<td class="reason" colspan="{len(COLUMNS) - 2}">given up: {reason}</td>'
     lengths = [_length(getattr(one, f"{kind}_ns"), getattr(one, f"{kind}_stopped_ns", None)) for kind in PARTS]
     figures = "".join(f"<td>{text}</td>" for text in (_length(one.wait_ns), *lengths, _length(one.stopped_ns)))

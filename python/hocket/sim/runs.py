@@ -79,5 +79,5 @@ def _run(command: list[str]) -> Result:
     except (ValueError, KeyError, TypeError) as error:
         raise HocketError(f"{command[0]} printed no result; is it another version?") from error
     if version != VERSION:
-        raise HocketError(f"{command[0]} tells results of version {version}; this hocket reads version {VERSION}")
+        raise HocketError(f"{command[0]} prints results of version {version}; this hocket reads version {VERSION}")
     return result

@@ -8,7 +8,7 @@ from typing import Any
 from hocket.bus import Bus, Listing
 from hocket.errors import UsageError
 from hocket.top.model import TopModel
-from hocket.trace import last_events, read_trace
+from hocket.trace import consistent, last_events, read_trace
 
 
 def from_trace(path: str, at_s: float | None) -> TopModel:
@@ -19,11 +19,12 @@ def from_trace(path: str, at_s: float | None) -> TopModel:
         raise UsageError(f"--at {at_s:g}: seconds after the trace's start, not before it")
     model = TopModel()
     model.analysis.policy = str(trace.settings.get("policy", ""))
-    for event in trace.events:
-        if event.time_ns > until_ns:
-            break
-        model.feed(event)
-    model.advance(until_ns)
+    with consistent(trace):
+        for event in trace.events:
+            if event.time_ns > until_ns:
+                break
+            model.feed(event)
+        model.advance(until_ns)
     model.node = trace.node
     return model
 

@@ -1,4 +1,4 @@
-"""The model of the live view. Pure: time comes in with the events and through `advance`."""
+"""The model of the live view: time comes in with the events and through `advance`. hocketd words the decisions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hocket.analysis import Analysis, Application, Decision
 from hocket.bus import Event, Listing
-from hocket.decisions import PolicyDecision
+from hocket.decisions import PolicyDecision, subject_of, tell
 from hocket.lanes import COMPUTING, Interval
 from hocket.periods import IRREGULAR
 from hocket.reconfigurations import Reconfiguration
@@ -134,10 +134,18 @@ class TopModel:
     def decisions(self, count: int) -> list[Decision]:
         """Return the last `count` decisions, the newest first. Grants without a wait are left out."""
         told = [d for d in self.analysis.decisions if d.kind != "granted" or d.waited_ns >= 1_000_000]
-        decided = (one for one in self.analysis.about_cores.all if not one.is_plain_wait)  # "queued" entries report it
+        # "queued" entries report plain waits.
+        decided = _latest([one for one in self.analysis.about_cores.all if not one.is_plain_wait], count)
+        tell(decided)
         about_cores = [told for one in decided for told in _about_cores(one)]
         told = sorted([*told, *self._resizes, *about_cores], key=lambda d: d.time_ns)
         return told[-count:][::-1]
+
+
+def _latest(decided: list[PolicyDecision], count: int) -> list[PolicyDecision]:
+    """Return those of which the decision itself or an outcome is among the last `count` of all."""
+    times = [(at_ns, i) for i, one in enumerate(decided) for at_ns in (one.time_ns, *(o.time_ns for o in one.outcomes))]
+    return [decided[i] for i in sorted({i for _, i in sorted(times)[-count:]})]
 
 
 def _about_cores(one: PolicyDecision) -> list[Decision]:
@@ -145,12 +153,12 @@ def _about_cores(one: PolicyDecision) -> list[Decision]:
     heading = one.heading().removeprefix(one.decided_for).strip()
     found = [Decision(one.time_ns, one.decided_for, f"{heading} ({one.policy})")]
     for outcome in one.outcomes:
-        found.append(Decision(outcome.time_ns, one.decided_for, f"{outcome.quantity} {outcome.brief()}"))
+        found.append(Decision(outcome.time_ns, one.decided_for, f"{subject_of(outcome.quantity)} {outcome.brief()}"))
     return found
 
 
 def _resized(one: Reconfiguration) -> str:
     """Return a reconfiguration as the text of an entry."""
     if not one.done:
-        return f"stays at {one.sources} processes: {one.reason or 'no reason was told'}"
-    return f"{one.sources} → {one.targets} processes, stood still {one.stopped_ns / 1e9:.2f} s"
+        return f"stays at {one.sources} processes: {one.reason or 'no reason was given'}"
+    return f"{one.sources} → {one.targets} processes, stopped for {one.stopped_ns / 1e9:.2f} s"

@@ -183,7 +183,7 @@ def _figures(model: TopModel, application: Application, forecast: Forecast) -> l
     if (waited := model.waited_s(application)) >= 0.005:
         facts.append(f"waited {waited:.2f} s")
     if application.interruptions:
-        facts.append(f"interrupted {times(application.interruptions)}")
+        facts.append(f"preempted {times(application.interruptions)}")
     if forecast.next_start_ns > model.now_ns and application.end_ns is None and not forecast.irregular:
         ahead = (forecast.next_start_ns - model.now_ns) / 1e9
         facts.append(f"next in {ahead:.1f} ± {forecast.next_uncertainty_ns / 1e9:.1f} s")

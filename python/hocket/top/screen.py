@@ -14,7 +14,7 @@ from hocket.top.feed import LiveFeed
 from hocket.top.render import Line, Span, View, render
 
 FRAME_S, ASK_S = 0.2, 1.0
-KEY_LINES: list[Line] = [[], [Span("q quit   + closer   - further", "soft")]]
+KEY_LINES: list[Line] = [[], [Span("q quit   + zoom in   - zoom out", "soft")]]
 STYLES = {
     "io": "#56b4e9",
     "waiting": "#e69f00",

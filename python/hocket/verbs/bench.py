@@ -25,12 +25,12 @@ examples:
       --methods 'merge/*/collective/blocking,baseline/plain/*/blocking'
 
 A method is SPAWN/STRATEGY/REDISTRIBUTION/STRATEGY, e.g. merge/plain/collective/blocking; * stands for any of them.
-Each run starts with NS processes, in a daemon's care that the bench starts for itself, and is resized once, to NT.
+Each run starts with NS processes, under a daemon that the benchmark starts for itself, and is resized once, to NT.
 Runs of all methods alternate in random order; the first of each cell does not count.
 
 Writes to the output directory: results.json (all runs and figures), results.md (tables), winners.png (the best method
-of each pair of sources and targets, as in Proteo, Fig. 14), trace.jsonl (what the daemon saw, for 'hocket trace').
-The exit code is 1 if a run failed; failed runs are listed, and the others are summed up.
+of each pair of old and new sizes, as in Proteo, Fig. 14), trace.jsonl (what the daemon saw, for 'hocket trace').
+The exit code is 1 if a run failed; failed runs are listed, and the others are summarised.
 """
 SIZES, QUICK_SIZES = "1,2,4,8", "1,2,4"
 REPEAT, QUICK_REPEAT = 9, 3
@@ -46,7 +46,7 @@ QUICK_PROBLEM = {"cg": 24, "jacobi": 600}
 def add(parsers: argparse._SubParsersAction) -> None:
     parser = parsers.add_parser("bench", **help_text("measure what a choice of methods costs on this machine", ""))
     actions = parser.add_subparsers(title="benchmarks", metavar="BENCHMARK", required=True)
-    words = help_text("every way to resize beside every other, on a real program, with the statistics", EXAMPLES)
+    words = help_text("compare every method of resizing on a real program, with statistics", EXAMPLES)
     action = actions.add_parser("reconfigure", **words)
     action.add_argument("--app", choices=APPS, default="cg", help="the program that is resized (default: cg)")
     action.add_argument(
@@ -105,7 +105,7 @@ def _measure(program: Program, planned: list[Planned], trace: Path) -> list[tupl
                 done.append((run, outcome))
                 progress.show(run, outcome)
         except KeyboardInterrupt:
-            tell(f"interrupted after {len(done)} of {len(planned)} runs, which are summed up")
+            tell(f"interrupted after {len(done)} of {len(planned)} runs, which are summarised")
     progress.end()
     return done
 

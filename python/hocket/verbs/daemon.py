@@ -33,8 +33,8 @@ def add(parsers: argparse._SubParsersAction) -> None:
     starting.add_argument("--config", metavar="FILE", help="hocket.toml; hocketd --print-config prints every key")
     starting.add_argument("--foreground", action="store_true", help="stay in this terminal")
     starting.set_defaults(verb=_start)
-    actions.add_parser("stop", help="end it; applications go on, uncoordinated").set_defaults(verb=_stop)
-    looking = actions.add_parser("status", help="say whether it runs; exit code 1 if not")
+    actions.add_parser("stop", help="stop it; applications continue uncoordinated").set_defaults(verb=_stop)
+    looking = actions.add_parser("status", help="report whether it runs; exit code 1 if not")
     looking.add_argument("--json", action="store_true", help="as JSON")
     looking.set_defaults(verb=_status)
 

@@ -21,23 +21,23 @@ EXAMPLES = """
 examples:
   hocket delta --app "mpiexec -n 4 s_ior -o /scratch/a -b 64m -w -p 1" \\
       --app "mpiexec -n 2 s_ior -o /scratch/b -b 8m -w -p 1" --from -4 --to 8 --step 1 --plot delta.png
-  hocket delta --limit 40m /scratch --app … --app …              # storage of 40 MiB/s for all, made so
+  hocket delta --limit 40m /scratch --app … --app …              # all writes together limited to 40 MiB/s
   hocket delta --simulate --app processes=744,bytes=5g --app processes=24,bytes=192m --from -4 --to 8 --step 0.5
   hocket delta --simulate --app processes=2048,bytes=32g,files=4 --app processes=2048,bytes=8g --grain file …
 
 B starts its I/O phase dt seconds after A, from --from to --to (less than 0: before A). For each policy and dt: the I/O
 times of both, waits included, their interference factors (time / time alone), and what is expected (CALCioM, sections
-II-C and IV-D). First each runs alone. All times are of hocketd's trace: of each application its first I/O phase, from
-the first START_IO to the last FINISH_IO; the dt told is that of the trace, not the one that was wanted.
+II-C and IV-D). First each runs alone. All times come from hocketd's trace: the first I/O phase of each application,
+from the first START_IO to the last FINISH_IO. The dt in the table is that of the trace, not the requested one.
 
 Real applications are started as 'hocket run' starts them, under a hocketd of their own that ends with the command. They
-inherit the environment. What storage does that others use too, or that is faster in a burst, shows: --limit makes a
-target of stated bandwidth of a directory. What each takes alone hocketd is told, as if 'hocket profile' had measured
-it, by program and number of processes: start one program that is both with different numbers, or 'dynamic' takes them
-for alike. Ctrl-C sums up what was measured.
+inherit the environment. Storage that others use too, or that is faster in bursts, distorts the figures: --limit gives
+a directory a bandwidth of its own. hocketd receives the times alone, as if 'hocket profile' had measured them, by
+program and number of processes: if A and B are one program, give them different numbers of processes, else 'dynamic'
+takes them for alike. Ctrl-C summarises what was measured.
 
 With --simulate an application is processes=N,bytes=B[,files=N][,bandwidth=B]: it writes B bytes (k, m, g, t: KiB to
-TiB) in so many files, at most at so many bytes/s (default: all of the target's).
+TiB) into N files, at most at the given bytes/s (default: the target's bandwidth).
 """
 POLICIES = "interfere,fcfs,interrupt,dynamic"
 MOST_POINTS = 2000
@@ -51,36 +51,36 @@ def add(parsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--app", action="append", default=[], metavar="CMD", help="a launcher and its arguments; twice")
     parser.add_argument("--from", type=float, required=True, dest="first", metavar="S", help="the first dt, seconds")
     parser.add_argument("--to", type=float, required=True, dest="last", metavar="S", help="the last dt")
-    parser.add_argument("--step", type=float, required=True, metavar="S", help="from one dt to the next")
+    parser.add_argument("--step", type=float, required=True, metavar="S", help="seconds from one dt to the next")
     parser.add_argument("--policies", default=POLICIES, metavar="P,P,…", help=f"default: {POLICIES}")
     parser.add_argument("--metric", default="", metavar="M", help="what policies minimise: see 'hocket policy --help'")
     parser.add_argument(
-        "--repetitions", type=int, default=1, metavar="N", help="of each run; medians count (default: 1)"
+        "--repetitions", type=int, default=1, metavar="N", help="runs of each point; the median counts (default: 1)"
     )
-    parser.add_argument(
-        "--json", metavar="FILE", help="write all figures there (- : standard output, without the table)"
-    )
-    parser.add_argument("--plot", metavar="FILE.png", help="draw it")
+    parser.add_argument("--json", metavar="FILE", help="file for all figures (-: standard output, without the table)")
+    parser.add_argument("--plot", metavar="FILE.png", help="file for the plot")
     parser.add_argument(
         "--grain",
         choices=simulated.GRAINS,
         default=simulated.ROUND,
-        help="where an application can be interrupted: between rounds of a collective access (hocket does it: "
-        "'hocket run --io hocket'; the default), between accesses or files, or only between I/O phases (simulated)",
+        help="where an application can be preempted: between rounds of a collective access, which hocket performs "
+        "('hocket run --io hocket'; the default), between accesses or files, or only between I/O phases (simulated)",
     )
     parser.add_argument(
         "--sharing", choices=SHARINGS, default=FAIR,
-        help="how the target is shared: evenly, by processes, or so that what overlaps ends together; of real storage "
-        "what is expected",
+        help="how the target is shared: equally, in proportion to processes, or so that overlapping accesses end "
+        "together; for real storage, what is expected",
     )  # fmt: skip
     real = parser.add_argument_group("real applications")
-    real.add_argument("--limit", nargs=2, metavar=("B", "DIR"), help="what is written below DIR gets B bytes/s in all")
-    real.add_argument("--timeout", type=float, default=600.0, metavar="S", help="for each run (default: 600)")
+    real.add_argument("--limit", nargs=2, metavar=("B", "DIR"), help="all writes below DIR together get B bytes/s")
+    real.add_argument("--timeout", type=float, default=600.0, metavar="S", help="time limit of each run (default: 600)")
     real.add_argument("--traces", metavar="DIR", help="keep the trace of each run, for 'hocket explain' and 'report'")
     made_up = parser.add_argument_group("simulated applications")
     made_up.add_argument("--simulate", action="store_true", help="CMD is processes=N,bytes=B[,files=N][,bandwidth=B]")
-    made_up.add_argument("--bandwidth", default="1e9", metavar="B", help="of the target, bytes/s (default: 1e9)")
-    made_up.add_argument("--round", default="0", metavar="B", help="bytes of a round (default: interrupted at once)")
+    made_up.add_argument(
+        "--bandwidth", default="1e9", metavar="B", help="bandwidth of the target, bytes/s (default: 1e9)"
+    )
+    made_up.add_argument("--round", default="0", metavar="B", help="bytes of a round (default: 0, preempted at once)")
     parser.set_defaults(verb=run)
 
 
@@ -113,7 +113,7 @@ def dts_of(first_s: float, last_s: float, step_s: float) -> list[float]:
     if first_s > last_s:
         raise UsageError(f"--from {first_s:g} --to {last_s:g}: the first dt is after the last one")
     if (last_s - first_s) / step_s > MOST_POINTS:
-        raise UsageError(f"--step {step_s:g}: that are more than {MOST_POINTS} dts; give a longer one")
+        raise UsageError(f"--step {step_s:g}: that is more than {MOST_POINTS} dts; give a longer step")
     count = math.floor((last_s - first_s) / step_s + 1e-9) + 1
     return [round(first_s + step_s * at, 9) for at in range(count)]
 
@@ -127,7 +127,7 @@ def policies_of(text: str) -> list[str]:
 
 def _check(arguments: argparse.Namespace) -> None:
     if len(arguments.app) != len(NAMES):
-        raise UsageError(f"--app is there {len(arguments.app)} times: give it twice, for A and for B")
+        raise UsageError(f"--app is given {len(arguments.app)} times: give it twice, for A and for B")
     if arguments.repetitions < 1:
         raise UsageError(f"--repetitions {arguments.repetitions}: give 1 or more")
     if not 0 < arguments.timeout < float("inf"):
@@ -135,7 +135,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.simulate and (arguments.limit or arguments.traces):
         raise UsageError("--limit and --traces are for real applications; --simulate has --bandwidth")
     if not arguments.simulate and arguments.grain == simulated.PHASE:
-        raise UsageError("--grain phase is for --simulate; of real applications round or file")
+        raise UsageError("--grain phase is for --simulate; real applications have round or file")
     for path in (arguments.json, arguments.plot):  # checked now, not after an hour of measuring
         if path and path != "-" and not Path(path).absolute().parent.is_dir():
             raise UsageError(f"cannot write {path}: there is no directory {Path(path).absolute().parent}")

@@ -23,10 +23,10 @@ HEAD = ("type", "time_ns", "node", "application", "member")
 
 def add(parsers: argparse._SubParsersAction) -> None:
     parser = parsers.add_parser("events", **help_text("print the events that pass; the first, or all", EXAMPLES))
-    parser.add_argument("--follow", action="store_true", help="go on after the first event")
+    parser.add_argument("--follow", action="store_true", help="continue after the first event")
     parser.add_argument("--filter", default="", metavar="F", help="only events that match")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
-    parser.add_argument("--timeout", type=float, metavar="S", help="give up, with exit code 1, after S silent seconds")
+    parser.add_argument("--timeout", type=float, metavar="S", help="exit with code 1 if no event comes for S seconds")
     parser.set_defaults(verb=run)
 
 
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def line(event: Event) -> str:
     """Return an event as a line: seconds of the node's clock, application, type, and fields."""
-    fields = " ".join(f"{key}={_value(value)}" for key, value in event.fields.items())
+    fields = " ".join(f"{key}={_value(value)}" for key, value in event.flat_fields().items())
     return f"{event.time_ns / 1e9:.6f}  {printable(event.application) or '-':<12}  {event.type:<13}  {fields}".rstrip()
 
 

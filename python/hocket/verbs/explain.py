@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from hocket.analysis import analyse
 from hocket.bus import Bus, BusError
-from hocket.decisions import Decisions, PolicyDecision, accuracies, collect
+from hocket.decisions import Decisions, PolicyDecision, accuracies, collect, tell
 from hocket.errors import HocketError, UsageError
 from hocket.flop import sources_text
 from hocket.periods import IRREGULAR, irregular_text
@@ -18,24 +18,26 @@ from hocket.verbs import help_text, print_json
 
 EXAMPLES = """
 examples:
-  hocket explain                          # the last decisions of the daemon that runs
-  hocket explain jacobi -n 3              # the last three that are about jacobi
+  hocket explain                          # the last decisions of the running daemon
+  hocket explain jacobi -n 3              # the last three that concern jacobi
   hocket explain --trace run.jsonl        # of a recorded or simulated run
   hocket explain --json                   # all fields, times in nanoseconds
 
-About access to a target: who waits for whom, interrupts whom or goes on, and, where a policy weighed them, the costs
-that were compared; targets are named by their mount point on this node. About cores: what was predicted, what was
-chosen, what it cost, and what came of it. At the end: how far the predictions were off, and what the FLOP of each
-application rest on: hardware counters, what it declares, a profile, or nothing, so that policies count iterations;
-and whose I/O phases fit no period. Times are seconds since the daemon, or the recorded run, began.
+Access to a target: which application waits for another, preempts it, or continues; if a policy compared costs, the
+costs. Targets are named by their mount point on this node. Cores: what was predicted, what was chosen, what it cost,
+and what resulted. At the end: the errors of the predictions; the source of each application's FLOP (hardware counters,
+a declaration, a profile, or none: then policies count iterations); and the applications whose I/O phases fit no period.
+Times are seconds since the daemon, or the recorded run, began.
 """
 LAST = 10
 
 
 def add(parsers: argparse._SubParsersAction) -> None:
-    words = help_text("tell the last decisions, why they were made, and what came of them", EXAMPLES)
+    words = help_text("show the last decisions, their reasons and their results", EXAMPLES)
     parser = parsers.add_parser("explain", **words)
-    parser.add_argument("application", nargs="?", default="", metavar="APP", help="only those about this application")
+    parser.add_argument(
+        "application", nargs="?", default="", metavar="APP", help="only decisions that concern this application"
+    )
     parser.add_argument("-n", type=int, default=LAST, dest="last", metavar="N", help=f"the last N (default: {LAST})")
     parser.add_argument("--trace", metavar="TRACE", help="of a recorded run, not of the daemon")
     parser.add_argument("--json", action="store_true", help="as JSON")
@@ -47,8 +49,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"-n {arguments.last}: give 1 or more")
     if arguments.trace:
         trace = read_trace(arguments.trace)
-        found, zero_ns, now_ns = collect(trace.events), trace.start_ns, trace.end_ns
-        applications = analyse(trace).applications
+        analysis = analyse(trace)
+        found, zero_ns, now_ns = analysis.about_cores, trace.start_ns, trace.end_ns
+        applications = analysis.applications
         flop = {one.name: one.flop_source for one in applications if one.sizes}
         irregular = [one.name for one in applications if one.irregular]
         known = {name for one in found.all for name in (one.decided_for, one.because_of)}
@@ -62,7 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
         flop = {name: source for name, source in flop.items() if name == arguments.application}
         irregular = [name for name in irregular if name == arguments.application]
     if arguments.json:
-        told = [{**asdict(one), "from": one.sources, "to": one.targets} for one in shown]
+        tell(shown)
+        told = [{**asdict(one), "from": one.sources, "to": one.targets, "text": one.sentence()} for one in shown]
         for one in told:
             del one["sources"], one["targets"], one["node"]
         print_json(
@@ -99,6 +103,7 @@ def text_of(shown: Sequence[PolicyDecision], zero_ns: int, now_ns: int) -> str:
     """Return the decisions, the oldest first, and the accuracy of their predictions."""
     if not shown:
         return "nothing was decided so far"
+    tell(shown, zero_ns)
     lines = []
     for one in shown:
         when = f", {duration(now_ns - one.time_ns)} ago" if one.time_ns else ""

@@ -15,19 +15,19 @@ examples:
   hocket ls
   hocket ls --json | jq -r '.applications[] | select(.state == "waiting") | .application'
 
-state: computing, waiting (for a grant), io. period: from the start of one I/O phase to that of the next, mean and
-spread; where phases of several kinds come in turn, that of the whole cycle, and how many there are; "irregular": the
-phases fit no period. next: when its next I/O phase is expected. Where an application is malleable ('hocket resize') two
-more columns tell how many of its processes sleep and how often it was resized; "2 → 4" processes: a resize is under
-way. --json gives all fields, times in nanoseconds of the node's monotonic clock ("now_ns" of "daemon" is the present);
-docs/ls.schema.json documents them.
+state: computing, waiting (for a grant), io. period: from the start of one I/O phase to the start of the next, mean and
+spread. If phases of several kinds alternate, it is the period of the whole cycle, with its number of phases;
+"irregular": the phases fit no period. next: the expected start of the next I/O phase. If an application is malleable
+('hocket resize'), two more columns show how many of its processes sleep, and how often it was resized; "2 → 4"
+processes: a resize is under way. --json gives all fields, times in nanoseconds of the node's monotonic clock ("now_ns"
+of "daemon" is the present); docs/ls.schema.json documents them.
 """
 HEADING = ("APPLICATION", "STATE", "PROCESSES", "PHASES", "PERIOD", "LAST I/O", "WAITED", "NEXT")
 OF_MALLEABLE = ("SLEEPING", "RESIZED")  # columns after PROCESSES, if an application is malleable
 
 
 def add(parsers: argparse._SubParsersAction) -> None:
-    parser = parsers.add_parser("ls", **help_text("list the applications that run", EXAMPLES))
+    parser = parsers.add_parser("ls", **help_text("list the running applications", EXAMPLES))
     parser.add_argument("--json", action="store_true", help='as JSON: {"applications": […], "daemon": {…}}')
     parser.set_defaults(verb=run)
 

@@ -13,12 +13,12 @@ from hocket.verbs import help_text, print_json, tell
 
 EXAMPLES = """
 examples:
-  hocket policy ls                        # all there are, a line each
+  hocket policy ls                        # all policies, a line each
   hocket policy show                      # those in force
-  hocket policy set phase-shift           # avoid that I/O phases meet; comes with fcfs
+  hocket policy set phase-shift           # keep I/O phases apart; includes fcfs
   hocket policy set fcfs+io-aware         # take turns, and share out idle cores
-  hocket policy set none                  # nobody waits, nobody is resized
-  hocket policy set dynamic --metric interference               # who waits, interrupts or goes on: what costs least
+  hocket policy set none                  # no application waits or is resized
+  hocket policy set dynamic --metric interference               # wait, preempt or continue: the cheapest
   hocket policy set --metric "max(io_time/alone)"               # the same policies, another metric
 
 A policy is one name, or several of different kinds joined by '+': one for access to targets, one against interference,
@@ -32,7 +32,7 @@ LIMIT_S = 20
 
 
 def add(parsers: argparse._SubParsersAction) -> None:
-    parser = parsers.add_parser("policy", **help_text("choose the daemon's policies, or list all there are", EXAMPLES))
+    parser = parsers.add_parser("policy", **help_text("choose the daemon's policies, or list all", EXAMPLES))
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     setting = actions.add_parser("set", help="put other policies in force")
     setting.add_argument(
@@ -40,10 +40,10 @@ def add(parsers: argparse._SubParsersAction) -> None:
     )
     setting.add_argument("--metric", default="", metavar="M", help="what the policy minimises: a name, or a formula")
     setting.set_defaults(verb=_set)
-    showing = actions.add_parser("show", help="print those in force")
+    showing = actions.add_parser("show", help="print the policies in force")
     showing.add_argument("--json", action="store_true", help="as JSON")
     showing.set_defaults(verb=_show)
-    listing = actions.add_parser("ls", help="list all there are")
+    listing = actions.add_parser("ls", help="list all policies")
     listing.add_argument("--json", action="store_true", help="as JSON: [{name, kind, summary}, …]")
     listing.set_defaults(verb=_ls)
 

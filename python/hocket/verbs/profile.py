@@ -26,17 +26,16 @@ examples:
   hocket profile export profiles.json                         # all; for another machine: hocket profile import
   hocket profile rm jacobi@3f2a                               # one of several programs of this name
 
-The program runs alone; a malleable one once, resized through the sizes, any other once for each size. A run is ended as
-soon as enough of its I/O phases were seen; or, of a malleable program that has fewer than two I/O phases in ten
-seconds, enough of its iterations. hocketd takes the profile from the store when a program of the same name and the same
-bytes says HELLO.
+The program runs alone: a malleable one once, resized through the sizes, any other once for each size. A run ends as
+soon as enough I/O phases were seen, or enough iterations if a malleable program has fewer than two I/O phases in ten
+seconds. hocketd takes the profile from the store when a program of the same name and content connects.
 """
 PHASES = 5
 MOST_SIZES = 64
 
 
 def add(parsers: argparse._SubParsersAction) -> None:
-    words = help_text("measure an application at several sizes; list, show, hand on what was measured", EXAMPLES)
+    words = help_text("measure an application at several sizes; list, show, export the results", EXAMPLES)
     usage = (
         "hocket profile [--sizes N,N,…] [--phases K] [--store FILE] -- mpiexec -n N ./app [arguments]\n"
         "       hocket profile ls | show NAME [--plot FILE] | rm NAME | export FILE [NAME] | import FILE"
@@ -54,7 +53,7 @@ def add(parsers: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("--store", metavar="FILE", help="default: $XDG_DATA_HOME/hocket/profiles.db")
     parser.add_argument("--json", action="store_true", help="with ls and show: as JSON")
-    parser.add_argument("--plot", metavar="FILE", help="with show: where the picture goes (default: NAME.png)")
+    parser.add_argument("--plot", metavar="FILE", help="with show: file for the picture (default: NAME.png)")
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="ACTION or command", help="see above")
     parser.set_defaults(verb=run)
 
@@ -145,7 +144,7 @@ def _note_others(where: str, store: Store, profile: Profile) -> None:
     for other in store.profiles(profile.program):
         if other.fingerprint != profile.fingerprint:
             tell(
-                f"{where}: program = '{other.program}' is there with other bytes too (fingerprint "
+                f"{where}: program = '{other.program}' is stored with another content too (fingerprint "
                 f"{other.fingerprint[:SHORT]}, measured {_day(other)}): both are kept, each for its own program"
             )
 

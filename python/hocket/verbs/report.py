@@ -18,19 +18,23 @@ examples:
 
 Writes report.html (one page that needs nothing else) and PNG pictures, and prints the page's path. With --alone,
 --uncoordinated and --scheduled the table holds the interference factor I and the scheduling cost factor C.
-A running daemon's trace is named by 'hocket daemon status'.
+'hocket daemon status' names the trace of a running daemon.
 """
 
 
 def add(parsers: argparse._SubParsersAction) -> None:
     parser = parsers.add_parser("report", **help_text("write a page that shows who wrote and who waited", EXAMPLES))
     parser.add_argument("traces", nargs="*", metavar="TRACE", help="a run that is only shown")
-    parser.add_argument("--alone", action="append", default=[], metavar="TRACE", help="an application by itself")
-    parser.add_argument("--uncoordinated", action="append", default=[], metavar="TRACE", help="all, nobody waits")
-    parser.add_argument("--scheduled", action="append", default=[], metavar="TRACE", help="all, under a policy")
+    parser.add_argument("--alone", action="append", default=[], metavar="TRACE", help="a run of one application alone")
+    parser.add_argument(
+        "--uncoordinated", action="append", default=[], metavar="TRACE", help="a run of all, uncoordinated"
+    )
+    parser.add_argument(
+        "--scheduled", action="append", default=[], metavar="TRACE", help="a run of all, under a policy"
+    )
     parser.add_argument("-o", "--output", default="hocket-report", metavar="DIR", help="default: hocket-report")
     parser.add_argument("--title", help="what ran (default: the applications' names)")
-    parser.add_argument("--note", action="append", default=[], help="what a reader must know, e.g. of the target")
+    parser.add_argument("--note", action="append", default=[], help="a note for the reader, e.g. about the target")
     parser.set_defaults(verb=run)
 
 

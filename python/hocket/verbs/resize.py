@@ -20,13 +20,13 @@ examples:
   hocket resize jacobi 4                        # become 4 processes at the next control point
   hocket resize jacobi +2                       # two more than it has
   hocket resize jacobi -1 --at 500              # one fewer, when 500 iterations are done
-  hocket resize jacobi 4 --on "node1:2 node1:3" # where its two new processes go
+  hocket resize jacobi 4 --on "node1:2 node1:3" # places of its two new processes
   hocket resize jacobi 4 --json                 # all figures, times in nanoseconds
 
-It waits until the application has been resized, and tells what it took: how long the application stood still, and in
-brackets how long of a part it went on computing. Exit code 1 and the reason where it cannot be done; nothing is changed
-then. Ctrl-C (or SIGTERM, or --timeout) withdraws it, where the application has not begun; once begun, it goes on. An
-application that comes to no control point is waited for ten minutes; with --at, or --timeout, as long as is said there.
+The command waits until the application has been resized. It reports for how long the application was stopped, and in
+brackets for how much of a step it continued to compute. If the resize is impossible, nothing is changed, one line gives
+the reason, and the exit code is 1. Ctrl-C, SIGTERM or --timeout withdraw the resize if the application has not begun; a
+resize that has begun continues. The time limit is ten minutes; --timeout changes it, and with --at there is none.
 'hocket ls' shows which applications are malleable, and how many processes they have.
 """
 MIB = 1 << 20
@@ -38,11 +38,15 @@ def add(parsers: argparse._SubParsersAction) -> None:
     words = help_text("change the number of processes of a running, malleable application", EXAMPLES)
     parser = parsers.add_parser("resize", usage="hocket resize [options] APP N|+N|-N", **words)
     parser.add_argument("application", metavar="APP", help="its name, as 'hocket ls' shows it")
-    parser.add_argument("size", metavar="N|+N|-N", help="processes that it is to have; with a sign: more or fewer")
-    parser.add_argument("--at", type=int, default=0, metavar="ITERATION", help="when so many iterations are done")
-    parser.add_argument("--on", default="", metavar="PLACES", help='a "NODE[:CORE] …" for each new process')
+    parser.add_argument("size", metavar="N|+N|-N", help="new number of processes; with a sign: how many more or fewer")
+    parser.add_argument(
+        "--at", type=int, default=0, metavar="ITERATION", help="resize when this many iterations are done"
+    )
+    parser.add_argument(
+        "--on", default="", metavar="PLACES", help="NODE or NODE:CORE for each new process, separated by spaces"
+    )
     parser.add_argument("--json", action="store_true", help="print the record of the reconfiguration as JSON")
-    how_long = f"withdraw it where it has not begun in S seconds (default: {PATIENCE_S:g}; with --at: never)"
+    how_long = f"withdraw it if it has not begun within S seconds (default: {PATIENCE_S:g}; with --at: never)"
     parser.add_argument("--timeout", type=float, metavar="S", help=how_long)
     parser.set_defaults(verb=run)
 
@@ -67,8 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"application": name, **answer.fields})
     if not answer.get("done", False):
-        reason = printable(str(answer.get("reason", ""))) or "no reason was told"
-        text = f"'{printable(name)}' was not resized{within} and goes on with {answer['sources']} processes: {reason}"
+        reason = printable(str(answer.get("reason", ""))) or "no reason was given"
+        text = f"'{printable(name)}' was not resized{within} and continues with {answer['sources']} processes: {reason}"
         raise failure(text, code)
     if not arguments.json:
         print(text_of(answer, name))
@@ -117,9 +121,11 @@ def withdraw(bus: Bus, interrupts: Interrupts, name: str, code: int) -> Event:
     bus.send("WITHDRAW_RESIZE")
     answer = interrupts.answer(bus, WITHDRAW_S)
     if answer is None:
-        raise failure(f"{name} takes the resize back when it comes to its next control point", code)
+        raise failure(f"{name} will withdraw the resize at its next control point", code)
     if answer.type == "WITHDRAW_RESIZE":
-        raise failure(f"{name} has begun to resize: it goes on, and cannot be taken back ('hocket ls' shows it)", code)
+        raise failure(
+            f"{name} has begun to resize: that continues, and cannot be withdrawn ('hocket ls' shows it)", code
+        )
     return answer
 
 
@@ -149,8 +155,8 @@ def text_of(event: Event, name: str) -> str:
     counts = (("started", one.started), ("woken", one.woken), ("ended", one.ended), ("put to sleep", one.put_to_sleep))
     moved = [f"{mebibytes(one.bytes_moved)} moved", f"{mebibytes(one.bytes_kept)} kept"]
     moved += [f"{count} {what}" for what, count in counts if count]
-    stood = f"stood still {one.stopped_ns / 1e9:.3f} s, {one.wait_ns / 1e9:.3f} s after it was asked"
-    return f"{printable(name)}: {change}: {stood}\n  {one.method}: {', '.join(parts)} s\n  {', '.join(moved)}"
+    stopped = f"stopped for {one.stopped_ns / 1e9:.3f} s, {one.wait_ns / 1e9:.3f} s after the request"
+    return f"{printable(name)}: {change}: {stopped}\n  {one.method}: {', '.join(parts)} s\n  {', '.join(moved)}"
 
 
 def mebibytes(count: int) -> str:

@@ -17,11 +17,11 @@ EXAMPLES = """
 examples:
   hocket run -- mpiexec -n 4 ./solver input.txt
   hocket run --name jacobi-a --policy fcfs -- mpiexec -n 4 ./jacobi
-  hocket run --policy interfere -- mpirun -n 8 ./app   # watch it, let nobody wait
+  hocket run --policy interfere -- mpirun -n 8 ./app   # only watch it: no application waits
   hocket run --malleable -n 4 -- mpiexec ./jacobi      # starts with 1 process, grows to 4; see 'hocket resize'
 
 The ranks get libhocket, whichever MPI the launcher belongs to (MPICH, Intel MPI, Open MPI); a daemon is started
-if none runs. Output and exit code are the program's own; what hocket has to say goes to stderr.
+if none runs. Output and exit code are the program's own; messages of hocket go to stderr.
 """
 IDLE_S = 30  # idle time in seconds after which a daemon that was started for an application ends
 
@@ -29,31 +29,36 @@ IDLE_S = 30  # idle time in seconds after which a daemon that was started for an
 def add(parsers: argparse._SubParsersAction) -> None:
     words = help_text("start an MPI application so that it takes turns", EXAMPLES)
     parser = parsers.add_parser("run", usage="hocket run [options] -- mpiexec -n 4 ./app [arguments]", **words)
-    parser.add_argument("--name", help="how the application is called in listings (default: its program's name)")
+    parser.add_argument("--name", help="the application's name in listings (default: its program's name)")
     parser.add_argument("--policy", help="the daemon's policies, e.g. fcfs+io-aware; 'hocket policy ls' lists them")
     parser.add_argument("--metric", help="what the daemon's policy minimises; see 'hocket policy --help'")
     parser.add_argument(
         "--coordinate",
         action=argparse.BooleanOptionalAction,
-        help="ask before each collective access (the default), or be watched only: ask nobody, never wait",
+        help="request a grant before each access (the default), or be watched only: request nothing, never wait",
     )
     parser.add_argument(
         "--io",
         choices=("mpi", "hocket"),
-        help="who does blocking collective file accesses: the MPI library (the default), or hocket, where it can",
+        help="what performs blocking collective file accesses: the MPI library (the default), or hocket, where it can",
     )
-    parser.add_argument("--malleable", action="store_true", help="start a malleable program small, let it grow to -n N")
     parser.add_argument(
-        "-n", type=int, dest="processes", metavar="N", help="with --malleable: processes to compute with"
+        "--malleable", action="store_true", help="start a malleable program with one process, let it grow to -n N"
     )
-    parser.add_argument("--trace", metavar="FILE", help="where the daemon, if it is started now, writes its trace")
-    parser.add_argument("--mpi", choices=(mpi.MPICH, mpi.OPENMPI), help="the MPI, where the launcher does not tell")
+    parser.add_argument(
+        "-n", type=int, dest="processes", metavar="N", help="with --malleable: number of computing processes"
+    )
+    parser.add_argument("--trace", metavar="FILE", help="file for the daemon's trace, if this run starts the daemon")
+    parser.add_argument("--mpi", choices=(mpi.MPICH, mpi.OPENMPI), help="the MPI, if the launcher does not show it")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="command", help="the launcher and its arguments")
     parser.set_defaults(verb=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Replace this process by the launcher, whose output, signals, and exit code the caller then sees."""
+    """Replace this process by the launcher, whose output, signals, and exit code the caller then sees.
+
+    If the launcher's exit code says nothing of the application, this process stays (supervise.py).
+    """
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:
         raise UsageError("no command given; write 'hocket run -- mpiexec -n 4 ./app'")
@@ -66,9 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         environment |= settings
         command = job.command
     elif arguments.processes is not None:
-        raise UsageError(
-            "-n belongs to --malleable; else say behind the launcher how many: hocket run -- mpiexec -n 4 …"
-        )
+        raise UsageError("-n belongs to --malleable; without it, give -n to the launcher: hocket run -- mpiexec -n 4 …")
     for warning in job.warnings:
         tell(warning)
     try:
@@ -80,14 +83,21 @@ def run(arguments: argparse.Namespace) -> int:
         raise
     except HocketError as error:
         tell(f"{error}; the application runs uncoordinated")
-    _become(str(job.program), command, environment)
+    try:
+        if job.launcher and job.mpi == mpi.MPICH and environment.get("HOCKET_SPAWN") == "baseline":
+            from hocket.supervise import supervise
+
+            return supervise(str(job.program), command, environment)
+        _become(str(job.program), command, environment)
+    except OSError as error:
+        raise mpi.ProgramNotFoundError(f"{job.program}: cannot be started: {error.strerror}") from error
     return 0  # never reached
 
 
 def _processes(arguments: argparse.Namespace) -> int:
     if arguments.processes is None or arguments.processes < 1:
         given = "is missing" if arguments.processes is None else f"{arguments.processes}"
-        raise UsageError(f"--malleable: -n {given}; say how many processes are to compute: -n N, at least 1")
+        raise UsageError(f"--malleable: -n {given}; give the number of computing processes: -n N, at least 1")
     return arguments.processes
 
 
@@ -128,7 +138,4 @@ def _have_daemon(arguments: argparse.Namespace) -> None:
 def _become(program: str, command: list[str], environment: dict[str, str]) -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores SIGPIPE, and the launcher would inherit that
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    try:
-        os.execve(program, command, environment)
-    except OSError as error:
-        raise mpi.ProgramNotFoundError(f"{program}: cannot be started: {error.strerror}") from error
+    os.execve(program, command, environment)

@@ -22,7 +22,7 @@ examples:
 
 Applications under 'hocket run --io hocket' write and read files below the directory through the servers. A hocketd is
 started if none runs. A server answers "written" when the data are in the file: they survive its end. With
---write-behind it answers when it has the data, and sync and close tell whether they were written.
+--write-behind it answers when it has the data, and sync and close report whether they were written.
 
 'stop' takes servers out of the map, waits until no running application uses them, and lets them write out what they
 hold. Logs: servers/NAME.log in the runtime directory. 'hocket servers' shows what they do.
@@ -36,16 +36,16 @@ def add(parsers: argparse._SubParsersAction) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     starting = actions.add_parser("start", help="start servers on this node")
     starting.add_argument("-n", type=int, default=1, metavar="N", help="how many (default: 1)")
-    starting.add_argument("--dir", required=True, metavar="DIR", help="they open files below it and no others")
-    starting.add_argument("--buffer", metavar="BYTES", help="that each holds at most, e.g. 256m")
+    starting.add_argument("--dir", required=True, metavar="DIR", help="the servers open only files below it")
+    starting.add_argument("--buffer", metavar="BYTES", help="most data that each holds, e.g. 256m")
     starting.add_argument("--exchange", metavar="BYTES", help="memory for data sets (hocket:/NAME), e.g. 4g (1g)")
     starting.add_argument("--write-behind", action="store_true", help="answer before the data are in the file")
     starting.add_argument("--inject", metavar="TEXT", help='for measurements and tests, e.g. "delay=512us after=3"')
     starting.set_defaults(verb=_start)
-    stopping = actions.add_parser("stop", help="end servers; all, where none is named")
+    stopping = actions.add_parser("stop", help="end servers; all, if none is named")
     stopping.add_argument("names", nargs="*", metavar="NAME", help="as 'hocket servers' shows it")
     stopping.add_argument("--now", action="store_true", help="do not wait for applications that use them")
-    how_long = f"how long applications are waited for (default: {DRAIN_LIMIT_S:g})"
+    how_long = f"how long to wait for applications (default: {DRAIN_LIMIT_S:g})"
     stopping.add_argument("--timeout", type=float, default=DRAIN_LIMIT_S, metavar="S", help=how_long)
     stopping.set_defaults(verb=_stop)
 
@@ -68,7 +68,7 @@ def _start(arguments: argparse.Namespace) -> int:
     with daemon.connect_or_start(["--exit-when-idle", str(IDLE_S)])[0] as bus:
         names = io_servers.start(bus, arguments.n, options)
         epoch = bus.list().daemon["map_epoch"]
-    tell(f"{', '.join(names)} serve{'' if len(names) > 1 else 's'} {directory}; the map is of epoch {epoch}")
+    tell(f"{', '.join(names)} serve{'' if len(names) > 1 else 's'} {directory}; the map has epoch {epoch}")
     return 0
 
 

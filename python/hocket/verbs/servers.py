@@ -19,10 +19,10 @@ examples:
   hocket servers add s2            # use it again
 
 state: up (in the server map, so applications use it), drained (taken out by you), slow (taken out because it was slower
-than its peers; tried again after a while), lost (its process has ended). load: the share of the last second that it
-worked, all its threads together; service: what one operation took; bandwidth: of the last second; held: data in its
-buffers; epoch: since which it is in the map, or out of it. The map is changed at control points: below the table stands
-which epoch each application uses.
+than its peers; tried again after a while), lost (its process has ended). load: the part of the last second in which
+it worked, all its threads together; service: what one operation took; bandwidth: of the last second; held: data in its
+buffers; epoch: the epoch of the map in which it was put in or taken out. Applications adopt a new map at control
+points: the last line shows the epoch that each of them uses.
 """
 HEADING = ("SERVER", "STATE", "DIRECTORY", "LOAD", "SERVICE", "BANDWIDTH", "QUEUE", "HELD", "EPOCH", "")
 LIMIT_S = 60.0
@@ -37,10 +37,10 @@ def add(parsers: argparse._SubParsersAction) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
     draining = actions.add_parser("drain", help="take a server out of the map of running applications")
     draining.add_argument("name", metavar="NAME")
-    how_long = f"how long applications that use it are waited for (default: {LIMIT_S:g})"
+    how_long = f"how long to wait for applications that use it (default: {LIMIT_S:g})"
     draining.add_argument("--timeout", type=float, default=LIMIT_S, metavar="S", help=how_long)
     draining.set_defaults(verb=_drain)
-    adding = actions.add_parser("add", help="put a server that was taken out into the map again")
+    adding = actions.add_parser("add", help="put a server back into the map")
     adding.add_argument("name", metavar="NAME")
     adding.set_defaults(verb=_add)
 

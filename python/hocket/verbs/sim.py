@@ -23,12 +23,12 @@ examples:
   hocket sim scenarios/use-case-c.toml                         # under the policy that the scenario names
   hocket sim scenarios/use-case-c.toml --compare --seeds 20    # none, fcfs and phase-shift side by side
   hocket sim machine.toml --policy fcfs --policy fcfs+predictive --report sim-report
-  hocket sim machine.toml --policy-file mine.py                # a policy of one's own (docs/write-a-policy.md)
+  hocket sim machine.toml --policy-file mine.py                # a policy of your own (docs/write-a-policy.md)
   hocket sim import-swf ANL-Intrepid-2009-1.swf -o intrepid.toml --jobs 500
 
 I = I/O time together, uncoordinated / alone; C = (I/O time + time waited) under a policy / alone. With several seeds
 all figures are medians, in brackets a 95 % interval of the median (of fewer than 6 seeds: least and greatest). Changes
-are against the first policy, seed by seed. worst slowdown: how much longer the application took that lost most by it.
+are against the first policy, seed by seed. worst slowdown: that of the application that lost most.
 """
 COMPARED = ("none", "fcfs", "phase-shift")
 MOST_SEEDS = 1000
@@ -42,13 +42,15 @@ def add(parsers: argparse._SubParsersAction) -> None:
         "hocket sim SCENARIO.toml [--policy TEXT]… [--compare] [--seeds N] [--report DIR] [--json]\n"
         "       hocket sim import-swf LOG -o SCENARIO.toml [--jobs N] [--cores N] [--seed N] [--io-ratio X] …"
     )
-    words = help_text("simulate applications under the policies; make a scenario of a log of jobs", EXAMPLES)
+    words = help_text("simulate applications under the policies; make a scenario from a log of jobs", EXAMPLES)
     parser = parsers.add_parser("sim", usage=usage, **words)
     parser.add_argument("scenario", metavar="SCENARIO.toml", help="or import-swf")
     parser.add_argument("log", nargs="?", metavar="LOG", help="with import-swf: a log in Standard Workload Format")
-    parser.add_argument("--policy", action="append", default=[], metavar="TEXT", help="as 'hocket policy ls' has them")
-    parser.add_argument("--compare", action="store_true", help=f"{', '.join(COMPARED)}, and those of --policy")
-    parser.add_argument("--policy-file", metavar="FILE.py", help="a policy of one's own")
+    parser.add_argument(
+        "--policy", action="append", default=[], metavar="TEXT", help="names of 'hocket policy ls', joined by '+'"
+    )
+    parser.add_argument("--compare", action="store_true", help=f"compare {', '.join(COMPARED)}, and those of --policy")
+    parser.add_argument("--policy-file", metavar="FILE.py", help="a policy of your own")
     parser.add_argument("--seeds", type=int, metavar="N", help="run with the seeds 1 to N (default: the scenario's)")
     parser.add_argument("--report", metavar="DIR", help="write the report of the (first seed's) runs")
     parser.add_argument("--json", action="store_true", help="as JSON: every figure of every run")
@@ -56,15 +58,19 @@ def add(parsers: argparse._SubParsersAction) -> None:
     making.add_argument("-o", "--output", metavar="SCENARIO.toml", help="the scenario that is written")
     making.add_argument("--jobs", type=int, default=JOBS, metavar="N", help=f"the first N (default: {JOBS}; 0: all)")
     making.add_argument(
-        "--cores", type=int, default=0, metavar="N", help="of the machine (default: the log's MaxProcs)"
+        "--cores", type=int, default=0, metavar="N", help="cores of the machine (default: the log's MaxProcs)"
     )
-    making.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn (default: 1)")
+    making.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the drawn values (default: 1)")
     making.add_argument("--io-ratio", type=float, default=IO_RATIO, metavar="X", help=f"E(µ) (default: {IO_RATIO})")
     making.add_argument(
         "--period", type=float, default=PERIOD_S, metavar="S", help=f"median I/O period (default: {PERIOD_S:g})"
     )
     making.add_argument(
-        "--bandwidth", type=float, default=BANDWIDTH, metavar="B", help=f"of the target, bytes/s ({BANDWIDTH:g})"
+        "--bandwidth",
+        type=float,
+        default=BANDWIDTH,
+        metavar="B",
+        help=f"bandwidth of the target, bytes/s ({BANDWIDTH:g})",
     )
     making.add_argument(
         "--malleable", type=float, default=0.0, metavar="X", help="share of the jobs that can be resized (default: 0)"
@@ -205,7 +211,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if not arguments.log:
         raise UsageError("import-swf: no log given; write 'hocket sim import-swf LOG -o SCENARIO.toml'")
     if not arguments.output:
-        raise UsageError("import-swf: -o SCENARIO.toml is missing: where does the scenario go?")
+        raise UsageError("import-swf: give -o SCENARIO.toml, the file for the scenario")
     for name, value, least, most in (
         ("--jobs", arguments.jobs, 0, 10**6),
         ("--cores", arguments.cores, 0, 10**9),

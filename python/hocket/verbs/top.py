@@ -14,7 +14,7 @@ from hocket.verbs import help_text, print_json
 
 EXAMPLES = """
 examples:
-  hocket top                                     # q: quit, + and -: closer, further
+  hocket top                                     # q: quit, + and -: zoom in and out
   hocket top --once --width 100                  # print it once, without a terminal
   hocket top --from-trace run.jsonl --at 12.5    # as it was 12.5 s after the trace's start
 

@@ -23,7 +23,7 @@ examples:
 
 
 def add(parsers: argparse._SubParsersAction) -> None:
-    parser = parsers.add_parser("trace", **help_text("sum a trace up, or convert it for other tools", EXAMPLES))
+    parser = parsers.add_parser("trace", **help_text("summarise a trace, or convert it for other tools", EXAMPLES))
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     summing = actions.add_parser("summary", help="the figures of each application")
     summing.add_argument("trace", metavar="TRACE")

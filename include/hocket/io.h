@@ -1,0 +1,115 @@
+/* hocket: functions by which an application announces, requests and ends its I/O steps itself (CALCioM, section III-C).
+ *
+ * MPI programs are coordinated without them: libhocket requests a grant before their file accesses
+ * (docs/coordinate.md). A program uses them if it knows more than the MPI library: how much I/O is to come, and where
+ * it is best to stop.
+ *
+ *   MPI_Info_set(info, "bytes", "1000000000");      // of all processes, in this I/O phase
+ *   hocket_io_prepare(info);
+ *   hocket_io_inform(MPI_COMM_WORLD);               // others may get ready to make room, or to wait
+ *   compute_a_little_longer();
+ *   for (int i = 0; i < files; i++) {
+ *     hocket_io_wait();                             // for the grant; and a place to stop, if another comes first
+ *     write_file(i);
+ *   }
+ *   hocket_io_release();                            // the others may have the file system
+ *   hocket_io_complete();
+ *
+ * Life cycle; a bracket joins a pair:
+ *
+ *   +- hocket_io_prepare           local         announces the I/O to come
+ *   |    +- hocket_io_inform       collective    begins a step: requests a grant, without waiting
+ *   |    |    +-> hocket_io_check  local         may the step access files now?
+ *   |    |    |   hocket_io_wait   collective    waits until it may; stops here if another application shall go first
+ *   |    |    |   access files
+ *   |    |    +-- again
+ *   |    +- hocket_io_release      collective    ends the step: others may use the file system
+ *   +- hocket_io_complete          local         withdraws the announcement
+ *
+ * States of a step, and what hocket_io_check answers in rank 0:
+ *
+ *               inform                    hocketd grants
+ *   no step ------------> requested (0) ------------------> granted (1)
+ *      ^                        ^                                |
+ *      |                        |   check, wait                  |  another application shall go first
+ *      |                        +---------------- to stop (0) <--+
+ *      +--- release, from any state
+ *
+ * Link with -lhocket-mpich or -lhocket-openmpi (lib/hocket of the installation, `pkg-config hocket-mpich`), named
+ * before the MPI library itself. Without hocketd, or without `hocket run`, all functions succeed at once.
+ *
+ * A *step* lasts from inform to release and belongs to the processes of one communicator. Its rank 0 alone communicates
+ * with hocketd; the application's name is the same whichever process that is. A process is in one step at a time.
+ * Accesses within a step are coordinated as always: they are granted at once while the step has its grant, and are
+ * finer places to stop.
+ *
+ * - Who calls: inform, wait and release are collective over the step's communicator; prepare, complete and check are
+ *   local.
+ * - Threads: one thread at a time, between MPI_Init and MPI_Finalize.
+ * - Ownership: hocket copies the info, and uses the communicator until hocket_io_release.
+ * - Errors: functions return HOCKET_OK or a negative HOCKET_ERROR_… (hocket_error_text has a line about it). No
+ *   function fails because hocketd is missing, and a program need not check what they return. In the wrong order
+ *   (HOCKET_ERROR_ORDER) they do nothing, and write one line to stderr the first time.
+ * - Time limits: HOCKET_ANSWER_S and HOCKET_MAX_WAIT_S (seconds) bound every wait; after that the step continues
+ *   without a grant.
+ */
+#ifndef HOCKET_IO_H
+#define HOCKET_IO_H
+
+#include <mpi.h>
+
+#include "error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Announces the I/O to come, in addition to earlier announcements, until hocket_io_complete. An application and its
+ * libraries may each announce what they know; if a key is given twice, the last value holds. Local: rank 0 of a step,
+ * or of a file's communicator, sends its announcements with its requests. The info is copied.
+ *
+ *   bytes             that all processes will access in an I/O phase
+ *   files             that they will access in a phase, one after the other
+ *   rounds            of collective buffering in each file
+ *   bytes_per_round   of all processes; without `bytes`, files * rounds * bytes_per_round is used
+ *   target            the storage that is shared with others; else
+ *   hocket_target     the same; else the file system of
+ *   file              the path of a file; else that of the working directory
+ *
+ * Other keys are passed on unchanged. A value that should be a number and is none is ignored, with one line on stderr.
+ * MPI_INFO_NULL announces nothing. Errors: ORDER (before MPI_Init or after MPI_Finalize), MEMORY. */
+HOCKET_API int hocket_io_prepare(MPI_Info info);
+
+/* Withdraws the announcement of the last hocket_io_prepare. Local. Errors: ORDER (there is none, or MPI is not
+ * initialised). */
+HOCKET_API int hocket_io_complete(void);
+
+/* Begins a step and requests a grant for it, without waiting. Collective over `comm`, which must live until
+ * hocket_io_release. A process that acts for others passes MPI_COMM_SELF, and passes the results on to them itself. A
+ * grant that is not used (by check or wait) within hocketd's lease goes to others; the next check or wait requests it
+ * again. Errors: ORDER (a step is open already, and continues; or MPI is not initialised), ARGUMENT (no communicator,
+ * or an intercommunicator). */
+HOCKET_API int hocket_io_inform(MPI_Comm comm);
+
+/* Sets *authorized to 1 if the step may access files now, else to 0. Local, and takes some nanoseconds. In rank 0 of
+ * the step the answer is current; in other ranks it is that of the last hocket_io_wait. If another application shall go
+ * first, check returns 0 from then on, and the application must not access files until it returns 1 again; so call it
+ * where all processes can stop. Errors: ORDER (no step is open; *authorized is 1), ARGUMENT. */
+HOCKET_API int hocket_io_check(int* authorized);
+
+/* Blocks until the step may access files. If another application shall go first, it gives the grant up before it waits,
+ * so it is also the place between two accesses where a step stops. No process may be in the middle of an access.
+ * Collective over the step's communicator; without anything to wait for, it costs a broadcast of one byte. Errors:
+ * ORDER (no step is open). */
+HOCKET_API int hocket_io_wait(void);
+
+/* Ends the step, and with it the I/O phase: others may use the file system. A request that was not granted yet is
+ * withdrawn. Collective: the processes wait for each other, so that none accesses files any more. Errors: ORDER (no
+ * step is open). */
+HOCKET_API int hocket_io_release(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,64 @@
+"""Runs a launcher whose exit code says nothing of the processes that do the work in the end.
+
+MPICH's mpiexec reports only the processes that it started itself. With HOCKET_SPAWN=baseline all of them end at the
+first resize, and their successors may fail later: mpiexec then still returns 0. So libhocket keeps a file while such
+successors compute (HOCKET_UNFINISHED), and this process looks for it when the launcher has ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import tempfile
+from pathlib import Path
+
+from hocket.errors import HocketError
+
+FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+BY_KERNEL = 0x80  # SI_KERNEL: a key in the terminal, which has reached the launcher as well
+FAILED = 1
+
+
+class UnfinishedError(HocketError):
+    exit_code = FAILED
+
+
+def supervise(program: str, command: list[str], environment: dict[str, str]) -> int:
+    """Run the launcher and return its exit code. Raises UnfinishedError if it is 0 and the application has failed.
+
+    Raises OSError if the launcher cannot be started.
+    """
+    with tempfile.TemporaryDirectory(prefix="hocket-run-") as directory:
+        unfinished = Path(directory) / "unfinished"
+        code = _run(program, command, environment | {"HOCKET_UNFINISHED": str(unfinished)})
+        failed = unfinished.exists()
+    if code < 0:  # ends by the same signal
+        with contextlib.suppress(OSError):  # SIGKILL has no handler
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    if code == 0 and failed:
+        raise UnfinishedError(
+            f"the application ended before its work was done, although {Path(program).name} returned 0: exit code "
+            f"{FAILED} instead; its own messages say why"
+        )
+    return code
+
+
+def _run(program: str, command: list[str], environment: dict[str, str]) -> int:
+    """Start the launcher, forward signals to it, and return its exit code, or minus the number of its signal."""
+    waited = {*FORWARDED, signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
+    try:
+        child = os.posix_spawn(
+            program, command, environment, setsigmask=before, setsigdef=(signal.SIGPIPE, signal.SIGXFSZ)
+        )
+        while True:
+            came = signal.sigwaitinfo(waited)
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                return os.waitstatus_to_exitcode(status)
+            if came.si_signo != signal.SIGCHLD and came.si_code != BY_KERNEL:
+                os.kill(child, came.si_signo)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,202 @@
+// The program hocketd: one runs on each node, and one of them leads. It decides when applications use shared storage.
+// This file parses options, merges them with hocket.toml, and starts the leader, a replay, a listing, or the
+// explanation of events.
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+
+#include "base/utf8.hpp"
+#include "bus/private_directory.hpp"
+#include "config/settings.hpp"
+#include "daemon/explaining.hpp"
+#include "daemon/leader.hpp"
+#include "daemon/replay.hpp"
+#include "daemon/runtime_directory.hpp"
+#include "policy/core_policy.hpp"
+#include "policy/policy.hpp"
+
+namespace {
+
+using namespace hocket;
+
+// Exit codes: 1 if the daemon cannot run, 2 if options or configuration are wrong.
+constexpr int failed = 1;
+constexpr int misused = 2;
+
+int complain(const Error& error, int code) {
+  std::fprintf(stderr, "hocketd: %s\n", printable(error.text).c_str());
+  return code;
+}
+
+// The options of the command line; an absent one leaves the configuration's value in force.
+struct DaemonOptions {
+  std::optional<std::string> config, dir, policy, policy_file, metric, trace, replay;
+  std::optional<double> exit_when_idle_s;
+  bool print_config = false;
+  bool print_policies = false;
+  bool explain = false;
+};
+
+// Declares the options. Their values are checked in settings_from, with those of hocket.toml.
+void declare(CLI::App& app, DaemonOptions& options) {
+  app.add_option("--dir", options.dir, "runtime directory (default: that of the configuration, else $HOCKET_DIR)");
+  app.add_option("--config", options.config, "hocket.toml to read; --print-config shows every key");
+  app.add_option("--policy", options.policy,
+                 "policies, names joined by +, e.g. fcfs or phase-shift+io-aware (see --print-policies)");
+  app.add_option("--policy-file", options.policy_file, "a policy in Python, which replaces the policy of its kind");
+  app.add_option("--trace", options.trace,
+                 "file of the trace, replaced if it exists (default: a new one in DIR/traces)");
+  app.add_option("--exit-when-idle", options.exit_when_idle_s,
+                 "exit after this many SECONDS without a connected member");
+  app.add_flag("--print-config", options.print_config, "print the configuration in force as hocket.toml, and exit");
+  app.add_option(
+      "--metric", options.metric,
+      "what the policies cost and dynamic minimise: cpu-time, io-time, interference, makespan, or a formula");
+  app.add_flag("--print-policies", options.print_policies, "print NAME, KIND and SUMMARY of each policy, and exit");
+  app.add_option(
+      "--replay", options.replay,
+      "give a TRACE to a new coordinator, compare the facts of every command, and exit; a trace that was made "
+      "with a policy file needs --policy-file, whose SHA-256 is compared before it runs");
+  app.add_flag(
+      "--explain", options.explain,
+      "read DECISION and OUTCOME events, one line each as in a trace, print their sentences as JSON, and exit");
+  app.set_version_flag("--version", std::string{"hocketd "} + HOCKET_VERSION);
+}
+
+// Returns the settings: defaults, then hocket.toml, then options. Every source passes the same checks.
+Result<config::DaemonSettings> settings_from(const DaemonOptions& options) {
+  config::DaemonSettings settings;
+  Status done = success();
+  if (options.config) done = config::read_file(*options.config, settings);
+  if (done && options.dir) done = config::set(settings, "daemon.dir", *options.dir, "--dir");
+  if (done && options.policy) done = config::set(settings, "coordinator.policy", *options.policy, "--policy");
+  if (done && options.metric) done = config::set(settings, "coordinator.metric", *options.metric, "--metric");
+  if (done && options.policy_file) {
+    done = config::set(settings, "coordinator.policy_file", *options.policy_file, "--policy-file");
+  }
+  if (done && options.trace) done = config::set(settings, "daemon.trace", *options.trace, "--trace");
+  if (done && options.exit_when_idle_s) {
+    done = config::set(settings, "daemon.exit_when_idle_s", *options.exit_when_idle_s, "--exit-when-idle");
+  }
+  if (!done) return done.error();
+  if (settings.dir.empty()) settings.dir = bus::runtime_directory();
+  return settings;
+}
+
+// The text of a log line as `printable` returns it: names come from applications.
+class PrintableText : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& line) override {
+    const std::string text = printable({message.payload.data(), message.payload.size()});
+    line.append(text.data(), text.data() + text.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<PrintableText>(); }
+};
+
+void open_log(const config::DaemonSettings& settings) {
+  const std::string path = settings.dir + "/hocketd.log";
+  try {
+    // A daemon without a writable log still coordinates, and warns on stderr.
+    spdlog::set_default_logger(spdlog::basic_logger_st("hocketd", path));
+  } catch (const spdlog::spdlog_ex&) {
+    spdlog::set_default_logger(spdlog::stderr_logger_st("hocketd"));
+    spdlog::warn("cannot write {}: the log goes to stderr", path);
+  }
+  auto lines = std::make_unique<spdlog::pattern_formatter>();
+  lines->add_flag<PrintableText>('*').set_pattern("%Y-%m-%d %H:%M:%S.%e %l: %*");
+  spdlog::set_formatter(std::move(lines));
+  spdlog::set_level(spdlog::level::from_str(settings.log_level));
+  spdlog::flush_on(spdlog::level::info);
+}
+
+// Sets process-wide state before anything else runs: private files, signals for signalfd, and no SIGPIPE.
+void prepare_process() {
+  umask(077);
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&signals, signal);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  // Each member needs a descriptor, so the limit is raised as far as allowed.
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
+// Becomes the leader of the runtime directory and serves until the daemon ends. Returns the exit code.
+int lead(const config::DaemonSettings& settings) {
+  prepare_process();
+  if (const Status ready = bus::make_private_directory(settings.dir, "--dir"); !ready)
+    return complain(ready.error(), failed);
+  // The lock must outlive the leader: it marks this process as the one that leads in the directory.
+  const auto lock = daemon::take_lead(settings.dir);
+  if (!lock) return complain(lock.error(), failed);
+  open_log(settings);
+  const auto leader = daemon::Leader::start(config::with_cores(settings), settings.dir);
+  if (!leader) return complain(leader.error(), failed);
+  // A process that started the daemon may wait for this line.
+  std::printf("hocketd %d listens on %s\n", getpid(), leader.value()->socket().c_str());
+  std::fflush(stdout);
+  leader.value()->run();
+  return 0;
+}
+
+// Prints tab-separated lines, which tools read.
+void print_policies() {
+  const auto print = [](std::string_view name, const char* kind, std::string_view summary) {
+    std::printf("%.*s\t%s\t%.*s\n", static_cast<int>(name.size()), name.data(), kind, static_cast<int>(summary.size()),
+                summary.data());
+  };
+  for (const policy::Policy* one : policy::policies()) print(one->name, "access", one->summary);
+  for (const policy::CorePolicy* one : policy::core_policies()) {
+    print(one->name, one->kind == policy::CoreKind::sharing ? "sharing" : "interference", one->summary);
+  }
+}
+
+int replay(const std::string& trace, const std::string& policy_file) {
+  const auto told = daemon::replay(trace, policy_file);
+  if (!told) return complain(told.error(), failed);
+  std::puts(told.value().c_str());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Coordinates the I/O of the MPI applications of this node."};
+  DaemonOptions options;
+  declare(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& shown) {  // --help, --version
+    return app.exit(shown);
+  } catch (const CLI::ParseError& error) {
+    return complain(Error{std::string{error.what()} + "; see hocketd --help"}, misused);
+  }
+  if (options.print_policies) {
+    print_policies();
+    return 0;
+  }
+  if (options.explain) {
+    const Status explained = daemon::explain_lines(std::cin, std::cout);
+    return explained ? 0 : complain(explained.error(), failed);
+  }
+  if (options.replay) return replay(*options.replay, options.policy_file.value_or(""));
+  const auto settings = settings_from(options);
+  if (!settings) return complain(settings.error(), misused);
+  if (options.print_config) {
+    std::fputs(config::print(settings.value()).c_str(), stdout);
+    return 0;
+  }
+  return lead(settings.value());
+}

@@ -1,0 +1,208 @@
+#include "pypolicy/module/commands.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "base/nearest.hpp"
+#include "pypolicy/module/view.hpp"
+
+namespace hocket::pypolicy {
+namespace {
+
+constexpr double longest_s = 1e9;  // seconds: 30 years
+
+// Reads one command, a dict, and keeps the first problem. Later ones are often consequences of it.
+class CommandFields {
+ public:
+  // `kinds` are the keys that name the command, and `keys` the others that it may have. kind() is empty if it has
+  // none of `kinds`.
+  CommandFields(PyObject* command, const std::vector<std::string_view>& kinds,
+                const std::vector<std::string_view>& keys)
+      : command_(command) {
+    if (!PyDict_Check(command)) {
+      wrong_ = "it is " + shown(command) + ", not a dict";
+      return;
+    }
+    for (const std::string_view one : kinds)
+      if (find(one)) kind_ = one;
+    PyObject* key = nullptr;
+    for (Py_ssize_t i = 0; PyDict_Next(command, &i, &key, nullptr);) {
+      const std::string name = as_text(key);
+      const auto is_known = [&](const auto& known) { return std::ranges::find(known, name) != known.end(); };
+      if (is_known(keys) || name == kind_) continue;
+      std::vector<std::string_view> all = keys;
+      all.insert(all.end(), kinds.begin(), kinds.end());
+      fail("unknown key " + shown(key) + ": did you mean '" + std::string{nearest(name, all)} + "'?");
+    }
+    if (!kind_.empty()) return;
+    std::string names;
+    for (const std::string_view one : kinds) names += (names.empty() ? "'" : " or '") + std::string{one} + "'";
+    fail("it has no key " + names);
+  }
+
+  std::string_view kind() const { return kind_; }
+  const std::string& wrong() const { return wrong_; }
+
+  // Returns the application that the key names. Returns nullptr for None, and for an absent or unknown one; an
+  // unknown one is a problem.
+  const model::Application* application(std::string_view key, const model::Cluster& cluster) {
+    PyObject* value = find(key);
+    if (!value || value == Py_None) return nullptr;
+    const model::Application* found = application_of(value, cluster);
+    if (!found) fail("'" + std::string{key} + "' is " + shown(value) + ", which is not an application of the view");
+    return found;
+  }
+
+  // Returns the whole number of the key, or `otherwise` if the key is absent or wrong.
+  std::int64_t whole(std::string_view key, std::int64_t least, std::int64_t otherwise) {
+    PyObject* value = find(key);
+    if (!value) return otherwise;
+    int overflow = 0;
+    const long long number = PyLong_Check(value) ? PyLong_AsLongLongAndOverflow(value, &overflow) : 0;
+    const bool good = PyLong_Check(value) && !overflow && number >= least && number <= model::most_processes;
+    if (!good)
+      fail("'" + std::string{key} + "' is " + shown(value) + ": give a whole number, at least " +
+           std::to_string(least));
+    return good ? number : otherwise;
+  }
+
+  // Returns the seconds of the key; absent, None and wrong values give 0.
+  Duration seconds(std::string_view key) {
+    PyObject* value = find(key);
+    if (!value || value == Py_None) return {};
+    const double number = PyFloat_Check(value) || PyLong_Check(value) ? PyFloat_AsDouble(value) : std::nan("");
+    PyErr_Clear();
+    const bool good = std::isfinite(number) && number >= 0 && number <= longest_s;
+    if (!good) fail("'" + std::string{key} + "' is " + shown(value) + ": give seconds, 0 or more");
+    return good ? from_s(number) : Duration{};
+  }
+
+  std::string words(std::string_view key) {
+    PyObject* value = find(key);
+    if (value && !PyUnicode_Check(value)) fail("'" + std::string{key} + "' is " + shown(value) + ": give a text");
+    return as_text(value);
+  }
+
+  // Returns a borrowed reference, or nullptr without an exception.
+  PyObject* find(std::string_view key) const {
+    const Ref name = text(key);
+    PyObject* value = name ? PyDict_GetItemWithError(command_, name.get()) : nullptr;
+    if (!value) PyErr_Clear();
+    return value;
+  }
+
+  void fail(std::string text) {
+    if (wrong_.empty()) wrong_ = std::move(text);
+  }
+
+ private:
+  PyObject* command_;
+  std::string_view kind_;
+  std::string wrong_;
+};
+
+AppId id_of(const model::Application* application) { return application ? application->id : AppId{}; }
+
+// Adds a change of size. The times are predictions of the policy, which the coordinator reports and later compares.
+std::string add_resize(CommandFields& fields, const policy::CoreView& view, policy::CoreDecision& decision) {
+  policy::CoreChange change;
+  const model::Application* application = fields.application("resize", view.cluster);
+  if (!application) fields.fail("'resize' is None, which is not an application of the view");
+  change.application = id_of(application);
+  change.processes = fields.whole("processes", 1, 0);
+  if (!fields.find("processes")) fields.fail("it has no 'processes'");
+  change.at_iteration = fields.whole("at_iteration", 0, 0);
+  change.return_at_iteration = fields.whole("return_at_iteration", 0, 0);
+  change.because_of = id_of(fields.application("because_of", view.cluster));
+  change.conflict = Time{} + fields.seconds("conflict_s");
+  change.overlap = fields.seconds("overlap_s");
+  change.start_before = Time{} + fields.seconds("start_before_s");
+  change.start_after = Time{} + fields.seconds("start_after_s");
+  change.period_after = fields.seconds("period_after_s");
+  change.text = fields.words("text");
+  // A second change of the same application would contradict the first.
+  for (const policy::CoreChange& other : decision.changes)
+    if (application && other.application == change.application)
+      fields.fail("'" + application->name + "' is resized twice");
+  decision.changes.push_back(std::move(change));
+  return fields.wrong();
+}
+
+// Adds a decision to leave a conflict alone, which the coordinator only reports.
+std::string add_leave(CommandFields& fields, const policy::CoreView& view, policy::CoreDecision& decision) {
+  policy::LeftAlone left;
+  left.application = id_of(fields.application("leave", view.cluster));
+  left.because_of = id_of(fields.application("because_of", view.cluster));
+  left.conflict = Time{} + fields.seconds("conflict_s");
+  left.overlap = fields.seconds("overlap_s");
+  left.text = fields.words("text");
+  decision.left_alone.push_back(std::move(left));
+  return fields.wrong();
+}
+
+// Passes each command of the list to `take`, up to the first problem, which is the error.
+Status each(PyObject* commands, const std::function<std::string(PyObject*)>& take) {
+  if (commands == Py_None) return success();
+  if (!PyList_Check(commands) && !PyTuple_Check(commands))
+    return Error{"decide returned " + shown(commands) + ", not a list of commands"};
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(commands); ++i) {
+    const std::string wrong = take(PySequence_Fast_GET_ITEM(commands, i));
+    if (!wrong.empty()) return Error{"command " + std::to_string(i + 1) + " of what decide returned: " + wrong};
+  }
+  return success();
+}
+
+}  // namespace
+
+Result<policy::CoreDecision> core_decision(PyObject* commands, const policy::CoreView& view) {
+  static const std::vector<std::string_view> kinds{"resize", "leave"};
+  static const std::vector<std::string_view> keys{
+      "processes", "at_iteration",   "return_at_iteration", "because_of",     "conflict_s",
+      "overlap_s", "start_before_s", "start_after_s",       "period_after_s", "text"};
+  policy::CoreDecision decision;
+  const Status taken = each(commands, [&](PyObject* command) {
+    CommandFields fields(command, kinds, keys);
+    if (!fields.wrong().empty()) return fields.wrong();
+    return fields.kind() == "resize" ? add_resize(fields, view, decision) : add_leave(fields, view, decision);
+  });
+  if (!taken) return taken.error();
+  return decision;
+}
+
+namespace {
+
+// Adds the interruption of a holder of the target.
+std::string add_interruption(CommandFields& fields, const policy::View& view, policy::AccessDecision& decision) {
+  const AppId id = id_of(fields.application("interrupt", view.cluster));
+  const auto is_it = [id](const model::Holder& holder) { return holder.application->id == id; };
+  if (fields.wrong().empty() && std::ranges::none_of(view.target.holders, is_it)) {
+    fields.fail("'interrupt' is not an application of view.target.holders");
+  }
+  decision.interruptions.push_back(id);
+  return fields.wrong();
+}
+
+}  // namespace
+
+Result<policy::AccessDecision> access_decision(PyObject* commands, const policy::View& view) {
+  policy::AccessDecision decision;
+  const Status taken = each(commands, [&](PyObject* command) {
+    // A command about access has no key besides its kind.
+    CommandFields fields(command, {"grant", "interrupt"}, {});
+    if (!fields.wrong().empty()) return fields.wrong();
+    if (fields.kind() == "interrupt") return add_interruption(fields, view, decision);
+    const model::Request* request = request_of(fields.find("grant"), view.target);
+    if (!request)
+      return "'grant' is " + shown(fields.find("grant")) + ", which is not a request of view.target.waiting";
+    for (const policy::Grant& other : decision.grants)
+      if (other.member == request->member && other.request == request->id) return std::string{"it is granted twice"};
+    decision.grants.push_back({request->member, request->id});
+    return std::string{};
+  });
+  if (!taken) return taken.error();
+  return decision;
+}
+
+}  // namespace hocket::pypolicy

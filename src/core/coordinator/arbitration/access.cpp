@@ -1,0 +1,463 @@
+#include "coordinator/arbitration/access.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <iterator>
+#include <utility>
+
+#include "base/saturating.hpp"
+#include "coordinator/arbitration/places.hpp"
+#include "event/reason_fields.hpp"
+#include "model/occupancy.hpp"
+
+namespace hocket::coordinator {
+namespace {
+
+using model::Application;
+using model::Holder;
+using model::Member;
+using model::Request;
+using model::RequestState;
+using model::Target;
+
+// Least delay before a policy is asked again. A policy that asks for half of the remaining time, and then for half of
+// that, would never come to an end.
+constexpr Duration soonest_again = std::chrono::milliseconds{1};
+
+// If another access follows less often than this, an access counts as the last one of its phase and no idle hold
+// begins. The other two limits bound the learnt idle hold.
+constexpr double least_follows = 0.1;
+constexpr double shortest_hold_s = 0.001;
+constexpr double longest_hold_s = 0.5;
+
+// Returns the facts of a choice: the target, and the value of the metric under each action that was compared.
+event::AccessChoice facts_of(const Target& target, const policy::Metric& metric,
+                             const std::vector<policy::Cost>& costs) {
+  event::AccessChoice choice{target.name};
+  if (!costs.empty()) choice.metric = metric.text();
+  for (const policy::Cost& cost : costs) {
+    fields(choice, [&cost]([[maybe_unused]] std::string_view key, auto& field) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(field)>, double>) {
+        if (key == cost.action) field = cost.value;
+      }
+    });
+  }
+  return choice;
+}
+
+// Returns the QUEUED_IO of a request at that position of the queue.
+event::QueuedIo queued(const Request& request, std::int64_t position) {
+  event::QueuedIo answer{request.id, position, {}};
+  const model::Holders& holders = request.target->holders;
+  if (!holders.empty()) answer.behind = holders.front().application->name;
+  return answer;
+}
+
+}  // namespace
+
+// ---- what members do ---------------------------------------------------------------------------------------------
+
+void AccessController::start(const Moment& moment, Member& member, const event::StartIo& start) {
+  const Time now = moment.now;
+  Application& application = *member.application;
+  free_kept(application, [now](const Holder& holder) { return Ledger::of(holder).kept_until <= now; });
+
+  Target& target = cluster_.target(start.target);
+  free_kept_long_enough(target, now);
+  // If the time slice is over, the application's idle hold ends too, and its request waits like any other.
+  bool yields = is_turn_over(target, now);
+  if (yields) free_kept(application, [&](const Holder& holder) { return holder.target == &target; });
+  Request asked{start.request, member.id, application.id, &application, &target, RequestState::queued, start.bytes};
+  const bool only_one = application.waiting == 0 && application.granted == 0;
+  asked.kind = application.accesses.asked(start.operation, target.record, start.bytes, only_one, now);
+  const Ledger::RequestPlace request = ledger_.add(member, asked, now);
+  member.last_request = start.request;
+  application.target = start.target;
+  if (application.demand.over) end_demand(application);
+  model::demand(application, start, now);
+  request->before = application.demand.moved;
+  watch_slowdown(application, *request, now);
+
+  ledger_.renew(member, target, now);
+  const auto holder = find_holder(application, target);
+  yields |= holder && (*holder)->pausing;
+  if (!yields && (holder || is_small(application, *request))) grant(moment, member, request);
+  touch(target);
+  settle(moment);
+  if (request->state != RequestState::queued) return;
+  bound_wait(member, request, now);
+  if (Ledger::of(*request).too_slow != Time{} && Ledger::of(*request).too_slow <= now) {
+    apply(moment, member, request, RequestInput::grant);
+    return settle(moment);
+  }
+  const auto position = static_cast<std::int64_t>(target.waiting.size());
+  moment.commands.push_back({member.id, queued(*request, position)});
+  if (settings_.tell_waits) tell_wait(moment, application, target);
+}
+
+void AccessController::finish(const Moment& moment, Member& member, const event::FinishIo& finish) {
+  const auto request = find(member, finish.request);
+  if (!request) return;
+  Target& target = *(*request)->target;
+  if ((*request)->state == RequestState::granted) {
+    count_progress(target, moment.now);
+    // A member that states no number of processes reports its own bytes only.
+    std::int64_t bytes = std::max<std::int64_t>(0, finish.bytes);
+    if (member.processes > 0) bytes = member.application->of_all(bytes);
+    model::moved(*member.application, target, bytes);
+    model::count_access(**find_holder(*member.application, target), bytes, finish.idle);
+  }
+  apply(moment, member, *request, RequestInput::finish, finish.phase_over ? IdleHold::free : IdleHold::keep);
+  ledger_.renew(member, target, moment.now);
+  Application& application = *member.application;
+  application.demand.over = finish.phase_over && application.waiting == 0 && application.granted == 0;
+  settle(moment);
+}
+
+void AccessController::renew(const Moment& moment, Member& member, const event::RenewIo& renew) {
+  const auto found = find(member, renew.request);
+  if (!found) return;
+  if ((*found)->state == RequestState::granted && renew.bytes > 0) {
+    count_progress(*(*found)->target, moment.now);
+    model::told_progress(*member.application, **found, renew.bytes);
+  }
+  apply(moment, member, *found, RequestInput::renew);
+}
+
+void AccessController::paused(const Moment& moment, Member& member, const event::PausedIo& paused) {
+  const auto found = find(member, paused.request);
+  if (!found || (*found)->state != RequestState::granted) return;
+  Target& target = *(*found)->target;
+  ledger_.renew(member, target, moment.now);
+  Ledger::answer(*found);
+  const auto holder = *find_holder(*member.application, target);
+  if (!holder->pausing) {
+    // The applications that requested the pause have left, so the request is granted again.
+    moment.commands.push_back({member.id, event::GrantIo{paused.request, {}, target.name, Ledger::of(*holder).share}});
+    return;
+  }
+  count_progress(target, moment.now);
+  model::told_progress(*member.application, **found, paused.bytes);
+  apply(moment, member, *found, RequestInput::pause);
+  settle(moment);
+}
+
+void AccessController::end_phase(const Moment& moment, const Member& member, const event::IoPhase& phase) {
+  Application& application = *member.application;
+  free_kept(application, [](const Holder&) { return true; });
+  if (application.waiting == 0 && application.granted == 0) {
+    const Target* target = cluster_.find_target(phase.target);
+    const std::int64_t bytes = saturating_sum(phase.bytes_read, phase.bytes_written);
+    const bool speaks_for_all = member.processes > 0;
+    const Duration io = std::min(phase.io, moment.now - application.demand.since);  // at most the phase so far
+    model::learn(application, target != nullptr ? target->record : cluster_.record(phase.target), io,
+                 speaks_for_all ? application.of_all(bytes) : 0);
+    end_demand(application);
+  }
+  settle(moment);
+}
+
+void AccessController::end_demand(Application& application) {
+  application.accesses.phase_over();
+  application.demand = {};
+}
+
+void AccessController::leave(const Moment& moment, Member& member) {
+  while (!member.requests.empty()) apply(moment, member, member.requests.back(), RequestInput::leave);
+  Application& application = *member.application;
+  if (application.members.size() == 1) {
+    free_kept(application, [](const Holder&) { return true; });
+    end_demand(application);
+    tell_slowdown(moment, application);
+  }
+  settle(moment);
+}
+
+void AccessController::set_policy(const Moment& moment, const policy::Policy& policy, const policy::Metric& metric) {
+  policy_ = &policy;
+  access_settings_.metric = metric;
+  access_settings_.most_slowdown = most_slowdown_of(settings_, policy);
+  ledger_.each_due(Time::max(), [&](Target& target) { touch(target); });
+  for (const auto& [id, application] : cluster_.applications())
+    for (const auto holder : application.held) touch(*holder->target);
+  settle(moment);
+}
+
+// ---- what time does ----------------------------------------------------------------------------------------------
+
+std::optional<Time> AccessController::deadline() const { return ledger_.deadline(); }
+
+void AccessController::tick(const Moment& moment) {
+  expire_leases(moment);
+  ledger_.each_due(moment.now, [&](Target& target) {
+    free_kept_long_enough(target, moment.now);
+    touch(target);
+  });
+  settle(moment);
+  grant_too_slow(moment);
+}
+
+void AccessController::expire_leases(const Moment& moment) {
+  while (const auto request = ledger_.expired(moment.now)) {
+    Member& member = *cluster_.find((*request)->member);
+    moment.commands.push_back(
+        {member.id, event::LeaseExpired{(*request)->id, member.application->name, (*request)->target->name}});
+    apply(moment, member, *request, RequestInput::expire);
+  }
+}
+
+void AccessController::free_kept_long_enough(Target& target, Time now) {
+  while (!Ledger::of(target).kept.empty() && Ledger::of(target).kept.begin()->first.first <= now) {
+    free_holder(Ledger::of(target).kept.begin()->second);
+  }
+}
+
+// ---- what happens to a request -----------------------------------------------------------------------------------
+
+void AccessController::apply(const Moment& moment, Member& member, Ledger::RequestPlace request, RequestInput input,
+                             IdleHold after) {
+  switch (action_of(request->state, input)) {
+    case RequestAction::ignore: return;
+    case RequestAction::grant:
+      grant(moment, member, request);
+      grant_queued_of(moment, *member.application, *request->target);
+      if (const auto holder = find_holder(*member.application, *request->target); (*holder)->pausing)
+        tell_to_pause(moment, **holder);
+      return;
+    case RequestAction::withdraw: return withdraw(member, request, moment.now);
+    case RequestAction::release: return give_back(member, request, RequestAction::release, after, moment.now);
+    case RequestAction::revoke: return give_back(member, request, RequestAction::revoke, IdleHold::free, moment.now);
+    case RequestAction::renew: return ledger_.renew(member, *request->target, moment.now);
+    case RequestAction::requeue: return requeue(member, request, moment.now);
+  }
+}
+
+void AccessController::grant(const Moment& moment, const Member& member, Ledger::RequestPlace request) {
+  Target& target = *request->target;
+  count_progress(target, moment.now);
+  member.application->demand.granted = true;
+  const auto holder = ledger_.grant(member, request, moment.now);
+  if (holder->grants == 1) {
+    model::begin_progress(*holder);
+    model::begin_occupancy(*holder, *request);
+  }
+  model::join_occupancy(*holder, *request);
+  moment.commands.push_back(
+      {member.id, event::GrantIo{request->id, moment.now - request->since, target.name, Ledger::of(*holder).share}});
+}
+
+// Applications exclude each other, not themselves. With one request, all requests of the application on that target are
+// granted.
+void AccessController::grant_queued_of(const Moment& moment, const Application& application, const Target& target) {
+  each_request(application, target, RequestState::queued,
+               [&](const Member& member, Ledger::RequestPlace request) { grant(moment, member, request); });
+}
+
+void AccessController::withdraw(Member& member, Ledger::RequestPlace request, Time now) {
+  Target& target = *request->target;
+  ledger_.withdraw(member, request, now);
+  const bool watched = target.uncoordinated.find(member.application->id) != nullptr;
+  if (watched && !wants(*member.application, target)) target.uncoordinated.forget(member.application->id);
+  touch(target);
+}
+
+void AccessController::requeue(const Member& member, Ledger::RequestPlace request, Time now) {
+  Application& application = *member.application;
+  const auto holder = ledger_.suspend(member, request, now);
+  application.io.stops = true;
+  bound_wait(member, request, now);
+  touch(*request->target);
+  model::stop_access(*holder, *request);
+  if (holder->grants > 0) return;
+  model::end_progress(*holder);
+  model::end_occupancy(*holder, now, true, cluster_.few_run());
+  model::learn_stop(application, now - Ledger::of(*holder).told);
+  free_holder(holder);
+}
+
+void AccessController::give_back(Member& member, Ledger::RequestPlace request, RequestAction how, IdleHold after,
+                                 Time now) {
+  Application& application = *member.application;
+  Target& target = *request->target;
+  count_progress(target, now);
+  const auto holder = ledger_.end(member, request, now);
+  touch(target);
+  holder->occupancy.whole &= how == RequestAction::release;
+  if (holder->grants > 0) return;
+  model::end_progress(*holder);
+  model::end_occupancy(*holder, now, false, cluster_.few_run());
+  if (holder->pausing) model::learn_stop(application, now - Ledger::of(*holder).told);
+  const Duration hold = after == IdleHold::free || holder->pausing ? Duration{} : hold_for(*holder);
+  if (hold == Duration{} || is_turn_over(target, now)) return free_holder(holder);
+  Ledger::keep(holder, now + hold);
+}
+
+// The learnt idle hold lasts for the longest usual gap between two accesses. A target that other applications hold as
+// well is not held idle.
+Duration AccessController::hold_for(const Holder& holder) const {
+  if (!policy_->learnt_hold && !settings_.learnt_hold) return settings_.linger;
+  const model::AccessHistory& accesses = holder.application->accesses;
+  if (holder.target->holders.size() > 1 || accesses.follows() < least_follows) return Duration{};
+  const auto gap = accesses.gap();
+  return gap ? from_s(std::clamp(gap->longest_s, shortest_hold_s, longest_hold_s)) : settings_.linger;
+}
+
+// ---- holders -----------------------------------------------------------------------------------------------------
+
+// Precondition: the holder has no grants.
+void AccessController::free_holder(Ledger::HolderPlace holder) {
+  touch(*holder->target);
+  ledger_.free(holder);
+}
+
+template <class Condition>
+void AccessController::free_kept(Application& application, Condition condition) {
+  for (std::size_t i = application.held.size(); i-- > 0;) {
+    const auto holder = application.held[i];
+    if (holder->grants == 0 && condition(*holder)) free_holder(holder);
+  }
+}
+
+// ---- settling ----------------------------------------------------------------------------------------------------
+
+void AccessController::settle(const Moment& moment) {
+  std::sort(touched_.begin(), touched_.end(), [](const Target* a, const Target* b) { return a->number < b->number; });
+  touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
+  // The policy's grants touch the same targets again; these are handled here already.
+  const std::vector<Target*> touched = std::exchange(touched_, {});
+  for (Target* target : touched) {
+    go_on_if_alone(moment, *target);
+    grant_held_up(moment, *target);
+    ask_policy_if_any(moment, *target);
+    // Deadlocks are broken after the policy was asked: if it grants the target to many at once, no request waits any
+    // more.
+    if (grant_deadlocked(moment, *target)) ask_policy_if_any(moment, *target);
+    if (std::holds_alternative<event::Tick>(moment.event.body)) send_reminders(moment, *target);
+    ledger_.set_timer(*target, wake_time(*target));
+    cluster_.drop_if_idle(*target);
+  }
+  touched_.clear();
+}
+
+void AccessController::ask_policy_if_any(const Moment& moment, Target& target) {
+  if (!target.waiting.empty() || (policy_->shares && !target.holders.empty()))
+    ask_policy(moment, target);
+  else
+    share_out(moment, target, {});  // the previous policy may have sent shares
+}
+
+void AccessController::ask_policy(const Moment& moment, Target& target) {
+  Ledger::ask_again(target, {});
+  count_progress(target, moment.now);
+  policy::AccessDecision decision = policy_->decide({cluster_, target, moment.now, access_settings_}, moment.event);
+  // A preempted holder in its idle hold frees the target at once, so the policy must decide again.
+  while (interrupt(moment, target, decision)) {
+    tell(moment, target, decision);
+    decision = policy_->decide({cluster_, target, moment.now, access_settings_}, moment.event);
+  }
+  for (const policy::Grant& chosen : decision.grants) {
+    Member* member = cluster_.find(chosen.member);
+    const auto request = member ? find(*member, chosen.request) : std::nullopt;
+    if (!request || (*request)->target != &target) continue;
+    const auto holder = find_holder(*member->application, target);
+    if (holder && (*holder)->pausing) continue;
+    apply(moment, *member, *request, RequestInput::grant);
+  }
+  share_out(moment, target, decision.shares);
+  if (decision.again > moment.now && !target.waiting.empty()) {
+    Ledger::ask_again(target, std::max(decision.again, moment.now + soonest_again));
+  }
+  tell(moment, target, decision);
+}
+
+// Sends GRANT_IO with the new share to each holder whose share has changed.
+void AccessController::share_out(const Moment& moment, Target& target,
+                                 const std::vector<policy::BandwidthShare>& shares) {
+  if (shares.empty() && !Ledger::of(target).shared) return;
+  Ledger::begin_shares(target);
+  for (Holder& holder : target.holders) {
+    const auto same = [&](const policy::BandwidthShare& one) { return one.application == holder.application->id; };
+    const auto found = std::find_if(shares.begin(), shares.end(), same);
+    const double share = found == shares.end() ? 1 : std::clamp(found->part, 0.0, 1.0);
+    if (!Ledger::set_share(holder, share)) continue;
+    each_request(*holder.application, target, RequestState::granted,
+                 [&](const Member& member, Ledger::RequestPlace request) {
+                   // A member that was asked to pause would take a new GRANT_IO for the end of the pause.
+                   if (Ledger::of(*request).told) return;
+                   for (Command& command : moment.commands) {  // the grant itself is not sent yet: its share is changed
+                     auto* grant = std::get_if<event::GrantIo>(&command.body);
+                     if (grant == nullptr || command.to != member.id || grant->request != request->id) continue;
+                     grant->share = share;
+                     return;
+                   }
+                   moment.commands.push_back({member.id, event::GrantIo{request->id, {}, target.name, share}});
+                 });
+  }
+}
+
+// Publishes what was compared and what was chosen, for operators. A choice is published once, until another one
+// replaces it.
+void AccessController::tell(const Moment& moment, const Target& target, const policy::AccessDecision& decision) {
+  std::vector<policy::Choice> choices = decision.choices;
+  if (choices.empty() && settings_.tell_waits) {  // a policy in Python gives its actions, but no reasons
+    for (const AppId id : decision.interruptions) {
+      const auto of_another = [id](const Request& request) { return request.application != id; };
+      const auto last = std::find_if(target.waiting.rbegin(), target.waiting.rend(), of_another);
+      if (last != target.waiting.rend()) choices.push_back({last->application, id, "interrupt"});
+    }
+  }
+  for (const policy::Choice& choice : choices) {
+    Application* application = cluster_.find(choice.application);
+    const Application* other = cluster_.find(choice.because_of);
+    if (application == nullptr || other == nullptr) continue;
+    const model::PublishedChoice published{choice.action, other->id};
+    if (std::exchange(application->demand.published, published) == published) continue;
+    record(moment, *application, other, target, choice.action, decision.costs);
+  }
+}
+
+// The policy lets the application wait and may not have explained that: fcfs and policies in Python never do.
+void AccessController::tell_wait(const Moment& moment, Application& application, const Target& target) {
+  const auto is_other = [&](const Holder& one) { return one.application != &application; };
+  const auto holder = std::find_if(target.holders.begin(), target.holders.end(), is_other);
+  const Application* other = holder == target.holders.end() ? nullptr : holder->application;
+  const AppId because_of = other == nullptr ? AppId{} : other->id;
+  model::PublishedChoice& published = application.demand.published;
+  if (!published.action.empty() && published.because_of == because_of) return;
+  published = {"wait", because_of};
+  record(moment, application, other, target, published.action, {});
+}
+
+// `other` is nullptr if the application waits for no particular one.
+void AccessController::record(const Moment& moment, const Application& application, const Application* other,
+                              const Target& target, std::string_view action, const std::vector<policy::Cost>& costs) {
+  static const std::string nobody;
+  event::Decision record;
+  record.number = ++decisions_;
+  record.policy = policy_->name;
+  record.decided_for = application.name;
+  record.because_of = other == nullptr ? nobody : other->name;
+  record.action = action;
+  record.from = record.to = application.computing_processes();
+  record.reason = facts_of(target, access_settings_.metric, costs);
+  moment.commands.push_back({{}, std::move(record)});
+}
+
+void AccessController::send_reminders(const Moment& moment, Target& target) {
+  if (!ledger_.remind(target, moment.now)) return;
+  std::int64_t position = 0;
+  for (const Request& request : target.waiting) {
+    moment.commands.push_back({request.member, queued(request, ++position)});
+  }
+}
+
+Time AccessController::wake_time(const Target& target) const {
+  if (target.waiting.empty()) return {};
+  Time wake = Ledger::of(target).remind;
+  if (Ledger::of(target).again != Time{}) wake = std::min(wake, Ledger::of(target).again);
+  if (!Ledger::of(target).kept.empty()) wake = std::min(wake, Ledger::of(target).kept.begin()->first.first);
+  wake = std::min(wake, held_up(target).value_or(wake));
+  return std::min(wake, deadlocked(target).value_or(wake));
+}
+
+}  // namespace hocket::coordinator

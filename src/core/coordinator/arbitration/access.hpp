@@ -1,0 +1,147 @@
+// AccessController decides about requests for targets: it grants, queues, suspends and revokes them. It also decides
+// about idle holds, that is, the time for which a target stays granted between two operations. The ledger keeps the
+// facts.
+//
+// AccessController is a part of the coordinator, which knows the members; pure, not thread-safe. A call costs as much
+// as the member has requests and the target has holders.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "coordinator/arbitration/ledger.hpp"
+#include "coordinator/arbitration/request_states.hpp"
+#include "coordinator/command.hpp"
+#include "model/cluster.hpp"
+
+namespace hocket::coordinator {
+
+// The access controller: it asks the access policy about each target that an event has changed, and carries out its
+// decision.
+class AccessController {
+ public:
+  // All arguments must outlive this object. `decisions` counts the published decisions; Steering shares the counter.
+  AccessController(const CoordinatorSettings& settings, model::Cluster& cluster, std::int64_t& decisions)
+      : settings_(settings),
+        cluster_(cluster),
+        decisions_(decisions),
+        policy_(settings.policy.access),
+        access_settings_(settings.access),
+        ledger_(settings.lease, settings.keep_alive) {
+    access_settings_.longest_wait = settings.turn;
+    access_settings_.most_slowdown = most_slowdown_of(settings, *policy_);
+  }
+
+  // Handles START_IO with a number that the member has not used before. It answers GRANT_IO or QUEUED_IO.
+  void start(const Moment& moment, model::Member& member, const event::StartIo& start);
+  // Handle FINISH_IO, RENEW_IO and PAUSED_IO. They ignore a request that does not exist (any more).
+  void finish(const Moment& moment, model::Member& member, const event::FinishIo& finish);
+  void renew(const Moment& moment, model::Member& member, const event::RenewIo& renew);
+  void paused(const Moment& moment, model::Member& member, const event::PausedIo& paused);
+  // Handles the end of the application's I/O phase, as the member reports it: idle holds end, and the model learns from
+  // the phase.
+  void end_phase(const Moment& moment, const model::Member& member, const event::IoPhase& phase);
+  // Handles the departure of a member, before it is removed: revokes its grants and withdraws its requests. With the
+  // last member of an application, its idle holds end too.
+  void leave(const Moment& moment, model::Member& member);
+  // Expires leases, ends idle holds, sends reminders, and grants what is due.
+  void tick(const Moment& moment);
+  // Replaces the access policy and the metric, and asks the new policy about every target in use.
+  void set_policy(const Moment& moment, const policy::Policy& policy, const policy::Metric& metric);
+
+  // Returns the time of the next `tick` that can change anything.
+  std::optional<Time> deadline() const;
+  const policy::Policy& policy() const { return *policy_; }
+  const policy::Metric& metric() const { return access_settings_.metric; }
+
+ private:
+  enum class IdleHold { keep, free };  // keep: an idle hold may follow the application's last grant; free: none does
+
+  // Feeds an input into the request's state machine (request_states.hpp) and carries out the action.
+  void apply(const Moment& moment, model::Member& member, Ledger::RequestPlace request, RequestInput input,
+             IdleHold after = IdleHold::free);
+  // Moves the request to the granted ones, makes its application a holder, and sends GRANT_IO.
+  void grant(const Moment& moment, const model::Member& member, Ledger::RequestPlace request);
+  void grant_queued_of(const Moment& moment, const model::Application& application, const model::Target& target);
+  // Suspends a granted request: it returns to its place in the queue. Frees the target with the last grant.
+  void requeue(const model::Member& member, Ledger::RequestPlace request, Time now);
+  // Preempts the holders that the policy names. Returns true if one of them was idle, so that the target became free.
+  bool interrupt(const Moment& moment, model::Target& target, const policy::AccessDecision& decision);
+  // Sends PAUSE_IO for each granted request of the holder, once each.
+  void tell_to_pause(const Moment& moment, const model::Holder& holder);
+  // Cancels a pause if no other application waits any more. The holder's suspended requests are granted again.
+  void go_on_if_alone(const Moment& moment, model::Target& target);
+  // Returns the holders that have a grant and wait for another one. An application may appear twice.
+  std::vector<const model::Holder*> asking_holders(const model::Target& target) const;
+  // Returns the time after which a holder's further request is granted, although the holder has to give the target up.
+  // Returns nothing if the holder must wait for its next time slice, or is not to give the target up.
+  std::optional<Duration> held_up_for(const model::Holder& holder) const;
+  // Returns the time at which `grant_held_up` has to grant a request at this target.
+  std::optional<Time> held_up(const model::Target& target) const;
+  // Grants a holder's requests that have waited for too long beside its own grants.
+  void grant_held_up(const Moment& moment, const model::Target& target);
+  // Returns the time at which the first request in a deadlock at this target is granted, to break the circle.
+  std::optional<Time> deadlocked(const model::Target& target) const;
+  // Grants the requests that are due because of a deadlock. Returns true if one was due.
+  bool grant_deadlocked(const Moment& moment, const model::Target& target);
+  // Sets the holders' bandwidth shares and sends those that have changed. An empty list gives each the whole.
+  void share_out(const Moment& moment, model::Target& target, const std::vector<policy::BandwidthShare>& shares);
+  // Publishes the choices of a decision (DECISION), each once in a row.
+  void tell(const Moment& moment, const model::Target& target, const policy::AccessDecision& decision);
+  // Publishes a DECISION for a wait that the policy did not explain.
+  void tell_wait(const Moment& moment, model::Application& application, const model::Target& target);
+  // Publishes one DECISION about `application` on `target`, with the costs that were compared.
+  void record(const Moment& moment, const model::Application& application, const model::Application* other,
+              const model::Target& target, std::string_view action, const std::vector<policy::Cost>& costs);
+  void withdraw(model::Member& member, Ledger::RequestPlace request, Time now);
+  // Removes a granted request. With the application's last grant on the target, the target becomes free or an idle hold
+  // begins.
+  void give_back(model::Member& member, Ledger::RequestPlace request, RequestAction how, IdleHold after, Time now);
+  // Returns how long the target stays granted to an idle holder.
+  Duration hold_for(const model::Holder& holder) const;
+  // True if the access is expected to be no longer than CoordinatorSettings::small_access.
+  bool is_small(const model::Application& application, const model::Request& request) const;
+  // True if the holder's time slice is over: another request has waited for CoordinatorSettings::turn.
+  bool is_turn_over(const model::Target& target, Time now) const;
+  // Updates the estimated progress of the holders. Call it before any change among them.
+  void count_progress(model::Target& target, Time now) {
+    model::count_progress(target, now, access_settings_.interference);
+  }
+  void end_demand(model::Application& application);
+  // Removes a holder without grants, so that others may have the target.
+  void free_holder(Ledger::HolderPlace holder);
+  // Ends the application's idle holds that satisfy the condition.
+  template <class Condition>
+  void free_kept(model::Application& application, Condition condition);
+  void expire_leases(const Moment& moment);
+  void free_kept_long_enough(model::Target& target, Time now);
+
+  // Marks a target as changed. `settle` handles the marked targets at the end of an event, in the order of their
+  // numbers, and asks the policy once about each.
+  void touch(model::Target& target) { touched_.push_back(&target); }
+  void settle(const Moment& moment);
+  // Asks the policy about the target if a request waits there, or if the policy assigns bandwidth shares to holders.
+  void ask_policy_if_any(const Moment& moment, model::Target& target);
+  // Asks the policy and carries out its decision: interruptions, grants, shares, and the time of the next question.
+  void ask_policy(const Moment& moment, model::Target& target);
+  // Repeats QUEUED_IO to the waiting members if the reminder is due.
+  void send_reminders(const Moment& moment, model::Target& target);
+  // Returns the next time at which something is due at the target; Time{}: never.
+  Time wake_time(const model::Target& target) const;
+  // Enforces the bound on how much slower than uncoordinated an application becomes by waiting (slowdown.cpp).
+  void watch_slowdown(const model::Application& application, const model::Request& request, Time now);
+  void tell_slowdown(const Moment& moment, const model::Application& application);
+  void bound_wait(const model::Member& member, Ledger::RequestPlace request, Time now);
+  void grant_too_slow(const Moment& moment);
+
+  const CoordinatorSettings& settings_;
+  model::Cluster& cluster_;
+  std::int64_t& decisions_;
+  const policy::Policy* policy_;
+  policy::AccessSettings access_settings_;
+  Ledger ledger_;
+  std::vector<model::Target*> touched_;
+};
+
+}  // namespace hocket::coordinator

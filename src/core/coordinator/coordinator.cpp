@@ -1,0 +1,275 @@
+#include "coordinator/coordinator.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "model/prediction.hpp"
+
+namespace hocket::coordinator {
+namespace {
+
+// Upper bound of all times (146 years of uptime), so that sums of times and settings fit into int64.
+constexpr Time latest = time_from_ns(std::int64_t{1} << 62);
+
+// Largest number of unfinished requests of a member. A member with more never finishes its requests.
+constexpr std::size_t most_requests = 1024;
+
+// True for a tool. It states neither processes nor an MPI, observes, and does no I/O.
+bool is_tool(const event::Hello& hello) { return hello.processes <= 0 && hello.mpi.empty(); }
+
+}  // namespace
+
+const std::vector<Command>& Coordinator::handle(const event::Event& event) {
+  commands_.clear();
+  ++events_;
+  now_ = std::clamp(event.time, now_, latest);
+  const Moment moment{event, now_, commands_};
+  std::visit([&](const auto& body) { on(moment, body); }, event.body);
+  return commands_;
+}
+
+void Coordinator::on(const Moment& moment, const event::Hello& hello) {
+  const event::Origin& origin = moment.event.origin;
+  event::Welcome welcome{{}, {}, std::string{policies_.access->name}, settings_.lease};
+  model::Member* member = cluster_.find(origin.member);
+  const bool joins = !member && !is_tool(hello);
+  if (joins) member = &cluster_.join(origin, hello, moment.now);
+  if (member) {
+    welcome.app = member->application->id;
+    welcome.application = member->application->name;
+  }
+  moment.commands.push_back({origin.member, std::move(welcome)});
+  if (member) servers_.welcome(moment, member->id);
+  if (joins) steering_.joined(moment, *member->application);
+}
+
+void Coordinator::on(const Moment& moment, const event::StartIo& start) {
+  model::Member* member = cluster_.find(moment.event.origin.member);
+  if (!member) {
+    return refuse(moment, "START_IO of a member that belongs to no application: send HELLO with 'mpi' before it");
+  }
+  const std::string number = std::to_string(start.request.value);
+  if (start.request <= member->last_request) {
+    return refuse(moment, "START_IO: request " + number + " is not above " +
+                              std::to_string(member->last_request.value) + ", the last one: count requests upwards");
+  }
+  if (member->requests.size() >= most_requests) {
+    return refuse(moment, "START_IO: request " + number + " is one too many, " + std::to_string(most_requests) +
+                              " of the member are not finished: send FINISH_IO after each operation");
+  }
+  access_.start(moment, *member, start);
+}
+
+void Coordinator::on(const Moment& moment, const event::FinishIo& finish) {
+  if (model::Member* member = cluster_.find(moment.event.origin.member)) access_.finish(moment, *member, finish);
+}
+
+void Coordinator::on(const Moment& moment, const event::RenewIo& renew) {
+  if (model::Member* member = cluster_.find(moment.event.origin.member)) access_.renew(moment, *member, renew);
+}
+
+void Coordinator::on(const Moment& moment, const event::PausedIo& paused) {
+  if (model::Member* member = cluster_.find(moment.event.origin.member)) access_.paused(moment, *member, paused);
+}
+
+void Coordinator::on(const Moment& moment, const event::IoPhase& phase) {
+  model::Member* member = cluster_.find(moment.event.origin.member);
+  if (!member || phase.index <= member->last_phase) return;
+  member->last_phase = phase.index;
+  member->application->add_phase(phase, moment.now, member);
+  if (phase.of_one_process) return;  // other processes may still be in the application's I/O phase
+  tell_model(moment, *member->application);
+  access_.end_phase(moment, *member, phase);
+  steering_.phase(moment, *member->application, phase);
+}
+
+// Only changes are published, not each phase.
+void Coordinator::tell_model(const Moment& moment, const model::Application& application) {
+  const model::Fit fit = model::fit(application);
+  const bool irregular = fit == model::Fit::irregular;
+  if (fit == model::Fit::learning || irregular_.contains(application.id) == irregular) return;
+  if (irregular) {
+    irregular_.insert(application.id);
+  } else {
+    irregular_.erase(application.id);
+  }
+  const model::MeanSpread period = application.history.period();
+  moment.commands.push_back(
+      {{}, event::Model{application.name, std::string{model::name_of(fit)}, {}, period.mean, period.spread}});
+}
+
+void Coordinator::on(const Moment& moment, const event::Bye&) {
+  remove(moment);
+  servers_.leave(moment);
+}
+
+void Coordinator::on(const Moment& moment, const event::Lost&) {
+  remove(moment);
+  servers_.leave(moment);
+  resizing_.withdraw(moment);
+}
+
+void Coordinator::on(const Moment& moment, const event::Tick&) {
+  access_.tick(moment);
+  joining_.tick(moment);
+  steering_.tick(moment);
+  servers_.tick(moment);
+}
+
+std::optional<Time> Coordinator::deadline() const {
+  std::optional<Time> next = access_.deadline();
+  for (const std::optional<Time> other : {joining_.deadline(), steering_.deadline(), servers_.deadline()}) {
+    if (other) next = std::min(next.value_or(Time::max()), *other);
+  }
+  return next;
+}
+
+void Coordinator::on(const Moment& moment, const event::Malleable& said) {
+  const model::Member* member = cluster_.find(moment.event.origin.member);
+  if (!member) {
+    return refuse(moment, "MALLEABLE of a member that belongs to no application: send HELLO with 'mpi' before it");
+  }
+  resizing_.malleable(*member, said);
+  steering_.malleable(moment, *member->application, said);
+}
+
+void Coordinator::on(const Moment& moment, const event::Iterations& said) {
+  const model::Member* member = cluster_.find(moment.event.origin.member);
+  if (!member) return;
+  member->application->add_iterations(said);
+  steering_.iterations(moment, *member->application);
+}
+
+void Coordinator::on(const Moment& moment, const event::Reconfiguration& record) {
+  const model::Member* member = cluster_.find(moment.event.origin.member);
+  if (!member) return;
+  resizing_.ended(moment, *member, record);
+  joining_.ended(moment, *member->application);
+  steering_.ended(moment, *member->application, record);
+}
+
+void Coordinator::on(const Moment& moment, const event::StartProcesses& start) {
+  const model::Member* member = cluster_.find(moment.event.origin.member);
+  if (!member) {
+    return refuse(moment,
+                  "START_PROCESSES of a member that belongs to no application: send HELLO with 'mpi' before it");
+  }
+  joining_.start(moment, *member, start);
+}
+
+void Coordinator::on(const Moment& moment, const event::ProcessReady& ready) {
+  if (const model::Member* member = cluster_.find(moment.event.origin.member)) joining_.ready(moment, *member, ready);
+}
+
+void Coordinator::on(const Moment& moment, const event::StopProcesses& stop) {
+  if (const model::Member* member = cluster_.find(moment.event.origin.member)) joining_.stop(moment, *member, stop);
+}
+
+void Coordinator::on(const Moment& moment, const event::ProcessFailed& failed) { joining_.failed(moment, failed); }
+
+void Coordinator::on(const Moment& moment, const event::Resize& resize) {
+  if (model::Application* asked = resizing_.resize(moment, resize)) steering_.resized_by_tool(moment, *asked);
+}
+
+// Only the daemon may send profiles. Others measure a member's times.
+void Coordinator::on(const Moment& moment, const event::Profile& profile) {
+  if (!moment.event.origin.member) steering_.profile(moment, profile);
+}
+
+void Coordinator::on(const Moment& moment, const event::WithdrawResize& withdraw) {
+  const model::Member* member = cluster_.find(moment.event.origin.member);
+  if (member && withdraw.begun) return resizing_.begun(moment, *member, withdraw);
+  if (!resizing_.withdraw(moment)) refuse(moment, "no resize that you requested is under way: nothing to withdraw");
+}
+
+void Coordinator::on(const Moment& moment, const event::SetPolicy& set) {
+  if (set.policy.empty() && set.metric.empty()) return refuse(moment, "SET_POLICY without 'policy' and 'metric'");
+  const auto metric = set.metric.empty() ? access_.metric() : policy::Metric::parse(set.metric);
+  if (!metric) return refuse(moment, metric.error().text);
+  const auto parsed = set.policy.empty() ? policies_ : policy::parse_combination(set.policy, settings_.loaded);
+  if (!parsed) return refuse(moment, parsed.error().text);
+  policies_ = parsed.value();
+  access_.set_policy(moment, *policies_.access, metric.value());
+  if (!set.policy.empty()) steering_.set_policies(moment, policies_);
+}
+
+void Coordinator::on(const Moment& moment, const event::MapAdopted& said) {
+  if (model::Member* member = cluster_.find(moment.event.origin.member)) servers_.adopted(*member, said);
+}
+
+void Coordinator::remove(const Moment& moment) {
+  model::Member* member = cluster_.find(moment.event.origin.member);
+  if (!member) return;
+  access_.leave(moment, *member);
+  resizing_.leave(moment, *member, std::holds_alternative<event::Bye>(moment.event.body));
+  joining_.leave(moment, *member);
+  model::Application& application = *member->application;
+  const AppId app = application.id;
+  const std::string name = application.name;
+  if (application.members.size() == 1) Steering::leaves(moment, application);
+  cluster_.leave(*member);
+  if (cluster_.find(app) != nullptr) {
+    steering_.member_left(moment, application);
+  } else {
+    irregular_.erase(app);
+    steering_.gone(moment, app, name);
+  }
+}
+
+void Coordinator::refuse(const Moment& moment, std::string text) {
+  moment.commands.push_back({moment.event.origin.member, event::Refused{std::move(text)}});
+}
+
+event::Application Coordinator::describe(const model::Application& application, Time now) const {
+  event::Application row;
+  row.app = application.id;
+  row.application = application.name;
+  row.job = application.job;
+  row.program = application.program;
+  row.mpi = application.mpi;
+  row.node = application.node;
+  row.pid = application.pid;
+  row.processes = application.computing_processes();
+  row.state = model::name_of(application.activity);
+  row.since = application.since;
+  row.target = application.target;
+
+  const model::IoHistory& history = application.history;
+  row.phases = history.phases();
+  row.period = history.period().mean;
+  row.period_spread = history.period().spread;
+  row.duration = history.duration().mean;
+  row.duration_spread = history.duration().spread;
+  row.io_ratio = history.io_ratio();
+  row.io = application.totals.io;
+  row.wait = application.waited_until(now);
+  const model::SpentTimes spent = application.spent();
+  row.told_processes = spent.processes;
+  row.cpu = spent.cpu / std::max<std::int64_t>(1, spent.processes);
+  row.cpu_most = spent.cpu_most;
+  row.comm = spent.comm / std::max<std::int64_t>(1, spent.processes);
+  row.comm_most = spent.comm_most;
+  row.bytes_read = application.totals.bytes_read;
+  row.bytes_written = application.totals.bytes_written;
+  if (const model::PhaseRecord* last = history.last()) {
+    row.last_io_start = last->start;
+    row.last_io_end = last->end;
+  }
+  for (const model::PredictedPhase& next : history.predict(now, 1)) {
+    row.next_start = next.start;
+    row.next_uncertainty = next.uncertainty;
+  }
+  row.malleable = application.malleability.malleable;
+  row.sleeping = application.malleability.sleeping;
+  row.resizing_to = application.malleability.resizing_to;
+  row.reconfigurations = application.malleability.reconfigurations;
+  row.flop_per_iteration = application.flop_per_iteration;
+  row.flop_source = model::name_of(application.flop_source);
+  row.map_epoch = servers_.epoch_of(application);
+  row.model = model::name_of(model::fit(application));
+  row.phases_in_period = history.phases() > 0 ? static_cast<std::int64_t>(history.cycle_length()) : 0;
+  return row;
+}
+
+}  // namespace hocket::coordinator

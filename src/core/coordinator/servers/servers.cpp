@@ -1,0 +1,290 @@
+#include "coordinator/servers/servers.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/saturating.hpp"
+#include "explain/words.hpp"
+
+namespace hocket::coordinator {
+namespace {
+
+using explain::number;
+using explain::quoted;
+
+// The load in listings covers this window.
+constexpr Duration load_window = std::chrono::seconds{1};
+// Bound on the reports kept. It exceeds what a server sends in that window if it keeps to one report each 50 ms.
+constexpr std::size_t most_recent = 64;
+constexpr std::size_t longest_name = 64;
+
+bool is_name(std::string_view name) {
+  constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  return !name.empty() && name.size() <= longest_name && name.find_first_not_of(allowed) == std::string_view::npos;
+}
+
+}  // namespace
+
+Servers::ServerEntry* Servers::find(std::string_view name) {
+  const auto found = std::ranges::find_if(entries_, [&](const ServerEntry& e) { return e.said.server == name; });
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+Servers::ServerEntry* Servers::find(MemberId member) {
+  const auto found = std::ranges::find_if(entries_, [&](const ServerEntry& e) { return member && e.member == member; });
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+std::size_t Servers::up() const {
+  return static_cast<std::size_t>(std::ranges::count(entries_, ServerState::up, &ServerEntry::state));
+}
+
+std::string Servers::what_is_wrong(const Moment& moment, const event::Server& server) {
+  const std::string shown = quoted(server.server.substr(0, longest_name));
+  if (!is_name(server.server)) {
+    return "SERVER: " + shown + " is no name of a server: use letters, digits, '.', '_' and '-', at most 64";
+  }
+  if (find(moment.event.origin.member) != nullptr) {
+    return "SERVER: a member can be one server only, and sends SERVER once";
+  }
+  const ServerEntry* same = find(server.server);
+  if (server_step(state_of(same), ServerInput::arrive).action == ServerAction::refuse) {
+    return "SERVER: a server called " + shown + " runs already (pid " + number(same->said.pid) +
+           "): choose another name";
+  }
+  if (!server.directory.starts_with('/')) return "SERVER: 'directory' of " + shown + " is no absolute path";
+  if (server.addresses.empty() || server.addresses.find('\n') != std::string::npos) {
+    return "SERVER: 'addresses' of " + shown + " is not one line with at least one address";
+  }
+  std::vector<event::ServerMap::MappedServer> all;
+  for (const ServerEntry& entry : entries_) {
+    if (entry.member) all.push_back({entry.said.server, entry.said.directory, entry.said.addresses});
+  }
+  all.push_back({server.server, server.directory, server.addresses});
+  if (event::text_of(all).size() > event::longest_server_map || all.size() > most) {
+    return "SERVER: " + shown + " is one too many: the map would not fit a message; stop others first";
+  }
+  return {};
+}
+
+void Servers::make_room() {
+  if (entries_.size() < most) return;
+  entries_.erase(std::ranges::find(entries_, ServerState::lost, &ServerEntry::state));
+}
+
+void Servers::arrive(const Moment& moment, const event::Server& server) {
+  if (std::string wrong = what_is_wrong(moment, server); !wrong.empty()) return refuse(moment, std::move(wrong));
+  if (const ServerEntry* lost = find(server.server)) entries_.erase(entries_.begin() + (lost - entries_.data()));
+  make_room();
+  ServerEntry& entry = entries_.emplace_back();
+  entry.said = server;
+  entry.member = moment.event.origin.member;
+  apply(entry, ServerInput::arrive, moment.now);
+  publish(moment);
+}
+
+void Servers::apply(ServerEntry& entry, ServerInput input, Time now) {
+  const ServerState next = server_step(entry.state, input).next;
+  if (next == entry.state) return;
+  if (entry.state == ServerState::up) detector_.leave(entry.member);
+  entry.state = next;
+  entry.since = now;
+  entry.epoch = 0;  // until `publish`
+  if (next == ServerState::up) detector_.enter(entry.member);
+}
+
+void Servers::load(const Moment& moment, const event::ServerLoad& load) {
+  ServerEntry* entry = find(moment.event.origin.member);
+  if (entry == nullptr) return;
+  const ServerWork work{moment.now, std::max<std::int64_t>(load.operations, 0), std::max<std::int64_t>(load.bytes, 0),
+                        std::max(load.service, Duration::zero())};
+  entry->sums.operations = saturating_sum(entry->sums.operations, work.operations);
+  entry->sums.bytes = saturating_sum(entry->sums.bytes, work.bytes);
+  entry->sums.service = saturating_sum(entry->sums.service, work.service);
+  entry->queue = load.queue;
+  entry->held_bytes = load.held_bytes;
+  if (work.operations > 0) {
+    entry->last_service = work.service / work.operations;
+    entry->recent.push_back(work);
+  }
+  while (!entry->recent.empty() && moment.now - entry->recent.front().at >= load_window) entry->recent.pop_front();
+  if (entry->recent.size() > most_recent) entry->recent.pop_front();
+  const auto finding = detector_.report(entry->member, load, moment.now);
+  if (!finding || server_step(entry->state, slow_input()).action != ServerAction::hold_off) return;
+  hold_off(moment, *entry, finding);
+  publish(moment);
+}
+
+void Servers::hold_off(const Moment& moment, ServerEntry& entry, const std::optional<SlowServers::Finding>& finding) {
+  const Duration first = settings_.slow_server_hold_off;
+  const bool again = entry.hold_off > Duration::zero() && moment.now - entry.back < 4 * entry.hold_off;
+  entry.hold_off = again ? std::min(2 * entry.hold_off, std::max(first, longest_hold_off)) : first;
+  entry.back = moment.now + entry.hold_off;
+  apply(entry, slow_input(), moment.now);
+
+  event::SlowIoServer told;
+  told.server = entry.said.server;
+  told.hold_off = entry.hold_off;
+  if (finding) {
+    told.service = finding->service;
+    told.peers = finding->peers;
+    told.reports = SlowServers::running;
+  }
+  moment.commands.push_back({{}, std::move(told)});
+}
+
+void Servers::told_slow(const Moment& moment, const event::SlowIoServer& told) {
+  ServerEntry* entry = find(told.server);
+  const ServerAction action = server_step(state_of(entry), slow_input()).action;
+  if (action == ServerAction::refuse && state_of(entry) == ServerState::up) {
+    return refuse(moment, "SLOW_IO_SERVER: " + quoted(told.server) + " is the last server of the map and stays");
+  }
+  if (action == ServerAction::refuse) {
+    return refuse(moment,
+                  "SLOW_IO_SERVER: no server called " + quoted(told.server) + " runs; 'hocket servers' lists them");
+  }
+  if (action != ServerAction::hold_off) return;
+  hold_off(moment, *entry, std::nullopt);
+  publish(moment);
+}
+
+void Servers::set(const Moment& moment, const event::SetServer& set) {
+  ServerEntry* entry = find(set.server);
+  const bool adds = set.action == "add";
+  if (!adds && set.action != "drain") {
+    return refuse(moment, "SET_SERVER: unknown action " + quoted(set.action) + ": \"drain\" or \"add\"");
+  }
+  if (entry == nullptr) {
+    return refuse(moment, "no server is called " + quoted(set.server) + "; 'hocket servers' lists them");
+  }
+  const ServerInput input = adds ? ServerInput::add : ServerInput::drain;
+  const ServerStep step = server_step(entry->state, input);
+  if (step.action == ServerAction::refuse) {
+    return refuse(moment, quoted(set.server) + " is lost: start a server again");
+  }
+  if (step.next == entry->state) return;
+  if (step.action == ServerAction::vouch) entry->hold_off = {};
+  apply(*entry, input, moment.now);
+  publish(moment);
+}
+
+void Servers::leave(const Moment& moment) {
+  adopted_.erase(moment.event.origin.member);
+  ServerEntry* entry = find(moment.event.origin.member);
+  if (entry == nullptr) return;
+  const bool in_order = std::holds_alternative<event::Bye>(moment.event.body);
+  const ServerInput input = in_order ? ServerInput::leave : ServerInput::lose;
+  const ServerAction action = server_step(entry->state, input).action;
+  apply(*entry, input, moment.now);
+  entry->member = {};
+  entry->queue = entry->held_bytes = 0;
+  entry->recent.clear();
+  if (action == ServerAction::forget) entries_.erase(entries_.begin() + (entry - entries_.data()));
+  publish(moment);
+}
+
+void Servers::tick(const Moment& moment) {
+  for (ServerEntry& entry : entries_) {
+    if (entry.back <= moment.now) apply(entry, ServerInput::recover, moment.now);
+  }
+  publish(moment);
+}
+
+std::optional<Time> Servers::deadline() const {
+  std::optional<Time> next;
+  for (const ServerEntry& entry : entries_) {
+    if (entry.state == ServerState::slow) next = std::min(next.value_or(Time::max()), entry.back);
+  }
+  return next;
+}
+
+std::vector<event::ServerMap::MappedServer> Servers::in_map() const {
+  std::vector<event::ServerMap::MappedServer> servers;
+  for (const ServerEntry& entry : entries_) {
+    if (entry.state == ServerState::up)
+      servers.push_back({entry.said.server, entry.said.directory, entry.said.addresses});
+  }
+  return servers;
+}
+
+void Servers::publish(const Moment& moment) {
+  if (up() == 0) {
+    // A slow server is better than none: the one whose trial comes first returns.
+    ServerEntry* first = nullptr;
+    for (ServerEntry& entry : entries_) {
+      if (entry.state == ServerState::slow && (first == nullptr || entry.back < first->back)) first = &entry;
+    }
+    if (first != nullptr) apply(*first, ServerInput::need, moment.now);
+  }
+  std::string text = event::text_of(in_map());
+  const bool changed = text != text_;
+  if (changed) {
+    ++epoch_;
+    text_ = std::move(text);
+  }
+  for (ServerEntry& entry : entries_) {
+    if (entry.epoch == 0) entry.epoch = epoch_;
+  }
+  if (!changed) return;
+  for (const auto& [id, application] : cluster_.applications()) {
+    for (const model::Member* member : application.members) welcome(moment, member->id);
+  }
+}
+
+void Servers::welcome(const Moment& moment, MemberId member) const {
+  if (epoch_ > 0) moment.commands.push_back({member, event::NewServerMap{epoch_, text_}});
+}
+
+std::vector<event::IoServer> Servers::describe(Time now) const {
+  std::vector<event::IoServer> rows;
+  for (const ServerEntry& entry : entries_) {
+    event::IoServer& row = rows.emplace_back();
+    row.server = entry.said.server;
+    row.state = name_of(entry.state);
+    row.since = entry.since;
+    row.epoch = entry.epoch;
+    row.directory = entry.said.directory;
+    row.addresses = entry.said.addresses;
+    row.pid = entry.said.pid;
+    row.buffer_bytes = entry.said.buffer_bytes;
+    row.write_behind = entry.said.write_behind;
+    row.operations = entry.sums.operations;
+    row.bytes = entry.sums.bytes;
+    row.service = entry.sums.service;
+    row.queue = entry.queue;
+    row.held_bytes = entry.held_bytes;
+    for (const ServerWork& work : entry.recent) {
+      if (now - work.at >= load_window) continue;
+      row.operations_per_s += static_cast<double>(work.operations) / to_s(load_window);
+      row.bytes_per_s += static_cast<double>(work.bytes) / to_s(load_window);
+      row.busy = saturating_sum(row.busy, work.service);
+    }
+    row.last_service = entry.last_service;
+    if (entry.state == ServerState::slow) row.back = entry.back;
+  }
+  return rows;
+}
+
+void Servers::refuse(const Moment& moment, std::string text) {
+  moment.commands.push_back({moment.event.origin.member, event::Refused{std::move(text)}});
+}
+
+void Servers::adopted(const model::Member& member, const event::MapAdopted& said) {
+  const std::int64_t epoch = std::clamp<std::int64_t>(said.epoch, 0, epoch_);
+  if (epoch == 0) {
+    adopted_.erase(member.id);
+  } else {
+    adopted_[member.id] = epoch;
+  }
+}
+
+std::int64_t Servers::epoch_of(const model::Application& application) const {
+  std::int64_t oldest = 0;
+  for (const model::Member* member : application.members) {
+    const auto used = adopted_.find(member->id);
+    if (used != adopted_.end() && (oldest == 0 || used->second < oldest)) oldest = used->second;
+  }
+  return oldest;
+}
+
+}  // namespace hocket::coordinator

@@ -1,0 +1,127 @@
+// Servers keeps the I/O servers and the server map: the list of servers in use. The map is the control variable that
+// steers collective I/O (CLARISSE, section IV-A).
+//
+// server_states.hpp is the table of a server's states: up, drained, slow, or lost.
+//
+// The map holds the servers that are up, in their order of arrival. Each change of the map begins a new epoch, and
+// every member of every application receives the new map (SERVER_MAP). Applications adopt it at their control points
+// and report that (MAP_ADOPTED).
+//
+// A slow server stays out for a hold-off. A server without requests has no service times, so only a trial can show
+// whether it has recovered. The hold-off doubles each time that the server is found slow again, up to
+// `longest_hold_off`. It starts anew once the server was up for four times the last hold-off. The last server of the
+// map is never taken out for slowness. If the map would become empty because the others left or were drained, a slow
+// server returns at once.
+//
+// Servers is a part of the coordinator; pure, not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "coordinator/command.hpp"
+#include "coordinator/servers/server_states.hpp"
+#include "coordinator/servers/slow_servers.hpp"
+#include "event/server_map.hpp"
+#include "model/cluster.hpp"
+
+namespace hocket::coordinator {
+
+// The known servers with their states and loads. A call costs O(servers); a new map costs one message for each member.
+class Servers {
+ public:
+  static constexpr std::size_t most = 1024;  // servers, lost ones included; beyond it the oldest lost one is forgotten
+  static constexpr Duration longest_hold_off = std::chrono::minutes{10};
+
+  // Both arguments must outlive this object.
+  Servers(const CoordinatorSettings& settings, const model::Cluster& cluster)
+      : settings_(settings), cluster_(cluster), detector_(settings.slow_server) {}
+
+  // Handles SERVER: a server joins the map, or is refused with the reason.
+  void arrive(const Moment& moment, const event::Server& server);
+  // Handles SERVER_LOAD: counts the server's work, and takes it out of the map if it is slow.
+  void load(const Moment& moment, const event::ServerLoad& load);
+  // Handles SET_SERVER of a tool: drains a server, or adds it to the map again.
+  void set(const Moment& moment, const event::SetServer& set);
+  // Handles SLOW_IO_SERVER of an external monitor: takes the named server out of the map for a hold-off.
+  void told_slow(const Moment& moment, const event::SlowIoServer& told);
+  // Handles MAP_ADOPTED: records the oldest epoch that the member's files still use.
+  void adopted(const model::Member& member, const event::MapAdopted& said);
+  // Sends the current map to a member that was just welcomed. Sends nothing before the first map.
+  void welcome(const Moment& moment, MemberId member) const;
+  // Handles BYE or LOST of the member that sent the event: a server, or the user of a map.
+  void leave(const Moment& moment);
+  // Returns the slow servers to the map whose hold-off is over.
+  void tick(const Moment& moment);
+
+  // Returns the earliest end of a hold-off.
+  std::optional<Time> deadline() const;
+
+  std::int64_t epoch() const { return epoch_; }
+  // Returns the oldest epoch that a member of the application uses; 0 if none uses I/O servers.
+  std::int64_t epoch_of(const model::Application& application) const;
+  // Returns the servers as rows of a listing, in order of arrival.
+  std::vector<event::IoServer> describe(Time now) const;
+
+ private:
+  // One report, or a sum of reports: operations, bytes, and the time that the operations took at the server.
+  struct ServerWork {
+    Time at;
+    std::int64_t operations;
+    std::int64_t bytes;
+    Duration service;
+  };
+  // One server: its SERVER message, its state, and its load.
+  struct ServerEntry {
+    event::Server said;
+    MemberId member;  // none: lost
+    ServerState state = ServerState::unknown;
+    Time since{};                   // begin of that state
+    std::int64_t epoch = 0;         // first map epoch in that state; 0: not published yet
+    ServerWork sums{};              // since its arrival
+    std::deque<ServerWork> recent;  // reports of the last second
+    std::int64_t queue = 0;
+    std::int64_t held_bytes = 0;
+    Duration last_service{};  // mean time of an operation in the last report with any
+    Duration hold_off{};      // the last hold-off; 0: it was never slow, or an operator added it
+    Time back{};              // end of the last hold-off, which may be past
+  };
+
+  ServerEntry* find(std::string_view name);
+  ServerEntry* find(MemberId member);
+  static ServerState state_of(const ServerEntry* entry) {
+    return entry == nullptr ? ServerState::unknown : entry->state;
+  }
+  std::size_t up() const;
+  // Returns why a SERVER message is refused; "" if it is accepted.
+  std::string what_is_wrong(const Moment& moment, const event::Server& server);
+  // Forgets the oldest lost server if the list is full.
+  void make_room();
+  // Feeds an input into a server's state machine, and notifies the detector if the server enters or leaves the map. The
+  // caller carries out the action.
+  void apply(ServerEntry& entry, ServerInput input, Time now);
+  // Returns the input for a server that was found slow.
+  ServerInput slow_input() const { return up() > 1 ? ServerInput::slow : ServerInput::slow_alone; }
+  // Takes a slow server out of the map for a hold-off and publishes SLOW_IO_SERVER. `finding`: the detector's
+  // measurement; nothing if a monitor named the server.
+  void hold_off(const Moment& moment, ServerEntry& entry, const std::optional<SlowServers::Finding>& finding);
+  // Begins a new epoch and sends the map to all members if the map has changed.
+  void publish(const Moment& moment);
+  std::vector<event::ServerMap::MappedServer> in_map() const;
+  static void refuse(const Moment& moment, std::string text);
+
+  const CoordinatorSettings& settings_;
+  const model::Cluster& cluster_;
+  SlowServers detector_;
+  std::vector<ServerEntry> entries_;
+  std::int64_t epoch_ = 0;
+  std::string text_;                                    // text of the map, one line for each server
+  std::unordered_map<MemberId, std::int64_t> adopted_;  // oldest epochs in use, of the members that use I/O servers
+};
+
+}  // namespace hocket::coordinator

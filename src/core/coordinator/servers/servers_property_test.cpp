@@ -1,0 +1,244 @@
+// Servers come, leave, slow down and send false reports, in random and hostile orders with fixed seeds. A simple model,
+// which knows only the events that went in and the commands that came out, checks them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+#include "coordinator/coordinator.hpp"
+#include "coordinator/testing.hpp"
+
+namespace hocket::coordinator {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr double margin = 1.25;
+const CoordinatorSettings settings{{&policy::fcfs}, seconds{10}, milliseconds{100}, seconds{60}, seconds{1}};
+
+// Members 1 to 4 belong to applications. Members 11 to 18 are servers, which change their names when they come again.
+class Chaos {
+ public:
+  explicit Chaos(std::uint64_t seed) : random_(seed) {}
+
+  event::Event next(std::optional<Time> deadline) {
+    time_ += one_in(20) ? Duration{seconds{pick(30)}} : milliseconds{pick(60)};
+    if (one_in(50)) time_ -= seconds{pick(10)};
+    if (deadline && one_in(10)) time_ = std::max(time_, *deadline);
+    const std::uint64_t server = 11 + pick(8);
+    switch (pick(20)) {
+      case 0: return of(1 + pick(4), event::Hello{one_in(2) ? "a" : "b", "app", "", "mpich", "", 1, 1});
+      case 1: return of(1 + pick(4), event::MapAdopted{static_cast<std::int64_t>(pick(40)) - 5});
+      case 2: return of(one_in(4) ? 1 + pick(4) : server, one_in(2) ? event::Body{event::Bye{}} : event::Lost{"gone"});
+      case 3:
+      case 4:
+      case 5: return of(server, said());
+      case 6: return of(99, event::SetServer{name(), one_in(10) ? "up" : one_in(3) ? "drain" : "add"});
+      case 7: return one_in(4) ? of(99, slow()) : of(0, event::Tick{});
+      case 8: return of(0, event::Tick{});
+      default: return of(server, load(server));
+    }
+  }
+
+ private:
+  bool one_in(std::uint64_t n) { return random_() % n == 0; }
+  std::uint64_t pick(std::uint64_t n) { return random_() % n; }
+  event::Event of(std::uint64_t member, event::Body body) const {
+    return {time_, {"node1", "", MemberId{member}}, std::move(body)};
+  }
+  std::string name() { return one_in(30) ? "" : "s" + std::to_string(pick(6)); }
+  event::Body said() {
+    return event::Server{name(), one_in(30) ? "" : "unix:/s", one_in(30) ? "no path" : "/scratch", 0, false, 7};
+  }
+  event::Body slow() {
+    event::SlowIoServer told;
+    told.server = name();
+    return told;
+  }
+  // Servers with odd numbers are slow now and then.
+  event::Body load(std::uint64_t server) {
+    if (one_in(30)) return event::ServerLoad{odd(), odd(), Duration{odd()}, odd(), odd(), Duration{odd()}};
+    const std::int64_t operations = 1 + static_cast<std::int64_t>(pick(20));
+    const bool is_slow = (static_cast<std::uint64_t>(to_ns(time_) / 1'000'000'000) / 20 + server) % 4 == 0;
+    const microseconds each{(is_slow ? 2000 : 300) + pick(50)};
+    return event::ServerLoad{operations, operations << 20, operations * each, 0, 0, {}};
+  }
+  std::int64_t odd() { return static_cast<std::int64_t>(random_()) >> pick(64); }
+
+  std::mt19937_64 random_;
+  Time time_ = Time{} + seconds{100};
+};
+
+class Observer {
+ public:
+  void pass(Coordinator& coordinator, const event::Event& event) {
+    const std::vector<std::string> before = map_.names;
+    now_ = std::max(now_, event.time);
+    const std::uint64_t from = event.origin.member.value;
+    const auto& commands = coordinator.handle(event);
+    if (const auto* hello = std::get_if<event::Hello>(&event.body); hello && !hello->mpi.empty()) members_.insert(from);
+    const bool leaves =
+        std::holds_alternative<event::Bye>(event.body) || std::holds_alternative<event::Lost>(event.body);
+    if (leaves) members_.erase(from);
+
+    std::set<std::uint64_t> told;
+    for (const Command& command : commands) {
+      if (const auto* map = std::get_if<event::NewServerMap>(&command.body)) {
+        EXPECT_TRUE(told.insert(command.to.value).second) << "told twice";
+        take(*map);
+      }
+      if (const auto* slow = std::get_if<event::SlowIoServer>(&command.body)) check(*slow, before);
+    }
+    if (map_.names != before) {
+      EXPECT_EQ(told, members_) << "a change that not all were told of";
+      ++changes_;
+    } else if (std::holds_alternative<event::Hello>(event.body)) {
+      EXPECT_EQ(told.size(), map_.epoch > 0 && members_.contains(from) ? 1U : 0U);
+    } else {
+      EXPECT_TRUE(told.empty()) << "a map that is none";
+    }
+    check_state(coordinator, event);
+  }
+
+  std::int64_t changes() const { return changes_; }
+  std::int64_t slow() const { return slow_; }
+  std::int64_t detected() const { return detected_; }
+
+ private:
+  struct Map {
+    std::int64_t epoch = 0;
+    std::vector<std::string> names;
+  };
+
+  void take(const event::NewServerMap& told) {
+    const auto parsed = event::parse_server_map(told.epoch, told.text);
+    ASSERT_TRUE(parsed) << parsed.error().text;
+    std::vector<std::string> names;
+    for (const auto& server : parsed.value().servers) names.push_back(server.name);
+    if (told.epoch == map_.epoch) {
+      EXPECT_EQ(names, map_.names) << "two maps of one epoch";
+    } else {
+      EXPECT_EQ(told.epoch, map_.epoch + 1);
+      map_ = {told.epoch, names};
+    }
+    EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size()) << "a server is there twice";
+  }
+
+  void check(const event::SlowIoServer& told, const std::vector<std::string>& before) {
+    ++slow_;
+    // Without an application, no member received the map to compare with.
+    if (members_.empty()) return;
+    EXPECT_EQ(std::ranges::count(before, told.server), 1) << "it was not in the map";
+    EXPECT_GE(before.size(), 2U) << "the last one";
+    EXPECT_GE(told.hold_off, settings.slow_server_hold_off);
+    EXPECT_LE(told.hold_off, Servers::longest_hold_off);
+    if (told.reports == 0) return;
+    ++detected_;
+    EXPECT_GE(before.size(), 3U);
+    const auto n = static_cast<double>(before.size());
+    EXPECT_GT(static_cast<double>(told.service.count()),
+              margin * n / (n - 1) * static_cast<double>(told.peers.count()));
+    EXPECT_GE(told.service - told.peers, SlowServers::least_longer);
+  }
+
+  void check_state(const Coordinator& coordinator, const event::Event& event) {
+    std::vector<std::string> up;
+    bool any_slow = false;
+    const auto rows = coordinator.servers().describe(now_);
+    for (const event::IoServer& row : rows) {
+      if (row.state == "up") up.push_back(row.server);
+      any_slow |= row.state == "slow";
+      EXPECT_EQ(row.state == "slow", row.back > Time{});
+      EXPECT_GE(row.operations, 0);
+      EXPECT_GE(row.bytes_per_s, 0);
+      EXPECT_LE(row.epoch, coordinator.servers().epoch());
+    }
+    if (up.empty()) {
+      EXPECT_FALSE(any_slow) << "a slow one is better than none";
+    }
+    if (!members_.empty()) {
+      if (coordinator.servers().epoch() != map_.epoch) {
+        // The map changed while no application ran; a member that comes now receives it.
+        ADD_FAILURE() << "epoch " << coordinator.servers().epoch() << ", told " << map_.epoch;
+      }
+      EXPECT_EQ(up, map_.names);
+    } else {
+      map_ = {coordinator.servers().epoch(), up};
+    }
+    const auto deadline = coordinator.servers().deadline();
+    EXPECT_EQ(deadline.has_value(), any_slow);
+    if (deadline && std::holds_alternative<event::Tick>(event.body)) {
+      EXPECT_GT(*deadline, now_) << "a tick that did not do what was due";
+    }
+    for (const auto& [id, application] : coordinator.cluster().applications()) {
+      EXPECT_LE(coordinator.servers().epoch_of(application), coordinator.servers().epoch());
+    }
+  }
+
+  Time now_{};
+  std::set<std::uint64_t> members_;
+  Map map_;
+  std::int64_t changes_ = 0;
+  std::int64_t slow_ = 0;
+  std::int64_t detected_ = 0;
+};
+
+TEST(ServersProperties, HoldInAnyOrderOfEvents) {
+  std::int64_t changes = 0;
+  std::int64_t slow = 0;
+  std::int64_t detected = 0;
+  for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Coordinator coordinator{settings};
+    Observer observer;
+    Chaos chaos{seed};
+    for (int i = 0; i < 400; ++i) {
+      const event::Event event = chaos.next(coordinator.deadline());
+      observer.pass(coordinator, event);
+      if (::testing::Test::HasFailure()) FAIL() << "after event " << i << ", " << event::type_name(event.body);
+    }
+    changes += observer.changes();
+    slow += observer.slow();
+    detected += observer.detected();
+  }
+  // Checks that the orders were hostile enough to reach the cases in question.
+  EXPECT_GT(changes, 10'000);
+  EXPECT_GT(slow, 1'000);
+  EXPECT_GT(detected, 300);
+}
+
+TEST(ServersProperties, TheSameEventsGiveTheSameCommands) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    Coordinator coordinator{settings};
+    Coordinator other{settings};
+    Chaos chaos{seed};
+    for (int i = 0; i < 300; ++i) {
+      const event::Event event = chaos.next(coordinator.deadline());
+      const auto told = testing::describe_all(coordinator.handle(event));
+      ASSERT_EQ(told, testing::describe_all(other.handle(event))) << "seed " << seed;
+    }
+  }
+}
+
+// When all have left, the map is empty and nothing is due.
+TEST(ServersProperties, NothingIsLeftBehind) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    Coordinator coordinator{settings};
+    Chaos chaos{seed};
+    event::Event event;
+    for (int i = 0; i < 200; ++i) coordinator.handle(event = chaos.next(coordinator.deadline()));
+    for (std::uint64_t member = 1; member <= 18; ++member) {
+      coordinator.handle({event.time, {"node1", "", MemberId{member}}, event::Lost{}});
+    }
+    for (const event::IoServer& row : coordinator.servers().describe(event.time)) EXPECT_EQ(row.state, "lost");
+    EXPECT_EQ(coordinator.deadline(), std::nullopt) << "seed " << seed;
+    EXPECT_LE(coordinator.servers().describe(event.time).size(), 6U);
+  }
+}
+
+}  // namespace
+}  // namespace hocket::coordinator

@@ -1,0 +1,187 @@
+// Tests the server map case by case. Random and hostile orders: servers_property_test.cpp.
+#include "coordinator/servers/servers.hpp"
+
+#include <gtest/gtest.h>
+
+#include "coordinator/coordinator.hpp"
+#include "coordinator/script_testing.hpp"
+
+namespace hocket::coordinator {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using testing::Lines;
+
+class ServersTest : public testing::Script {
+ protected:
+  // Member 11 is s1, 12 is s2, …
+  Lines server(std::int64_t ms, std::uint64_t number) { return server(ms, 10 + number, "s" + std::to_string(number)); }
+  Lines server(std::int64_t ms, std::uint64_t member, const std::string& name) {
+    return at(ms, member, event::Server{name, "unix:/" + name, "/scratch", 1 << 20, false, 77});
+  }
+  Lines set(std::int64_t ms, const std::string& name, const std::string& action) {
+    return at(ms, tool, event::SetServer{name, action});
+  }
+  Lines load(std::int64_t ms, std::uint64_t number, std::int64_t service_us) {
+    return at(ms, 10 + number, event::ServerLoad{10, 10 << 20, microseconds{10 * service_us}, 3, 4096, {}});
+  }
+  // Sends reports of all `servers` until s1, which takes 2 ms for each operation, is found slow. Returns the commands
+  // of that event.
+  Lines slow_from(std::int64_t ms, std::uint64_t servers = 4) {
+    Lines last;
+    for (int i = 0; i < 3; ++i) {
+      for (std::uint64_t peer = 2; peer <= servers; ++peer) EXPECT_EQ(load(ms + i, peer, 200), Lines{});
+      EXPECT_EQ(last, Lines{});
+      last = load(ms + i, 1, 2000);
+    }
+    return last;
+  }
+  std::string states(std::int64_t ms = 0) const {
+    std::string text;
+    for (const event::IoServer& row : coordinator.servers().describe(Time{} + milliseconds{ms})) {
+      text += row.server + " " + row.state + " " + std::to_string(row.epoch) + "; ";
+    }
+    return text;
+  }
+
+  static constexpr std::uint64_t tool = 99;
+};
+
+TEST_F(ServersTest, EveryMemberOfEveryApplicationHearsOfEachMap) {
+  EXPECT_EQ(hello(1), Lines{"1 WELCOME app 1 app fcfs"}) << "there is no map";
+  EXPECT_EQ(server(1, 1), Lines{"1 SERVER_MAP 1 s1"});
+  EXPECT_EQ(hello(2), (Lines{"2 WELCOME app 1 app fcfs", "2 SERVER_MAP 1 s1"}));
+  EXPECT_EQ(hello(3, "other"), (Lines{"3 WELCOME app 2 app-2 fcfs", "3 SERVER_MAP 1 s1"}));
+  EXPECT_EQ(server(2, 2), (Lines{"1 SERVER_MAP 2 s1 s2", "2 SERVER_MAP 2 s1 s2", "3 SERVER_MAP 2 s1 s2"}));
+  EXPECT_EQ(at(3, 50, event::Hello{"", "hocket ls", "", "", "0.1", 5, 0}), Lines{"50 WELCOME app 0  fcfs"});
+}
+
+TEST_F(ServersTest, OneThatIsLostOrLeavesComesOutAtOnce) {
+  hello(1);
+  for (std::uint64_t i = 1; i <= 3; ++i) server(1, i);
+  EXPECT_EQ(at(2, 11, event::Lost{"connection closed"}), Lines{"1 SERVER_MAP 4 s2 s3"});
+  EXPECT_EQ(at(2, 12, event::Bye{}), Lines{"1 SERVER_MAP 5 s3"});
+  EXPECT_EQ(states(), "s1 lost 4; s3 up 3; ");
+  EXPECT_EQ(server(3, 21, "s1"), Lines{"1 SERVER_MAP 6 s3 s1"}) << "started again";
+  EXPECT_EQ(states(), "s3 up 3; s1 up 6; ");
+}
+
+TEST_F(ServersTest, ToolsDrainAndAdd) {
+  hello(1);
+  for (std::uint64_t i = 1; i <= 2; ++i) server(1, i);
+  EXPECT_EQ(set(2, "s1", "drain"), Lines{"1 SERVER_MAP 3 s2"});
+  EXPECT_EQ(set(2, "s1", "drain"), Lines{}) << "it is";
+  EXPECT_EQ(set(2, "s2", "drain"), Lines{"1 SERVER_MAP 4"}) << "the operator may empty the map";
+  EXPECT_EQ(states(), "s1 drained 3; s2 drained 4; ");
+  EXPECT_EQ(set(3, "s2", "add"), Lines{"1 SERVER_MAP 5 s2"});
+  EXPECT_EQ(set(3, "s1", "add"), Lines{"1 SERVER_MAP 6 s1 s2"}) << "in the order in which they came";
+  at(4, 11, event::Lost{});
+  EXPECT_EQ(set(5, "s1", "add"), Lines{"99 REFUSED 's1' is lost: start a server again"});
+  EXPECT_EQ(set(5, "s9", "add"), Lines{"99 REFUSED no server is called 's9'; 'hocket servers' lists them"});
+  EXPECT_EQ(set(5, "s2", "up"), Lines{"99 REFUSED SET_SERVER: unknown action 'up': \"drain\" or \"add\""});
+}
+
+TEST_F(ServersTest, RefusesWhatIsNoServer) {
+  hello(1);
+  server(1, 1);
+  EXPECT_EQ(server(1, 12, "s1"), Lines{"12 REFUSED SERVER: a server called 's1' runs already (pid 77): choose another "
+                                       "name"});
+  EXPECT_EQ(server(1, 11, "s2"), Lines{"11 REFUSED SERVER: a member can be one server only, and sends SERVER once"});
+  for (const char* name : {"", "a b", "a\nb", "ü", "s/1"}) EXPECT_EQ(server(1, 12, name).size(), 1U) << name;
+  EXPECT_EQ(at(1, 12, event::Server{"s2", "unix:/x", "scratch", 0, false, 1}),
+            Lines{"12 REFUSED SERVER: 'directory' of 's2' is no absolute path"});
+  EXPECT_EQ(at(1, 12, event::Server{"s2", "", "/scratch", 0, false, 1}),
+            Lines{"12 REFUSED SERVER: 'addresses' of 's2' is not one line with at least one address"});
+  const event::Server long_one{"s2", "unix:/x", "/" + std::string(event::longest_server_map, 'x'), 0, false, 1};
+  EXPECT_EQ(at(1, 12, long_one), Lines{"12 REFUSED SERVER: 's2' is one too many: the map would not fit a message; stop "
+                                       "others first"});
+  EXPECT_EQ(states(), "s1 up 1; ");
+}
+
+TEST_F(ServersTest, ASlowServerIsTakenOutAndTriedAgain) {
+  hello(1);
+  for (std::uint64_t i = 1; i <= 4; ++i) server(1, i);
+  EXPECT_EQ(deadline_ms(), -1);
+  EXPECT_EQ(slow_from(1000), (Lines{"0 SLOW_IO_SERVER s1 for 10000, 2000 to 200", "1 SERVER_MAP 5 s2 s3 s4"}));
+  EXPECT_EQ(states(), "s1 slow 5; s2 up 2; s3 up 3; s4 up 4; ");
+  EXPECT_EQ(deadline_ms(), 11002);
+  EXPECT_EQ(tick(11001), Lines{}) << "too early";
+  EXPECT_EQ(tick(11002), Lines{"1 SERVER_MAP 6 s1 s2 s3 s4"});
+  EXPECT_EQ(deadline_ms(), -1);
+}
+
+TEST_F(ServersTest, TheHoldOffDoublesUntilItIsForgiven) {
+  for (std::uint64_t i = 1; i <= 4; ++i) server(1, i);
+  EXPECT_EQ(slow_from(0).at(0), "0 SLOW_IO_SERVER s1 for 10000, 2000 to 200");
+  tick(20'000);
+  EXPECT_EQ(slow_from(20'000).at(0), "0 SLOW_IO_SERVER s1 for 20000, 2000 to 200");
+  tick(50'000);
+  EXPECT_EQ(slow_from(50'000).at(0), "0 SLOW_IO_SERVER s1 for 40000, 2000 to 200");
+  const std::int64_t back = 90'002;
+  tick(back);
+  EXPECT_EQ(slow_from(back + 4 * 40'000).at(0), "0 SLOW_IO_SERVER s1 for 10000, 2000 to 200");
+}
+
+TEST_F(ServersTest, WhereTheOthersGoASlowOneComesBack) {
+  hello(1);
+  for (std::uint64_t i = 1; i <= 3; ++i) server(1, i);
+  slow_from(0, 3);
+  at(10, 12, event::Lost{});
+  EXPECT_EQ(states(), "s1 slow 4; s2 lost 5; s3 up 3; ");
+  EXPECT_EQ(at(11, 13, event::Lost{}), Lines{"1 SERVER_MAP 6 s1"});
+  EXPECT_EQ(deadline_ms(), -1);
+}
+
+TEST_F(ServersTest, AMonitorOfSomebodyElsesIsBelieved) {
+  hello(1);
+  server(1, 1);
+  server(1, 2);
+  event::SlowIoServer told;
+  told.server = "s2";
+  EXPECT_EQ(at(2, tool, told), (Lines{"0 SLOW_IO_SERVER s2 for 10000", "1 SERVER_MAP 3 s1"}));
+  EXPECT_EQ(at(2, tool, told), Lines{}) << "it is out";
+  told.server = "s1";
+  EXPECT_EQ(at(2, tool, told), Lines{"99 REFUSED SLOW_IO_SERVER: 's1' is the last server of the map and stays"});
+}
+
+TEST_F(ServersTest, AnApplicationUsesTheOldestEpochOfItsMembers) {
+  hello(1);
+  hello(2);
+  for (std::uint64_t i = 1; i <= 3; ++i) server(1, i);
+  const auto epoch = [this] {
+    return coordinator.describe(coordinator.cluster().applications().begin()->second, Time{}).map_epoch;
+  };
+  EXPECT_EQ(epoch(), 0);
+  EXPECT_EQ(at(2, 1, event::MapAdopted{3}), Lines{});
+  EXPECT_EQ(epoch(), 3);
+  at(2, 2, event::MapAdopted{2});
+  EXPECT_EQ(epoch(), 2);
+  at(2, 2, event::MapAdopted{99});
+  EXPECT_EQ(epoch(), 3) << "no later one than there is";
+  at(2, 1, event::MapAdopted{0});
+  at(2, 2, event::Bye{});
+  EXPECT_EQ(epoch(), 0) << "nobody uses servers any more";
+  EXPECT_EQ(at(2, tool, event::MapAdopted{1}), Lines{});
+}
+
+TEST_F(ServersTest, ListsTheLoadOfTheLastSecond) {
+  server(0, 1);
+  load(1000, 1, 200);
+  load(1500, 1, 300);
+  const auto row = [this](std::int64_t ms) { return coordinator.servers().describe(Time{} + milliseconds{ms}).at(0); };
+  EXPECT_EQ(row(1600).operations, 20);
+  EXPECT_EQ(row(1600).bytes, 20 << 20);
+  EXPECT_EQ(row(1600).bytes_per_s, 20 << 20);
+  EXPECT_EQ(row(1600).operations_per_s, 20);
+  EXPECT_EQ(row(1600).busy, milliseconds{5});
+  EXPECT_EQ(row(2100).bytes_per_s, 10 << 20);
+  EXPECT_EQ(row(2600).bytes_per_s, 0);
+  EXPECT_EQ(row(2600).last_service, microseconds{300});
+  EXPECT_EQ(row(2600).queue, 3);
+  EXPECT_EQ(row(2600).held_bytes, 4096);
+  EXPECT_EQ(row(2600).pid, 77);
+}
+
+}  // namespace
+}  // namespace hocket::coordinator

@@ -1,0 +1,71 @@
+#include "coordinator/servers/slow_servers.hpp"
+
+#include <algorithm>
+
+namespace hocket::coordinator {
+namespace {
+
+// Returns the median; of two middle values the longer one. Precondition: not empty.
+Duration median(std::vector<Duration> durations) {
+  const auto middle = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2);
+  std::nth_element(durations.begin(), middle, durations.end());
+  return *middle;
+}
+
+}  // namespace
+
+// If the peer itself is stuck, only the age of its stuck access counts.
+std::vector<Duration> SlowServers::of_like_size(const Reports& peer, const LoadReport& report) {
+  std::vector<Duration> times;
+  const auto is_recent = [&report](const LoadReport& other) { return report.at - other.at <= recent; };
+  if (!peer.last.empty() && peer.last.back().stuck && is_recent(peer.last.back())) return {peer.last.back().service};
+  for (const LoadReport& other : peer.last) {
+    if (!is_recent(other) || other.size < 0) continue;
+    const bool any_size = report.size < 0;
+    const bool like = other.size * 1.25 >= report.size && other.size <= report.size * 1.25;
+    if (any_size || like) times.push_back(other.service);
+  }
+  return times;
+}
+
+std::optional<SlowServers::Peers> SlowServers::of_peers(MemberId server, const LoadReport& report) const {
+  std::vector<Duration> medians;
+  Duration longest{};
+  for (const auto& [id, reports] : reports_) {
+    std::vector<Duration> times = id == server ? std::vector<Duration>{} : of_like_size(reports, report);
+    if (times.empty()) continue;
+    longest = std::max(longest, *std::max_element(times.begin(), times.end()));
+    medians.push_back(median(std::move(times)));
+  }
+  if (medians.size() < least_peers) return std::nullopt;
+  return Peers{median(std::move(medians)), longest};
+}
+
+std::optional<SlowServers::Finding> SlowServers::report(MemberId server, const event::ServerLoad& load, Time now) {
+  const auto found = reports_.find(server);
+  const bool is_stuck = load.oldest >= stuck;
+  if (found == reports_.end() || margin_ <= 0 || (load.operations <= 0 && !is_stuck)) return std::nullopt;
+  Reports& own = found->second;
+
+  LoadReport report{now, -1, load.oldest, is_stuck};
+  if (load.operations > 0) {
+    const Duration each = std::max(load.service, Duration::zero()) / load.operations;
+    if (!is_stuck)
+      report.size = static_cast<double>(std::max<std::int64_t>(load.bytes, 0)) / static_cast<double>(load.operations);
+    report.service = is_stuck ? std::max(each, load.oldest) : each;
+  }
+  const auto peers = of_peers(server, report);
+  own.last.push_back(report);
+  if (own.last.size() > kept) own.last.pop_front();
+  if (!peers) return std::nullopt;
+
+  const auto n = static_cast<double>(reports_.size());
+  const bool pays =
+      static_cast<double>(report.service.count()) > margin_ * n / (n - 1) * static_cast<double>(peers->middle.count());
+  const bool is_slow = pays && report.service - peers->middle >= least_longer && report.service > peers->longest;
+  own.slow = is_slow ? own.slow + 1 : 0;
+  if (own.slow < running) return std::nullopt;
+  return Finding{report.service, peers->middle};
+}
+
+}  // namespace hocket::coordinator

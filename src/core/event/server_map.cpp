@@ -1,0 +1,111 @@
+#include "event/server_map.hpp"
+
+#include <algorithm>
+
+namespace hocket::event {
+namespace {
+
+constexpr std::string_view digits = "0123456789ABCDEF";
+
+// Spaces are escaped too, because they separate the three parts of a line.
+void append_escaped(std::string_view text, std::string& out) {
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte > ' ' && byte < 0x7f && c != '%') {
+      out += c;
+    } else {
+      out += {'%', digits[byte >> 4U], digits[byte & 0xfU]};
+    }
+  }
+}
+
+// Appends the unescaped text to `out`. Returns false if a '%' is not followed by two upper-case hexadecimal digits.
+bool unescape(std::string_view text, std::string& out) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    const std::size_t high = i + 1 < text.size() ? digits.find(text[i + 1]) : std::string_view::npos;
+    const std::size_t low = i + 2 < text.size() ? digits.find(text[i + 2]) : std::string_view::npos;
+    if (high == std::string_view::npos || low == std::string_view::npos) return false;
+    out += static_cast<char>(high << 4U | low);
+    i += 2;
+  }
+  return true;
+}
+
+// Removes the text up to the next `end`, and that, from the front. Returns the removed text without `end`.
+std::string_view take(std::string_view& text, char end) {
+  const std::size_t at = std::min(text.find(end), text.size());
+  const std::string_view word = text.substr(0, at);
+  text.remove_prefix(std::min(at + 1, text.size()));
+  return word;
+}
+
+// Computes FNV-1a, continued from `from`. Unlike std::hash, it is the same in all processes and builds.
+std::uint64_t hash(std::string_view text, std::uint64_t from) {
+  for (const char c : text) from = (from ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return from;
+}
+
+// Returns the weight of a server for a data set. The server with the highest weight is its home.
+std::uint64_t weight(const ServerMap::MappedServer& server, std::string_view data_set) {
+  constexpr std::uint64_t basis = 0xcbf29ce484222325U;
+  std::uint64_t mixed = hash(data_set, hash(server.name, basis) ^ 1U);
+  mixed = (mixed ^ mixed >> 32U) * 0xd6e8feb86659fd93U;  // else names with different last letters get close weights
+  return mixed ^ mixed >> 32U;
+}
+
+}  // namespace
+
+bool serves(const ServerMap::MappedServer& server, std::string_view path) {
+  // The match must end at a '/', so that /scratch/a does not serve /scratch/ab.
+  const std::string& directory = server.directory;
+  return path.size() > directory.size() && path.starts_with(directory) &&
+         (directory.ends_with('/') || path[directory.size()] == '/');
+}
+
+std::optional<std::string_view> data_set_of(std::string_view path) {
+  if (!path.starts_with(data_set_prefix)) return std::nullopt;
+  return path.substr(data_set_prefix.size());
+}
+
+const ServerMap::MappedServer* home_of(const ServerMap& map, std::string_view data_set) {
+  const auto lighter = [&](const ServerMap::MappedServer& one, const ServerMap::MappedServer& other) {
+    const std::uint64_t first = weight(one, data_set), second = weight(other, data_set);
+    return first != second ? first < second : one.name < other.name;  // any fixed order breaks a tie
+  };
+  const auto home = std::max_element(map.servers.begin(), map.servers.end(), lighter);
+  return home == map.servers.end() ? nullptr : &*home;
+}
+
+std::string text_of(const std::vector<ServerMap::MappedServer>& servers) {
+  std::string text;
+  for (const ServerMap::MappedServer& server : servers) {
+    text += server.name + " ";
+    append_escaped(server.directory, text);
+    text += " " + server.addresses + "\n";
+  }
+  return text;
+}
+
+Result<ServerMap> parse_server_map(std::int64_t epoch, std::string_view text) {
+  ServerMap map{epoch, {}};
+  while (!text.empty()) {
+    const std::string_view line = take(text, '\n');
+    std::string_view rest = line;
+    ServerMap::MappedServer server;
+    server.name = take(rest, ' ');
+    const bool whole = unescape(take(rest, ' '), server.directory);
+    server.addresses = rest;
+    if (!whole || server.name.empty() || server.directory.empty() || server.addresses.empty()) {
+      return Error{"server map of epoch " + std::to_string(epoch) + ", line " + std::to_string(map.servers.size() + 1) +
+                   ": '" + std::string{line.substr(0, 80)} + "' is not NAME DIRECTORY ADDRESSES"};
+    }
+    map.servers.push_back(std::move(server));
+  }
+  return map;
+}
+
+}  // namespace hocket::event

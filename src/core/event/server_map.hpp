@@ -1,0 +1,52 @@
+// The server map lists the I/O servers over which collective I/O is declustered. Each change of it is a new epoch
+// (CLARISSE, section IV-A). The controller distributes it to all applications, which adopt it at control points.
+//
+// Its text form (SERVER_MAP) has one line per server, "NAME DIRECTORY ADDRESSES". In the directory, '%' and all bytes
+// but printable ASCII are written as %XX. The addresses may hold spaces. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace hocket::event {
+
+struct ServerMap {
+  struct MappedServer {
+    std::string name;
+    std::string directory;  // absolute; the server opens files below it only
+    std::string addresses;  // on which it listens: "unix:/path tcp:host:port"
+    friend bool operator==(const MappedServer&, const MappedServer&) = default;
+  };
+  std::int64_t epoch = 0;  // 0: no map was received. Rises by one with each change; a new hocketd starts again
+  std::vector<MappedServer> servers;  // in order of arrival, the same for all applications; may be empty
+  friend bool operator==(const ServerMap&, const ServerMap&) = default;
+};
+
+// Longest text of a map in bytes, which fits a frame. The controller refuses a server that would exceed it.
+constexpr std::size_t longest_server_map = 32'768;
+
+// Returns the text form; parse_server_map() inverts it.
+std::string text_of(const std::vector<ServerMap::MappedServer>& servers);
+// Parses the text form. The error says which line is wrong.
+Result<ServerMap> parse_server_map(std::int64_t epoch, std::string_view text);
+
+// True if the file of this absolute path lies below the server's directory.
+bool serves(const ServerMap::MappedServer& server, std::string_view path);
+
+// ---- data sets that applications exchange by name, without a file (CLARISSE, section III-A) ------------------------
+
+// Prefix of a path that names a data set instead of a file: "hocket:/NAME".
+constexpr std::string_view data_set_prefix = "hocket:/";
+// Returns NAME, a part of `path`; nothing if the path names a file.
+std::optional<std::string_view> data_set_of(std::string_view path);
+// Returns the server that stores the data set, by highest random weight; nullptr if the map is empty. It is the same in
+// all processes with the same map. When servers come and go, a data set moves only to a new server, or from one that
+// has left.
+const ServerMap::MappedServer* home_of(const ServerMap& map, std::string_view data_set);
+
+}  // namespace hocket::event

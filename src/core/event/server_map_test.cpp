@@ -1,0 +1,89 @@
+#include "event/server_map.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/splitmix.hpp"
+
+namespace hocket::event {
+namespace {
+
+TEST(ServerMap, IsALineAServer) {
+  const std::vector<ServerMap::MappedServer> servers{{"s1", "/scratch", "unix:/run/s1 tcp:node1:4000"},
+                                                     {"s2", "/my files/100%", "unix:/run/s2"}};
+  const std::string text = text_of(servers);
+  EXPECT_EQ(text, "s1 /scratch unix:/run/s1 tcp:node1:4000\ns2 /my%20files/100%25 unix:/run/s2\n");
+  const auto map = parse_server_map(7, text);
+  ASSERT_TRUE(map) << map.error().text;
+  EXPECT_EQ(map.value(), (ServerMap{7, servers}));
+}
+
+TEST(ServerMap, MayBeEmpty) {
+  EXPECT_EQ(text_of({}), "");
+  EXPECT_EQ(parse_server_map(3, "").value(), (ServerMap{3, {}}));
+}
+
+TEST(ServerMap, SaysWhichLineIsWrong) {
+  for (const char* wrong : {"s1", "s1 /scratch", "s1 /scratch ", " /scratch unix:/x", "s1  unix:/x", "\n",
+                            "s1 /a% unix:/x", "s1 /a%2 unix:/x", "s1 /a%zz unix:/x", "s1 /a%2b unix:/x"}) {
+    const auto map = parse_server_map(5, std::string{"s0 /scratch unix:/x\n"} + wrong + "\n");
+    ASSERT_FALSE(map) << wrong;
+    EXPECT_NE(map.error().text.find("epoch 5, line 2"), std::string::npos) << map.error().text;
+  }
+}
+
+TEST(ServerMap, AnyDirectoryComesBack) {
+  std::uint64_t state = 1;
+  const auto below = [&state](std::uint64_t bound) { return splitmix(state += splitmix_step) % bound; };
+  for (int i = 0; i < 2000; ++i) {
+    std::vector<ServerMap::MappedServer> servers(below(5));
+    for (auto& server : servers) {
+      server = {"s" + std::to_string(below(100)), "/", "unix:/a b"};
+      for (std::uint64_t n = below(30); n > 0; --n) server.directory += static_cast<char>(below(256));
+    }
+    const auto map = parse_server_map(i, text_of(servers));
+    ASSERT_TRUE(map) << map.error().text;
+    EXPECT_EQ(map.value().servers, servers);
+  }
+}
+
+TEST(ServerMap, KnowsWhatAServerServes) {
+  for (const char* directory : {"/scratch/a", "/scratch/a/"}) {
+    const ServerMap::MappedServer server{"s1", directory, "unix:/x"};
+    EXPECT_TRUE(serves(server, "/scratch/a/f")) << directory;
+    for (const char* other : {"/scratch/a", "/scratch/ab", "/scratch/ab/f", "/scratch", "scratch/a/f", ""})
+      EXPECT_FALSE(serves(server, other)) << directory << " " << other;
+  }
+  EXPECT_TRUE(serves({"s1", "/", "unix:/x"}, "/f"));
+}
+
+TEST(ServerMap, KnowsDataSetsByTheirPrefix) {
+  EXPECT_EQ(data_set_of("hocket:/field"), "field");
+  EXPECT_EQ(data_set_of("hocket:/"), "");
+  EXPECT_EQ(data_set_of("/scratch/hocket:/field"), std::nullopt);
+  EXPECT_EQ(data_set_of("hocket:field"), std::nullopt);
+}
+
+TEST(ServerMap, GivesADataSetAnotherHomeOnlyWhereAServerCameOrWent) {
+  ServerMap map;
+  EXPECT_EQ(home_of(map, "field"), nullptr);
+  for (int i = 0; i < 5; ++i) map.servers.push_back({"s" + std::to_string(i), "/scratch", "unix:/run/s"});
+  std::map<std::string, int> sets;  // number of data sets at each server
+  for (int i = 0; i < 1000; ++i) {
+    const std::string name = "field" + std::to_string(i);
+    const std::string before = home_of(map, name)->name;
+    ++sets[before];
+    ServerMap other = map;
+    std::reverse(other.servers.begin(), other.servers.end());
+    EXPECT_EQ(home_of(other, name)->name, before) << "for whatever order of the servers";
+    std::erase_if(other.servers, [](const auto& server) { return server.name == "s3"; });
+    if (before == "s3") continue;
+    EXPECT_EQ(home_of(other, name)->name, before) << name << " after the end of s3";
+  }
+  for (const auto& [server, count] : sets) EXPECT_NEAR(count, 200, 60) << server;
+}
+
+}  // namespace
+}  // namespace hocket::event

@@ -1,0 +1,281 @@
+#include "explain/phrases.hpp"
+
+#include <array>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "explain/explain.hpp"
+#include "explain/words.hpp"
+
+namespace hocket::explain {
+namespace {
+
+namespace circumstance = event::circumstance;
+
+// Returns seconds with two decimals, from 10 s on with one, because predictions are not exact.
+std::string about_seconds(double seconds) { return decimals(seconds, std::abs(seconds) < 10 ? 2 : 1) + " s"; }
+
+// Returns two decimals, or two significant digits if the value is small.
+std::string gain_text(double value) { return std::abs(value) < 0.1 ? significant(value, 2) : decimals(value, 2); }
+
+// Each circumstance has a phrase. '@' stands for the application's name in quotes, '$' for the plain name.
+constexpr std::array<std::pair<std::string_view, std::string_view>, circumstance::all.size()> circumstances{{
+    {circumstance::not_malleable, "@ is not malleable"},
+    {circumstance::set_by_hand, "the size of @ was set by hand"},
+    {circumstance::resized_by_hand, "@ is resized by hand: policies leave it alone until they are chosen anew"},
+    {circumstance::being_resized, "@ is being resized already"},
+    {circumstance::resize_refused, "@ did not do its last resize"},
+    {circumstance::same_size, "@ has them already"},
+    {circumstance::nobody_commands, "@ has no process that receives resize requests"},
+    {circumstance::no_control_points, "$ comes to no two control points before that"},
+    {circumstance::unknown_times, "nothing is known of $ at other sizes"},
+    {circumstance::cost_grows, "$ would need the more processes, the more its resizes cost"},
+    {circumstance::process_lost, "the process that was asked is lost"},
+    {circumstance::other_size, "it has another size than it was asked for"},
+    {circumstance::not_done, "it did not do it"},
+    {circumstance::own_size, "it changed its size by itself"},
+    {circumstance::phase_early, "its I/O phase came before it was back"},
+    {circumstance::phase_missing, "its I/O phase did not come"},
+    {circumstance::no_answer, "it did not answer in time"},
+}};
+
+// Returns the words for the source of a FLOP count; the names are those of APPLICATION.
+std::string_view flop_source_text(std::string_view source) {
+  if (source == "profile") return "profile of an earlier run";
+  if (source == "counters") return "hardware counters";
+  return source.empty() ? "not known (iterations)" : source;
+}
+
+// Makes the phrases for one decision; each reason has an overload.
+class Phrases {
+ public:
+  explicit Phrases(const event::Decision& decision) : decision_(decision), name_(decision.decided_for) {}
+
+  std::string operator()(const event::NoReason&) const { return {}; }
+
+  std::string operator()(const event::AccessChoice& choice) const {
+    const std::string& action = decision_.action;
+    const std::string& other = decision_.because_of;
+    std::string does = " waits for ";
+    if (action == "interrupt") does = " interrupts ";
+    if (action == "interfere" || action == "deadlock") does = " goes beside ";
+    if (action == "delay") does = " waits for a while, then goes beside ";
+    const std::string whom = other.empty() ? " waits" : does + quoted(other);
+    const char* more = action == "deadlock" ? ", which waits for what it has itself" : "";
+    return quoted(name_) + whom + " on " + choice.target + more + costs(choice);
+  }
+
+  std::string operator()(const event::SlowdownEstimate& estimate) const {
+    const double late_s = std::abs(estimate.late_s);
+    const std::string off = estimate.accesses == 0
+                                ? "no access showed how good the estimate is"
+                                : "the estimate was off by " + percent_text(estimate.error) + " in the mean of " +
+                                      number(estimate.accesses) + " accesses that nobody ordered";
+    return "the I/O of " + quoted(name_) + ", waits included, took an estimated " + seconds_text(late_s) +
+           (estimate.late_s > 0 ? " more" : " less") + " than uncoordinated, " + percent_text(late_s / estimate.run_s) +
+           " of its time; " + off;
+  }
+
+  std::string operator()(const event::PhaseConflict& conflict) const {
+    return "the I/O phase of " + name_ + " in " + about_seconds(conflict.own_start_s) + " would meet that of " +
+           decision_.because_of + " in " + about_seconds(conflict.other_start_s) + " for " +
+           about_seconds(to_s(decision_.overlap)) + ", " + about_seconds(conflict.uncertainty_s) +
+           " of uncertainty included";
+  }
+
+  std::string operator()(const event::PhaseShift& shift) const {
+    return (*this)(shift.conflict) + "; " + name_ + " grows" + sizes() + " for " + number(shift.iterations) +
+           " iterations (" + about_seconds(shift.time_s) + "), so that it begins its I/O " +
+           about_seconds(shift.earlier_s) + " earlier and is through before " + decision_.because_of +
+           " begins; its resizes stop it for " + about_seconds(shift.cost_s) + ", and " + about_seconds(shift.saved_s) +
+           " of waiting are saved";
+  }
+
+  std::string operator()(const event::PeriodCoupling& coupling) const {
+    const std::string times = coupling.multiple > 1 ? number(coupling.multiple) + " times " : "";
+    return (*this)(coupling.conflict) + "; " + name_ + " grows for good" + sizes() +
+           ", so that its I/O period falls from " + about_seconds(coupling.period_s) + " to " +
+           about_seconds(coupling.coupled_period_s) + ", " + times + "that of " + decision_.because_of + " (" +
+           about_seconds(coupling.other_period_s) + ")";
+  }
+
+  std::string operator()(const event::IrregularPhases& irregular) const {
+    return irregular_text(name_, irregular.period_s, irregular.spread_s) + ", so nothing is done about whom they meet";
+  }
+
+  std::string operator()(const event::EqualPart& part) const {
+    return goes() + "an equal part of the " + number(part.cores) + " cores that " + number(part.applications) +
+           " applications share" + bound(part.bounded);
+  }
+
+  std::string operator()(const event::SpeedupGain& speedup) const {
+    return goes() + "one more adds " + gain_text(speedup.gain_now) + " to its speedup now, and " +
+           gain_text(speedup.gain_then) + " then" + bound(speedup.bounded);
+  }
+
+  std::string operator()(const event::IoBalance& balance) const {
+    const auto at = [](double gain, double io_ratio) {
+      return gain_text(gain) + " at an I/O ratio of " + gain_text(100 * io_ratio) + " %";
+    };
+    return goes() + "one more adds to its speedup " + at(balance.gain_now, balance.io_ratio_now) + " now, and " +
+           at(balance.gain_then, balance.io_ratio_then) + " then" + bound(balance.bounded);
+  }
+
+  std::string operator()(const event::ObjectiveGain& best) const {
+    const char* what = best.objective == "flops" ? "FLOPS" : "progress";
+    return goes() + "all changes together are predicted to bring " + gain_text(100 * best.gain) + " % more " + what +
+           ", waits for I/O included; its FLOP: " + std::string{flop_source_text(best.flop_source)} +
+           bound(best.bounded);
+  }
+
+  std::string operator()(const event::ProbeStep& probe) const {
+    return quoted(name_) + " is measured with " + processes_text(decision_.to) +
+           " for some I/O periods, for a policy needs its times beyond " + processes_text(decision_.from) +
+           "; then it has " + processes_text(probe.original) + " again";
+  }
+
+  std::string operator()(const event::CoresReclaimed& reclaimed) const {
+    return quoted(name_) + " gives back " + cores_text(reclaimed.cores) + ": others were started that need " +
+           number(reclaimed.missing) + " more than there are";
+  }
+
+  std::string operator()(const event::PolicyEnded&) const {
+    return quoted(name_) + " has " + processes_text(decision_.to) +
+           " again: the policy that changed it is not in force any more";
+  }
+
+  std::string operator()(const event::GivenUp& given_up) const {
+    return "decision " + number(given_up.decision) + " about " + quoted(name_) + " is given up";
+  }
+
+  std::string operator()(const event::Circumstance& one) const {
+    for (const auto& [what, form] : circumstances) {
+      if (what == one.what) return named(form);
+    }
+    return one.what;  // of a later version
+  }
+
+  std::string operator()(const event::SpeedupMissing& missing) const {
+    return name_ + " would have to run " + decimals(missing.needed, 2) + " times as fast, and " +
+           decimals(missing.known, 2) + " is the most that is known of it";
+  }
+
+  std::string operator()(const event::CoresMissing& missing) const {
+    return name_ + " would need " + cores_text(missing.needed) + " more, and " + number(missing.available) +
+           " are free";
+  }
+
+  std::string operator()(const event::SavingTooLarge& saving) const {
+    return name_ + " would have to save " + about_seconds(saving.needed_s) + " of " + about_seconds(saving.available_s);
+  }
+
+  std::string operator()(const event::NotWorthIt& worth) const {
+    return "its resizes would stop " + name_ + " for " + about_seconds(worth.cost_s) + ", and save " +
+           about_seconds(worth.saved_s) + " of waiting in the " + number(worth.periods) +
+           " periods that can be looked ahead";
+  }
+
+  std::string operator()(const event::ThirdConflict& conflict) const {
+    return "a shift by " + about_seconds(conflict.shift_s) + " would bring " + name_ + " to where " + conflict.third +
+           " is expected to do its I/O";
+  }
+
+  std::string operator()(const event::NeitherResizable& neither) const {
+    const auto missed = [](const std::string& application, std::int64_t misses, std::int64_t phases) {
+      if (phases == 0) return std::string{};
+      return "; " + number(misses) + " predictions about " + application + " missed lately, so it is left alone for " +
+             number(phases) + " more I/O phases";
+    };
+    return "neither of them can be resized now" + missed(name_, neither.own_misses, neither.own_phases) +
+           missed(decision_.because_of, neither.other_misses, neither.other_phases);
+  }
+
+  std::string operator()(const event::InvalidSize& invalid) const {
+    return "invalid size " + number(invalid.processes) + ": must be 1 to " + number(invalid.most);
+  }
+
+  std::string operator()(const event::IterationPast& past) const {
+    return "iteration " + number(past.iteration) + " is past, " + number(past.done) + " are done";
+  }
+
+  std::string operator()(const event::StopsTooLong& stops) const {
+    return "its resizes would have stopped " + quoted(name_) + " for " + seconds_text(stops.stopped_s) + " of the " +
+           seconds_text(stops.run_s) + " that it has run, which is more than " + significant(100 * stops.most, 4) +
+           " %";
+  }
+
+  std::string operator()(const event::ReturnsTooEarly& early) const {
+    return "it would be back at iteration " + number(early.iteration) + ", which is too early";
+  }
+
+  std::string operator()(const event::ResizedTooLate& late) const {
+    return "its resize came too late: it was to be back at iteration " + number(late.iteration);
+  }
+
+  std::string operator()(const event::CoresExceeded& exceeded) const { return sentence(exceeded, name_); }
+
+  std::string operator()(const event::ResizedByTool& resized) const {
+    return quoted(name_) + " is being resized to " + processes_text(resized.processes) + " by a tool";
+  }
+
+ private:
+  // Returns the values of the metric that were compared, as the end of a sentence; "" if there are none.
+  static std::string costs(const event::AccessChoice& choice) {
+    if (choice.metric.empty()) return {};
+    std::string text = "; " + choice.metric + ":";
+    const char* between = " ";
+    for (const auto& [action, value] :
+         {std::pair{"wait", choice.wait}, std::pair{"delay", choice.delay}, std::pair{"interfere", choice.interfere},
+          std::pair{"interrupt", choice.interrupt}}) {
+      if (std::isnan(value)) continue;
+      text.append(std::exchange(between, ", ")).append(action).append(" ").append(significant(value, 4));
+    }
+    return text;
+  }
+
+  static std::string bound(bool bounded) {
+    return bounded ? "; more would make an application slower than most_slowdown allows" : "";
+  }
+
+  std::int64_t size() const { return decision_.wanted != 0 ? decision_.wanted : decision_.to; }
+  std::string sizes() const { return " from " + number(decision_.from) + " to " + number(size()) + " processes"; }
+  std::string goes() const { return name_ + " goes" + sizes() + ": "; }
+
+  std::string named(std::string_view form) const {
+    std::string text;
+    for (const char c : form) {
+      if (c == '@') {
+        text += quoted(name_);
+      } else if (c == '$') {
+        text += name_;
+      } else {
+        text += c;
+      }
+    }
+    return text;
+  }
+
+  const event::Decision& decision_;
+  const std::string& name_;
+};
+
+}  // namespace
+
+std::string phrase(const event::Reason& reason, const event::Decision& decision) {
+  return std::visit(Phrases{decision}, reason);
+}
+
+std::string irregular_text(const std::string& application, double period_s, double spread_s) {
+  return "the I/O phases of " + application + " come at no regular times: " + decimals(period_s, 1) +
+         " s apart, with a standard deviation of " + decimals(spread_s, 1) + " s";
+}
+
+std::string sentence(const event::CoresExceeded& exceeded, const std::string& application) {
+  const std::string used =
+      exceeded.used == 0 ? "" : ", " + number(exceeded.used) + " of them used by other applications";
+  return processes_text(exceeded.processes) + " for " + quoted(application) + " are too many: there are " +
+         number(exceeded.cores) + " cores" + used + "; ask for fewer, or set 'cores' of [coordinator] in hocket.toml";
+}
+
+}  // namespace hocket::explain

@@ -1,0 +1,38 @@
+// A combination is the set of policies in force together: one for access to targets, at most one against interference,
+// and at most one that shares out cores (CLARISSE+FlexMPI, section 4.4: "in combination").
+//
+// Its text is the names joined by `+`: "phase-shift", "fcfs+io-aware", "interfere", "none". A core policy without an
+// access policy comes with fcfs, as in the paper (section 5.1). "none" is "interfere" alone. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "policy/core_policy.hpp"
+#include "policy/policy.hpp"
+
+namespace hocket::policy {
+
+// The policies in force. The records are built in or Loaded, and outlive this.
+struct Combination {
+  const Policy* access = &interfere;         // never nullptr
+  const CorePolicy* interference = nullptr;  // nullptr: none
+  const CorePolicy* sharing = nullptr;       // nullptr: none
+};
+
+// A policy from a file that the operator names (src/control/pypolicy), beside the built-in ones: one of the two, or
+// none. Its name differs from every built-in name. The record lives as long as the program.
+struct Loaded {
+  const Policy* access = nullptr;
+  const CorePolicy* core = nullptr;
+};
+
+// Parses the text form. The error says what is wrong: an unknown name and the nearest one, or two of one kind.
+Result<Combination> parse_combination(std::string_view text, const Loaded& loaded = {});
+// Returns the combination with the loaded policy in the place of its kind.
+Combination with(Combination combination, const Loaded& loaded);
+// Returns the text that parses to this combination. Tools show it.
+std::string text_of(const Combination& combination);
+
+}  // namespace hocket::policy

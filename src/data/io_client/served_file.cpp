@@ -1,0 +1,109 @@
+#include "io_client/served_file.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+
+namespace hocket::io_client {
+namespace {
+
+constexpr Duration connect_bound = std::chrono::seconds{2};
+
+}  // namespace
+
+ServedFile::ServedFile(const event::ServerMap::MappedServer& server, std::string_view secret) : server_(server) {
+  auto connected = transport::ServerLink::connect(server.addresses, secret, connect_bound);
+  if (connected) {
+    link_ = std::move(connected).value();
+  } else {
+    why_ = connected.error().text;
+  }
+}
+
+bool ServedFile::leads_to(const event::ServerMap::MappedServer& server) {
+  poll();
+  return !lost() && server_ == server;
+}
+
+void ServedFile::open(const std::string& path, const transport::FileIdentity& wanted, transport::OpenMode how) {
+  if (lost()) return;
+  // The link runs its callbacks itself, so it is there when they are called.
+  link_->open(path, wanted, how,
+              [link = link_.get(), answers = answers_](int error, transport::ServerLink::Handle handle) {
+                answers->take(error);
+                answers->open = error == 0;
+                answers->handle = handle;
+                answers->behind = error == 0 && link->writes_behind(handle);
+              });
+}
+
+void ServedFile::join(const transport::DataSet& what) {
+  if (lost()) return;
+  link_->join(what, [answers = answers_](int error, transport::ServerLink::Handle handle, std::int64_t version,
+                                         std::int64_t bytes) {
+    answers->take(error);
+    answers->open = error == 0;
+    answers->handle = handle;
+    answers->version = version;
+    answers->bytes = bytes;
+  });
+}
+
+void ServedFile::sync() {
+  if (lost()) return;
+  link_->sync(handle(), [answers = answers_](int error, std::int64_t) { answers->take(error); });
+}
+
+// The answer says if writes that were answered early are in the file, or if readers will see a version.
+void ServedFile::close() {
+  if (failed()) return;
+  link_->close(handle(), [answers = answers_](int error, std::int64_t) { answers->take(error); });
+}
+
+void ServedFile::show(std::string_view serialised) {
+  if (lost() || view_ == serialised) return;
+  link_->view(handle(), view_number, serialised);
+  view_ = serialised;
+}
+
+bool ServedFile::poll() {
+  if (lost()) return false;
+  const bool moved = link_->poll();
+  if (link_->failed() && link_->pending() == 0) lose(link_->failure_text());
+  return moved;
+}
+
+void ServedFile::lose(std::string why) {
+  if (lost()) return;
+  answers_->early = link_->early(handle());
+  link_.reset();
+  why_ = std::move(why);
+}
+
+void ServedFile::rely() {
+  if (!lost()) relied_ = link_->early(handle()).answered;
+}
+
+// An answer that did not come says nothing of the data.
+ServedFile::LostData ServedFile::take_lost_data() {
+  int error = take_error();
+  if (!answers_->open) return {};
+  if (!lost()) return {error, 0};
+  if (error == ECONNRESET || error == EPIPE || error == EPROTO) error = 0;
+  const std::int64_t held = std::exchange(relied_, 0) - answers_->early.stored;
+  const int known = std::exchange(answers_->early.error, 0);
+  if (error != 0 || known != 0) return {error != 0 ? error : known, 0};
+  return held > 0 ? LostData{EIO, held} : LostData{};
+}
+
+std::string ServedFile::text_of(const LostData& loss) const {
+  const std::string name = "the I/O server " + server_.name;
+  if (loss.bytes == 0) return name + " could not store what was written: " + error_text(loss.error);
+  return name + " was lost with " + std::to_string(loss.bytes) + " bytes that it had not stored yet (" + why_ + ")";
+}
+
+std::string absolute(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real{realpath(path.c_str(), nullptr), &std::free};
+  return real ? real.get() : path;
+}
+
+}  // namespace hocket::io_client

@@ -1,0 +1,132 @@
+// Tests the control side against a stand-in for hocketd in the same process.
+#include "server/control.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "bus/stand_in_testing.hpp"
+
+namespace hocket::server {
+namespace {
+
+using bus::testing::StandIn;
+
+constexpr std::chrono::seconds limit{20};
+
+StandIn::Reaction say_nothing(const event::Body&) { return {}; }
+StandIn::Reaction refuse_servers(const event::Body& said) {
+  if (!std::holds_alternative<event::Server>(said)) return {};
+  return {{event::Refused{"the name is taken"}}};
+}
+
+class ControlTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = "/tmp/hocket-control-XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    socket_ = name + "/s";
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  void say(std::string_view line) {
+    const std::lock_guard lock(mutex_);
+    lines_.emplace_back(line);
+    changed_.notify_all();
+  }
+  // Waits for `count` lines of the control side's log, and returns them.
+  std::vector<std::string> wait_for_lines(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, limit, [&] { return lines_.size() >= count; }));
+    return lines_;
+  }
+
+  const event::Server about_{"s1", "unix:/run/s1", "/scratch", 1 << 20, true, 0};
+  std::filesystem::path directory_;
+  std::string socket_;
+  LoadCounters load_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> lines_;
+};
+
+TEST_F(ControlTest, SaysWhoTheServerIsAndWhatItDoes) {
+  StandIn node{socket_, say_nothing};
+  Control control{socket_, about_, load_, [this](std::string_view line) { say(line); }};
+  const event::Server told = node.await<event::Server>(1).front();
+  EXPECT_EQ(told.server, "s1");
+  EXPECT_EQ(told.addresses, "unix:/run/s1");
+  EXPECT_EQ(told.directory, "/scratch");
+  EXPECT_TRUE(told.write_behind);
+  EXPECT_EQ(told.pid, getpid()) << "stamped by the agent";
+
+  load_.held_bytes = 300;
+  load_.queue = 2;
+  load_.bytes = 500;
+  load_.service_ns = 700;
+  load_.operations = 5;
+  node.await<event::ServerLoad>(1);
+  load_.held_bytes = 0;
+  load_.queue = 0;
+  load_.bytes = 600;
+  load_.operations = 6;
+  control.leave();
+  node.await<event::Bye>(1);
+  EXPECT_EQ(node.last(), "BYE");
+  event::ServerLoad sum;
+  for (const event::ServerLoad& load : node.await<event::ServerLoad>(1)) {
+    sum.operations += load.operations;
+    sum.bytes += load.bytes;
+    sum.service += load.service;
+    sum.queue = load.queue;
+    sum.held_bytes = load.held_bytes;
+  }
+  EXPECT_EQ(sum.operations, 6) << "each is told once";
+  EXPECT_EQ(sum.bytes, 600);
+  EXPECT_EQ(sum.service, Duration{700});
+  EXPECT_EQ(sum.queue, 0);
+  EXPECT_EQ(sum.held_bytes, 0);
+  EXPECT_TRUE(lines_.empty());
+}
+
+TEST_F(ControlTest, TellsOfAnAccessThatDoesNotEnd) {
+  StandIn node{socket_, say_nothing};
+  load_.oldest_start_ns = to_ns(node_now() - std::chrono::seconds{5});
+  const Control control{socket_, about_, load_, [this](std::string_view line) { say(line); }};
+  const auto loads = node.await<event::ServerLoad>(2);
+  EXPECT_EQ(loads[0].operations, 0);
+  EXPECT_GE(loads[0].oldest, std::chrono::seconds{5});
+  EXPECT_GT(loads[1].oldest, loads[0].oldest);
+}
+
+TEST_F(ControlTest, GoesOnWithoutHocketdAndComesBackToIt) {
+  Control control{socket_, about_, load_, [this](std::string_view line) { say(line); }};
+  EXPECT_EQ(wait_for_lines(1).front().find("without hocketd: "), 0U);
+  load_.operations = 1;
+  {
+    StandIn node{socket_, say_nothing};
+    node.await<event::Server>(1);
+    EXPECT_EQ(node.await<event::ServerLoad>(1).front().operations, 1);
+    EXPECT_NE(wait_for_lines(2).back().find("answers again"), std::string::npos);
+  }
+  EXPECT_EQ(wait_for_lines(3).back().find("without hocketd: "), 0U);
+  StandIn next{socket_, say_nothing};
+  next.await<event::Server>(1);
+}
+
+TEST_F(ControlTest, TriesAgainWhereItIsRefused) {
+  StandIn node{socket_, refuse_servers};
+  const Control control{socket_, about_, load_, [this](std::string_view line) { say(line); }};
+  EXPECT_EQ(wait_for_lines(1).front(), "without hocketd: hocketd refuses: the name is taken");
+  node.await<event::Server>(2);
+}
+
+}  // namespace
+}  // namespace hocket::server

@@ -1,0 +1,310 @@
+#include "server/engine.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "base/clock.hpp"
+
+namespace hocket::server {
+namespace {
+
+// A task counts with its runs and itself in `Engine::runs_`.
+std::size_t count_of(const Task& task) { return task.runs.size() + 1; }
+
+}  // namespace
+
+Engine::Engine(const EngineSettings& settings, Files files, LoadCounters& load, EngineCalls calls)
+    : settings_(settings),
+      load_(load),
+      calls_(std::move(calls)),
+      pool_(settings.buffer_bytes),
+      files_(std::move(files)),
+      // A quarter of the memory is the most that one operation or batch may take, so that others can proceed
+      // meanwhile.
+      holding_({.most_bytes = settings.buffer_bytes / 4}),
+      scheduler_({.merges = settings.merges, .most_bytes = settings.buffer_bytes / 4}),
+      workers_(settings.threads) {}
+
+Engine::~Engine() = default;
+
+// ---- memory --------------------------------------------------------------------------------------------------------
+
+Buffer Engine::take(std::int64_t bytes) {
+  Buffer buffer = pool_.take(bytes);
+  if (!buffer) release_all();
+  return buffer;
+}
+
+Buffer Engine::take_for_read(std::int64_t bytes) {
+  if (reading_ > 0 && reading_ + bytes > pool_.limit() / 2) return {};
+  Buffer buffer = take(bytes);
+  if (buffer) reading_ += bytes;
+  return buffer;
+}
+
+// Wraps a read's data for sending. They count as `reading_` until the stream has dropped its reference.
+std::shared_ptr<Buffer> Engine::reply_of(Buffer buffer) {
+  return {new Buffer{std::move(buffer)}, [this](Buffer* sent) {
+            reading_ -= static_cast<std::int64_t>(sent->bytes().size());
+            delete sent;
+          }};
+}
+
+void Engine::count_held() { load_.held_bytes.store(pool_.in_use(), std::memory_order_relaxed); }
+
+// ---- requests ------------------------------------------------------------------------------------------------------
+
+// Counts operations, and returns true if this one is to be disturbed. Consecutive requests of a file with the same
+// number are one collective operation.
+bool Engine::injects(const Task& task) {
+  ServerFile& file = *task.file;
+  const bool goes_on = task.operation != 0 && task.operation == file.last_operation;
+  if (!goes_on) ++operations_;
+  file.last_operation = task.operation;
+  return settings_.injection.is_due(operations_);
+}
+
+void Engine::submit(Task task, Time now) {
+  auto held = std::make_unique<HeldTask>();
+  const std::uint64_t ticket = held->ticket = ++last_ticket_;
+  held->task = std::move(task);
+  Task& own = held->task;
+  const bool disturbed = injects(own);
+  held->delayed = disturbed && settings_.injection.delay > Duration::zero();
+  held->runs = count_of(own);
+  runs_ += held->runs;
+  own.file->outstanding.insert(ticket);
+  load_.queue.fetch_add(1, std::memory_order_relaxed);
+  if (own.writes && own.behind) {
+    held->acknowledged = true;
+    ++own.behind->under_way;
+    calls_.answer({own.asker, 0, own.bytes, nullptr});
+  }
+  // Requests held earlier must not be overtaken by this one, so they are scheduled before it.
+  const Holding::Tickets before = holding_.release_file(own.file->number, own.operation);
+  const Holding::OperationKey key{own.file->number, own.operation};
+  const Holding::RequestExtent extent{own.asker.session, ticket, own.runs.front().at, own.runs.back().end(), own.bytes};
+  tasks_.emplace(ticket, std::move(held));
+  release(before);
+  if (disturbed && settings_.injection.error != 0) {
+    auto failing = std::move(tasks_.extract(ticket).mapped());
+    settle(std::move(failing), {settings_.injection.error, 0});
+  } else if (key.operation != 0) {
+    release(holding_.hold(key, extent, now));
+  } else {
+    schedule(ticket);
+  }
+}
+
+void Engine::end(const FilePtr& file, std::uint64_t operation, SessionId session, int participants, Time now) {
+  release(holding_.end({file->number, operation}, session, participants, now));
+}
+
+void Engine::release(const Holding::Tickets& tickets) {
+  for (const std::uint64_t ticket : tickets) schedule(ticket);
+}
+
+void Engine::release_all() {
+  release(holding_.release_all());
+  dispatch();
+}
+
+void Engine::schedule(std::uint64_t ticket) {
+  const auto found = tasks_.find(ticket);
+  if (found == tasks_.end()) return;  // dropped while it was held
+  Task& task = found->second->task;
+  scheduler_.add({ticket, task.file->number, task.writes, std::move(task.runs)});
+  task.runs.clear();
+}
+
+// Requests under way cannot be dropped: their accesses have begun. Acknowledged ones (written behind) are carried
+// out.
+void Engine::gone(SessionId session) {
+  const auto is_lost = [&](std::uint64_t ticket) {
+    const auto found = tasks_.find(ticket);
+    return found != tasks_.end() && found->second->task.asker.session == session && !found->second->acknowledged;
+  };
+  std::vector<std::uint64_t> lost = scheduler_.drop_if(is_lost);
+  for (const auto& [ticket, held] : tasks_) {
+    if (!held->task.runs.empty() && is_lost(ticket)) lost.push_back(ticket);  // is still held
+  }
+  for (const std::uint64_t ticket : lost) settle(std::move(tasks_.extract(ticket).mapped()), {ECONNRESET, 0});
+  release(holding_.gone(session));
+}
+
+// ---- carrying out --------------------------------------------------------------------------------------------------
+
+void Engine::advance(Time now) {
+  release(holding_.expire(now));
+  dispatch();
+}
+
+void Engine::dispatch() {
+  while (under_way_ < workers_.threads()) {
+    auto batch = scheduler_.next();
+    if (!batch) return;
+    start(std::move(*batch));
+  }
+}
+
+// Hands a batch to the I/O threads. `work` points into the tasks' data; the tasks stay in `tasks_` until `finish`.
+void Engine::start(Batch batch) {
+  struct BatchWork {
+    Batch batch;
+    std::vector<std::byte*> data;
+    int file = -1;
+    Duration delay{};
+    Time started;
+  };
+  const auto work = std::make_shared<BatchWork>();
+  for (const std::uint64_t ticket : batch.tickets) {
+    const HeldTask& held = *tasks_.at(ticket);
+    work->data.push_back(held.task.data());
+    work->file = (batch.writes ? held.task.file->writable : held.task.file->readable).get();
+    if (held.delayed) work->delay += settings_.injection.delay;
+  }
+  work->batch = std::move(batch);
+  work->started = node_now();
+  ++under_way_;
+  ++batches_;
+  started_.insert(work->started);
+  load_.oldest_start_ns.store(to_ns(*started_.begin()), std::memory_order_relaxed);
+  workers_.submit([this, work](std::span<std::byte> scratch) -> Workers::JobCompletion {
+    const Time begun = node_now();
+    if (work->delay > Duration::zero()) std::this_thread::sleep_for(work->delay);
+    auto outcomes = carry_out(work->batch, work->data, work->file, scratch);
+    const Duration took = node_now() - begun;
+    return [this, work, took, outcomes = std::move(outcomes)] { finish(work->batch, outcomes, took, work->started); };
+  });
+}
+
+// Accounts for a batch and answers its requests; runs in the loop's thread.
+void Engine::finish(const Batch& batch, const std::vector<AccessOutcome>& outcomes, Duration took, Time started) {
+  --under_way_;
+  started_.erase(started_.find(started));
+  load_.oldest_start_ns.store(started_.empty() ? 0 : to_ns(*started_.begin()), std::memory_order_relaxed);
+  load_.service_ns.fetch_add(took.count(), std::memory_order_relaxed);
+  scheduler_.done(batch);
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    load_.operations.fetch_add(1, std::memory_order_relaxed);
+    load_.bytes.fetch_add(outcomes[i].bytes, std::memory_order_relaxed);
+    settle(std::move(tasks_.extract(batch.tickets[i]).mapped()), outcomes[i]);
+  }
+  dispatch();
+}
+
+// Ends a request, successful or not: answers it or records its error, and passes barriers that waited for it.
+void Engine::settle(std::unique_ptr<HeldTask> held, AccessOutcome outcome) {
+  Task& task = held->task;
+  const FilePtr file = task.file;
+  file->outstanding.erase(held->ticket);
+  runs_ -= held->runs;
+  load_.queue.fetch_sub(1, std::memory_order_relaxed);
+  if (task.writes && outcome.error != 0) {
+    file->lost_write = true;
+    if (file->dropped) outcome.error = ECANCELED;
+  }
+  // A read's buffer belongs to its answer until the client has the data. If nobody needs the data any more, the
+  // buffer returns to the pool in the same way.
+  std::shared_ptr<Buffer> data;
+  if (!task.writes && task.buffer) data = reply_of(std::move(task.buffer));
+  if (!held->acknowledged) {
+    if (outcome.error != 0) data.reset();
+    calls_.answer({task.asker, outcome.error, outcome.error == 0 ? outcome.bytes : 0, std::move(data)});
+  } else {
+    end_behind(task, outcome.error);
+  }
+  held.reset();
+  pass_barriers(file);
+  files_.forget_if_unused(file);
+}
+
+// Ends a write that had been answered early, and reports when none of its opening is left.
+void Engine::end_behind(const Task& task, int error) {
+  FileOpening& opening = *task.behind;
+  ServerFile& file = *task.file;
+  if (error != 0) {
+    file.errors.add(error);
+    calls_.log(
+        fmt::format("lost {} bytes of {} that were written behind: {}", task.bytes, file.path, error_text(error)));
+  }
+  if (--opening.under_way == 0) calls_.stored(opening, file.errors.untold(opening.told));
+}
+
+// ---- sync and close ------------------------------------------------------------------------------------------------
+
+void Engine::sync(Asker asker, const FilePtr& file, const OpeningPtr& opening) {
+  barriers_.push_back({asker, file, last_ticket_, opening, true});
+  release(holding_.release_file(file->number, 0));
+  pass_barriers(file);
+}
+
+void Engine::close(Asker asker, const FilePtr& file, const OpeningPtr& opening) {
+  barriers_.push_back({asker, file, last_ticket_, opening, false});
+  release(holding_.release_file(file->number, 0));
+  pass_barriers(file);
+}
+
+// Passes the syncs and closes of the file whose earlier requests have all been carried out, in the order of their
+// calls.
+void Engine::pass_barriers(const FilePtr& file) {
+  if (barriers_.empty()) return;
+  const auto waits = [&](const Barrier& barrier) {
+    return barrier.file != file || !file->settled_before(barrier.ticket);
+  };
+  const auto first = std::stable_partition(barriers_.begin(), barriers_.end(), waits);
+  const std::vector<Barrier> passing{first, barriers_.end()};
+  barriers_.erase(first, barriers_.end());
+  for (const Barrier& barrier : passing) pass(barrier);
+}
+
+// Answers a close at once, and a sync after an fdatasync that begins now, or when the present one has ended.
+void Engine::pass(const Barrier& barrier) {
+  if (!barrier.syncs) {
+    const int error = barrier.file->errors.tell(barrier.opening->told);
+    files_.close(barrier.file);
+    return calls_.answer({barrier.asker, error, 0, nullptr});
+  }
+  const auto [later, is_first] = flushing_.try_emplace(barrier.file->number);
+  if (!is_first) return later->second.push_back(barrier);
+  flush({barrier});
+}
+
+// Calls fdatasync in an I/O thread, once for all these syncs of one file.
+void Engine::flush(std::vector<Barrier> syncs) {
+  const ServerFile& file = *syncs.front().file;
+  const int descriptor = (file.writable ? file.writable : file.readable).get();
+  workers_.submit([this, descriptor, syncs = std::move(syncs)](std::span<std::byte>) -> Workers::JobCompletion {
+    const int failed = fdatasync(descriptor) == 0 ? 0 : errno;
+    return [this, syncs, failed] { end_flush(syncs, failed); };
+  });
+}
+
+void Engine::end_flush(const std::vector<Barrier>& syncs, int failed) {
+  ServerFile& file = *syncs.front().file;
+  // EINVAL: this file cannot be flushed, which is no error of its data.
+  if (failed != 0 && failed != EINVAL) file.errors.add(failed);
+  for (const Barrier& sync : syncs) {
+    const int error = file.errors.tell(sync.opening->told);
+    calls_.answer({sync.asker, error != 0 ? error : failed, 0, nullptr});
+  }
+  const auto later = flushing_.find(file.number);
+  if (later->second.empty()) {
+    flushing_.erase(later);
+  } else {
+    flush(std::exchange(later->second, {}));
+  }
+}
+
+std::string Engine::state() const {
+  const auto read = [](const std::atomic<std::int64_t>& number) { return number.load(std::memory_order_relaxed); };
+  return fmt::format(
+      "operations {}\nbytes {}\nservice_ns {}\nqueue {}\nheld_bytes {}\nbuffer_bytes {}\nbatches {}\nfiles {}\n",
+      read(load_.operations), read(load_.bytes), read(load_.service_ns), read(load_.queue), pool_.in_use(),
+      pool_.limit(), batches_, files_.count());
+}
+
+}  // namespace hocket::server

@@ -1,0 +1,190 @@
+// hocket-server: an I/O server. It receives reads and writes of many clients, merges them, and carries them out on
+// the files below one directory. This file parses the command line and prepares the process.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/utf8.hpp"
+#include "bus/local_socket.hpp"
+#include "bus/private_directory.hpp"
+#include "server/control.hpp"
+#include "server/server.hpp"
+#include "transport/address.hpp"
+#include "transport/proof.hpp"
+
+namespace {
+
+using namespace hocket;
+
+// Exit codes: a failure at run time, and a wrong command line.
+constexpr int failed = 1;
+constexpr int misused = 2;
+
+// Writes one line. Names of files come from clients.
+void log(std::string_view text) { std::fprintf(stderr, "hocket-server: %s\n", printable(text).c_str()); }
+
+int complain(const Error& error, int code) {
+  log(error.text);
+  return code;
+}
+
+// The command line; `declare` documents each option.
+struct ServerOptions {
+  std::string name = "s1";
+  std::string directory;
+  std::string runtime_directory;
+  std::string tcp = "127.0.0.1:0";
+  std::string injection;
+  std::uint64_t buffer_bytes = 64U << 20U;
+  std::uint64_t exchange_bytes = 1U << 30U;
+  int threads = 2;
+  bool write_behind = false;
+  bool merges_not = false;
+};
+
+void declare(CLI::App& app, ServerOptions& options) {
+  constexpr std::uint64_t least_buffer = 8U << 20U;
+  app.add_option("--name", options.name, "the server's name, unique on the cluster")
+      ->check([](const std::string& name) {
+        const bool good = !name.empty() && name.find_first_not_of(
+                                               "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                               "0123456789._-") == std::string::npos;
+        return good ? std::string{} : "'" + name + "' may only have letters, digits, '.', '_' and '-'";
+      });
+  app.add_option("--dir", options.directory, "the directory whose files it serves")->required();
+  app.add_option("--runtime-dir", options.runtime_directory, "where sockets and the secret are (else $HOCKET_DIR)");
+  app.add_option("--buffer", options.buffer_bytes, "most memory for data; 64m, 1g (at least 8m)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(least_buffer, std::uint64_t{1} << 44U));
+  app.add_option("--exchange", options.exchange_bytes,
+                 "most memory for data sets that applications exchange by name (hocket:/NAME); 0: none")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 44U));
+  app.add_flag("--write-behind", options.write_behind,
+               "answer writes before they are in the file; sync and close report what failed");
+  app.add_option("--tcp", options.tcp, "HOST:PORT for clients on other nodes; port 0: any free one; none: no TCP");
+  app.add_option("--threads", options.threads, "I/O threads")->check(CLI::Range(1, 64));
+  app.add_option("--inject", options.injection, "for tests: \"delay=512us after=3\", \"errno=ENOSPC after=2\"");
+  app.add_flag("--no-merge", options.merges_not, "for benchmarks: execute each request separately");
+}
+
+// Creates the runtime directory and in it that of the servers. No other user may have access to either: the owner of
+// the runtime directory can replace the other one, its sockets, and the secret.
+Status prepare(const std::string& runtime_directory) {
+  const Status ready = bus::make_private_directory(runtime_directory, "--runtime-dir");
+  return ready ? bus::make_private_directory(runtime_directory + "/servers", "--runtime-dir") : ready;
+}
+
+// Locks the server's name, since two servers of one name would share a socket. The lock ends with the process.
+Result<Fd> take_name(const std::string& base, const std::string& name) {
+  Fd lock{open((base + ".lock").c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)};
+  if (!lock) return Error{"cannot open " + base + ".lock: " + error_text(errno)};
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  return Error{"another server is called '" + name + "'; choose another --name"};
+}
+
+// Sets the process's umask, signals and limits. Returns the signals that stop the server; they are blocked, so that a
+// signalfd receives them.
+sigset_t prepare_process() {
+  umask(077);
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the file size limit fails with EFBIG
+  rlimit files{};                 // each client and each open file needs descriptors
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+  return signals;
+}
+
+// Opens the Unix socket and, unless disabled, the TCP socket. Returns their addresses, separated by blanks.
+Result<std::string> listen(server::HocketServer& server, const ServerOptions& options, const std::string& base) {
+  auto local = bus::listen_at(base + ".sock");
+  if (!local) return local.error();
+  server.listen(std::move(local).value(), "");
+  const std::string addresses = "unix:" + base + ".sock";
+  if (options.tcp == "none") return addresses;
+  const auto address = transport::read_address("tcp:" + options.tcp);
+  if (!address) return Error{"--tcp '" + options.tcp + "' is not HOST:PORT or none"};
+  auto secret = transport::read_or_make_secret(transport::secret_path(options.runtime_directory));
+  if (!secret) return secret.error();
+  auto listener = transport::listen_tcp(address.value());
+  if (!listener) return listener.error();
+  server.listen(std::move(listener.value().socket), secret.value());
+  return addresses + " " + listener.value().address;
+}
+
+server::HocketServer::ServerSettings settings_of(const ServerOptions& options, const server::Injection& injection) {
+  server::HocketServer::ServerSettings settings;
+  settings.name = options.name;
+  settings.write_behind = options.write_behind;
+  settings.engine.buffer_bytes = static_cast<std::int64_t>(options.buffer_bytes);
+  settings.engine.threads = options.threads;
+  settings.exchange.most_bytes = static_cast<std::int64_t>(options.exchange_bytes);
+  settings.engine.merges = !options.merges_not;
+  settings.engine.injection = injection;
+  return settings;
+}
+
+// Runs the server until a signal stops it. Returns the exit code.
+int serve(const ServerOptions& options, const server::Injection& injection) {
+  const sigset_t signals = prepare_process();
+  const Fd stop{signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK)};
+  if (const Status ready = prepare(options.runtime_directory); !ready) return complain(ready.error(), failed);
+  const std::string base = options.runtime_directory + "/servers/" + options.name;
+  const auto lock = take_name(base, options.name);
+  if (!lock) return complain(lock.error(), failed);
+  server::LoadCounters load;
+  const auto server = server::HocketServer::make(settings_of(options, injection), options.directory, load, log);
+  if (!server) return complain(server.error(), failed);
+  const auto addresses = listen(*server.value(), options, base);
+  if (!addresses) return complain(addresses.error(), failed);
+  event::Server about;
+  about.server = options.name;
+  about.addresses = addresses.value();
+  about.directory = server.value()->directory();
+  about.buffer_bytes = static_cast<std::int64_t>(options.buffer_bytes);
+  about.write_behind = options.write_behind;
+  server::Control control{bus::socket_in(options.runtime_directory), about, load, log};
+  // The process that started this one may wait for this line.
+  std::printf("hocket-server %s (%d) listens on %s\n", options.name.c_str(), getpid(), addresses.value().c_str());
+  std::fflush(stdout);
+  server.value()->run(stop.get());
+  control.leave();
+  unlink((base + ".sock").c_str());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Serves the files of a directory to the processes of MPI applications."};
+  ServerOptions options;
+  declare(app, options);
+  app.set_version_flag("--version", std::string{"hocket-server "} + HOCKET_VERSION);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& shown) {  // --help, --version
+    return app.exit(shown);
+  } catch (const CLI::ParseError& error) {
+    return complain(Error{std::string{error.what()} + "; see hocket-server --help"}, misused);
+  }
+  const auto injection = server::read_injection(options.injection);
+  if (!injection) return complain(injection.error(), misused);
+  if (options.runtime_directory.empty()) options.runtime_directory = bus::runtime_directory();
+  options.runtime_directory = std::filesystem::absolute(options.runtime_directory);  // clients run elsewhere
+  return serve(options, injection.value());
+}

@@ -1,0 +1,643 @@
+#include "server/server.hpp"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "transport/address.hpp"
+
+namespace hocket::server {
+namespace {
+
+using transport::Header;
+using transport::Stream;
+using transport::Type;
+namespace flag = transport::flag;
+
+// Keys of epoll. A session's key is its number, which is larger than `first_session`.
+constexpr std::uint64_t workers_key = 1;
+constexpr std::uint64_t stop_key = 2;
+constexpr std::uint64_t first_listener = 16;
+constexpr SessionId first_session = 1024;
+
+constexpr std::size_t most_unanswered = 1024;             // requests of a session
+constexpr std::size_t most_unsent = 256;                  // frames queued for a session
+constexpr int frames_a_turn = 256;                        // frames of a session, before other sessions are served
+constexpr int accepts_a_turn = 32;                        // connections, before clients are served
+constexpr std::uint64_t least_progress_bytes = 64 << 10;  // within the time limit of who keeps memory
+constexpr Duration greeting_limit = std::chrono::seconds{10};
+constexpr Duration least_patience = std::chrono::seconds{1};       // shortest time limit of a client for the server
+constexpr Duration accept_pause = std::chrono::milliseconds{100};  // after accept4 has failed
+constexpr Duration thin_pause = std::chrono::milliseconds{20};     // until a stalled session is looked at again
+constexpr Duration farewell_limit = std::chrono::seconds{2};       // for sending the last answers
+constexpr std::size_t most_view_bytes = 8 << 20;                   // serialised views of a session
+constexpr std::size_t most_handles = 4096;                         // files that a session has open
+
+// Returns the host of an address as a number.
+std::string host_of(const sockaddr_storage& from, socklen_t length) {
+  std::array<char, NI_MAXHOST> host{};
+  const auto* address = reinterpret_cast<const sockaddr*>(&from);
+  if (getnameinfo(address, length, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0) return "?";
+  return host.data();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<HocketServer>> HocketServer::make(const ServerSettings& settings, const std::string& directory,
+                                                         LoadCounters& load, Log log) {
+  auto files = Files::in(directory);
+  if (!files) return files.error();
+  return std::unique_ptr<HocketServer>{new HocketServer{settings, std::move(files).value(), load, std::move(log)}};
+}
+
+HocketServer::HocketServer(const ServerSettings& settings, Files files, LoadCounters& load, Log log)
+    : settings_(settings),
+      log_(std::move(log)),
+      engine_(settings.engine, std::move(files), load,
+              {.answer = [this](Answer given) { answer(std::move(given)); },
+               .stored = [this](const FileOpening& opening, int error) { say_stored(opening, error, false); },
+               .log = log_}),
+      exchange_(settings.exchange, engine_.files(),
+                [this](const DataSetExchange::JoinAnswer& joined) { answer_join(joined); }),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      last_session_(first_session),
+      now_(node_now()) {
+  watch(engine_.workers().descriptor(), workers_key, EPOLLIN, true);
+}
+
+HocketServer::~HocketServer() = default;
+
+// ---- the loop ------------------------------------------------------------------------------------------------------
+
+void HocketServer::watch(int descriptor, std::uint64_t key, std::uint32_t events, bool is_new) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = key;
+  epoll_ctl(epoll_.get(), is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, descriptor, &event);
+}
+
+void HocketServer::listen(Fd socket, std::string secret) {
+  watch(socket.get(), first_listener + listeners_.size(), EPOLLIN, true);
+  listeners_.push_back({std::move(socket), std::move(secret)});
+}
+
+void HocketServer::watch_listeners(std::uint32_t events) {
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    watch(listeners_[i].socket.get(), first_listener + i, events, false);
+  }
+}
+
+void HocketServer::run(int stop) {
+  watch(stop, stop_key, EPOLLIN, true);
+  while (!stopping_) wait();
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stop, nullptr);
+  settle_down();
+}
+
+// Returns how many milliseconds epoll may wait: until the next deadline, but 10 s at most; 0 if work is left; -1 if
+// there is no deadline.
+int HocketServer::timeout_ms() {
+  std::optional<Time> deadline = engine_.next_deadline();
+  const auto at_latest = [&](Time time) { deadline = deadline ? std::min(*deadline, time) : time; };
+  if (accept_again_) at_latest(*accept_again_);
+  if (const auto due = exchange_.next_deadline()) at_latest(*due);
+  if (greeting_ > 0 || !stalled_.empty())
+    at_latest(now_ + std::min<Duration>(settings_.patience, std::chrono::seconds{1}));
+  if (!stalled_.empty() && engine_.is_memory_scarce()) at_latest(now_ + thin_pause);
+  const bool more = std::any_of(sessions_.begin(), sessions_.end(),
+                                [this](const auto& one) { return one.second->more && !is_paused(*one.second); });
+  if (more || !doomed_.empty() || std::exchange(freed_, false)) return 0;
+  if (!deadline) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - node_now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 10'000));
+}
+
+// Waits for events and handles them. Disconnections come first, so that nothing is started for clients that have
+// gone. Output is flushed once at the end, when all answers of this round are queued.
+void HocketServer::wait() {
+  std::array<epoll_event, 64> events;
+  const Time since = now_;
+  const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms());
+  now_ = node_now();
+  const auto ready = std::span{events}.first(static_cast<std::size_t>(std::max(count, 0)));
+  for (const epoll_event& event : ready) {
+    if ((event.events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) != 0) hang_up(event.data.u64);
+  }
+  bury_the_gone(since);
+  for (const epoll_event& event : ready) handle(event.data.u64, event.events);
+  for (auto& [number, session] : sessions_) {
+    if (session->more && !is_paused(*session)) take_in(*session);
+    if (session->greeting && now_ - session->came > greeting_limit) doom(*session, "did not identify itself in time");
+  }
+  if (accept_again_ && *accept_again_ <= now_) {
+    accept_again_.reset();
+    watch_listeners(EPOLLIN);
+  }
+  retry_stalled();
+  cut_off_the_stuck();
+  bury_the_gone(now_);
+  exchange_.expire(now_);
+  engine_.advance(now_);
+  bury();  // answers that this causes are sent below with the rest
+  for (auto& [number, session] : sessions_) {
+    // Data that were sent free memory for the sessions that wait for it.
+    if (session->stream.has_unsent() && session->stream.flush()) {
+      note_progress(*session);
+      freed_ = !stalled_.empty();
+    }
+    if (session->stream.ended()) doom(*session, session->stream.reason());
+    update_interest(*session);
+  }
+  engine_.count_held();
+}
+
+// Disconnects a client that has closed its end. Its unacknowledged requests must not be carried out later: the client
+// may have timed out while this process was stopped, and may have done the accesses by itself.
+void HocketServer::hang_up(std::uint64_t key) {
+  const auto found = sessions_.find(key);
+  if (found != sessions_.end()) doom(*found->second, "closed by the other end");
+}
+
+// Removes clients that have gone, before anything is started. If this process was stopped after epoll_wait returned,
+// the events do not contain the disconnections since, so each socket is polled.
+void HocketServer::bury_the_gone(Time since) {
+  if (node_now() - since > least_patience) {
+    for (auto& [number, session] : sessions_) {
+      pollfd end{session->stream.descriptor(), POLLRDHUP, 0};
+      if (::poll(&end, 1, 0) == 1) hang_up(number);
+    }
+  }
+  bury();
+}
+
+void HocketServer::handle(std::uint64_t key, std::uint32_t events) {
+  if (key == workers_key) return engine_.workers().reap();
+  if (key == stop_key) {
+    stopping_ = true;
+    return;
+  }
+  if (key < first_session) return accept_from(listeners_[key - first_listener]);
+  const auto found = sessions_.find(key);
+  if (found == sessions_.end() || (events & EPOLLIN) == 0) return;
+  take_in(*found->second);
+  note_progress(*found->second);
+}
+
+// Carries out and answers everything that was received, and receives nothing more. Each client has until the farewell
+// limit to read its answers.
+void HocketServer::settle_down() {
+  listeners_.clear();
+  exchange_.cancel();
+  engine_.release_all();
+  engine_.advance(now_);
+  while (!engine_.idle()) {
+    pollfd done{engine_.workers().descriptor(), POLLIN, 0};
+    ::poll(&done, 1, -1);
+    engine_.workers().reap();
+    engine_.advance(node_now());
+    for (auto& [number, session] : sessions_) session->stream.flush();
+  }
+  for (auto& [number, session] : sessions_) {
+    for (auto& [handle, opened] : session->handles) {
+      if (opened.write_behind) say_stored(*opened.opening, opened.file->errors.untold(opened.opening->told), true);
+    }
+  }
+  const Time deadline = node_now() + farewell_limit;
+  for (auto& [number, session] : sessions_) {
+    while (session->stream.has_unsent() && !session->stream.ended()) {
+      session->stream.flush();
+      if (session->stream.has_unsent() && !transport::wait_for(session->stream.descriptor(), POLLOUT, deadline)) break;
+    }
+  }
+  sessions_.clear();
+}
+
+// ---- connections ---------------------------------------------------------------------------------------------------
+
+// The listeners stay readable if more connections wait, and epoll tells again of them.
+void HocketServer::accept_from(ClientListener& listener) {
+  for (int i = 0; i < accepts_a_turn; ++i) {
+    sockaddr_storage from{};
+    socklen_t length = sizeof from;
+    Fd socket{
+        accept4(listener.socket.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_NONBLOCK | SOCK_CLOEXEC)};
+    if (!socket) {
+      if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
+      // Too many open files, for example. The listeners stay readable, so they are not watched until the pause is
+      // over.
+      log_of_stranger(fmt::format("cannot accept clients: {}; tries again", error_text(errno)));
+      accept_again_ = now_ + accept_pause;
+      return watch_listeners(0);
+    }
+    if (listener.secret.empty() && !may_connect(socket)) continue;
+    transport::tune(socket.get(), listener.secret.empty());
+    const SessionId number = ++last_session_;
+    auto session = std::make_unique<ClientSession>(number, std::move(socket), listener.secret, now_);
+    session->interest = EPOLLIN | EPOLLRDHUP;
+    watch(session->stream.descriptor(), number, session->interest, true);
+    ++greeting_;
+    sessions_.emplace(number, std::move(session));
+    if (listener.secret.empty()) continue;
+    if (const auto oldest = strangers_.add(number, host_of(from, length))) {
+      doom(*sessions_.at(*oldest), "did not identify itself while others came");
+      strangers_.remove(*oldest);
+    }
+  }
+}
+
+// True if the other end of a Unix socket belongs to this user or root.
+bool HocketServer::may_connect(const Fd& socket) {
+  const auto peer = peer_of(socket.get());
+  if (peer && is_trusted(peer.value().user)) return true;
+  log_of_stranger(peer ? fmt::format("refused a client of user {}", peer.value().user) : peer.error().text);
+  return false;
+}
+
+void HocketServer::log_of_stranger(std::string_view line) {
+  if (const auto text = about_strangers_.pass(line, now_)) log_(*text);
+}
+
+// Ends the greeting, because the client has authenticated or goes.
+void HocketServer::end_greeting(ClientSession& session) {
+  session.greeting.reset();
+  --greeting_;
+  strangers_.remove(session.number);
+}
+
+// Notes when a client that keeps memory has moved enough of what it owes, or all. A byte now and then is no progress.
+void HocketServer::note_progress(ClientSession& session) const {
+  const bool owes = session.incoming || session.stream.has_unsent();
+  const std::uint64_t moved = session.stream.moved_bytes();
+  if (owes && moved - session.moved_before < least_progress_bytes) return;
+  session.moved_before = moved;
+  session.moved = now_;
+}
+
+// Marks a session for removal. It is removed by `bury`, when no caller refers to it any more.
+void HocketServer::doom(ClientSession& session, std::string reason) {
+  if (!session.doom.empty()) return;
+  session.doom = std::move(reason);
+  session.more = false;
+  doomed_.push_back(session.number);
+}
+
+// Removes the marked sessions with their requests, data set openings and handles.
+void HocketServer::bury() {
+  if (doomed_.empty()) return;
+  for (const SessionId number : std::exchange(doomed_, {})) {
+    const auto found = sessions_.find(number);
+    ClientSession& session = *found->second;
+    if (session.doom != "closed by the other end") {
+      const std::string line = fmt::format("cut off client {}: {}", number, session.doom);
+      session.greeting ? log_of_stranger(line) : log_(line);
+    }
+    if (session.greeting) end_greeting(session);
+    std::erase(stalled_, number);
+    exchange_.gone(number);
+    engine_.gone(number);
+    for (const auto& [handle, opened] : session.handles) engine_.files().close(opened.file);
+    sessions_.erase(found);
+    freed_ = !stalled_.empty();
+  }
+  engine_.advance(now_);  // starts requests that were blocked by the removed ones
+}
+
+// ---- receiving -----------------------------------------------------------------------------------------------------
+
+// True if nothing is read from the session now (flow control).
+bool HocketServer::is_paused(const ClientSession& session) const {
+  return session.stalled.has_value() || session.unanswered >= most_unanswered ||
+         session.stream.unsent_frames() >= most_unsent || !engine_.has_room();
+}
+
+void HocketServer::update_interest(ClientSession& session) {
+  if (!session.doom.empty()) return;
+  const bool paused = is_paused(session);
+  const std::uint32_t interest = (paused ? 0U : static_cast<std::uint32_t>(EPOLLIN)) | EPOLLRDHUP |
+                                 (session.stream.has_unsent() ? static_cast<std::uint32_t>(EPOLLOUT) : 0U);
+  if (interest == session.interest) return;
+  session.interest = interest;
+  watch(session.stream.descriptor(), session.number, interest, false);
+}
+
+void HocketServer::take_in(ClientSession& session) {
+  // If reading stops early, the stream's own buffer may hold more frames, of which epoll knows nothing.
+  session.more = true;
+  for (int frames = 0; frames < frames_a_turn && session.doom.empty() && !is_paused(session); ++frames) {
+    const Stream::Got got = session.stream.receive();
+    if (got == Stream::Got::nothing) {
+      session.more = false;
+      return;
+    }
+    if (got == Stream::Got::ended) return doom(session, session.stream.reason());
+    if (!take(session, got)) return;
+  }
+}
+
+// Handles a frame, or the announcement of a payload. Returns false if it has to wait for memory.
+bool HocketServer::take(ClientSession& session, Stream::Got got) {
+  if (got == Stream::Got::frame) return take_frame(session);
+  const Header& header = session.stream.header();
+  if (header.type != Type::write) {
+    doom(session, "sent data with a request that is not a write");
+    return true;
+  }
+  if (!is_thin(session) && !must_queue(false)) session.incoming = engine_.take(header.payload);
+  if (!session.incoming) return stall(session, got);
+  session.moved = now_;  // the client's time to send begins now
+  session.moved_before = session.stream.moved_bytes();
+  session.stream.take_payload(session.incoming.bytes());
+  return true;
+}
+
+// Puts the session at the end of the queue for memory.
+bool HocketServer::stall(ClientSession& session, Stream::Got got) {
+  session.stalled = got;
+  stalled_.push_back(session.number);
+  return false;
+}
+
+// True if sessions that came before wait for memory in the same direction. Those that are thin keep no one waiting.
+bool HocketServer::must_queue(bool reads) const {
+  return std::any_of(stalled_.begin(), stalled_.end(), [&](SessionId number) {
+    const ClientSession& session = *sessions_.at(number);
+    return (session.stream.header().type == Type::read) == reads && (reads || !is_thin(session));
+  });
+}
+
+// True if a client gets no memory yet, because memory is scarce and hardly any of its payload has come. Otherwise
+// clients that send a byte now and then could hold all memory until each one's time limit.
+bool HocketServer::is_thin(const ClientSession& session) const {
+  if (!engine_.is_memory_scarce()) return false;
+  const std::uint64_t wanted = std::min<std::uint64_t>(session.stream.header().payload, least_progress_bytes);
+  return session.stream.waiting_bytes() < wanted;
+}
+
+// Retries the sessions that wait for memory, those that have waited longest first. A session that finds no room again
+// keeps its place before later ones. Readers do not make writers wait, nor writers readers: each direction has a
+// queue of its own.
+void HocketServer::retry_stalled() {
+  for (const SessionId number : std::exchange(stalled_, {})) {
+    ClientSession& session = *sessions_.at(number);
+    const Stream::Got got = *session.stalled;
+    session.stalled.reset();
+    if (session.doom.empty()) take(session, got);
+  }
+}
+
+// Disconnects clients that keep memory from others for longer than the time limit, by sending or reading nothing.
+void HocketServer::cut_off_the_stuck() {
+  if (stalled_.empty()) return;
+  for (auto& [number, session] : sessions_) {
+    const bool has_memory = session->incoming || session->stream.has_unsent();
+    const bool others_wait = stalled_.size() > 1 || stalled_.front() != number;
+    if (has_memory && others_wait && now_ - session->moved > settings_.patience) {
+      doom(*session, "made no progress while others waited for its memory");
+    }
+  }
+}
+
+bool HocketServer::take_frame(ClientSession& session) {
+  if (session.greeting) {
+    const Status known = session.greeting->take(session.stream);
+    if (!known) {
+      doom(session, known.error().text);
+      return true;
+    }
+    end_greeting(session);
+    return true;
+  }
+  switch (session.stream.header().type) {
+    case Type::share: on_share(session); break;
+    case Type::open: on_open(session); break;
+    case Type::join: on_join(session); break;
+    case Type::view: on_view(session); break;
+    case Type::write:
+    case Type::read: return on_transfer(session);
+    case Type::end: on_end(session); break;
+    case Type::sync:
+    case Type::close: on_barrier(session); break;
+    case Type::state: on_state(session); break;
+    default: doom(session, "sent a message that only servers send");
+  }
+  return true;
+}
+
+// ---- requests ------------------------------------------------------------------------------------------------------
+
+void HocketServer::reply(ClientSession& session, std::uint64_t request, int error, std::int64_t bytes,
+                         std::uint64_t handle, std::string text) {
+  Header header;
+  header.type = Type::answer;
+  header.request = request;
+  header.error = error;
+  header.bytes = bytes;
+  header.handle = handle;
+  session.stream.send(header, std::move(text));
+}
+
+void HocketServer::answer(Answer given) {
+  const auto found = sessions_.find(given.to.session);
+  if (found == sessions_.end()) return;
+  ClientSession& session = *found->second;
+  exchange_.finish(given);
+  --session.unanswered;
+  if (!session.stream.has_unsent()) {
+    session.moved = now_;  // the client's time to read begins now
+    session.moved_before = session.stream.moved_bytes();
+  }
+  if (!given.data || given.bytes == 0) return reply(session, given.to.request, given.error, given.bytes);
+  Header header;
+  header.type = Type::answer;
+  header.request = given.to.request;
+  header.bytes = given.bytes;
+  const std::span<const std::byte> data = given.data->bytes();
+  session.stream.send(header, {}, data.first(static_cast<std::size_t>(given.bytes)), std::move(given.data));
+}
+
+// Says that all writes of the opening that were answered early have been carried out. `ends`: those of all others too,
+// because the server ends.
+void HocketServer::say_stored(const FileOpening& opening, int error, bool ends) {
+  const auto found = sessions_.find(opening.session);
+  if (found == sessions_.end()) return;
+  Header header;
+  header.type = Type::stored;
+  header.handle = opening.handle;
+  header.error = error;
+  header.number = ends ? 1 : 0;
+  found->second->stream.send(header);
+}
+
+void HocketServer::on_share(ClientSession& session) {
+  session.segment = transport::SharedSegment::map(session.stream.take_descriptor(), session.stream.header().bytes);
+  if (!session.segment) doom(session, "shared memory that cannot be used");
+}
+
+void HocketServer::on_open(ClientSession& session) {
+  const Header& header = session.stream.header();
+  if (session.handles.size() >= most_handles) return reply(session, header.request, EMFILE);
+  const bool reads = header.has(flag::reads);
+  const bool writes = header.has(flag::writes);
+  const transport::FileIdentity wanted{header.handle, header.operation, header.offset};
+  const Files::Found found = engine_.files().open(session.stream.meta(), wanted, reads, writes);
+  if (found.error != 0) return reply(session, header.request, found.error);
+  const bool behind = settings_.write_behind || header.has(flag::write_behind);
+  const std::uint64_t number = ++session.last_handle;
+  auto opening = std::make_shared<FileOpening>(FileOpening{session.number, number, found.file->errors.mark()});
+  session.handles.emplace(number, ClientHandle{found.file, reads, writes, behind, std::move(opening), {}, {}});
+  reply(session, header.request, 0, behind ? 1 : 0, number);
+}
+
+// Asks for a version of a data set. The answer comes when the client's group gets a version or is refused.
+void HocketServer::on_join(ClientSession& session) {
+  const Header& header = session.stream.header();
+  if (session.handles.size() >= most_handles) return reply(session, header.request, EMFILE);
+  ++session.unanswered;
+  exchange_.join({session.number, header.request}, header, session.stream.meta(), now_);
+}
+
+void HocketServer::answer_join(const DataSetExchange::JoinAnswer& joined) {
+  const auto found = sessions_.find(joined.to.session);
+  if (found == sessions_.end()) return;
+  ClientSession& session = *found->second;
+  --session.unanswered;
+  Header header;
+  header.type = Type::answer;
+  header.request = joined.to.request;
+  header.error = joined.error;
+  if (joined.file) {
+    header.handle = ++session.last_handle;
+    header.number = joined.version;
+    header.bytes = joined.bytes;
+    const bool writes = joined.writes;
+    auto opening = std::make_shared<FileOpening>(FileOpening{session.number, header.handle});
+    session.handles.emplace(
+        header.handle, ClientHandle{joined.file, !writes, writes, false, std::move(opening), joined.to.request, {}});
+  }
+  session.stream.send(header);
+}
+
+// Stores a view. There is no answer: a view that is not accepted makes the requests that use it fail.
+void HocketServer::on_view(ClientSession& session) {
+  const Header& header = session.stream.header();
+  const auto found = session.handles.find(header.handle);
+  if (found == session.handles.end() || header.number >= transport::most_views)
+    return doom(session, "sent a view of an unknown file");
+  auto& views = found->second.views;
+  if (const auto old = views.find(header.number); old != views.end()) {
+    session.view_bytes -= old->second.bytes;
+    views.erase(old);
+  }
+  const std::size_t bytes = session.stream.meta().size();
+  auto view = layout::read_view(session.stream.meta());
+  if (!view || session.view_bytes + bytes > most_view_bytes) return;
+  session.view_bytes += bytes;
+  views.emplace(header.number, ClientHandle::HandleView{std::move(view).value(), bytes});
+}
+
+// Fills in the task from the frame. Returns a number of errno, 0 for success. `has_room` becomes false if there is no
+// memory for the data yet.
+int HocketServer::prepare(ClientSession& session, Task& task, bool& has_room) {
+  const Header& header = session.stream.header();
+  const auto found = session.handles.find(header.handle);
+  if (found == session.handles.end()) return EBADF;
+  const ClientHandle& handle = found->second;
+  if (!(task.writes ? handle.writes : handle.reads)) return EBADF;
+  const auto view = handle.views.find(header.number);
+  auto runs =
+      transport::runs_of(header, session.stream.meta(), view == handle.views.end() ? nullptr : &view->second.view);
+  if (!runs) return EINVAL;
+  if (task.writes && handle.join) {
+    const int error = exchange_.grow({session.number, *handle.join}, runs.value().back().end());
+    if (error != 0) return error;
+  }
+  task.file = handle.file;
+  if (task.writes && handle.write_behind) task.behind = handle.opening;
+  task.operation = header.operation;
+  task.runs = std::move(runs).value();
+  task.bytes = header.bytes;
+  if (task.writes && !header.has(flag::shared)) {
+    if (static_cast<std::int64_t>(session.incoming.bytes().size()) != header.bytes) return EINVAL;
+    task.buffer = std::move(session.incoming);
+    return 0;
+  }
+  std::byte* shared = nullptr;
+  if (header.has(flag::shared)) {
+    const auto size = session.segment ? static_cast<std::int64_t>(session.segment->bytes().size()) : 0;
+    if (header.shared > size - header.bytes) return EFAULT;
+    shared = session.segment->bytes().data() + header.shared;
+  }
+  const bool is_copied = task.behind != nullptr;  // the client reuses its memory after the early answer
+  if (shared != nullptr && !is_copied) {
+    task.segment = session.segment;
+    task.shared = shared;
+    return 0;
+  }
+  if (!must_queue(!task.writes)) {
+    task.buffer = task.writes ? engine_.take(header.bytes) : engine_.take_for_read(header.bytes);
+  }
+  has_room = static_cast<bool>(task.buffer);
+  if (has_room && is_copied) std::memcpy(task.buffer.bytes().data(), shared, static_cast<std::size_t>(header.bytes));
+  return 0;
+}
+
+bool HocketServer::on_transfer(ClientSession& session) {
+  const Header& header = session.stream.header();
+  Task task;
+  task.asker = {session.number, header.request};
+  task.writes = header.type == Type::write;
+  bool has_room = true;
+  const int error = prepare(session, task, has_room);
+  if (!has_room) return stall(session, Stream::Got::frame);
+  session.incoming = Buffer{};
+  ++session.unanswered;
+  if (error != 0) {
+    // The client learns that this write failed, so the data set's version must not be published.
+    const auto handle = session.handles.find(header.handle);
+    if (task.writes && handle != session.handles.end() && handle->second.writes) handle->second.file->lost_write = true;
+    answer({task.asker, error, 0, nullptr});
+  } else {
+    engine_.submit(std::move(task), now_);
+  }
+  return true;
+}
+
+void HocketServer::on_end(ClientSession& session) {
+  const Header& header = session.stream.header();
+  const auto found = session.handles.find(header.handle);
+  if (found == session.handles.end() || header.operation == 0)
+    return doom(session, "ended an operation of an unknown file");
+  constexpr std::uint32_t most = 1 << 30;
+  engine_.end(found->second.file, header.operation, session.number, static_cast<int>(std::min(header.number, most)),
+              now_);
+}
+
+// Handles sync and close. A close removes the handle at once; the file stays open until the engine has answered.
+void HocketServer::on_barrier(ClientSession& session) {
+  const Header& header = session.stream.header();
+  const auto found = session.handles.find(header.handle);
+  if (found == session.handles.end()) return reply(session, header.request, EBADF);
+  const FilePtr file = found->second.file;
+  const OpeningPtr opening = found->second.opening;
+  ++session.unanswered;
+  if (header.type == Type::sync) return engine_.sync({session.number, header.request}, file, opening);
+  for (const auto& [number, view] : found->second.views) session.view_bytes -= view.bytes;
+  if (found->second.join)
+    exchange_.closes({session.number, *found->second.join}, {session.number, header.request}, file);
+  session.handles.erase(found);
+  engine_.close({session.number, header.request}, file, opening);
+}
+
+void HocketServer::on_state(ClientSession& session) {
+  std::string text =
+      fmt::format("name {}\ndirectory {}\nclients {}\n", settings_.name, directory(), sessions_.size() - greeting_);
+  reply(session, session.stream.header().request, 0, 0, 0, text + engine_.state() + exchange_.state());
+}
+
+}  // namespace hocket::server

@@ -1,0 +1,62 @@
+// State of one client connection: its stream, open files, views, and the frame that is being received. Only the
+// server's loop uses it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "layout/view.hpp"
+#include "server/engine.hpp"
+#include "transport/greeting.hpp"
+#include "transport/stream.hpp"
+
+namespace hocket::server {
+
+// One opening of a file or of a data set's version by a client.
+struct ClientHandle {
+  FilePtr file;
+  bool reads = false;
+  bool writes = false;
+  bool write_behind = false;
+  OpeningPtr opening;
+  std::optional<std::uint64_t> join;  // for a data set: number of the join request that opened it
+  struct HandleView {
+    layout::FileView view;
+    std::size_t bytes = 0;  // length of its serialised form
+  };
+  // File views by the client's numbers; requests refer to them instead of sending offsets.
+  std::map<std::uint32_t, HandleView> views;
+};
+
+// One client, from the accepted connection until `HocketServer::bury`.
+struct ClientSession {
+  ClientSession(SessionId its_number, Fd socket, std::string secret, Time now)
+      : number(its_number),
+        stream(std::move(socket)),
+        greeting(std::in_place, stream, std::move(secret)),
+        came(now),
+        moved(now) {}
+
+  SessionId number;
+  transport::Stream stream;
+  std::optional<transport::Greeting> greeting;        // present until the client has authenticated
+  Time came;                                          // when the connection was accepted
+  Time moved;                                         // when the client last made progress (note_progress)
+  std::uint64_t moved_before = 0;                     // bytes of the stream until then
+  std::shared_ptr<transport::SharedSegment> segment;  // memory that the client shares; nullptr: none
+  std::map<std::uint64_t, ClientHandle> handles;
+  std::uint64_t last_handle = 0;
+  std::size_t view_bytes = 0;  // sum of the serialised lengths of all its views
+  Buffer incoming;             // receives the payload of the current write
+  // Set while the current frame or payload waits for memory: the event that will be handled again.
+  std::optional<transport::Stream::Got> stalled;
+  std::size_t unanswered = 0;  // requests
+  bool more = false;           // unread data may be left in the stream's buffer or the socket
+  std::uint32_t interest = 0;  // events that epoll watches now
+  std::string doom;            // reason for the disconnection; "": stays connected
+};
+
+}  // namespace hocket::server

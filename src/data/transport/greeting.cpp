@@ -1,0 +1,88 @@
+#include "transport/greeting.hpp"
+
+#include <poll.h>
+
+#include "transport/address.hpp"
+#include "transport/proof.hpp"
+
+namespace hocket::transport {
+namespace {
+
+// Waits for the next frame. Fails if it has another type or a payload.
+Status next_frame(Stream& stream, Type type, Time deadline) {
+  while (true) {
+    switch (stream.receive()) {
+      case Stream::Got::frame:
+        if (stream.header().type == type) return success();
+        return Error{"the server does not speak the protocol of hocket-server"};
+      case Stream::Got::announced: return Error{"the server does not speak the protocol of hocket-server"};
+      case Stream::Got::ended: return Error{"the server ended the connection: " + stream.reason()};
+      case Stream::Got::nothing:
+        if (!wait_for(stream.descriptor(), POLLIN, deadline)) return Error{"the server did not answer in time"};
+    }
+  }
+}
+
+// Sends everything that is queued. Fails when the deadline has come.
+Status send_all(Stream& stream, Time deadline) {
+  while (stream.has_unsent()) {
+    stream.flush();
+    if (stream.ended()) return Error{"the server ended the connection: " + stream.reason()};
+    if (stream.has_unsent() && !wait_for(stream.descriptor(), POLLOUT, deadline)) {
+      return Error{"the server accepted no data for too long"};
+    }
+  }
+  return success();
+}
+
+}  // namespace
+
+Status greet(Stream& stream, bool local, std::string_view secret, Time deadline) {
+  if (const Status came = next_frame(stream, Type::challenge, deadline); !came) return came;
+  const std::string server_nonce{stream.meta()};
+  // A TCP port may belong to any user. So the server must prove itself, even if it requests no proof of the client.
+  if (!local && (secret.empty() || server_nonce.size() != nonce_bytes)) {
+    return Error{"the server cannot be trusted without the secret; give this process the servers' secret"};
+  }
+  const std::string nonce = new_nonce();
+  Header header;
+  header.type = Type::prove;
+  stream.send(header, local ? std::string{} : nonce + tag_of(Side::client, secret, server_nonce, nonce));
+  if (const Status sent = send_all(stream, deadline); !sent) return sent;
+  if (const Status came = next_frame(stream, Type::welcome, deadline); !came) {
+    return Error{came.error().text + (local ? "" : "; is the secret the servers' own?")};
+  }
+  if (local || same_tag(stream.meta(), tag_of(Side::server, secret, server_nonce, nonce))) return success();
+  return Error{"the server does not know the secret; it is not used"};
+}
+
+Greeting::Greeting(Stream& stream, std::string secret) : secret_(std::move(secret)), nonce_(new_nonce()) {
+  // Before a client is authenticated, it can make the server allocate no more than this.
+  constexpr std::uint32_t most_of_a_stranger = nonce_bytes + tag_bytes;
+  stream.limit_meta(most_of_a_stranger);
+  Header header;
+  header.type = Type::challenge;
+  header.flags = secret_.empty() ? 0 : flag::proof_wanted;
+  stream.send(header, nonce_);
+}
+
+Status Greeting::take(Stream& stream) {
+  if (stream.header().type != Type::prove) return Error{"did not identify itself"};
+  const std::string_view meta = stream.meta();
+  std::string tag;
+  if (!secret_.empty()) {
+    if (meta.size() != nonce_bytes + tag_bytes) return Error{"did not prove that it knows the secret"};
+    const std::string_view nonce = meta.substr(0, nonce_bytes);
+    if (!same_tag(meta.substr(nonce_bytes), tag_of(Side::client, secret_, nonce_, nonce))) {
+      return Error{"does not know the secret"};
+    }
+    tag = tag_of(Side::server, secret_, nonce_, nonce);
+  }
+  stream.limit_meta(most_meta);
+  Header header;
+  header.type = Type::welcome;
+  stream.send(header, std::move(tag));
+  return success();
+}
+
+}  // namespace hocket::transport

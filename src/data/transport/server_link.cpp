@@ -1,0 +1,384 @@
+#include "transport/server_link.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "transport/address.hpp"
+#include "transport/greeting.hpp"
+
+namespace hocket::transport {
+namespace {
+
+// Requests are divided into frames of this size, so that the server writes one while the next is in transfer.
+constexpr std::int64_t frame_bytes = most_payload;
+constexpr std::int64_t segment_bytes = 64 << 20;  // of address space; pages are allocated when touched
+
+std::uint64_t key_of(ServerLink::Handle handle, std::uint32_t view) { return handle * most_views + view; }
+
+std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
+
+}  // namespace
+
+Result<std::unique_ptr<ServerLink>> ServerLink::connect(std::string_view addresses, std::string_view secret,
+                                                        Duration bound) {
+  const Time deadline = node_now() + bound;
+  const auto read = read_addresses(addresses);
+  if (!read) return read.error();
+  std::string faults;
+  for (const Address& address : read.value()) {
+    Status reached = success();
+    auto socket = connect_to(address, deadline);
+    if (socket) {
+      Stream stream{KeptFd{socket.value().release()}};
+      reached = greet(stream, address.local, secret, deadline);
+      if (reached) return std::unique_ptr<ServerLink>{new ServerLink{std::move(stream), address.local}};
+    } else {
+      reached = socket.error();
+    }
+    faults += (faults.empty() ? "" : "; ") + reached.error().text;
+  }
+  return Error{"cannot reach the server at " + std::string{addresses} + ": " + faults};
+}
+
+ServerLink::~ServerLink() = default;
+
+short ServerLink::events() const { return static_cast<short>(POLLIN | (stream_.has_unsent() ? POLLOUT : 0)); }
+
+// ---- asking --------------------------------------------------------------------------------------------------------
+
+// Queues one frame of a call. If the memory lies in the shared segment, the frame only says where.
+void ServerLink::ask(Header header, std::string meta, std::span<std::byte> memory, const PendingCallPtr& asked) {
+  if (failed()) {
+    asked->error = failure_;
+    return;
+  }
+  ++asked->frames;
+  header.request = ++last_request_;
+  if (!memory.empty()) header.bytes = static_cast<std::int64_t>(memory.size());
+  const auto position = arena_ ? arena_->position(memory) : std::nullopt;
+  if (position) {
+    header.flags |= flag::shared;
+    header.shared = *position;
+  }
+  const bool sends = header.type == Type::write && !position;
+  waiting_.emplace(header.request,
+                   PendingFrame{asked, header.type == Type::read ? memory : std::span<std::byte>{}, asked->wanted,
+                                header.type, header.handle, early(header.handle).answered});
+  asked->wanted += static_cast<std::int64_t>(memory.size());
+  stream_.send(header, std::move(meta), sends ? memory : std::span<std::byte>{});
+}
+
+// Queues a call that consists of one frame.
+void ServerLink::ask_once(Header header, std::string meta, std::function<void(const PendingCall&)> call) {
+  const auto asked = std::make_shared<PendingCall>();
+  asked->call = std::move(call);
+  ask(header, std::move(meta), {}, asked);
+  settle(asked, 0, 0);
+}
+
+// The device is of use to a server of this node only.
+void ServerLink::open(std::string_view path, const FileIdentity& wanted, OpenMode mode, OpenCallback opened) {
+  Header header;
+  header.type = Type::open;
+  header.handle = local_ ? wanted.device : 0;
+  header.operation = wanted.inode;
+  header.offset = wanted.born_ns;
+  header.flags = static_cast<std::uint16_t>((mode.reads ? flag::reads : 0) | (mode.writes ? flag::writes : 0) |
+                                            (mode.write_behind ? flag::write_behind : 0));
+  ask_once(header, std::string{path}, [this, opened = std::move(opened)](const PendingCall& by) {
+    if (by.bytes != 0) behind_.try_emplace(by.handle);
+    opened(by.error, by.handle);
+  });
+}
+
+void ServerLink::join(const DataSet& what, JoinCallback joined) {
+  Header header;
+  header.type = Type::join;
+  header.flags = what.writes ? flag::writes : flag::reads;
+  header.operation = what.group;
+  header.number = static_cast<std::uint32_t>(what.participants);
+  header.offset = std::chrono::ceil<std::chrono::milliseconds>(what.patience).count();
+  header.bytes = what.readers;
+  ask_once(header, std::string{what.name} + '\n' + std::string{what.application},
+           [joined = std::move(joined)](const PendingCall& by) { joined(by.error, by.handle, by.number, by.bytes); });
+}
+
+void ServerLink::view(Handle handle, std::uint32_t number, std::string_view serialised) {
+  views_.erase(key_of(handle, number));
+  auto read = layout::read_view(serialised);
+  if (failed() || !read || serialised.size() > most_view_bytes || number >= most_views) return;
+  views_.emplace(key_of(handle, number), std::move(read).value());
+  Header header;
+  header.type = Type::view;
+  header.handle = handle;
+  header.number = number;
+  stream_.send(header, std::string{serialised});
+}
+
+Staged ServerLink::stage(std::int64_t bytes) {
+  if (local_ && !std::exchange(tried_sharing_, true) && !failed()) {
+    if (auto segment = SharedSegment::make(segment_bytes)) {
+      Header header;
+      header.type = Type::share;
+      header.bytes = segment_bytes;
+      stream_.send(header);
+      stream_.pass_descriptor(segment->descriptor());
+      arena_ = std::make_shared<Arena>(std::move(segment));
+    }
+  }
+  if (arena_) {
+    if (const auto part = arena_->take(bytes); !part.empty()) return Staged{part, arena_};
+  }
+  return Staged{bytes};
+}
+
+void ServerLink::write(Handle handle, const FilePlace& place, std::uint64_t operation, std::span<const std::byte> data,
+                       DoneCallback done) {
+  Header header;
+  header.type = Type::write;
+  header.handle = handle;
+  header.operation = operation;
+  // The memory is only read. The cast lets one function divide requests of both directions.
+  transfer(header, place, {const_cast<std::byte*>(data.data()), data.size()}, std::move(done));
+}
+
+void ServerLink::read(Handle handle, const FilePlace& place, std::uint64_t operation, std::span<std::byte> into,
+                      DoneCallback done) {
+  Header header;
+  header.type = Type::read;
+  header.handle = handle;
+  header.operation = operation;
+  transfer(header, place, into, std::move(done));
+}
+
+// Divides a request into frames. The final `settle` drops the call's own count, so that the callback runs once all
+// frames are answered, or at the next poll if there is none.
+void ServerLink::transfer(Header header, const FilePlace& place, std::span<std::byte> memory, DoneCallback done) {
+  const auto asked = std::make_shared<PendingCall>();
+  asked->call = [done = std::move(done)](const PendingCall& by) {
+    done(by.error, by.error == 0 ? std::min(by.bytes, by.end) : 0);
+  };
+  if (const auto* at = std::get_if<OffsetPlace>(&place)) {
+    header.offset = at->offset;
+    while (!memory.empty()) {
+      const std::size_t count = std::min(memory.size(), size(frame_bytes));
+      ask(header, {}, memory.first(count), asked);
+      memory = memory.subspan(count);
+      header.offset += static_cast<std::int64_t>(count);
+    }
+  } else if (const auto* viewed = std::get_if<ViewPlace>(&place)) {
+    transfer_view(header, *viewed, memory, asked);
+  } else {
+    transfer_list(header, std::get<ListPlace>(place), memory, asked);
+  }
+  settle(asked, 0, 0);
+}
+
+// Returns how many bytes of the data, from their first on, one frame may request: the most that have at most
+// `most_runs` runs. Bisection works because the number of runs grows with the bytes.
+std::int64_t ServerLink::piece_of(const layout::FileView* view, layout::Extent data) const {
+  const std::int64_t most = std::min(data.count(), frame_bytes);
+  const auto fits = [&](std::int64_t bytes) {
+    return view->count_segments({data.first, data.first + bytes}) <= most_runs;
+  };
+  if (view == nullptr || !view->contains(data) || fits(most)) return most;
+  std::int64_t low = 1;  // fits(low) holds
+  std::int64_t high = most;
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+void ServerLink::transfer_view(Header header, const ViewPlace& place, std::span<std::byte> memory,
+                               const PendingCallPtr& asked) {
+  header.flags |= flag::viewed;
+  header.number = place.view;
+  const auto known = views_.find(key_of(header.handle, place.view));
+  const layout::FileView* view = known == views_.end() ? nullptr : &known->second;
+  layout::Extent data{place.data.first, place.data.first + static_cast<std::int64_t>(memory.size())};
+  while (!memory.empty()) {
+    const std::int64_t count = piece_of(view, data);
+    header.offset = data.first;
+    ask(header, {}, memory.first(size(count)), asked);
+    memory = memory.subspan(size(count));
+    data.first += count;
+  }
+}
+
+void ServerLink::transfer_list(Header header, const ListPlace& place, std::span<std::byte> memory,
+                               const PendingCallPtr& asked) {
+  header.flags |= flag::list;
+  std::vector<FileRun> runs;
+  std::int64_t bytes = 0;
+  const auto send = [&] {
+    if (bytes == 0) return;
+    ask(header, encode(runs), memory.first(size(bytes)), asked);
+    memory = memory.subspan(size(bytes));
+    runs.clear();
+    bytes = 0;
+  };
+  for (const layout::MappedExtent& segment : place.segments) {
+    for (std::int64_t done = 0; done < segment.length;) {
+      const std::int64_t count = std::min(segment.length - done, frame_bytes - bytes);
+      runs.push_back({segment.at + done, count});
+      bytes += count;
+      done += count;
+      if (bytes == frame_bytes || static_cast<std::int64_t>(runs.size()) == most_runs) send();
+    }
+  }
+  send();
+}
+
+void ServerLink::end(Handle handle, std::uint64_t operation, int participants) {
+  if (failed()) return;
+  Header header;
+  header.type = Type::end;
+  header.handle = handle;
+  header.operation = operation;
+  header.number = static_cast<std::uint32_t>(participants);
+  stream_.send(header);
+}
+
+void ServerLink::sync(Handle handle, DoneCallback done) {
+  Header header;
+  header.type = Type::sync;
+  header.handle = handle;
+  ask_once(header, {}, [done = std::move(done)](const PendingCall& by) { done(by.error, 0); });
+}
+
+void ServerLink::close(Handle handle, DoneCallback done) {
+  for (std::uint32_t number = 0; number < most_views; ++number) views_.erase(key_of(handle, number));
+  Header header;
+  header.type = Type::close;
+  header.handle = handle;
+  ask_once(header, {}, [done = std::move(done)](const PendingCall& by) { done(by.error, 0); });
+}
+
+void ServerLink::state(StateCallback told) {
+  Header header;
+  header.type = Type::state;
+  ask_once(header, {}, [told = std::move(told)](const PendingCall& by) { told(by.error, by.text); });
+}
+
+// ---- answers -------------------------------------------------------------------------------------------------------
+
+bool ServerLink::poll() {
+  bool moved = stream_.flush();
+  moved |= receive();
+  if (stream_.ended()) fail(stream_.error() == EPIPE ? EPIPE : ECONNRESET, stream_.reason());
+  moved |= call_overdue();
+  if (moved) stream_.flush();  // sends what the callbacks have requested
+  return moved;
+}
+
+// Handles all frames that have arrived. Returns true if there were any.
+bool ServerLink::receive() {
+  bool moved = false;
+  while (!failed()) {
+    Status taken = success();
+    switch (stream_.receive()) {
+      case Stream::Got::nothing:
+      case Stream::Got::ended: return moved;
+      case Stream::Got::announced: taken = place_payload(); break;
+      case Stream::Got::frame: taken = stream_.header().type == Type::stored ? take_stored() : take_answer(); break;
+    }
+    moved = true;
+    if (!taken) fail(EPROTO, taken.error().text);
+  }
+  return moved;
+}
+
+// Directs the payload of an answer into the reader's memory, without a copy.
+Status ServerLink::place_payload() {
+  const Header& header = stream_.header();
+  const auto waiting = waiting_.find(header.request);
+  if (header.type != Type::answer || waiting == waiting_.end() || header.payload > waiting->second.into.size()) {
+    return Error{"the server sent data that was not requested"};
+  }
+  stream_.take_payload(waiting->second.into.first(header.payload));
+  return success();
+}
+
+Status ServerLink::take_answer() {
+  const Header& header = stream_.header();
+  const auto found = waiting_.find(header.request);
+  if (header.type != Type::answer || found == waiting_.end()) {
+    return Error{"the server answered an unknown request"};
+  }
+  const PendingFrame waiting = std::move(found->second);
+  waiting_.erase(found);
+  waiting.asked->handle = header.handle;
+  waiting.asked->number = header.number;
+  waiting.asked->text = stream_.meta();
+  if (header.bytes < static_cast<std::int64_t>(waiting.into.size()))
+    waiting.asked->end = std::min(waiting.asked->end, waiting.first + header.bytes);
+  count_early(waiting);
+  settle(waiting.asked, header.error, header.bytes);
+  return success();
+}
+
+// Notes what the answer to a frame, which is the stream's current one, says of writes that were answered early.
+void ServerLink::count_early(const PendingFrame& frame) {
+  const auto found = behind_.find(frame.handle);
+  if (found == behind_.end()) return;
+  EarlyAnswers& early = found->second;
+  const Header& header = stream_.header();
+  if (frame.type == Type::write && header.error == 0) early.answered += header.bytes;
+  if (frame.type == Type::sync) {
+    early.stored = std::max(early.stored, frame.answered);
+    early.error = 0;
+  }
+  if (frame.type == Type::close) behind_.erase(found);
+}
+
+Status ServerLink::take_stored() {
+  const Header& header = stream_.header();
+  const auto found = behind_.find(header.handle);
+  if (found == behind_.end()) return success();  // the client has closed it meanwhile
+  EarlyAnswers& early = found->second;
+  early = {early.answered, early.answered, header.error, header.number != 0};
+  return success();
+}
+
+EarlyAnswers ServerLink::early(Handle handle) const {
+  const auto found = behind_.find(handle);
+  return found == behind_.end() ? EarlyAnswers{} : found->second;
+}
+
+// Notes the answer to one frame. The callback is due when the last frame is answered.
+void ServerLink::settle(const PendingCallPtr& asked, int error, std::int64_t bytes) {
+  if (asked->error == 0) asked->error = error;
+  asked->bytes += bytes;
+  if (--asked->frames == 0) overdue_.push_back(asked);
+}
+
+// Ends the link. All pending requests get the error, in the order of their calls.
+void ServerLink::fail(int error, std::string text) {
+  if (failed()) return;
+  failure_ = error;
+  failure_text_ = std::move(text);
+  // The caller may reuse its memory after the callbacks, so the stream must not access it any more.
+  stream_.close();
+  std::vector<std::pair<std::uint64_t, PendingFrame>> left{waiting_.begin(), waiting_.end()};
+  waiting_.clear();
+  std::sort(left.begin(), left.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [request, waiting] : left) settle(waiting.asked, failure_, 0);
+}
+
+bool ServerLink::call_overdue() {
+  // Callbacks that are added meanwhile run at the next poll, so a callback that sends a request cannot keep this loop
+  // busy.
+  for (std::size_t count = overdue_.size(); count > 0; --count) {
+    const PendingCallPtr asked = std::move(overdue_.front());
+    overdue_.pop_front();
+    asked->call(*asked);
+    if (count == 1) return true;
+  }
+  return false;
+}
+
+}  // namespace hocket::transport

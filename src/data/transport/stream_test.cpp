@@ -1,0 +1,194 @@
+#include "transport/stream.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <optional>
+#include <random>
+
+#include "transport/staging.hpp"
+
+namespace hocket::transport {
+namespace {
+
+std::pair<Fd, Fd> sockets() {
+  std::array<int, 2> both{};
+  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both.data()), 0);
+  return {Fd{both[0]}, Fd{both[1]}};
+}
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+Header write_of(std::size_t bytes) {
+  Header header;
+  header.type = Type::write;
+  header.bytes = static_cast<std::int64_t>(bytes);
+  return header;
+}
+
+void write_raw(const Fd& socket, const Header& header, std::string_view more = {}) {
+  const HeaderBytes bytes = encode(header);
+  ASSERT_EQ(write(socket.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  ASSERT_EQ(write(socket.get(), more.data(), more.size()), static_cast<ssize_t>(more.size()));
+}
+
+TEST(Stream, RandomFramesArriveAsTheyWereSent) {
+  std::mt19937_64 random{4};
+  auto [here, there] = sockets();
+  Stream from{std::move(here)};
+  Stream to{std::move(there)};
+  constexpr std::size_t frames = 400;
+  std::vector<std::string> payloads;
+  std::vector<std::string> metas;
+  for (std::size_t i = 0; i < frames; ++i) {
+    const std::size_t most = i % 20 == 0 ? 500'000 : 300;
+    payloads.emplace_back(random() % most, static_cast<char>('a' + i % 26));
+    metas.emplace_back(random() % (i % 7 == 0 ? 70'000 : 20), static_cast<char>('A' + i % 26));
+  }
+  std::size_t sent = 0;
+  std::size_t received = 0;
+  std::string payload;
+  while (received < frames) {
+    for (int some = 0; some < 5 && sent < frames; ++some, ++sent) {
+      from.send(write_of(payloads[sent].size()), metas[sent], bytes_of(payloads[sent]));
+    }
+    from.flush();
+    const Stream::Got got = to.receive();
+    ASSERT_NE(got, Stream::Got::ended) << to.reason();
+    if (got == Stream::Got::nothing) continue;
+    if (got == Stream::Got::announced) {
+      EXPECT_EQ(to.receive(), Stream::Got::announced);  // until the payload's destination is named
+      payload.resize(to.header().payload);
+      to.take_payload({reinterpret_cast<std::byte*>(payload.data()), payload.size()});
+      continue;
+    }
+    EXPECT_EQ(to.header().sequence, received + 1);
+    EXPECT_EQ(to.meta(), metas[received]);
+    EXPECT_EQ(payload, payloads[received]);
+    payload.clear();
+    ++received;
+  }
+  EXPECT_FALSE(from.has_unsent());
+}
+
+TEST(Stream, WhatWasSentBeforeTheEndIsStillGiven) {
+  auto [here, there] = sockets();
+  {
+    Stream from{std::move(here)};
+    from.send(write_of(0));
+    from.flush();
+  }
+  Stream to{std::move(there)};
+  EXPECT_EQ(to.receive(), Stream::Got::frame);
+  while (to.receive() == Stream::Got::nothing) {
+  }
+  EXPECT_TRUE(to.ended());
+  EXPECT_EQ(to.reason(), "closed by the other end");
+}
+
+TEST(Stream, ASendToAPeerThatHasGoneHidesNothingThatItSent) {
+  auto [here, there] = sockets();
+  Stream to{std::move(there)};
+  {
+    Stream from{std::move(here)};
+    from.send(write_of(0));
+    from.flush();
+  }
+  to.send(write_of(0));
+  EXPECT_FALSE(to.flush());
+  EXPECT_FALSE(to.has_unsent());
+  EXPECT_EQ(to.receive(), Stream::Got::frame);
+  while (to.receive() == Stream::Got::nothing) {
+  }
+  EXPECT_EQ(to.error(), EPIPE);
+}
+
+// Returns why a stream that receives this one frame ends; "" if it accepts the frame.
+std::string fault(const Header& header, std::string_view more = {}, std::optional<std::uint32_t> limit = {}) {
+  auto [here, there] = sockets();
+  Stream to{std::move(there)};
+  if (limit) to.limit_meta(*limit);
+  write_raw(here, header, more);
+  return to.receive() == Stream::Got::ended ? to.reason() : "";
+}
+
+TEST(Stream, AFrameOutOfItsPlaceEndsTheConnection) {
+  Header header = write_of(0);
+  header.sequence = 1;
+  EXPECT_EQ(fault(header), "");
+  header.sequence = 2;  // one frame is missing
+  EXPECT_EQ(fault(header), "sent frame 2 after frame 0");
+  header.sequence = 1;
+  auto [here, there] = sockets();
+  Stream to{std::move(there)};
+  write_raw(here, header);
+  write_raw(here, header);  // the same frame again
+  EXPECT_EQ(to.receive(), Stream::Got::frame);
+  EXPECT_EQ(to.receive(), Stream::Got::ended);
+  EXPECT_EQ(to.reason(), "sent frame 1 after frame 1");
+}
+
+TEST(Stream, WhoHasNotSaidWhoHeIsSendsLittle) {
+  Header header = write_of(0);
+  header.sequence = 1;
+  header.meta = 65;
+  EXPECT_EQ(fault(header, std::string(65, 'x'), 64), "sent more than a client may that has not identified itself");
+  header.meta = 0;
+  header.payload = 1;
+  header.bytes = 1;
+  EXPECT_EQ(fault(header, "x", 64), "sent more than a client may that has not identified itself");
+}
+
+TEST(Stream, RubbishEndsTheConnection) {
+  auto [here, there] = sockets();
+  Stream to{std::move(there)};
+  const std::string rubbish(200, 'x');
+  ASSERT_EQ(write(here.get(), rubbish.data(), rubbish.size()), 200);
+  EXPECT_EQ(to.receive(), Stream::Got::ended);
+  EXPECT_EQ(to.reason(), "sent no frame");
+  EXPECT_EQ(to.receive(), Stream::Got::ended);
+  EXPECT_EQ(to.descriptor(), -1);
+}
+
+TEST(Stream, ADescriptorComesWithItsFrame) {
+  auto [here, there] = sockets();
+  Stream from{std::move(here)};
+  Stream to{std::move(there)};
+  const auto segment = SharedSegment::make(1 << 16);
+  ASSERT_NE(segment, nullptr);
+  from.send(write_of(0));
+  from.pass_descriptor(segment->descriptor());
+  from.flush();
+  ASSERT_EQ(to.receive(), Stream::Got::frame);
+  const auto same = SharedSegment::map(to.take_descriptor(), 1 << 16);
+  ASSERT_NE(same, nullptr);
+  segment->bytes()[7] = std::byte{42};
+  EXPECT_EQ(same->bytes()[7], std::byte{42});
+  EXPECT_FALSE(to.take_descriptor());
+}
+
+TEST(Stream, AFullSocketTakesWhatItCanAndTheRestLater) {
+  auto [here, there] = sockets();
+  Stream from{std::move(here)};
+  Stream to{std::move(there)};
+  const std::string payload(3'000, 'p');
+  for (int i = 0; i < 1'000; ++i) from.send(write_of(payload.size()), {}, bytes_of(payload));
+  from.flush();
+  EXPECT_TRUE(from.has_unsent());
+  std::string into(payload.size(), '\0');
+  int received = 0;
+  while (received < 1'000) {
+    const Stream::Got got = to.receive();
+    ASSERT_NE(got, Stream::Got::ended);
+    if (got == Stream::Got::announced) to.take_payload({reinterpret_cast<std::byte*>(into.data()), into.size()});
+    if (got == Stream::Got::nothing) from.flush();
+    if (got == Stream::Got::frame) ++received;
+  }
+  EXPECT_EQ(into, payload);
+}
+
+}  // namespace
+}  // namespace hocket::transport

@@ -1,0 +1,64 @@
+#include "api/access.hpp"
+
+#include <algorithm>
+
+namespace hocket::api {
+namespace {
+
+// Names the parameter as hocket_file_put_strided does.
+Error wrong(const char* name, std::int64_t value, const std::string& what) {
+  return Error{"'" + std::string{name} + "' is " + std::to_string(value) + "; it must be " + what};
+}
+
+}  // namespace
+
+Result<layout::FileView> view_of(const Pattern& pattern) {
+  const auto& [offset, block, stride, count] = pattern;
+  if (offset < 0 || offset >= layout::limit) return wrong("offset", offset, "at least 0 and below 2^62");
+  if (count < 0) return wrong("count", count, "at least 0");
+  if (block < 0) return wrong("bytes", block, "at least 0");
+  // An access without data is valid, whatever its stride.
+  if (block == 0 || count == 0) return layout::FileView{offset};
+  if (count > 1 && stride < block)
+    return wrong("stride_bytes", stride, "at least block_bytes, which is " + std::to_string(block));
+  // Length in the file, from the first byte to behind the last one.
+  std::int64_t span = 0;
+  if (__builtin_mul_overflow(count - 1, stride, &span) || __builtin_add_overflow(span, block, &span) ||
+      span > layout::limit - offset)
+    return Error{"the data would end beyond the longest file, 2^62 bytes"};
+  // Blocks that touch are one run, for which a view without a table is enough.
+  if (count == 1 || stride == block) return layout::FileView{offset};
+  auto bytes = layout::contiguous_bytes(block);
+  if (!bytes) return bytes.error();
+  auto tile = layout::resized(0, stride, bytes.value());
+  if (!tile) return tile.error();
+  return layout::FileView::make(offset, tile.value());
+}
+
+std::optional<io_client::Chunk> Striping::next() {
+  if (at_ >= bytes_) return std::nullopt;
+  std::int64_t end = std::min(bytes_, at_ + stripe_bytes);
+  std::size_t server = 0;
+  // A chunk must not cross a stripe, because the next stripe belongs to another server.
+  if (servers_ > 1) {
+    const std::int64_t stripe = view_.offset(at_) / stripe_bytes;
+    end = std::min(end, view_.data_below((stripe + 1) * stripe_bytes));
+    server = static_cast<std::size_t>(stripe) % servers_;
+  }
+  const io_client::Chunk chunk{server, {at_, end}};
+  at_ = end;
+  return chunk;
+}
+
+io_client::Transferred pass(std::span<io_client::ServedFile> files, const FileAccess& access, int participants) {
+  const io_client::Local& local = access.local;
+  std::string serialised;
+  if (!local.view.contiguous()) layout::append(local.view, serialised);
+  Striping striping{local.view, local.data.count(), files.size()};
+  return io_client::transfer(
+      files, local, [&] { return striping.next(); },
+      {.serialised = serialised, .operation = access.operation, .participants = participants},
+      io_client::DescriptorWait());
+}
+
+}  // namespace hocket::api

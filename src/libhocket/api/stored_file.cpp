@@ -1,0 +1,292 @@
+// Implements a file of the file system: accesses go through the I/O servers whose directory holds it while there are
+// some, else this process performs them itself.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "api/file.hpp"
+#include "api/server_list.hpp"
+#include "api/status.hpp"
+#include "base/kept_descriptor.hpp"
+#include "bus/local_socket.hpp"
+#include "transport/proof.hpp"
+
+namespace hocket::api {
+namespace {
+
+using io_client::ServedFile;
+
+int flags_of(int mode) {
+  const int both = mode & (HOCKET_FILE_READ | HOCKET_FILE_WRITE);
+  const int how = both == HOCKET_FILE_READ ? O_RDONLY : both == HOCKET_FILE_WRITE ? O_WRONLY : O_RDWR;
+  // The open must not block on a FIFO, and a terminal must not become the controlling one.
+  return how | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | ((mode & HOCKET_FILE_CREATE) != 0 ? O_CREAT : 0);
+}
+
+// Fails with a text that says how to name or make the file.
+int fail_to_open(int error, const OpenArguments& opening) {
+  const std::string what = "cannot open " + opening.path;
+  if (error == ENXIO) return fail(HOCKET_ERROR_ARGUMENT, what + ": it is not a regular file; name a file");
+  if (error != ENOENT) return fail_of_file(error, what);
+  const bool creates = (opening.mode & HOCKET_FILE_CREATE) != 0;
+  return fail(HOCKET_ERROR_NOT_FOUND, what + ": " + error_text(error) +
+                                          (creates ? "; make its directory first"
+                                                   : "; HOCKET_FILE_CREATE beside HOCKET_FILE_WRITE makes a file"));
+}
+
+// Returns the error of closing a copy of the descriptor. Some file systems (NFS) report lack of room only when a
+// descriptor is closed, whichever copy it is.
+int error_of_closing(int file) {
+  const int copy = fcntl(file, F_DUPFD_CLOEXEC, 0);
+  return copy < 0 || ::close(copy) == 0 || errno == EINTR ? 0 : errno;
+}
+
+// Transfers one run without servers. Returns errno. `done` receives the bytes transferred, fewer than `bytes` if a read
+// reaches the end of the file.
+int transfer(int file, bool writes, std::byte* memory, std::int64_t offset, std::int64_t bytes, std::int64_t& done) {
+  for (done = 0; done < bytes;) {
+    const auto left = static_cast<std::size_t>(bytes - done);
+    const ssize_t n = writes ? pwrite(file, memory + done, left, offset + done)  //
+                             : pread(file, memory + done, left, offset + done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    // A write that takes nothing would repeat for ever; a read of nothing is the end of the file.
+    if (n == 0) return writes ? EIO : 0;
+    done += n;
+  }
+  return 0;
+}
+
+// An open file: a descriptor of this process, and the servers that have it open.
+class StoredFile final : public hocket_file {
+ public:
+  StoredFile(const OpenArguments& opening, Fd own) : own_(own.release()), participants_(opening.participants) {
+    path = opening.path;
+    mode = opening.mode;
+    group = group_number(opening.group, opening.application);
+  }
+
+  int reach(const OpenArguments& opening);
+
+  int access(const FileAccess& access, std::int64_t& got) override;
+  int size(std::int64_t& bytes) override;
+  int version(std::int64_t& number) override;
+  int flush() override;
+  int close() override;
+
+ private:
+  int ask_to_open(const std::string& at, bool named);
+  // Performs an access without servers.
+  int access_by_itself(const FileAccess& access, std::int64_t& got) const;
+  // Keeps what is known of data that the server did not store, for the next flush or close.
+  void note_loss(ServedFile& one);
+  // Drops lost servers. Returns true if there were any.
+  bool leave_out_lost();
+  // Makes servers write what they hold back, and keeps the error for the next flush or close.
+  void sync_behind();
+  // Sends a request to each server, waits, and notes the losses.
+  template <class Ask>
+  void ask_all(Ask ask);
+  // Fails if servers did not store what was put, and the caller does not know yet.
+  int tell_loss();
+
+  // Returns the descriptor of the file, or -1 if the program has closed it.
+  int own() const { return own_.is_ours() ? own_.get() : -1; }
+
+  KeptFd own_;
+  int participants_;
+  std::vector<ServedFile> served_;
+  // Losses that the caller does not know yet: errno of one, bytes in all that lost servers held, and a line about each.
+  ServedFile::LostData loss_;
+  std::string loss_text_;
+  std::string others_lost_;  // a lost server that may have held what other processes put
+};
+
+// Connects to the servers whose directory holds the file. Servers of the map that do not answer are left out; of those
+// that the caller has named, one at least must answer.
+int StoredFile::reach(const OpenArguments& opening) {
+  const bool named = !opening.servers.empty();
+  const auto map = named ? read_servers(opening.servers) : ask_for_servers();
+  if (!map) return named ? fail(HOCKET_ERROR_ARGUMENT, "hocket_file_open: 'servers': " + map.error().text) : HOCKET_OK;
+  const std::string at = io_client::absolute(path);
+  const std::string secret = transport::secret_beside(bus::default_socket());
+  std::string faults;
+  bool below = false;
+  for (const event::ServerMap::MappedServer& server : map.value().servers) {
+    if (!serves(server, at)) continue;
+    below = true;
+    ServedFile reached{server, secret};
+    if (reached.lost()) {
+      faults += (faults.empty() ? "" : "; ") + reached.why();
+    } else {
+      served_.push_back(std::move(reached));
+    }
+  }
+  if (named && below && served_.empty()) return fail(HOCKET_ERROR_NO_SERVER, "cannot open " + path + ": " + faults);
+  return ask_to_open(at, named);
+}
+
+// Opens the file at all servers; those that cannot open it are left out. If the caller has named them, their refusal is
+// an error.
+int StoredFile::ask_to_open(const std::string& at, bool named) {
+  const transport::OpenMode how{.reads = (mode & HOCKET_FILE_READ) != 0, .writes = (mode & HOCKET_FILE_WRITE) != 0};
+  const transport::FileIdentity own = transport::identity_of(own_.get());
+  for (ServedFile& one : served_) one.open(at, own, how);
+  io_client::await_answers(served_);
+  int refused = 0;
+  for (ServedFile& one : served_) {
+    const int error = one.take_error();
+    if (error != EXDEV) refused = std::max(refused, error);  // EXDEV: the file is not below its directory
+  }
+  std::erase_if(served_, [](const ServedFile& one) { return one.failed(); });
+  if (!named || refused == 0) return HOCKET_OK;
+  if (refused == ESTALE)
+    return fail(HOCKET_ERROR_IO, "a named server has another file at " + at + "; name one on the same file system");
+  return fail_of_file(refused, "a named server cannot open " + at);
+}
+
+void StoredFile::note_loss(ServedFile& one) {
+  const ServedFile::LostData loss = one.take_lost_data();
+  if (one.may_have_held()) others_lost_ = one.server().name;
+  if (loss.error == 0) return;
+  if (loss_.error == 0 || loss_.bytes > 0) loss_.error = loss.error;  // an error of the storage says more
+  loss_.bytes += loss.bytes;
+  loss_text_ += (loss_text_.empty() ? "" : "; ") + one.text_of(loss);
+}
+
+bool StoredFile::leave_out_lost() {
+  for (ServedFile& one : served_)
+    if (one.lost()) note_loss(one);
+  return std::erase_if(served_, [](const ServedFile& one) { return one.lost(); }) > 0;
+}
+
+void StoredFile::sync_behind() {
+  ask_all([](ServedFile& one) {
+    if (one.writes_behind()) one.sync();
+  });
+}
+
+// Performs an access, and repeats it as long as it loses a server. If no server is left, this process performs it
+// itself.
+int StoredFile::access(const FileAccess& access, std::int64_t& got) {
+  constexpr int most_repeats = 3;  // of a read; a file that grows all the time would repeat for ever
+  for (int repeats = 0;;) {
+    // The remaining servers get other stripes from now on, so no data of these may still be held elsewhere.
+    if (leave_out_lost()) sync_behind();
+    if (served_.empty()) return access_by_itself(access, got);
+    const io_client::Transferred passed = pass(served_, access, participants_);
+    if (passed.lost) continue;  // the caller still has all bytes: repeat with at least one server less
+    if (passed.error != 0)
+      return fail_of_file(passed.error,
+                          (access.local.writes ? "cannot write " : "cannot read ") + path + " through its I/O servers");
+    for (ServedFile& one : served_) one.rely();
+    got = passed.there;
+    if (!passed.gap || repeats++ == most_repeats) return HOCKET_OK;
+    sync_behind();
+  }
+}
+
+int StoredFile::access_by_itself(const FileAccess& access, std::int64_t& got) const {
+  const io_client::Local& local = access.local;
+  layout::Segments segments = local.view.segments(local.data);
+  got = 0;
+  while (const auto run = segments.next()) {
+    std::int64_t done = 0;
+    const int error = transfer(own(), local.writes, local.buffer + run->data, run->at, run->length, done);
+    if (error != 0) return fail_of_file(error, (local.writes ? "cannot write " : "cannot read ") + path);
+    got += done;
+    if (done < run->length) break;  // the end of the file
+  }
+  return HOCKET_OK;
+}
+
+// The file system knows the length, except for what servers write behind.
+int StoredFile::size(std::int64_t& bytes) {
+  struct stat status {};
+  if (fstat(own(), &status) != 0) return fail_of_file(errno, "cannot determine the length of " + path);
+  bytes = status.st_size;
+  return HOCKET_OK;
+}
+
+// Only data sets have versions.
+int StoredFile::version(std::int64_t&) {
+  return fail(HOCKET_ERROR_ARGUMENT,
+              "hocket_file_version: " + path + " is a file; data sets (hocket:/NAME) have versions");
+}
+
+template <class Ask>
+void StoredFile::ask_all(Ask ask) {
+  leave_out_lost();
+  for (ServedFile& one : served_) ask(one);
+  io_client::await_answers(served_);
+  for (ServedFile& one : served_) note_loss(one);
+  leave_out_lost();
+}
+
+int StoredFile::tell_loss() {
+  const ServedFile::LostData loss = std::exchange(loss_, {});
+  const std::string text = path + ": " + std::exchange(loss_text_, {});
+  if (loss.error == 0) return HOCKET_OK;
+  const std::string advice = "; put again what was put since the last hocket_file_flush";
+  return fail(loss.error == ENOSPC || loss.error == EDQUOT ? HOCKET_ERROR_NO_SPACE : HOCKET_ERROR_IO, text + advice);
+}
+
+// Lets the servers store what they hold, then stores what this process wrote itself.
+int StoredFile::flush() {
+  ask_all([](ServedFile& one) { one.sync(); });
+  const std::string others = std::exchange(others_lost_, {});
+  if (const int told = tell_loss(); told != HOCKET_OK) return told;
+  if (!others.empty())
+    return fail(HOCKET_ERROR_IO, path + ": the I/O server " + others +
+                                     " was lost, which answers writes before they are in the file: what other "
+                                     "processes put may be missing; they learn it from their hocket_file_flush");
+  const bool writes = (mode & HOCKET_FILE_WRITE) != 0;
+  // EINVAL: this file cannot be flushed, which is no error of its data.
+  if (!writes || fdatasync(own()) == 0 || errno == EINVAL) return HOCKET_OK;
+  return fail_of_file(errno, "cannot store " + path);
+}
+
+int StoredFile::close() {
+  // Servers first: they may still have data of this file.
+  ask_all([](ServedFile& one) { one.close(); });
+  const int told = tell_loss();
+  if (told != HOCKET_OK || (mode & HOCKET_FILE_WRITE) == 0) return told;
+  const int error = error_of_closing(own());
+  return error == 0 ? HOCKET_OK : fail_of_file(error, "cannot store " + path);
+}
+
+}  // namespace
+
+int open_stored(const OpenArguments& opening, std::unique_ptr<hocket_file>& file) {
+  constexpr mode_t for_all = 0666;  // before the umask
+  Fd own{::open(opening.path.c_str(), flags_of(opening.mode), for_all)};
+  if (!own) return fail_to_open(errno, opening);
+  struct stat status {};
+  if (fstat(own.get(), &status) != 0) return fail_to_open(errno, opening);
+  if (!S_ISREG(status.st_mode)) return fail_to_open(S_ISDIR(status.st_mode) ? EISDIR : ENXIO, opening);
+  auto stored = std::make_unique<StoredFile>(opening, std::move(own));
+  const int reached = stored->reach(opening);
+  if (reached == HOCKET_OK) file = std::move(stored);
+  return reached;
+}
+
+int fail_of_file(int error, const std::string& what) {
+  const auto told = [&](int code, const char* advice) { return fail(code, what + ": " + error_text(error) + advice); };
+  switch (error) {
+    case ENOENT: return told(HOCKET_ERROR_NOT_FOUND, "; check the path");
+    case EISDIR:
+    case ENOTDIR:
+    case ENAMETOOLONG: return told(HOCKET_ERROR_ARGUMENT, "; name a file");
+    case EACCES:
+    case EPERM:
+    case EROFS: return told(HOCKET_ERROR_ACCESS, "; change its permissions, or name another file");
+    case ENOSPC:
+    case EDQUOT: return told(HOCKET_ERROR_NO_SPACE, "; remove files, or write elsewhere");
+    case ENOMEM: return told(HOCKET_ERROR_MEMORY, "");
+    default: return told(HOCKET_ERROR_IO, "; check the storage");
+  }
+}
+
+}  // namespace hocket::api

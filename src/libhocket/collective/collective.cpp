@@ -1,0 +1,167 @@
+// The service of collective I/O (intercept/services.hpp): keeps the files of this process that hocket serves.
+#include "intercept/services.hpp"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "collective/data_set.hpp"
+#include "collective/file.hpp"
+#include "mpi_shim/calls.hpp"
+#include "process/hot.hpp"
+#include "process/identity.hpp"
+#include "process/server_map.hpp"
+
+namespace hocket::runtime::collective {
+namespace {
+
+// All files of this process that hocket serves. Never destroyed: other libraries' destructors may still call MPI.
+struct CollectiveFiles {
+  std::mutex mutex;  // guards files and told_epoch
+  std::unordered_map<MPI_File, std::shared_ptr<CollectiveFile>> files;
+  std::atomic<std::size_t> count = 0;      // of files; read without the lock by every access
+  std::atomic<std::size_t> data_sets = 0;  // of these files
+  std::int64_t told_epoch = 0;             // last one sent by map_adopted
+};
+
+CollectiveFiles& files() {
+  static CollectiveFiles& files = *new CollectiveFiles;
+  return files;
+}
+
+// Precondition: the lock is held.
+void count_files() {
+  files().count = files().files.size();
+  hot.own_files = files().count > 0;
+}
+
+// Returns the file of a handle, or nullptr if the MPI library serves it alone.
+std::shared_ptr<CollectiveFile> find(MPI_File file) {
+  if (files().count == 0) return nullptr;
+  const std::lock_guard lock(files().mutex);
+  const auto found = files().files.find(file);
+  return found == files().files.end() ? nullptr : found->second;
+}
+
+// Reports to hocketd the oldest map epoch that a file uses, if it has changed.
+void tell_epoch() {
+  const std::lock_guard lock(files().mutex);
+  std::int64_t oldest = 0;
+  for (const auto& [handle, file] : files().files)
+    if (const std::int64_t epoch = file->epoch(); epoch > 0) oldest = oldest == 0 ? epoch : std::min(oldest, epoch);
+  if (oldest == files().told_epoch) return;
+  files().told_epoch = oldest;
+  map_adopted(oldest);
+}
+
+// Closes the stand-in that the MPI library has opened, because the data set is not available. The error handler of
+// the handle is called first, as the program may have set one that ends the job.
+int close_again(MPI_File* file, int error) {
+  HOCKET_PMPI(File_call_errhandler)(*file, error);
+  HOCKET_PMPI(File_close)(file);
+  return error;
+}
+
+OpenedAs to_be_opened(const char* name, int mode) noexcept {
+  if (!name || !event::data_set_of(name)) return {name, mode};
+  return {backing, (mode & MPI_MODE_WRONLY) != 0 ? MPI_MODE_WRONLY : MPI_MODE_RDONLY};
+}
+
+int file_opened(MPI_Comm comm, const char* name, int mode, MPI_Info info, MPI_File* file, int rc) noexcept {
+  const bool is_data_set = name && event::data_set_of(name);
+  if ((!is_data_set && identity().settings.io != Io::hocket) || comm == mpi::no_comm()) return rc;
+  const MPI_Comm ours = mpi::duplicate(comm);
+  if (ours == mpi::no_comm()) return is_data_set && rc == MPI_SUCCESS ? close_again(file, MPI_ERR_OTHER) : rc;
+  auto opened = std::make_shared<CollectiveFile>(ours, name ? name : "", mode);
+  opened->take_hints(info);
+  std::array<std::int64_t, 1> all = {rc == MPI_SUCCESS && (is_data_set || opened->open_storage())};
+  // One rank that cannot open the storage leaves the file to the MPI library in all ranks.
+  if (!mpi::smallest(ours, all) || all[0] == 0) return is_data_set && rc == MPI_SUCCESS ? MPI_ERR_OTHER : rc;
+  if (is_data_set) {
+    if (const int failed = opened->join(info); failed != MPI_SUCCESS) return close_again(file, failed);
+  }
+  const std::lock_guard lock(files().mutex);
+  files().data_sets += is_data_set ? 1 : 0;
+  files().files[*file] = std::move(opened);
+  count_files();
+  return rc;
+}
+
+int file_closes(MPI_File file) noexcept {
+  if (files().count == 0) return MPI_SUCCESS;
+  std::shared_ptr<CollectiveFile> closed;  // destroyed without the lock, because freeing a communicator is collective
+  {
+    const std::lock_guard lock(files().mutex);
+    if (auto found = files().files.extract(file)) closed = std::move(found.mapped());
+    count_files();
+    if (closed && closed->is_data_set()) --files().data_sets;
+  }
+  tell_epoch();
+  return closed ? closed->leave(file) : MPI_SUCCESS;
+}
+
+void hints_set(MPI_File file, MPI_Info info) noexcept {
+  if (const std::shared_ptr<CollectiveFile> found = find(file)) found->take_hints(info);
+}
+
+void view_set(MPI_File file, MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype,
+              const char* representation, bool ok) noexcept {
+  const std::shared_ptr<CollectiveFile> found = find(file);
+  if (!found) return;
+  if (ok)
+    found->set_view(displacement, etype, filetype, representation);
+  else
+    found->lose_view();
+}
+
+std::optional<int> access(const AccessCall& access, bool granted, MPI_Status* status) noexcept {
+  const std::shared_ptr<CollectiveFile> found = find(access.file);
+  if (!found) return std::nullopt;
+  const std::int64_t before = found->epoch();
+  const std::optional<int> rc = found->access(access, granted, status);
+  if (found->epoch() != before) tell_epoch();
+  return rc;
+}
+
+bool is_data_set(MPI_File file) noexcept {
+  if (files().data_sets == 0) return false;
+  const std::shared_ptr<CollectiveFile> found = find(file);
+  return found && found->is_data_set();
+}
+
+int access_own(const AccessCall& access, MPI_Status* status) noexcept {
+  return find(access.file)->access_own(access, status);
+}
+
+int refuse(MPI_File file, bool writes) noexcept {
+  if (writes) find(file)->spoil();
+  HOCKET_PMPI(File_call_errhandler)(file, MPI_ERR_UNSUPPORTED_OPERATION);
+  return MPI_ERR_UNSUPPORTED_OPERATION;
+}
+
+std::int64_t size_of_data_set(MPI_File file) noexcept { return find(file)->size(); }
+std::int64_t end_of_data_set(MPI_File file) noexcept { return find(file)->end(); }
+
+int sync(MPI_File file) noexcept {
+  const std::shared_ptr<CollectiveFile> found = find(file);
+  return found ? found->sync(file) : MPI_SUCCESS;
+}
+
+}  // namespace
+}  // namespace hocket::runtime::collective
+
+const hocket::runtime::FileService hocket::runtime::file_service = {
+    .to_be_opened = collective::to_be_opened,
+    .opened = collective::file_opened,
+    .closes = collective::file_closes,
+    .hints_set = collective::hints_set,
+    .view_set = collective::view_set,
+    .access = collective::access,
+    .sync = collective::sync,
+    .is_data_set = collective::is_data_set,
+    .access_own = collective::access_own,
+    .refuse = collective::refuse,
+    .size = collective::size_of_data_set,
+    .end = collective::end_of_data_set,
+};

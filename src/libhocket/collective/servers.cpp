@@ -1,0 +1,194 @@
+#include "collective/servers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "collective/agreement.hpp"
+#include "collective/brake.hpp"
+#include "collective/mpi_wait.hpp"
+#include "io_client/transfer.hpp"
+#include "mpi_shim/warn.hpp"
+#include "process/identity.hpp"
+#include "process/server_map.hpp"
+#include "transport/proof.hpp"
+
+namespace hocket::runtime::collective {
+namespace {
+
+constexpr std::int64_t most_servers = 64;  // of a file: one bit each in Verdict::lost
+
+// Deals the chunks of the grid's aggregators out to servers.
+auto chunks_of(Pieces& pieces) {
+  return [&pieces]() -> std::optional<io_client::Chunk> {
+    const std::optional<RoundChunk> piece = pieces.next();
+    if (!piece) return std::nullopt;
+    return io_client::Chunk{static_cast<std::size_t>(piece->aggregator), piece->data, piece->round};
+  };
+}
+
+// Returns the errno of an access. A short read is an error: CollectiveFile::prepare has cut off what lies behind the
+// end of the file.
+int error_of(const io_client::Transferred& done, const Local& local) {
+  if (done.error != 0 || local.writes || done.there == local.data.count()) return done.error;
+  return EIO;
+}
+
+}  // namespace
+
+// Keeps the error of data that a server had answered and that are not in the file, and says so.
+void FileServers::note_loss(ServedFile& file) {
+  const ServedFile::LostData loss = file.take_lost_data();
+  if (loss.error == 0) return;
+  loss_ = one_of(loss_, loss.error);
+  warn(path_ + ": " + file.text_of(loss));
+}
+
+// Closes servers that are no longer used, and waits for their answers.
+void FileServers::close(std::vector<ServedFile>& files) {
+  for (ServedFile& file : files) file.close();
+  io_client::await_answers(files);
+  for (ServedFile& file : files) note_loss(file);
+  files.clear();
+}
+
+// ---- the map -----------------------------------------------------------------------------------------------------
+
+std::int64_t FileServers::news() {
+  offered_ = server_map();
+  if (offered_ == seen_ || (!map_ && offered_->servers.empty())) return -1;
+  return static_cast<std::int64_t>(event::text_of(offered_->servers).size());
+}
+
+// Broadcasts rank 0's map, and a number for its operations that no other application uses. Returns false if MPI
+// failed or the text is damaged. Collective.
+bool FileServers::receive(const Team& team, std::int64_t map_bytes) {
+  std::string text(static_cast<std::size_t>(map_bytes), '\0');
+  std::array<std::int64_t, 2> numbers{};
+  if (team.rank == 0) {
+    seen_ = offered_;
+    text = event::text_of(seen_->servers);
+    numbers = {seen_->epoch, to_ns(node_now()) << 16};
+  }
+  if (!mpi::broadcast(team.comm, 0, numbers.data(), sizeof numbers) ||
+      (map_bytes > 0 && !mpi::broadcast(team.comm, 0, text.data(), map_bytes)))
+    return false;
+  Result<event::ServerMap> map = event::parse_server_map(numbers[0], text);
+  if (!map) return false;
+  map_ = std::move(map).value();
+  operation_ = static_cast<std::uint64_t>(numbers[1]);
+  return true;
+}
+
+// A server gets the identity of this rank's own descriptor: the path may name another file by now.
+void FileServers::reach(const Team& team, int mode) {
+  const transport::FileIdentity own = transport::identity_of(team.storage.descriptor());
+  const transport::OpenMode how{.reads = (mode & MPI_MODE_WRONLY) == 0,
+                                .writes = (mode & (MPI_MODE_WRONLY | MPI_MODE_RDWR)) != 0};
+  const std::string secret = transport::secret_beside(identity().settings.socket);
+  std::vector<ServedFile> before = std::exchange(files_, {});
+  for (const event::ServerMap::MappedServer& server : map_->servers) {
+    if (!event::serves(server, path_) || count() >= std::min(most_, most_servers)) continue;
+    const auto had =
+        std::find_if(before.begin(), before.end(), [&](ServedFile& file) { return file.leads_to(server); });
+    if (had == before.end()) {
+      files_.emplace_back(server, secret).open(path_, own, how);
+    } else {
+      files_.push_back(std::move(*had));
+      before.erase(had);
+    }
+  }
+  close(before);
+}
+
+void FileServers::adopt(Team& team, const std::string& path, int mode, std::int64_t map_bytes, std::int64_t most) {
+  most_ = most;
+  // Without a valid map, the file uses no servers and the ranks aggregate.
+  if (map_bytes >= 0 && !receive(team, map_bytes)) map_ = event::ServerMap();
+  path_ = path;
+  reach(team, mode);
+  io_client::await_answers(files_, MpiWait(team.comm));
+  for (ServedFile& file : files_) {
+    if (!file.lost() && file.take_error() == ESTALE && team.rank == 0)
+      warn("the I/O server " + file.server().name + " has another file at " + path_ + ": it is not used");
+  }
+  int error = 0;
+  leave_out(team, error);
+}
+
+bool FileServers::leave_out(Team& team, int& error) {
+  // One rank's message: bit i of `lost` is set if server i cannot be used.
+  struct Verdict {
+    std::int64_t lost = 0;
+    std::int64_t error = 0;
+    std::int64_t stood_ns = 0;
+  } own{0, error, team.stood.count()};
+  for (std::size_t i = 0; i < files_.size(); ++i)
+    if (files_[i].failed()) own.lost |= std::int64_t{1} << i;
+  const std::optional<std::vector<Verdict>> all = tell_all(team, own);
+  // If MPI failed, no rank knows which servers the others can use, so all are left out.
+  std::int64_t left = all ? 0 : -1;
+  for (std::size_t i = 0; all && i < all->size(); ++i) {
+    left |= (*all)[i].lost;
+    error = one_of(error, static_cast<int>((*all)[i].error));
+  }
+  count_standstill(team, all ? Duration{all->front().stood_ns} : Duration{});
+  std::vector<ServedFile> kept, closed;
+  for (std::size_t i = 0; i < files_.size(); ++i) (left >> i & 1 ? closed : kept).push_back(std::move(files_[i]));
+  close(closed);
+  files_ = std::move(kept);
+  return left != 0;
+}
+
+// ---- an access ---------------------------------------------------------------------------------------------------
+
+int FileServers::access_own(const Local& local, std::int64_t window, const std::string& serialised) {
+  if (local.data.count() == 0) return 0;
+  const Extent span = local.view.span(local.data);
+  const Result<layout::Domains> domain = layout::Domains::make(span, 1, span.count());
+  if (!domain) return EIO;
+  Pieces pieces(local.view, local.data, Grid(domain.value(), window));
+  const io_client::Transferred done =
+      io_client::transfer(files_, local, chunks_of(pieces), {.serialised = serialised}, io_client::DescriptorWait());
+  return done.lost ? EIO : error_of(done, local);
+}
+
+int FileServers::leave() {
+  ServedFile& home = files_.front();
+  home.close();
+  io_client::await_answers(files_);
+  const int error = home.lost() ? EIO : home.take_error();
+  files_.clear();
+  return error;
+}
+
+std::optional<int> FileServers::access(Team& team, const Local& local, const Grid& grid, const std::string& serialised,
+                                       Brake* brake) {
+  Pieces pieces(local.view, local.data, grid);
+  const io_client::Transferred done = io_client::transfer(
+      files_, local, chunks_of(pieces),
+      {.serialised = serialised, .operation = ++operation_, .participants = team.ranks, .gate = brake},
+      MpiWait(team.comm));
+  // The requests at a lost server end with an error, which is none of the storage: the access is repeated.
+  int error = done.lost ? 0 : error_of(done, local);
+  if (brake && !brake->finish()) error = EIO;
+  if (leave_out(team, error)) return std::nullopt;
+  for (ServedFile& file : files_) file.rely();
+  return error;
+}
+
+int FileServers::sync(const Team& team) {
+  for (ServedFile& file : files_) file.sync();
+  io_client::await_answers(files_, MpiWait(team.comm));
+  for (ServedFile& file : files_) note_loss(file);
+  return std::exchange(loss_, 0);
+}
+
+int FileServers::finish() {
+  close(files_);
+  return std::exchange(loss_, 0);
+}
+
+}  // namespace hocket::runtime::collective

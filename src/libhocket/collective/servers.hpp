@@ -1,0 +1,90 @@
+// The I/O servers of a file (CLARISSE, section IV-A): which servers it uses, by a server map that all ranks of the
+// file adopt at the same access, and the accesses through them. Also the one server of a data set. Used by the thread
+// that performs an access of the file, one at a time; errors are errno values.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collective/exchange.hpp"
+#include "event/server_map.hpp"
+#include "io_client/served_file.hpp"
+
+namespace hocket::runtime::collective {
+
+using io_client::ServedFile;
+
+// The servers that a file uses now. The functions marked collective must be called by all ranks of the file alike.
+class FileServers {
+ public:
+  FileServers() = default;
+  ~FileServers() { close(files_); }
+  FileServers(const FileServers&) = delete;
+  FileServers& operator=(const FileServers&) = delete;
+
+  // True if accesses go through servers.
+  bool used() const { return !files_.empty(); }
+  int count() const { return static_cast<int>(files_.size()); }
+  // Returns the epoch of the map in use; 0 if none is.
+  std::int64_t epoch() const { return map_ ? map_->epoch : 0; }
+
+  // Returns the length in bytes of the text of a map that has come since the last adopt(); -1 if none has. In rank 0
+  // only.
+  std::int64_t news();
+  // True if a map is in use with another limit on the number of servers than `most`.
+  bool is_limited_otherwise(std::int64_t most) const { return map_ && most != most_; }
+
+  // Adopts rank 0's map: opens the file at the servers whose directory holds it, at most `most` of them. Servers that
+  // some rank cannot use, or at which the path names another file, are left out in all ranks. `map_bytes` is rank 0's
+  // news(), the same in all ranks; -1 keeps the map. Collective.
+  void adopt(Team& team, const std::string& path, int mode, std::int64_t map_bytes, std::int64_t most);
+
+  // Performs the access through all servers; `serialised` is the view. Collective. Returns one errno of all ranks, or
+  // 0. No value if servers were lost on the way: they are left out from then on, and the access must be repeated.
+  // `brake` is given if the access may be suspended between two rounds; its aggregators are the ranks with data.
+  std::optional<int> access(Team& team, const Local& local, const Grid& grid, const std::string& serialised,
+                            Brake* brake);
+
+  // Uses the server of a data set, which no map changes. `operation` is a number that the ranks which opened it
+  // together have in common.
+  void use(ServedFile home, std::uint64_t operation) {
+    files_.push_back(std::move(home));
+    operation_ = operation;
+  }
+  // Closes the connection without CLOSE, by which the server knows that the version is incomplete.
+  void drop() { files_.clear(); }
+  // Performs an independent access of this rank, in requests of at most `window` bytes of the file. Returns errno;
+  // EIO if the server was lost.
+  int access_own(const Local& local, std::int64_t window, const std::string& serialised);
+  // Closes the data set at its server. Returns 0 if readers will see what was written, else errno. Local.
+  int leave();
+
+  // Makes the servers flush the file to the storage. Returns 0, or the errno of data written by this rank that are not
+  // there: each loss is returned once. Local; the caller agrees on the error.
+  int sync(const Team& team);
+  // Closes the file at its servers. Returns what sync() does.
+  int finish();
+  // True if the ranks must agree on an error of finish(): a server map was adopted. The same in all ranks.
+  bool may_have_written() const { return map_.has_value(); }
+
+ private:
+  void close(std::vector<ServedFile>& files);
+  bool receive(const Team& team, std::int64_t map_bytes);
+  void note_loss(ServedFile& file);
+  void reach(const Team& team, int mode);
+  // Leaves out, in all ranks, the servers that some rank cannot use. `error` becomes one error of all ranks. Returns
+  // false if all servers are usable. Collective.
+  bool leave_out(Team& team, int& error);
+
+  std::shared_ptr<const event::ServerMap> offered_, seen_;  // rank 0: the map of the last news(), and the map in use
+  std::optional<event::ServerMap> map_;                     // in use
+  std::int64_t most_ = 0;                                   // limit on the number of servers
+  std::vector<ServedFile> files_;
+  std::string path_;             // absolute
+  std::uint64_t operation_ = 0;  // number of the last collective operation
+  int loss_ = 0;                 // errno of written data that are lost, which no sync has returned yet
+};
+
+}  // namespace hocket::runtime::collective

@@ -1,0 +1,144 @@
+#include "intercept/files.hpp"
+
+#include <atomic>
+#include <unordered_map>
+#include <utility>
+
+#include "event/server_map.hpp"
+#include "mpi_shim/calls.hpp"
+#include "process/identity.hpp"
+#include "process/reporter.hpp"
+#include "session/target.hpp"
+
+namespace hocket::runtime {
+namespace {
+
+// All records. It is never destroyed, because other libraries' destructors may still call MPI.
+struct Tables {
+  std::mutex mutex;
+  std::unordered_map<MPI_File, std::shared_ptr<OpenFile>> files;
+  // Several accesses may have one request: Open MPI returns the same one for all that have ended immediately.
+  std::unordered_multimap<MPI_Request, Started> started;
+  std::atomic<std::size_t> started_count = 0;
+};
+
+// Counts opened and closed files. It invalidates the threads' caches.
+constinit std::atomic<std::uint64_t> changes = 1;
+
+// This thread's cache of the file that it has found last, valid while `changes` is the same.
+struct FileCache {
+  std::uint64_t changes = 0;
+  MPI_File handle{};
+  OpenFile* file = nullptr;
+};
+constinit thread_local FileCache found_last;
+
+Tables& tables() {
+  static Tables& tables = *new Tables;
+  return tables;
+}
+
+}  // namespace
+
+Opening::Opening(MPI_Comm comm, const char* name) {
+  file_.agreement = mpi::no_comm();
+  if (!hot.is_reported() || comm == mpi::no_comm()) return;
+  watched_ = true;
+  file_.name = name ? name : "";
+  file_.root = mpi::rank_in(comm) == 0;
+  file_.data_set = event::data_set_of(file_.name).has_value();
+  if (!identity().coordinates() || file_.data_set) return;
+  const int size = mpi::size_of(comm);
+  // If one process of several has opened the file alone, its collective accesses are no control points. They are
+  // coordinated as independent accesses.
+  file_.control = size > 1 || (identity().size == 1 && !identity().spawned);
+  if (size > 1) {
+    file_.agreement = mpi::duplicate(comm);
+    file_.control = file_.agreement != mpi::no_comm();
+  }
+}
+
+void Opening::done(bool opened, MPI_File file, MPI_Info info) {
+  if (!watched_) return;
+  if (!opened) return mpi::free(file_.agreement);
+  if (file_.root || Reporter::find()) file_.target = file_.data_set ? file_.name : target_of(file_.name);
+  take_hints(file_, info);
+  const std::lock_guard lock(tables().mutex);
+  tables().files[file] = std::make_shared<OpenFile>(std::move(file_));
+  ++changes;
+}
+
+std::shared_ptr<OpenFile> take_file(MPI_File file) {
+  const std::lock_guard lock(tables().mutex);
+  const auto found = tables().files.extract(file);
+  ++changes;
+  return found ? found.mapped() : nullptr;
+}
+
+void file_closed(OpenFile* file) {
+  if (!file) return;
+  // Messages of accesses that failed in rank 0 may be outstanding, and the communicator must not be freed before.
+  mpi::receive_words(file->agreement, file->owed);
+  mpi::free(file->agreement);
+  bool last = false;
+  {
+    const std::lock_guard lock(tables().mutex);
+    last = tables().files.empty();
+  }
+  if (!last) return;
+  if (Reporter* const reporter = Reporter::find()) reporter->files_closed();
+}
+
+OpenFile* find_file(MPI_File file) {
+  if (!hot.is_reported()) return nullptr;
+  if (found_last.changes == changes.load(std::memory_order_acquire) && found_last.handle == file)
+    return found_last.file;
+  const std::lock_guard lock(tables().mutex);
+  const auto found = tables().files.find(file);
+  found_last = {changes, file, found == tables().files.end() ? nullptr : found->second.get()};
+  return found_last.file;
+}
+
+Bursts::Burst& burst_of(OpenFile& file, Bursts& bursts) {
+  const std::atomic_ref known(file.burst);
+  if (Bursts::Burst* burst = known.load(std::memory_order_acquire)) return *burst;
+  const std::lock_guard lock(tables().mutex);
+  if (file.target.empty()) file.target = target_of(file.name);
+  Bursts::Burst& burst = bursts.of(file.target);
+  known.store(&burst, std::memory_order_release);
+  return burst;
+}
+
+void take_hints(OpenFile& file, MPI_Info info) {
+  std::string target = mpi::hint(info, "hocket_target");
+  if (target.empty()) return;
+  const std::lock_guard lock(tables().mutex);
+  file.target = std::move(target);
+  std::atomic_ref(file.burst).store(nullptr, std::memory_order_release);
+}
+
+bool any_started() { return tables().started_count.load(std::memory_order_relaxed) > 0; }
+
+void started(MPI_Request request, Started access) {
+  const std::lock_guard lock(tables().mutex);
+  tables().started.emplace(request, std::move(access));
+  ++tables().started_count;
+}
+
+std::optional<Started> take_started(MPI_Request request) {
+  const std::lock_guard lock(tables().mutex);
+  const auto found = tables().started.find(request);
+  if (found == tables().started.end()) return std::nullopt;
+  Started access = std::move(found->second);
+  tables().started.erase(found);
+  --tables().started_count;
+  return access;
+}
+
+std::optional<AccessDirection> direction_of_started(MPI_Request request) {
+  const std::lock_guard lock(tables().mutex);
+  const auto found = tables().started.find(request);
+  return found == tables().started.end() ? std::nullopt : std::optional(found->second.direction);
+}
+
+}  // namespace hocket::runtime

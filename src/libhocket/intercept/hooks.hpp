@@ -1,0 +1,430 @@
+// The bodies of the generated wrappers: the work of libhocket around each MPI call. `call` is the next such function.
+//
+// A routine that is called from inside another one (by the MPI's own I/O layer, by a Fortran layer, by a tool) is
+// passed on and not counted. The return value is the call's own, unless hocket does the file's I/O itself.
+//
+// I/O time is the time in data-access routines and in MPI_File_open, _close and the like. Of nonblocking and split
+// accesses, it is the time in the call that starts them and in those that wait for or test them, not what lies between.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "intercept/files.hpp"
+#include "intercept/posix.h"
+#include "intercept/services.hpp"
+#include "mpi_shim/calls.hpp"
+#include "mpi_shim/depth.hpp"
+#include "mpi_shim/next.hpp"
+#include "mpi_shim/our_mpi.hpp"
+#include "process/lifecycle.hpp"
+#include "process/reporter.hpp"
+
+#define HOCKET_EXPORT __attribute__((visibility("default")))
+
+namespace hocket::runtime {
+
+// False if the program has another MPI than this libhocket. A process that is watched has this one: then the wrapper
+// reads only the cache line that it needs anyway, which matters after a large copy.
+inline bool may_watch() { return hot.is_active() || is_our_mpi(); }
+
+class Depth : public Inside {
+ public:
+  // True if the program itself made the call, in a process that libhocket watches.
+  bool watched() const { return outermost() && hot.is_active(); }
+};
+
+// The caller's status, or one of its own if the caller ignores the status: the moved bytes are read from it.
+class FilledStatus {
+ public:
+  explicit FilledStatus(MPI_Status* callers) : status_(callers == MPI_STATUS_IGNORE ? &own_ : callers) {}
+  MPI_Status* get() { return status_; }
+
+ private:
+  MPI_Status own_{};
+  MPI_Status* status_;
+};
+
+inline CallCounters& activity(AccessDirection direction) {
+  return direction == AccessDirection::read ? hot.counters.read : hot.counters.write;
+}
+
+// Counts a call as communication, and reports an I/O phase that is over by now.
+inline void communicated(Time start, Time end, std::int64_t bytes) {
+  hot.count(hot.counters.comm, bytes, end - start);
+  report_phase_due(end);
+}
+
+// ---- parts of the hooks that do not depend on the call -------------------------------------------------------------
+
+// The routine of an access and the size that this process passes to it: `count` elements of a type. `count` is 0 if the
+// routine has no such arguments.
+struct CalledRoutine {
+  const char* routine;
+  MPI_Count count = 0;
+  MPI_Datatype type{};
+
+  std::int64_t bytes() const { return count > 0 ? mpi::bytes_of(count, type) : 0; }
+};
+
+// Begins an independent access as part of an I/O phase, and of a burst (session/bursts.hpp), which may block for a
+// grant. `in_one_call` is false if the access runs beside the program (nonblocking).
+BegunAccess begin_access(OpenFile* file, const CalledRoutine& asked, Time start, bool in_one_call) noexcept;
+// Begins an access as part of the given burst, or without coordination if `bursts` and `burst` are nullptr. `describe`
+// fills in START_IO.
+BegunAccess begin_independent(Bursts* bursts, Bursts::Burst* burst, Bursts::Describe describe, Time start,
+                              bool in_one_call) noexcept;
+// Begins a collective access as part of an I/O phase, with a control point if the file has them. `agree`: all ranks of
+// the file learn the decision before it returns. `use` is `started` if the access runs beside the program.
+BegunAccess begin_collective(OpenFile* file, const CalledRoutine& asked, Time start, bool agree,
+                             RequestPurpose use = RequestPurpose::operation) noexcept;
+
+// The control point after a blocking collective access, whose call has returned in this rank, `ok` or with an error.
+// The grant ends when all ranks have returned, so rank 0 waits for them; the others continue at once. If the call
+// failed in rank 0, it does not wait, because the others may never return. The others send rank 0 the time that they
+// had spent when the call began, at `since`.
+void await_end(const BegunAccess& begun, OpenFile* file, bool ok, Time since) noexcept;
+
+// Ends an access: counts it, and sends FINISH_IO if it was granted. `status` is nullptr if the call failed.
+void end_access(AccessDirection direction, const BegunAccess& begun, const OpenFile* file, Time end,
+                const MPI_Status* status) noexcept;
+// Gives up the grant of an access that has ended, and records the access in its I/O phase. `io` is its time in all,
+// without the time `paused` in its middle.
+void leave_access(AccessDirection direction, const BegunAccess& begun, std::string_view target, Time end, Duration io,
+                  Duration paused, std::int64_t bytes) noexcept;
+
+// Handle the return of the two halves of a split collective access. The second half began at `start`.
+void split_began(AccessDirection direction, const BegunAccess& begun, OpenFile* file, Time end, bool ok) noexcept;
+void split_ended(AccessDirection direction, OpenFile* file, Time start, Time end, const MPI_Status* status) noexcept;
+
+// Handles the return of a call that starts a nonblocking access. `request` is nullptr if the call failed.
+void access_started(AccessDirection direction, const BegunAccess& begun, const OpenFile* file, Time end,
+                    std::int64_t bytes, const MPI_Request* request) noexcept;
+
+// Remembers which requests of an array are I/O, before a call that may complete them and so overwrite the handles.
+class Completion {
+ public:
+  Completion(int count, const MPI_Request* requests);
+  // Ends the accesses that the call has completed. Returns false if none of the requests was I/O.
+  bool done(const MPI_Request* requests, Time start, Time end) noexcept;
+
+ private:
+  struct Watched {
+    int index;
+    MPI_Request request;
+    AccessDirection direction;
+  };
+  std::vector<Watched> watched_;
+};
+
+// ---- one function for each kind of routine (mpi_routines.txt) ------------------------------------------------------
+
+template <class Call>
+int watch_init(Call call) {
+  const Depth depth;
+  if (depth.outermost()) init_service.begins();
+  const int rc = call();
+  if (depth.outermost()) init_service.has_ended();
+  if (rc == MPI_SUCCESS && !hot.is_active()) {
+    initialised();
+    posix_watch_begins();
+  }
+  return rc;
+}
+
+template <class Call>
+int watch_finalize(Call call) {
+  const Depth depth;
+  if (depth.watched()) {
+    finalising();
+    posix_watch_ends();
+  }
+  return call();
+}
+
+// Stops watching: an aborted process leaves without BYE, whatever MPI still calls on its way out.
+template <class Call>
+int watch_abort(Call call) {
+  const Depth depth;
+  if (depth.watched()) hot.active = hot.watches_posix = false;
+  return call();
+}
+
+// Counts communication. `payload` is the routine's count and datatype, if it has one of each and they are significant
+// in every rank; then its bytes are counted too.
+template <class Call, class... Payload>
+int watch_communication(Call call, Payload... payload) {
+  const Depth depth;
+  if (!depth.watched()) return call();
+  const Time start = node_now();
+  const int rc = call();
+  const Time end = node_now();
+  std::int64_t bytes = 0;
+  if constexpr (sizeof...(payload) > 0) {
+    if (rc == MPI_SUCCESS) bytes = mpi::bytes_of(payload...);
+  }
+  communicated(start, end, bytes);
+  return rc;
+}
+
+// Counts a call that may complete requests: as I/O if one of them is an access, else as communication.
+template <class Call>
+int watch_completion(Call call, int count, const MPI_Request* requests) {
+  const Depth depth;
+  if (!depth.watched()) return call();
+  const Time start = node_now();
+  if (!any_started()) {
+    const int rc = call();
+    communicated(start, node_now(), 0);
+    return rc;
+  }
+  Completion completion(count, requests);
+  const int rc = call();
+  const Time end = node_now();
+  if (!completion.done(requests, start, end)) communicated(start, end, 0);
+  return rc;
+}
+
+// Only counts a blocking access, because the application is not reported to hocketd. It does nothing else.
+template <class Call>
+int count_access(AccessDirection direction, Call call, MPI_Status* status) {
+  FilledStatus filled(status);
+  const Time start = node_now();
+  const int rc = call(filled.get());
+  const Duration io = node_now() - start;
+  hot.count(activity(direction), rc == MPI_SUCCESS ? mpi::bytes_in(*filled.get()) : 0, io);
+  return rc;
+}
+
+// Passes on a blocking access that may be reported to hocketd, or wait for a grant. It is out of line to keep the
+// common path small: after a large copy, cold cache lines make up the cost of a wrapper.
+template <class Call>
+[[gnu::noinline]] int pass_access(AccessDirection direction, bool collective, const CalledRoutine& asked, Call call,
+                                  MPI_File file, MPI_Status* status) {
+  OpenFile* const record = find_file(file);
+  FilledStatus filled(status);
+  const BegunAccess begun =
+      collective ? begin_collective(record, asked, node_now(), true) : begin_access(record, asked, node_now(), true);
+  int rc = MPI_SUCCESS;
+  if constexpr (std::is_invocable_v<Call, MPI_Status*, bool>)
+    rc = call(filled.get(), begun.stoppable);
+  else
+    rc = call(filled.get());
+  await_end(begun, record, rc == MPI_SUCCESS, begun.start);
+  end_access(direction, begun, record, node_now(), rc == MPI_SUCCESS ? filled.get() : nullptr);
+  return rc;
+}
+
+template <class Call>
+int watch_independent(AccessDirection direction, const CalledRoutine& asked, Call call, MPI_File file,
+                      MPI_Status* status) {
+  const Depth depth;
+  if (!depth.watched()) return call(status);
+  if (!hot.is_reported()) return count_access(direction, call, status);
+  return pass_access(direction, false, asked, call, file, status);
+}
+
+template <class Call>
+int watch_collective(AccessDirection direction, const CalledRoutine& asked, Call call, MPI_File file,
+                     MPI_Status* status) {
+  const Depth depth;
+  if (!depth.watched()) return call(status);
+  if (!hot.is_reported()) return count_access(direction, call, status);
+  return pass_access(direction, true, asked, call, file, status);
+}
+
+inline bool is_data_set(MPI_File file) {
+  return hot.own_files.load(std::memory_order_relaxed) && file_service.is_data_set(file);
+}
+
+// Passes on a routine that is an error for data sets.
+template <class Call>
+int unless_data_set(MPI_File file, bool writes, Call call) {
+  return is_data_set(file) ? file_service.refuse(file, writes) : call();
+}
+
+// Passes on an independent access, or does it itself if the file is a data set.
+template <class Call>
+int watch_own(const char* routine, Call call, const AccessCall& access, MPI_Status* status) {
+  const auto own = [&](MPI_Status* filled) {
+    return is_data_set(access.file) ? file_service.access_own(access, filled) : call(filled);
+  };
+  return watch_independent(access.direction, {routine, access.count, access.type}, own, access.file, status);
+}
+
+template <class Call>
+int watch_size(Call call, MPI_File file, MPI_Offset* size) {
+  const Depth depth;
+  if (!depth.watched() || !is_data_set(file)) return call();
+  *size = file_service.size(file);
+  return MPI_SUCCESS;
+}
+
+// Translates MPI_SEEK_END for data sets, because the MPI library has /dev/null open in their place, which has no end.
+template <class Call>
+int watch_seek(Call call, MPI_File file, MPI_Offset offset, int whence) {
+  const Depth depth;
+  if (!depth.watched() || whence != MPI_SEEK_END || !is_data_set(file)) return call(offset, whence);
+  return call(file_service.end(file) + offset, MPI_SEEK_SET);
+}
+
+// Passes on a collective access, or does it itself if hocket serves the file.
+template <class Call>
+int watch_served(const char* routine, Call call, const AccessCall& access, MPI_Status* status) {
+  const Depth depth;
+  if (!depth.watched()) return call(status);
+  const auto serve = [&](MPI_Status* filled, bool granted = false) {
+    if (!hot.own_files.load(std::memory_order_relaxed)) return call(filled);
+    const std::optional<int> rc = file_service.access(access, granted, filled);
+    return rc ? *rc : call(filled);
+  };
+  if (!hot.is_reported()) return count_access(access.direction, serve, status);
+  return pass_access(access.direction, true, {routine, access.count, access.type}, serve, access.file, status);
+}
+
+// Counts MPI_File_sync as a collective write of 0 bytes. It has no status, and the bytes that it moves are counted
+// already, so the status stays empty.
+template <class Call>
+int watch_sync(const char* routine, Call call, MPI_File file) {
+  const Depth depth;
+  if (!depth.watched()) return call();
+  const auto both = [&](MPI_Status*) {
+    const int ours = file_service.sync(file);
+    if (is_data_set(file)) return ours;
+    const int rc = call();
+    return rc == MPI_SUCCESS ? ours : rc;
+  };
+  MPI_Status* const none = MPI_STATUS_IGNORE;
+  if (!hot.is_reported()) return count_access(AccessDirection::write, both, none);
+  return pass_access(AccessDirection::write, true, {routine}, both, file, none);
+}
+
+// Passes on the first half of a split collective access; `watch_end` passes on the second.
+template <class Call>
+int watch_begin(AccessDirection direction, const CalledRoutine& asked, Call call, MPI_File file) {
+  const Depth depth;
+  if (!depth.watched()) return call();
+  OpenFile* const record = find_file(file);
+  const BegunAccess begun = begin_collective(record, asked, node_now(), true, RequestPurpose::started);
+  const int rc = call();
+  if (rc != MPI_SUCCESS) await_end(begun, record, false, begun.start);
+  split_began(direction, begun, record, node_now(), rc == MPI_SUCCESS);
+  return rc;
+}
+
+template <class Call>
+int watch_end(AccessDirection direction, Call call, MPI_File file, MPI_Status* status) {
+  const Depth depth;
+  if (!depth.watched()) return call(status);
+  OpenFile* const record = find_file(file);
+  FilledStatus filled(status);
+  const Time start = node_now();
+  const int rc = call(filled.get());
+  if (record) await_end(record->split, record, rc == MPI_SUCCESS, start);
+  split_ended(direction, record, start, node_now(), rc == MPI_SUCCESS ? filled.get() : nullptr);
+  return rc;
+}
+
+template <class Call>
+int pass_start(AccessDirection direction, const CalledRoutine& asked, Call call, const BegunAccess& begun,
+               const OpenFile* file, const MPI_Request* request) {
+  const int rc = call();
+  const Time end = node_now();
+  const bool ok = rc == MPI_SUCCESS;
+  access_started(direction, begun, file, end, ok ? asked.bytes() : 0, ok ? request : nullptr);
+  return rc;
+}
+
+template <class Call>
+int watch_start(AccessDirection direction, const CalledRoutine& asked, Call call, MPI_File file,
+                const MPI_Request* request) {
+  const Depth depth;
+  if (!depth.watched()) return call();
+  OpenFile* const record = find_file(file);
+  const BegunAccess begun = begin_access(record, asked, node_now(), false);
+  return pass_start(direction, asked, call, begun, record, request);
+}
+
+// Passes on the start of a nonblocking collective access. MPI forbids a rank to wait for another one here, so only rank
+// 0 waits for the grant.
+template <class Call>
+int watch_collective_start(AccessDirection direction, const CalledRoutine& asked, Call call, MPI_File file,
+                           const MPI_Request* request) {
+  const Depth depth;
+  if (!depth.watched()) return call();
+  OpenFile* const record = find_file(file);
+  const BegunAccess begun = begin_collective(record, asked, node_now(), false, RequestPurpose::started);
+  return pass_start(direction, asked, call, begun, record, request);
+}
+
+// Counts a file routine that is no data access as I/O time.
+template <class Call>
+int watch_file(Call call) {
+  const Depth depth;
+  if (!depth.watched()) return call();
+  const Time start = node_now();
+  const int rc = call();
+  const Time end = node_now();
+  file_touched(end, end - start);
+  return rc;
+}
+
+template <class Call>
+int watch_open(Call call, MPI_Comm comm, const char* name, int mode, MPI_Info info, MPI_File* file) {
+  const Depth depth;
+  if (!depth.watched()) return call(name, mode);
+  Opening opening(comm, name);
+  const Time start = node_now();
+  // The MPI library opens another file in place of a data set.
+  const auto [other_name, other_mode] = file_service.to_be_opened(name, mode);
+  const int rc = file_service.opened(comm, name, mode, info, file, call(other_name, other_mode));
+  const Time end = node_now();
+  file_touched(end, end - start);
+  opening.done(rc == MPI_SUCCESS, *file, info);
+  return rc;
+}
+
+template <class Call>
+int watch_close(Call call, const MPI_File* file) {
+  const Depth depth;
+  if (!depth.watched()) return call();
+  const std::shared_ptr<OpenFile> record = take_file(*file);
+  const Time start = node_now();
+  const int lost = file_service.closes(*file);
+  int rc = call();
+  if (rc == MPI_SUCCESS) rc = lost;
+  const Time end = node_now();
+  file_touched(end, end - start);
+  file_closed(record.get());
+  return rc;
+}
+
+template <class Call>
+int watch_hint(Call call, MPI_File file, MPI_Info info) {
+  return watch_file([&] {
+    const int rc = call();
+    OpenFile* const record = find_file(file);
+    if (record && rc == MPI_SUCCESS) take_hints(*record, info);
+    if (rc == MPI_SUCCESS) file_service.hints_set(file, info);
+    return rc;
+  });
+}
+
+template <class Call>
+int watch_view(Call call, MPI_File file, MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype,
+               const char* representation, MPI_Info info) {
+  return watch_hint(
+      [&] {
+        const int rc = call();
+        file_service.view_set(file, displacement, etype, filetype, representation, rc == MPI_SUCCESS);
+        return rc;
+      },
+      file, info);
+}
+
+}  // namespace hocket::runtime

@@ -1,0 +1,239 @@
+#include "intercept/posix.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstddef>
+#include <new>
+#include <optional>
+#include <string>
+
+#include "intercept/descriptors.hpp"
+#include "intercept/hooks.hpp"
+#include "intercept/targets.hpp"
+#include "intercept/volume.hpp"
+#include "process/announced.hpp"
+#include "process/deputy.hpp"
+#include "process/identity.hpp"
+#include "process/reporter.hpp"
+
+namespace hocket::runtime::posix {
+namespace {
+
+constinit Volume volume;
+constinit Descriptors descriptors;
+constinit Targets targets;
+
+// Restores errno at the end of a scope: the program must see only the errno of its own call.
+class SameErrno {
+ public:
+  SameErrno() = default;
+  ~SameErrno() { errno = before_; }
+  SameErrno(const SameErrno&) = delete;
+  SameErrno& operator=(const SameErrno&) = delete;
+
+ private:
+  int before_ = errno;
+};
+
+// Disables cancelling of this thread for a scope. As without libhocket, a thread may be cancelled in its own call, but
+// not in a wait for hocketd.
+class NotCancelled {
+ public:
+  NotCancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NotCancelled() { pthread_setcancelstate(before_, nullptr); }
+  NotCancelled(const NotCancelled&) = delete;
+  NotCancelled& operator=(const NotCancelled&) = delete;
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
+std::string path_of(int fd) {
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  std::array<char, PATH_MAX> path{};
+  const ssize_t length = readlink(link.c_str(), path.data(), path.size());
+  return {path.data(), length > 0 ? static_cast<std::size_t>(length) : 0};
+}
+
+Bursts::Burst& burst_of(DeviceTarget& target, Bursts& bursts) {
+  if (Bursts::Burst* known = target.burst.load(std::memory_order_acquire)) return *known;
+  Bursts::Burst& burst = bursts.of(target.name);
+  target.burst.store(&burst, std::memory_order_release);
+  return burst;
+}
+
+// The most bytes that Linux moves in one call.
+constexpr std::int64_t most_of_a_call = 0x7ffff000;
+
+// An access that the deputy begins, and what comes of it.
+struct BeginErrand {
+  AccessDirection direction = AccessDirection::write;
+  const char* routine = nullptr;
+  int fd = -1;
+  dev_t device = 0;
+  std::int64_t bytes = 0;
+  Time start{};
+  DeviceTarget* target = nullptr;
+  BegunAccess begun;
+};
+constinit BeginErrand errand;
+
+void begin_for_another() {
+  errand.target = &targets.of(errand.device);
+  Bursts* const bursts = independent_bursts();
+  const auto describe = [](event::StartIo& begins) {
+    begins.file = path_of(errand.fd);
+    begins.operation = errand.routine;
+    begins.bytes = errand.bytes;
+  };
+  Bursts::Burst* const burst = bursts ? &burst_of(*errand.target, *bursts) : nullptr;
+  errand.begun = begin_independent(bursts, burst, describe, errand.start, true);
+}
+
+void end_for_another() { leave_access(errand.direction, errand.begun, errand.target->name, node_now(), {}, {}, 0); }
+
+constinit Deputy deputy{begin_for_another, end_for_another};
+
+class PosixAccess {
+ public:
+  // `worth` maps the start time to the bytes asked for, or to nothing if the access does not count (volume.hpp).
+  template <class Worth>
+  PosixAccess(AccessDirection direction, const char* routine, int fd, dev_t device, Worth worth)
+      : direction_(direction), start_(node_now()) {
+    const std::optional<std::int64_t> bytes = worth(start_);
+    counts_ = bytes.has_value();
+    if (!counts_ || begin_at_once(device)) return;
+    const NotCancelled not_cancelled;
+    begin_by_deputy({direction, routine, fd, device, *bytes, start_, nullptr, {}});
+    start_ = node_now();
+  }
+
+  void end(std::int64_t moved) const {
+    const Time now = node_now();
+    const bool writes = direction_ == AccessDirection::write;
+    CallCounters& activity = writes ? hot.counters.posix_write : hot.counters.posix_read;
+    activity.add(moved, now - start_, true);
+    if (writes) volume.written(moved);
+    if (!counts_) return volume.passed(now);
+    // If MPI has been finalized meanwhile, or a child was forked during the access, there is no connection to hocketd.
+    if (!hot.is_active()) return;
+    volume.counted(now, identity().settings.phase_gap);
+    leave(now, moved);
+  }
+
+ private:
+  // Begins the access if it needs nothing but counting: it continues an I/O phase and a burst. Returns false, and
+  // nothing has begun, if it needs more than that, or if another thread holds a lock for long.
+  bool begin_at_once(dev_t device) {
+    target_ = targets.find(device);
+    Reporter* const reporter = Reporter::find();
+    const bool asks = identity().coordinates() && !hot.in_step.load(std::memory_order_relaxed);
+    if (!reporter) return !asks;
+    if (!target_) return false;
+    Bursts* const bursts = asks && !reporter->session().engaged() ? &reporter->bursts() : nullptr;
+    const NotCancelled not_cancelled;
+    Bursts::Burst* const burst = bursts ? target_->burst.load(std::memory_order_acquire) : nullptr;
+    const auto begins = burst ? bursts->begin_at_once(*burst) : std::nullopt;
+    if (bursts && !begins) return false;
+    if (!reporter->operation_begins_at_once(start_, bursts ? AsksFor::itself : AsksFor::nobody)) {
+      if (begins) bursts->take_back(*burst);
+      return false;
+    }
+    if (begins && !begins->granted) hot.uncoordinated.add(1);
+    begun_.burst = burst;
+    return begun_.tracked = true;
+  }
+
+  // If the deputy is stuck, the access is counted, but belongs to no I/O phase and no burst.
+  void begin_by_deputy(const BeginErrand& asked) {
+    while (!deputy.claim())
+      if (!deputy.await_turn() || begin_at_once(asked.device)) return;
+    errand = asked;
+    if (!deputy.send()) return;
+    target_ = errand.target;
+    begun_ = errand.begun;
+    deputy.release();
+  }
+
+  void leave(Time now, std::int64_t moved) const {
+    const NotCancelled not_cancelled;
+    if (begun_.burst) {
+      announced().moved(moved);
+      Reporter::find()->bursts().end_at_once(*begun_.burst, now, now - start_, moved);
+    }
+    if (!begun_.tracked) return;
+    const bool reads = direction_ == AccessDirection::read;
+    Reporter::find()->operation_ends_at_once(
+        {now, now - start_, begun_.wait, reads ? moved : 0, reads ? 0 : moved, target_->name});
+  }
+
+  const Inside inside_;
+  AccessDirection direction_;
+  Time start_;
+  bool counts_ = false;
+  DeviceTarget* target_ = nullptr;
+  BegunAccess begun_;
+};
+
+// Storage for this thread's access that is under way. It is raw bytes, because a cancelled thread runs no destructors
+// of its C++ variables (access.h).
+alignas(PosixAccess) constinit thread_local std::array<std::byte, sizeof(PosixAccess)> under_way{};
+
+template <class Worth>
+bool begin(AccessDirection direction, const char* routine, int fd, Worth worth) {
+  if (!posix_watched() || fd <= STDERR_FILENO) return false;
+  const SameErrno same;
+  const std::optional<dev_t> device = descriptors.device_of(fd);
+  if (!device) return false;
+  new (under_way.data()) PosixAccess(direction, routine, fd, *device, worth);
+  return true;
+}
+
+std::optional<std::int64_t> bytes_if(bool counts, std::int64_t bytes) {
+  return counts ? std::optional(bytes) : std::nullopt;
+}
+
+}  // namespace
+}  // namespace hocket::runtime::posix
+
+using namespace hocket;
+using namespace hocket::runtime;
+
+bool posix_watched() { return hot.is_posix_watched() && !Inside::any(); }
+
+bool posix_begin(bool writes, const char* routine, int fd, const iovec* parts, int count) {
+  return posix::begin(writes ? AccessDirection::write : AccessDirection::read, routine, fd, [&](Time now) {
+    std::int64_t bytes = 0;
+    for (int i = 0; i < count && i < IOV_MAX && bytes < posix::most_of_a_call; ++i)
+      bytes += static_cast<std::int64_t>(std::min<std::size_t>(parts[i].iov_len, posix::most_of_a_call));
+    bytes = std::min(bytes, posix::most_of_a_call);
+    return posix::bytes_if(posix::volume.counts(bytes, now, identity().settings.phase_gap), bytes);
+  });
+}
+
+bool posix_begin_sync(const char* routine, int fd) {
+  return posix::begin(AccessDirection::write, routine, fd,
+                      [](Time now) { return posix::bytes_if(posix::volume.sync_counts(now), 0); });
+}
+
+void posix_end(ssize_t moved) {
+  const posix::SameErrno same;
+  auto* access = std::launder(reinterpret_cast<posix::PosixAccess*>(posix::under_way.data()));
+  access->end(std::max<std::int64_t>(0, moved));
+  access->~PosixAccess();
+}
+
+void posix_watch_begins() {
+  if (hot.is_posix_watched() && (identity().coordinates() || identity().rank == 0)) posix::deputy.start();
+}
+
+void posix_watch_ends() { posix::deputy.stop(); }
+
+void posix_forget(unsigned first, unsigned last) { posix::descriptors.forget(first, last); }
+
+void* posix_next(const char* name) { return find_next(name); }

@@ -1,0 +1,44 @@
+// Handles a POSIX access of a regular file by the program itself. Each access is counted. If it is large enough
+// (volume.hpp), it belongs to an I/O phase, and to a burst that sends a request, like an independent MPI-IO access.
+//
+// Accesses by MPI or by libhocket are not the program's own, nor are those of the descriptors 0 to 2. The wrappers that
+// call these functions are in C, because a thread may be cancelled in the call that they pass on. The program's
+// unwinder could not pass frames of C++ there, since these have the unwinder of the libgcc that is linked into
+// libhocket.
+//
+// The program may call the wrappers in a signal handler, which may have interrupted any code. So they allocate nothing,
+// and wait for no lock without a bound. What needs more is done by another thread (process/deputy.hpp).
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Starts and ends the thread that asks hocketd for accesses, when MPI has been initialised, and before it is finalized.
+void posix_watch_begins(void);
+void posix_watch_ends(void);
+
+// Returns true if the program's calls are watched now, in this thread.
+bool posix_watched(void);
+
+// Begins an access of all `count` parts together; may block until a grant comes. Returns false if the access is not
+// watched. Otherwise the thread must call `posix_end` next. Both leave errno as it is.
+bool posix_begin(bool writes, const char* routine, int fd, const struct iovec* parts, int count);
+// Begins a sync: a write of 0 bytes that may take as long as all writes before it. Otherwise as `posix_begin`.
+bool posix_begin_sync(const char* routine, int fd);
+// Ends the access. `moved` is in bytes; less than 0 means that the call failed.
+void posix_end(ssize_t moved);
+
+// Notes that the descriptors from `first` to `last` are closed or refer to other files.
+void posix_forget(unsigned first, unsigned last);
+
+// Returns the next function of that name after libhocket's, and ends the process if there is none.
+void* posix_next(const char* name);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,192 @@
+// Wraps functions of libc. First come those that read and write files by descriptor, under each name by which compiled
+// programs reach them (with 64-bit offsets; with the checks of _FORTIFY_SOURCE). Then come the streams that move
+// blocks, and the functions after which a descriptor refers to another file.
+//
+// libhocket does not see stores into mapped files, msync, io_uring, aio, splice, or sync and its like for whole file
+// systems. It does not see text that goes through C's streams, or data that these still hold when they are flushed. Nor
+// does it see statically linked programs and system calls without libc.
+#undef _FORTIFY_SOURCE
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "intercept/posix.h"
+
+#undef fread_unlocked
+#undef fwrite_unlocked
+
+#define EXPORT __attribute__((visibility("default")))
+
+static void cancelled(void* nothing) {
+  (void)nothing;
+  posix_end(0);
+}
+
+// The constructors look up all functions, because the loader may be busy when a signal handler calls the first one.
+// Constructors of other libraries, and programs that call a function which this libc lacks, look up at the call.
+#define KNOWN(name, symbol)           \
+  static _Atomic(void*) known_##name; \
+  __attribute__((constructor)) static void find_##name(void) { known_##name = dlsym(RTLD_NEXT, symbol); }
+
+static void* look_up(_Atomic(void*)* known, const char* name) {
+  void* found = atomic_load_explicit(known, memory_order_acquire);
+  if (!found) {
+    found = posix_next(name);
+    atomic_store_explicit(known, found, memory_order_release);
+  }
+  return found;
+}
+
+// Declares `next`, the libc function `symbol`, which is KNOWN by that name.
+#define NEXT(result_type, name, symbol, parameters) \
+  result_type(*next) parameters = __extension__(result_type(*) parameters) look_up(&known_##name, symbol)
+
+// Defines a wrapper of the function `symbol`. `begin` is true if the call is watched; `moved` is its result in bytes.
+#define WRAP(linkage, name, symbol, result_type, parameters, arguments, begin, moved) \
+  KNOWN(name, symbol)                                                                 \
+  linkage result_type name parameters {                                               \
+    NEXT(result_type, name, symbol, parameters);                                      \
+    if (!(begin)) return next arguments;                                              \
+    result_type result;                                                               \
+    pthread_cleanup_push(cancelled, NULL);                                            \
+    result = next arguments;                                                          \
+    pthread_cleanup_pop(0);                                                           \
+    posix_end(moved);                                                                 \
+    return result;                                                                    \
+  }
+
+#define ONE(bytes) &(struct iovec){NULL, bytes}, 1
+#define BLOCK(writes, name, parameters, arguments) \
+  WRAP(EXPORT, name, #name, ssize_t, parameters, arguments, posix_begin(writes, #name, fd, ONE(bytes)), result)
+#define PARTS(writes, name, parameters, arguments) \
+  WRAP(EXPORT, name, #name, ssize_t, parameters, arguments, posix_begin(writes, #name, fd, parts, count), result)
+
+BLOCK(false, read, (int fd, void* data, size_t bytes), (fd, data, bytes))
+BLOCK(true, write, (int fd, const void* data, size_t bytes), (fd, data, bytes))
+BLOCK(false, pread, (int fd, void* data, size_t bytes, off_t at), (fd, data, bytes, at))
+BLOCK(false, pread64, (int fd, void* data, size_t bytes, off64_t at), (fd, data, bytes, at))
+BLOCK(true, pwrite, (int fd, const void* data, size_t bytes, off_t at), (fd, data, bytes, at))
+BLOCK(true, pwrite64, (int fd, const void* data, size_t bytes, off64_t at), (fd, data, bytes, at))
+PARTS(false, readv, (int fd, const struct iovec* parts, int count), (fd, parts, count))
+PARTS(true, writev, (int fd, const struct iovec* parts, int count), (fd, parts, count))
+PARTS(false, preadv, (int fd, const struct iovec* parts, int count, off_t at), (fd, parts, count, at))
+PARTS(false, preadv64, (int fd, const struct iovec* parts, int count, off64_t at), (fd, parts, count, at))
+PARTS(true, pwritev, (int fd, const struct iovec* parts, int count, off_t at), (fd, parts, count, at))
+PARTS(true, pwritev64, (int fd, const struct iovec* parts, int count, off64_t at), (fd, parts, count, at))
+PARTS(false, preadv2, (int fd, const struct iovec* parts, int count, off_t at, int flags),
+      (fd, parts, count, at, flags))
+PARTS(false, preadv64v2, (int fd, const struct iovec* parts, int count, off64_t at, int flags),
+      (fd, parts, count, at, flags))
+PARTS(true, pwritev2, (int fd, const struct iovec* parts, int count, off_t at, int flags),
+      (fd, parts, count, at, flags))
+PARTS(true, pwritev64v2, (int fd, const struct iovec* parts, int count, off64_t at, int flags),
+      (fd, parts, count, at, flags))
+
+// The checked forms that _FORTIFY_SOURCE uses; `room` is the buffer's size as the compiler knows it.
+ssize_t __read_chk(int fd, void* data, size_t bytes, size_t room);
+ssize_t __pread_chk(int fd, void* data, size_t bytes, off_t at, size_t room);
+ssize_t __pread64_chk(int fd, void* data, size_t bytes, off64_t at, size_t room);
+BLOCK(false, __read_chk, (int fd, void* data, size_t bytes, size_t room), (fd, data, bytes, room))
+BLOCK(false, __pread_chk, (int fd, void* data, size_t bytes, off_t at, size_t room), (fd, data, bytes, at, room))
+BLOCK(false, __pread64_chk, (int fd, void* data, size_t bytes, off64_t at, size_t room), (fd, data, bytes, at, room))
+
+// Copies from file to file count as writes to the second file.
+BLOCK(true, copy_file_range, (int from, off64_t* from_at, int fd, off64_t* at, size_t bytes, unsigned flags),
+      (from, from_at, fd, at, bytes, flags))
+BLOCK(true, sendfile, (int fd, int from, off_t* at, size_t bytes), (fd, from, at, bytes))
+BLOCK(true, sendfile64, (int fd, int from, off64_t* at, size_t bytes), (fd, from, at, bytes))
+
+#define SYNC(name) WRAP(EXPORT, name, #name, int, (int fd), (fd), posix_begin_sync(#name, fd), 0)
+
+SYNC(fsync)
+SYNC(fdatasync)
+
+// C's streams are wrapped at their calls, because libc's own reads and writes for them cannot be seen. A call is
+// watched, and counts for the thread's small calls before it, once they move so many bytes together.
+enum { worth_looking_bytes = 1 << 16 };
+static _Thread_local size_t passed[2];  // bytes of small calls that are not counted yet: read, written
+
+static int descriptor_of(FILE* stream) {
+  const int before = errno;
+  const int fd = fileno(stream);
+  errno = before;  // fileno sets errno for a stream without a descriptor
+  return fd;
+}
+
+static bool is_small(bool writes, FILE* stream, size_t bytes) {
+  return passed[writes] + bytes < worth_looking_bytes && posix_watched() && descriptor_of(stream) > STDERR_FILENO;
+}
+
+static bool begin_stream(bool writes, const char* routine, FILE* stream, size_t bytes) {
+  if (!posix_watched()) return false;
+  const int fd = descriptor_of(stream);
+  if (fd <= STDERR_FILENO) return false;
+  const bool begun = posix_begin(writes, routine, fd, ONE(passed[writes] + bytes));
+  if (!begun) passed[writes] = 0;  // the stream is no regular file, and those of the small calls may be none either
+  return begun;
+}
+
+static ssize_t moved_by_stream(bool writes, size_t bytes) {
+  const size_t all = passed[writes] + bytes;
+  passed[writes] = 0;
+  return (ssize_t)all;
+}
+
+#define STREAM(writes, name, parameters, arguments)                                                                  \
+  WRAP(static, large_##name, #name, size_t, parameters, arguments, begin_stream(writes, #name, stream, size* count), \
+       moved_by_stream(writes, result* size))                                                                        \
+  EXPORT size_t name parameters {                                                                                    \
+    if (!is_small(writes, stream, size * count)) return large_##name arguments;                                      \
+    NEXT(size_t, large_##name, #name, parameters);                                                                   \
+    const size_t result = next arguments;                                                                            \
+    passed[writes] += result * size;                                                                                 \
+    return result;                                                                                                   \
+  }
+
+size_t __fread_chk(void* data, size_t room, size_t size, size_t count, FILE* stream);
+size_t __fread_unlocked_chk(void* data, size_t room, size_t size, size_t count, FILE* stream);
+STREAM(false, fread, (void* data, size_t size, size_t count, FILE* stream), (data, size, count, stream))
+STREAM(false, fread_unlocked, (void* data, size_t size, size_t count, FILE* stream), (data, size, count, stream))
+STREAM(false, __fread_chk, (void* data, size_t room, size_t size, size_t count, FILE* stream),
+       (data, room, size, count, stream))
+STREAM(false, __fread_unlocked_chk, (void* data, size_t room, size_t size, size_t count, FILE* stream),
+       (data, room, size, count, stream))
+STREAM(true, fwrite, (const void* data, size_t size, size_t count, FILE* stream), (data, size, count, stream))
+STREAM(true, fwrite_unlocked, (const void* data, size_t size, size_t count, FILE* stream), (data, size, count, stream))
+
+// Wraps a function after which descriptors are closed or refer to other files.
+#define FORGETTING(result_type, name, parameters, arguments, first, last) \
+  KNOWN(name, #name)                                                      \
+  EXPORT result_type name parameters {                                    \
+    NEXT(result_type, name, #name, parameters);                           \
+    const unsigned from = (unsigned)(first), to = (unsigned)(last);       \
+    posix_forget(from, to);                                               \
+    result_type result = next arguments;                                  \
+    posix_forget(from, to); /* another thread may have looked it up */    \
+    return result;                                                        \
+  }
+
+FORGETTING(int, close, (int fd), (fd), fd, fd)
+FORGETTING(int, dup2, (int old, int new), (old, new), new, new)
+FORGETTING(int, dup3, (int old, int new, int flags), (old, new, flags), new, new)
+FORGETTING(int, close_range, (unsigned first, unsigned last, int flags), (first, last, flags), first, last)
+FORGETTING(int, fclose, (FILE * stream), (stream), descriptor_of(stream), descriptor_of(stream))
+FORGETTING(FILE*, freopen, (const char* path, const char* mode, FILE* stream), (path, mode, stream),
+           descriptor_of(stream), descriptor_of(stream))
+FORGETTING(FILE*, freopen64, (const char* path, const char* mode, FILE* stream), (path, mode, stream),
+           descriptor_of(stream), descriptor_of(stream))
+FORGETTING(int, pclose, (FILE * stream), (stream), descriptor_of(stream), descriptor_of(stream))
+FORGETTING(int, fcloseall, (void), (), 0, UINT_MAX)
+
+// closefrom returns nothing, so FORGETTING does not fit it.
+KNOWN(closefrom, "closefrom")
+EXPORT void closefrom(int first) {
+  NEXT(void, closefrom, "closefrom", (int));
+  posix_forget((unsigned)first, UINT_MAX);
+  next(first);
+}

@@ -1,0 +1,38 @@
+#include "intercept/targets.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/sysmacros.h>
+
+#include <thread>
+#include <vector>
+
+namespace hocket::runtime::posix {
+namespace {
+
+TEST(Targets, AreMadeOnceForEachDevice) {
+  static constinit Targets targets;
+  DeviceTarget& first = targets.of(makedev(8, 1));
+  DeviceTarget& second = targets.of(makedev(0, 23));
+  EXPECT_EQ(first.name, "dev:8:1");
+  EXPECT_EQ(second.name, "dev:0:23");
+  EXPECT_EQ(first.burst, nullptr);
+  EXPECT_EQ(&targets.of(makedev(8, 1)), &first);
+  EXPECT_EQ(&targets.of(makedev(0, 23)), &second);
+}
+
+TEST(Targets, AreThereForThreadsAtOnce) {
+  static constinit Targets targets;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (unsigned device = 0; device < 200; ++device) {
+        DeviceTarget& target = targets.of(makedev(1, device));
+        EXPECT_EQ(target.device, makedev(1, device));
+        EXPECT_EQ(target.name, target_of(makedev(1, device)));
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace hocket::runtime::posix

@@ -1,0 +1,237 @@
+// One process of a malleable application: its control points, and its part in a reconfiguration. The steps are those of
+// docs/design/malleability.md.
+//
+// Functions are collective as include/hocket/malleable.h states. Not thread-safe: the thread that calls MPI calls them.
+// If MPI fails in the middle of a reconfiguration, the job ends, because the ranks cannot agree on anything any more.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "event/event.hpp"
+#include "malleable/arrays.hpp"
+#include "malleable/door.hpp"
+#include "malleable/methods.hpp"
+#include "malleable/spawn.hpp"
+#include "malleable/watch.hpp"
+#include "malleable/worlds.hpp"
+
+namespace hocket::runtime {
+
+// Result of a control point.
+enum class ControlPointResult { go_on, resized, leave };
+
+// Result of next(); the values are those of malleable.h.
+enum class LoopStep { end = 0, iterate = 1, resized = 2 };
+
+// A reconfiguration in progress. It is the same in all source ranks, except for `record` and what belongs to it, which
+// rank 0 fills.
+struct OngoingReconfiguration {
+  std::int64_t targets = 0;  // processes afterwards
+  Methods methods;
+  std::string places;                   // places of new processes, as text; "": anywhere
+  std::vector<std::string> nodes;       // of new processes; empty: anywhere
+  std::vector<std::int64_t> cores;      // of new processes, -1: any
+  std::int64_t woken = 0;               // sleeping processes to use again
+  std::int64_t started = 0;             // new processes to start
+  std::unique_ptr<ProcessStart> start;  // nullptr: nothing to start, or strategy join
+  std::vector<MPI_Comm> met;            // communicator of each batch, where this process communicates with it
+  std::vector<ProcessInfo> processes;   // of the merged communicator, while data move in the background
+  std::int64_t processes_asked = 0;     // join, in rank 0: number of the request to hocketd
+  std::string port;                     // join, in rank 0
+  std::optional<Door> door;             // join, in rank 0
+  std::int64_t asked_on = 0;            // join, in rank 0: connection to hocketd of that request
+  std::int64_t wanted_on = 0;           // in rank 0: connection to hocketd on which the resize was requested
+  bool ready = false;                   // join, in rank 0: the processes may be accepted
+  std::string failure;                  // why processes could not be started here; "": no failure
+
+  MPI_Comm all;  // the merged communicator, or `ours_` if no process joins
+  int rank = 0;  // in `all`
+  redistribute::Roles roles;
+  Departure departure;
+  std::vector<double> weights;             // speed of each destination rank
+  bool same_arrays = true;                 // the new processes registered the same arrays
+  std::unique_ptr<Redistribution> moving;  // constant data, while the sources compute
+  Time moving_since{};
+  std::uint64_t check = 0;  // hash of the constant data; 0: not checked
+
+  Time began{};  // start of the reconfiguration
+  Time mark{};   // start of the current lap
+  std::vector<ProcessInfo> sleepers_before;
+  event::Reconfiguration record;
+  Duration lap();  // time since the last lap, or since the control point began
+};
+
+// The state machine of one process. Ranks are those of the computing processes; rank 0 decides, and alone communicates
+// with hocketd. A reconfiguration may take several control points: change_ holds it meanwhile.
+class MalleableJob {
+ public:
+  // Makes the job. Collective over MPI_COMM_WORLD. Returns nullptr if MPI failed.
+  static std::unique_ptr<MalleableJob> create();
+  ~MalleableJob();
+  MalleableJob(const MalleableJob&) = delete;
+  MalleableJob& operator=(const MalleableJob&) = delete;
+
+  // True if a resize started this process.
+  bool joined() const { return joined_; }
+  // True after the first call of begin() that did not fail.
+  bool begun() const { return begun_; }
+  // True if this process shall leave; it has no arrays and no communicator any more.
+  bool has_left() const { return left_; }
+  // Returns the program's communicator; MPI_COMM_WORLD before begin().
+  MPI_Comm comm() const;
+  // Returns the number of iterations done, which is the iteration to continue with.
+  std::int64_t iteration() const { return iteration_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  Arrays& arrays() { return arrays_; }
+  const Arrays& arrays() const { return arrays_; }
+
+  // Takes part in the first distribution, or joins the others. Returns an error if the program filled a matrix wrongly;
+  // then nothing has begun. `first` is the first iteration; a process that joins receives its iteration instead.
+  // Collective.
+  Result<ControlPointResult> begin(std::int64_t first);
+  // Ends the iteration under way, if there is one, with a control point, and begins the next one below `last`.
+  // Collective.
+  LoopStep next(std::int64_t last);
+  // Requests a new distribution by speed at the next control point. `busy_s` <= 0: the time measured outside of MPI.
+  void balance(double busy_s);
+  // Declares the floating-point operations of one iteration of all processes; rank 0 sends them at the next control
+  // point.
+  void declare_flop(double per_iteration);
+  // Ends the job; the last call. Collective over the computing processes, local in one that has left.
+  void end();
+
+ private:
+  // Rank 0's decision at a control point, broadcast as it is.
+  struct ControlPointDecision {
+    enum Action : std::int64_t { none, start, unite, cancel };
+    std::int64_t kind = none;
+  };
+  MalleableJob() = default;
+
+  // Implemented in job.cpp: the start, and control points.
+  Result<ControlPointResult> begin_as_first();
+  ControlPointResult point();
+  ControlPointDecision decide();
+  ControlPointDecision decide_about_start();
+  void take_commands();
+  bool is_start_due();
+  void withdraw(RequestId request);
+  void refuse_wanted(const std::string& reason);
+  ControlPointResult follow(ControlPointDecision decision);
+  ControlPointResult start_reconfiguration();
+  void brief_sources();
+  void begin_record();
+  void announce();
+  void tell_progress();
+  // Sends the record to hocketd; false if there is none.
+  static bool tell_record(event::Reconfiguration record, std::int64_t wanted_on);
+  void give_up(const std::string& reason);
+  void limit_change();
+  void part_at_the_end();
+  // Speeds of all ranks; collective.
+  std::vector<double> measured_weights();
+
+  // Implemented in job_spawn.cpp: new and sleeping processes enter the merged communicator.
+  ControlPointResult start_growth();
+  std::string text_of_change() const;
+  ControlPointResult ask_for_processes();
+  Status ask_hocketd();
+  ControlPointResult unite();
+  void accept_all();
+  bool agree_that_started(std::string& failure);
+  static void dismiss(std::vector<MPI_Comm>& met);
+  void give_up_starting(const std::string& reason);
+  ControlPointResult bring_in();
+  void tell_remaining(MPI_Comm all, std::int64_t remaining, std::int64_t next_leader);
+  int leader_of_sleeper(const ProcessInfo& sleeper) const;
+  int leader_of_batch(std::size_t batch) const;
+  MPI_Comm bring_in_sleepers(MPI_Comm all);
+  MPI_Comm bring_in_batches(MPI_Comm all);
+  Result<Met> meet_spawner();
+  ControlPointResult join_others();
+  ControlPointResult come_in(MPI_Comm all);
+  void release_sleepers(const std::vector<ProcessInfo>& before, const std::vector<ProcessInfo>& after);
+  ControlPointResult sleep();
+
+  // Implemented in job_move.cpp: data and processes move from the merged communicator to the destination ranks.
+  void choose_targets();
+  ControlPointResult shrink();
+  ControlPointResult share_out_anew(const std::vector<double>& weights);
+  bool is_source() const;
+  void brief_all();
+  ControlPointResult move();
+  ControlPointResult part_again(const std::string& reason);
+  void count_bytes();
+  void move_blocking(bool constant);
+  void start_moving();
+  ControlPointResult follow_moving();
+  void finish_moving();
+  ControlPointResult complete(bool commit);
+  ControlPointResult resume();
+  static void note_unfinished(bool unfinished);
+  MPI_Comm communicator_of_targets();
+  void go_to_targets(MPI_Comm targets);
+  void leave_sources();
+  void renew_programs_communicator();
+  std::vector<ProcessInfo> gather_processes(MPI_Comm comm) const;
+  void open_connections();
+  void watch_others();
+  void watch_all();
+  void watch(const std::vector<ProcessInfo>& processes, const std::function<bool(std::size_t)>& matters);
+  // Completes and sends the record of a reconfiguration that is done; in rank 0.
+  void finish_record();
+
+  ResizeSettings settings_;
+  Arrays arrays_;
+  Watch watch_;
+  bool joined_ = false;
+  bool begun_ = false;
+  bool left_ = false;
+  bool starting_up_ = false;  // inside begin(), while the application becomes as large as requested
+  // The application to join (strategy *join*); the port is "" in a process that does not join in this way.
+  int join_pid_ = 0;
+  std::string join_port_;
+  std::string join_door_;
+  RequestId join_request_;
+
+  MPI_Comm world_;     // duplicate of MPI_COMM_WORLD, in which sleeping processes are woken
+  MPI_Comm ours_;      // computing processes; for control messages
+  MPI_Comm programs_;  // computing processes; the program's
+  int rank_ = -1;      // -1: this process does not compute (yet, or any more)
+  int size_ = 0;
+  ProcessInfo info_;
+  std::vector<ProcessInfo> processes_;  // computing processes, by rank
+  std::vector<ProcessInfo> sleepers_;
+  std::vector<double> weights_;  // speed of each rank
+  double busy_s_ = 0;            // computing time of this process, for balance()
+  bool balance_ = false;
+  std::int64_t iteration_ = 0;       // iterations done
+  bool iterating_ = false;           // inside an iteration of the program's loop
+  std::int64_t control_point_ = -1;  // iterations done at this process's last control point; -1: none yet
+  std::int64_t control_every_ = 0;   // iterations between the last two control points
+  std::int64_t composition_ = 0;  // times that the set of computing processes has changed, as far as this process knows
+  double flop_per_iteration_ = 0;  // of all processes together, as declared
+  std::int64_t scheduled_ = -1;    // iteration of the last schedule entry that has begun
+  Time point_since_{};             // end of the last control point
+  Duration comm_since_{};          // time in MPI communication until then
+
+  std::optional<OngoingReconfiguration> change_;
+  // State of rank 0.
+  std::optional<event::Reconfigure> wanted_;  // requested, not begun
+  std::int64_t wanted_on_ = 0;                // connection to hocketd on which RECONFIGURE came
+  bool wanted_late_ = false;                  // it was accepted at an earlier control point, and waits
+  Time asked_{};                              // when it was requested
+  Time looked_{};                             // last attempt to reach a lost hocketd
+  std::int64_t announced_ = -1;               // connection to hocketd on which MALLEABLE was sent last
+  std::int64_t processes_asked_ = 0;          // number of the last request for processes
+};
+
+}  // namespace hocket::runtime

@@ -1,0 +1,147 @@
+#include "malleable/methods.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <utility>
+
+namespace hocket::runtime {
+namespace {
+
+// A value and its name in the environment.
+template <class T>
+struct NamedValue {
+  std::string_view name;
+  T value;
+};
+
+// Names as in the environment and in the records of reconfigurations.
+constexpr std::array spawns{NamedValue<Spawn>{"merge", Spawn::merge}, NamedValue<Spawn>{"baseline", Spawn::baseline}};
+constexpr std::array spawn_strategies{NamedValue<SpawnStrategy>{"plain", SpawnStrategy::plain},
+                                      NamedValue<SpawnStrategy>{"single", SpawnStrategy::single},
+                                      NamedValue<SpawnStrategy>{"parallel", SpawnStrategy::parallel},
+                                      NamedValue<SpawnStrategy>{"async", SpawnStrategy::async},
+                                      NamedValue<SpawnStrategy>{"single-async", SpawnStrategy::single_async},
+                                      NamedValue<SpawnStrategy>{"parallel-async", SpawnStrategy::parallel_async},
+                                      NamedValue<SpawnStrategy>{"join", SpawnStrategy::join}};
+constexpr std::array worlds{NamedValue<Worlds>{"process", Worlds::process}, NamedValue<Worlds>{"node", Worlds::node}};
+constexpr std::array methods{NamedValue<Method>{"collective", Method::collective},
+                             NamedValue<Method>{"p2p", Method::p2p}, NamedValue<Method>{"rma-lock", Method::rma_lock},
+                             NamedValue<Method>{"rma-lockall", Method::rma_lock_all}};
+constexpr std::array strategies{
+    NamedValue<Strategy>{"blocking", Strategy::blocking}, NamedValue<Strategy>{"wait-sources", Strategy::wait_sources},
+    NamedValue<Strategy>{"wait-targets", Strategy::wait_targets}, NamedValue<Strategy>{"thread", Strategy::thread}};
+
+template <class T, std::size_t n>
+std::string_view name_in(const std::array<NamedValue<T>, n>& table, T value) {
+  for (const auto& row : table)
+    if (row.value == value) return row.name;
+  return "";
+}
+
+// Parses an integer of at least `lowest`; the whole text must be the number.
+std::optional<std::int64_t> whole(std::string_view text, std::int64_t lowest) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < lowest) return std::nullopt;
+  return value;
+}
+
+// Parses "ITERATION:PROCESSES,…"; returns no value if the text has another form.
+std::optional<std::map<std::int64_t, std::int64_t>> parse_schedule(std::string_view text) {
+  std::map<std::int64_t, std::int64_t> schedule;
+  while (!text.empty()) {
+    const std::string_view entry = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), entry.size() + 1));
+    const std::size_t colon = entry.find(':');
+    if (colon == entry.npos) return std::nullopt;
+    const auto iteration = whole(entry.substr(0, colon), 0);
+    const auto processes = whole(entry.substr(colon + 1), 1);
+    if (!iteration || !processes) return std::nullopt;
+    schedule[*iteration] = *processes;
+  }
+  return schedule;
+}
+
+// Reads variables, and complains about invalid values.
+class EnvironmentReader {
+ public:
+  EnvironmentReader(const std::function<const char*(const char*)>& get,
+                    const std::function<void(std::string_view)>& complain)
+      : get_(get), complain_(complain) {}
+
+  // Sets `value` to the named one; complains, and leaves it, if the table has no such name.
+  template <class T, std::size_t n>
+  void choose(const char* key, const std::array<NamedValue<T>, n>& table, T& value) {
+    const std::string_view text = read(key);
+    if (text.empty()) return;
+    std::string names;
+    for (const auto& row : table) {
+      if (row.name == text) value = row.value;
+      names += (names.empty() ? "" : ", ") + std::string(row.name);
+    }
+    if (name_in(table, value) != text) wrong(key, text, "is none of " + names, name_in(table, value));
+  }
+
+  std::string_view read(const char* key) {
+    const char* value = get_(key);
+    return value ? value : "";
+  }
+
+  void wrong(const char* key, std::string_view text, const std::string& why, std::string_view used) {
+    complain_(std::string(key) + "='" + std::string(text) + "' " + why + ": using " + std::string(used));
+  }
+
+ private:
+  const std::function<const char*(const char*)>& get_;
+  const std::function<void(std::string_view)>& complain_;
+};
+
+}  // namespace
+
+std::string_view name_of(Spawn spawn) { return name_in(spawns, spawn); }
+std::string_view name_of(SpawnStrategy strategy) { return name_in(spawn_strategies, strategy); }
+std::string_view Names::of(Method method) { return name_in(methods, method); }
+std::string_view Names::of(Strategy strategy) { return name_in(strategies, strategy); }
+
+std::string Methods::text() const {
+  return std::string(name_of(spawn)) + " " + std::string(name_of(spawn_strategy)) + ", " +
+         std::string(Names::of(redistribution)) + " " + std::string(Names::of(redistribution_strategy));
+}
+
+ResizeSettings read_resize_settings(const std::function<const char*(const char*)>& get,
+                                    const std::function<void(std::string_view)>& complain) {
+  ResizeSettings settings;
+  EnvironmentReader reader(get, complain);
+  reader.choose("HOCKET_SPAWN", spawns, settings.methods.spawn);
+  reader.choose("HOCKET_SPAWN_STRATEGY", spawn_strategies, settings.methods.spawn_strategy);
+  reader.choose("HOCKET_WORLDS", worlds, settings.methods.worlds);
+  reader.choose("HOCKET_REDISTRIBUTION", methods, settings.methods.redistribution);
+  reader.choose("HOCKET_REDISTRIBUTION_STRATEGY", strategies, settings.methods.redistribution_strategy);
+  if (const auto text = reader.read("HOCKET_PROCESSES"); !text.empty()) {
+    if (const auto number = whole(text, 1))
+      settings.processes = *number;
+    else
+      reader.wrong("HOCKET_PROCESSES", text, "is not a number of processes", "as many as there are");
+  }
+  if (const auto text = reader.read("HOCKET_RESIZE"); !text.empty()) {
+    if (auto schedule = parse_schedule(text))
+      settings.schedule = std::move(*schedule);
+    else
+      reader.wrong("HOCKET_RESIZE", text, "is not of the form ITERATION:PROCESSES,…", "none");
+  }
+  if (const auto text = reader.read("HOCKET_RESIZE_MAX_S"); !text.empty()) {
+    char* end = nullptr;
+    const double seconds = std::strtod(text.data(), &end);  // getenv's text ends with a zero byte
+    if (*end == '\0' && std::isfinite(seconds) && seconds > 0 && seconds < 1e8)
+      settings.limit = from_s(seconds);
+    else
+      reader.wrong("HOCKET_RESIZE_MAX_S", text, "is not a number of seconds above 0", "60");
+  }
+  return settings;
+}
+
+}  // namespace hocket::runtime

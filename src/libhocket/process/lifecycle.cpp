@@ -1,0 +1,87 @@
+#include "process/lifecycle.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/clock.hpp"
+#include "mpi_shim/calls.hpp"
+#include "mpi_shim/warn.hpp"
+#include "process/flop_of_phases.hpp"
+#include "process/identity.hpp"
+#include "process/reporter.hpp"
+
+namespace hocket::runtime {
+namespace {
+
+// Stops watching in the child of a fork(): it lacks the lease thread, and the connection belongs to the parent.
+void forked() {
+  hot.active = false;
+  hot.watches_posix = false;
+  abandon_flop_counter();
+  if (Reporter* const reporter = Reporter::find()) reporter->session().abandon();
+}
+
+void warn_of_wrong_settings(const Identity& own) {
+  std::string_view rest = own.wrong_settings;
+  for (std::size_t end; (end = rest.find('\n')) != std::string_view::npos; rest.remove_prefix(end + 1))
+    warn(rest.substr(0, end));
+}
+
+// Sums up what BYE reports, over all processes, and sends it. Collective over the world.
+void say_bye(const Identity& own) {
+  const Duration cpu = spent(node_now()).cpu;
+  const TimeSums sums = hot.sums();
+  const Counters& counters = hot.counters;
+  std::array<std::int64_t, 9> all = {cpu.count(),           sums.comm.count(),        sums.io.count(),
+                                     sums.wait.count(),     counters.io_calls(),      counters.comm.calls.get(),
+                                     counters.bytes_read(), counters.bytes_written(), hot.uncoordinated.get()};
+  std::array<std::int64_t, 2> most = {cpu.count(), sums.comm.count()};
+  mpi::sum(mpi::world(), all);
+  mpi::most(mpi::world(), most);
+  mpi::forget_told();
+  if (own.rank == 0 && all[8] > 0) warn_of_missing_hocketd("hocketd at " + own.settings.socket + " was missing");
+  event::Bye bye;
+  if (own.rank == 0)
+    bye = {Duration{all[0]}, Duration{all[1]}, Duration{all[2]}, Duration{all[3]},  all[4],           all[5],
+           all[6],           all[7],           own.size,         Duration{most[0]}, Duration{most[1]}};
+  // Members of other ranks send an empty BYE, because rank 0's has the sums of all.
+  if (Reporter* const reporter = Reporter::find()) reporter->session().leave(bye);
+}
+
+}  // namespace
+
+void initialised() noexcept {
+  const Identity& own = identify();
+  hot.threads = mpi::has_threads();
+  pthread_atfork(nullptr, nullptr, forked);
+  if (own.coordinates()) open_flop_counter(own.settings.flop_events);
+  hot.reports = own.settings.reports();
+  hot.active = true;
+  hot.watches_posix = own.settings.reports() && own.settings.posix;
+  if (own.speaks()) warn_of_wrong_settings(own);
+  if (own.rank == 0 && hot.is_reported()) Reporter::get().session().join();
+}
+
+void finalising() noexcept {
+  if (!hot.is_active()) return;
+  hot.watches_posix = false;  // before the sums: other threads may continue writing
+  if (hot.is_reported()) {
+    if (Reporter* const reporter = Reporter::find()) reporter->files_closed();
+    say_bye(identity());
+  }
+  hot.active = false;
+  close_flop_counter();
+}
+
+Spent spent(Time now) noexcept {
+  const TimeSums own = hot.sums();
+  // Threads that communicate concurrently can account for more than the elapsed time.
+  return {std::max(Duration{}, now - identity().started - own.io - own.comm - own.wait), own.comm};
+}
+
+}  // namespace hocket::runtime

@@ -1,0 +1,146 @@
+// Simulates a run: applications that compute and do I/O phases, targets that they share, and the real coordinator.
+//
+// The event queue has at most one entry for each application, each target, the coordinator's TICK, and each
+// application's monitor. The monitor reports I/O phases as libhocket does. Computing between two I/O phases costs no
+// event: a control point is an event only if a RECONFIGURE is pending there. Messages take no time. Deterministic:
+// the same scenario gives the same report (except wall_s) and trace, bit for bit. Not thread-safe.
+//
+// The simulation simplifies a real run. An application is one member, and each of its operations has its own grant.
+// libhocket's helper thread and its bounded wait are simulated (RENEW_IO, HOCKET_MAX_WAIT_S); lost connections are
+// not, but for an application that dies. A pause takes effect at the end of the present file or round, as the
+// scenario says. The application obeys RECONFIGURE as libhocket does with `merge` and `blocking`, and is stopped for
+// the stated cost. The page cache is one more target, the last one, which is too fast to slow anything down.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/application.hpp"
+#include "sim/controller.hpp"
+#include "sim/indexed_heap.hpp"
+#include "sim/report.hpp"
+#include "sim/scenario.hpp"
+#include "sim/shared_bandwidth.hpp"
+
+namespace hocket::sim {
+
+// One run of a scenario. Use an object for a single run.
+class Simulation {
+ public:
+  // Offset of all simulated times, because the coordinator takes time 0 as "none".
+  static constexpr Time start = time_from_ns(1'000'000'000);
+
+  // `scenario` must outlive the object. Without a controller no application waits or is resized, which simulates
+  // faster.
+  Simulation(const Scenario& scenario, std::unique_ptr<Controller> controller);
+
+  // Simulates until every application has ended, or `until_s`, or `stop` becomes true. Call it once. The caller fills
+  // in the report's `policy` and `wall_s`.
+  SimulationReport run(const bool& stop = never);
+
+ private:
+  using QueueNumber = std::uint32_t;  // index of an application in the scenario; also of other entries of the queue
+  static constexpr bool never = false;
+  static constexpr auto no_transfer = static_cast<SharedBandwidth::TransferNumber>(-1);
+  // The state of an application as a member of the coordinator: its connection, its request and its transfer.
+  struct SimulatedMember {
+    Controller::MemberIdentity self;
+    AppId app;
+    event::IoPhase phase;     // the open phase, or the next one
+    bool phase_open = false;  // true if it has begun and is not reported yet
+    RequestId request;
+    bool coordinated = false;   // true while it holds a grant for the present operation
+    double share = 1;           // bandwidth share of the last grant
+    double rest = 0;            // bytes of the operation that are not part of the present transfer
+    bool pausing = false;       // true if it stops at the end of the present transfer
+    bool pauses_now = false;    // true if it stops at once instead
+    Time since{};               // start of the present wait, pause or gap
+    Time io_start{};            // start of the present transfer
+    Duration io_before{};       // I/O time of the operation before the present transfer
+    Duration gap{};             // length of the present computing between two operations
+    double compute_s = 0;       // seconds of computing, at the end of the last operation
+    double compute_before = 0;  // the same at the end of the last phase
+    QueueNumber target = 0;     // target of the present operation
+    SharedBandwidth::TransferNumber transfer = no_transfer;
+    SimulatedResize resize;
+  };
+
+  // The result of an operation that has ended.
+  struct OperationResult {
+    Duration io{};
+    std::int64_t bytes = 0;  // bytes of one process
+    bool last = false;       // true for the last operation of its phase
+  };
+
+  // Handles the queue entry with this number.
+  void happen(QueueNumber number);
+  void application_event(QueueNumber i);
+  void target_event(QueueNumber target);
+  void begin(QueueNumber i);
+  // Continues after an operation or a control point: with the end, the next phase, or computing.
+  void go_on(QueueNumber i);
+  void schedule(QueueNumber i);
+  void end(QueueNumber i);
+  void die(QueueNumber i);
+
+  // Stops at the end of an iteration. A pending reconfiguration begins here or is refused.
+  void control_point(QueueNumber i);
+  void tell_given_up(QueueNumber i, const SimulatedResize& resize, const std::string& reason);
+  void end_resize(QueueNumber i);
+
+  // The course of an operation: gap, request, wait, transfers with pauses between them, and end.
+  void approach_operation(QueueNumber i);
+  void start_operation(QueueNumber i);
+  void open_phase(QueueNumber i);
+  void wait(QueueNumber i);
+  void give_up_waiting(QueueNumber i);
+  void transfer(QueueNumber i);
+  void start_transfer(QueueNumber i, double bytes);
+  double bytes_done(QueueNumber i);
+  // Renews the lease, as the helper thread of libhocket does.
+  void renew(QueueNumber i);
+  void obey(QueueNumber i, const event::GrantIo& grant);
+  void obey(QueueNumber i, const event::PauseIo& pause);
+  void pause(QueueNumber i);
+  double weight_of(QueueNumber i) const;
+  void end_operation(QueueNumber i);
+  void add_to_phase(QueueNumber i, Duration io);
+  void tell_operation(QueueNumber i, const OperationResult& done);
+  void tell_phase(QueueNumber i);
+
+  // Passes an event to the coordinator and obeys the commands that it returns.
+  void send(const Controller::MemberIdentity& from, event::Body body);
+  void obey(const coordinator::Command& command);
+  void set_tick();
+  void set_target_event(QueueNumber target);
+  // Accounts for the applications that have not ended when the simulation ends.
+  void cut_off();
+  SimulationReport report() const;
+
+  // The order of the queue's entries: applications, targets, TICK, monitors. At equal times this order holds.
+  QueueNumber number_of_target(QueueNumber target) const {
+    return static_cast<QueueNumber>(applications_.size()) + target;
+  }
+  QueueNumber number_of_tick() const { return number_of_target(static_cast<QueueNumber>(targets_.size())); }
+  QueueNumber number_of_monitor(QueueNumber i) const { return number_of_tick() + 1 + i; }
+
+  const Scenario& scenario_;
+  std::unique_ptr<Controller> controller_;
+  Time now_ = start;
+  IndexedHeap<Time> queue_;
+  std::vector<SimulatedApplication> applications_;
+  std::vector<SimulatedMember> members_;         // same order as applications_
+  std::vector<SharedBandwidth> targets_;         // order of the scenario, then the page cache
+  std::vector<std::vector<QueueNumber>> users_;  // application of each transfer, by target
+  std::vector<double> bytes_;                    // bytes transferred, by target
+  std::vector<SharedBandwidth::TransferNumber> ended_;
+  Controller::MemberIdentity daemon_;
+  Duration renewal_{};  // a third of a lease
+  // DECISION events, and all events of the queue.
+  std::int64_t decisions_ = 0;
+  std::int64_t events_ = 0;
+};
+
+}  // namespace hocket::sim
