@@ -2,8 +2,9 @@
 // work.
 //
 // The handler writes 1 MiB with write(2) to PATH.RANK.saved and calls fsync, as a handler of Slurm's --signal does.
-// Until N signals have been handled, the program allocates memory, writes by stream, by descriptor and through MPI, and
-// has threads that do the same. Then it prints "saved N of N" in rank 0, if the file is as long as all blocks together.
+// The program allocates memory, writes by stream, by descriptor and through MPI, and has threads that do the same,
+// until QUIET signals are left. Then it only waits for those, which come seldom: each of their writes begins a burst of
+// its own. At the end it prints "saved N of N" in rank 0, if the file is as long as all blocks together.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { BLOCK = 1 << 20, AROUND = 16, PIECES = 200 };
+enum { BLOCK = 1 << 20, AROUND = 16, PIECES = 200, QUIET = 5 };
 
 static int rank, saved_file, own_file;
 static char block[BLOCK];
@@ -61,7 +62,7 @@ static void write_by_descriptor(void) {
 
 static void* work_beside(void* nothing) {
   (void)nothing;
-  while (saved < wanted) {
+  while (saved < wanted - QUIET) {
     use_memory();
     write_by_descriptor();
   }
@@ -97,12 +98,14 @@ int main(int argc, char** argv) {
   text = fdopen(open_beside(argv[1], "log"), "w");
   MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &shared);
   const struct sigaction handled = {.sa_handler = save, .sa_flags = SA_RESTART};
-  const struct itimerval often = {{0, 7000}, {0, 7000}};
+  const struct itimerval often = {{0, 7000}, {0, 7000}}, seldom = {{0, 200000}, {0, 200000}};
   pthread_t beside[2];
   for (int i = 0; i < 2; ++i) require(pthread_create(&beside[i], NULL, work_beside, NULL) == 0, "pthread_create");
   require(sigaction(SIGALRM, &handled, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0, "setitimer");
-  while (saved < wanted) work();
+  while (saved < wanted - QUIET) work();
   for (int i = 0; i < 2; ++i) pthread_join(beside[i], NULL);
+  require(setitimer(ITIMER_REAL, &seldom, NULL) == 0, "setitimer");
+  while (saved < wanted) usleep(1000);
   signal(SIGALRM, SIG_IGN);
   struct stat file;
   const int blocks = wanted < AROUND ? (int)wanted : AROUND;
