@@ -119,6 +119,17 @@ def body(routine: Routine, kind: list[str], symbol: str) -> str:
     raise SystemExit(f"mpi_routines.txt: {symbol} is of the unknown kind '{' '.join(kind)}'")
 
 
+def counted(routine: Routine, kind: list[str], symbol: str) -> str | None:
+    """The expression that only counts a blocking data access, or None for routines of another kind."""
+    if kind[0] not in ("read", "write") or kind[1:] not in ([], ["collective"], ["served"], ["own"]):
+        return None
+    arguments = ", ".join(
+        "filled" if parameter.name == "status" else parameter.name for parameter in routine.parameters
+    )
+    call = f"[&](MPI_Status* filled) HOCKET_INLINE {{ return next_{symbol}()({arguments}); }}"
+    return f"count_only(AccessDirection::{kind[0]}, {call}, status)"
+
+
 def payload(routine: Routine) -> str:
     """Count and datatype, for routines where they are significant in every rank: one of each, no send-receive pairs."""
     counts = routine.counts()
@@ -141,7 +152,10 @@ def large_counts(routine: Routine, plain: Routine) -> str | None:
 
 
 def wrapper(routine: Routine, kind: list[str], plain: Routine | None) -> str:
-    """The wrapper under both names: `enter_` is what the program calls, with words in place of this MPI's types."""
+    """The wrapper under both names: `enter_` is what the program calls, with words in place of this MPI's types.
+
+    A data access that is only counted takes a path of its own, which is kept small (count_only in hooks.hpp).
+    """
     declarations = ", ".join(parameter.declaration for parameter in routine.parameters)
     types = [re.sub(r"\[\]$", "*", parameter.type) for parameter in routine.parameters]
     names = [parameter.name for parameter in routine.parameters]
@@ -153,17 +167,25 @@ def wrapper(routine: Routine, kind: list[str], plain: Routine | None) -> str:
         called = ", ".join([f'"{symbol}"', f'"{symbol[:-2]}"'] if large else [f"next_{symbol}()"])
         return f"{large or 'pass_words'}({', '.join([called, *names])})"
 
-    return "".join(
-        f'static constinit NextFunction<int({", ".join(types)})> next_{symbol}{{"{symbol}"}};\n'
-        f"static int watch_{symbol}({declarations}) {{\n"
-        f"  return {body(routine, kind, symbol)};\n"
-        f"}}\n"
-        f'HOCKET_EXPORT int enter_{symbol}({words}) __asm__("{symbol}");\n'
-        f"int enter_{symbol}({words}) {{\n"
-        f"  return may_watch() ? watch_{symbol}({typed}) : {passed(symbol)};\n"
-        f"}}\n"
-        for symbol in (routine.name, f"P{routine.name}")
-    )
+    def both(symbol: str) -> str:
+        watch = (
+            f'static constinit NextFunction<int({", ".join(types)})> next_{symbol}{{"{symbol}"}};\n'
+            f"static int watch_{symbol}({declarations}) {{\n"
+            f"  return {body(routine, kind, symbol)};\n"
+            f"}}\n"
+        )
+        enter = f'HOCKET_EXPORT int enter_{symbol}({words}) __asm__("{symbol}");\nint enter_{symbol}({words}) {{\n'
+        either = f"  return may_watch() ? watch_{symbol}({typed}) : {passed(symbol)};\n}}\n"
+        count = counted(routine, kind, symbol)
+        if not count:
+            return watch + enter + either
+        return (
+            f"{watch}[[gnu::noinline]] static int pass_{symbol}({words}) {{\n{either}"
+            f"HOCKET_INLINE static inline int count_{symbol}({declarations}) {{ return {count}; }}\n"
+            f"{enter}  return only_counts() ? count_{symbol}({typed}) : pass_{symbol}({', '.join(names)});\n}}\n"
+        )
+
+    return both(routine.name) + both(f"P{routine.name}")
 
 
 def generate(table: str, header: str) -> str:

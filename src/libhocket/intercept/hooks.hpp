@@ -26,12 +26,14 @@
 #include "process/reporter.hpp"
 
 #define HOCKET_EXPORT __attribute__((visibility("default")))
+#define HOCKET_INLINE __attribute__((always_inline))
 
 namespace hocket::runtime {
 
 // False if the program has another MPI than this libhocket. A process that is watched has this one: then the wrapper
-// reads only the cache line that it needs anyway, which matters after a large copy.
-inline bool may_watch() { return hot.is_active() || is_our_mpi(); }
+// reads only the cache line that it needs anyway, which matters after a large copy. It is always inlined, because the
+// compiler would make a function of it, on a page of code that nothing else uses.
+HOCKET_INLINE inline bool may_watch() { return hot.is_active() || is_our_mpi(); }
 
 class Depth : public Inside {
  public:
@@ -190,9 +192,13 @@ int watch_completion(Call call, int count, const MPI_Request* requests) {
   return rc;
 }
 
-// Only counts a blocking access, because the application is not reported to hocketd. It does nothing else.
+// True for an access of the program itself that needs nothing but counting: the application is not reported to hocketd,
+// and hocket does the accesses of no file. False in a process that is not watched.
+HOCKET_INLINE inline bool only_counts() { return !Inside::any() && hot.only_counts(); }
+
+// Counts a blocking access. It does nothing else.
 template <class Call>
-int count_access(AccessDirection direction, Call call, MPI_Status* status) {
+HOCKET_INLINE inline int count_access(AccessDirection direction, Call call, MPI_Status* status) {
   FilledStatus filled(status);
   const Time start = node_now();
   const int rc = call(filled.get());
@@ -201,8 +207,15 @@ int count_access(AccessDirection direction, Call call, MPI_Status* status) {
   return rc;
 }
 
-// Passes on a blocking access that may be reported to hocketd, or wait for a grant. It is out of line to keep the
-// common path small: after a large copy, cold cache lines make up the cost of a wrapper.
+// The common path of a data access: precondition is `only_counts()`. After a large copy, cold cache lines of code make
+// up the cost of a wrapper, so this path has nothing in it that belongs to the others.
+template <class Call>
+HOCKET_INLINE inline int count_only(AccessDirection direction, Call call, MPI_Status* status) {
+  const Inside inside;
+  return count_access(direction, call, status);
+}
+
+// Passes on a blocking access that may be reported to hocketd, or wait for a grant.
 template <class Call>
 [[gnu::noinline]] int pass_access(AccessDirection direction, bool collective, const CalledRoutine& asked, Call call,
                                   MPI_File file, MPI_Status* status) {

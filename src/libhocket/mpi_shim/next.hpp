@@ -23,7 +23,7 @@ class NextFunction {
  public:
   constexpr explicit NextFunction(const char* symbol) : symbol_(symbol) {}
 
-  Function* operator()() {
+  [[gnu::always_inline]] Function* operator()() {
     void* found = found_.load(std::memory_order_acquire);
     if (!found) [[unlikely]] {
       found = find_next(symbol_);

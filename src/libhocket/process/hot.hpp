@@ -33,6 +33,8 @@ struct alignas(64) Hot {
   bool is_active() const { return active.load(std::memory_order_relaxed); }
   // True if the application is reported to hocketd. Otherwise there are counters and nothing else.
   bool is_reported() const { return reports.load(std::memory_order_relaxed); }
+  // True if a data access needs nothing but counting.
+  bool only_counts() const { return is_active() && !is_reported() && !own_files.load(std::memory_order_relaxed); }
   // True if POSIX I/O is watched. False unless `is_active()`.
   bool is_posix_watched() const { return watches_posix.load(std::memory_order_acquire); }
   // True if a granted request of this process is to pause and has not answered yet. One load.

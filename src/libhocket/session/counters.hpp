@@ -16,7 +16,7 @@ class Counter {
  public:
   void add(std::int64_t value) { value_.fetch_add(value, std::memory_order_relaxed); }
   // Adds without the locked instruction. Precondition: no other thread can be adding.
-  void add_alone(std::int64_t value) { value_.store(get() + value, std::memory_order_relaxed); }
+  [[gnu::always_inline]] void add_alone(std::int64_t value) { value_.store(get() + value, std::memory_order_relaxed); }
   void add(Duration duration) { add(duration.count()); }
   std::int64_t get() const { return value_.load(std::memory_order_relaxed); }
   Duration duration() const { return Duration{get()}; }
