@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 namespace hocket::model {
 namespace {
@@ -31,16 +32,10 @@ constexpr double left_out = 0.6;
 constexpr double least_gap = 0.1;
 
 double relative(double difference, double largest) {
-  return largest > 0 ? std::min(1.0, std::abs(difference) / largest) : 0;
+  return difference != 0 && largest > 0 ? std::min(1.0, std::abs(difference) / largest) : 0;
 }
 
 double as_double(std::int64_t value) { return static_cast<double>(value); }
-
-// A mean difference and the number of phases it is based on.
-struct Differences {
-  double mean = 0;
-  std::size_t phases = 0;
-};
 
 // Compares the kept phases with each other.
 class PhaseComparison {
@@ -109,8 +104,9 @@ std::size_t end_of_example(const PhaseComparison& compared, std::size_t length) 
 
 // Gives the phases from `first` on the places that explain them best (Viterbi's algorithm). Each phase should differ
 // little from the example's phase in its place, and places should follow each other, except where phases were left
-// out. Returns the mean difference, not counting the example.
-Differences align(const PhaseComparison& compared, std::size_t first, PhaseCycle& cycle) {
+// out. Returns the mean difference, not counting the example. It gives up and returns 1, without
+// places, once the mean must be above `most`.
+double align(const PhaseComparison& compared, std::size_t first, double most, PhaseCycle& cycle) {
   using AlignmentCosts = std::array<double, PhaseCycle::longest>;
   const std::size_t length = cycle.length;
   const std::size_t phases = compared.phases();
@@ -120,8 +116,10 @@ Differences align(const PhaseComparison& compared, std::size_t first, PhaseCycle
   const auto cheapest = [&] {
     return static_cast<std::size_t>(std::min_element(costs.begin(), costs.begin() + length) - costs.begin());
   };
+  const std::size_t counted = phases - first - length;
   for (std::size_t i = first; i < phases; ++i) {
     const std::size_t jump = cheapest();
+    if (costs[jump] > most * static_cast<double>(counted)) return 1;  // costs only grow
     AlignmentCosts next{};
     for (std::size_t place = 0; place < length; ++place) {
       const std::size_t in_order = (place + length - 1) % length;
@@ -139,16 +137,19 @@ Differences align(const PhaseComparison& compared, std::size_t first, PhaseCycle
     cycle.place[i] = static_cast<std::uint8_t>((place + shift) % length);
     place = before[i][place];
   }
-  const std::size_t counted = phases - first - length;
-  return {cost / static_cast<double>(counted), counted};
+  return cost / static_cast<double>(counted);
 }
 
-// Returns the differences in a cycle of that length, over the newest phases only.
-Differences in_cycle(const PhaseComparison& compared, std::size_t length) {
+// Returns the mean difference in a cycle of that length, over the newest phases only; nothing if it is not clearly less
+// than that of neighbours.
+std::optional<double> in_cycle(const PhaseComparison& compared, std::size_t length, double neighbours) {
   PhaseCycle cycle;
   cycle.length = length;
-  const std::size_t counted = std::min(compared.phases(), most_compared + length);
-  return align(compared, compared.phases() - counted, cycle);
+  const std::size_t phases = std::min(compared.phases(), most_compared + length);
+  const double clearly = least_ratio + doubt / static_cast<double>(phases - length);
+  const double most = std::min(most_in_cycle, (neighbours - alike) / clearly);
+  const double mean = align(compared, compared.phases() - phases, most, cycle);
+  return mean > most ? std::nullopt : std::optional{mean};
 }
 
 std::size_t length_of(const PhaseComparison& compared) {
@@ -160,11 +161,10 @@ std::size_t length_of(const PhaseComparison& compared) {
   std::size_t best = 1;
   for (std::size_t length = 2; length <= PhaseCycle::longest; ++length) {
     if (compared.phases() <= cycles_seen * length) break;
-    const auto [mean, counted] = in_cycle(compared, length);
-    const double clearly = least_ratio + doubt / static_cast<double>(counted);
-    if (mean > most_in_cycle || clearly * mean + alike > neighbours) continue;
-    at[length] = mean;
-    if (mean < at[best]) best = length;
+    const std::optional<double> mean = in_cycle(compared, length, neighbours);
+    if (!mean) continue;
+    at[length] = *mean;
+    if (*mean < at[best]) best = length;
   }
   for (std::size_t length = 2; length < best; ++length) {
     const Margin margin = best % length == 0 ? repeated : other;  // a multiple of a cycle is a cycle, too
@@ -179,7 +179,7 @@ PhaseCycle find_cycle(const PhaseRing& phases) {
   const PhaseComparison compared{phases};
   PhaseCycle cycle;
   cycle.length = length_of(compared);
-  if (cycle.length > 1) align(compared, 0, cycle);
+  if (cycle.length > 1) align(compared, 0, std::numeric_limits<double>::infinity(), cycle);
   return cycle;
 }
 

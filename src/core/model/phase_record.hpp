@@ -35,23 +35,27 @@ struct PhaseRecord {
 class PhaseRing {
  public:
   static constexpr std::size_t capacity = 32;
+  static_assert((capacity & (capacity - 1)) == 0, "a power of two, because a place is found by a mask");
 
   void push(PhaseRecord phase) {
     if (kept_.size() < capacity) {
       kept_.push_back(std::move(phase));
     } else {
       kept_[oldest_] = std::move(phase);
-      oldest_ = (oldest_ + 1) % capacity;
+      oldest_ = place(1);
     }
   }
   std::size_t size() const { return kept_.size(); }
-  const PhaseRecord& operator[](std::size_t i) const { return kept_[(oldest_ + i) % kept_.size()]; }
-  PhaseRecord& operator[](std::size_t i) { return kept_[(oldest_ + i) % kept_.size()]; }
+  const PhaseRecord& operator[](std::size_t i) const { return kept_[place(i)]; }
+  PhaseRecord& operator[](std::size_t i) { return kept_[place(i)]; }
   // Precondition: not empty.
   const PhaseRecord& newest() const { return (*this)[size() - 1]; }
   PhaseRecord& newest() { return (*this)[size() - 1]; }
 
  private:
+  // Until the ring is full, the oldest is at 0 and nothing wraps.
+  std::size_t place(std::size_t i) const { return (oldest_ + i) & (capacity - 1); }
+
   std::vector<PhaseRecord> kept_;
   std::size_t oldest_ = 0;
 };

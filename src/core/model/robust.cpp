@@ -11,9 +11,12 @@ constexpr std::size_t changed = 3;  // this many unusual values in a row belong 
 
 using Judges = std::array<double, judges>;
 
-double median(Judges values) {
-  std::nth_element(values.begin(), values.begin() + judges / 2, values.end());
-  return values[judges / 2];
+// Of two pairs the smaller minimum and the larger maximum cannot be the median of five; that of the three others is.
+double median(const Judges& of) {
+  static_assert(judges == 5);
+  const double low = std::max(std::min(of[0], of[1]), std::min(of[2], of[3]));
+  const double high = std::min(std::max(of[0], of[1]), std::max(of[2], of[3]));
+  return std::max(std::min(low, high), std::min(std::max(low, high), of[4]));
 }
 
 // Returns mean and standard deviation of the values for which `counts` is true.
