@@ -10,7 +10,7 @@ namespace {
 // Returns the beginning of a received text for an error message, as valid UTF-8.
 std::string shown(std::string_view text) {
   constexpr std::size_t enough = 40;
-  return "'" + to_utf8(text.substr(0, enough)) + (text.size() > enough ? "…'" : "'");
+  return "'" + printable(text.substr(0, enough)) + (text.size() > enough ? "…'" : "'");
 }
 
 // Each `assign` stores a value in a field of that type. It returns false if the value has another type.

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/utf8.hpp"
 #include "event/properties.hpp"
 
 namespace hocket::event {
@@ -41,7 +42,7 @@ Result<std::vector<std::string>> split(std::string_view text) {
       any = true;
     }
   }
-  if (quoted) return Error{"filter: a double quote is opened and never closed in '" + std::string{text} + "'"};
+  if (quoted) return Error{"filter: a double quote is opened and never closed in '" + printable(text) + "'"};
   if (any) words.push_back(std::move(word));
   return words;
 }
@@ -61,11 +62,11 @@ Result<Condition> parse_condition(const std::string& word) {
     // Texts have no order, so the four ordering operators need a number.
     const bool orders = op.comparison != Comparison::equal && op.comparison != Comparison::not_equal;
     if (orders && !condition.numeric) {
-      return Error{"filter: '" + word + "' compares by size, so its value must be a number"};
+      return Error{"filter: '" + printable(word) + "' compares by size, so its value must be a number"};
     }
     return condition;
   }
-  return Error{"filter: '" + word + "' is no condition; write KEY=VALUE (or != < <= > >=), after the type"};
+  return Error{"filter: '" + printable(word) + "' is no condition; write KEY=VALUE (or != < <= > >=), after the type"};
 }
 
 bool compare(double left, Comparison comparison, double right) {

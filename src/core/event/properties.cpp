@@ -58,7 +58,7 @@ Status check(const User& user) {
   constexpr std::size_t longest_type = 128;
   if (user.type.empty()) return Error{"an event needs a type name; give it one that hocket does not use itself"};
   if (user.type.size() > longest_type) {
-    return Error{"the type name '" + to_utf8(user.type.substr(0, 32)) + "…' is longer than 128 bytes; shorten it"};
+    return Error{"the type name '" + printable(user.type.substr(0, 32)) + "…' is longer than 128 bytes; shorten it"};
   }
   // A name of hocket's own could pass for one of its events in filters and traces.
   if (make_body(user.type)) {
@@ -67,7 +67,8 @@ Status check(const User& user) {
   for (const auto& [key, value] : user.properties) {
     for (const char* own : {"type", "time_ns", "node", "application", "member"}) {
       if (key != own) continue;
-      return Error{"the property '" + key + "' of '" + user.type + "' is stamped by hocket itself; rename it"};
+      return Error{"the property '" + key + "' of '" + printable(user.type) +
+                   "' is stamped by hocket itself; rename it"};
     }
   }
   return success();

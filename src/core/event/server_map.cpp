@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/utf8.hpp"
+
 namespace hocket::event {
 namespace {
 
@@ -101,7 +103,7 @@ Result<ServerMap> parse_server_map(std::int64_t epoch, std::string_view text) {
     server.addresses = rest;
     if (!whole || server.name.empty() || server.directory.empty() || server.addresses.empty()) {
       return Error{"server map of epoch " + std::to_string(epoch) + ", line " + std::to_string(map.servers.size() + 1) +
-                   ": '" + std::string{line.substr(0, 80)} + "' is not NAME DIRECTORY ADDRESSES"};
+                   ": '" + printable(line.substr(0, 80)) + "' is not NAME DIRECTORY ADDRESSES"};
     }
     map.servers.push_back(std::move(server));
   }
