@@ -60,9 +60,14 @@ double seconds_since(Time start) { return to_s(node_now() - start); }
 
 // ---- the transport alone -------------------------------------------------------------------------------------------
 
+// Session keys of the two directions. Tags take the same time whatever the key.
+constexpr transport::FrameKey clients_key{1};
+constexpr transport::FrameKey sinks_key{2};
+
 // Receives frames and acknowledges each, until the other end closes: a server that writes nothing.
-[[noreturn]] void sink(Fd socket) {
+[[noreturn]] void sink(Fd socket, bool authenticated) {
   Stream stream{std::move(socket)};
+  if (authenticated) stream.authenticate(clients_key, sinks_key);
   std::vector<std::byte> memory(mib);
   while (true) {
     switch (stream.receive()) {
@@ -81,17 +86,19 @@ double seconds_since(Time start) { return to_s(node_now() - start); }
 }
 
 // The bandwidth of the transport to a child process that runs sink().
+// If `authenticated`, frames have tags, as those of hocket-server and its clients over TCP.
 class Bandwidth {
  public:
-  explicit Bandwidth(std::pair<Fd, Fd> ends) : data_(mib) {
+  Bandwidth(std::pair<Fd, Fd> ends, bool authenticated) : data_(mib) {
     // The child closes the client's end, so that it notices when the parent closes its copy.
     child_ = fork();
     if (child_ == 0) {
       ends.first = Fd{};
-      sink(std::move(ends.second));
+      sink(std::move(ends.second), authenticated);
     }
     ends.second = Fd{};
     stream_ = std::make_unique<Stream>(std::move(ends.first));
+    if (authenticated) stream_->authenticate(sinks_key, clients_key);
   }
   ~Bandwidth() {
     stream_.reset();
@@ -138,8 +145,8 @@ std::pair<Fd, Fd> local_ends() {
 
 // Uses the loopback interface and the port that the system chooses.
 std::pair<Fd, Fd> tcp_ends() {
-  const auto listener = good(transport::listen_tcp({false, "127.0.0.1", "0"}));
-  Fd client = good(transport::connect_to(good(transport::read_address(listener.address)), node_now() + from_s(10)));
+  const auto listener = good(transport::listen_tcp(good(transport::read_address("tcp:127.0.0.1:0"))));
+  Fd client = good(transport::connect_to(listener.address, node_now() + from_s(10)));
   wait_for(listener.socket.get(), POLLIN);
   Fd server{accept(listener.socket.get(), nullptr, nullptr)};
   transport::tune(server.get(), false);
@@ -184,9 +191,11 @@ class Server {
   // Connects a client, by the Unix socket if `local`, else by TCP.
   std::unique_ptr<ServerLink> connect(bool local) const {
     const std::size_t blank = addresses_.find(' ');
-    const std::string address = local ? addresses_.substr(0, blank) : addresses_.substr(blank + 1);
-    return good(
-        ServerLink::connect(address, good(transport::read_secret(transport::secret_path(directory_))), from_s(10)));
+    // Without the node's number, which would keep a client on this node from using TCP.
+    const std::size_t node = addresses_.rfind('@');
+    const std::string address = local ? addresses_.substr(0, blank) : addresses_.substr(blank + 1, node - blank - 1);
+    const std::string secret = local ? std::string{} : good(transport::read_secret(transport::secret_path(directory_)));
+    return good(ServerLink::connect(address, secret, from_s(10)));
   }
 
  private:
@@ -276,19 +285,21 @@ double alone_bytes_per_s(const std::string& path) {
 
 // Measures large writes in all ways, interleaved. Returns true if both bounds hold.
 bool measure_large(const std::string& directory) {
-  Bandwidth local{local_ends()};
-  Bandwidth tcp{tcp_ends()};
-  const Server server{directory, "large", {}};
+  Bandwidth local{local_ends(), false};
+  Bandwidth tcp{tcp_ends(), true};
+  Bandwidth bare_tcp{tcp_ends(), false};
+  const Server server{directory, "large", {"--tcp", "127.0.0.1:0"}};
   LargeWrites shared{server, true, true};
   LargeWrites plain{server, true, false};
   LargeWrites remote{server, false, false};
-  std::vector<double> local_s, tcp_s, shared_s, plain_s, remote_s, alone_s;
+  std::vector<double> local_s, tcp_s, bare_tcp_s, shared_s, plain_s, remote_s, alone_s;
   for (int i = -1; i < samples; ++i) {  // the first sample is discarded
     // Each round measures every way once, so slow changes of the machine affect all of them.
     std::vector<std::pair<std::vector<double>*, double>> now{
-        {&local_s, local.bytes_per_s()},   {&shared_s, shared.bytes_per_s()},
-        {&plain_s, plain.bytes_per_s()},   {&tcp_s, tcp.bytes_per_s()},
-        {&remote_s, remote.bytes_per_s()}, {&alone_s, alone_bytes_per_s(directory + "/file")}};
+        {&local_s, local.bytes_per_s()},      {&shared_s, shared.bytes_per_s()},
+        {&plain_s, plain.bytes_per_s()},      {&tcp_s, tcp.bytes_per_s()},
+        {&remote_s, remote.bytes_per_s()},    {&alone_s, alone_bytes_per_s(directory + "/file")},
+        {&bare_tcp_s, bare_tcp.bytes_per_s()}};
     for (auto& [values, value] : now) {
       if (i >= 0) values->push_back(value * 1e-9);
     }
@@ -305,6 +316,7 @@ bool measure_large(const std::string& directory) {
   bool ok = tell("1MiB-writes unix, memory shared", shared_s, local_s, bound);
   ok &= tell("1MiB-writes tcp", remote_s, tcp_s, bound);
   tell("1MiB-writes unix, memory not shared", plain_s, local_s, 0);
+  tell("1MiB-writes tcp, beside frames without tags", remote_s, bare_tcp_s, 0);
   return ok;
 }
 

@@ -112,8 +112,8 @@ def start_server(
     """
     servers: list[Server] = []
 
-    def start(name: str, *arguments: object) -> Server:
-        servers.append(Server(prefix, hocket_dir, served_directory, *arguments, name=name))
+    def start(name: str, *arguments: object, **options: bool) -> Server:
+        servers.append(Server(prefix, hocket_dir, served_directory, *arguments, name=name, **options))
         story.awaits("SERVER", server=name)
         return servers[-1]
 

@@ -91,8 +91,8 @@ enum {
 /* Options of hocket_file_open. A field that is zero or NULL has its default: begin with `hocket_file_options options =
  * {0};`. The strings need to live only during the call. */
 typedef struct hocket_file_options {
-  /* Addresses of one I/O server ("unix:/path tcp:host:port"), or several servers, one line "NAME DIRECTORY ADDRESSES"
-   * each. Default: the servers that the hocketd of this node knows. */
+  /* Addresses of one I/O server ("unix:/path tcp:host:port#instance", as it prints them), or several servers, one line
+   * "NAME DIRECTORY ADDRESSES" each. Default: the servers that the hocketd of this node knows. */
   const char* servers;
   /* Name of the application that opens a data set: the same in all of its processes, another in every other
    * application. At most 255 characters, none of them a control character (the same holds for NAME, which has 1 to

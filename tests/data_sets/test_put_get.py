@@ -139,7 +139,7 @@ def test_a_file_elsewhere_is_none_of_the_servers(program, start_server, tmp_path
 def test_servers_are_named_instead_of_asked_for(
     program, start_server, daemon: Daemon, served_directory: Path, tmp_path: Path
 ) -> None:
-    servers = [start_server(name) for name in ("s1", "s2")]
+    servers = [start_server(name, "--tcp", "127.0.0.1:0", elsewhere=True) for name in ("s1", "s2")]
     daemon.kill()
     data = noise(3 * MIB)
     one = program()

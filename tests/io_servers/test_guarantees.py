@@ -68,6 +68,8 @@ def replace_by_a_strangers(path: Path) -> Path:
     return moved
 
 
+OVER = {"unix": (), "tcp": ("--tcp", "127.0.0.1:0")}
+
 # ---- which file is written -------------------------------------------------------------------------------------------
 
 
@@ -75,7 +77,7 @@ def replace_by_a_strangers(path: Path) -> Path:
 def test_writes_stay_in_the_file_that_was_opened(
     script: Script, start_server, story: Story, served_directory: Path, hocket_dir: Path, transport: str
 ) -> None:
-    server = start_server("s1")
+    server = start_server("s1", *OVER[transport], elsewhere=transport == "tcp")
     if transport == "tcp":
         (hocket_dir / "servers" / "s1.sock").unlink()
     path = served_directory / "f"
@@ -110,8 +112,8 @@ def test_a_server_that_joins_later_gets_no_part_of_another_file(
 
 
 def server_client(server: Server) -> Client:
-    """Connect over TCP: a test may have removed the Unix socket."""
-    return Client(server.addresses[1], server.secret)
+    """Connect over TCP if there is: a test may have removed the Unix socket."""
+    return Client(server.addresses[-1], server.secret)
 
 
 # ---- sync and close --------------------------------------------------------------------------------------------------
@@ -166,7 +168,8 @@ def test_a_killed_server_that_had_stored_everything_is_no_loss(
 def test_a_server_that_ends_in_order_stores_and_alarms_nobody(
     script: Script, start_server, story: Story, served_directory: Path, hocket_dir: Path, ending: str, transport: str
 ) -> None:
-    server = start_server("s1", "--write-behind", "--inject", "delay=500ms")
+    late = ("--write-behind", "--inject", "delay=500ms")
+    server = start_server("s1", *late, *OVER[transport], elsewhere=transport == "tcp")
     if transport == "tcp":
         (hocket_dir / "servers" / "s1.sock").unlink()
     script.write_and(ending, served_directory / "f")

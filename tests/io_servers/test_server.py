@@ -13,11 +13,11 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import runtime_kit as kit
+from relay_kit import host_and_port
 from server_kit import HEADER, LIMIT_S, LIST, READS, TYPE, WRITE_BEHIND, WRITES, Client, Frame, Server, prove
 
 OTHER_USER = 65534
@@ -46,7 +46,7 @@ def start(prefix: Path, hocket_dir: Path, directory: Path) -> Iterator[Callable[
 
 @pytest.fixture
 def server(start: Callable[..., Server]) -> Server:
-    return start()
+    return start("--tcp", "127.0.0.1:0")
 
 
 # ---- the protocol --------------------------------------------------------------------------------------------------
@@ -124,10 +124,11 @@ def test_over_tcp_only_who_knows_the_secret(server: Server, hocket_dir: Path) ->
     assert good.open("file") == 1
     # A proof holds for its own connection only, so a recorded proof is worthless.
     for what, proof in {
-        "another secret": lambda nonce: prove(b"0" * 64, nonce),
+        "another secret": lambda nonce: prove(b"0" * 64, nonce, address),
+        "a proof for another server": lambda nonce: prove(server.secret, nonce, another_instance(address)),
         "a proof of another connection": lambda nonce: good.proof,
         "no proof": lambda nonce: b"",
-        "half a proof": lambda nonce: prove(server.secret, nonce)[:40],
+        "half a proof": lambda nonce: prove(server.secret, nonce, address)[:40],
     }.items():
         bad = Client(address, greet=False)
         bad.send(Frame(TYPE["prove"], meta=proof(bad.challenge.meta)))
@@ -167,10 +168,14 @@ def test_a_flood_of_connections_fills_no_log(server: Server) -> None:
     assert 0 < len(lines) <= 20
 
 
+def another_instance(address: str) -> str:
+    place, _, instance = address.partition("#")
+    return f"{place}#{instance[::-1]}"
+
+
 def stranger(address: str) -> socket.socket:
     """Return a connection over TCP that says nothing."""
-    host, _, port = address.removeprefix("tcp:").rpartition(":")
-    return socket.create_connection((host, int(port)), LIMIT_S)
+    return socket.create_connection(host_and_port(address), LIMIT_S)
 
 
 def is_closed(one: socket.socket) -> bool:
@@ -215,13 +220,12 @@ def test_writers_of_a_byte_a_second_starve_nobody(start: Callable[..., Server]) 
 
 def begun_write(client: Client, handle: int) -> bytes:
     """Return the begin of a write of 1 MiB: its header and one byte."""
-    client.sequence += 1
     frame = Frame(TYPE["write"], request=1, handle=handle, bytes=1 << 20, payload=b"x" * (1 << 20))
-    return replace(frame, sequence=client.sequence).encode()[: HEADER.size + 1]
+    return client.sealed(frame)[: HEADER.size + 1]
 
 
-def test_without_tcp_there_is_no_port_and_no_secret(start: Callable[..., Server], hocket_dir: Path) -> None:
-    server = start("--tcp", "none")
+def test_unless_asked_for_there_is_no_port_and_no_secret(start: Callable[..., Server], hocket_dir: Path) -> None:
+    server = start()
     assert [address.partition(":")[0] for address in server.addresses] == ["unix"]
     assert not (hocket_dir / "servers" / "secret").exists()
     path = Path(server.addresses[0].removeprefix("unix:"))
@@ -240,6 +244,8 @@ def test_a_name_is_one_servers(start: Callable[..., Server], prefix: Path, hocke
         (["--name", "s/3", "--dir", directory], 2, "may only have letters"),
         (["--name", "s3", "--dir", directory, "--inject", "delay=5"], 2, "'delay=5' cannot be injected"),
         (["--name", "s3", "--dir", directory, "--buffer", "1k"], 2, "--buffer"),
+        (["--name", "s3", "--dir", directory, "--tcp", "none"], 1, "--tcp 'none' is not HOST:PORT"),
+        (["--name", "s3", "--dir", directory, "--tcp", "[::]:0"], 1, "names no host by which other nodes reach"),
         (["--name", "s3"], 2, "--dir is required"),
     ):
         run = subprocess.run([*program, *words], capture_output=True, text=True, timeout=LIMIT_S)

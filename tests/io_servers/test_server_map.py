@@ -245,6 +245,23 @@ def test_start_and_stop(hocket_dir, tmp_path):
         daemon_module.stop()
 
 
+def test_servers_listen_for_other_nodes_if_asked_to(hocket_dir, tmp_path, prefix, monkeypatch):
+    monkeypatch.setenv("HOCKET_PREFIX", str(prefix))
+    try:
+        assert hocket("server", "start", "--dir", str(tmp_path)).returncode == 0
+        assert hocket("server", "start", "-n", "2", "--dir", str(tmp_path), "--tcp", "127.0.0.1:0").returncode == 0
+        rows = json.loads(hocket("servers", "--json").stdout)["servers"]
+        local, *both = (one["addresses"].split() for one in rows)
+        assert local == [f"unix:{hocket_dir}/servers/s1.sock"]
+        number = "[0-9a-f]{16}"
+        assert all(re.fullmatch(rf"tcp:127\.0\.0\.1:\d+#{number}@{number}", tcp) for _, tcp in both), both
+        places, nodes = zip(*(tcp.split("@") for _, tcp in both), strict=True)
+        assert (len(set(places)), len(set(nodes))) == (2, 1)
+    finally:
+        hocket("server", "stop")
+        daemon_module.stop()
+
+
 def test_a_hocket_server_that_is_slow_is_found(hocket_dir, memory, prefix, monkeypatch):
     """All servers are real: three are fast, on storage that never stalls, and one takes 100 ms longer."""
     monkeypatch.setenv("HOCKET_PREFIX", str(prefix))
@@ -282,6 +299,7 @@ def test_a_hocket_server_that_is_slow_is_found(hocket_dir, memory, prefix, monke
         (["--dir", "/nowhere"], 2, "--dir /nowhere: there is no such directory"),
         (["--dir", "/", "-n", "0"], 2, "-n 0: give 1 to 256 servers"),
         (["--dir", "/", "--buffer", "0"], 2, "--buffer 0: give more than 0 bytes, as a number"),
+        (["--dir", "/", "--tcp", "node1"], 2, "--tcp node1: give HOST:PORT, by which other nodes reach this one"),
         (["--dir", "fails", "-n", "2"], 1, "did not start: "),
     ],
 )

@@ -17,6 +17,7 @@ examples:
   hocket server start -n 3 --dir /scratch              # s1, s2, s3: files below /scratch go through them
   hocket server start --dir /scratch --buffer 256m --write-behind
   hocket server start --dir /scratch --exchange 8g     # data sets hocket:/NAME have room for 8 GiB
+  hocket server start --dir /scratch --tcp "$(hostname):0"    # for clients on other nodes, too
   hocket server stop s2                                # applications use the others from their next access on
   hocket server stop                                   # all
 
@@ -39,6 +40,9 @@ def add(parsers: argparse._SubParsersAction) -> None:
     starting.add_argument("--dir", required=True, metavar="DIR", help="the servers open only files below it")
     starting.add_argument("--buffer", metavar="BYTES", help="most data that each holds, e.g. 256m")
     starting.add_argument("--exchange", metavar="BYTES", help="memory for data sets (hocket:/NAME), e.g. 4g (1g)")
+    starting.add_argument(
+        "--tcp", metavar="HOST:PORT", help="also listen there, for clients on other nodes; port 0: any free one"
+    )
     starting.add_argument("--write-behind", action="store_true", help="answer before the data are in the file")
     starting.add_argument("--inject", metavar="TEXT", help='for measurements and tests, e.g. "delay=512us after=3"')
     starting.set_defaults(verb=_start)
@@ -60,9 +64,12 @@ def _start(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--buffer {arguments.buffer}: give more than 0 bytes, as a number with k, m, g or nothing")
     if arguments.exchange is not None and not re.fullmatch(r"\d+[kmg]?", arguments.exchange, re.ASCII):
         raise UsageError(f"--exchange {arguments.exchange}: give bytes, as a number with k, m, g or nothing; 0: none")
+    if arguments.tcp is not None and not re.fullmatch(r".+:\d+", arguments.tcp, re.ASCII):
+        raise UsageError(f"--tcp {arguments.tcp}: give HOST:PORT, by which other nodes reach this one; port 0: any")
     options = ["--dir", str(directory)]
     options += ["--buffer", arguments.buffer] if arguments.buffer is not None else []
     options += ["--exchange", arguments.exchange] if arguments.exchange is not None else []
+    options += ["--tcp", arguments.tcp] if arguments.tcp is not None else []
     options += ["--write-behind"] if arguments.write_behind else []
     options += ["--inject", arguments.inject] if arguments.inject is not None else []
     with daemon.connect_or_start(["--exit-when-idle", str(IDLE_S)])[0] as bus:

@@ -51,10 +51,11 @@ class StandIn {
   StandIn(std::shared_ptr<SharedBytes> bytes, StandInSettings settings)
       : bytes_(std::move(bytes)), settings_(settings) {
     if (settings.tcp) {
-      auto tcp = transport::listen_tcp({false, "127.0.0.1", "0"});
+      auto tcp = transport::listen_tcp(transport::read_address("tcp:127.0.0.1:0").value());
       EXPECT_TRUE(tcp.ok());
       listener_ = std::move(tcp.value().socket);
-      address_ = tcp.value().address;
+      address_ = text_of(tcp.value().address);
+      credentials_ = {secret, identity_of(tcp.value().address)};
     } else {
       std::string folder = "/tmp/hocket-client-XXXXXX";
       path_ = std::string{mkdtemp(folder.data())} + "/sock";
@@ -109,7 +110,7 @@ class StandIn {
 
   void serve(Fd socket) {
     transport::Stream stream{std::move(socket)};
-    transport::Greeting greeting{stream, settings_.tcp ? secret : ""};
+    transport::Greeting greeting{stream, credentials_};
     bool greeted = false;
     views_.clear();
     held_.clear();
@@ -225,6 +226,7 @@ class StandIn {
   const StandInSettings settings_;
   Fd listener_;
   std::string address_, path_;
+  transport::Credentials credentials_;  // empty for a Unix socket
   std::shared_ptr<transport::SharedSegment> segment_;
   std::map<std::uint32_t, layout::FileView> views_;
   std::vector<std::pair<Header, std::string>> held_;

@@ -42,7 +42,7 @@ struct ServerOptions {
   std::string name = "s1";
   std::string directory;
   std::string runtime_directory;
-  std::string tcp = "127.0.0.1:0";
+  std::string tcp;  // empty: no TCP
   std::string injection;
   std::uint64_t buffer_bytes = 64U << 20U;
   std::uint64_t exchange_bytes = 1U << 30U;
@@ -71,7 +71,7 @@ void declare(CLI::App& app, ServerOptions& options) {
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 44U));
   app.add_flag("--write-behind", options.write_behind,
                "answer writes before they are in the file; sync and close report what failed");
-  app.add_option("--tcp", options.tcp, "HOST:PORT for clients on other nodes; port 0: any free one; none: no TCP");
+  app.add_option("--tcp", options.tcp, "also listen at HOST:PORT, for clients on other nodes; port 0: any free one");
   app.add_option("--threads", options.threads, "I/O threads")->check(CLI::Range(1, 64));
   app.add_option("--inject", options.injection, "for tests: \"delay=512us after=3\", \"errno=ENOSPC after=2\"");
   app.add_flag("--no-merge", options.merges_not, "for benchmarks: execute each request separately");
@@ -110,21 +110,28 @@ sigset_t prepare_process() {
   return signals;
 }
 
-// Opens the Unix socket and, unless disabled, the TCP socket. Returns their addresses, separated by blanks.
+// Opens the Unix socket and, if requested, the TCP socket. Returns their addresses, separated by blanks.
 Result<std::string> listen(server::HocketServer& server, const ServerOptions& options, const std::string& base) {
   auto local = bus::listen_at(base + ".sock");
   if (!local) return local.error();
-  server.listen(std::move(local).value(), "");
+  server.listen(std::move(local).value(), {});
   const std::string addresses = "unix:" + base + ".sock";
-  if (options.tcp == "none") return addresses;
+  if (options.tcp.empty()) return addresses;
   const auto address = transport::read_address("tcp:" + options.tcp);
-  if (!address) return Error{"--tcp '" + options.tcp + "' is not HOST:PORT or none"};
+  if (!address || !address.value().instance.empty()) return Error{"--tcp '" + options.tcp + "' is not HOST:PORT"};
+  if (address.value().host == "0.0.0.0" || address.value().host == "::") {
+    return Error{"--tcp '" + options.tcp + "' names no host by which other nodes reach this one; give its name"};
+  }
+  const std::string node = transport::node_number();
+  if (node.empty()) return Error{"cannot read /proc/sys/kernel/random/boot_id, by which clients of this node know it"};
   auto secret = transport::read_or_make_secret(transport::secret_path(options.runtime_directory));
   if (!secret) return secret.error();
   auto listener = transport::listen_tcp(address.value());
   if (!listener) return listener.error();
-  server.listen(std::move(listener.value().socket), secret.value());
-  return addresses + " " + listener.value().address;
+  transport::Address own = listener.value().address;
+  own.node = node;
+  server.listen(std::move(listener.value().socket), {secret.value(), transport::identity_of(own)});
+  return addresses + " " + transport::text_of(own);
 }
 
 server::HocketServer::ServerSettings settings_of(const ServerOptions& options, const server::Injection& injection) {

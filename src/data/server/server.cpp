@@ -82,9 +82,9 @@ void HocketServer::watch(int descriptor, std::uint64_t key, std::uint32_t events
   epoll_ctl(epoll_.get(), is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, descriptor, &event);
 }
 
-void HocketServer::listen(Fd socket, std::string secret) {
+void HocketServer::listen(Fd socket, transport::Credentials credentials) {
   watch(socket.get(), first_listener + listeners_.size(), EPOLLIN, true);
-  listeners_.push_back({std::move(socket), std::move(secret)});
+  listeners_.push_back({std::move(socket), std::move(credentials)});
 }
 
 void HocketServer::watch_listeners(std::uint32_t events) {
@@ -235,15 +235,15 @@ void HocketServer::accept_from(ClientListener& listener) {
       accept_again_ = now_ + accept_pause;
       return watch_listeners(0);
     }
-    if (listener.secret.empty() && !may_connect(socket)) continue;
-    transport::tune(socket.get(), listener.secret.empty());
+    if (listener.local() && !may_connect(socket)) continue;
+    transport::tune(socket.get(), listener.local());
     const SessionId number = ++last_session_;
-    auto session = std::make_unique<ClientSession>(number, std::move(socket), listener.secret, now_);
+    auto session = std::make_unique<ClientSession>(number, std::move(socket), listener.credentials, now_);
     session->interest = EPOLLIN | EPOLLRDHUP;
     watch(session->stream.descriptor(), number, session->interest, true);
     ++greeting_;
     sessions_.emplace(number, std::move(session));
-    if (listener.secret.empty()) continue;
+    if (listener.local()) continue;
     if (const auto oldest = strangers_.add(number, host_of(from, length))) {
       doom(*sessions_.at(*oldest), "did not identify itself while others came");
       strangers_.remove(*oldest);

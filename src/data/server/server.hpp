@@ -42,9 +42,9 @@ class HocketServer {
   HocketServer(const HocketServer&) = delete;
   HocketServer& operator=(const HocketServer&) = delete;
 
-  // Accepts clients from a listening socket. `secret` is what TCP clients must prove to know. It is empty for a Unix
-  // socket, whose clients must belong to this user or root.
-  void listen(Fd socket, std::string secret);
+  // Accepts clients from a listening socket. The credentials are what TCP clients must prove to know. They are empty
+  // for a Unix socket, whose clients must belong to this user or root.
+  void listen(Fd socket, transport::Credentials credentials);
 
   // Serves clients until the descriptor `stop` is readable. It then carries out and answers everything that was
   // received, disconnects all clients, and returns. Clients that wait for a data set are refused (ECANCELED).
@@ -54,10 +54,11 @@ class HocketServer {
   const std::string& directory() { return engine_.files().directory(); }
 
  private:
-  // A listening socket and the secret that its clients must prove to know.
+  // A listening socket and what its clients must prove to know.
   struct ClientListener {
     Fd socket;
-    std::string secret;
+    transport::Credentials credentials;
+    bool local() const { return credentials.secret.empty(); }
   };
 
   HocketServer(const ServerSettings& settings, Files files, LoadCounters& load, Log log);

@@ -33,10 +33,10 @@ struct ClientHandle {
 
 // One client, from the accepted connection until `HocketServer::bury`.
 struct ClientSession {
-  ClientSession(SessionId its_number, Fd socket, std::string secret, Time now)
+  ClientSession(SessionId its_number, Fd socket, transport::Credentials credentials, Time now)
       : number(its_number),
         stream(std::move(socket)),
-        greeting(std::in_place, stream, std::move(secret)),
+        greeting(std::in_place, stream, std::move(credentials)),
         came(now),
         moved(now) {}
 

@@ -27,6 +27,7 @@ using Link = std::unique_ptr<ServerLink>;
 using Handle = ServerLink::Handle;
 
 inline constexpr Duration limit = std::chrono::seconds{30};
+inline constexpr const char* secret = "the secret of this run";
 inline constexpr OpenMode both{.reads = true, .writes = true};
 
 inline std::span<const std::byte> bytes_of(const std::string& text) {
@@ -57,11 +58,12 @@ class Served : public ::testing::Test {
     server_ = std::move(made).value();
     auto local = bus::listen_at(root_ + "/sock");
     ASSERT_TRUE(local.ok()) << local.error().text;
-    server_->listen(std::move(local).value(), "");
-    auto tcp = transport::listen_tcp({false, "127.0.0.1", "0"});
+    server_->listen(std::move(local).value(), {});
+    auto tcp = transport::listen_tcp(transport::read_address("tcp:127.0.0.1:0").value());
     ASSERT_TRUE(tcp.ok()) << tcp.error().text;
-    server_->listen(std::move(tcp.value().socket), "the secret of this run");
-    tcp_ = tcp.value().address;
+    server_->listen(std::move(tcp.value().socket),
+                    {secret, identity_.empty() ? identity_of(tcp.value().address) : identity_});
+    tcp_ = text_of(tcp.value().address);
     stop_ = Fd{eventfd(0, EFD_CLOEXEC)};
     thread_ = std::thread([this] { server_->run(stop_.get()); });
   }
@@ -158,6 +160,7 @@ class Served : public ::testing::Test {
 
   std::string root_;
   std::string tcp_;
+  std::string identity_;  // that a client over TCP must mean; set before start(); else that of `tcp_`
   Fd file_;
   LoadCounters load_;
   std::string log_;

@@ -10,8 +10,10 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "base/clock.hpp"
+#include "transport/proof.hpp"
 
 namespace hocket::transport {
 namespace {
@@ -95,20 +97,63 @@ std::string port_of(int socket) {
   return port.data();
 }
 
+constexpr std::size_t number_digits = 16;  // of an instance or a node
+
+bool is_number(std::string_view text) {
+  return text.size() == number_digits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+// Cuts off what follows the last `mark`, and returns it; nothing if the text has no such mark.
+std::optional<std::string_view> cut_off(std::string_view& text, char mark) {
+  const std::size_t at = text.rfind(mark);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view behind = text.substr(at + 1);
+  text = text.substr(0, at);
+  return behind;
+}
+
 }  // namespace
 
 Result<Address> read_address(std::string_view word) {
-  const Error fault{"'" + std::string{word} + "' is no address of a server; write unix:/path or tcp:host:port"};
-  if (word.starts_with("unix:/")) return Address{true, std::string{word.substr(5)}, ""};
+  const Error fault{"'" + std::string{word} +
+                    "' is no address of a server; write unix:/path or tcp:host:port#instance"};
+  if (word.starts_with("unix:/")) return Address{true, std::string{word.substr(5)}, {}, {}, {}};
   if (!word.starts_with("tcp:")) return fault;
-  const std::string_view rest = word.substr(4);
+  std::string_view rest = word.substr(4);
+  const auto node = cut_off(rest, '@');
+  const auto instance = cut_off(rest, '#');
+  if ((node && !is_number(*node)) || (instance && !is_number(*instance)) || (node && !instance)) return fault;
   const std::size_t colon = rest.rfind(':');
   if (colon == 0 || colon == std::string_view::npos || colon + 1 == rest.size()) return fault;
   std::string_view host = rest.substr(0, colon);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   const std::string_view port = rest.substr(colon + 1);
   if (port.find_first_not_of("0123456789") != std::string_view::npos) return fault;
-  return Address{false, std::string{host}, std::string{port}};
+  return Address{false, std::string{host}, std::string{port}, std::string{instance.value_or("")},
+                 std::string{node.value_or("")}};
+}
+
+std::string identity_of(const Address& address) {
+  const bool brackets = address.host.find(':') != std::string::npos;
+  const std::string host = brackets ? "[" + address.host + "]" : address.host;
+  return "tcp:" + host + ":" + address.port + (address.instance.empty() ? "" : "#" + address.instance);
+}
+
+std::string text_of(const Address& address) {
+  if (address.local) return "unix:" + address.host;
+  return identity_of(address) + (address.node.empty() ? "" : "@" + address.node);
+}
+
+// The kernel's boot id is a random UUID. All containers of a node have the same, so they are one node.
+std::string node_number() {
+  const Fd file{open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)};
+  std::array<char, 64> text{};
+  const ssize_t n = file ? read(file.get(), text.data(), text.size()) : 0;
+  std::string number;
+  for (ssize_t i = 0; i < n && number.size() < number_digits; ++i) {
+    if (text[static_cast<std::size_t>(i)] != '-') number.push_back(text[static_cast<std::size_t>(i)]);
+  }
+  return is_number(number) ? number : std::string{};
 }
 
 Result<std::vector<Address>> read_addresses(std::string_view text) {
@@ -158,9 +203,7 @@ Result<Listener> listen_tcp(const Address& address) {
   if (!fd || bind(fd.get(), first.ai_addr, first.ai_addrlen) != 0 || listen(fd.get(), backlog) != 0) {
     return Error{"cannot listen at " + name + ": " + error_text(errno) + "; name another with --tcp"};
   }
-  const bool brackets = address.host.find(':') != std::string::npos;
-  const std::string host = brackets ? "[" + address.host + "]" : address.host;
-  std::string listens = "tcp:" + host + ":" + port_of(fd.get());
+  Address listens{false, address.host, port_of(fd.get()), new_instance(), {}};
   return Listener{std::move(fd), std::move(listens)};
 }
 

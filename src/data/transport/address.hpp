@@ -1,4 +1,9 @@
-// Addresses of a server ("unix:/path tcp:host:port") and the sockets to reach it. Thread-safe; nothing throws.
+// Addresses of a server ("unix:/path tcp:host:port#instance@node") and the sockets to reach it. Thread-safe; nothing
+// throws.
+//
+// A TCP port may belong to another process by the time a client connects, of whichever user. So a server has a random
+// number for the time that it runs, its instance, which its TCP address names: a client proves that it means this one
+// (proof.hpp). The node's number tells a client of the same node that it must use the Unix socket.
 #pragma once
 
 #include <string>
@@ -15,10 +20,20 @@ struct Address {
   bool local = false;  // true: a Unix socket
   std::string host;    // host name, or the path of a Unix socket
   std::string port;    // decimal; empty for a Unix socket
+  // Of a TCP address: 16 hexadecimal digits each; empty if unknown.
+  std::string instance;
+  std::string node;
 };
 
-// Parses "unix:/path" or "tcp:host:port". A host in brackets may contain colons (IPv6).
+// Parses "unix:/path" or "tcp:host:port", which "#instance" and then "@node" may follow. A host in brackets may contain
+// colons (IPv6).
 Result<Address> read_address(std::string_view word);
+// Inverts read_address().
+std::string text_of(const Address& address);
+// Returns what identifies the server of a TCP address to both ends: "tcp:host:port#instance".
+std::string identity_of(const Address& address);
+// Returns the number of this node, which is that of its kernel's start; empty if the kernel does not say it.
+std::string node_number();
 // Parses addresses separated by blanks. Fails if one is invalid, or if there is none.
 Result<std::vector<Address>> read_addresses(std::string_view text);
 
@@ -29,10 +44,11 @@ Result<Fd> connect_to(const Address& address, Time deadline);
 // without delay (TCP_NODELAY) and detects a dead peer by keepalive probes.
 void tune(int socket, bool local);
 
-// A listening TCP socket, and its address with the port that the kernel chose if "0" was requested.
+// A listening TCP socket, and its address: with a new instance, and the port that the kernel chose if "0" was
+// requested.
 struct Listener {
   Fd socket;
-  std::string address;
+  Address address;
 };
 Result<Listener> listen_tcp(const Address& address);
 

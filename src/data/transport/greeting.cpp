@@ -2,9 +2,6 @@
 
 #include <poll.h>
 
-#include "transport/address.hpp"
-#include "transport/proof.hpp"
-
 namespace hocket::transport {
 namespace {
 
@@ -37,51 +34,71 @@ Status send_all(Stream& stream, Time deadline) {
 
 }  // namespace
 
-Status greet(Stream& stream, bool local, std::string_view secret, Time deadline) {
+Status greet(Stream& stream, const Address& address, std::string_view secret, Time deadline) {
+  const bool local = address.local;
   if (const Status came = next_frame(stream, Type::challenge, deadline); !came) return came;
   const std::string server_nonce{stream.meta()};
   // A TCP port may belong to any user. So the server must prove itself, even if it requests no proof of the client.
   if (!local && (secret.empty() || server_nonce.size() != nonce_bytes)) {
     return Error{"the server cannot be trusted without the secret; give this process the servers' secret"};
   }
+  if (!local && address.instance.empty()) {
+    return Error{"the address " + text_of(address) + " names no instance of a server; use tcp:HOST:PORT#INSTANCE as " +
+                 "hocket-server prints it"};
+  }
+  const Credentials credentials{std::string{secret}, identity_of(address)};
   const std::string nonce = new_nonce();
   Header header;
   header.type = Type::prove;
-  stream.send(header, local ? std::string{} : nonce + tag_of(Side::client, secret, server_nonce, nonce));
+  stream.send(header, local ? std::string{} : nonce + tag_of(Purpose::client_proof, credentials, server_nonce, nonce));
   if (const Status sent = send_all(stream, deadline); !sent) return sent;
   if (const Status came = next_frame(stream, Type::welcome, deadline); !came) {
-    return Error{came.error().text + (local ? "" : "; is the secret the servers' own?")};
+    return Error{came.error().text +
+                 (local ? "" : "; is the secret the servers' own? If it is, another server listens there")};
   }
-  if (local || same_tag(stream.meta(), tag_of(Side::server, secret, server_nonce, nonce))) return success();
-  return Error{"the server does not know the secret; it is not used"};
+  if (local) return success();
+  if (!same_tag(stream.meta(), tag_of(Purpose::server_proof, credentials, server_nonce, nonce))) {
+    return Error{"the server does not know the secret, or is another one than " + credentials.server +
+                 "; it is not used"};
+  }
+  stream.authenticate(connection_hash(Purpose::server_frames, credentials, server_nonce, nonce),
+                      connection_hash(Purpose::client_frames, credentials, server_nonce, nonce));
+  return success();
 }
 
-Greeting::Greeting(Stream& stream, std::string secret) : secret_(std::move(secret)), nonce_(new_nonce()) {
+Greeting::Greeting(Stream& stream, Credentials credentials)
+    : credentials_(std::move(credentials)), nonce_(new_nonce()) {
   // Before a client is authenticated, it can make the server allocate no more than this.
   constexpr std::uint32_t most_of_a_stranger = nonce_bytes + tag_bytes;
   stream.limit_meta(most_of_a_stranger);
   Header header;
   header.type = Type::challenge;
-  header.flags = secret_.empty() ? 0 : flag::proof_wanted;
+  header.flags = credentials_.secret.empty() ? 0 : flag::proof_wanted;
   stream.send(header, nonce_);
 }
 
 Status Greeting::take(Stream& stream) {
   if (stream.header().type != Type::prove) return Error{"did not identify itself"};
-  const std::string_view meta = stream.meta();
+  const bool local = credentials_.secret.empty();
+  std::string nonce;
   std::string tag;
-  if (!secret_.empty()) {
+  if (!local) {
+    const std::string_view meta = stream.meta();
     if (meta.size() != nonce_bytes + tag_bytes) return Error{"did not prove that it knows the secret"};
-    const std::string_view nonce = meta.substr(0, nonce_bytes);
-    if (!same_tag(meta.substr(nonce_bytes), tag_of(Side::client, secret_, nonce_, nonce))) {
-      return Error{"does not know the secret"};
+    nonce = meta.substr(0, nonce_bytes);
+    if (!same_tag(meta.substr(nonce_bytes), tag_of(Purpose::client_proof, credentials_, nonce_, nonce))) {
+      return Error{"does not know the secret, or means another server"};
     }
-    tag = tag_of(Side::server, secret_, nonce_, nonce);
+    tag = tag_of(Purpose::server_proof, credentials_, nonce_, nonce);
   }
   stream.limit_meta(most_meta);
   Header header;
   header.type = Type::welcome;
   stream.send(header, std::move(tag));
+  if (!local) {
+    stream.authenticate(connection_hash(Purpose::client_frames, credentials_, nonce_, nonce),
+                        connection_hash(Purpose::server_frames, credentials_, nonce_, nonce));
+  }
   return success();
 }
 

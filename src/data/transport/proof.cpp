@@ -124,11 +124,21 @@ std::uint64_t new_number() {
   return number;
 }
 
-// The side's name is part of the hash, so that a tag cannot be sent back as the other side's proof.
-std::string tag_of(Side side, std::string_view secret, std::string_view server_nonce, std::string_view client_nonce) {
-  std::string text = side == Side::client ? "hocket client" : "hocket server";
-  text.append(server_nonce).append(client_nonce);
-  return std::string{text_of(hmac_sha256(secret, text))};
+std::string new_instance() { return hexadecimal(random_bytes(8)); }
+
+// The purpose is part of the hash, so that a tag cannot be sent back as the other side's proof. All parts but the last
+// have fixed lengths, so the text of one purpose and connection is that of no other.
+Digest connection_hash(Purpose purpose, const Credentials& credentials, std::string_view server_nonce,
+                       std::string_view client_nonce) {
+  std::string text = "hocket tcp 2 ";
+  text.push_back(static_cast<char>(purpose));
+  text.append(server_nonce).append(client_nonce).append(credentials.server);
+  return hmac_sha256(credentials.secret, text);
+}
+
+std::string tag_of(Purpose purpose, const Credentials& credentials, std::string_view server_nonce,
+                   std::string_view client_nonce) {
+  return std::string{text_of(connection_hash(purpose, credentials, server_nonce, client_nonce))};
 }
 
 bool same_tag(std::string_view a, std::string_view b) {

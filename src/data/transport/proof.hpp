@@ -1,11 +1,15 @@
 // Authentication over TCP: a client may connect if it proves that it knows the run's secret, without sending the
 // secret.
 //
-// The server sends a nonce. The client answers with its own nonce and a keyed hash of both, and the server proves
-// itself in the same way. Nonces belong to one connection, so recorded proofs are worthless. The hash is HMAC-SHA-256
-// (RFC 2104, FIPS 180-4): simple, fast enough for one use per connection, and available in every language, so that
-// tests and tools can speak the protocol. Later frames are neither encrypted nor signed: the network is trusted as
-// MPI trusts it.
+// The server sends a nonce. The client answers with its own nonce and a keyed hash of both and of the server's
+// identity, and the server proves itself in the same way. Nonces belong to one connection, so recorded proofs are
+// worthless. The identity is that of the address which the client meant to reach. So a stranger who has bound the port
+// of a server that died cannot relay the greeting to another one: there, it names the wrong server. The hash is
+// HMAC-SHA-256 (RFC 2104, FIPS 180-4): simple, fast enough for a few uses per connection, and available in every
+// language, so that tests and tools can speak the protocol.
+//
+// Further hashes of the same are the session keys, one for each direction, that authenticate later frames
+// (frame_tag.hpp). A stranger on the way can read these frames, since they are not encrypted, and end the connection.
 #pragma once
 
 #include <array>
@@ -28,10 +32,23 @@ inline constexpr std::size_t tag_bytes = 32;
 // Return random bytes and a random number from the kernel (getrandom).
 std::string new_nonce();
 std::uint64_t new_number();
+// Returns a random number of 16 hexadecimal digits, which identifies one run of a server.
+std::string new_instance();
 
-enum class Side : std::uint8_t { client, server };
-// Returns the proof that the side sends. Both nonces must have `nonce_bytes` bytes.
-std::string tag_of(Side side, std::string_view secret, std::string_view server_nonce, std::string_view client_nonce);
+// What both ends of a TCP connection must know alike. Both are empty for a Unix socket.
+struct Credentials {
+  std::string secret;
+  std::string server;  // identity_of() the address that the client means (address.hpp)
+};
+
+// What a hash of a connection is for. The letters are part of the protocol.
+enum class Purpose : char { client_proof = 'c', server_proof = 's', client_frames = 'C', server_frames = 'S' };
+// Returns the hash for one purpose of one connection. Both nonces must have `nonce_bytes` bytes.
+Digest connection_hash(Purpose purpose, const Credentials& credentials, std::string_view server_nonce,
+                       std::string_view client_nonce);
+// Returns such a hash as text, to be sent.
+std::string tag_of(Purpose purpose, const Credentials& credentials, std::string_view server_nonce,
+                   std::string_view client_nonce);
 // Compares in constant time, so that the time tells nothing about a wrong proof.
 bool same_tag(std::string_view a, std::string_view b);
 

@@ -42,17 +42,22 @@ TEST(Proof, HmacOfThePublishedExamples) {
             "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
 
-TEST(Proof, ATagIsOfOneSideOneSecretAndOneConnection) {
+TEST(Proof, ATagIsOfOnePurposeOneSecretOneServerAndOneConnection) {
   const std::string a = new_nonce();
   const std::string b = new_nonce();
   ASSERT_EQ(a.size(), nonce_bytes);
   ASSERT_NE(a, b);
-  const std::string tag = tag_of(Side::client, "secret", a, b);
+  const Credentials own{"secret", "tcp:node1:4711#0123456789abcdef"};
+  const std::string tag = tag_of(Purpose::client_proof, own, a, b);
   EXPECT_EQ(tag.size(), tag_bytes);
-  EXPECT_TRUE(same_tag(tag, tag_of(Side::client, "secret", a, b)));
-  EXPECT_FALSE(same_tag(tag, tag_of(Side::server, "secret", a, b)));
-  EXPECT_FALSE(same_tag(tag, tag_of(Side::client, "secreT", a, b)));
-  EXPECT_FALSE(same_tag(tag, tag_of(Side::client, "secret", b, a)));
+  EXPECT_TRUE(same_tag(tag, tag_of(Purpose::client_proof, own, a, b)));
+  for (const Purpose other : {Purpose::server_proof, Purpose::client_frames, Purpose::server_frames}) {
+    EXPECT_FALSE(same_tag(tag, tag_of(other, own, a, b)));
+  }
+  EXPECT_FALSE(same_tag(tag, tag_of(Purpose::client_proof, {"secreT", own.server}, a, b)));
+  EXPECT_FALSE(same_tag(tag, tag_of(Purpose::client_proof, {own.secret, "tcp:node1:4711#0123456789abcdee"}, a, b)));
+  EXPECT_FALSE(same_tag(tag, tag_of(Purpose::client_proof, {own.secret, "tcp:node1:4712#0123456789abcdef"}, a, b)));
+  EXPECT_FALSE(same_tag(tag, tag_of(Purpose::client_proof, own, b, a)));
   EXPECT_FALSE(same_tag(tag, tag.substr(1)));
 }
 

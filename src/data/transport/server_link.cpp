@@ -19,6 +19,20 @@ std::uint64_t key_of(ServerLink::Handle handle, std::uint32_t view) { return han
 
 std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
 
+// Connects to one address and authenticates both ends. On one node, any user may bind the port of a server that has
+// died, and read what comes. So a client of the server's own node uses the Unix socket only, whose peer the kernel
+// identifies.
+Result<Stream> reach(const Address& address, std::string_view own_node, std::string_view secret, Time deadline) {
+  if (!address.node.empty() && (own_node.empty() || address.node == own_node)) {
+    return Error{"the server of " + text_of(address) + " is on this node, where only its Unix socket is used"};
+  }
+  auto socket = connect_to(address, deadline);
+  if (!socket) return socket.error();
+  Stream stream{KeptFd{socket.value().release()}};
+  if (const Status greeted = greet(stream, address, secret, deadline); !greeted) return greeted.error();
+  return stream;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ServerLink>> ServerLink::connect(std::string_view addresses, std::string_view secret,
@@ -26,18 +40,12 @@ Result<std::unique_ptr<ServerLink>> ServerLink::connect(std::string_view address
   const Time deadline = node_now() + bound;
   const auto read = read_addresses(addresses);
   if (!read) return read.error();
+  const std::string own_node = node_number();
   std::string faults;
   for (const Address& address : read.value()) {
-    Status reached = success();
-    auto socket = connect_to(address, deadline);
-    if (socket) {
-      Stream stream{KeptFd{socket.value().release()}};
-      reached = greet(stream, address.local, secret, deadline);
-      if (reached) return std::unique_ptr<ServerLink>{new ServerLink{std::move(stream), address.local}};
-    } else {
-      reached = socket.error();
-    }
-    faults += (faults.empty() ? "" : "; ") + reached.error().text;
+    auto stream = reach(address, own_node, secret, deadline);
+    if (stream) return std::unique_ptr<ServerLink>{new ServerLink{std::move(stream).value(), address.local}};
+    faults += (faults.empty() ? "" : "; ") + stream.error().text;
   }
   return Error{"cannot reach the server at " + std::string{addresses} + ": " + faults};
 }

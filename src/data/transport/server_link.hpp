@@ -104,9 +104,9 @@ class ServerLink {
   using JoinCallback = std::function<void(int error, Handle handle, std::int64_t version, std::int64_t bytes)>;
   using StateCallback = std::function<void(int error, std::string_view text)>;
 
-  // Connects to one server. `addresses` are its addresses, separated by blanks: "unix:/path tcp:host:port"; the first
-  // one that answers is used. `secret` comes from read_secret() and is needed for TCP only. Waits for `bound` at
-  // most, in all.
+  // Connects to one server. `addresses` are its addresses, separated by blanks; the first one that answers is used, but
+  // TCP only to another node (address.hpp). `secret` comes from read_secret() and is needed for TCP only. Waits for
+  // `bound` at most, in all.
   static Result<std::unique_ptr<ServerLink>> connect(std::string_view addresses, std::string_view secret,
                                                      Duration bound);
   ~ServerLink();

@@ -11,9 +11,17 @@ namespace {
 
 constexpr std::size_t buffer_bytes = 64 << 10;
 constexpr std::size_t limited_bytes = 2 << 10;  // the same, while the frames of the peer are limited
+constexpr std::size_t parts_of_frame = 4;       // header, meta, payload, and tag
 constexpr std::size_t most_parts = 96;          // elements of one I/O vector
+// Frames with tags are gathered up to this size: their bytes are still in the cache when the kernel copies them.
+constexpr std::size_t tagged_bytes = 64 << 10;
 
 iovec part_of(const void* at, std::size_t bytes) { return {const_cast<void*>(at), bytes}; }
+
+template <class Bytes>
+std::span<const std::byte> bytes_of(const Bytes& bytes) {
+  return std::as_bytes(std::span{bytes.data(), bytes.size()});
+}
 
 }  // namespace
 
@@ -74,6 +82,7 @@ bool Stream::fill() {
   moved_bytes_ += count;
   drained_ = count < payload_.size() + parts[1].iov_len;
   const std::size_t direct = std::min(count, payload_.size());
+  note_received(payload_.first(direct));
   payload_ = payload_.subspan(direct);
   last_ += count - direct;
   return true;
@@ -107,6 +116,10 @@ bool Stream::take_header() {
     return false;
   }
   ++received_;
+  if (receives_) {
+    expected_ = tag_of_frame(*receives_, received_);
+    note_received(bytes_of(bytes));
+  }
   if (header_.meta > most_meta_ || (most_meta_ < most_meta && header_.payload > 0)) {
     end(0, "sent more than a client may that has not identified itself");
     return false;
@@ -133,18 +146,47 @@ Stream::Got Stream::receive() {
         if (!fill()) break;
         continue;
       }
-      stage_ = header_.payload > 0 ? ReceiveStage::announced : ReceiveStage::header;
-      if (stage_ == ReceiveStage::header) return Got::frame;
+      note_received(bytes_of(meta_));
+      stage_ = header_.payload > 0 ? ReceiveStage::announced : ReceiveStage::tag;
     }
     if (stage_ == ReceiveStage::announced) return Got::announced;
-    payload_ = payload_.subspan(take_buffered(payload_.data(), payload_.size()));
-    if (payload_.empty()) {
-      stage_ = ReceiveStage::header;
-      return Got::frame;
+    if (stage_ == ReceiveStage::payload) {
+      const std::size_t buffered = take_buffered(payload_.data(), payload_.size());
+      note_received(payload_.first(buffered));
+      payload_ = payload_.subspan(buffered);
+      if (payload_.empty()) stage_ = ReceiveStage::tag;
+    }
+    if (stage_ == ReceiveStage::tag) {
+      if (!expected_ || last_ - first_ >= sizeof(FrameTag)) {
+        if (!check_tag()) break;
+        stage_ = ReceiveStage::header;
+        return Got::frame;
+      }
     }
     if (!fill()) break;
   }
   return ended_ ? Got::ended : Got::nothing;
+}
+
+// Adds bytes of the current frame to the tag that it must have.
+void Stream::note_received(std::span<const std::byte> bytes) {
+  if (expected_) expected_->update(bytes);
+}
+
+// Compares the tag in the buffer. Ends the stream and returns false if it is wrong.
+bool Stream::check_tag() {
+  if (!expected_) return true;
+  FrameTag tag;
+  take_buffered(reinterpret_cast<std::byte*>(tag.data()), tag.size());
+  const bool is_right = is_same(tag, expected_->finish());
+  expected_.reset();
+  if (!is_right) end(0, "sent a frame that was altered on the way: its tag is wrong");
+  return is_right;
+}
+
+void Stream::authenticate(const FrameKey& receives, const FrameKey& sends) {
+  receives_ = receives;
+  sends_ = sends;
 }
 
 void Stream::take_payload(std::span<std::byte> memory) {
@@ -166,7 +208,8 @@ void Stream::send(Header header, std::string meta, std::span<const std::byte> pa
   header.sequence = ++queued_;
   header.meta = static_cast<std::uint32_t>(meta.size());
   header.payload = static_cast<std::uint32_t>(payload.size());
-  unsent_.push_back({encode(header), std::move(meta), payload, std::move(owner)});
+  unsent_.push_back({encode(header), std::move(meta), payload, std::move(owner), header.sequence});
+  if (sends_) unsent_.back().tag_bytes = sizeof(FrameTag);
 }
 
 void Stream::drop_sent(std::size_t bytes) {
@@ -177,14 +220,26 @@ void Stream::drop_sent(std::size_t bytes) {
   }
 }
 
+// Computes the tag of a frame that has one.
+void Stream::complete(Unsent& frame) const {
+  if (frame.tag_bytes == 0 || std::exchange(frame.has_tag, true)) return;
+  Poly1305 tag = tag_of_frame(*sends_, frame.sequence);
+  tag.update(bytes_of(frame.header));
+  tag.update(bytes_of(frame.meta));
+  tag.update(frame.payload);
+  frame.tag = tag.finish();
+}
+
 // Fills `parts` with the unsent bytes of the next frames, as many as one system call accepts.
-std::size_t Stream::gather(std::span<iovec> parts, std::size_t& bytes) const {
+std::size_t Stream::gather(std::span<iovec> parts, std::size_t& bytes) {
   std::size_t count = 0;
   std::size_t skip = sent_;
-  for (auto frame = unsent_.begin(); frame != unsent_.end() && count + 3 <= parts.size(); ++frame) {
+  for (auto frame = unsent_.begin(); frame != unsent_.end() && count + parts_of_frame <= parts.size(); ++frame) {
+    if (sends_ && bytes >= tagged_bytes) break;
+    complete(*frame);
     for (const iovec part :
          {part_of(frame->header.data(), frame->header.size()), part_of(frame->meta.data(), frame->meta.size()),
-          part_of(frame->payload.data(), frame->payload.size())}) {
+          part_of(frame->payload.data(), frame->payload.size()), part_of(frame->tag.data(), frame->tag_bytes)}) {
       const std::size_t before = std::min(skip, part.iov_len);
       skip -= before;
       if (before == part.iov_len) continue;

@@ -4,12 +4,17 @@
 // The caller names the destination of a payload before it is received. Until then nothing more is read, and the
 // sender waits: if there is no memory, data stay in the kernel's buffers. Does not block or throw; not thread-safe.
 // After an error the stream stays ended.
+//
+// After `authenticate`, a tag follows each frame, which covers its header, meta bytes, and payload (frame_tag.hpp). A
+// frame is complete only if its tag is right; else the stream ends. So what was altered, repeated, left out, or sent
+// back by somebody on the way is never delivered as a frame.
 #pragma once
 
 #include <sys/uio.h>
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +22,7 @@
 
 #include "base/kept_descriptor.hpp"
 #include "transport/frame.hpp"
+#include "transport/frame_tag.hpp"
 
 namespace hocket::transport {
 
@@ -29,10 +35,11 @@ class Stream {
   explicit Stream(KeptFd socket);
 
   enum class Got : std::uint8_t {
-    nothing,    // no complete frame for now
-    announced,  // header() and meta() are valid; name the payload's destination with take_payload()
-    frame,      // a complete frame
-    ended,      // see error() and reason()
+    nothing,  // no complete frame for now
+    // header() and meta() are there, but not authenticated yet; name the payload's destination with take_payload()
+    announced,
+    frame,  // a complete frame
+    ended,  // see error() and reason()
   };
   // Receives until it can return one of these.
   Got receive();
@@ -47,6 +54,9 @@ class Stream {
   // Ends the connection for frames with a payload or with more meta bytes than this. It protects against peers that
   // have not authenticated. `most_meta` lifts the limit.
   void limit_meta(std::uint32_t bytes) { most_meta_ = bytes; }
+  // Expects and sends a tag with each frame after those that were received and queued before. The session keys are of
+  // the two directions.
+  void authenticate(const FrameKey& receives, const FrameKey& sends);
 
   // Queues a frame. The payload is not copied; `owner` keeps it alive until it is sent.
   void send(Header header, std::string meta = {}, std::span<const std::byte> payload = {},
@@ -71,21 +81,28 @@ class Stream {
   int descriptor() const { return socket_.get(); }
 
  private:
-  enum class ReceiveStage : std::uint8_t { header, meta, announced, payload };
+  enum class ReceiveStage : std::uint8_t { header, meta, announced, payload, tag };
   struct Unsent {
     HeaderBytes header;
     std::string meta;
     std::span<const std::byte> payload;
     std::shared_ptr<const void> owner;
-    std::size_t bytes() const { return header.size() + meta.size() + payload.size(); }
+    std::uint64_t sequence = 0;
+    std::size_t tag_bytes = 0;  // 0: the frame has no tag
+    FrameTag tag{};             // computed when the frame is about to be sent
+    bool has_tag = false;
+    std::size_t bytes() const { return header.size() + meta.size() + payload.size() + tag_bytes; }
   };
 
   bool is_usable();
   bool fill();
   bool take_header();
+  bool check_tag();
+  void note_received(std::span<const std::byte> bytes);
   std::size_t take_buffered(std::byte* to, std::size_t most);
   void keep_descriptors(const msghdr& message);
-  std::size_t gather(std::span<iovec> parts, std::size_t& bytes) const;
+  std::size_t gather(std::span<iovec> parts, std::size_t& bytes);
+  void complete(Unsent& frame) const;
   void drop_sent(std::size_t bytes);
   void end(int error, std::string reason);
 
@@ -107,11 +124,14 @@ class Stream {
   std::uint64_t received_ = 0;           // frames received
   std::uint32_t most_meta_ = most_meta;  // see limit_meta()
   Fd passed_;                            // descriptor that was received
+  std::optional<FrameKey> receives_;     // session key of the incoming frames; nothing: they have no tags
+  std::optional<Poly1305> expected_;     // tag of the current frame
 
   std::deque<Unsent> unsent_;
-  std::size_t sent_ = 0;      // bytes of the first frame that are sent
-  std::uint64_t queued_ = 0;  // frames queued so far
-  int passing_ = -1;          // descriptor to pass; -1: none
+  std::size_t sent_ = 0;           // bytes of the first frame that are sent
+  std::uint64_t queued_ = 0;       // frames queued so far
+  int passing_ = -1;               // descriptor to pass; -1: none
+  std::optional<FrameKey> sends_;  // session key of the outgoing frames
 };
 
 }  // namespace hocket::transport

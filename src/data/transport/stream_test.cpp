@@ -35,11 +35,19 @@ void write_raw(const Fd& socket, const Header& header, std::string_view more = {
   ASSERT_EQ(write(socket.get(), more.data(), more.size()), static_cast<ssize_t>(more.size()));
 }
 
-TEST(Stream, RandomFramesArriveAsTheyWereSent) {
+constexpr FrameKey own_key{1, 2, 3};
+constexpr FrameKey other_key{4, 5, 6};
+
+// Sends random frames and receives them, with tags or without.
+void exchange_random_frames(bool authenticated) {
   std::mt19937_64 random{4};
   auto [here, there] = sockets();
   Stream from{std::move(here)};
   Stream to{std::move(there)};
+  if (authenticated) {
+    from.authenticate(other_key, own_key);
+    to.authenticate(own_key, other_key);
+  }
   constexpr std::size_t frames = 400;
   std::vector<std::string> payloads;
   std::vector<std::string> metas;
@@ -73,6 +81,10 @@ TEST(Stream, RandomFramesArriveAsTheyWereSent) {
   }
   EXPECT_FALSE(from.has_unsent());
 }
+
+TEST(Stream, RandomFramesArriveAsTheyWereSent) { exchange_random_frames(false); }
+
+TEST(Stream, RandomFramesWithTagsArriveAsTheyWereSent) { exchange_random_frames(true); }
 
 TEST(Stream, WhatWasSentBeforeTheEndIsStillGiven) {
   auto [here, there] = sockets();
@@ -188,6 +200,99 @@ TEST(Stream, AFullSocketTakesWhatItCanAndTheRestLater) {
     if (got == Stream::Got::frame) ++received;
   }
   EXPECT_EQ(into, payload);
+}
+
+// ---- frames with tags, and a stranger between the two ends ---------------------------------------------------------
+
+const std::string some_meta = "five.";
+const std::string some_payload = "the payload of a frame";
+
+// Returns the bytes of frames with tags, as they are on the way. Each has the meta bytes and the payload above.
+std::vector<std::string> tagged_frames(std::size_t count, const FrameKey& key = own_key) {
+  auto [here, there] = sockets();
+  Stream from{std::move(here)};
+  from.authenticate(other_key, key);
+  std::vector<std::string> frames;
+  for (std::size_t i = 0; i < count; ++i) {
+    from.send(write_of(some_payload.size()), some_meta, bytes_of(some_payload));
+    from.flush();
+    std::string bytes(1000, '\0');
+    const ssize_t n = read(there.get(), bytes.data(), bytes.size());
+    EXPECT_EQ(n, static_cast<ssize_t>(header_bytes + some_meta.size() + some_payload.size() + sizeof(FrameTag)));
+    bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+    frames.push_back(std::move(bytes));
+  }
+  return frames;
+}
+
+// What the receiver of bytes and then the end of the connection gets.
+struct Received {
+  int frames = 0;
+  std::string reason;  // why its stream ended
+};
+
+Received receive_all(const std::vector<std::string>& sent) {
+  auto [here, there] = sockets();
+  for (const std::string& bytes : sent) {
+    EXPECT_EQ(write(here.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  }
+  here = Fd{};
+  Stream to{std::move(there)};
+  to.authenticate(own_key, other_key);
+  Received received;
+  std::string memory(most_payload, '\0');
+  while (true) {
+    const Stream::Got got = to.receive();
+    if (got == Stream::Got::ended) break;
+    if (got == Stream::Got::announced) {
+      to.take_payload({reinterpret_cast<std::byte*>(memory.data()), to.header().payload});
+    }
+    if (got != Stream::Got::frame) continue;
+    ++received.frames;
+    EXPECT_EQ(to.meta(), some_meta);
+    EXPECT_EQ(memory.substr(0, to.header().payload), some_payload);
+  }
+  received.reason = to.reason();
+  return received;
+}
+
+// Changes the number of a frame and nothing else.
+std::string renumbered(std::string frame, char sequence) {
+  constexpr std::size_t place = 8;
+  frame[place] = sequence;
+  return frame;
+}
+
+TEST(TaggedStream, AFrameOfWhichAnyBitWasChangedIsNoFrame) {
+  const std::vector<std::string> frames = tagged_frames(2);
+  EXPECT_EQ(receive_all(frames).frames, 2);
+  for (std::size_t bit = 0; bit < 8 * frames[1].size(); ++bit) {
+    std::string changed = frames[1];
+    changed[bit / 8] = static_cast<char>(changed[bit / 8] ^ static_cast<char>(1U << bit % 8));
+    const Received received = receive_all({frames[0], changed});
+    ASSERT_EQ(received.frames, 1) << "bit " << bit;
+    if (bit / 8 >= header_bytes) {
+      ASSERT_EQ(received.reason, "sent a frame that was altered on the way: its tag is wrong") << "bit " << bit;
+    }
+  }
+}
+
+TEST(TaggedStream, AFrameHasItsPlaceAndItsDirection) {
+  const std::vector<std::string> frames = tagged_frames(3);
+  constexpr auto wrong_tag = "sent a frame that was altered on the way: its tag is wrong";
+  const auto expect = [](const std::vector<std::string>& sent, int count, const std::string& reason) {
+    const Received received = receive_all(sent);
+    EXPECT_EQ(received.frames, count) << reason;
+    EXPECT_EQ(received.reason, reason);
+  };
+  expect(frames, 3, "closed by the other end");
+  expect({frames[0], frames[0]}, 1, "sent frame 1 after frame 1");  // replayed
+  expect({frames[0], renumbered(frames[0], 2)}, 1, wrong_tag);      // replayed
+  expect({frames[0], frames[2]}, 1, "sent frame 3 after frame 1");  // one is left out
+  expect({frames[0], renumbered(frames[2], 2)}, 1, wrong_tag);      // in another order
+  expect({tagged_frames(1, other_key)[0]}, 0, wrong_tag);           // sent back
+  expect({frames[0].substr(0, frames[0].size() - 16)}, 0, "closed by the other end");
+  expect({frames[0].substr(0, frames[0].size() - 16), std::string(16, '\0')}, 0, wrong_tag);
 }
 
 }  // namespace
