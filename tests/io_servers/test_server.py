@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import runtime_kit as kit
 from relay_kit import host_and_port
-from server_kit import HEADER, LIMIT_S, LIST, READS, TYPE, WRITE_BEHIND, WRITES, Client, Frame, Server, prove
+from server_kit import HEADER, LIMIT_S, LIST, READS, TYPE, VIEWED, WRITE_BEHIND, WRITES, Client, Frame, Server, prove
 
 OTHER_USER = 65534
 
@@ -216,6 +216,54 @@ def test_writers_of_a_byte_a_second_starve_nobody(start: Callable[..., Server]) 
     finally:
         done.set()
         trickling.join()
+
+
+def number(value: int) -> bytes:
+    """Return a number as serialised views have it (src/core/layout/serialise.cpp)."""
+    low = value & 127
+    return bytes([low | 128]) + number(value >> 7) if value > 127 else bytes([low])
+
+
+def view_of_many_nodes(count: int) -> bytes:
+    """Return a view whose parts are all different: each has two bytes of data, and takes some hundred of memory."""
+    nodes = [number(0) + number(1)]  # a run of one byte
+    nodes += [number(1) + number(0) + number(2) + number(2 * (2 + i)) for i in range(count)]  # two of them, 2 + i apart
+    entries = [number(1 + i) + number(2) for i in range(count)]
+    return number(1 << 60) + number(0) + b"".join(nodes) + number(4) + number(count) + b"".join(entries)
+
+
+@pytest.mark.timeout(120)
+def test_views_count_towards_the_memory(start: Callable[..., Server], directory: Path) -> None:
+    """10 sessions that send as large views as there may be, and 8 of them each."""
+    server = start("--buffer", "32m")
+    view = view_of_many_nodes(25_000)
+    assert 200_000 < len(view) <= 256 << 10
+    before = resident_bytes(server)
+    sessions = [server.client() for _ in range(10)]
+    for session in sessions:
+        handle = session.open("file")
+        for index in range(8):
+            session.ask("view", handle=handle, number=index, meta=view)
+        refused = session.call("write", handle=handle, flags=VIEWED, number=7, payload=b"12").error
+        assert refused == errno.ENOBUFS
+    assert resident_bytes(server) - before < 64 << 20
+    # A small view is accepted by another session, and data have room.
+    other = server.client()
+    handle = other.open("file")
+    other.ask("view", handle=handle, number=0, meta=view_of_many_nodes(3))
+    assert other.call("write", handle=handle, flags=VIEWED, number=0, payload=b"12").error == 0
+    assert other.write(handle, 0, b"x" * (1 << 20)) == 0
+    # What sessions have goes with them.
+    for session in sessions:
+        session.close()
+    kit.wait_until(lambda: other.state()["clients"] == "1", LIMIT_S, "they have gone")
+    other.ask("view", handle=handle, number=1, meta=view_of_many_nodes(5_000))
+    assert other.call("write", handle=handle, flags=VIEWED, number=1, payload=b"12").error == 0
+
+
+def resident_bytes(server: Server) -> int:
+    status = Path(f"/proc/{server.pid}/status").read_text()
+    return 1024 * int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
 
 
 def begun_write(client: Client, handle: int) -> bytes:

@@ -29,7 +29,7 @@ TYPE = {name: number for number, name in enumerate(TYPES, 1)} | {
     "answer": 66,
     "stored": 67,
 }
-READS, WRITES, WRITE_BEHIND, LIST = 1, 2, 4, 8
+READS, WRITES, WRITE_BEHIND, LIST, VIEWED = 1, 2, 4, 8, 16
 
 
 @dataclass

@@ -1,10 +1,40 @@
 #include "layout/view.hpp"
 
+#include <unordered_set>
 #include <utility>
 
 #include "layout/measure.hpp"
 
 namespace hocket::layout {
+
+namespace {
+
+// Adds the memory of the node and of those below it that were not seen yet.
+void add_memory(const TypeNode& node, std::unordered_set<const TypeNode*>& seen, std::int64_t& bytes) {
+  if (!seen.insert(&node).second) return;
+  // A node is allocated with its reference counts; each allocation has some bytes of its own.
+  constexpr std::size_t counts = 16;
+  constexpr std::size_t own = 16;
+  bytes += static_cast<std::int64_t>(sizeof(TypeNode) + counts + own);
+  for (const auto* numbers : {&node.at, &node.before, &node.started}) {
+    if (numbers->capacity() > 0) bytes += static_cast<std::int64_t>(numbers->capacity() * sizeof(std::int64_t) + own);
+  }
+  if (node.children.capacity() > 0) {
+    bytes += static_cast<std::int64_t>(node.children.capacity() * sizeof(NodePtr) + own);
+  }
+  if (node.child) add_memory(*node.child, seen, bytes);
+  for (const NodePtr& child : node.children) add_memory(*child, seen, bytes);
+}
+
+}  // namespace
+
+std::int64_t FileView::memory_bytes() const {
+  std::unordered_set<const TypeNode*> seen;
+  std::int64_t bytes = sizeof(FileView);
+  if (tile_) add_memory(*tile_, seen, bytes);
+  if (root_.node) add_memory(*root_.node, seen, bytes);
+  return bytes;
+}
 
 FileView::FileView(std::int64_t displacement) : start_(displacement), tile_(make_run(1).node) {
   root_ = {make_run(limit - displacement).node, displacement};

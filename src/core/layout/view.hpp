@@ -26,6 +26,8 @@ class FileView {
 
   std::int64_t bytes() const { return root_.node ? root_.node->size : 0; }  // 0: the filetype has no data
   bool contiguous() const { return !root_.node || root_.node->kind == NodeKind::run; }
+  // Returns about how much memory the view takes, in bytes. O(nodes), where shared nodes count once.
+  std::int64_t memory_bytes() const;
   // True if the range lies within the view. Check ranges from other processes with it, before they are used below.
   bool contains(Extent data) const { return data.first >= 0 && data.first <= data.end && data.end <= bytes(); }
 

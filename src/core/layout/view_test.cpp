@@ -303,6 +303,20 @@ TEST(SerialisedView, HostileBytesAreAnErrorOrAnotherView) {
   EXPECT_GT(read, 1000);
 }
 
+TEST(View, MemoryGrowsWithItsTablesAndNotWithItsRepetitions) {
+  const auto memory_of_table = [](int runs) {
+    Random random(47);
+    Numbers at;
+    for (int i = 0; i < runs; ++i) at.push_back((at.empty() ? 0 : at.back()) + 2 + draw(random, 0, 5));
+    return valid_view(0, valid(hindexed_block(1, at, bytes(1)))).memory_bytes();
+  };
+  const std::int64_t number = sizeof(std::int64_t);
+  EXPECT_GT(memory_of_table(10'000), 10'000 * number);
+  EXPECT_LT(memory_of_table(10'000), 40'000 * number);
+  EXPECT_GE(memory_of_table(20'000), memory_of_table(10'000) + 10'000 * number);
+  EXPECT_LT(valid_view(0, valid(vector(1'000'000, 1, 3, bytes(8)))).memory_bytes(), 2000);
+}
+
 TEST(SerialisedView, LargeCountsInFewBytesTakeNoMemory) {
   // Inputs: a table of 2^40 entries that are missing, a million invalid nodes, a node that refers to itself.
   EXPECT_FALSE(read_view(std::string("\x80\x01\x00\x02\x80\x80\x80\x80\x80\x80\x01\x08", 12)).ok());

@@ -9,6 +9,20 @@ Buffer::~Buffer() {
   if (pool_ != nullptr) pool_->give_back(std::move(memory_), bytes_);
 }
 
+Reservation::~Reservation() {
+  if (pool_ != nullptr) pool_->reserved_ -= bytes_;
+}
+
+Reservation BufferPool::reserve(std::int64_t bytes) {
+  Reservation reservation;
+  if (bytes > most_reserved() - reserved_) return reservation;
+  reserved_ += bytes;
+  shed(in_use_ + kept_ + reserved_ - limit_);
+  reservation.pool_ = this;
+  reservation.bytes_ = bytes;
+  return reservation;
+}
+
 unsigned BufferPool::power_of(std::size_t bytes) {
   return std::max(least_power, static_cast<unsigned>(std::bit_width(bytes - 1)));
 }
@@ -17,7 +31,7 @@ Buffer BufferPool::take(std::int64_t bytes) {
   Buffer buffer;
   const unsigned power = power_of(static_cast<std::size_t>(bytes));
   const std::int64_t block = std::int64_t{1} << power;
-  if (in_use_ + block > limit_) return buffer;
+  if (in_use_ + reserved_ + block > limit_) return buffer;
   auto& free = free_[power];
   if (!free.empty()) {
     buffer.memory_ = std::move(free.back());
@@ -25,7 +39,7 @@ Buffer BufferPool::take(std::int64_t bytes) {
     kept_ -= block;
   } else {
     // Unused blocks of other sizes count towards the limit too.
-    shed(in_use_ + kept_ + block - limit_);
+    shed(in_use_ + kept_ + reserved_ + block - limit_);
     buffer.memory_.reset(new std::byte[static_cast<std::size_t>(block)]);  // not zeroed: the data overwrite it
   }
   in_use_ += block;

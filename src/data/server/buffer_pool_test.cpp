@@ -35,6 +35,22 @@ TEST(BufferPool, MemoryOfOneSizeBecomesThatOfAnother) {
   EXPECT_EQ(pool.in_use(), 0);
 }
 
+TEST(BufferPool, ReservationsLeaveDataThreeQuarters) {
+  BufferPool pool{4 << 20};
+  Reservation most = pool.reserve(1 << 20);
+  ASSERT_TRUE(most);
+  EXPECT_FALSE(pool.reserve(1));
+  std::vector<Buffer> held;
+  while (Buffer buffer = pool.take(1 << 20)) held.push_back(std::move(buffer));
+  EXPECT_EQ(held.size(), 3U);
+  most = Reservation{};
+  EXPECT_TRUE(pool.reserve(1 << 20)) << "it is given back at once";
+  Reservation half = pool.reserve(1 << 19);
+  EXPECT_FALSE(pool.take(1 << 20));
+  half = pool.reserve(1 << 19);  // the old one goes when the new one is there
+  EXPECT_TRUE(half);
+}
+
 TEST(BufferPool, NeverHoldsMoreThanItsLimit) {
   std::mt19937_64 random{9};
   BufferPool pool{3 << 20};

@@ -91,6 +91,9 @@ class Engine {
   // writes; one read is always admitted. The limit counts requested bytes, not whole blocks, until the client has
   // received them.
   Buffer take_for_read(std::int64_t bytes);
+  // Sets memory aside for what is no data (BufferPool::reserve).
+  Reservation reserve(std::int64_t bytes) { return pool_.reserve(bytes); }
+  std::int64_t most_reserved() const { return pool_.most_reserved(); }
   // True if one more request can be admitted: the number of pending runs is bounded.
   bool has_room() const { return runs_ < most_runs; }
   // True if more than half of the memory is in use.

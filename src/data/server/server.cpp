@@ -36,7 +36,6 @@ constexpr Duration least_patience = std::chrono::seconds{1};       // shortest t
 constexpr Duration accept_pause = std::chrono::milliseconds{100};  // after accept4 has failed
 constexpr Duration thin_pause = std::chrono::milliseconds{20};     // until a stalled session is looked at again
 constexpr Duration farewell_limit = std::chrono::seconds{2};       // for sending the last answers
-constexpr std::size_t most_view_bytes = 8 << 20;                   // serialised views of a session
 constexpr std::size_t most_handles = 4096;                         // files that a session has open
 
 // Returns the host of an address as a number.
@@ -523,7 +522,8 @@ void HocketServer::answer_join(const DataSetExchange::JoinAnswer& joined) {
   session.stream.send(header);
 }
 
-// Stores a view. There is no answer: a view that is not accepted makes the requests that use it fail.
+// Stores a view, whose memory counts. There is no answer: a view that is not accepted makes the requests that use it
+// fail, with ENOBUFS if there was no memory for it. A session has a quarter of the memory for views at most.
 void HocketServer::on_view(ClientSession& session) {
   const Header& header = session.stream.header();
   const auto found = session.handles.find(header.handle);
@@ -531,14 +531,21 @@ void HocketServer::on_view(ClientSession& session) {
     return doom(session, "sent a view of an unknown file");
   auto& views = found->second.views;
   if (const auto old = views.find(header.number); old != views.end()) {
-    session.view_bytes -= old->second.bytes;
+    session.view_bytes -= old->second.memory.bytes();
     views.erase(old);
   }
-  const std::size_t bytes = session.stream.meta().size();
-  auto view = layout::read_view(session.stream.meta());
-  if (!view || session.view_bytes + bytes > most_view_bytes) return;
-  session.view_bytes += bytes;
-  views.emplace(header.number, ClientHandle::HandleView{std::move(view).value(), bytes});
+  const std::int64_t room = engine_.most_reserved() / 4 - session.view_bytes;
+  ClientHandle::HandleView kept;
+  // A view takes more memory than its serialised form, which need not be read if not even that fits.
+  if (static_cast<std::int64_t>(session.stream.meta().size()) <= room) {
+    auto view = layout::read_view(session.stream.meta());
+    if (!view) return;
+    const std::int64_t bytes = view.value().memory_bytes();
+    if (bytes <= room) kept.memory = engine_.reserve(bytes);
+    if (kept.memory) kept.view = std::move(view).value();
+  }
+  session.view_bytes += kept.memory.bytes();
+  views.emplace(header.number, std::move(kept));
 }
 
 // Fills in the task from the frame. Returns a number of errno, 0 for success. `has_room` becomes false if there is no
@@ -549,9 +556,10 @@ int HocketServer::prepare(ClientSession& session, Task& task, bool& has_room) {
   if (found == session.handles.end()) return EBADF;
   const ClientHandle& handle = found->second;
   if (!(task.writes ? handle.writes : handle.reads)) return EBADF;
-  const auto view = handle.views.find(header.number);
-  auto runs =
-      transport::runs_of(header, session.stream.meta(), view == handle.views.end() ? nullptr : &view->second.view);
+  const auto known = handle.views.find(header.number);
+  const bool has_view = known != handle.views.end();
+  if (has_view && !known->second.view && header.has(flag::viewed)) return ENOBUFS;
+  auto runs = transport::runs_of(header, session.stream.meta(), has_view ? &*known->second.view : nullptr);
   if (!runs) return EINVAL;
   if (task.writes && handle.join) {
     const int error = exchange_.grow({session.number, *handle.join}, runs.value().back().end());
@@ -598,9 +606,11 @@ bool HocketServer::on_transfer(ClientSession& session) {
   session.incoming = Buffer{};
   ++session.unanswered;
   if (error != 0) {
-    // The client learns that this write failed, so the data set's version must not be published.
+    // The client learns that this write failed, so the data set's version must not be published. It repeats a write
+    // whose view was refused.
     const auto handle = session.handles.find(header.handle);
-    if (task.writes && handle != session.handles.end() && handle->second.writes) handle->second.file->lost_write = true;
+    if (error != ENOBUFS && task.writes && handle != session.handles.end() && handle->second.writes)
+      handle->second.file->lost_write = true;
     answer({task.asker, error, 0, nullptr});
   } else {
     engine_.submit(std::move(task), now_);
@@ -627,7 +637,7 @@ void HocketServer::on_barrier(ClientSession& session) {
   const OpeningPtr opening = found->second.opening;
   ++session.unanswered;
   if (header.type == Type::sync) return engine_.sync({session.number, header.request}, file, opening);
-  for (const auto& [number, view] : found->second.views) session.view_bytes -= view.bytes;
+  for (const auto& [number, view] : found->second.views) session.view_bytes -= view.memory.bytes();
   if (found->second.join)
     exchange_.closes({session.number, *found->second.join}, {session.number, header.request}, file);
   session.handles.erase(found);

@@ -111,6 +111,56 @@ TEST_F(Served, LargeRequestsAndManyRunsAreDivided) {
   EXPECT_EQ(contents()[3], data[2]);
 }
 
+// An irregular view of single bytes, which takes more memory than a session of the server below has.
+layout::FileView table_of_runs(std::int64_t runs) {
+  std::mt19937_64 random{3};
+  std::vector<std::int64_t> at;
+  for (std::int64_t i = 0; i < runs; ++i) {
+    at.push_back((at.empty() ? 0 : at.back()) + 2 + static_cast<std::int64_t>(random() % 5));
+  }
+  const auto type = layout::hindexed_block(1, at, layout::contiguous_bytes(1).value());
+  return layout::FileView::make(0, layout::resized(0, at.back() + 2, type.value()).value()).value();
+}
+
+TEST_F(Served, AViewForWhichThereIsNoMemoryIsReplacedByLists) {
+  HocketServer::ServerSettings settings;
+  settings.engine.buffer_bytes = 8 << 20;
+  start(settings);
+  constexpr std::int64_t runs = 70'000;
+  const layout::FileView view = table_of_runs(runs);
+  ASSERT_GT(view.memory_bytes(), settings.engine.buffer_bytes / 16);
+  ASSERT_LT(serialised(view).size(), ServerLink::most_view_bytes);
+  const Link link = connect();
+  const Handle handle = open_file(*link);
+  link->view(handle, 0, serialised(view));
+  std::string data(runs, '\0');
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<char>('a' + i % 26);
+  // Requests before and after the refusal is known, from plain and from shared memory, in an operation and alone.
+  std::vector<int> errors;
+  const auto note = [&errors](int error, std::int64_t) { errors.push_back(error); };
+  transport::Staged staged = link->stage(runs / 2);
+  ASSERT_TRUE(staged.is_shared());
+  std::memcpy(staged.bytes().data(), data.data(), runs / 2);
+  link->write(handle, ViewPlace{0, {0, runs / 2}}, 7, staged.bytes(), note);
+  link->write(handle, ViewPlace{0, {runs / 2, runs}}, 7, bytes_of(data).subspan(runs / 2), note);
+  link->end(handle, 7, 1);
+  finish(*link);
+  EXPECT_THAT(errors, ::testing::ElementsAre(0, 0));
+  std::int64_t got = 0;
+  std::string into(runs, '.');
+  EXPECT_EQ(read_now(*link, handle, ViewPlace{0, {0, runs}}, bytes_of(into), &got), 0);
+  EXPECT_EQ(got, runs);
+  EXPECT_TRUE(into == data);
+  for (const std::int64_t byte : {std::int64_t{0}, runs / 2, runs - 1}) {
+    EXPECT_EQ(contents()[static_cast<std::size_t>(view.offset(byte))], data[static_cast<std::size_t>(byte)]);
+  }
+  // A smaller view in its place is accepted.
+  link->view(handle, 0, serialised(strided(1, 1, 3)));
+  EXPECT_EQ(write_now(*link, handle, ViewPlace{0, {0, 3}}, bytes_of(std::string("123"))), 0);
+  EXPECT_EQ(contents()[4], '2');
+  EXPECT_EQ(write_now(*link, handle, ViewPlace{1, {0, 3}}, bytes_of(std::string("123"))), EINVAL);
+}
+
 TEST_F(Served, StagedMemoryIsSharedOnOneNode) {
   start();
   const Link link = connect();

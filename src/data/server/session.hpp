@@ -24,8 +24,8 @@ struct ClientHandle {
   OpeningPtr opening;
   std::optional<std::uint64_t> join;  // for a data set: number of the join request that opened it
   struct HandleView {
-    layout::FileView view;
-    std::size_t bytes = 0;  // length of its serialised form
+    std::optional<layout::FileView> view;  // nothing: there was no memory for it
+    Reservation memory;                    // that it takes of the server's
   };
   // File views by the client's numbers; requests refer to them instead of sending offsets.
   std::map<std::uint32_t, HandleView> views;
@@ -49,8 +49,8 @@ struct ClientSession {
   std::shared_ptr<transport::SharedSegment> segment;  // memory that the client shares; nullptr: none
   std::map<std::uint64_t, ClientHandle> handles;
   std::uint64_t last_handle = 0;
-  std::size_t view_bytes = 0;  // sum of the serialised lengths of all its views
-  Buffer incoming;             // receives the payload of the current write
+  std::int64_t view_bytes = 0;  // memory of all its views
+  Buffer incoming;              // receives the payload of the current write
   // Set while the current frame or payload waits for memory: the event that will be handled again.
   std::optional<transport::Stream::Got> stalled;
   std::size_t unanswered = 0;  // requests

@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/clock.hpp"
 #include "transport/address.hpp"
@@ -18,6 +19,14 @@ constexpr std::int64_t segment_bytes = 64 << 20;  // of address space; pages are
 std::uint64_t key_of(ServerLink::Handle handle, std::uint32_t view) { return handle * most_views + view; }
 
 std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
+
+// Returns the meta bytes that list the runs of the view's data.
+std::string list_of(const layout::FileView& view, layout::Extent data) {
+  std::vector<FileRun> runs;
+  layout::Segments segments = view.segments(data);
+  while (const auto segment = segments.next()) runs.push_back({segment->at, segment->length});
+  return encode(runs);
+}
 
 // Connects to one address and authenticates both ends. On one node, any user may bind the port of a server that has
 // died, and read what comes. So a client of the server's own node uses the Unix socket only, whose peer the kernel
@@ -57,7 +66,8 @@ short ServerLink::events() const { return static_cast<short>(POLLIN | (stream_.h
 // ---- asking --------------------------------------------------------------------------------------------------------
 
 // Queues one frame of a call. If the memory lies in the shared segment, the frame only says where.
-void ServerLink::ask(Header header, std::string meta, std::span<std::byte> memory, const PendingCallPtr& asked) {
+void ServerLink::ask(Header header, std::string meta, std::span<std::byte> memory, const PendingCallPtr& asked,
+                     const layout::FileView* view) {
   if (failed()) {
     asked->error = failure_;
     return;
@@ -71,11 +81,30 @@ void ServerLink::ask(Header header, std::string meta, std::span<std::byte> memor
     header.shared = *position;
   }
   const bool sends = header.type == Type::write && !position;
-  waiting_.emplace(header.request,
-                   PendingFrame{asked, header.type == Type::read ? memory : std::span<std::byte>{}, asked->wanted,
-                                header.type, header.handle, early(header.handle).answered});
+  waiting_.emplace(header.request, PendingFrame{asked, header, memory, asked->wanted, early(header.handle).answered,
+                                                view != nullptr ? std::optional(*view) : std::nullopt});
   asked->wanted += static_cast<std::int64_t>(memory.size());
   stream_.send(header, std::move(meta), sends ? memory : std::span<std::byte>{});
+}
+
+// Queues a frame again whose view the server has refused, with a list. It belongs to no collective operation any more,
+// because the server may have ended that one.
+void ServerLink::repeat_with_list(PendingFrame frame) {
+  Header& header = frame.header;
+  const layout::Extent data{header.offset, header.offset + header.bytes};
+  if (!frame.view || !frame.view->contains(data)) return settle(frame.asked, EINVAL, 0);
+  if (const auto known = views_.find(key_of(header.handle, header.number)); known != views_.end()) {
+    known->second.refused = true;
+  }
+  header.flags = static_cast<std::uint16_t>((header.flags & ~flag::viewed) | flag::list);
+  header.request = ++last_request_;
+  header.operation = 0;
+  header.offset = 0;
+  std::string list = list_of(*frame.view, data);
+  frame.view.reset();
+  const bool sends = header.type == Type::write && !header.has(flag::shared);
+  stream_.send(header, std::move(list), sends ? frame.memory : std::span<std::byte>{});
+  waiting_.emplace(header.request, std::move(frame));
 }
 
 // Queues a call that consists of one frame.
@@ -117,7 +146,7 @@ void ServerLink::view(Handle handle, std::uint32_t number, std::string_view seri
   views_.erase(key_of(handle, number));
   auto read = layout::read_view(serialised);
   if (failed() || !read || serialised.size() > most_view_bytes || number >= most_views) return;
-  views_.emplace(key_of(handle, number), std::move(read).value());
+  views_.emplace(key_of(handle, number), SentView{std::move(read).value()});
   Header header;
   header.type = Type::view;
   header.handle = handle;
@@ -203,15 +232,18 @@ std::int64_t ServerLink::piece_of(const layout::FileView* view, layout::Extent d
 
 void ServerLink::transfer_view(Header header, const ViewPlace& place, std::span<std::byte> memory,
                                const PendingCallPtr& asked) {
-  header.flags |= flag::viewed;
-  header.number = place.view;
   const auto known = views_.find(key_of(header.handle, place.view));
-  const layout::FileView* view = known == views_.end() ? nullptr : &known->second;
+  const layout::FileView* view = known == views_.end() ? nullptr : &known->second.view;
   layout::Extent data{place.data.first, place.data.first + static_cast<std::int64_t>(memory.size())};
   while (!memory.empty()) {
     const std::int64_t count = piece_of(view, data);
-    header.offset = data.first;
-    ask(header, {}, memory.first(size(count)), asked);
+    const layout::Extent piece{data.first, data.first + count};
+    const bool lists = view != nullptr && known->second.refused && view->contains(piece);
+    header.flags = lists ? flag::list : flag::viewed;
+    header.number = lists ? 0 : place.view;
+    header.offset = lists ? 0 : piece.first;
+    ask(header, lists ? list_of(*view, piece) : std::string{}, memory.first(size(count)), asked,
+        lists ? nullptr : view);
     memory = memory.subspan(size(count));
     data.first += count;
   }
@@ -304,10 +336,10 @@ bool ServerLink::receive() {
 Status ServerLink::place_payload() {
   const Header& header = stream_.header();
   const auto waiting = waiting_.find(header.request);
-  if (header.type != Type::answer || waiting == waiting_.end() || header.payload > waiting->second.into.size()) {
+  if (header.type != Type::answer || waiting == waiting_.end() || header.payload > waiting->second.into().size()) {
     return Error{"the server sent data that was not requested"};
   }
-  stream_.take_payload(waiting->second.into.first(header.payload));
+  stream_.take_payload(waiting->second.into().first(header.payload));
   return success();
 }
 
@@ -317,12 +349,16 @@ Status ServerLink::take_answer() {
   if (header.type != Type::answer || found == waiting_.end()) {
     return Error{"the server answered an unknown request"};
   }
-  const PendingFrame waiting = std::move(found->second);
+  PendingFrame waiting = std::move(found->second);
   waiting_.erase(found);
+  if (header.error == ENOBUFS && waiting.header.has(flag::viewed)) {
+    repeat_with_list(std::move(waiting));
+    return success();
+  }
   waiting.asked->handle = header.handle;
   waiting.asked->number = header.number;
   waiting.asked->text = stream_.meta();
-  if (header.bytes < static_cast<std::int64_t>(waiting.into.size()))
+  if (header.bytes < static_cast<std::int64_t>(waiting.into().size()))
     waiting.asked->end = std::min(waiting.asked->end, waiting.first + header.bytes);
   count_early(waiting);
   settle(waiting.asked, header.error, header.bytes);
@@ -331,16 +367,16 @@ Status ServerLink::take_answer() {
 
 // Notes what the answer to a frame, which is the stream's current one, says of writes that were answered early.
 void ServerLink::count_early(const PendingFrame& frame) {
-  const auto found = behind_.find(frame.handle);
+  const auto found = behind_.find(frame.header.handle);
   if (found == behind_.end()) return;
   EarlyAnswers& early = found->second;
   const Header& header = stream_.header();
-  if (frame.type == Type::write && header.error == 0) early.answered += header.bytes;
-  if (frame.type == Type::sync) {
+  if (frame.header.type == Type::write && header.error == 0) early.answered += header.bytes;
+  if (frame.header.type == Type::sync) {
     early.stored = std::max(early.stored, frame.answered);
     early.error = 0;
   }
-  if (frame.type == Type::close) behind_.erase(found);
+  if (frame.header.type == Type::close) behind_.erase(found);
 }
 
 Status ServerLink::take_stored() {

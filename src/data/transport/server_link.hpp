@@ -6,11 +6,13 @@
 //
 //   connect → open or join → (view …) → write / read … end … → sync → close
 //
-// The requests of one link reach the server in the order of the calls. If two requests of any clients overlap, the
-// server carries out first the one that it received first. It may merge others and carry them out in any order. If
-// the callback of a write reports no error, the file system has the data: they survive the server's end. The exception
-// is a file opened with `write_behind`, or a server started with it: there, it says that the server has the data.
-// `sync` and `close` then report the latest error of data that were written behind, each error once to each handle.
+// The requests of one link reach the server in the order of the calls, but for those that use a view which the server
+// refuses for lack of memory: the link repeats them with lists, when their refusal has come. If two requests of any
+// clients overlap, the server carries out first the one that it received first. It may merge others and carry them out
+// in any order. If the callback of a write reports no error, the file system has the data: they survive the server's
+// end. The exception is a file opened with `write_behind`, or a server started with it: there, it says that the server
+// has the data. `sync` and `close` then report the latest error of data that were written behind, each error once to
+// each handle.
 //
 // Collective operations: an `operation` other than 0 is a number that all clients of a file use for requests that
 // belong together. The server may hold these requests back to merge neighbouring ones. It releases them when all
@@ -27,6 +29,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -131,7 +134,8 @@ class ServerLink {
   void join(const DataSet& what, JoinCallback joined);
   // Sends `serialised` (layout::append) as the handle's view `number`, which must be below `most_views`. It replaces
   // an earlier view of that number for later requests. The call copies it. Requests that use a view which the server
-  // does not accept fail with EINVAL. Views longer than `most_view_bytes` are never accepted: use lists.
+  // does not accept fail with EINVAL; if it has no memory for the view, the link repeats them with lists. Views longer
+  // than `most_view_bytes` are never accepted: use lists.
   static constexpr std::size_t most_view_bytes = transport::most_view_bytes;
   static constexpr std::uint32_t most_views = transport::most_views;
   void view(Handle handle, std::uint32_t number, std::string_view serialised);
@@ -198,11 +202,17 @@ class ServerLink {
   using PendingCallPtr = std::shared_ptr<PendingCall>;
   struct PendingFrame {  // a frame that awaits its answer
     PendingCallPtr asked;
-    std::span<std::byte> into;  // memory for the data of a read
-    std::int64_t first = 0;     // offset of the frame's data in the call's
-    Type type = Type::read;
-    Handle handle = 0;
-    std::int64_t answered = 0;  // EarlyAnswers::answered of the handle when the frame was queued
+    Header header;
+    std::span<std::byte> memory;           // of its data
+    std::int64_t first = 0;                // offset of the frame's data in the call's
+    std::int64_t answered = 0;             // EarlyAnswers::answered of the handle when the frame was queued
+    std::optional<layout::FileView> view;  // that it uses
+    // Returns the memory for the data of a read; empty for other requests.
+    std::span<std::byte> into() const { return header.type == Type::read ? memory : std::span<std::byte>{}; }
+  };
+  struct SentView {
+    layout::FileView view;
+    bool refused = false;  // the server has no memory for it: requests have lists
   };
 
   ServerLink(Stream stream, bool local) : stream_(std::move(stream)), local_(local) {}
@@ -210,7 +220,9 @@ class ServerLink {
   void transfer(Header header, const FilePlace& place, std::span<std::byte> memory, DoneCallback done);
   void transfer_view(Header header, const ViewPlace& place, std::span<std::byte> memory, const PendingCallPtr& asked);
   void transfer_list(Header header, const ListPlace& place, std::span<std::byte> memory, const PendingCallPtr& asked);
-  void ask(Header header, std::string meta, std::span<std::byte> memory, const PendingCallPtr& asked);
+  void ask(Header header, std::string meta, std::span<std::byte> memory, const PendingCallPtr& asked,
+           const layout::FileView* view = nullptr);
+  void repeat_with_list(PendingFrame frame);
   void ask_once(Header header, std::string meta, std::function<void(const PendingCall&)> call);
   std::int64_t piece_of(const layout::FileView* view, layout::Extent data) const;
 
@@ -233,7 +245,7 @@ class ServerLink {
   std::unordered_map<std::uint64_t, PendingFrame> waiting_;
   std::deque<PendingCallPtr> overdue_;  // answered; the callback has not run yet
   // Views by handle and number. They tell where a request must be divided into frames.
-  std::unordered_map<std::uint64_t, layout::FileView> views_;
+  std::unordered_map<std::uint64_t, SentView> views_;
   std::unordered_map<Handle, EarlyAnswers> behind_;  // handles that write behind
 };
 
