@@ -117,10 +117,16 @@ std::string an_interference(double times) {
   return fmt::format("{} is out of range: give 1 (no slowdown) to 1000", times);
 }
 
+constexpr std::int64_t most_mib = std::int64_t{1} << 40;
+
 std::string a_part_size(std::int64_t mib) {
-  constexpr std::int64_t most_mib = std::int64_t{1} << 40;
   if (mib >= 0 && mib <= most_mib) return {};
   return fmt::format("{} is no size in MiB: give 1 or more, or 0 for one file of any size", mib);
+}
+
+std::string a_trace_size(std::int64_t mib) {
+  if (mib >= 0 && mib <= most_mib) return {};
+  return fmt::format("{} is no size in MiB: give 1 or more, or 0 for no limit", mib);
 }
 
 // 0 stands for the cores of the machine; with_cores replaces it.
@@ -180,6 +186,10 @@ const std::array keys{
         "file of the trace. Empty: a new one in <dir>/traces"},
     Key{"daemon", "trace_part_mib", Count{&DaemonSettings::trace_part_mib, a_part_size},
         "size in MiB at which the trace NAME.jsonl continues in NAME.1.jsonl, NAME.2.jsonl and so on; 0: never"},
+    Key{"daemon", "trace_most_mib", Count{&DaemonSettings::trace_most_mib, a_trace_size},
+        "size in MiB of all parts of the trace, above which the oldest are removed; 0: no limit. A trace that has "
+        "lost\n"
+        "its first part does not replay: hocketd --replay names the part. Give at least twice trace_part_mib"},
     Key{"daemon", "log_level", Text{&DaemonSettings::log_level, a_level},
         "least severity of a line in <dir>/hocketd.log: error, warning, info or debug"},
     Key{"daemon", "exit_when_idle_s", Number{&DaemonSettings::exit_when_idle_s, not_negative},

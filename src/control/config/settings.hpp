@@ -19,6 +19,7 @@ struct DaemonSettings {
   std::string dir;                    // runtime directory; "": bus::runtime_directory()
   std::string trace;                  // path of the trace; "": a new file in <dir>/traces
   std::int64_t trace_part_mib = 256;  // size at which a trace continues in another file; 0: never
+  std::int64_t trace_most_mib = 0;    // size of all parts, above which the oldest are removed; 0: no limit
   std::string log_level = "info";
   double exit_when_idle_s = 0;  // 0: the daemon never ends by idleness
 

@@ -97,7 +97,8 @@ Status Leader::open_trace(const std::string& directory) {
     trace_error_ = text;
     spdlog::error("{}", text);
   };
-  auto writer = trace::Writer::create(trace_path_, header, broken, settings_.trace_part_mib << 20U);
+  const trace::TraceSizes sizes{settings_.trace_part_mib << 20U, settings_.trace_most_mib << 20U};
+  auto writer = trace::Writer::create(trace_path_, header, broken, sizes);
   if (writer) {
     trace_.emplace(std::move(writer).value());
   } else if (settings_.trace.empty()) {

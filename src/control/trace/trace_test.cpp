@@ -76,8 +76,8 @@ TEST_F(Trace, ContinuesInAnotherFileBetweenTwoFlushes) {
   constexpr std::int64_t part_bytes = 300;
   std::string last;
   {
-    auto writer = Writer::create(
-        path_, header, [this](const std::string& text) { broken_.push_back(text); }, part_bytes);
+    auto writer = Writer::create(path_, header, [this](const std::string& text) { broken_.push_back(text); },
+                                 {.part_bytes = part_bytes});
     ASSERT_TRUE(writer.ok());
     for (std::uint64_t i = 1; i <= 9; ++i) {
       writer.value().add(Direction::in, {time_from_ns(8), {}, event::RenewIo{RequestId{i}}});
@@ -105,6 +105,40 @@ TEST_F(Trace, ContinuesInAnotherFileBetweenTwoFlushes) {
   EXPECT_EQ(request, 9);
   EXPECT_EQ(path, last);
   EXPECT_TRUE(path.ends_with(".3.jsonl")) << path;
+}
+
+TEST_F(Trace, LosesItsOldestPartsWhereItIsLimited) {
+  constexpr TraceSizes sizes{.part_bytes = 1000, .most_bytes = 5000};
+  const std::string stem = path_.substr(0, path_.size() - std::string_view{".jsonl"}.size());
+  const auto name_of = [&](int part) { return part == 0 ? path_ : stem + "." + std::to_string(part) + ".jsonl"; };
+  int newest = 0;
+  {
+    auto writer = Writer::create(
+        path_, header, [this](const std::string& text) { broken_.push_back(text); }, sizes);
+    ASSERT_TRUE(writer.ok());
+    for (std::uint64_t i = 1; i <= 200; ++i) {
+      writer.value().add(Direction::in, {time_from_ns(8), {}, event::RenewIo{RequestId{i}}});
+      writer.value().flush();
+      std::uintmax_t bytes = 0;
+      for (int part = 0; part < 40; ++part) {
+        if (std::filesystem::exists(name_of(part))) bytes += std::filesystem::file_size(name_of(part));
+      }
+      constexpr std::uintmax_t a_line = 200;  // a part grows beyond its size by one flush and its last line
+      ASSERT_LE(bytes, static_cast<std::uintmax_t>(sizes.most_bytes) + 2 * a_line);
+    }
+    while (name_of(newest) != writer.value().path()) ++newest;
+  }
+  EXPECT_THAT(broken_, testing::IsEmpty());
+  ASSERT_GT(newest, 6);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  EXPECT_FALSE(std::filesystem::exists(name_of(newest - 5)));
+  for (int part = newest - 3; part <= newest; ++part) {
+    ASSERT_TRUE(std::filesystem::exists(name_of(part))) << part;
+    const auto reader = Reader::open(name_of(part));
+    ASSERT_TRUE(reader.ok()) << reader.error().text;
+    EXPECT_EQ(reader.value().header().continues, std::filesystem::path(name_of(part - 1)).filename());
+    std::filesystem::remove(name_of(part));
+  }
 }
 
 TEST_F(Trace, GivesBackWhatWasWritten) {

@@ -48,12 +48,12 @@ std::string reason(int error) { return std::generic_category().message(error); }
 }  // namespace
 
 Result<Writer> Writer::create(std::string path, const TraceHeader& header,
-                              std::function<void(const std::string&)> broken, std::int64_t part_bytes) {
+                              std::function<void(const std::string&)> broken, TraceSizes sizes) {
   const int fd = open_to_write(path);
   if (fd < 0) return Error{"cannot write the trace " + path + ": " + reason(errno) + "; name another with --trace"};
   Writer writer{std::move(path), fd, header, std::move(broken)};
   struct stat file {};
-  if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode)) writer.part_bytes_ = part_bytes;  // a pipe has no parts
+  if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode)) writer.sizes_ = sizes;  // a pipe has no parts
   writer.text_ = header_line(header);
   writer.write_text();
   return writer;
@@ -63,8 +63,10 @@ Writer::Writer(Writer&& other) noexcept
     : first_(std::move(other.first_)),
       path_(std::move(other.path_)),
       header_(std::move(other.header_)),
-      part_bytes_(other.part_bytes_),
+      sizes_(other.sizes_),
       written_(other.written_),
+      ended_(std::move(other.ended_)),
+      ended_bytes_(other.ended_bytes_),
       parts_(other.parts_),
       // The moved-from writer owns no file and writes nothing.
       fd_(std::exchange(other.fd_, -1)),
@@ -93,7 +95,7 @@ void Writer::flush() {
   pending_.clear();
   due_.reset();
   write_text();
-  if (part_bytes_ > 0 && written_ >= part_bytes_ && !is_broken()) begin_part();
+  if (sizes_.part_bytes > 0 && written_ >= sizes_.part_bytes && !is_broken()) begin_part();
 }
 
 // Continues in another file. It exists before this part names it, so a crash in between leaves a whole trace.
@@ -111,10 +113,22 @@ void Writer::begin_part() {
   }
   close(std::exchange(fd_, fd));
   ++parts_;
-  written_ = 0;
-  header_.continues = name_of(std::exchange(path_, next));
+  ended_bytes_ += written_;
+  ended_.push_back({std::exchange(path_, next), std::exchange(written_, 0)});
+  header_.continues = name_of(ended_.back().path);
   text_ = header_line(header_);
   write_text();
+  remove_oldest();
+}
+
+// Removes the oldest parts while the others and a whole present part would exceed the limit. A part that cannot be
+// removed, or was already, counts no more.
+void Writer::remove_oldest() {
+  while (sizes_.most_bytes > 0 && !ended_.empty() && ended_bytes_ + sizes_.part_bytes > sizes_.most_bytes) {
+    unlink(ended_.front().path.c_str());
+    ended_bytes_ -= ended_.front().bytes;
+    ended_.pop_front();
+  }
 }
 
 // A failed write ends the trace for good: a gap in its middle would make replays wrong.

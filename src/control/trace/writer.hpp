@@ -5,6 +5,7 @@
 // Not thread-safe; nothing throws.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -37,11 +38,18 @@ struct TraceHeader {
   std::int64_t format = format_version;  // the writer writes the present one
 };
 
+// When a trace continues in another file, and when it loses its oldest parts.
+struct TraceSizes {
+  std::int64_t part_bytes = 0;  // of a part; 0: the trace has one part
+  std::int64_t most_bytes = 0;  // of all parts; 0: no limit. The present part stays in any case
+};
+
 // The writer owns the file. Its destructor writes the pending records.
 //
 // A trace that grows beyond `part_bytes` continues in NAME.1.jsonl, NAME.2.jsonl and so on, beside NAME.jsonl. The last
 // line of a part, {"continued_by": FILE}, names the next one, so that a reader knows if a part is missing. A part
-// begins with an event, never between an event and its commands.
+// begins with an event, never between an event and its commands. If all parts would exceed `most_bytes`, the oldest
+// ones are removed. What is left cannot be replayed: the coordinator's state comes from the first event on.
 class Writer {
  public:
   // Longest delay and approximate number of records before they are written, if the caller calls `flush` at `due`. A
@@ -50,10 +58,10 @@ class Writer {
   static constexpr std::size_t most_pending = 1024;
 
   // Creates or replaces the file. A new file is readable by this user alone; an existing one keeps its mode. Fails if
-  // it cannot be opened. `broken` is called once, with one line for the operator, if writing fails. `part_bytes` is the
-  // size at which a regular file is continued by another; 0: never.
+  // it cannot be opened. `broken` is called once, with one line for the operator, if writing fails. The
+  // sizes hold for a regular file.
   static Result<Writer> create(std::string path, const TraceHeader& header,
-                               std::function<void(const std::string&)> broken, std::int64_t part_bytes = 0);
+                               std::function<void(const std::string&)> broken, TraceSizes sizes = {});
   Writer(Writer&& other) noexcept;
   Writer& operator=(Writer&&) = delete;
   ~Writer();
@@ -77,12 +85,20 @@ class Writer {
   void write_text();
   void end(const std::string& why);
   void begin_part();
+  void remove_oldest();
 
   std::string first_;  // path of the first part
   std::string path_;
   TraceHeader header_;
-  std::int64_t part_bytes_ = 0;  // 0: never another part
-  std::int64_t written_ = 0;     // bytes in this part
+  TraceSizes sizes_;
+  std::int64_t written_ = 0;  // bytes in this part
+  // The earlier parts that are there, the oldest first, and the bytes of all of them.
+  struct EndedPart {
+    std::string path;
+    std::int64_t bytes = 0;
+  };
+  std::deque<EndedPart> ended_;
+  std::int64_t ended_bytes_ = 0;
   int parts_ = 1;
   int fd_;
   std::function<void(const std::string&)> broken_;
