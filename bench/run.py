@@ -32,6 +32,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "delta": [sys.executable, str(REPO / "bench" / "delta.py")],
     "strategies": [sys.executable, str(REPO / "bench" / "strategies.py")],
     "regret": [sys.executable, str(REPO / "bench" / "regret.py")],
+    "campaign": [sys.executable, str(REPO / "bench" / "campaign.py")],
     "framework": [sys.executable, str(REPO / "bench" / "framework.py")],
 }
 
