@@ -234,47 +234,58 @@ void Engine::end_behind(const Task& task, int error) {
   if (--opening.under_way == 0) calls_.stored(opening, file.errors.untold(opening.told));
 }
 
-// ---- sync and close ------------------------------------------------------------------------------------------------
+// ---- sync, close and store -----------------------------------------------------------------------------------------
 
 void Engine::sync(Asker asker, const FilePtr& file, const OpeningPtr& opening) {
-  barriers_.push_back({asker, file, last_ticket_, opening, true});
-  release(holding_.release_file(file->number, 0));
-  pass_barriers(file);
+  store(file, [this, sync = PendingSync{asker, file, opening}] { await_flush(sync); });
 }
 
 void Engine::close(Asker asker, const FilePtr& file, const OpeningPtr& opening) {
-  barriers_.push_back({asker, file, last_ticket_, opening, false});
+  store(file, [this, asker, file, opening] {
+    const int error = file->errors.tell(opening->told);
+    files_.close(file);
+    calls_.answer({asker, error, 0, nullptr});
+  });
+}
+
+void Engine::store(const FilePtr& file, std::function<void()> stored) {
+  barriers_.push_back({file, last_ticket_, std::move(stored)});
   release(holding_.release_file(file->number, 0));
   pass_barriers(file);
 }
 
-// Passes the syncs and closes of the file whose earlier requests have all been carried out, in the order of their
-// calls.
+void Engine::store_all(std::function<void()> stored) {
+  const std::vector<FilePtr> all = files_.all();
+  const auto left = std::make_shared<std::size_t>(all.size());
+  if (all.empty()) return stored();
+  for (const FilePtr& file : all) {
+    store(file, [left, stored] {
+      if (--*left == 0) stored();
+    });
+  }
+}
+
+// Passes the calls for the file whose earlier requests have all been carried out, in the order of the calls.
 void Engine::pass_barriers(const FilePtr& file) {
   if (barriers_.empty()) return;
   const auto waits = [&](const Barrier& barrier) {
     return barrier.file != file || !file->settled_before(barrier.ticket);
   };
   const auto first = std::stable_partition(barriers_.begin(), barriers_.end(), waits);
-  const std::vector<Barrier> passing{first, barriers_.end()};
+  const std::vector<Barrier> passing{std::make_move_iterator(first), std::make_move_iterator(barriers_.end())};
   barriers_.erase(first, barriers_.end());
-  for (const Barrier& barrier : passing) pass(barrier);
+  for (const Barrier& barrier : passing) barrier.passed();
 }
 
-// Answers a close at once, and a sync after an fdatasync that begins now, or when the present one has ended.
-void Engine::pass(const Barrier& barrier) {
-  if (!barrier.syncs) {
-    const int error = barrier.file->errors.tell(barrier.opening->told);
-    files_.close(barrier.file);
-    return calls_.answer({barrier.asker, error, 0, nullptr});
-  }
-  const auto [later, is_first] = flushing_.try_emplace(barrier.file->number);
-  if (!is_first) return later->second.push_back(barrier);
-  flush({barrier});
+// Answers a sync after an fdatasync that begins now, or when the present one has ended.
+void Engine::await_flush(const PendingSync& sync) {
+  const auto [later, is_first] = flushing_.try_emplace(sync.file->number);
+  if (!is_first) return later->second.push_back(sync);
+  flush({sync});
 }
 
 // Calls fdatasync in an I/O thread, once for all these syncs of one file.
-void Engine::flush(std::vector<Barrier> syncs) {
+void Engine::flush(std::vector<PendingSync> syncs) {
   const ServerFile& file = *syncs.front().file;
   const int descriptor = (file.writable ? file.writable : file.readable).get();
   workers_.submit([this, descriptor, syncs = std::move(syncs)](std::span<std::byte>) -> Workers::JobCompletion {
@@ -283,11 +294,11 @@ void Engine::flush(std::vector<Barrier> syncs) {
   });
 }
 
-void Engine::end_flush(const std::vector<Barrier>& syncs, int failed) {
+void Engine::end_flush(const std::vector<PendingSync>& syncs, int failed) {
   ServerFile& file = *syncs.front().file;
   // EINVAL: this file cannot be flushed, which is no error of its data.
   if (failed != 0 && failed != EINVAL) file.errors.add(failed);
-  for (const Barrier& sync : syncs) {
+  for (const PendingSync& sync : syncs) {
     const int error = file.errors.tell(sync.opening->told);
     calls_.answer({sync.asker, error != 0 ? error : failed, 0, nullptr});
   }

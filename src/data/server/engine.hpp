@@ -111,6 +111,11 @@ class Engine {
   // that the opening has not been told. `sync` also calls fdatasync; `close` gives the handle back.
   void sync(Asker asker, const FilePtr& file, const OpeningPtr& opening);
   void close(Asker asker, const FilePtr& file, const OpeningPtr& opening);
+  // Calls `stored` when everything submitted before for the file has been carried out; without fdatasync. It may call
+  // at once.
+  void store(const FilePtr& file, std::function<void()> stored);
+  // Calls `stored` when everything submitted before for any file that clients open by path has been carried out.
+  void store_all(std::function<void()> stored);
   // Removes a session that has disconnected. Its requests that are neither acknowledged nor under way are dropped.
   // The caller gives its handles back, and calls `advance` to start requests that were blocked by the dropped ones.
   void gone(SessionId session);
@@ -143,13 +148,17 @@ class Engine {
     bool acknowledged = false;  // answered already: written behind
     bool delayed = false;       // an injected delay is added
   };
-  // A sync or close that waits until all requests of its file up to `ticket` have been carried out.
+  // A call that waits until all requests of its file up to `ticket` have been carried out.
   struct Barrier {
-    Asker asker;
     FilePtr file;
     std::uint64_t ticket = 0;
+    std::function<void()> passed;
+  };
+  // A sync that waits for an fdatasync.
+  struct PendingSync {
+    Asker asker;
+    FilePtr file;
     OpeningPtr opening;  // of the asker
-    bool syncs = false;
   };
 
   bool injects(const Task& task);
@@ -161,9 +170,9 @@ class Engine {
   void settle(std::unique_ptr<HeldTask> held, AccessOutcome outcome);
   void end_behind(const Task& task, int error);
   void pass_barriers(const FilePtr& file);
-  void pass(const Barrier& barrier);
-  void flush(std::vector<Barrier> syncs);
-  void end_flush(const std::vector<Barrier>& syncs, int failed);
+  void await_flush(const PendingSync& sync);
+  void flush(std::vector<PendingSync> syncs);
+  void end_flush(const std::vector<PendingSync>& syncs, int failed);
   std::shared_ptr<Buffer> reply_of(Buffer buffer);
 
   EngineSettings settings_;
@@ -182,7 +191,7 @@ class Engine {
   std::vector<Barrier> barriers_;
   // The syncs that came while an fdatasync was under way, by number of the file. Only one runs at a time, because the
   // kernel reports an error to one fdatasync of a descriptor, and to no later or concurrent one.
-  std::map<std::uint64_t, std::vector<Barrier>> flushing_;
+  std::map<std::uint64_t, std::vector<PendingSync>> flushing_;
   std::multiset<Time> started_;  // start times of the batches under way
   std::size_t under_way_ = 0;
   Workers workers_;  // destroyed first: its jobs refer to the members above

@@ -60,6 +60,13 @@ FilePtr Files::add(std::string path, Fd readable, Fd writable) {
   return file;
 }
 
+std::vector<FilePtr> Files::all() const {
+  std::vector<FilePtr> all;
+  all.reserve(files_.size());
+  for (const auto& [identity, file] : files_) all.push_back(file);
+  return all;
+}
+
 void Files::close(const FilePtr& file) {
   --file->handles;
   forget_if_unused(file);

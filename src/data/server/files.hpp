@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
@@ -74,6 +75,8 @@ class Files {
   void forget_if_unused(const FilePtr& file);
 
   const std::string& directory() const { return directory_; }
+  // Returns all open files but those of add().
+  std::vector<FilePtr> all() const;
   std::size_t count() const { return files_.size(); }
 
  private:

@@ -4,6 +4,8 @@
 #include <netdb.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -23,6 +25,7 @@ namespace flag = transport::flag;
 // Keys of epoll. A session's key is its number, which is larger than `first_session`.
 constexpr std::uint64_t workers_key = 1;
 constexpr std::uint64_t stop_key = 2;
+constexpr std::uint64_t map_key = 3;
 constexpr std::uint64_t first_listener = 16;
 constexpr SessionId first_session = 1024;
 
@@ -66,8 +69,10 @@ HocketServer::HocketServer(const ServerSettings& settings, Files files, LoadCoun
                 [this](const DataSetExchange::JoinAnswer& joined) { answer_join(joined); }),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       last_session_(first_session),
-      now_(node_now()) {
+      now_(node_now()),
+      map_came_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   watch(engine_.workers().descriptor(), workers_key, EPOLLIN, true);
+  watch(map_came_.get(), map_key, EPOLLIN, true);
 }
 
 HocketServer::~HocketServer() = default;
@@ -177,6 +182,7 @@ void HocketServer::bury_the_gone(Time since) {
 
 void HocketServer::handle(std::uint64_t key, std::uint32_t events) {
   if (key == workers_key) return engine_.workers().reap();
+  if (key == map_key) return adopt_maps();
   if (key == stop_key) {
     stopping_ = true;
     return;
@@ -186,6 +192,29 @@ void HocketServer::handle(std::uint64_t key, std::uint32_t events) {
   if (found == sessions_.end() || (events & EPOLLIN) == 0) return;
   take_in(*found->second);
   note_progress(*found->second);
+}
+
+void HocketServer::take_map(std::optional<event::ServerMap> map, std::function<void()> stored) {
+  {
+    const std::lock_guard lock(maps_mutex_);
+    new_maps_.push_back({std::move(map), std::move(stored)});
+  }
+  constexpr std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t woken = write(map_came_.get(), &one, sizeof one);  // fails only if it is woken already
+}
+
+void HocketServer::adopt_maps() {
+  std::uint64_t times = 0;
+  [[maybe_unused]] const ssize_t taken = read(map_came_.get(), &times, sizeof times);
+  std::vector<NewMap> maps;
+  {
+    const std::lock_guard lock(maps_mutex_);
+    maps = std::exchange(new_maps_, {});
+  }
+  for (NewMap& one : maps) {
+    map_ = std::move(one.map);
+    engine_.store_all(std::move(one.stored));
+  }
 }
 
 // Carries out and answers everything that was received, and receives nothing more. Each client has until the farewell

@@ -9,10 +9,12 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "event/server_map.hpp"
 #include "server/exchange.hpp"
 #include "server/session.hpp"
 #include "server/strangers.hpp"
@@ -50,6 +52,13 @@ class HocketServer {
   // received, disconnects all clients, and returns. Clients that wait for a data set are refused (ECANCELED).
   void run(int stop);
 
+  // Takes over a server map of hocketd; no value: the connection to hocketd has ended. `stored` is called in the loop's
+  // thread when everything that this server had received before is in the files. Thread-safe; returns at once.
+  //
+  // hocketd must give the map to all servers, and await `stored` of each, before any client gets it: a client of the
+  // new map may send a byte to another server than the one that still holds older data of it.
+  void take_map(std::optional<event::ServerMap> map, std::function<void()> stored);
+
   // Returns the canonical path of the directory that is served.
   const std::string& directory() { return engine_.files().directory(); }
 
@@ -76,6 +85,7 @@ class HocketServer {
   void end_greeting(ClientSession& session);
   void note_progress(ClientSession& session) const;
   void settle_down();
+  void adopt_maps();
 
   // Reading from sessions, and ending them.
   void take_in(ClientSession& session);
@@ -124,6 +134,16 @@ class HocketServer {
   bool freed_ = false;  // memory may have become free for stalled sessions, which raises no event
   Time now_;            // when the latest wait returned
   bool stopping_ = false;
+
+  // Maps that the loop has not adopted yet.
+  struct NewMap {
+    std::optional<event::ServerMap> map;
+    std::function<void()> stored;
+  };
+  Fd map_came_;  // eventfd
+  std::mutex maps_mutex_;
+  std::vector<NewMap> new_maps_;         // guarded by the mutex
+  std::optional<event::ServerMap> map_;  // in use
 };
 
 }  // namespace hocket::server

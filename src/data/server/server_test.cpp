@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <deque>
+#include <future>
 #include <random>
 
 #include "server/testing.hpp"
@@ -466,6 +467,25 @@ TEST_F(Served, WhatIsWrittenBehindIsTheServersOwnAtOnce) {
   std::memset(staged.bytes().data(), 'b', 4096);  // the memory may be reused after the answer
   EXPECT_EQ(sync_now(*link, handle), 0);
   EXPECT_EQ(contents(), std::string(4096, 'a'));
+}
+
+TEST_F(Served, ANewMapIsInUseWhenWhatWasAnsweredEarlyIsInTheFile) {
+  using namespace std::chrono_literals;
+  start({.engine = {.injection = {.delay = 100ms}}, .write_behind = true});
+  const Link link = connect();
+  const Handle handle = open_file(*link);
+  int answered = 0;
+  const std::string data = "data";
+  for (int i = 0; i < 3; ++i)
+    link->write(handle, OffsetPlace{0}, 0, bytes_of(data), [&](int error, std::int64_t) { answered += error == 0; });
+  drive(*link, [&] { return answered == 3; });
+  std::promise<std::string> stored;
+  server_->take_map(event::ServerMap{2, {}}, [&] { stored.set_value(contents()); });
+  EXPECT_EQ(stored.get_future().get(), data);
+  EXPECT_EQ(told(*link, "queue"), 0);
+  std::promise<void> idle;
+  server_->take_map(std::nullopt, [&] { idle.set_value(); });
+  EXPECT_EQ(idle.get_future().wait_for(limit), std::future_status::ready) << "nothing is to be stored";
 }
 
 TEST_F(Served, AServerThatStopsHasWrittenWhatItAnswered) {
