@@ -8,6 +8,7 @@ namespace hocket::event {
 namespace {
 
 constexpr std::string_view digits = "0123456789ABCDEF";
+constexpr std::uint64_t fnv_basis = 0xcbf29ce484222325U;
 
 // Spaces are escaped too, because they separate the three parts of a line.
 void append_escaped(std::string_view text, std::string& out) {
@@ -53,8 +54,7 @@ std::uint64_t hash(std::string_view text, std::uint64_t from) {
 
 // Returns the weight of a server for a data set. The server with the highest weight is its home.
 std::uint64_t weight(const ServerMap::MappedServer& server, std::string_view data_set) {
-  constexpr std::uint64_t basis = 0xcbf29ce484222325U;
-  std::uint64_t mixed = hash(data_set, hash(server.name, basis) ^ 1U);
+  std::uint64_t mixed = hash(data_set, hash(server.name, fnv_basis) ^ 1U);
   mixed = (mixed ^ mixed >> 32U) * 0xd6e8feb86659fd93U;  // else names with different last letters get close weights
   return mixed ^ mixed >> 32U;
 }
@@ -66,6 +66,23 @@ bool serves(const ServerMap::MappedServer& server, std::string_view path) {
   const std::string& directory = server.directory;
   return path.size() > directory.size() && path.starts_with(directory) &&
          (directory.ends_with('/') || path[directory.size()] == '/');
+}
+
+std::vector<ServerMap::MappedServer> servers_of(const ServerMap& map, std::string_view path) {
+  std::vector<ServerMap::MappedServer> serving;
+  for (const ServerMap::MappedServer& server : map.servers)
+    if (serves(server, path)) serving.push_back(server);
+  std::sort(serving.begin(), serving.end(), [](const auto& one, const auto& other) { return one.name < other.name; });
+  if (serving.size() > most_servers_of_file) serving.resize(most_servers_of_file);
+  return serving;
+}
+
+Placement placement_of(std::span<const std::string> names) {
+  if (names.size() <= 1) return names.empty() ? unknown_placement : one_server;
+  constexpr std::uint64_t bits = (std::uint64_t{1} << 60U) - 1;  // frames carry 62
+  std::uint64_t mixed = fnv_basis;
+  for (const std::string& name : names) mixed = hash("\n", hash(name, mixed));
+  return static_cast<Placement>((mixed ^ mixed >> 60U) & bits) | 2;  // neither of the two special values
 }
 
 std::optional<std::string_view> data_set_of(std::string_view path) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,22 @@ Result<ServerMap> parse_server_map(std::int64_t epoch, std::string_view text);
 
 // True if the file of this absolute path lies below the server's directory.
 bool serves(const ServerMap::MappedServer& server, std::string_view path);
+
+// ---- the servers of a file -----------------------------------------------------------------------------------------
+
+// Most servers that one file uses.
+constexpr std::size_t most_servers_of_file = 64;
+// Returns the servers that serve the file of this absolute path, in the order of their names, which is the canonical
+// one: it depends on no map's order of arrival. If there are more than `most_servers_of_file`, the first ones.
+std::vector<ServerMap::MappedServer> servers_of(const ServerMap& map, std::string_view path);
+
+// Identifies where the bytes of a file are among servers in the canonical order (layout/stripes.hpp). Two clients with
+// the same placement send each byte to the same server.
+using Placement = std::int64_t;
+constexpr Placement unknown_placement = 0;
+constexpr Placement one_server = 1;  // one server has all bytes
+// Returns the placement among servers of these names, given in the canonical order; unknown for no server.
+Placement placement_of(std::span<const std::string> names);
 
 // ---- data sets that applications exchange by name, without a file (CLARISSE, section III-A) ------------------------
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/splitmix.hpp"
 
@@ -47,6 +48,46 @@ TEST(ServerMap, AnyDirectoryComesBack) {
     ASSERT_TRUE(map) << map.error().text;
     EXPECT_EQ(map.value().servers, servers);
   }
+}
+
+TEST(ServerMap, ListsTheServersOfAFileInOneOrderWhateverCameFirst) {
+  std::vector<ServerMap::MappedServer> servers{
+      {"s3", "/a", "unix:/3"}, {"s1", "/", "unix:/1"}, {"s2", "/b", "unix:/2"}};
+  const auto names = [&](std::string_view path) {
+    std::vector<std::string> found;
+    for (const auto& server : servers_of({1, servers}, path)) found.push_back(server.name);
+    return found;
+  };
+  std::sort(servers.begin(), servers.end(), [](const auto& one, const auto& other) { return one.name < other.name; });
+  do {
+    EXPECT_EQ(names("/a/f"), (std::vector<std::string>{"s1", "s3"}));
+    EXPECT_EQ(names("/b/f"), (std::vector<std::string>{"s1", "s2"}));
+  } while (std::next_permutation(servers.begin(), servers.end(),
+                                 [](const auto& one, const auto& other) { return one.name < other.name; }));
+  for (int i = 0; i < 100; ++i) servers.push_back({"t" + std::to_string(i), "/", "unix:/t"});
+  EXPECT_EQ(names("/f").size(), most_servers_of_file);
+}
+
+TEST(ServerMap, PlacementsDifferIfAByteCouldHaveAnotherServer) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(placement_of(Names{}), unknown_placement);
+  EXPECT_EQ(placement_of(Names{"s1"}), one_server);
+  EXPECT_EQ(placement_of(Names{"s2"}), one_server);
+  std::set<Placement> seen{unknown_placement, one_server};
+  std::size_t sets = 2;
+  for (unsigned chosen = 0; chosen < 1U << 10U; ++chosen) {
+    Names names;
+    for (unsigned i = 0; i < 10; ++i)
+      if ((chosen >> i & 1U) != 0) names.push_back("s" + std::to_string(i));
+    if (names.size() < 2) continue;
+    const Placement placement = placement_of(names);
+    EXPECT_TRUE(placement > 0 && placement < Placement{1} << 61);
+    seen.insert(placement);
+    ++sets;
+  }
+  seen.insert(placement_of(Names{"s1s", "2"}));
+  seen.insert(placement_of(Names{"s1", "s2"}));  // is among the sets above
+  EXPECT_EQ(seen.size(), sets + 1);
 }
 
 TEST(ServerMap, KnowsWhatAServerServes) {

@@ -1,0 +1,67 @@
+#include "layout/stripes.hpp"
+
+#include <algorithm>
+
+namespace hocket::layout {
+
+StripeChunks::StripeChunks(const FileView& view, Extent data, std::size_t servers, std::int64_t window_bytes)
+    : view_(view),
+      left_(data),
+      servers_(static_cast<std::int64_t>(servers)),
+      window_(std::min(window_bytes, stripe_bytes)) {}
+
+std::int64_t StripeChunks::round_of(std::int64_t offset) const {
+  const std::int64_t windows_of_stripe = (stripe_bytes + window_ - 1) / window_;
+  const std::int64_t row = offset / stripe_bytes / servers_;
+  return row * windows_of_stripe + offset % stripe_bytes / window_;
+}
+
+bool StripeChunks::may_have_rounds(Extent file, std::size_t servers, std::int64_t window_bytes) {
+  if (file.end <= file.first) return false;
+  const std::int64_t last = file.end - 1;
+  const std::int64_t row_bytes = stripe_bytes * static_cast<std::int64_t>(servers);
+  if (file.first / row_bytes != last / row_bytes) return true;
+  if (window_bytes >= stripe_bytes) return false;
+  return file.first / stripe_bytes != last / stripe_bytes ||
+         file.first % stripe_bytes / window_bytes != last % stripe_bytes / window_bytes;
+}
+
+bool StripeChunks::later(const StripeChunk& a, const StripeChunk& b) {
+  return a.round != b.round ? a.round > b.round : a.server > b.server;
+}
+
+void StripeChunks::push(const StripeChunk& rest) {
+  if (rest.data.count() == 0) return;
+  heap_.push_back({rest.server, rest.data, round_of(view_.offset(rest.data.first))});
+  std::push_heap(heap_.begin(), heap_.end(), later);
+}
+
+// Deals out the stripes of the row in which the next data are.
+void StripeChunks::begin_row() {
+  const std::int64_t row_bytes = stripe_bytes * servers_;
+  const std::int64_t row = view_.offset(left_.first) / row_bytes;
+  while (left_.count() > 0) {
+    const std::int64_t offset = view_.offset(left_.first);
+    if (offset / row_bytes != row) return;
+    const std::int64_t stripe = offset / stripe_bytes;
+    const std::int64_t end = std::min(left_.end, view_.data_below((stripe + 1) * stripe_bytes));
+    push({static_cast<std::size_t>(stripe % servers_), {left_.first, end}, 0});
+    left_.first = end;
+  }
+}
+
+std::optional<StripeChunk> StripeChunks::next() {
+  if (heap_.empty()) begin_row();
+  if (heap_.empty()) return std::nullopt;
+  std::pop_heap(heap_.begin(), heap_.end(), later);
+  StripeChunk chunk = heap_.back();
+  heap_.pop_back();
+  const std::int64_t offset = view_.offset(chunk.data.first);
+  const std::int64_t window_end = offset - offset % stripe_bytes % window_ + window_;
+  const std::int64_t all = chunk.data.end;
+  chunk.data.end = std::min(all, view_.data_below(window_end));
+  push({chunk.server, {chunk.data.end, all}, 0});
+  return chunk;
+}
+
+}  // namespace hocket::layout

@@ -1,0 +1,55 @@
+// Stripes: which I/O server has which bytes of a file, and how an access is divided among the servers. Pure.
+//
+// Stripe i of a file belongs to server i mod n, of n servers in their canonical order (event/server_map.hpp). So a byte
+// has the same server in each access, of whichever process: a server may hold data that are not in the file yet.
+// Accesses of neighbouring data also meet at one server, which merges them.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "layout/view.hpp"
+
+namespace hocket::layout {
+
+constexpr std::int64_t stripe_bytes = 1 << 20;
+
+// Returns the index of the server that has the byte at this offset. Precondition: servers > 0.
+constexpr std::size_t server_of(std::int64_t offset, std::size_t servers) {
+  return static_cast<std::size_t>(offset / stripe_bytes) % servers;
+}
+
+// A part of an access, which one server gets. It lies within one stripe.
+struct StripeChunk {
+  std::size_t server = 0;
+  Extent data;             // bytes of data of the view; not empty
+  std::int64_t round = 0;  // chunks of one round follow each other
+  bool operator==(const StripeChunk&) const = default;
+};
+
+// Yields all chunks of an access. A round has one window of each stripe of a row, which is a stripe of each server; so
+// all servers have work at a time. The view must outlive the object. Rows without data cost nothing.
+class StripeChunks {
+ public:
+  // `window_bytes` is the length of a window, at most a stripe. Precondition: the view contains the data; servers > 0;
+  // window_bytes > 0.
+  StripeChunks(const FileView& view, Extent data, std::size_t servers, std::int64_t window_bytes = stripe_bytes);
+  std::optional<StripeChunk> next();
+
+  // False if each access within this extent of the file has one round at most.
+  static bool may_have_rounds(Extent file, std::size_t servers, std::int64_t window_bytes);
+
+ private:
+  std::int64_t round_of(std::int64_t offset) const;
+  static bool later(const StripeChunk& a, const StripeChunk& b);
+  void push(const StripeChunk& rest);
+  void begin_row();
+
+  const FileView& view_;
+  Extent left_;  // of rows that have not begun
+  std::int64_t servers_;
+  std::int64_t window_;
+  std::vector<StripeChunk> heap_;  // for each stripe of the row: the data that no chunk has yet
+};
+
+}  // namespace hocket::layout
