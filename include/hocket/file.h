@@ -38,9 +38,10 @@
  *
  * If a server is lost, the access is repeated without it, at last by the process itself. A server that only hung and
  * continues later drops what it was sent, except for a write that it had begun: that write may still overwrite bytes
- * that were put to the same place meanwhile. Processes may have one file open through different servers, because some
- * of them lost one or found other ones. They then see what others put through servers that write behind only after the
- * others' hocket_file_flush.
+ * that were put to the same place meanwhile. Processes that use hocketd's servers see what others have put, also while
+ * servers come and go, and whether they put and get or access the file by collective MPI-IO of `hocket run --io
+ * hocket`. If processes name servers that write behind, or have lost one that lives, they see what others put through
+ * other servers only after the others' hocket_file_flush.
  *
  * A data set has versions. A process, or a group of processes, that opens it to write makes the next version. Readers
  * see the version when all of the group have closed it; if one of them dies, or a put failed, they never do. A process
@@ -134,7 +135,7 @@ HOCKET_API int hocket_file_open(const char* path, int mode, const hocket_file_op
 HOCKET_API int hocket_file_put(hocket_file* file, int64_t offset, const void* data, int64_t bytes);
 
 /* Reads `bytes` bytes at `offset` into `data`. Local. *got receives their number; `got` may be NULL. If the file or
- * version ends before (with servers that write behind, see hocket_file_size), *got is smaller. That is no error, and
+ * version ends before, *got is smaller. That is no error, and
  * the rest of `data` is unchanged, unless the file grows at the same time. After an error `data` is undefined. Errors:
  * ARGUMENT (also: the file was not opened to read), NO_SERVER (data set), IO, MEMORY. */
 HOCKET_API int hocket_file_get(hocket_file* file, int64_t offset, void* data, int64_t bytes, int64_t* got);
@@ -164,10 +165,8 @@ HOCKET_API int hocket_file_get_strided_all(hocket_file* file, uint64_t operation
 
 /* ---- about it ---------------------------------------------------------------------------------------------------- */
 
-/* Returns the length in bytes: of a file, as it is now (with servers that write behind: as of the last
- * hocket_file_flush); of a version that is read; of a version that is written, as far as this process has put. Local.
- * Errors: ARGUMENT, IO.
- */
+/* Returns the length in bytes: of a file, as it is now; of a version that is read; of a version that is written, as far
+ * as this process has put. Local. Errors: ARGUMENT, IO. */
 HOCKET_API int hocket_file_size(hocket_file* file, int64_t* bytes);
 
 /* Returns the number of this version of the data set: 1, 2, … Local. Errors: ARGUMENT (also: it is a file). */

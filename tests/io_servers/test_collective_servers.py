@@ -193,8 +193,8 @@ class Interrupted:
 def test_an_access_stands_still_between_two_rounds(interrupted: Interrupted) -> None:
     """All ranks stop after the same round, and nothing is in flight at the servers."""
     every = RANKS * BLOCKS * 4096
-    # Interleaved, a round is a collective buffer at each of the two servers; separate, one of each rank.
-    of_a_round = WINDOW * (RANKS if interrupted.pattern == "separate" else 2)
+    # A round is a collective buffer at each of the two servers: interleaved, of all ranks together; separate, of each.
+    of_a_round = 2 * WINDOW * (RANKS if interrupted.pattern == "separate" else 1)
     assert 0 <= interrupted.paused["round"] < every // of_a_round // 2, "long before its end"
     assert interrupted.paused["bytes"] == (interrupted.paused["round"] + 1) * of_a_round
     interrupted.await_stored(interrupted.paused["bytes"])

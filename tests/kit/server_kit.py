@@ -22,7 +22,7 @@ import pytest
 LIMIT_S = 20
 HEADER = struct.Struct("<IBBHQQQQqqqIIiI")
 MAGIC = int.from_bytes(b"HKTF", "little")
-TYPES = ("prove", "share", "open", "view", "write", "read", "end", "sync", "close", "state")
+TYPES = ("prove", "share", "open", "view", "write", "read", "end", "sync", "close", "state", "join", "store")
 TYPE = {name: number for number, name in enumerate(TYPES, 1)} | {
     "challenge": 64,
     "welcome": 65,
@@ -150,7 +150,8 @@ class Client:
         return answer
 
     def open(self, path: str, flags: int = READS | WRITES) -> int:
-        answer = self.call("open", meta=path.encode(), flags=flags)
+        one_server = 1  # the placement: this server has all bytes
+        answer = self.call("open", meta=path.encode(), flags=flags, bytes=one_server)
         assert answer.error == 0, os.strerror(answer.error)
         return answer.handle
 

@@ -1,7 +1,9 @@
 #include "io_client/served_file.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <vector>
 
 namespace hocket::io_client {
 namespace {
@@ -26,6 +28,7 @@ bool ServedFile::leads_to(const event::ServerMap::MappedServer& server) {
 
 void ServedFile::open(const std::string& path, const transport::FileIdentity& wanted, transport::OpenMode how) {
   if (lost()) return;
+  placement_ = how.placement;
   // The link runs its callbacks itself, so it is there when they are called.
   link_->open(path, wanted, how,
               [link = link_.get(), answers = answers_](int error, transport::ServerLink::Handle handle) {
@@ -57,6 +60,12 @@ void ServedFile::sync() {
 void ServedFile::close() {
   if (failed()) return;
   link_->close(handle(), [answers = answers_](int error, std::int64_t) { answers->take(error); });
+}
+
+void ServedFile::store(event::Placement placement) {
+  if (failed()) return;
+  placement_ = placement;
+  link_->store(handle(), placement, [](int, std::int64_t) {});
 }
 
 void ServedFile::show(std::string_view serialised) {
@@ -99,6 +108,33 @@ std::string ServedFile::text_of(const LostData& loss) const {
   const std::string name = "the I/O server " + server_.name;
   if (loss.bytes == 0) return name + " could not store what was written: " + error_text(loss.error);
   return name + " was lost with " + std::to_string(loss.bytes) + " bytes that it had not stored yet (" + why_ + ")";
+}
+
+namespace {
+
+event::Placement placement_of(std::span<const ServedFile> files) {
+  std::vector<std::string> names;
+  for (const ServedFile& file : files) names.push_back(file.server().name);
+  return event::placement_of(names);
+}
+
+}  // namespace
+
+void place(std::span<ServedFile> files, const std::string& path, const transport::FileIdentity& wanted,
+           transport::OpenMode how) {
+  how.placement = placement_of(files);
+  for (ServedFile& file : files) {
+    if (file.failed()) {
+      file.open(path, wanted, how);
+    } else if (file.placement() != how.placement) {
+      file.store(how.placement);
+    }
+  }
+}
+
+bool is_placed(std::span<const ServedFile> files) {
+  const event::Placement placement = placement_of(files);
+  return std::all_of(files.begin(), files.end(), [&](const ServedFile& file) { return file.placement() == placement; });
 }
 
 std::string absolute(const std::string& path) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,11 +29,17 @@ class ServedFile {
   // True if the connection still leads to this server. A server that was restarted under the same name is another one.
   bool leads_to(const event::ServerMap::MappedServer& server);
 
-  // Queue a request, unless the file is lost. close() does nothing either if the server does not have the file open.
+  // Queue a request, unless the file is lost. close() and store() do nothing either if the server does not have the
+  // file open.
   void open(const std::string& path, const transport::FileIdentity& wanted, transport::OpenMode how);
   void join(const transport::DataSet& what);
   void sync();
   void close();
+  // Waits until the file system has all bytes that the server has answered, to any client (ServerLink::store).
+  void store() { store(placement_); }
+  // The same; from then on, bytes are where the placement says.
+  void store(event::Placement placement);
+  event::Placement placement() const { return placement_; }
   // Sends the serialised view (layout::append), unless the server has it already.
   void show(std::string_view serialised);
 
@@ -57,6 +64,9 @@ class ServedFile {
   transport::ServerLink::Handle handle() const { return answers_->handle; }
   // True if the server answers writes before they are in the file (write-behind); also after a loss.
   bool writes_behind() const { return answers_->behind; }
+
+  // True if a server map is in use that this client does not have (EarlyAnswers::elsewhere).
+  bool is_elsewhere() const { return !lost() && link_->early(handle()).elsewhere; }
 
   // Notes that an access is complete: its caller relies on the writes that the server has answered.
   void rely();
@@ -96,8 +106,17 @@ class ServedFile {
   std::shared_ptr<Answers> answers_ = std::make_shared<Answers>();
   std::string view_;  // serialised; the one that the server has
   std::string why_;
+  event::Placement placement_ = event::unknown_placement;
   std::int64_t relied_ = 0;  // bytes of early answers that a caller relies on, as EarlyAnswers counts them
 };
+
+// Opens a file at the servers that do not have it open, and tells the others if bytes have other servers among these
+// than among those before: they store what they hold. The files must be in the canonical order (event::servers_of). If
+// one cannot be used when all have answered, the caller leaves it out, and calls again.
+void place(std::span<ServedFile> files, const std::string& path, const transport::FileIdentity& wanted,
+           transport::OpenMode how);
+// True if bytes have the servers that place() was told.
+bool is_placed(std::span<const ServedFile> files);
 
 // Resolves links in the path of a file, because servers compare it with their directory. A path that does not exist is
 // returned as it is.

@@ -175,6 +175,7 @@ class StandIn {
         participants = static_cast<int>(header.number);
         ++ends;
         break;
+      case Type::store: answer(stream, 0); break;
       case Type::sync:
       case Type::close: answer(stream, settings_.sync_error); break;
       case Type::write:
@@ -198,6 +199,7 @@ class StandIn {
     Header answered;
     answered.request = header.request;
     answered.error = settings_.data_error;
+    answered.number = settings_.behind && header.type == Type::write ? 1 : 0;
     if (answered.error == 0) answered.bytes = move(header.type == Type::write, runs.value(), data);
     std::string sent;
     if (!shared && header.type == Type::read) sent = payload_.substr(0, static_cast<std::size_t>(answered.bytes));

@@ -10,15 +10,12 @@
 #include "base/function_ref.hpp"
 #include "io_client/local.hpp"
 #include "io_client/waiting.hpp"
+#include "layout/stripes.hpp"
 
 namespace hocket::io_client {
 
-// A part of an access, which one server gets.
-struct Chunk {
-  std::size_t server = 0;  // index of its file
-  layout::Extent data;     // bytes of data of the view; not empty
-  std::int64_t round = 0;  // chunks of one round follow each other
-};
+// A part of an access; `server` is the index of its file.
+using Chunk = layout::StripeChunk;
 // Returns the next chunk; no value at the end.
 using NextChunk = FunctionRef<std::optional<Chunk>()>;
 

@@ -81,7 +81,8 @@ void Engine::submit(Task task, Time now) {
   if (own.writes && own.behind) {
     held->acknowledged = true;
     ++own.behind->under_way;
-    calls_.answer({own.asker, 0, own.bytes, nullptr});
+    ++own.file->behind;
+    calls_.answer({.to = own.asker, .bytes = own.bytes, .early = true});
   }
   // Requests held earlier must not be overtaken by this one, so they are scheduled before it.
   const Holding::Tickets before = holding_.release_file(own.file->number, own.operation);
@@ -213,7 +214,8 @@ void Engine::settle(std::unique_ptr<HeldTask> held, AccessOutcome outcome) {
   if (!task.writes && task.buffer) data = reply_of(std::move(task.buffer));
   if (!held->acknowledged) {
     if (outcome.error != 0) data.reset();
-    calls_.answer({task.asker, outcome.error, outcome.error == 0 ? outcome.bytes : 0, std::move(data)});
+    calls_.answer(
+        {task.asker, outcome.error, outcome.error == 0 ? outcome.bytes : 0, false, task.elsewhere, std::move(data)});
   } else {
     end_behind(task, outcome.error);
   }
@@ -226,6 +228,7 @@ void Engine::settle(std::unique_ptr<HeldTask> held, AccessOutcome outcome) {
 void Engine::end_behind(const Task& task, int error) {
   FileOpening& opening = *task.behind;
   ServerFile& file = *task.file;
+  --file.behind;
   if (error != 0) {
     file.errors.add(error);
     calls_.log(
@@ -243,8 +246,8 @@ void Engine::sync(Asker asker, const FilePtr& file, const OpeningPtr& opening) {
 void Engine::close(Asker asker, const FilePtr& file, const OpeningPtr& opening) {
   store(file, [this, asker, file, opening] {
     const int error = file->errors.tell(opening->told);
-    files_.close(file);
-    calls_.answer({asker, error, 0, nullptr});
+    files_.close(file, *opening);
+    calls_.answer({.to = asker, .error = error});
   });
 }
 
@@ -300,7 +303,7 @@ void Engine::end_flush(const std::vector<PendingSync>& syncs, int failed) {
   if (failed != 0 && failed != EINVAL) file.errors.add(failed);
   for (const PendingSync& sync : syncs) {
     const int error = file.errors.tell(sync.opening->told);
-    calls_.answer({sync.asker, error != 0 ? error : failed, 0, nullptr});
+    calls_.answer({.to = sync.asker, .error = error != 0 ? error : failed});
   }
   const auto later = flushing_.find(file.number);
   if (later->second.empty()) {

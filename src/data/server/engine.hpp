@@ -39,7 +39,9 @@ struct Answer {
   Asker to;
   int error = 0;
   std::int64_t bytes = 0;
-  std::shared_ptr<Buffer> data;  // data of a read that is not in shared memory; the first `bytes` are valid
+  bool early = false;              // of a write that is not in the file yet
+  bool elsewhere = false;          // of a task that was
+  std::shared_ptr<Buffer> data{};  // data of a read that is not in shared memory; the first `bytes` are valid
 };
 
 // One read or write request with its data. The runs rise in the file and lie one behind the other in the data.
@@ -47,6 +49,7 @@ struct Task {
   Asker asker;
   FilePtr file;
   bool writes = false;
+  bool elsewhere = false;       // the server map has another placement than the opening
   OpeningPtr behind;            // set if the write is answered as soon as the engine has its data
   std::uint64_t operation = 0;  // number of the collective operation; 0: independent
   std::vector<FileRun> runs;

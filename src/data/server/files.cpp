@@ -67,8 +67,15 @@ std::vector<FilePtr> Files::all() const {
   return all;
 }
 
-void Files::close(const FilePtr& file) {
+// A data set's openings are not counted.
+void Files::forget(const FilePtr& file, const FileOpening& opening) {
+  const auto counted = file->placements.find(opening.placement);
+  if (counted != file->placements.end() && --counted->second == 0) file->placements.erase(counted);
+}
+
+void Files::close(const FilePtr& file, const FileOpening& opening) {
   --file->handles;
+  forget(file, opening);
   forget_if_unused(file);
 }
 

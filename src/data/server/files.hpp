@@ -16,6 +16,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/result.hpp"
+#include "event/server_map.hpp"
 #include "server/write_back.hpp"
 #include "transport/file_identity.hpp"
 
@@ -28,6 +29,7 @@ struct FileOpening {
   std::uint64_t handle = 0;        // the client's name for the opening
   WriteBackErrors::Mark told = 0;  // errors of the file that the client knows
   std::size_t under_way = 0;       // writes that were answered and not carried out yet
+  event::Placement placement = event::one_server;
 };
 using OpeningPtr = std::shared_ptr<FileOpening>;
 
@@ -39,6 +41,11 @@ struct ServerFile {
   Fd readable;                       // valid once a client has opened the file to read
   Fd writable;                       // valid once a client has opened it to write
   int handles = 0;                   // openings by clients that are not closed
+  // A byte has one server only while all openings, and the server map, have one placement. Only then may writes be
+  // answered before they are in the file.
+  std::map<event::Placement, int> placements;           // openings by placement
+  event::Placement present = event::unknown_placement;  // by the server map
+  std::size_t behind = 0;                               // writes that were answered and not carried out yet
   // Tickets of its reads and writes that were received and not carried out yet.
   std::set<std::uint64_t> outstanding;
   WriteBackErrors errors;            // of writes that had been acknowledged already, and of fdatasync
@@ -48,6 +55,9 @@ struct ServerFile {
   bool lost_write = false;
   bool dropped = false;
 
+  bool may_write_behind() const {
+    return placements.size() == 1 && placements.begin()->first == present && present != event::unknown_placement;
+  }
   // True if all requests up to and including this ticket have been carried out.
   bool settled_before(std::uint64_t ticket) const { return outstanding.empty() || *outstanding.begin() > ticket; }
 };
@@ -69,8 +79,11 @@ class Files {
   // Adds a file that belongs to no directory and that clients cannot open by path. It lives as long as its pointers.
   // `path` is for the log.
   FilePtr add(std::string path, Fd readable, Fd writable);
+  // Counts the placement of an opening, until close() or forget().
+  static void count(const FilePtr& file, const FileOpening& opening) { ++file->placements[opening.placement]; }
+  static void forget(const FilePtr& file, const FileOpening& opening);
   // Gives one handle back.
-  void close(const FilePtr& file);
+  void close(const FilePtr& file, const FileOpening& opening);
   // Closes a file that has neither handles nor requests.
   void forget_if_unused(const FilePtr& file);
 

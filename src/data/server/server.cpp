@@ -213,8 +213,22 @@ void HocketServer::adopt_maps() {
   }
   for (NewMap& one : maps) {
     map_ = std::move(one.map);
+    had_map_ = true;
+    for (const FilePtr& file : engine_.files().all()) file->present = present_placement(*file);
     engine_.store_all(std::move(one.stored));
   }
+}
+
+// Returns the placement of the file by the server map. Before the first one, the server is alone; while hocketd is
+// lost, or has taken this server out of use, others may have the file's bytes.
+event::Placement HocketServer::present_placement(const ServerFile& file) {
+  if (!had_map_) return event::one_server;
+  if (!map_) return event::unknown_placement;
+  const std::string path = (directory() == "/" ? "" : directory()) + "/" + file.path;
+  std::vector<std::string> names;
+  for (const auto& server : event::servers_of(*map_, path)) names.push_back(server.name);
+  const bool is_used = std::find(names.begin(), names.end(), settings_.name) != names.end();
+  return is_used ? event::placement_of(names) : event::unknown_placement;
 }
 
 // Carries out and answers everything that was received, and receives nothing more. Each client has until the farewell
@@ -329,7 +343,7 @@ void HocketServer::bury() {
     std::erase(stalled_, number);
     exchange_.gone(number);
     engine_.gone(number);
-    for (const auto& [handle, opened] : session.handles) engine_.files().close(opened.file);
+    for (const auto& [handle, opened] : session.handles) engine_.files().close(opened.file, *opened.opening);
     sessions_.erase(found);
     freed_ = !stalled_.empty();
   }
@@ -450,7 +464,8 @@ bool HocketServer::take_frame(ClientSession& session) {
     case Type::read: return on_transfer(session);
     case Type::end: on_end(session); break;
     case Type::sync:
-    case Type::close: on_barrier(session); break;
+    case Type::close:
+    case Type::store: on_barrier(session); break;
     case Type::state: on_state(session); break;
     default: doom(session, "sent a message that only servers send");
   }
@@ -480,11 +495,14 @@ void HocketServer::answer(Answer given) {
     session.moved = now_;  // the client's time to read begins now
     session.moved_before = session.stream.moved_bytes();
   }
-  if (!given.data || given.bytes == 0) return reply(session, given.to.request, given.error, given.bytes);
   Header header;
   header.type = Type::answer;
   header.request = given.to.request;
+  header.error = given.error;
   header.bytes = given.bytes;
+  header.number =
+      (given.early ? transport::answered::early : 0) | (given.elsewhere ? transport::answered::elsewhere : 0);
+  if (!given.data || given.bytes == 0) return session.stream.send(header);
   const std::span<const std::byte> data = given.data->bytes();
   session.stream.send(header, {}, data.first(static_cast<std::size_t>(given.bytes)), std::move(given.data));
 }
@@ -517,9 +535,21 @@ void HocketServer::on_open(ClientSession& session) {
   if (found.error != 0) return reply(session, header.request, found.error);
   const bool behind = settings_.write_behind || header.has(flag::write_behind);
   const std::uint64_t number = ++session.last_handle;
-  auto opening = std::make_shared<FileOpening>(FileOpening{session.number, number, found.file->errors.mark()});
+  auto opening =
+      std::make_shared<FileOpening>(FileOpening{session.number, number, found.file->errors.mark(), 0, header.bytes});
+  found.file->present = present_placement(*found.file);
+  Files::count(found.file, *opening);
   session.handles.emplace(number, ClientHandle{found.file, reads, writes, behind, std::move(opening), {}, {}});
-  reply(session, header.request, 0, behind ? 1 : 0, number);
+  if (found.file->behind == 0 || found.file->may_write_behind())
+    return reply(session, header.request, 0, behind ? 1 : 0, number);
+  // Bytes that are held here may have another server for this client.
+  ++session.unanswered;
+  engine_.store(found.file, [this, session = session.number, request = header.request, behind, number] {
+    const auto asker = sessions_.find(session);
+    if (asker == sessions_.end()) return;
+    --asker->second->unanswered;
+    reply(*asker->second, request, 0, behind ? 1 : 0, number);
+  });
 }
 
 // Asks for a version of a data set. The answer comes when the client's group gets a version or is refused.
@@ -595,7 +625,9 @@ int HocketServer::prepare(ClientSession& session, Task& task, bool& has_room) {
     if (error != 0) return error;
   }
   task.file = handle.file;
-  if (task.writes && handle.write_behind) task.behind = handle.opening;
+  const event::Placement present = handle.file->present;
+  task.elsewhere = handle.write_behind && present != event::unknown_placement && present != handle.opening->placement;
+  if (task.writes && handle.write_behind && handle.file->may_write_behind()) task.behind = handle.opening;
   task.operation = header.operation;
   task.runs = std::move(runs).value();
   task.bytes = header.bytes;
@@ -640,7 +672,7 @@ bool HocketServer::on_transfer(ClientSession& session) {
     const auto handle = session.handles.find(header.handle);
     if (error != ENOBUFS && task.writes && handle != session.handles.end() && handle->second.writes)
       handle->second.file->lost_write = true;
-    answer({task.asker, error, 0, nullptr});
+    answer({.to = task.asker, .error = error});
   } else {
     engine_.submit(std::move(task), now_);
   }
@@ -657,7 +689,7 @@ void HocketServer::on_end(ClientSession& session) {
               now_);
 }
 
-// Handles sync and close. A close removes the handle at once; the file stays open until the engine has answered.
+// Handles sync, close and store. A close removes the handle at once; the file stays open until the engine has answered.
 void HocketServer::on_barrier(ClientSession& session) {
   const Header& header = session.stream.header();
   const auto found = session.handles.find(header.handle);
@@ -665,12 +697,18 @@ void HocketServer::on_barrier(ClientSession& session) {
   const FilePtr file = found->second.file;
   const OpeningPtr opening = found->second.opening;
   ++session.unanswered;
-  if (header.type == Type::sync) return engine_.sync({session.number, header.request}, file, opening);
+  const Asker asker{session.number, header.request};
+  if (header.type == Type::sync) return engine_.sync(asker, file, opening);
+  if (header.type == Type::store) {
+    Files::forget(file, *opening);
+    opening->placement = header.bytes;
+    Files::count(file, *opening);
+    return engine_.store(file, [this, asker] { answer({.to = asker}); });
+  }
   for (const auto& [number, view] : found->second.views) session.view_bytes -= view.memory.bytes();
-  if (found->second.join)
-    exchange_.closes({session.number, *found->second.join}, {session.number, header.request}, file);
+  if (found->second.join) exchange_.closes({session.number, *found->second.join}, asker, file);
   session.handles.erase(found);
-  engine_.close({session.number, header.request}, file, opening);
+  engine_.close(asker, file, opening);
 }
 
 void HocketServer::on_state(ClientSession& session) {

@@ -86,6 +86,7 @@ class HocketServer {
   void note_progress(ClientSession& session) const;
   void settle_down();
   void adopt_maps();
+  event::Placement present_placement(const ServerFile& file);
 
   // Reading from sessions, and ending them.
   void take_in(ClientSession& session);
@@ -144,6 +145,7 @@ class HocketServer {
   std::mutex maps_mutex_;
   std::vector<NewMap> new_maps_;         // guarded by the mutex
   std::optional<event::ServerMap> map_;  // in use
+  bool had_map_ = false;
 };
 
 }  // namespace hocket::server

@@ -488,6 +488,77 @@ TEST_F(Served, ANewMapIsInUseWhenWhatWasAnsweredEarlyIsInTheFile) {
   EXPECT_EQ(idle.get_future().wait_for(limit), std::future_status::ready) << "nothing is to be stored";
 }
 
+// Starts a server that writes behind and takes long for each write.
+struct ServedBehind : Served {
+  ServedBehind() {
+    start({.engine = {.injection = {.delay = std::chrono::milliseconds{100}}}, .name = "s1", .write_behind = true});
+  }
+
+  // Writes, and returns true if the answer came before the data were in the file.
+  bool is_held(ServerLink& link, Handle handle, std::int64_t at, const std::string& data) {
+    const std::int64_t before = link.early(handle).answered;
+    EXPECT_EQ(write_now(link, handle, OffsetPlace{at}, bytes_of(data)), 0);
+    const bool held = link.early(handle).answered > before;
+    EXPECT_TRUE(held || contents().substr(static_cast<std::size_t>(at), data.size()) == data);
+    return held;
+  }
+  void take_map(std::optional<event::ServerMap> map) {
+    std::promise<void> stored;
+    server_->take_map(std::move(map), [&] { stored.set_value(); });
+    ASSERT_EQ(stored.get_future().wait_for(limit), std::future_status::ready);
+  }
+  event::ServerMap map_of(const std::vector<std::string>& names) const {
+    event::ServerMap map{1, {}};
+    for (const std::string& name : names) map.servers.push_back({name, root_, "unix:/x"});
+    return map;
+  }
+};
+
+TEST_F(ServedBehind, AnOpeningUnderAnotherPlacementFindsEverythingStored) {
+  const Link one = connect(), other = connect();
+  const Handle first = open_file(*one);
+  EXPECT_TRUE(is_held(*one, first, 0, "aaaa"));
+  const Handle same = open_file(*other);
+  EXPECT_EQ(contents(), "") << "a byte has one server for both";
+  const Handle differs = open_file(*other, {.reads = true, .placement = 7});
+  EXPECT_EQ(contents(), "aaaa");
+  EXPECT_FALSE(is_held(*one, first, 0, "bbbb"));
+  EXPECT_FALSE(is_held(*other, same, 2, "cc"));
+  EXPECT_EQ(close_now(*other, differs), 0);
+  EXPECT_TRUE(is_held(*one, first, 0, "dddd"));
+}
+
+TEST_F(ServedBehind, HoldsOnlyForThePlacementOfTheMap) {
+  const event::Placement two = event::placement_of(std::vector<std::string>{"s1", "s2"});
+  const Link link = connect();
+  const Handle alone = open_file(*link);
+  EXPECT_TRUE(is_held(*link, alone, 0, "a"));
+  take_map(map_of({"s2", "s1"}));
+  EXPECT_FALSE(is_held(*link, alone, 0, "b"));
+  EXPECT_EQ(close_now(*link, alone), 0);
+  const Handle handle = open_file(*link, {.reads = true, .writes = true, .placement = two});
+  EXPECT_TRUE(is_held(*link, handle, 0, "c"));
+  take_map(map_of({"s1", "s2", "s3"}));
+  EXPECT_FALSE(is_held(*link, handle, 0, "d")) << "others have another map";
+  take_map(map_of({"s2", "s3"}));
+  EXPECT_FALSE(is_held(*link, handle, 0, "e")) << "this server is not in use";
+  take_map(map_of({"s1", "s2"}));
+  EXPECT_TRUE(is_held(*link, handle, 0, "f"));
+  take_map(std::nullopt);
+  EXPECT_FALSE(is_held(*link, handle, 0, "g")) << "hocketd may give others a new map";
+}
+
+TEST_F(ServedBehind, StoresWhatAllClientsWroteWhenAsked) {
+  const Link one = connect(), other = connect();
+  const Handle first = open_file(*one), second = open_file(*other, {.reads = true});
+  EXPECT_TRUE(is_held(*one, first, 0, "abc"));
+  int error = -1;
+  other->store(second, event::one_server, [&](int its_error, std::int64_t) { error = its_error; });
+  finish(*other);
+  EXPECT_EQ(error, 0);
+  EXPECT_EQ(contents(), "abc");
+}
+
 TEST_F(Served, AServerThatStopsHasWrittenWhatItAnswered) {
   start({.write_behind = true});
   const Link link = connect();

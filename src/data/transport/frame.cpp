@@ -10,7 +10,7 @@ constexpr std::uint8_t version = 1;
 constexpr std::size_t pair_bytes = 12;  // a run in a list: 8 bytes offset, 4 bytes length
 
 bool is_known(std::uint8_t type) {
-  return (type >= static_cast<std::uint8_t>(Type::prove) && type <= static_cast<std::uint8_t>(Type::join)) ||
+  return (type >= static_cast<std::uint8_t>(Type::prove) && type <= static_cast<std::uint8_t>(Type::store)) ||
          (type >= static_cast<std::uint8_t>(Type::challenge) && type <= static_cast<std::uint8_t>(Type::stored));
 }
 

@@ -5,7 +5,7 @@
 //                                          ← challenge: meta nonce; flag proof_wanted
 //   prove: meta nonce and tag, or nothing →
 //                                          ← welcome: meta the server's tag, or nothing
-//   then share, open, join, view, write, read, end, sync, close, state →
+//   then share, open, join, view, write, read, end, sync, close, store, state →
 //                                          ← answer, to each but share, view and end; in any order
 //                                          ← stored, at any time
 //
@@ -40,7 +40,7 @@ enum class Type : std::uint8_t {
   prove = 1,
   share,  // bytes: size of the segment, whose descriptor comes with the frame
   // meta: path; flags: access; operation, handle, offset: inode, device and time of creation of the client's own
-  // descriptor (FileIdentity)
+  // descriptor (FileIdentity); bytes: placement (event/server_map.hpp)
   open,
   view,  // handle; number; meta: serialised view
   write,
@@ -52,15 +52,22 @@ enum class Type : std::uint8_t {
   // meta: name, newline, application; flags: access; operation: group; number: participants; offset: time limit in
   // ms; bytes: declared readers, if it writes.
   join,
+  store,  // handle; bytes: placement of the opening from now on
   challenge = 64,
   welcome,
-  // request, error, bytes. To open: handle; bytes 1 if the server writes behind. To state: meta text. To join:
-  // handle; number: version; bytes: of that version.
+  // request, error, bytes. To open: handle; bytes 1 if the server writes behind. To write and read: number, of early
+  // and elsewhere. To state: meta text. To join: handle; number: version; bytes: of that version.
   answer,
   // handle; error. All writes of the handle that were answered have been carried out; `error` is one of them that the
   // client has not been told of, 0 if none. number 1: the server ends, and holds nothing of any client of the file.
   stored,
 };
+
+// Bits of Header::number in answers of servers that write behind.
+namespace answered {
+inline constexpr std::uint32_t early = 1;      // the data of a write are not in the file yet
+inline constexpr std::uint32_t elsewhere = 2;  // the server map has another placement than the opening
+}  // namespace answered
 
 // Bits of Header::flags.
 namespace flag {

@@ -122,6 +122,7 @@ void ServerLink::open(std::string_view path, const FileIdentity& wanted, OpenMod
   header.handle = local_ ? wanted.device : 0;
   header.operation = wanted.inode;
   header.offset = wanted.born_ns;
+  header.bytes = mode.placement;
   header.flags = static_cast<std::uint16_t>((mode.reads ? flag::reads : 0) | (mode.writes ? flag::writes : 0) |
                                             (mode.write_behind ? flag::write_behind : 0));
   ask_once(header, std::string{path}, [this, opened = std::move(opened)](const PendingCall& by) {
@@ -283,6 +284,14 @@ void ServerLink::end(Handle handle, std::uint64_t operation, int participants) {
   stream_.send(header);
 }
 
+void ServerLink::store(Handle handle, std::int64_t placement, DoneCallback done) {
+  Header header;
+  header.type = Type::store;
+  header.handle = handle;
+  header.bytes = placement;
+  ask_once(header, {}, [done = std::move(done)](const PendingCall& by) { done(by.error, 0); });
+}
+
 void ServerLink::sync(Handle handle, DoneCallback done) {
   Header header;
   header.type = Type::sync;
@@ -371,8 +380,12 @@ void ServerLink::count_early(const PendingFrame& frame) {
   if (found == behind_.end()) return;
   EarlyAnswers& early = found->second;
   const Header& header = stream_.header();
-  if (frame.header.type == Type::write && header.error == 0) early.answered += header.bytes;
-  if (frame.header.type == Type::sync) {
+  const Type type = frame.header.type;
+  const bool is_access = type == Type::write || type == Type::read;
+  if (is_access) early.elsewhere = (header.number & answered::elsewhere) != 0;
+  if (type == Type::write && header.error == 0 && (header.number & answered::early) != 0)
+    early.answered += header.bytes;
+  if (type == Type::sync) {
     early.stored = std::max(early.stored, frame.answered);
     early.error = 0;
   }
@@ -384,7 +397,7 @@ Status ServerLink::take_stored() {
   const auto found = behind_.find(header.handle);
   if (found == behind_.end()) return success();  // the client has closed it meanwhile
   EarlyAnswers& early = found->second;
-  early = {early.answered, early.answered, header.error, header.number != 0};
+  early = {early.answered, early.answered, header.error, early.elsewhere, header.number != 0};
   return success();
 }
 

@@ -69,6 +69,10 @@ struct OpenMode {
   bool reads = false;
   bool writes = false;
   bool write_behind = false;  // a write is complete when the server has the data
+  // Identifies which server has which bytes of the file (event::Placement); 1: this one has all. Clients that share
+  // files must use one placement. Where they do not, a server stores before it answers the open what it holds under
+  // another placement, and writes are complete when they are in the file.
+  std::int64_t placement = 1;
 };
 
 // A data set that applications exchange by name, without a file. All clients of one application open one version of
@@ -91,7 +95,10 @@ struct EarlyAnswers {
   std::int64_t answered = 0;  // bytes
   std::int64_t stored = 0;    // bytes of these that are in the file, or whose loss the client was told of
   int error = 0;              // an errno of these that no sync or close has reported; 0: none
-  bool in_order = false;      // the server has ended, and holds nothing of any client of the file
+  // A server map is in use that the client does not have: by that, another server may have held data of the latest
+  // accesses.
+  bool elsewhere = false;
+  bool in_order = false;  // the server has ended, and holds nothing of any client of the file
 };
 
 // A client's end of the connection. Memory that callers pass in stays theirs.
@@ -156,6 +163,9 @@ class ServerLink {
   // report so, including this one. There is no answer.
   void end(Handle handle, std::uint64_t operation, int participants);
 
+  // Changes the placement of the opening (OpenMode), and waits until all data written to the file before, by any
+  // client, are in the file. Only sync and close report errors.
+  void store(Handle handle, std::int64_t placement, DoneCallback done);
   // Waits until all data written to the file before, by any client, are on the storage (fdatasync), or reports the
   // error.
   void sync(Handle handle, DoneCallback done);

@@ -35,28 +35,21 @@ Result<layout::FileView> view_of(const Pattern& pattern) {
   return layout::FileView::make(offset, tile.value());
 }
 
-std::optional<io_client::Chunk> Striping::next() {
-  if (at_ >= bytes_) return std::nullopt;
-  std::int64_t end = std::min(bytes_, at_ + stripe_bytes);
-  std::size_t server = 0;
-  // A chunk must not cross a stripe, because the next stripe belongs to another server.
-  if (servers_ > 1) {
-    const std::int64_t stripe = view_.offset(at_) / stripe_bytes;
-    end = std::min(end, view_.data_below((stripe + 1) * stripe_bytes));
-    server = static_cast<std::size_t>(stripe) % servers_;
-  }
-  const io_client::Chunk chunk{server, {at_, end}};
-  at_ = end;
-  return chunk;
+std::optional<io_client::Chunk> FileChunks::next() {
+  if (!one_) return stripes_.next();
+  if (left_.count() == 0) return std::nullopt;
+  const layout::Extent data{left_.first, std::min(left_.end, left_.first + layout::stripe_bytes)};
+  left_.first = data.end;
+  return io_client::Chunk{0, data};
 }
 
 io_client::Transferred pass(std::span<io_client::ServedFile> files, const FileAccess& access, int participants) {
   const io_client::Local& local = access.local;
   std::string serialised;
   if (!local.view.contiguous()) layout::append(local.view, serialised);
-  Striping striping{local.view, local.data.count(), files.size()};
+  FileChunks chunks{local, files.size()};
   return io_client::transfer(
-      files, local, [&] { return striping.next(); },
+      files, local, [&] { return chunks.next(); },
       {.serialised = serialised, .operation = access.operation, .participants = participants},
       io_client::DescriptorWait());
 }

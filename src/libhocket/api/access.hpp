@@ -1,4 +1,4 @@
-// Describes one put or get of file.h, and divides it over I/O servers. Pure but for pass(). data.cpp makes the
+// Describes one put or get of file.h, and passes it through I/O servers. Pure but for pass(). data.cpp makes the
 // accesses; the files of stored_file.cpp and data_set.cpp perform them.
 #pragma once
 
@@ -33,24 +33,18 @@ struct FileAccess {
   std::uint64_t operation = 0;  // number common to all participants; 0: not collective
 };
 
-// Divides an access over servers: stripe i of the file goes to server i mod n. So data that processes put near each
-// other arrive at one server, which merges them. With one server, a chunk is as long as a stripe.
-class Striping {
+// Yields the chunks of an access: stripes, but with one server as much data as a stripe has, however far apart.
+class FileChunks {
  public:
-  static constexpr std::int64_t stripe_bytes = 1 << 20;
-
-  // `view` must outlive the object. Precondition: servers > 0.
-  Striping(const layout::FileView& view, std::int64_t bytes, std::size_t servers)
-      : view_(view), bytes_(bytes), servers_(servers) {}
-
-  // Returns the next chunk, in the order of the data; no value at the end.
+  // The access must outlive the object. Precondition: servers > 0.
+  FileChunks(const io_client::Local& local, std::size_t servers)
+      : stripes_(local.view, local.data, servers), left_(local.data), one_(servers == 1) {}
   std::optional<io_client::Chunk> next();
 
  private:
-  const layout::FileView& view_;
-  std::int64_t bytes_;
-  std::size_t servers_;
-  std::int64_t at_ = 0;  // first byte of data that no chunk has
+  layout::StripeChunks stripes_;
+  layout::Extent left_;  // with one server: data that no chunk has
+  bool one_;
 };
 
 // Performs the access through all servers; `participants` processes take part if it is collective. Blocks until it is

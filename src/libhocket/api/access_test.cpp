@@ -9,14 +9,15 @@
 namespace hocket::api {
 namespace {
 
-constexpr std::int64_t stripe = Striping::stripe_bytes;
+constexpr std::int64_t stripe = layout::stripe_bytes;
 
 std::vector<io_client::Chunk> chunks(const Pattern& pattern, std::size_t servers) {
   const auto view = view_of(pattern);
   EXPECT_TRUE(view);
-  Striping striping{view.value(), pattern.bytes(), servers};
+  const io_client::Local local{true, view.value(), {0, pattern.bytes()}, {}};
+  FileChunks each{local, servers};
   std::vector<io_client::Chunk> all;
-  while (const auto chunk = striping.next()) all.push_back(*chunk);
+  while (const auto chunk = each.next()) all.push_back(*chunk);
   return all;
 }
 

@@ -9,6 +9,7 @@
 #include "api/file.hpp"
 #include "api/server_list.hpp"
 #include "api/status.hpp"
+#include "base/clock.hpp"
 #include "base/kept_descriptor.hpp"
 #include "bus/local_socket.hpp"
 #include "transport/proof.hpp"
@@ -77,15 +78,17 @@ class StoredFile final : public hocket_file {
   int close() override;
 
  private:
-  int ask_to_open(const std::string& at, bool named);
+  void use(const event::ServerMap& map, std::string& faults);
+  int open_at_servers();
+  bool renew();
   // Performs an access without servers.
   int access_by_itself(const FileAccess& access, std::int64_t& got) const;
   // Keeps what is known of data that the server did not store, for the next flush or close.
   void note_loss(ServedFile& one);
-  // Drops lost servers. Returns true if there were any.
-  bool leave_out_lost();
-  // Makes servers write what they hold back, and keeps the error for the next flush or close.
-  void sync_behind();
+  // Drops lost servers.
+  void leave_out_lost();
+  // True if some server answers writes before they are in the file.
+  bool any_behind() const;
   // Sends a request to each server, waits, and notes the losses.
   template <class Ask>
   void ask_all(Ask ask);
@@ -97,7 +100,10 @@ class StoredFile final : public hocket_file {
 
   KeptFd own_;
   int participants_;
-  std::vector<ServedFile> served_;
+  std::string at_;                  // absolute path
+  bool renews_ = false;             // the servers are those of hocketd's map, and not named by the caller
+  Time renew_at_{};                 // earliest time of the next renew()
+  std::vector<ServedFile> served_;  // in the canonical order
   // Losses that the caller does not know yet: errno of one, bytes in all that lost servers held, and a line about each.
   ServedFile::LostData loss_;
   std::string loss_text_;
@@ -110,41 +116,73 @@ int StoredFile::reach(const OpenArguments& opening) {
   const bool named = !opening.servers.empty();
   const auto map = named ? read_servers(opening.servers) : ask_for_servers();
   if (!map) return named ? fail(HOCKET_ERROR_ARGUMENT, "hocket_file_open: 'servers': " + map.error().text) : HOCKET_OK;
-  const std::string at = io_client::absolute(path);
-  const std::string secret = transport::secret_beside(bus::default_socket());
+  at_ = io_client::absolute(path);
+  renews_ = !named;
   std::string faults;
-  bool below = false;
-  for (const event::ServerMap::MappedServer& server : map.value().servers) {
-    if (!serves(server, at)) continue;
-    below = true;
-    ServedFile reached{server, secret};
+  use(map.value(), faults);
+  if (named && !faults.empty() && served_.empty())
+    return fail(HOCKET_ERROR_NO_SERVER, "cannot open " + path + ": " + faults);
+  const int refused = open_at_servers();
+  if (!named || refused == 0) return HOCKET_OK;
+  if (refused == ESTALE)
+    return fail(HOCKET_ERROR_IO, "a named server has another file at " + at_ + "; name one on the same file system");
+  return fail_of_file(refused, "a named server cannot open " + at_);
+}
+
+// Connects to the servers of the map that serve the file, and closes it at others. `faults` gets a text about those
+// that cannot be reached.
+void StoredFile::use(const event::ServerMap& map, std::string& faults) {
+  const std::string secret = transport::secret_beside(bus::default_socket());
+  std::vector<ServedFile> used;
+  for (const event::ServerMap::MappedServer& server : event::servers_of(map, at_)) {
+    const auto had =
+        std::find_if(served_.begin(), served_.end(), [&](ServedFile& one) { return one.leads_to(server); });
+    ServedFile reached = had == served_.end() ? ServedFile{server, secret} : std::move(*had);
+    if (had != served_.end()) served_.erase(had);
     if (reached.lost()) {
       faults += (faults.empty() ? "" : "; ") + reached.why();
     } else {
-      served_.push_back(std::move(reached));
+      used.push_back(std::move(reached));
     }
   }
-  if (named && below && served_.empty()) return fail(HOCKET_ERROR_NO_SERVER, "cannot open " + path + ": " + faults);
-  return ask_to_open(at, named);
+  ask_all([](ServedFile& one) { one.close(); });
+  served_ = std::move(used);
 }
 
-// Opens the file at all servers; those that cannot open it are left out. If the caller has named them, their refusal is
-// an error.
-int StoredFile::ask_to_open(const std::string& at, bool named) {
-  const transport::OpenMode how{.reads = (mode & HOCKET_FILE_READ) != 0, .writes = (mode & HOCKET_FILE_WRITE) != 0};
-  const transport::FileIdentity own = transport::identity_of(own_.get());
-  for (ServedFile& one : served_) one.open(at, own, how);
-  io_client::await_answers(served_);
+// Asks for the server map again, because a server has another one. Returns true if bytes have other servers by it.
+bool StoredFile::renew() {
+  constexpr Duration pause = std::chrono::milliseconds{100}, long_pause = std::chrono::seconds{5};
+  if (!renews_ || node_now() < renew_at_) return false;
+  const auto map = ask_for_servers();
+  renew_at_ = node_now() + (map ? pause : long_pause);
+  if (!map) return false;
+  std::string faults;
+  use(map.value(), faults);
+  const bool moved = !io_client::is_placed(served_);
+  open_at_servers();
+  return moved;
+}
+
+// Opens the file at the servers that do not have it open yet; those that cannot open it are left out. If bytes get
+// other servers, what servers hold is stored first. Returns an errno of those that refused; 0 if none did.
+int StoredFile::open_at_servers() {
+  const transport::FileIdentity identity = transport::identity_of(own());
   int refused = 0;
-  for (ServedFile& one : served_) {
-    const int error = one.take_error();
-    if (error != EXDEV) refused = std::max(refused, error);  // EXDEV: the file is not below its directory
+  for (bool again = true; again;) {
+    io_client::place(served_, at_, identity,
+                     {.reads = (mode & HOCKET_FILE_READ) != 0, .writes = (mode & HOCKET_FILE_WRITE) != 0});
+    io_client::await_answers(served_);
+    const std::size_t before = served_.size();
+    leave_out_lost();
+    for (ServedFile& one : served_) {
+      if (!one.failed()) continue;
+      const int error = one.take_error();
+      if (error != EXDEV) refused = std::max(refused, error);  // EXDEV: the file is not below its directory
+    }
+    std::erase_if(served_, [](const ServedFile& one) { return one.failed(); });
+    again = served_.size() < before;
   }
-  std::erase_if(served_, [](const ServedFile& one) { return one.failed(); });
-  if (!named || refused == 0) return HOCKET_OK;
-  if (refused == ESTALE)
-    return fail(HOCKET_ERROR_IO, "a named server has another file at " + at + "; name one on the same file system");
-  return fail_of_file(refused, "a named server cannot open " + at);
+  return refused;
 }
 
 void StoredFile::note_loss(ServedFile& one) {
@@ -156,16 +194,14 @@ void StoredFile::note_loss(ServedFile& one) {
   loss_text_ += (loss_text_.empty() ? "" : "; ") + one.text_of(loss);
 }
 
-bool StoredFile::leave_out_lost() {
+void StoredFile::leave_out_lost() {
   for (ServedFile& one : served_)
     if (one.lost()) note_loss(one);
-  return std::erase_if(served_, [](const ServedFile& one) { return one.lost(); }) > 0;
+  std::erase_if(served_, [](const ServedFile& one) { return one.lost(); });
 }
 
-void StoredFile::sync_behind() {
-  ask_all([](ServedFile& one) {
-    if (one.writes_behind()) one.sync();
-  });
+bool StoredFile::any_behind() const {
+  return std::any_of(served_.begin(), served_.end(), [](const ServedFile& one) { return one.writes_behind(); });
 }
 
 // Performs an access, and repeats it as long as it loses a server. If no server is left, this process performs it
@@ -173,8 +209,8 @@ void StoredFile::sync_behind() {
 int StoredFile::access(const FileAccess& access, std::int64_t& got) {
   constexpr int most_repeats = 3;  // of a read; a file that grows all the time would repeat for ever
   for (int repeats = 0;;) {
-    // The remaining servers get other stripes from now on, so no data of these may still be held elsewhere.
-    if (leave_out_lost()) sync_behind();
+    leave_out_lost();
+    if (!io_client::is_placed(served_)) open_at_servers();
     if (served_.empty()) return access_by_itself(access, got);
     const io_client::Transferred passed = pass(served_, access, participants_);
     if (passed.lost) continue;  // the caller still has all bytes: repeat with at least one server less
@@ -183,8 +219,12 @@ int StoredFile::access(const FileAccess& access, std::int64_t& got) {
                           (access.local.writes ? "cannot write " : "cannot read ") + path + " through its I/O servers");
     for (ServedFile& one : served_) one.rely();
     got = passed.there;
-    if (!passed.gap || repeats++ == most_repeats) return HOCKET_OK;
-    sync_behind();
+    const auto elsewhere = [](const ServedFile& one) { return one.is_elsewhere(); };
+    if (std::any_of(served_.begin(), served_.end(), elsewhere) && renew()) continue;
+    // The file ends elsewhere if servers hold data behind its end.
+    const bool is_short = repeats == 0 && got < access.local.data.count() && any_behind();
+    if ((!passed.gap && !is_short) || repeats++ == most_repeats) return HOCKET_OK;
+    ask_all([](ServedFile& one) { one.store(); });
   }
 }
 
@@ -202,8 +242,8 @@ int StoredFile::access_by_itself(const FileAccess& access, std::int64_t& got) co
   return HOCKET_OK;
 }
 
-// The file system knows the length, except for what servers write behind.
 int StoredFile::size(std::int64_t& bytes) {
+  if (any_behind()) ask_all([](ServedFile& one) { one.store(); });
   struct stat status {};
   if (fstat(own(), &status) != 0) return fail_of_file(errno, "cannot determine the length of " + path);
   bytes = status.st_size;

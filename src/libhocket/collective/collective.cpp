@@ -1,6 +1,7 @@
 // The service of collective I/O (intercept/services.hpp): keeps the files of this process that hocket serves.
 #include "intercept/services.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -42,6 +43,18 @@ std::shared_ptr<CollectiveFile> find(MPI_File file) {
   const std::lock_guard lock(files().mutex);
   const auto found = files().files.find(file);
   return found == files().files.end() ? nullptr : found->second;
+}
+
+// Precondition: the lock is held.
+bool any_holds() {
+  return std::any_of(files().files.begin(), files().files.end(), [](const auto& one) { return one.second->holds(); });
+}
+
+// Notes if servers hold data of some file, after a call that may have changed it.
+void note_held(bool before, bool after) {
+  if (before == after) return;
+  const std::lock_guard lock(files().mutex);
+  hot.holds = any_holds();
 }
 
 // Reports to hocketd the oldest map epoch that a file uses, if it has changed.
@@ -95,6 +108,7 @@ int file_closes(MPI_File file) noexcept {
     const std::lock_guard lock(files().mutex);
     if (auto found = files().files.extract(file)) closed = std::move(found.mapped());
     count_files();
+    if (closed && closed->holds()) hot.holds = any_holds();
     if (closed && closed->is_data_set()) --files().data_sets;
   }
   tell_epoch();
@@ -119,7 +133,9 @@ std::optional<int> access(const AccessCall& access, bool granted, MPI_Status* st
   const std::shared_ptr<CollectiveFile> found = find(access.file);
   if (!found) return std::nullopt;
   const std::int64_t before = found->epoch();
+  const bool held = found->holds();
   const std::optional<int> rc = found->access(access, granted, status);
+  note_held(held, found->holds());
   if (found->epoch() != before) tell_epoch();
   return rc;
 }
@@ -145,7 +161,18 @@ std::int64_t end_of_data_set(MPI_File file) noexcept { return find(file)->end();
 
 int sync(MPI_File file) noexcept {
   const std::shared_ptr<CollectiveFile> found = find(file);
-  return found ? found->sync(file) : MPI_SUCCESS;
+  if (!found) return MPI_SUCCESS;
+  const bool held = found->holds();
+  const int rc = found->sync(file);
+  note_held(held, found->holds());
+  return rc;
+}
+
+void store(MPI_File file) noexcept {
+  const std::shared_ptr<CollectiveFile> found = find(file);
+  if (!found || !found->holds()) return;
+  found->store_held();
+  note_held(true, found->holds());
 }
 
 }  // namespace
@@ -159,6 +186,7 @@ const hocket::runtime::FileService hocket::runtime::file_service = {
     .view_set = collective::view_set,
     .access = collective::access,
     .sync = collective::sync,
+    .store = collective::store,
     .is_data_set = collective::is_data_set,
     .access_own = collective::access_own,
     .refuse = collective::refuse,

@@ -160,7 +160,7 @@ int CollectiveFile::refusal(AccessDirection direction) const {
 // Translates the arguments into bytes of data. Returns no value if hocket cannot perform the access, or if the MPI
 // library shall refuse its arguments. `position` receives the individual file pointer behind the access, in etypes.
 // Local.
-std::optional<Local> CollectiveFile::prepare(const AccessCall& access, std::int64_t& position) const {
+std::optional<Local> CollectiveFile::prepare(const AccessCall& access, std::int64_t& position) {
   const bool writes = access.direction == AccessDirection::write;
   if (off_ || !view_ || access.count < 0 || access.type == mpi::no_type()) return std::nullopt;
   MPI_Offset offset = access.offset.value_or(0);
@@ -178,8 +178,11 @@ std::optional<Local> CollectiveFile::prepare(const AccessCall& access, std::int6
               std::move(memory).value(),
               static_cast<std::byte*>(const_cast<void*>(access.buffer))};
   position = offset + bytes / etype_bytes_;
-  if (!writes && bytes > 0)  // a read ends at the end of the file
+  if (!writes && bytes > 0) {  // a read ends at the end of the file
+    const auto is_short = [&] { return view_->data_below(size()) < local.data.end; };
+    if (servers_.writes_behind() && is_short()) servers_.store();  // it may end elsewhere then
     local.data.end = std::clamp(view_->data_below(size()), local.data.first, local.data.end);
+  }
   return local;
 }
 
@@ -211,9 +214,9 @@ AccessMessage CollectiveFile::word_of(const Local& local) {
 }
 
 // Settles what the ranks' messages say: the server map of rank 0, the number of aggregators (the smallest that hints
-// ask for, else two per node), which are spread evenly over the ranks, and the memory that they share. Collective;
-// expensive only if something has changed.
-void CollectiveFile::settle(std::vector<AccessMessage>& words) {
+// ask for, else two per node), which are spread evenly over the ranks, and the memory that they share. Returns true if
+// the file may use other servers now. Collective; expensive only if something has changed.
+bool CollectiveFile::settle(std::vector<AccessMessage>& words) {
   std::int64_t count = unasked, window = largest_window, most = all_servers;
   bool shares = true;
   for (const AccessMessage& word : words) {
@@ -222,12 +225,12 @@ void CollectiveFile::settle(std::vector<AccessMessage>& words) {
     window = std::min(window, word.window);
     most = std::min(most, word.servers);
   }
-  if (words.front().map_bytes >= 0 || servers_.is_limited_otherwise(most))
-    servers_.adopt(team_, path_, mode_, words.front().map_bytes, most);
+  const bool adopts = words.front().map_bytes >= 0 || servers_.is_limited_otherwise(most);
+  if (adopts) servers_.adopt(team_, path_, mode_, words.front().map_bytes, most);
   if (count == unasked && nodes_ == 0) nodes_ = count_nodes(team_.comm);
   if (count == unasked) count = std::min(team_.ranks, aggregators_of_a_node * nodes_);
   const bool same = count == static_cast<std::int64_t>(team_.aggregators.size()) && window == team_.window;
-  if (same && shares == sharing_) return;
+  if (same && shares == sharing_) return adopts;
   sharing_ = shares;
   team_.aggregators.clear();
   for (std::int64_t i = 0; i < count; ++i) team_.aggregators.push_back(static_cast<int>(i * team_.ranks / count));
@@ -236,6 +239,7 @@ void CollectiveFile::settle(std::vector<AccessMessage>& words) {
   team_.node = shares ? NodeMemory::make(team_.comm, team_.aggregators, window) : nullptr;
   sent_.reset();  // the new aggregators have no views
   for (AccessMessage& word : words) word.view_is_new = 1;
+  return adopts;
 }
 
 bool CollectiveFile::chooses_lists(const std::vector<AccessMessage>& words) const {
@@ -356,24 +360,25 @@ int CollectiveFile::access_through_ranks(const Local& local, const std::vector<A
 // Performs the access through the servers of the file, as FileServers::access states.
 std::optional<int> CollectiveFile::access_through_servers(const Local& local, const std::vector<AccessMessage>& words,
                                                           Extent file, bool granted) {
-  const Result<layout::Domains> domains = layout::Domains::make(file, servers_.count(), domain_block);
-  if (!domains) return EIO;
-  const Grid grid(domains.value(), team_.window);
+  const auto servers = static_cast<std::size_t>(servers_.count());
   std::optional<Brake> brake;
-  if (granted && has_rounds(grid)) brake.emplace(team_, ranks_with_data(words), data_bytes(words));
-  return servers_.access(team_, local, grid, serialised_, brake ? &*brake : nullptr);
+  if (granted && layout::StripeChunks::may_have_rounds(file, servers, team_.window))
+    brake.emplace(team_, ranks_with_data(words), data_bytes(words));
+  return servers_.access(team_, local, team_.window, serialised_, brake ? &*brake : nullptr);
 }
 
 // Performs the access in the way that fits: data set, atomic mode, I/O servers or ranks. Returns one errno of all
 // ranks, or 0. Collective.
-int CollectiveFile::access_all(const Local& local, std::vector<AccessMessage>& words, bool atomic, bool granted) {
+int CollectiveFile::access_all(const Local& local, const std::vector<AccessMessage>& words, bool atomic, bool granted) {
   Extent file{layout::limit, 0};
   for (const AccessMessage& word : words)
     if (word.bytes > 0) file = {std::min(file.first, word.low), std::max(file.end, word.high)};
   if (data_set_) return access_data_set(local, file);
-  settle(words);
   if (file.end == 0) return 0;
-  if (atomic) return agree_on_error(team_, access_locked(team_, local));
+  if (atomic) {
+    if (servers_.holds()) servers_.store();
+    return agree_on_error(team_, access_locked(team_, local));
+  }
   // A lost server is left out and the access is repeated; the ranks still have all data.
   while (servers_.used())
     if (const std::optional<int> error = access_through_servers(local, words, file, granted)) return *error;
@@ -395,25 +400,39 @@ int CollectiveFile::agree_on_end(int error) {
 }
 
 std::optional<int> CollectiveFile::access(const AccessCall& access, bool granted, MPI_Status* status) {
-  std::unique_lock lock(mutex_, std::defer_lock);
-  if (data_set_) lock.lock();  // independent accesses of other threads use the same connection
+  const std::lock_guard lock(mutex_);  // independent accesses of other threads use the same connections
   int atomic = 0;
   if (HOCKET_PMPI(File_get_atomicity)(access.file, &atomic) != MPI_SUCCESS) return std::nullopt;
   if (const int refused = refusal(access.direction); refused != MPI_SUCCESS && !off_)
     return raise(access.file, refused);
-  std::int64_t position = 0;
-  const std::optional<Local> local = prepare(access, position);
-  AccessMessage own;
-  if (local) own = word_of(*local);
-  std::optional<std::vector<AccessMessage>> words = tell_all(team_, own);
-  if (!words) return class_of(EIO);
-  if (std::any_of(words->begin(), words->end(), [](const AccessMessage& word) { return word.can == 0; })) {
-    if (!data_set_) return std::nullopt;
-    spoil();
-    return raise(access.file, MPI_ERR_UNSUPPORTED_OPERATION);
+  while (true) {
+    std::int64_t position = 0;
+    const std::optional<Local> local = prepare(access, position);
+    AccessMessage own;
+    if (local) own = word_of(*local);
+    std::optional<std::vector<AccessMessage>> words = tell_all(team_, own);
+    if (!words) return class_of(EIO);
+    if (std::any_of(words->begin(), words->end(), [](const AccessMessage& word) { return word.can == 0; })) {
+      if (!data_set_) {
+        if (servers_.holds()) servers_.store();
+        return std::nullopt;
+      }
+      spoil();
+      return raise(access.file, MPI_ERR_UNSUPPORTED_OPERATION);
+    }
+    const bool has_moved = !data_set_ && settle(*words);
+    // Servers that are new to this file may hold data behind its end, where this read would end.
+    if (has_moved && !local->writes && servers_.writes_behind()) continue;
+    written_ |= local->writes;
+    return end_access(access, *local, position, access_all(*local, *words, atomic != 0, granted), status);
   }
-  written_ |= local->writes;
-  return end_access(access, *local, position, access_all(*local, *words, atomic != 0, granted), status);
+}
+
+void CollectiveFile::store_held() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  // Another thread is in a collective access of the file, and may wait in it for this one.
+  if (!lock.owns_lock()) return;
+  if (servers_.holds()) servers_.store();
 }
 
 // Sets file pointer and status after an access that succeeded or failed, and raises the error.
@@ -453,10 +472,7 @@ int CollectiveFile::join(MPI_Info info) {
 int CollectiveFile::access_data_set(const Local& local, Extent file) {
   if (!servers_.used()) return EIO;
   if (file.end == 0) return 0;
-  const Result<layout::Domains> domain = layout::Domains::make(file, 1, domain_block);
-  if (!domain) return EIO;
-  // A data set lives in the memory of one server, so the whole extent is one domain.
-  const std::optional<int> error = servers_.access(team_, local, Grid(domain.value(), window_), serialised_, nullptr);
+  const std::optional<int> error = servers_.access(team_, local, window_, serialised_, nullptr);
   if (error && local.writes) size_ = std::max(size_, file.end);
   return error.value_or(EIO);
 }
@@ -501,6 +517,7 @@ std::int64_t CollectiveFile::end() const { return view_ ? view_->data_below(size
 int CollectiveFile::sync(MPI_File file) {
   // Data sets are in memory only.
   if (!written_ || data_set_) return MPI_SUCCESS;
+  const std::lock_guard lock(mutex_);
   written_ = false;
   const int behind = servers_.sync(team_);
   const int error = agree_on_error(team_, behind != 0 ? behind : team_.storage.sync());

@@ -38,8 +38,8 @@ struct AccessMessage {
 };
 
 // One rank's part of the file. All ranks of the communicator make one, and call the collective functions in the same
-// order. A data set serialises its accesses by a mutex; for other files MPI's rule holds that collective accesses of
-// one file do not overlap. spoil() may be called by any thread.
+// order. MPI's rule holds that collective accesses of one file do not overlap. access_own(), spoil(), store_held() and
+// holds() may be called by any thread.
 class CollectiveFile {
  public:
   // Takes ownership of `comm` and frees it in the destructor, which is therefore collective.
@@ -75,17 +75,21 @@ class CollectiveFile {
   std::optional<int> access(const AccessCall& access, bool granted, MPI_Status* status);
   int access_own(const AccessCall& access, MPI_Status* status);
   int sync(MPI_File file);
+  // Makes the servers store what they may hold of the file, before this rank accesses it without them. Local.
+  void store_held();
+  // True if store_held() has something to do. Any thread may ask.
+  bool holds() const { return servers_.holds(); }
 
   // Returns the epoch of the server map in use. 0 if the file uses none, and in all ranks but rank 0.
   std::int64_t epoch() const { return team_.rank == 0 && servers_.used() ? servers_.epoch() : 0; }
 
  private:
-  std::optional<Local> prepare(const AccessCall& access, std::int64_t& position) const;
+  std::optional<Local> prepare(const AccessCall& access, std::int64_t& position);
   void serialise();
   AccessMessage word_of(const Local& local);
-  void settle(std::vector<AccessMessage>& words);
+  bool settle(std::vector<AccessMessage>& words);
   int refusal(AccessDirection direction) const;
-  int access_all(const Local& local, std::vector<AccessMessage>& words, bool atomic, bool granted);
+  int access_all(const Local& local, const std::vector<AccessMessage>& words, bool atomic, bool granted);
   int agree_on_end(int error);
   int leave_servers(MPI_File file);
   int access_data_set(const Local& local, Extent file);
@@ -114,7 +118,7 @@ class CollectiveFile {
 
   std::int64_t size_ = 0;             // bytes of the data set
   std::atomic<bool> spoilt_ = false;  // a write of this rank to the data set failed
-  std::recursive_mutex mutex_;        // of a data set; recursive, because error handlers may access it again
+  std::recursive_mutex mutex_;        // guards servers_; recursive, because error handlers may access the file again
   bool written_ = false;              // by a collective access since the last sync
   std::optional<layout::FileView> view_ = layout::FileView();
   std::int64_t etype_bytes_ = 1;

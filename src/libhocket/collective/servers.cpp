@@ -18,16 +18,7 @@
 namespace hocket::runtime::collective {
 namespace {
 
-constexpr std::int64_t most_servers = 64;  // of a file: one bit each in Verdict::lost
-
-// Deals the chunks of the grid's aggregators out to servers.
-auto chunks_of(Pieces& pieces) {
-  return [&pieces]() -> std::optional<io_client::Chunk> {
-    const std::optional<RoundChunk> piece = pieces.next();
-    if (!piece) return std::nullopt;
-    return io_client::Chunk{static_cast<std::size_t>(piece->aggregator), piece->data, piece->round};
-  };
-}
+static_assert(event::most_servers_of_file <= 64);  // one bit each in Verdict::lost
 
 // Returns the errno of an access. A short read is an error: CollectiveFile::prepare has cut off what lies behind the
 // end of the file.
@@ -82,25 +73,39 @@ bool FileServers::receive(const Team& team, std::int64_t map_bytes) {
   return true;
 }
 
-// A server gets the identity of this rank's own descriptor: the path may name another file by now.
-void FileServers::reach(const Team& team, int mode) {
-  const transport::FileIdentity own = transport::identity_of(team.storage.descriptor());
-  const transport::OpenMode how{.reads = (mode & MPI_MODE_WRONLY) == 0,
-                                .writes = (mode & (MPI_MODE_WRONLY | MPI_MODE_RDWR)) != 0};
+// Connects to the servers of the map, and closes the file at those that are no longer used.
+void FileServers::reach() {
   const std::string secret = transport::secret_beside(identity().settings.socket);
   std::vector<ServedFile> before = std::exchange(files_, {});
-  for (const event::ServerMap::MappedServer& server : map_->servers) {
-    if (!event::serves(server, path_) || count() >= std::min(most_, most_servers)) continue;
-    const auto had =
-        std::find_if(before.begin(), before.end(), [&](ServedFile& file) { return file.leads_to(server); });
-    if (had == before.end()) {
-      files_.emplace_back(server, secret).open(path_, own, how);
-    } else {
-      files_.push_back(std::move(*had));
-      before.erase(had);
+  if (most_ > 0) {
+    for (const event::ServerMap::MappedServer& server : event::servers_of(*map_, path_)) {
+      const auto had =
+          std::find_if(before.begin(), before.end(), [&](ServedFile& file) { return file.leads_to(server); });
+      if (had == before.end()) {
+        files_.emplace_back(server, secret);
+      } else {
+        files_.push_back(std::move(*had));
+        before.erase(had);
+      }
     }
   }
   close(before);
+}
+
+// A server gets the identity of this rank's own descriptor: the path may name another file by now.
+void FileServers::place(Team& team) {
+  const transport::FileIdentity own = transport::identity_of(team.storage.descriptor());
+  int error = 0;
+  do {
+    io_client::place(
+        files_, path_, own,
+        {.reads = (mode_ & MPI_MODE_WRONLY) == 0, .writes = (mode_ & (MPI_MODE_WRONLY | MPI_MODE_RDWR)) != 0});
+    io_client::await_answers(files_, MpiWait(team.comm));
+    for (ServedFile& file : files_) {
+      if (!file.lost() && file.failed() && file.take_error() == ESTALE && team.rank == 0)
+        warn("the I/O server " + file.server().name + " has another file at " + path_ + ": it is not used");
+    }
+  } while (leave_out(team, error));
 }
 
 void FileServers::adopt(Team& team, const std::string& path, int mode, std::int64_t map_bytes, std::int64_t most) {
@@ -108,14 +113,14 @@ void FileServers::adopt(Team& team, const std::string& path, int mode, std::int6
   // Without a valid map, the file uses no servers and the ranks aggregate.
   if (map_bytes >= 0 && !receive(team, map_bytes)) map_ = event::ServerMap();
   path_ = path;
-  reach(team, mode);
-  io_client::await_answers(files_, MpiWait(team.comm));
-  for (ServedFile& file : files_) {
-    if (!file.lost() && file.take_error() == ESTALE && team.rank == 0)
-      warn("the I/O server " + file.server().name + " has another file at " + path_ + ": it is not used");
-  }
-  int error = 0;
-  leave_out(team, error);
+  mode_ = mode;
+  reach();
+  place(team);
+  // If data are held, a limit must not place a byte elsewhere than another opening does, which has no limit.
+  if (behind_ || count() <= most_) return;
+  std::vector<ServedFile> rest{std::make_move_iterator(files_.begin() + most_), std::make_move_iterator(files_.end())};
+  files_.erase(files_.begin() + most_, files_.end());
+  close(rest);
 }
 
 bool FileServers::leave_out(Team& team, int& error) {
@@ -124,15 +129,20 @@ bool FileServers::leave_out(Team& team, int& error) {
     std::int64_t lost = 0;
     std::int64_t error = 0;
     std::int64_t stood_ns = 0;
-  } own{0, error, team.stood.count()};
-  for (std::size_t i = 0; i < files_.size(); ++i)
+    std::int64_t behind = 0;  // 1: a server writes behind
+  } own{0, error, team.stood.count(), 0};
+  for (std::size_t i = 0; i < files_.size(); ++i) {
     if (files_[i].failed()) own.lost |= std::int64_t{1} << i;
+    if (files_[i].writes_behind()) own.behind = 1;
+  }
   const std::optional<std::vector<Verdict>> all = tell_all(team, own);
   // If MPI failed, no rank knows which servers the others can use, so all are left out.
   std::int64_t left = all ? 0 : -1;
+  behind_ = false;
   for (std::size_t i = 0; all && i < all->size(); ++i) {
     left |= (*all)[i].lost;
     error = one_of(error, static_cast<int>((*all)[i].error));
+    behind_ |= (*all)[i].behind != 0;
   }
   count_standstill(team, all ? Duration{all->front().stood_ns} : Duration{});
   std::vector<ServedFile> kept, closed;
@@ -146,12 +156,9 @@ bool FileServers::leave_out(Team& team, int& error) {
 
 int FileServers::access_own(const Local& local, std::int64_t window, const std::string& serialised) {
   if (local.data.count() == 0) return 0;
-  const Extent span = local.view.span(local.data);
-  const Result<layout::Domains> domain = layout::Domains::make(span, 1, span.count());
-  if (!domain) return EIO;
-  Pieces pieces(local.view, local.data, Grid(domain.value(), window));
-  const io_client::Transferred done =
-      io_client::transfer(files_, local, chunks_of(pieces), {.serialised = serialised}, io_client::DescriptorWait());
+  layout::StripeChunks chunks(local.view, local.data, files_.size(), window);
+  const io_client::Transferred done = io_client::transfer(
+      files_, local, [&] { return chunks.next(); }, {.serialised = serialised}, io_client::DescriptorWait());
   return done.lost ? EIO : error_of(done, local);
 }
 
@@ -164,30 +171,43 @@ int FileServers::leave() {
   return error;
 }
 
-std::optional<int> FileServers::access(Team& team, const Local& local, const Grid& grid, const std::string& serialised,
-                                       Brake* brake) {
-  Pieces pieces(local.view, local.data, grid);
+std::optional<int> FileServers::access(Team& team, const Local& local, std::int64_t window,
+                                       const std::string& serialised, Brake* brake) {
+  layout::StripeChunks chunks(local.view, local.data, files_.size(), window);
   const io_client::Transferred done = io_client::transfer(
-      files_, local, chunks_of(pieces),
+      files_, local, [&] { return chunks.next(); },
       {.serialised = serialised, .operation = ++operation_, .participants = team.ranks, .gate = brake},
       MpiWait(team.comm));
   // The requests at a lost server end with an error, which is none of the storage: the access is repeated.
   int error = done.lost ? 0 : error_of(done, local);
   if (brake && !brake->finish()) error = EIO;
-  if (leave_out(team, error)) return std::nullopt;
+  if (leave_out(team, error)) {
+    if (map_) place(team);
+    return std::nullopt;
+  }
   for (ServedFile& file : files_) file.rely();
+  if (local.writes && behind_) holds_ = true;
   return error;
+}
+
+void FileServers::store() {
+  for (ServedFile& file : files_) file.store();
+  io_client::await_answers(files_);
+  for (ServedFile& file : files_) note_loss(file);
+  holds_ = false;
 }
 
 int FileServers::sync(const Team& team) {
   for (ServedFile& file : files_) file.sync();
   io_client::await_answers(files_, MpiWait(team.comm));
   for (ServedFile& file : files_) note_loss(file);
+  holds_ = false;
   return std::exchange(loss_, 0);
 }
 
 int FileServers::finish() {
   close(files_);
+  holds_ = false;
   return std::exchange(loss_, 0);
 }
 

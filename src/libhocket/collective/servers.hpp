@@ -3,6 +3,7 @@
 // that performs an access of the file, one at a time; errors are errno values.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,10 @@ class FileServers {
 
   // True if accesses go through servers.
   bool used() const { return !files_.empty(); }
+  // True if some server in use answers writes before they are in the file. The same in all ranks.
+  bool writes_behind() const { return behind_ && used(); }
+  // True if servers may hold data of a collective write that the file system does not have. Any thread may ask.
+  bool holds() const { return holds_; }
   int count() const { return static_cast<int>(files_.size()); }
   // Returns the epoch of the map in use; 0 if none is.
   std::int64_t epoch() const { return map_ ? map_->epoch : 0; }
@@ -36,16 +41,20 @@ class FileServers {
   // True if a map is in use with another limit on the number of servers than `most`.
   bool is_limited_otherwise(std::int64_t most) const { return map_ && most != most_; }
 
-  // Adopts rank 0's map: opens the file at the servers whose directory holds it, at most `most` of them. Servers that
-  // some rank cannot use, or at which the path names another file, are left out in all ranks. `map_bytes` is rank 0's
-  // news(), the same in all ranks; -1 keeps the map. Collective.
+  // Adopts rank 0's map: opens the file at the servers whose directory holds it, at most `most` of them; if one of them
+  // writes behind, at all of them unless `most` is 0. Servers that some rank cannot use, or at which the path names
+  // another file, are left out in all ranks. If bytes get other servers, what the servers hold is stored first.
+  // `map_bytes` is rank 0's news(), the same in all ranks; -1 keeps the map. Collective.
   void adopt(Team& team, const std::string& path, int mode, std::int64_t map_bytes, std::int64_t most);
 
-  // Performs the access through all servers; `serialised` is the view. Collective. Returns one errno of all ranks, or
-  // 0. No value if servers were lost on the way: they are left out from then on, and the access must be repeated.
-  // `brake` is given if the access may be suspended between two rounds; its aggregators are the ranks with data.
-  std::optional<int> access(Team& team, const Local& local, const Grid& grid, const std::string& serialised,
+  // Performs the access through all servers, in windows of the file of at most `window` bytes; `serialised` is the
+  // view. Collective. Returns one errno of all ranks, or 0. No value if servers were lost on the way: they are left out
+  // from then on, and the access must be repeated. `brake` is given if the access may be suspended between two rounds;
+  // its aggregators are the ranks with data.
+  std::optional<int> access(Team& team, const Local& local, std::int64_t window, const std::string& serialised,
                             Brake* brake);
+  // Waits until the file system has what the servers hold of the file, of all ranks. Losses are kept for sync(). Local.
+  void store();
 
   // Uses the server of a data set, which no map changes. `operation` is a number that the ranks which opened it
   // together have in common.
@@ -73,7 +82,10 @@ class FileServers {
   void close(std::vector<ServedFile>& files);
   bool receive(const Team& team, std::int64_t map_bytes);
   void note_loss(ServedFile& file);
-  void reach(const Team& team, int mode);
+  void reach();
+  // Opens the file at the servers that do not have it open yet, and leaves out those that some rank cannot use. If
+  // bytes get other servers, what servers hold is stored first. Collective.
+  void place(Team& team);
   // Leaves out, in all ranks, the servers that some rank cannot use. `error` becomes one error of all ranks. Returns
   // false if all servers are usable. Collective.
   bool leave_out(Team& team, int& error);
@@ -81,8 +93,11 @@ class FileServers {
   std::shared_ptr<const event::ServerMap> offered_, seen_;  // rank 0: the map of the last news(), and the map in use
   std::optional<event::ServerMap> map_;                     // in use
   std::int64_t most_ = 0;                                   // limit on the number of servers
-  std::vector<ServedFile> files_;
+  std::vector<ServedFile> files_;                           // in the canonical order
+  bool behind_ = false;
+  std::atomic<bool> holds_ = false;
   std::string path_;             // absolute
+  int mode_ = 0;                 // of MPI_File_open
   std::uint64_t operation_ = 0;  // number of the last collective operation
   int loss_ = 0;                 // errno of written data that are lost, which no sync has returned yet
 };

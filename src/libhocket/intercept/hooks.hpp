@@ -255,17 +255,25 @@ inline bool is_data_set(MPI_File file) {
   return hot.own_files.load(std::memory_order_relaxed) && file_service.is_data_set(file);
 }
 
+// Lets the MPI library use the file, which then has what I/O servers hold of it.
+template <class Call>
+int by_library(MPI_File file, Call call) {
+  if (hot.holds.load(std::memory_order_relaxed)) file_service.store(file);
+  return call();
+}
+
 // Passes on a routine that is an error for data sets.
 template <class Call>
 int unless_data_set(MPI_File file, bool writes, Call call) {
-  return is_data_set(file) ? file_service.refuse(file, writes) : call();
+  return is_data_set(file) ? file_service.refuse(file, writes) : by_library(file, call);
 }
 
 // Passes on an independent access, or does it itself if the file is a data set.
 template <class Call>
 int watch_own(const char* routine, Call call, const AccessCall& access, MPI_Status* status) {
   const auto own = [&](MPI_Status* filled) {
-    return is_data_set(access.file) ? file_service.access_own(access, filled) : call(filled);
+    if (is_data_set(access.file)) return file_service.access_own(access, filled);
+    return by_library(access.file, [&] { return call(filled); });
   };
   return watch_independent(access.direction, {routine, access.count, access.type}, own, access.file, status);
 }
@@ -273,7 +281,8 @@ int watch_own(const char* routine, Call call, const AccessCall& access, MPI_Stat
 template <class Call>
 int watch_size(Call call, MPI_File file, MPI_Offset* size) {
   const Depth depth;
-  if (!depth.watched() || !is_data_set(file)) return call();
+  if (!depth.watched()) return call();
+  if (!is_data_set(file)) return by_library(file, call);
   *size = file_service.size(file);
   return MPI_SUCCESS;
 }
@@ -282,7 +291,8 @@ int watch_size(Call call, MPI_File file, MPI_Offset* size) {
 template <class Call>
 int watch_seek(Call call, MPI_File file, MPI_Offset offset, int whence) {
   const Depth depth;
-  if (!depth.watched() || whence != MPI_SEEK_END || !is_data_set(file)) return call(offset, whence);
+  if (!depth.watched() || whence != MPI_SEEK_END) return call(offset, whence);
+  if (!is_data_set(file)) return by_library(file, [&] { return call(offset, whence); });
   return call(file_service.end(file) + offset, MPI_SEEK_SET);
 }
 

@@ -34,8 +34,9 @@ struct OpenedAs {
 // agreed on it (HOCKET_IO=hocket), and all accesses of data sets (hocket:/NAME).
 //
 // The MPI library has the file open too. It keeps the individual file pointer and performs every access that hocket
-// does not. Both write with pwrite and keep no data back, so their accesses may be mixed. All ranks of a file reach
-// the same decision on who performs an access, because each rank first sends the others whether it can.
+// does not. Both write with pwrite, so their accesses may be mixed; what I/O servers hold back is stored before. All
+// ranks of a file reach the same decision on who performs an access, because each rank first sends the others whether
+// it can.
 struct FileService {
   OpenedAs (*to_be_opened)(const char* name, int mode) noexcept;
   // Registers the file after MPI_File_open, which returned `rc`: the ranks agree whether hocket performs its collective
@@ -59,6 +60,9 @@ struct FileService {
   std::optional<int> (*access)(const AccessCall& access, bool granted, MPI_Status* status) noexcept;
   // Flushes what hocket wrote to the storage, before MPI_File_sync. Collective. Returns MPI_SUCCESS or the error.
   int (*sync)(MPI_File file) noexcept;
+  // Makes I/O servers store what they hold of the file, before the MPI library accesses it. Local. Called only if
+  // hot.holds is true.
+  void (*store)(MPI_File file) noexcept;
 
   // True if the file is a data set. The MPI library has only a stand-in for it, so the functions below replace its own.
   // Their precondition: is_data_set(file).

@@ -25,6 +25,7 @@ struct alignas(64) Hot {
   std::atomic<bool> threads = true;                  // several threads may call MPI concurrently
   std::atomic<bool> pause_wanted = false;            // a granted request of this process is to pause
   std::atomic<bool> own_files = false;               // hocket does the accesses of some file itself (collective/)
+  std::atomic<bool> holds = false;                   // I/O servers may hold data of some file of this process
   std::atomic<bool> in_step = false;                 // the application is in a step (include/hocket/io.h)
   std::atomic<std::int64_t> phase_deadline = never;  // ns: an I/O phase is over after this time
   Counters counters;
