@@ -6,8 +6,11 @@ address or undefined-behaviour sanitizers, their runtime is preloaded before it.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,8 @@ import runtime_kit as kit
 from daemon_kit import Daemon
 from stand_in_hocketd import StandIn
 from story import Story
+
+from hocket.bus import Bus
 
 PROGRAM = kit.PROGRAMS / "random_io.cpp"
 SEED = int(os.environ.get("HOCKET_RANDOM_SEED", "2026"))
@@ -24,6 +29,30 @@ LIMIT_S = 600  # of a batch; the program itself ends a case that hangs
 pytestmark = pytest.mark.timeout(LIMIT_S + 4 * CASES)
 # Each entry has the MPI, its ranks, and its share of all cases.
 SHARES = [("mpich", 4, 0.4), ("mpich", 3, 0.2), ("mpich", 7, 0.1), ("openmpi", 4, 0.3)]
+
+
+class MapChanges:
+    """Takes servers out of the map and back into it, one after the other, as long as it is entered."""
+
+    def __init__(self, daemon: Daemon, servers: list[str]):
+        self.daemon, self.servers = daemon, servers
+        self.ends = threading.Event()
+        self.thread = threading.Thread(target=self.change)
+
+    def change(self) -> None:
+        with Bus.connect(self.daemon.socket) as bus:
+            for server in itertools.cycle(self.servers):
+                for action in ("drain", "add"):
+                    bus.send("SET_SERVER", server=server, action=action)
+                    if self.ends.wait(0.1):
+                        return
+
+    def __enter__(self) -> None:
+        self.thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.ends.set()
+        self.thread.join()
 
 
 def sanitizers_of(library: Path) -> list[str]:
@@ -36,14 +65,16 @@ def sanitizers_of(library: Path) -> list[str]:
     return [subprocess.run(ask, capture_output=True, text=True, check=True, timeout=20).stdout.strip() for ask in found]
 
 
-def run_cases(mpi: kit.Mpi, programs: Path, file: Path, settings: dict, ranks: int, first: int, last: int) -> None:
+def run_cases(
+    mpi: kit.Mpi, programs: Path, file: Path, settings: dict, ranks: int, first: int, last: int, *words: str
+) -> None:
     runtimes = sanitizers_of(mpi.libhocket)
     program = mpi.compile_with([PROGRAM], programs / f"random_io-{mpi.name}")
     preload = ":".join([*runtimes, str(mpi.libhocket)])
     settings |= {"HOCKET_IO": "hocket", "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
     while first < last:
         cases = min(BATCH, last - first)
-        arguments = [program, file, SEED, cases, first]
+        arguments = [program, file, SEED, cases, first, *words]
         run = mpi.run(arguments, settings, ranks=ranks, preload=preload, limit_s=LIMIT_S)
         assert run.code == 0, f"{mpi.name}, {ranks} ranks, random_io FILE {SEED} {cases} {first}:\n{run.out}{run.err}"
         assert run.out.startswith(f"{cases} cases, "), run.out
@@ -89,3 +120,32 @@ def test_so_they_are_through_io_servers(
         round(CASES * 0.2),
     )
     assert story.all("SERVER_MAP")
+
+
+@pytest.mark.parametrize("name, ranks", [("mpich", 3), ("openmpi", 4)], ids=["mpich", "openmpi"])
+@pytest.mark.parametrize("changes", [False, True], ids=["one map", "many maps"])
+def test_so_they_are_through_servers_that_write_behind(
+    library: Path,
+    daemon: Daemon,
+    start_server,
+    built_programs: tuple[Path, dict],
+    served_directory: Path,
+    name: str,
+    ranks: int,
+    changes: bool,
+) -> None:
+    """Servers that hold data for different times; in the second case they leave the map and join it all the time."""
+    start_server("s1", "--write-behind")
+    start_server("s2", "--write-behind", "--inject", "delay=20ms")
+    mpi = {"mpich": kit.mpich, "openmpi": kit.openmpi}[name](library)
+    with MapChanges(daemon, ["s2", "s1"]) if changes else contextlib.nullcontext():
+        run_cases(
+            mpi,
+            built_programs[0],
+            served_directory / "f",
+            kit.settings(daemon.socket),
+            ranks,
+            0,
+            round(CASES * 0.1),
+            "behind",
+        )

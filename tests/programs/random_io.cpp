@@ -1,12 +1,13 @@
 // Random collective accesses of a file, compared with a byte-by-byte model. It checks the content of the file, the
 // memory of each rank, the statuses, and the file pointers.
 //
-//   random_io FILE SEED CASES [FIRST [library]]   cases FIRST (0) to FIRST + CASES - 1 of a seed
+//   random_io FILE SEED CASES [FIRST [library|behind]]   cases FIRST (0) to FIRST + CASES - 1 of a seed
 //
 // Each case has a file with its own hints, views of random datatypes, and writes and reads with random datatypes in
-// memory. A difference is reported with the command that repeats it. With $RANDOM_IO_TELL the program reports every
+// memory, collective and independent. A difference is reported with the command that repeats it. With $RANDOM_IO_TELL the program reports every
 // access. If two ranks would write the same bytes, only the first of them writes. MPI libraries differ in what they
-// read beyond the end of a file: `library` leaves such cases out.
+// read beyond the end of a file: `library` leaves such cases out. The file is looked at before it is closed; `behind`:
+// after that, because I/O servers may hold data until then.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -30,7 +31,7 @@ constexpr unsigned limit_s = 120;                // of a case
 int rank, ranks;
 long long seed, current;  // the case
 const char* path;
-bool library;
+bool library, behind;
 long long accesses;
 char description[4096];
 
@@ -478,7 +479,9 @@ void run_case() {
   bits.seed(numbers);
   random_base();
   const bool filled = library || !one_in(3), may_mix = filled && one_in(3);
+  constexpr std::int64_t stripe_bytes = 1 << 20;  // I/O servers have the file's stripes in turn
   model.base = one_in(4) ? 5000000000 + draw(0, 99) : draw(0, 1) * draw(0, 5000);
+  if (one_in(2)) model.base = draw(1, 4) * stripe_bytes - draw(1, model_bytes / 2);
   model.size = filled ? model_bytes : 0;
   for (std::size_t i = 0; i < model.bytes.size(); ++i)
     model.bytes[i] = filled ? content(current, static_cast<std::int64_t>(i)) : 0;
@@ -490,8 +493,9 @@ void run_case() {
   require(code == MPI_SUCCESS, "MPI_File_open", code);
   MPI_Info_free(&info);
   for (std::int64_t rounds = draw(1, 3); rounds > 0; --rounds) round(file, may_mix);
-  if (rank == 0) check_file();
-  MPI_File_close(&file);
+  if (rank == 0 && !behind) check_file();
+  require(MPI_File_close(&file) == MPI_SUCCESS, "MPI_File_close");
+  if (rank == 0 && behind) check_file();
 }
 
 }  // namespace
@@ -500,11 +504,12 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  require(argc > 3, "give FILE SEED CASES [FIRST [library]]");
+  require(argc > 3, "give FILE SEED CASES [FIRST [library|behind]]");
   path = argv[1];
   seed = std::atoll(argv[2]);
   const long long cases = std::atoll(argv[3]), first = argc > 4 ? std::atoll(argv[4]) : 0;
   library = argc > 5 && std::strcmp(argv[5], "library") == 0;
+  behind = argc > 5 && std::strcmp(argv[5], "behind") == 0;
   for (const int number : {SIGALRM, SIGABRT}) signal(number, told_by_signal);
   for (current = first; current < first + cases; ++current) {
     alarm(limit_s);

@@ -1,0 +1,88 @@
+"""Servers that write behind while others access the same file: each byte has one server, or what is held is stored.
+
+The random program of tests/collective_io/test_random_io.py shows the same for the accesses of one MPI application.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+import runtime_kit as kit
+from daemon_kit import Daemon
+from put_get_kit import MIB, noise
+
+from hocket.bus import Bus
+
+pytestmark = pytest.mark.timeout(180)
+BLOCK = MIB + 5  # of a rank: data of both ranks lie in several stripes, which belong to both servers
+SLOW = ("--inject", "delay=50ms")  # for each request: the server holds data for so long
+
+
+@pytest.fixture
+def settings(daemon: Daemon) -> dict[str, str]:
+    return kit.settings(daemon.socket) | {"HOCKET_IO": "hocket"}
+
+
+def one_after_the_other(programs: list, model: bytearray, rounds: int, seed: int) -> None:
+    """Let the programs put and get in turn; what they get must be what was put last, by whichever of them."""
+    draw = random.Random(seed)
+    for number in range(rounds):
+        one = draw.choice(programs)
+        first, length = draw.randrange(3 * MIB), draw.randrange(1, MIB)
+        if draw.random() < 0.6:
+            data = noise(length, seed * 1000 + number)
+            one.put(first, data)
+            if len(model) < first + length:
+                model.extend(bytes(first + length - len(model)))
+            model[first : first + length] = data
+        else:
+            assert one.get("get", first, length) == model[first : first + length], f"round {number}"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_processes_that_opened_a_file_under_different_maps_see_what_the_others_put(
+    program, start_server, served_directory: Path, seed: int
+) -> None:
+    start_server("s2", "--write-behind", *SLOW)
+    model = bytearray()
+    programs = [program()]
+    programs[0].must("open", served_directory / "f", "rwc")
+    one_after_the_other(programs, model, 4, 10 * seed)
+    start_server("s1", "--write-behind")
+    programs.append(program())
+    programs[1].must("open", served_directory / "f", "rw")
+    one_after_the_other(programs, model, 20, 10 * seed + 1)
+    with Bus.connect() as bus:
+        bus.send("SET_SERVER", server="s2", action="drain")
+    programs.append(program())
+    programs[2].must("open", served_directory / "f", "rw")
+    one_after_the_other(programs, model, 20, 10 * seed + 2)
+    for one in programs:
+        assert one.must("size") == len(model)
+        one.must("close")
+    assert (served_directory / "f").read_bytes() == model
+
+
+def test_what_ranks_wrote_is_got_and_what_is_put_is_not_overwritten(
+    mpi: kit.Mpi, built, program, start_server, settings, served_directory: Path, tmp_path: Path
+) -> None:
+    """Collective accesses and put and get have the same stripes."""
+    start_server("s1", "--write-behind"), start_server("s2", "--write-behind", *SLOW)
+    path, marks = served_directory / "f", [tmp_path / "written", tmp_path / "go"]
+    script = [f"open={path}", f"write={BLOCK}", f"mark={marks[0]}", f"await={marks[1]}", "close"]
+    job = mpi.start([built("script.c"), *script], settings)
+    kit.wait_until(marks[0].exists, 30, "the write")
+    model = bytearray(b"A" * BLOCK + b"B" * BLOCK)
+    one = program()
+    one.must("open", path, "rw")
+    assert one.get("get", 0, 3 * MIB) == model
+    for offset in (0, MIB - 100, 2 * MIB - 7):
+        data = noise(4321, offset)
+        one.put(offset, data)
+        model[offset : offset + len(data)] = data
+    marks[1].touch()
+    assert kit.finish(job).code == 0
+    one.must("close")
+    assert path.read_bytes() == model
