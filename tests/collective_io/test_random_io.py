@@ -16,10 +16,9 @@ from pathlib import Path
 import pytest
 import runtime_kit as kit
 from daemon_kit import Daemon
+from hocket.bus import Bus
 from stand_in_hocketd import StandIn
 from story import Story
-
-from hocket.bus import Bus
 
 PROGRAM = kit.PROGRAMS / "random_io.cpp"
 SEED = int(os.environ.get("HOCKET_RANDOM_SEED", "2026"))

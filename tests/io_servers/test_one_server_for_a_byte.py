@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 import runtime_kit as kit
 from daemon_kit import Daemon
-from put_get_kit import MIB, noise
-
 from hocket.bus import Bus
+from put_get_kit import MIB, noise
 
 pytestmark = pytest.mark.timeout(180)
 BLOCK = MIB + 5  # of a rank: data of both ranks lie in several stripes, which belong to both servers

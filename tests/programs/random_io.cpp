@@ -4,10 +4,10 @@
 //   random_io FILE SEED CASES [FIRST [library|behind]]   cases FIRST (0) to FIRST + CASES - 1 of a seed
 //
 // Each case has a file with its own hints, views of random datatypes, and writes and reads with random datatypes in
-// memory, collective and independent. A difference is reported with the command that repeats it. With $RANDOM_IO_TELL the program reports every
-// access. If two ranks would write the same bytes, only the first of them writes. MPI libraries differ in what they
-// read beyond the end of a file: `library` leaves such cases out. The file is looked at before it is closed; `behind`:
-// after that, because I/O servers may hold data until then.
+// memory, collective and independent. A difference is reported with the command that repeats it. With $RANDOM_IO_TELL
+// the program reports every access. If two ranks would write the same bytes, only the first of them writes. MPI
+// libraries differ in what they read beyond the end of a file: `library` leaves such cases out. The file is looked at
+// before it is closed; `behind`: after that, because I/O servers may hold data until then.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
