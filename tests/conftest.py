@@ -108,13 +108,15 @@ def start_server(
 ) -> Iterator[Callable[..., Server]]:
     """Return a function that starts `hocket-server --name NAME ARGUMENTS…` for `served_directory`.
 
-    The function waits until hocketd knows the server.
+    The function waits until hocketd knows the server, and applications can use it.
     """
     servers: list[Server] = []
 
     def start(name: str, *arguments: object, **options: bool) -> Server:
         servers.append(Server(prefix, hocket_dir, served_directory, *arguments, name=name, **options))
-        story.awaits("SERVER", server=name)
+        at = story.awaits("SERVER", server=name)["at"]
+        if "--write-behind" in arguments:  # applications get the map after its answer
+            story.awaits("MAP_STORED", since=at)
         return servers[-1]
 
     yield start

@@ -109,6 +109,18 @@ def test_applications_hear_of_each_map(daemon, server, application):
     assert next_map(first) == (4, ["s2", "s1"])
 
 
+def test_a_map_reaches_servers_that_write_behind_first(daemon, server, application):
+    first = application("first")
+    one = server("s1", write_behind=True)  # which reads its first map
+    assert first.answer(0.2) is None, "the server has not stored what it held"
+    one.send("MAP_STORED", epoch=1)
+    assert next_map(first) == (1, ["s1"])
+    server("s2")
+    assert next_map(one) == (2, ["s1", "s2"])
+    one.close()  # the process is no hocket-server, so the end of the connection counts as its end
+    assert next_map(first)[1] == ["s2"]
+
+
 def test_a_name_is_one_servers(daemon, server, connections):
     server("s1")
     with pytest.raises(BusError, match=r"a server called 's1' runs already \(pid \d+\)"):
@@ -198,6 +210,7 @@ def test_drain_waits_for_those_who_use_the_server(daemon, server, application):
 def test_servers_lists_them(daemon, server, application):
     assert hocket("servers").stdout.startswith("no server runs")
     one = server("s1", write_behind=True)
+    one.send("MAP_STORED", epoch=1)  # it writes behind, so applications get the map after this
     report(one, 10, 10 << 20, 7 * MS, queue=3, held_bytes=2_000_000)
     user = application("jacobi")
     user.send("MAP_ADOPTED", epoch=1)

@@ -28,6 +28,7 @@ TYPE = {name: number for number, name in enumerate(TYPES, 1)} | {
     "welcome": 65,
     "answer": 66,
     "stored": 67,
+    "alive": 68,
 }
 READS, WRITES, WRITE_BEHIND, LIST, VIEWED = 1, 2, 4, 8, 16
 
@@ -114,9 +115,10 @@ class Client:
         return self.request
 
     def receive(self) -> Frame:
-        """Return the next frame but `stored`. Raises ConnectionError if the server has closed the connection."""
-        while (frame := self._receive_any()).type == TYPE["stored"]:
-            self.stored.append(frame)
+        """Return the next frame that answers. Raises ConnectionError if the server has closed the connection."""
+        while (frame := self._receive_any()).type in (TYPE["stored"], TYPE["alive"]):
+            if frame.type == TYPE["stored"]:
+                self.stored.append(frame)
         return frame
 
     def _receive_any(self) -> Frame:

@@ -19,10 +19,11 @@ examples:
   hocket servers add s2            # use it again
 
 state: up (in the server map, so applications use it), drained (taken out by you), slow (taken out because it was slower
-than its peers; tried again after a while), lost (its process has ended). load: the part of the last second in which
-it worked, all its threads together; service: what one operation took; bandwidth: of the last second; held: data in its
-buffers; epoch: the epoch of the map in which it was put in or taken out. Applications adopt a new map at control
-points: the last line shows the epoch that each of them uses.
+than its peers; tried again after a while), hung (sends no heartbeat; hocketd kills it; the map keeps it until it has
+ended), lost (its process has ended). load: the part of the last second in which it worked, all its threads together;
+service: what one operation took; bandwidth: of the last second; held: data in its buffers; epoch: the epoch of the map
+in which it was put in or taken out. Applications adopt a new map at control points: the last line shows the epoch that
+each of them uses.
 """
 HEADING = ("SERVER", "STATE", "DIRECTORY", "LOAD", "SERVICE", "BANDWIDTH", "QUEUE", "HELD", "EPOCH", "")
 LIMIT_S = 60.0
@@ -72,7 +73,7 @@ def _row(one: dict[str, Any], now_ns: int) -> tuple[str, ...]:
     note = "write-behind" if one["write_behind"] else ""
     if one["state"] == "slow":
         note = f"tried again in {duration(max(0, one['back_ns'] - now_ns))}"
-    elif one["state"] == "lost":
+    elif one["state"] in ("lost", "hung"):
         note = f"{duration(now_ns - one['since_ns'])} ago"
     return (
         one["server"],

@@ -36,7 +36,8 @@ constexpr bool is_for_members =
     std::is_same_v<E, event::WithdrawResize> || std::is_same_v<E, event::Subscribe> ||
     std::is_same_v<E, event::Unsubscribe> || std::is_same_v<E, event::List> || std::is_same_v<E, event::Explain> ||
     std::is_same_v<E, event::MapAdopted> || std::is_same_v<E, event::Server> || std::is_same_v<E, event::ServerLoad> ||
-    std::is_same_v<E, event::SetServer> || std::is_same_v<E, event::SlowIoServer> || std::is_same_v<E, event::User>;
+    std::is_same_v<E, event::MapStored> || std::is_same_v<E, event::SetServer> ||
+    std::is_same_v<E, event::SlowIoServer> || std::is_same_v<E, event::User>;
 
 // Bound on each text of a member's event, so that every answer and listing that repeats such texts fits into a frame.
 constexpr std::size_t longest_text_bytes = 8192;
@@ -207,7 +208,7 @@ void Agent::take_in(Connection& connection) {
     event.origin = {node_, connection.application, connection.member()};
     handle(connection, std::move(event));
   }
-  if (!open) doom(connection, "connection closed");
+  if (!open) doom(connection, std::string{closed_by_member});
 }
 
 void Agent::handle(Connection& connection, event::Event event) {
@@ -271,7 +272,7 @@ void Agent::flush() {
     if (connection->flush()) {
       wait_for_room(*connection);
     } else {
-      doom(*connection, "connection closed");
+      doom(*connection, std::string{closed_by_member});
     }
   }
   unflushed_.clear();
@@ -307,7 +308,7 @@ bool Agent::bury() {
     const std::unique_ptr<Connection> connection = std::move(found->second);
     connections_.erase(found);
     std::erase(subscribers_, connection.get());
-    if (connection->doomed != "connection closed") {
+    if (connection->doomed != closed_by_member) {
       warn_("member " + std::to_string(connection->member().value) + " " + connection->application +
             " was dropped: " + connection->doomed);
       (void)connection->queue(event::Refused{connection->doomed});

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -27,6 +28,8 @@ class Agent {
   // Receives each event of a member: HELLO, …, BYE, SET_POLICY, RESIZE, LIST, USER, and LOST for a lost member. Called
   // from `run`.
   using EventHandler = std::function<void(event::Event&&)>;
+  // The reason in LOST if the member itself has closed its connection, or has ended.
+  static constexpr std::string_view closed_by_member = "connection closed";
   // Receives one line for the operator if a member was refused or dropped.
   using Warn = std::function<void(const std::string&)>;
 

@@ -39,6 +39,8 @@ void log_report(const event::Body& command) {
     spdlog::info("{}", explain::sentence(*model));
   } else if (const auto* slow = std::get_if<event::SlowIoServer>(&command)) {
     spdlog::warn("{}", explain::sentence(*slow));
+  } else if (const auto* hung = std::get_if<event::HungIoServer>(&command)) {
+    spdlog::warn("{}", explain::sentence(*hung));
   }
 }
 
@@ -80,6 +82,7 @@ Status Leader::listen() {
       [](const std::string& text) { spdlog::warn("{}", text); });
   if (!agent) return agent.error();
   agent_ = std::move(agent).value();
+  agent_->watch(servers_.descriptor(), [this] { servers_.collect(); });
   return success();
 }
 
@@ -150,9 +153,11 @@ void Leader::run() {
   while (!stopped_) {
     const bool busy = agent_->run(longest_sleep(now));
     tell_failed_processes();
+    tell_ended_servers();
     now = node_now();
     tick_if_due(now);
     tell_failed_processes();
+    tell_ended_servers();
     if (trace_ && trace_->due() && (!busy || *trace_->due() <= now)) trace_->flush();
     // A last poll without sleep: a member that connects at this moment keeps the daemon alive.
     if (has_been_idle(now) && !agent_->run(Duration::zero())) {
@@ -211,6 +216,7 @@ void Leader::handle(event::Event&& event) {
   for (const coordinator::Command& command : commands) {
     if (!command.to) carry_out(command.body);
   }
+  follow_server(event);
   if (std::holds_alternative<event::Hello>(event.body)) feed_profiles(event, commands);
   if (!program.empty()) remember(program, mpi, commands);
   record(std::move(event), commands);
@@ -270,6 +276,38 @@ void Leader::carry_out(const event::Body& command) {
   } else {
     decisions_.add(command);
     log_report(command);
+    if (const auto* hung = std::get_if<event::HungIoServer>(&command)) kill_server(*hung);
+  }
+}
+
+void Leader::follow_server(const event::Event& event) {
+  const MemberId member = event.origin.member;
+  if (const auto* lost = std::get_if<event::Lost>(&event.body)) {
+    servers_.left(member, lost->reason == bus::Agent::closed_by_member);
+  } else if (std::holds_alternative<event::Bye>(event.body)) {
+    servers_.left(member, false);
+  }
+  const auto* server = std::get_if<event::Server>(&event.body);
+  if (server == nullptr || !coordinator_.servers().awaits_end(server->server, server->pid)) return;  // it was refused
+  const Status watched = servers_.watch(member, server->server, server->pid);
+  if (!watched && server->heartbeat > Duration::zero())
+    spdlog::warn("the I/O server {} cannot be killed if it hangs: {}", server->server, watched.error().text);
+}
+
+void Leader::kill_server(const event::HungIoServer& hung) {
+  const Status killed = servers_.kill(hung.server, hung.pid);
+  if (!killed)
+    spdlog::error("{}; the map keeps the I/O server {}, and accesses that need it fail: end it", killed.error().text,
+                  hung.server);
+}
+
+void Leader::tell_ended_servers() {
+  for (const event::ServerEnded& ended : servers_.take_ended()) {
+    // Servers that have left in order, or were lost before, need no confirmation.
+    if (!coordinator_.servers().awaits_end(ended.server, ended.pid)) continue;
+    handle({node_now(), {node_, {}, {}}, ended});
+    agent_->flush();
+    spdlog::warn("the I/O server {} (process {}) has ended", ended.server, ended.pid);
   }
 }
 

@@ -17,6 +17,7 @@
 #include "daemon/decisions.hpp"
 #include "daemon/process_starter.hpp"
 #include "daemon/profile_store.hpp"
+#include "daemon/server_processes.hpp"
 #include "trace/writer.hpp"
 
 namespace hocket::daemon {
@@ -52,6 +53,11 @@ class Leader {
   void take_ended_processes();
   // Passes the failures of started processes to the coordinator, after the event that caused them is recorded.
   void tell_failed_processes();
+  // Watches the process of an I/O server that registers, and notes that its connection ends.
+  void follow_server(const event::Event& event);
+  void kill_server(const event::HungIoServer& hung);
+  // Passes the ends of I/O servers to the coordinator.
+  void tell_ended_servers();
   void answer_list(MemberId to, Time now);
   void answer_explain(MemberId to, const event::Explain& asked);
   event::Daemon describe_daemon(Time now) const;
@@ -76,6 +82,7 @@ class Leader {
   std::string trace_path_;
   std::string trace_error_;
   ProcessStarter starter_;
+  ServerProcesses servers_;
   Decisions decisions_;
   ProfileStore profiles_;
   std::vector<event::Profile> found_profiles_;          // found, but not passed to the coordinator yet

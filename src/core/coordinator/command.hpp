@@ -71,8 +71,8 @@ inline std::vector<model::Node> nodes_of(const CoordinatorSettings& settings) {
 
 // A message that the coordinator asks its caller to send.
 struct Command {
-  // Addressee. None: the daemon carries the command out itself (START_PROCESSES, STOP_PROCESSES), stores it (PROFILE),
-  // or publishes it (DECISION, OUTCOME, MODEL, SLOW_IO_SERVER).
+  // Addressee. None: the daemon carries the command out itself (START_PROCESSES, STOP_PROCESSES, HUNG_IO_SERVER),
+  // stores it (PROFILE), or publishes it (DECISION, OUTCOME, MODEL, SLOW_IO_SERVER).
   MemberId to;
   event::Body body;
 };

@@ -4,12 +4,12 @@
 // as that earlier one. The same events always give the same commands.
 //
 //   in:   HELLO START_IO FINISH_IO RENEW_IO PAUSED_IO IO_PHASE ITERATIONS MALLEABLE RECONFIGURATION START_PROCESSES
-//         PROCESS_READY STOP_PROCESSES MAP_ADOPTED BYE (from members), SERVER SERVER_LOAD (from I/O servers), LOST
-//         (from the agent), PROCESS_FAILED PROFILE (from the daemon), TICK (from a timer, when `deadline` has come),
-//         SET_POLICY RESIZE SET_SERVER SLOW_IO_SERVER (from a tool); others change nothing
+//         PROCESS_READY STOP_PROCESSES MAP_ADOPTED BYE (from members), SERVER SERVER_LOAD MAP_STORED (from I/O
+//         servers), LOST (from the agent), PROCESS_FAILED SERVER_ENDED PROFILE (from the daemon), TICK (from a timer,
+//         when `deadline` has come), SET_POLICY RESIZE SET_SERVER SLOW_IO_SERVER (from a tool); others change nothing
 //   out:  WELCOME SERVER_MAP QUEUED_IO GRANT_IO PAUSE_IO LEASE_EXPIRED RECONFIGURE PROCESSES_READY (to members),
 //         RECONFIGURATION (to a tool), START_PROCESSES STOP_PROCESSES DECISION OUTCOME MODEL PROFILE SLOW_IO_SERVER
-//         (to the daemon: no member), REFUSED
+//         HUNG_IO_SERVER (to the daemon: no member), SERVER_MAP (to I/O servers that write behind), REFUSED
 //   both: WITHDRAW_RESIZE (from a tool, to the member; from the member, to the tool)
 //
 // The coordinator does what is the same for all policies: it knows the members, the holders, and how long leases and
@@ -93,6 +93,10 @@ class Coordinator {
   void on(const Moment& moment, const event::SetPolicy& set);
   void on(const Moment& moment, const event::Server& server) { servers_.arrive(moment, server); }
   void on(const Moment& moment, const event::ServerLoad& load) { servers_.load(moment, load); }
+  void on(const Moment& moment, const event::MapStored& said) { servers_.stored(moment, said); }
+  void on(const Moment& moment, const event::ServerEnded& ended) {
+    if (!moment.event.origin.member) servers_.ended(moment, ended);
+  }
   void on(const Moment& moment, const event::SetServer& set) { servers_.set(moment, set); }
   void on(const Moment& moment, const event::SlowIoServer& told) { servers_.told_slow(moment, told); }
   void on(const Moment& moment, const event::MapAdopted& said);

@@ -68,6 +68,9 @@ struct Words {
     out << " " << e.server << " for " << e.hold_off.count() / 1'000'000;
     if (e.reports > 0) out << ", " << e.service.count() / 1000 << " to " << e.peers.count() / 1000;
   }
+  void operator()(const event::HungIoServer& e) {
+    out << " " << e.server << " pid " << e.pid << " silent " << e.silent.count() / 1'000'000;
+  }
   void operator()(const event::Profile& e) { out << " app " << e.app.value << ": " << e.processes; }
   void operator()(const event::Refused& e) { out << " " << e.text; }
   template <class Other>

@@ -235,10 +235,12 @@ struct Server {
   std::int64_t buffer_bytes = 0;  // most that it buffers
   bool write_behind = false;      // it answers before data are in the file
   std::int64_t pid = 0;           // stamped by the agent, never taken from a client
+  // Promised longest time between two SERVER_LOAD while the server's loop runs. 0: none, so silence means nothing.
+  Duration heartbeat{};
 };
 
 // Reports what a server has done since its last report (src/data/server/load.hpp). The server sends it after work, at
-// most every 50 ms, and not at all while it is idle.
+// most every 50 ms, and as a heartbeat while it has nothing to report.
 struct ServerLoad {
   static constexpr std::string_view name = "SERVER_LOAD";
   std::int64_t operations = 0;  // of clients, executed on the file
@@ -249,12 +251,27 @@ struct ServerLoad {
   Duration oldest{};            // age of the oldest access under way; 0: none
 };
 
+// Reports that a server has stored everything that it held of earlier epochs, and from now on holds only for clients
+// that use the map of this epoch. It answers SERVER_MAP.
+struct MapStored {
+  static constexpr std::string_view name = "MAP_STORED";
+  std::int64_t epoch = 0;
+};
+
 // ---- node agent, daemon and tools → controller -------------------------------------------------------------------
 
 // Reports that a member's connection ended without BYE: its process died, or the agent dropped it for `reason`.
 struct Lost {
   static constexpr std::string_view name = "LOST";
   std::string reason;
+};
+
+// Reports that the process of an I/O server has ended: it will not write any more. Unlike LOST it comes from the kernel
+// (pidfd), and not from the end of a connection.
+struct ServerEnded {
+  static constexpr std::string_view name = "SERVER_ENDED";
+  std::string server;
+  std::int64_t pid = 0;
 };
 
 // Reports that a process that was to join an application could not be started, or ended before it joined.
@@ -378,7 +395,8 @@ struct ProcessesReady {
 };
 
 // Distributes the server map of a new epoch (event/server_map.hpp) to every member of every application: after WELCOME,
-// if there is a map, and at each change.
+// if there is a map, and at each change. I/O servers get it before, if one of them writes behind: they store what they
+// hold, and answer MAP_STORED.
 struct NewServerMap {
   static constexpr std::string_view name = "SERVER_MAP";
   std::int64_t epoch = 0;
@@ -471,6 +489,15 @@ struct SlowIoServer {
   Prose text;                // a sentence in traces of version 1
 };
 
+// Reports that a server has sent no heartbeat for too long. The daemon kills it, and reports its end (SERVER_ENDED).
+// The map keeps the server until then, because it may still carry out writes.
+struct HungIoServer {
+  static constexpr std::string_view name = "HUNG_IO_SERVER";
+  std::string server;
+  std::int64_t pid = 0;
+  Duration silent{};  // time since its last heartbeat
+};
+
 // Refuses a request. `text` says why and what to do.
 struct Refused {
   static constexpr std::string_view name = "REFUSED";
@@ -552,7 +579,7 @@ struct Application {
 struct IoServer {
   static constexpr std::string_view name = "IO_SERVER";
   std::string server;
-  std::string state;       // "up" (in the map), "drained", "slow", "lost"
+  std::string state;       // "up" (in the map), "drained", "slow", "hung", "lost"
   Time since{};            // start of that state
   std::int64_t epoch = 0;  // of the map that added it, or left it out
   std::string directory;
@@ -607,10 +634,11 @@ struct User {
 // All event types. TICK comes first, so it is the default: it costs nothing to construct.
 using AnyEvent =
     std::variant<Tick, Hello, StartIo, FinishIo, RenewIo, PausedIo, IoPhase, Iterations, Malleable, Reconfiguration,
-                 StartProcesses, ProcessReady, StopProcesses, Bye, MapAdopted, Server, ServerLoad, Lost, ProcessFailed,
-                 Profile, SetPolicy, Resize, WithdrawResize, SetServer, Welcome, QueuedIo, GrantIo, PauseIo,
-                 Reconfigure, ProcessesReady, NewServerMap, LeaseExpired, Decision, Outcome, Model, SlowIoServer,
-                 Refused, Subscribe, Unsubscribe, List, Explain, Application, IoServer, Daemon, EventsLost, User>;
+                 StartProcesses, ProcessReady, StopProcesses, Bye, MapAdopted, Server, ServerLoad, MapStored, Lost,
+                 ServerEnded, ProcessFailed, Profile, SetPolicy, Resize, WithdrawResize, SetServer, Welcome, QueuedIo,
+                 GrantIo, PauseIo, Reconfigure, ProcessesReady, NewServerMap, LeaseExpired, Decision, Outcome, Model,
+                 SlowIoServer, HungIoServer, Refused, Subscribe, Unsubscribe, List, Explain, Application, IoServer,
+                 Daemon, EventsLost, User>;
 
 namespace detail {
 

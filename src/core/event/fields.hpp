@@ -236,6 +236,7 @@ void fields(E& e, V&& visit) {
   visit("buffer_bytes", e.buffer_bytes);
   visit("write_behind", e.write_behind);
   visit("pid", e.pid);
+  visit("heartbeat_ns", e.heartbeat);
 }
 
 template <Of<ServerLoad> E, class V>
@@ -248,9 +249,20 @@ void fields(E& e, V&& visit) {
   visit("oldest_ns", e.oldest);
 }
 
+template <Of<MapStored> E, class V>
+void fields(E& e, V&& visit) {
+  visit("epoch", e.epoch);
+}
+
 template <Of<Lost> E, class V>
 void fields(E& e, V&& visit) {
   visit("reason", e.reason);
+}
+
+template <Of<ServerEnded> E, class V>
+void fields(E& e, V&& visit) {
+  visit("server", e.server);
+  visit("pid", e.pid);
 }
 
 // Times are seconds here, as doubles: they are means and not moments.
@@ -383,6 +395,13 @@ void fields(E& e, V&& visit) {
   visit("reports", e.reports);
   visit("hold_off_ns", e.hold_off);
   visit("text", e.text);
+}
+
+template <Of<HungIoServer> E, class V>
+void fields(E& e, V&& visit) {
+  visit("server", e.server);
+  visit("pid", e.pid);
+  visit("silent_ns", e.silent);
 }
 
 template <Of<Refused> E, class V>

@@ -204,4 +204,9 @@ std::string sentence(const event::SlowIoServer& slow) {
   return found + ": out of the map, and tried again in " + seconds_text(to_s(slow.hold_off));
 }
 
+std::string sentence(const event::HungIoServer& hung) {
+  return "the I/O server " + hung.server + " (process " + number(hung.pid) + ") has sent no heartbeat for " +
+         seconds_text(to_s(hung.silent)) + ": it is killed, and leaves the map when it has ended";
+}
+
 }  // namespace hocket::explain

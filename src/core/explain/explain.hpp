@@ -41,6 +41,7 @@ std::string sentence(const event::Outcome& outcome);
 
 std::string sentence(const event::Model& model);
 std::string sentence(const event::SlowIoServer& slow);
+std::string sentence(const event::HungIoServer& hung);
 // Returns why that application cannot have so many processes. It also refuses an operator's resize.
 std::string sentence(const event::CoresExceeded& exceeded, const std::string& application);
 

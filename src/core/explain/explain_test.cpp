@@ -254,6 +254,9 @@ TEST(ReportSentence, SaysWhatIsIrregularOrSlow) {
             "s4 takes 2.000 ms for an operation, its peers 1.000 ms: out of the map, and tried again in 10.00 s");
   slow.reports = 0;
   EXPECT_THAT(sentence(slow), HasSubstr("a monitor says that s4 is slow: out of the map"));
+  EXPECT_EQ(sentence(event::HungIoServer{"s4", 77, milliseconds{5020}}),
+            "the I/O server s4 (process 77) has sent no heartbeat for 5.02 s: it is killed, and leaves the map when it "
+            "has ended");
 }
 
 }  // namespace

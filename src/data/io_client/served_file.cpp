@@ -84,6 +84,7 @@ bool ServedFile::poll() {
 void ServedFile::lose(std::string why) {
   if (lost()) return;
   answers_->early = link_->early(handle());
+  parting_ = link_->part();
   link_.reset();
   why_ = std::move(why);
 }
@@ -102,6 +103,11 @@ ServedFile::LostData ServedFile::take_lost_data() {
   const int known = std::exchange(answers_->early.error, 0);
   if (error != 0 || known != 0) return {error != 0 ? error : known, 0};
   return held > 0 ? LostData{EIO, held} : LostData{};
+}
+
+std::string ServedFile::text_of_parting() const {
+  return "the I/O server " + server_.name + " may still write what it was sent, but does not answer (" + why_ +
+         "): the file is not accessed until it has ended; end it if it hangs";
 }
 
 std::string ServedFile::text_of(const LostData& loss) const {

@@ -45,6 +45,8 @@ class ServedFile {
 
   // Sends and receives without blocking. Returns true if something moved.
   bool poll();
+  // True if the server has shown since the last call that it runs, though nothing moved.
+  bool take_sign_of_life() { return !lost() && link_->take_sign_of_life(); }
   // Returns the number of requests without an answer; 0 if the file is lost.
   std::size_t pending() const { return lost() ? 0 : link_->pending(); }
 
@@ -54,6 +56,9 @@ class ServedFile {
   const std::string& why() const { return why_; }
   // Gives the file up. Afterwards nothing uses the memory that requests were given.
   void lose(std::string why);
+  // True if the server was lost, but may still write what it was sent through this object. Until it has ended, or has
+  // closed the connection, the file must not be accessed in another way: older data could overwrite newer ones.
+  bool may_still_write() { return lost() && !parting_.is_over(); }
   // True if the server cannot be used for this file. Valid when nothing is pending.
   bool failed() const { return lost() || !answers_->open; }
   // Returns the first error of open, join, sync and close since the last call.
@@ -80,6 +85,8 @@ class ServedFile {
   LostData take_lost_data();
   // Describes the loss for people, e.g. "the I/O server s1 could not store what was written".
   std::string text_of(const LostData& loss) const;
+  // Describes for people why the file cannot be accessed while may_still_write().
+  std::string text_of_parting() const;
   // True if the server was lost and may have held data of other processes.
   bool may_have_held() const { return lost() && answers_->behind && !answers_->early.in_order; }
 
@@ -103,6 +110,7 @@ class ServedFile {
 
   event::ServerMap::MappedServer server_;
   std::unique_ptr<transport::ServerLink> link_;
+  transport::Parting parting_;  // after the loss
   std::shared_ptr<Answers> answers_ = std::make_shared<Answers>();
   std::string view_;  // serialised; the one that the server has
   std::string why_;

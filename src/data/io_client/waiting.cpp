@@ -8,8 +8,29 @@
 namespace hocket::io_client {
 namespace {
 
-// Silence after which a server is lost; longer than any pause of a storage that is only slow.
+// Silence after which a server is given up. A server that runs shows it every 5 s, however slow its storage is.
 constexpr Duration silence_bound = std::chrono::seconds{30};
+// The same for a server that shows that it runs, but answers nothing.
+constexpr Duration answer_bound = std::chrono::minutes{10};
+// If this process itself did not run for so long, it has not seen what came meanwhile.
+constexpr Duration standstill = std::chrono::seconds{5};
+constexpr Duration longest_pause = std::chrono::seconds{1};
+
+// When a server was last heard of while it owed an answer.
+struct Silence {
+  Time heard;     // at all
+  Time answered;  // with an answer, or a part of one
+
+  // Takes in what the file's connection has shown until now.
+  void note(bool moved, bool is_alive, Time now) {
+    if (moved) answered = now;
+    if (moved || is_alive) heard = now;
+  }
+  Time ends() const { return std::min(heard + silence_bound, answered + answer_bound); }
+  const char* reason(Time now) const {
+    return now >= heard + silence_bound ? "nothing came from it for 30 s" : "it has answered nothing for 10 minutes";
+  }
+};
 
 void lose_pending(std::span<ServedFile> files, const char* why) {
   for (ServedFile& file : files)
@@ -64,20 +85,30 @@ int take_error(std::span<ServedFile> files) {
 void wait(std::span<ServedFile> files, WaitStrategy&& how, FunctionRef<StepResult()> go_on) {
   const NothingPending at_the_end{files};
   Time last = node_now();  // when something moved
-  Time due = last;         // since when an answer is due
+  Time looked = last;
+  std::vector<Silence> silences(files.size(), {last, last});
   for (StepResult step = go_on(); !step.done; step = go_on()) {
     bool moved = false;
-    for (ServedFile& file : files) moved |= file.poll();
-    const Time now = node_now();
-    if (moved || pending(files) == 0) due = now;
+    Duration left = longest_pause;
+    const bool stood_still = node_now() - looked > standstill;
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const bool its_moved = files[i].poll();
+      moved |= its_moved;
+      looked = node_now();
+      silences[i].note(its_moved || stood_still || files[i].pending() == 0, files[i].take_sign_of_life(), looked);
+      if (looked >= silences[i].ends()) {
+        files[i].lose(silences[i].reason(looked));
+        moved = true;
+      } else if (files[i].pending() > 0) {
+        left = std::min(left, silences[i].ends() - looked);
+      }
+    }
     if (moved || step.moved) {
-      last = now;
+      last = looked;
       how.moved();
-    } else if (now - due >= silence_bound) {
-      lose_pending(files, "nothing came from it for 30 s");
     } else {
       std::vector<pollfd> connections = connections_of(files);
-      how.pause(connections, now - last, silence_bound - (now - due), step.awaits_messages);
+      how.pause(connections, looked - last, left, step.awaits_messages);
     }
   }
 }

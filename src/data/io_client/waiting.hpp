@@ -42,7 +42,8 @@ bool any_lost(std::span<const ServedFile> files);
 int take_error(std::span<ServedFile> files);
 
 // Makes progress until `go_on` reports that it is done. `go_on` may queue further requests. A server is lost if an
-// answer is due, but nothing at all comes from any server for 30 s. After this has returned or thrown, nothing uses the
+// answer is due, but nothing at all comes from it for 30 s, or only signs of life for ten minutes. It may still write
+// then (ServedFile::may_still_write). After this has returned or thrown, nothing uses the
 // caller's memory any more: files with requests that are still pending are lost.
 void wait(std::span<ServedFile> files, WaitStrategy&& how, FunctionRef<StepResult()> go_on);
 // Waits until nothing is pending.

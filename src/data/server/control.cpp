@@ -17,18 +17,21 @@ namespace {
 constexpr Duration connect_limit = std::chrono::milliseconds{200};
 constexpr Duration connect_again = std::chrono::seconds{1};
 constexpr Duration load_every = std::chrono::milliseconds{50};
+// A heartbeat is a report that comes although nothing has changed. hocketd kills a server that misses some of them.
+constexpr Duration heartbeat_every = std::chrono::seconds{1};
 // A server whose oldest batch has been under way for `stuck_after` also reports without progress, at this interval.
 constexpr Duration stuck_every = std::chrono::milliseconds{250};
 constexpr Duration stuck_after = std::chrono::milliseconds{500};
 
 }  // namespace
 
-Control::Control(std::string socket, event::Server about, const LoadCounters& load, LogSink say)
+Control::Control(std::string socket, event::Server about, const LoadCounters& load, LogSink say, MapSink take_map)
     : socket_(std::move(socket)),
       about_(std::move(about)),
       load_(load),
       say_(std::move(say)),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      take_map_(std::move(take_map)) {
+  signals_->wake = bus::Fd{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -37,18 +40,23 @@ Control::Control(std::string socket, event::Server about, const LoadCounters& lo
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+void Control::Signals::raise() const {
+  constexpr std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t woken = write(wake.get(), &one, sizeof one);  // fails only if it is raised already
+}
+
 void Control::leave() {
-  leaving_ = true;
-  const std::uint64_t one = 1;
-  if (write(wake_.get(), &one, sizeof one) < 0) return;  // the thread has been woken already
+  signals_->leaving = true;
+  signals_->raise();
   if (thread_.joinable()) thread_.join();
 }
 
 void Control::run() {
-  while (!leaving_) {
+  while (!signals_->leaving) {
     const Time now = node_now();
     if (!client_ && now >= connect_at_) connect();
     if (client_) tell_load(now);
+    if (client_) tell_stored();
     take_in(load_every);
   }
   if (!client_) return;
@@ -66,18 +74,26 @@ void Control::connect() {
   hello.version = HOCKET_VERSION;
   hello.pid = getpid();
   Status said = client_->send(hello);
-  if (said) said = client_->send(about_);
+  event::Server about = about_;
+  about.heartbeat = heartbeat_every;
+  if (said) said = client_->send(about);
+  told_at_ = node_now();
+  stored_epoch_ = std::make_shared<std::atomic<std::int64_t>>(0);
+  told_epoch_ = 0;
   if (!said) return lost(said.error().text);
   if (std::exchange(said_lost_, false)) say_("hocketd at " + socket_ + " answers again");
 }
 
 // Drops the connection, and logs one line for each time that hocketd is lost.
 void Control::lost(std::string_view why) {
+  if (client_) take_map_(std::nullopt, [] {});
   client_.reset();
   if (!std::exchange(said_lost_, true)) say_("without hocketd: " + std::string{why});
 }
 
-// Reports the load if it has changed since the last report, or if the server is stuck.
+// Reports the load if it has changed since the last report, if the server is stuck, or if a heartbeat is due. A
+// heartbeat says that the loop runs: without a round of the loop since the last report, there is none. Only the loop
+// changes the counters, so a change is a sign of life too.
 void Control::tell_load(Time now) {
   const ReportedLoad seen{load_.operations.load(std::memory_order_relaxed), load_.bytes.load(std::memory_order_relaxed),
                           load_.service_ns.load(std::memory_order_relaxed), load_.queue.load(std::memory_order_relaxed),
@@ -88,31 +104,66 @@ void Control::tell_load(Time now) {
   const bool worked =
       seen.operations != told_.operations || seen.queue != told_.queue || seen.held_bytes != told_.held_bytes;
   const bool is_stuck = oldest >= stuck_after && now - told_at_ >= stuck_every;
-  if (!worked && !is_stuck) return;
+  const std::int64_t beats = load_.beats.load(std::memory_order_relaxed);
+  const bool is_due = is_stuck || now - told_at_ >= heartbeat_every;
+  if (!worked && !(is_due && beats != told_beats_)) return;
   const Status said = client_->send(event::ServerLoad{seen.operations - told_.operations, seen.bytes - told_.bytes,
                                                       Duration{seen.service_ns - told_.service_ns}, seen.queue,
                                                       seen.held_bytes, oldest});
   told_ = seen;
+  told_beats_ = beats;
   told_at_ = now;
   if (!said) lost(said.error().text);
 }
 
-// Receives hocketd's messages until the timeout is over or `leave` is called. hocketd sends a server no commands, but
-// it may refuse the registration.
+// Reports that the server has stored what it held before the map of the newest epoch.
+void Control::tell_stored() {
+  const std::int64_t epoch = *stored_epoch_;
+  if (epoch <= told_epoch_) return;
+  told_epoch_ = epoch;
+  const Status said = client_->send(event::MapStored{epoch});
+  if (!said) lost(said.error().text);
+}
+
+void Control::take(const event::NewServerMap& map) {
+  auto read = event::parse_server_map(map.epoch, map.text);
+  if (!read) return lost("hocketd sent a server map that cannot be read: " + read.error().text);
+  take_map_(std::move(read).value(), [signals = signals_, newest = stored_epoch_, epoch = map.epoch] {
+    std::int64_t known = *newest;
+    while (known < epoch && !newest->compare_exchange_weak(known, epoch)) {
+    }
+    signals->raise();
+  });
+}
+
+// Receives hocketd's messages until the timeout is over, or this thread is woken. hocketd sends a server its maps, and
+// may refuse the registration.
 void Control::take_in(Duration timeout) {
   const Time until = node_now() + timeout;
-  while (!leaving_) {
-    pollfd waited[2] = {{wake_.get(), POLLIN, 0}, {client_ ? client_->fd() : -1, POLLIN, 0}};
+  while (!signals_->leaving) {
+    pollfd waited[2] = {{signals_->wake.get(), POLLIN, 0}, {client_ ? client_->fd() : -1, POLLIN, 0}};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - node_now()).count();
     if (poll(waited, 2, static_cast<int>(std::max<std::int64_t>(left, 0))) <= 0) return;
-    if (waited[1].revents == 0) continue;
+    if (waited[0].revents != 0) {
+      std::uint64_t times = 0;
+      [[maybe_unused]] const ssize_t taken = read(signals_->wake.get(), &times, sizeof times);
+      return;
+    }
+    if (waited[1].revents != 0) hear();
+  }
+}
+
+// Handles the messages of hocketd that have come. Several may come together.
+void Control::hear() {
+  while (client_) {
     const auto come = client_->receive(Duration::zero());
     if (!come) return lost(come.error().text);
-    if (!come.value()) continue;
-    const auto* refused = std::get_if<event::Refused>(&come.value()->body);
-    if (refused != nullptr) {
+    if (!come.value()) return;
+    const event::Body& said = come.value()->body;
+    if (const auto* map = std::get_if<event::NewServerMap>(&said)) take(*map);
+    if (const auto* refused = std::get_if<event::Refused>(&said)) {
       connect_at_ = node_now() + connect_again;
-      return lost("hocketd refuses: " + refused->text);
+      lost("hocketd refuses: " + refused->text);
     }
   }
 }

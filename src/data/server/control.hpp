@@ -1,4 +1,5 @@
-// The control side of a server: it registers the server with the node's hocketd and reports its load. Applications
+// The control side of a server: it registers the server with the node's hocketd and reports its load, also as a
+// heartbeat. Applications
 // find the server through hocketd, which also notices a slow one.
 //
 // A server works without hocketd. If hocketd does not answer, the control side tries again once a second;
@@ -8,6 +9,8 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -15,6 +18,7 @@
 #include "bus/client.hpp"
 #include "bus/local_socket.hpp"
 #include "event/event.hpp"
+#include "event/server_map.hpp"
 #include "server/load.hpp"
 
 namespace hocket::server {
@@ -24,10 +28,14 @@ class Control {
  public:
   // Receives one line for the log, in the control thread.
   using LogSink = std::function<void(std::string_view)>;
+  // Receives a server map of hocketd, or no value when the connection to it has ended, in the control thread. The
+  // server calls `stored`, from any thread, when everything that it held before is in the files
+  // (HocketServer::take_map).
+  using MapSink = std::function<void(std::optional<event::ServerMap>, std::function<void()> stored)>;
 
   // Starts the thread, with all signals blocked. It connects to the hocketd at `socket`, and reconnects when the
   // connection is lost. `about` needs no pid. `load` must outlive this object.
-  Control(std::string socket, event::Server about, const LoadCounters& load, LogSink say);
+  Control(std::string socket, event::Server about, const LoadCounters& load, LogSink say, MapSink take_map);
   ~Control() { leave(); }  // see `leave`
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
@@ -44,15 +52,27 @@ class Control {
   void run();
   void connect();
   void tell_load(Time now);
+  void tell_stored();
   void take_in(Duration timeout);
+  void hear();
+  void take(const event::NewServerMap& map);
   void lost(std::string_view why);
 
   const std::string socket_;
   const event::Server about_;
   const LoadCounters& load_;
   const LogSink say_;
-  std::atomic<bool> leaving_ = false;
-  bus::Fd wake_;  // eventfd that `leave` writes to
+  const MapSink take_map_;
+  // What other threads tell this one. Shared with the server, which may call back after this object has gone.
+  struct Signals {
+    std::atomic<bool> leaving = false;
+    bus::Fd wake;  // eventfd
+    void raise() const;
+  };
+  const std::shared_ptr<Signals> signals_ = std::make_shared<Signals>();
+  // The newest map before which the server has stored what it held. Each connection has another object, because another
+  // hocketd counts epochs anew.
+  std::shared_ptr<std::atomic<std::int64_t>> stored_epoch_;
 
   // Used by the thread only.
   std::optional<bus::Client> client_;  // empty while hocketd is not connected
@@ -60,6 +80,8 @@ class Control {
   Time connect_at_{};                  // earliest time of the next attempt
   Time told_at_{};                     // when the latest report was sent
   ReportedLoad told_;
+  std::int64_t told_epoch_ = 0;   // in MAP_STORED, since the connection began
+  std::int64_t told_beats_ = -1;  // LoadCounters::beats then
 
   std::thread thread_;
 };

@@ -48,6 +48,19 @@ class ControlTest : public ::testing::Test {
     return lines_;
   }
 
+  // Keeps the maps, and what is to be called when everything is stored.
+  const Control::MapSink maps_ = [this](std::optional<event::ServerMap> map, std::function<void()> stored) {
+    const std::lock_guard lock(mutex_);
+    taken_.emplace_back(std::move(map), std::move(stored));
+    changed_.notify_all();
+  };
+  // Waits for `count` maps, and returns the last of them.
+  std::pair<std::optional<event::ServerMap>, std::function<void()>> wait_for_maps(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, limit, [&] { return taken_.size() >= count; }));
+    return taken_.at(count - 1);
+  }
+
   const event::Server about_{"s1", "unix:/run/s1", "/scratch", 1 << 20, true, 0};
   std::filesystem::path directory_;
   std::string socket_;
@@ -55,11 +68,12 @@ class ControlTest : public ::testing::Test {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> lines_;
+  std::vector<std::pair<std::optional<event::ServerMap>, std::function<void()>>> taken_;
 };
 
 TEST_F(ControlTest, SaysWhoTheServerIsAndWhatItDoes) {
   StandIn node{socket_, say_nothing};
-  Control control{socket_, about_, load_, [this](std::string_view line) { say(line); }};
+  Control control{socket_, about_, load_, [this](std::string_view line) { say(line); }, maps_};
   const event::Server told = node.await<event::Server>(1).front();
   EXPECT_EQ(told.server, "s1");
   EXPECT_EQ(told.addresses, "unix:/run/s1");
@@ -99,15 +113,49 @@ TEST_F(ControlTest, SaysWhoTheServerIsAndWhatItDoes) {
 TEST_F(ControlTest, TellsOfAnAccessThatDoesNotEnd) {
   StandIn node{socket_, say_nothing};
   load_.oldest_start_ns = to_ns(node_now() - std::chrono::seconds{5});
-  const Control control{socket_, about_, load_, [this](std::string_view line) { say(line); }};
+  const Control control{socket_, about_, load_, [this](std::string_view line) { say(line); }, maps_};
+  node.await<event::ServerLoad>(1);
+  ++load_.beats;
   const auto loads = node.await<event::ServerLoad>(2);
   EXPECT_EQ(loads[0].operations, 0);
   EXPECT_GE(loads[0].oldest, std::chrono::seconds{5});
   EXPECT_GT(loads[1].oldest, loads[0].oldest);
 }
 
+TEST_F(ControlTest, SendsAHeartbeatWhileTheLoopRuns) {
+  StandIn node{socket_, say_nothing};
+  const Control control{socket_, about_, load_, [this](std::string_view line) { say(line); }, maps_};
+  EXPECT_EQ(node.await<event::Server>(1).front().heartbeat, std::chrono::seconds{1});
+  EXPECT_EQ(node.await<event::ServerLoad>(1).size(), 1U);
+  std::this_thread::sleep_for(std::chrono::milliseconds{1300});
+  EXPECT_EQ(node.await<event::ServerLoad>(1).size(), 1U) << "the loop has made no round since";
+  ++load_.beats;
+  EXPECT_EQ(node.await<event::ServerLoad>(2).back().operations, 0);
+}
+
+TEST_F(ControlTest, AnswersAMapWhenAllIsStored) {
+  const auto send_maps = [](const event::Body& said) -> StandIn::Reaction {
+    if (!std::holds_alternative<event::Server>(said)) return {};
+    return {{event::NewServerMap{3, "s1 /scratch unix:/s1\n"}, event::NewServerMap{4, "s2 /scratch unix:/s2\n"}}};
+  };
+  auto node = std::make_unique<StandIn>(socket_, send_maps);
+  const Control control{socket_, about_, load_, [this](std::string_view line) { say(line); }, maps_};
+  const auto [newest, stored] = wait_for_maps(2);
+  const auto stored_before = wait_for_maps(1).second;
+  ASSERT_TRUE(newest);
+  EXPECT_EQ(newest->epoch, 4);
+  EXPECT_EQ(newest->servers.front().name, "s2");
+  std::this_thread::sleep_for(std::chrono::milliseconds{200});
+  EXPECT_TRUE(node->taken<event::MapStored>().empty()) << "nothing is stored yet";
+  stored();
+  EXPECT_EQ(node->await<event::MapStored>(1).front().epoch, 4);
+  stored_before();
+  node.reset();
+  EXPECT_FALSE(wait_for_maps(3).first) << "the map ends with the connection";
+}
+
 TEST_F(ControlTest, GoesOnWithoutHocketdAndComesBackToIt) {
-  Control control{socket_, about_, load_, [this](std::string_view line) { say(line); }};
+  Control control{socket_, about_, load_, [this](std::string_view line) { say(line); }, maps_};
   EXPECT_EQ(wait_for_lines(1).front().find("without hocketd: "), 0U);
   load_.operations = 1;
   {
@@ -123,7 +171,7 @@ TEST_F(ControlTest, GoesOnWithoutHocketdAndComesBackToIt) {
 
 TEST_F(ControlTest, TriesAgainWhereItIsRefused) {
   StandIn node{socket_, refuse_servers};
-  const Control control{socket_, about_, load_, [this](std::string_view line) { say(line); }};
+  const Control control{socket_, about_, load_, [this](std::string_view line) { say(line); }, maps_};
   EXPECT_EQ(wait_for_lines(1).front(), "without hocketd: hocketd refuses: the name is taken");
   node.await<event::Server>(2);
 }

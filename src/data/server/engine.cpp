@@ -136,6 +136,11 @@ void Engine::gone(SessionId session) {
   release(holding_.gone(session));
 }
 
+bool Engine::has_requests_of(SessionId session) const {
+  return std::any_of(tasks_.begin(), tasks_.end(),
+                     [session](const auto& one) { return one.second->task.asker.session == session; });
+}
+
 // ---- carrying out --------------------------------------------------------------------------------------------------
 
 void Engine::advance(Time now) {

@@ -122,6 +122,8 @@ class Engine {
   // Removes a session that has disconnected. Its requests that are neither acknowledged nor under way are dropped.
   // The caller gives its handles back, and calls `advance` to start requests that were blocked by the dropped ones.
   void gone(SessionId session);
+  // True if reads or writes of the session are under way, or acknowledged and not carried out yet.
+  bool has_requests_of(SessionId session) const;
 
   // Releases all held requests, and starts as many batches as there are idle I/O threads.
   void release_all();

@@ -7,7 +7,12 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/time.hpp"
+
 namespace hocket::server {
+
+// Longest time between two rounds of a server's loop.
+inline constexpr Duration beat_every = std::chrono::milliseconds{500};
 
 // The counters of one server.
 struct LoadCounters {
@@ -22,9 +27,12 @@ struct LoadCounters {
   // Current values.
   std::atomic<std::int64_t> queue = 0;       // reads and writes received and not carried out yet
   std::atomic<std::int64_t> held_bytes = 0;  // memory of data buffers, in whole blocks
-  // Start of the oldest batch under way (CLOCK_MONOTONIC); 0 if there is none. It distinguishes a server that hangs
-  // from an idle one.
+  // Start of the oldest batch under way (CLOCK_MONOTONIC); 0 if there is none. It distinguishes a slow server from an
+  // idle one.
   std::atomic<std::int64_t> oldest_start_ns = 0;
+
+  // Rounds of the loop. It makes one at least every `beat_every`, whatever the I/O threads do, unless it hangs.
+  std::atomic<std::int64_t> beats = 0;
 };
 
 }  // namespace hocket::server

@@ -165,7 +165,10 @@ int serve(const ServerOptions& options, const server::Injection& injection) {
   about.directory = server.value()->directory();
   about.buffer_bytes = static_cast<std::int64_t>(options.buffer_bytes);
   about.write_behind = options.write_behind;
-  server::Control control{bus::socket_in(options.runtime_directory), about, load, log};
+  server::Control control{bus::socket_in(options.runtime_directory), about, load, log,
+                          [&server](std::optional<event::ServerMap> map, std::function<void()> stored) {
+                            server.value()->take_map(std::move(map), std::move(stored));
+                          }};
   // The process that started this one may wait for this line.
   std::printf("hocket-server %s (%d) listens on %s\n", options.name.c_str(), getpid(), addresses.value().c_str());
   std::fflush(stdout);

@@ -36,6 +36,7 @@ constexpr int accepts_a_turn = 32;                        // connections, before
 constexpr std::uint64_t least_progress_bytes = 64 << 10;  // within the time limit of who keeps memory
 constexpr Duration greeting_limit = std::chrono::seconds{10};
 constexpr Duration least_patience = std::chrono::seconds{1};       // shortest time limit of a client for the server
+constexpr Duration alive_every = std::chrono::seconds{5};          // between two signs of life for a client that waits
 constexpr Duration accept_pause = std::chrono::milliseconds{100};  // after accept4 has failed
 constexpr Duration thin_pause = std::chrono::milliseconds{20};     // until a stalled session is looked at again
 constexpr Duration farewell_limit = std::chrono::seconds{2};       // for sending the last answers
@@ -61,6 +62,7 @@ Result<std::unique_ptr<HocketServer>> HocketServer::make(const ServerSettings& s
 HocketServer::HocketServer(const ServerSettings& settings, Files files, LoadCounters& load, Log log)
     : settings_(settings),
       log_(std::move(log)),
+      load_(load),
       engine_(settings.engine, std::move(files), load,
               {.answer = [this](Answer given) { answer(std::move(given)); },
                .stored = [this](const FileOpening& opening, int error) { say_stored(opening, error, false); },
@@ -104,11 +106,12 @@ void HocketServer::run(int stop) {
   settle_down();
 }
 
-// Returns how many milliseconds epoll may wait: until the next deadline, but 10 s at most; 0 if work is left; -1 if
-// there is no deadline.
+// Returns how many milliseconds epoll may wait: until the next deadline, but not beyond the next beat; 0 if work is
+// left.
 int HocketServer::timeout_ms() {
-  std::optional<Time> deadline = engine_.next_deadline();
-  const auto at_latest = [&](Time time) { deadline = deadline ? std::min(*deadline, time) : time; };
+  Time deadline = now_ + beat_every;
+  const auto at_latest = [&](Time time) { deadline = std::min(deadline, time); };
+  if (const auto due = engine_.next_deadline()) at_latest(*due);
   if (accept_again_) at_latest(*accept_again_);
   if (const auto due = exchange_.next_deadline()) at_latest(*due);
   if (greeting_ > 0 || !stalled_.empty())
@@ -117,8 +120,7 @@ int HocketServer::timeout_ms() {
   const bool more = std::any_of(sessions_.begin(), sessions_.end(),
                                 [this](const auto& one) { return one.second->more && !is_paused(*one.second); });
   if (more || !doomed_.empty() || std::exchange(freed_, false)) return 0;
-  if (!deadline) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - node_now()).count();
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - node_now()).count();
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 10'000));
 }
 
@@ -129,6 +131,7 @@ void HocketServer::wait() {
   const Time since = now_;
   const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms());
   now_ = node_now();
+  load_.beats.fetch_add(1, std::memory_order_relaxed);
   const auto ready = std::span{events}.first(static_cast<std::size_t>(std::max(count, 0)));
   for (const epoll_event& event : ready) {
     if ((event.events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) != 0) hang_up(event.data.u64);
@@ -149,6 +152,8 @@ void HocketServer::wait() {
   exchange_.expire(now_);
   engine_.advance(now_);
   bury();  // answers that this causes are sent below with the rest
+  part_with_the_gone();
+  show_life();
   for (auto& [number, session] : sessions_) {
     // Data that were sent free memory for the sessions that wait for it.
     if (session->stream.has_unsent() && session->stream.flush()) {
@@ -240,9 +245,13 @@ void HocketServer::settle_down() {
   engine_.advance(now_);
   while (!engine_.idle()) {
     pollfd done{engine_.workers().descriptor(), POLLIN, 0};
-    ::poll(&done, 1, -1);
+    constexpr auto beat_ms = std::chrono::duration_cast<std::chrono::milliseconds>(beat_every).count();
+    ::poll(&done, 1, static_cast<int>(beat_ms));
+    now_ = node_now();
+    load_.beats.fetch_add(1, std::memory_order_relaxed);
     engine_.workers().reap();
-    engine_.advance(node_now());
+    engine_.advance(now_);
+    show_life();
     for (auto& [number, session] : sessions_) session->stream.flush();
   }
   for (auto& [number, session] : sessions_) {
@@ -329,6 +338,26 @@ void HocketServer::doom(ClientSession& session, std::string reason) {
   doomed_.push_back(session.number);
 }
 
+// Sends a frame to each client that waits, so that it can tell a server with a slow storage from one that hangs. A
+// client whose requests are not read for lack of memory waits too.
+void HocketServer::show_life() {
+  if (now_ - shown_ < alive_every) return;
+  shown_ = now_;
+  for (auto& [number, session] : sessions_) {
+    const bool waits = session->unanswered > 0 || session->incoming || is_paused(*session);
+    if (session->greeting || !waits || session->stream.has_unsent()) continue;
+    Header header;
+    header.type = Type::alive;
+    session->stream.send(header);
+  }
+}
+
+// Closes the sockets of clients that have gone, when none of their accesses is under way any more. The end of the
+// connection so tells a client that nothing of what it has sent will be carried out later: it may do that by itself.
+void HocketServer::part_with_the_gone() {
+  std::erase_if(parting_, [this](const auto& one) { return !engine_.has_requests_of(one.first); });
+}
+
 // Removes the marked sessions with their requests, data set openings and handles.
 void HocketServer::bury() {
   if (doomed_.empty()) return;
@@ -344,6 +373,9 @@ void HocketServer::bury() {
     exchange_.gone(number);
     engine_.gone(number);
     for (const auto& [handle, opened] : session.handles) engine_.files().close(opened.file, *opened.opening);
+    KeptFd socket = session.stream.release();
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket.get(), nullptr);
+    if (engine_.has_requests_of(number)) parting_.emplace(number, std::move(socket));
     sessions_.erase(found);
     freed_ = !stalled_.empty();
   }

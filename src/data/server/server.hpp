@@ -84,6 +84,8 @@ class HocketServer {
   void log_of_stranger(std::string_view line);
   void end_greeting(ClientSession& session);
   void note_progress(ClientSession& session) const;
+  void show_life();
+  void part_with_the_gone();
   void settle_down();
   void adopt_maps();
   event::Placement present_placement(const ServerFile& file);
@@ -120,18 +122,22 @@ class HocketServer {
 
   ServerSettings settings_;
   Log log_;
+  LoadCounters& load_;
   Engine engine_;
   DataSetExchange exchange_;
   Fd epoll_;
   std::vector<ClientListener> listeners_;
   std::optional<Time> accept_again_;  // when accepting resumes after an error such as EMFILE
   std::unordered_map<SessionId, std::unique_ptr<ClientSession>> sessions_;
+  // Sockets of clients that have gone, while accesses of theirs are under way (part_with_the_gone).
+  std::unordered_map<SessionId, KeptFd> parting_;
   std::deque<SessionId> stalled_;  // sessions that wait for memory, in order of arrival
   std::vector<SessionId> doomed_;  // sessions that `bury` will remove
   SessionId last_session_ = 0;
   std::size_t greeting_ = 0;  // connections that have not authenticated yet
   Strangers strangers_;       // those of them over TCP
   LineLimit about_strangers_;
+  Time shown_{};        // when clients that wait were last sent a sign of life
   bool freed_ = false;  // memory may have become free for stalled sessions, which raises no event
   Time now_;            // when the latest wait returned
   bool stopping_ = false;

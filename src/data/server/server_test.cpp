@@ -488,6 +488,77 @@ TEST_F(Served, ANewMapIsInUseWhenWhatWasAnsweredEarlyIsInTheFile) {
   EXPECT_EQ(idle.get_future().wait_for(limit), std::future_status::ready) << "nothing is to be stored";
 }
 
+// Waits until the server closes the connection that a client has given up.
+void await_end(transport::Parting& parting) {
+  const Time deadline = node_now() + limit;
+  while (!parting.is_over()) {
+    ASSERT_LT(node_now(), deadline) << "the server has not closed the connection";
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+  }
+}
+
+TEST_F(Served, AConnectionEndsWhenNothingOfItIsUnderWay) {
+  using namespace std::chrono_literals;
+  for (const bool behind : {false, true}) {
+    SCOPED_TRACE(behind ? "written behind" : "written through");
+    start({.engine = {.threads = 1, .injection = {.delay = 200ms}}, .write_behind = behind});
+    const Link link = connect();
+    const Link watching = connect();
+    const Handle handle = open_file(*link);
+    const std::string begun = "begun", waits = "waits";
+    int answered = 0;
+    for (const std::string* text : {&begun, &waits})
+      link->write(handle, OffsetPlace{0}, 0, bytes_of(*text), [&](int, std::int64_t) { ++answered; });
+    link->poll();
+    drive(*watching, [&] { return told(*watching, "queue") == 2; });
+    if (behind) drive(*link, [&] { return answered == 2; });
+    EXPECT_TRUE(link->owes_writes());
+    transport::Parting parting = link->part();
+    EXPECT_FALSE(parting.is_over());
+    await_end(parting);
+    EXPECT_EQ(contents(), behind ? waits : begun) << "a write that had not begun is dropped, unless it was answered";
+    EXPECT_EQ(told(*watching, "queue"), 0);
+    stop();
+    ASSERT_EQ(ftruncate(file_.get(), 0), 0);
+  }
+}
+
+TEST_F(Served, NothingIsOwedWithoutWrites) {
+  start({});
+  const Link link = connect();
+  const Handle handle = open_file(*link);
+  const std::string text = "text";
+  EXPECT_EQ(write_now(*link, handle, OffsetPlace{0}, bytes_of(text)), 0);
+  std::string got(4, ' ');
+  link->read(handle, OffsetPlace{0}, 0, std::as_writable_bytes(std::span{got}), [](int, std::int64_t) {});
+  EXPECT_FALSE(link->owes_writes());
+  EXPECT_TRUE(link->part().is_over());
+}
+
+TEST_F(Served, AServerThatHasEndedOwesNothing) {
+  start({});
+  const Link link = connect();
+  const Handle handle = open_file(*link);
+  stop();
+  const std::string text = "text";
+  link->write(handle, OffsetPlace{0}, 0, bytes_of(text), [](int, std::int64_t) {});
+  EXPECT_TRUE(link->owes_writes());
+  drive(*link, [&] { return link->failed(); });
+  EXPECT_FALSE(link->owes_writes()) << "the server has closed the connection";
+}
+
+TEST_F(Served, AClientThatWaitsSeesThatTheServerRuns) {
+  using namespace std::chrono_literals;
+  start({.engine = {.injection = {.delay = 6s}}});
+  const Link link = connect();
+  const Handle handle = open_file(*link);
+  const std::string text = "text";
+  int answered = 0;
+  link->write(handle, OffsetPlace{0}, 0, bytes_of(text), [&](int, std::int64_t) { ++answered; });
+  drive(*link, [&] { return link->take_sign_of_life(); });
+  EXPECT_EQ(answered, 0);
+}
+
 // Starts a server that writes behind and takes long for each write.
 struct ServedBehind : Served {
   ServedBehind() {

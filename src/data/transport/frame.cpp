@@ -11,7 +11,7 @@ constexpr std::size_t pair_bytes = 12;  // a run in a list: 8 bytes offset, 4 by
 
 bool is_known(std::uint8_t type) {
   return (type >= static_cast<std::uint8_t>(Type::prove) && type <= static_cast<std::uint8_t>(Type::store)) ||
-         (type >= static_cast<std::uint8_t>(Type::challenge) && type <= static_cast<std::uint8_t>(Type::stored));
+         (type >= static_cast<std::uint8_t>(Type::challenge) && type <= static_cast<std::uint8_t>(Type::alive));
 }
 
 bool is_number(std::int64_t value, std::int64_t most) { return value >= 0 && value <= most; }

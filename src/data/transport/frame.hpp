@@ -7,7 +7,7 @@
 //                                          ← welcome: meta the server's tag, or nothing
 //   then share, open, join, view, write, read, end, sync, close, store, state →
 //                                          ← answer, to each but share, view and end; in any order
-//                                          ← stored, at any time
+//                                          ← stored, alive, at any time
 //
 // Numbers are little-endian. Each end counts its frames of a connection from 1, so a frame that is replayed or comes
 // from another connection has a wrong number. Header values are checked before memory is allocated for them. Pure.
@@ -61,6 +61,7 @@ enum class Type : std::uint8_t {
   // handle; error. All writes of the handle that were answered have been carried out; `error` is one of them that the
   // client has not been told of, 0 if none. number 1: the server ends, and holds nothing of any client of the file.
   stored,
+  alive,  // to a client that waits: the server runs, though its storage may be slow
 };
 
 // Bits of Header::number in answers of servers that write behind.

@@ -333,7 +333,13 @@ bool ServerLink::receive() {
       case Stream::Got::nothing:
       case Stream::Got::ended: return moved;
       case Stream::Got::announced: taken = place_payload(); break;
-      case Stream::Got::frame: taken = stream_.header().type == Type::stored ? take_stored() : take_answer(); break;
+      case Stream::Got::frame:
+        if (stream_.header().type == Type::alive) {
+          is_alive_ = true;
+          continue;
+        }
+        taken = stream_.header().type == Type::stored ? take_stored() : take_answer();
+        break;
     }
     moved = true;
     if (!taken) fail(EPROTO, taken.error().text);
@@ -416,15 +422,28 @@ void ServerLink::settle(const PendingCallPtr& asked, int error, std::int64_t byt
 // Ends the link. All pending requests get the error, in the order of their calls.
 void ServerLink::fail(int error, std::string text) {
   if (failed()) return;
+  owes_ = owes_writes();
   failure_ = error;
   failure_text_ = std::move(text);
-  // The caller may reuse its memory after the callbacks, so the stream must not access it any more.
-  stream_.close();
+  // The caller may reuse its memory after the callbacks, so the stream must not access it any more. The socket is kept
+  // if its end has something to show.
+  stream_.end_here();
+  if (!owes_) stream_.close();
   std::vector<std::pair<std::uint64_t, PendingFrame>> left{waiting_.begin(), waiting_.end()};
   waiting_.clear();
   std::sort(left.begin(), left.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [request, waiting] : left) settle(waiting.asked, failure_, 0);
 }
+
+bool ServerLink::owes_writes() const {
+  if (owes_ || stream_.closed_by_peer()) return owes_;
+  return std::any_of(waiting_.begin(), waiting_.end(),
+                     [](const auto& one) { return one.second.type == Type::write; }) ||
+         std::any_of(behind_.begin(), behind_.end(),
+                     [](const auto& one) { return one.second.answered > one.second.stored && !one.second.in_order; });
+}
+
+Parting ServerLink::part() { return owes_writes() ? Parting{stream_.release()} : Parting{}; }
 
 bool ServerLink::call_overdue() {
   // Callbacks that are added meanwhile run at the next poll, so a callback that sends a request cannot keep this loop

@@ -22,7 +22,8 @@
 //
 // If the connection fails, every pending request gets its callback with an error at the next `poll`, and so does
 // every later one. The error is ECONNRESET or EPIPE if the server has ended, EPROTO if it violates the protocol. The
-// server drops requests of this client that it had neither answered nor begun.
+// server drops requests of this client that it had neither answered nor begun. It closes a connection only when none of
+// the client's accesses is under way, so if it was the server that closed it, nothing more is written (owes_writes).
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,7 @@
 #include "base/time.hpp"
 #include "layout/view.hpp"
 #include "transport/file_identity.hpp"
+#include "transport/parting.hpp"
 #include "transport/staging.hpp"
 #include "transport/stream.hpp"
 
@@ -187,6 +189,14 @@ class ServerLink {
   bool failed() const { return failure_ != 0; }
   // Returns the cause of the failure as text; "" if the link has not failed.
   const std::string& failure_text() const { return failure_text_; }
+  // True if the server has shown since the last call that it runs, though it has answered nothing.
+  bool take_sign_of_life() { return std::exchange(is_alive_, false); }
+  // True if the server may still write data of this link to a file: writes that it has not answered, or has answered
+  // and not stored.
+  bool owes_writes() const;
+  // Gives the connection up. Afterwards the link must not be used, and accesses no caller's memory. The result shows
+  // when the server has done what it owes.
+  Parting part();
   // True if memory of `stage` is shared with the server, or will be.
   bool shares_memory() const { return arena_ != nullptr || (local_ && !tried_sharing_); }
   // True if the server reports writes as complete before they are in the file, by the mode of `open` or for all
@@ -249,6 +259,8 @@ class ServerLink {
   bool local_;
   bool tried_sharing_ = false;
   std::shared_ptr<Arena> arena_;
+  bool is_alive_ = false;
+  bool owes_ = false;  // the link has failed before the server had answered all writes, and not by the server's closing
   int failure_ = 0;
   std::string failure_text_;
   std::uint64_t last_request_ = 0;

@@ -35,7 +35,16 @@ void Stream::end(int error, std::string reason) {
   error_ = error;
   reason_ = std::move(reason);
   unsent_.clear();
+}
+
+void Stream::close() {
+  end_here();
   socket_ = KeptFd{};
+}
+
+KeptFd Stream::release() {
+  end_here();
+  return std::move(socket_);
 }
 
 // Ends the stream and returns false if its descriptor is no longer its own.
@@ -74,6 +83,7 @@ bool Stream::fill() {
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (n <= 0) {
     const int error = n < 0 ? errno : broken_;
+    closed_by_peer_ = n == 0 || error == ECONNRESET || error == EPIPE;
     end(error, error != 0 ? error_text(error) : "closed by the other end");
     return false;
   }

@@ -73,12 +73,19 @@ class Stream {
   // Bytes received and sent so far.
   std::uint64_t moved_bytes() const { return moved_bytes_; }
 
-  // Ends the stream. It accesses no caller's memory afterwards.
-  void close() { end(0, "closed here"); }
+  // Ends the stream. It accesses no caller's memory afterwards. The socket stays open until release() or close().
+  void end_here() { end(0, "closed here"); }
+  // Ends the stream and closes the socket.
+  void close();
+  // Ends the stream and gives up its socket, also after the other end has closed its own. Empty if the descriptor is no
+  // longer ours.
+  KeptFd release();
   bool ended() const { return ended_; }
+  // True if the other end has closed the connection, and not this one or the network.
+  bool closed_by_peer() const { return closed_by_peer_; }
   int error() const { return error_; }  // number of errno; 0: closed by either end, or a violation of the protocol
   const std::string& reason() const { return reason_; }
-  int descriptor() const { return socket_.get(); }
+  int descriptor() const { return ended_ ? -1 : socket_.get(); }
 
  private:
   enum class ReceiveStage : std::uint8_t { header, meta, announced, payload, tag };
@@ -108,6 +115,7 @@ class Stream {
 
   KeptFd socket_;
   bool ended_ = false;
+  bool closed_by_peer_ = false;
   int error_ = 0;
   int broken_ = 0;  // errno of a send to a peer that has gone; 0: none
   std::string reason_;

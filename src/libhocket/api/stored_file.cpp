@@ -87,6 +87,8 @@ class StoredFile final : public hocket_file {
   void note_loss(ServedFile& one);
   // Drops lost servers.
   void leave_out_lost();
+  // Fails if a lost server may still write what this process sent: older data could overwrite newer ones.
+  int refuse_if_parting();
   // True if some server answers writes before they are in the file.
   bool any_behind() const;
   // Sends a request to each server, waits, and notes the losses.
@@ -100,10 +102,11 @@ class StoredFile final : public hocket_file {
 
   KeptFd own_;
   int participants_;
-  std::string at_;                  // absolute path
-  bool renews_ = false;             // the servers are those of hocketd's map, and not named by the caller
-  Time renew_at_{};                 // earliest time of the next renew()
-  std::vector<ServedFile> served_;  // in the canonical order
+  std::string at_;                   // absolute path
+  bool renews_ = false;              // the servers are those of hocketd's map, and not named by the caller
+  Time renew_at_{};                  // earliest time of the next renew()
+  std::vector<ServedFile> served_;   // in the canonical order
+  std::vector<ServedFile> parting_;  // lost servers that may still write
   // Losses that the caller does not know yet: errno of one, bytes in all that lost servers held, and a line about each.
   ServedFile::LostData loss_;
   std::string loss_text_;
@@ -195,9 +198,16 @@ void StoredFile::note_loss(ServedFile& one) {
 }
 
 void StoredFile::leave_out_lost() {
-  for (ServedFile& one : served_)
+  for (ServedFile& one : served_) {
     if (one.lost()) note_loss(one);
+    if (one.may_still_write()) parting_.push_back(std::move(one));
+  }
   std::erase_if(served_, [](const ServedFile& one) { return one.lost(); });
+}
+
+int StoredFile::refuse_if_parting() {
+  std::erase_if(parting_, [](ServedFile& one) { return !one.may_still_write(); });
+  return parting_.empty() ? HOCKET_OK : fail(HOCKET_ERROR_IO, path + ": " + parting_.front().text_of_parting());
 }
 
 bool StoredFile::any_behind() const {
@@ -211,6 +221,7 @@ int StoredFile::access(const FileAccess& access, std::int64_t& got) {
   for (int repeats = 0;;) {
     leave_out_lost();
     if (!io_client::is_placed(served_)) open_at_servers();
+    if (const int refused = refuse_if_parting(); refused != HOCKET_OK) return refused;
     if (served_.empty()) return access_by_itself(access, got);
     const io_client::Transferred passed = pass(served_, access, participants_);
     if (passed.lost) continue;  // the caller still has all bytes: repeat with at least one server less

@@ -374,6 +374,7 @@ int CollectiveFile::access_all(const Local& local, const std::vector<AccessMessa
   for (const AccessMessage& word : words)
     if (word.bytes > 0) file = {std::min(file.first, word.low), std::max(file.end, word.high)};
   if (data_set_) return access_data_set(local, file);
+  if (servers_.is_blocked()) return EIO;
   if (file.end == 0) return 0;
   if (atomic) {
     if (servers_.holds()) servers_.store();
@@ -410,17 +411,21 @@ std::optional<int> CollectiveFile::access(const AccessCall& access, bool granted
     const std::optional<Local> local = prepare(access, position);
     AccessMessage own;
     if (local) own = word_of(*local);
+    own.must_wait = !data_set_ && servers_.must_wait() ? 1 : 0;
     std::optional<std::vector<AccessMessage>> words = tell_all(team_, own);
     if (!words) return class_of(EIO);
+    servers_.block(
+        std::any_of(words->begin(), words->end(), [](const AccessMessage& word) { return word.must_wait != 0; }));
     if (std::any_of(words->begin(), words->end(), [](const AccessMessage& word) { return word.can == 0; })) {
       if (!data_set_) {
+        if (servers_.is_blocked()) return raise(access.file, class_of(EIO));
         if (servers_.holds()) servers_.store();
         return std::nullopt;
       }
       spoil();
       return raise(access.file, MPI_ERR_UNSUPPORTED_OPERATION);
     }
-    const bool has_moved = !data_set_ && settle(*words);
+    const bool has_moved = !data_set_ && !servers_.is_blocked() && settle(*words);
     // Servers that are new to this file may hold data behind its end, where this read would end.
     if (has_moved && !local->writes && servers_.writes_behind()) continue;
     written_ |= local->writes;

@@ -35,6 +35,7 @@ struct AccessMessage {
   std::int64_t servers = 0;      // most I/O servers, from the hints; the smallest is used
   std::int64_t shares = 0;       // 1: the hints allow shared memory on a node; all must
   std::int64_t map_bytes = 0;    // rank 0: length of a server map that is new to this file; -1: none
+  std::int64_t must_wait = 0;    // 1: a lost server may still write (FileServers::must_wait), so no rank may go on
 };
 
 // One rank's part of the file. All ranks of the communicator make one, and call the collective functions in the same

@@ -41,8 +41,18 @@ void FileServers::note_loss(ServedFile& file) {
 void FileServers::close(std::vector<ServedFile>& files) {
   for (ServedFile& file : files) file.close();
   io_client::await_answers(files);
-  for (ServedFile& file : files) note_loss(file);
+  for (ServedFile& file : files) {
+    note_loss(file);
+    if (!file.may_still_write()) continue;
+    warn(path_ + ": " + file.text_of_parting());
+    parting_.push_back(std::move(file));
+  }
   files.clear();
+}
+
+bool FileServers::must_wait() {
+  std::erase_if(parting_, [](ServedFile& file) { return !file.may_still_write(); });
+  return !parting_.empty();
 }
 
 // ---- the map -----------------------------------------------------------------------------------------------------
@@ -127,20 +137,24 @@ bool FileServers::leave_out(Team& team, int& error) {
   // One rank's message: bit i of `lost` is set if server i cannot be used.
   struct Verdict {
     std::int64_t lost = 0;
+    std::int64_t may_write = 0;  // 1 if one of these, or of earlier ones, may still write what the rank sent
     std::int64_t error = 0;
     std::int64_t stood_ns = 0;
     std::int64_t behind = 0;  // 1: a server writes behind
-  } own{0, error, team.stood.count(), 0};
+  } own{0, 0, error, team.stood.count(), 0};
   for (std::size_t i = 0; i < files_.size(); ++i) {
     if (files_[i].failed()) own.lost |= std::int64_t{1} << i;
+    if (files_[i].may_still_write()) own.may_write = 1;
     if (files_[i].writes_behind()) own.behind = 1;
   }
+  if (must_wait()) own.may_write = 1;
   const std::optional<std::vector<Verdict>> all = tell_all(team, own);
   // If MPI failed, no rank knows which servers the others can use, so all are left out.
   std::int64_t left = all ? 0 : -1;
-  behind_ = false;
+  blocked_ = behind_ = false;
   for (std::size_t i = 0; all && i < all->size(); ++i) {
     left |= (*all)[i].lost;
+    blocked_ |= (*all)[i].may_write != 0;
     error = one_of(error, static_cast<int>((*all)[i].error));
     behind_ |= (*all)[i].behind != 0;
   }
@@ -149,6 +163,7 @@ bool FileServers::leave_out(Team& team, int& error) {
   for (std::size_t i = 0; i < files_.size(); ++i) (left >> i & 1 ? closed : kept).push_back(std::move(files_[i]));
   close(closed);
   files_ = std::move(kept);
+  if (blocked_) error = one_of(error, EIO);
   return left != 0;
 }
 
@@ -183,7 +198,8 @@ std::optional<int> FileServers::access(Team& team, const Local& local, std::int6
   if (brake && !brake->finish()) error = EIO;
   if (leave_out(team, error)) {
     if (map_) place(team);
-    return std::nullopt;
+    if (!blocked_) return std::nullopt;
+    error = one_of(error, EIO);
   }
   for (ServedFile& file : files_) file.rely();
   if (local.writes && behind_) holds_ = true;

@@ -32,6 +32,12 @@ class FileServers {
   // True if servers may hold data of a collective write that the file system does not have. Any thread may ask.
   bool holds() const { return holds_; }
   int count() const { return static_cast<int>(files_.size()); }
+  // True if a server of the file was lost that may still write what this rank sent. Then no rank may access the file:
+  // older data could overwrite newer ones. The caller agrees on it.
+  bool must_wait();
+  // True if some rank must wait. The ranks agree on it when an access begins (`block`), and when servers are left out.
+  void block(bool waits) { blocked_ = waits; }
+  bool is_blocked() const { return blocked_; }
   // Returns the epoch of the map in use; 0 if none is.
   std::int64_t epoch() const { return map_ ? map_->epoch : 0; }
 
@@ -49,8 +55,8 @@ class FileServers {
 
   // Performs the access through all servers, in windows of the file of at most `window` bytes; `serialised` is the
   // view. Collective. Returns one errno of all ranks, or 0. No value if servers were lost on the way: they are left out
-  // from then on, and the access must be repeated. `brake` is given if the access may be suspended between two rounds;
-  // its aggregators are the ranks with data.
+  // from then on, and the access must be repeated; EIO if one of them may still write. `brake` is given if the access
+  // may be suspended between two rounds; its aggregators are the ranks with data.
   std::optional<int> access(Team& team, const Local& local, std::int64_t window, const std::string& serialised,
                             Brake* brake);
   // Waits until the file system has what the servers hold of the file, of all ranks. Losses are kept for sync(). Local.
@@ -86,8 +92,8 @@ class FileServers {
   // Opens the file at the servers that do not have it open yet, and leaves out those that some rank cannot use. If
   // bytes get other servers, what servers hold is stored first. Collective.
   void place(Team& team);
-  // Leaves out, in all ranks, the servers that some rank cannot use. `error` becomes one error of all ranks. Returns
-  // false if all servers are usable. Collective.
+  // Leaves out, in all ranks, the servers that some rank cannot use. `error` becomes one error of all ranks: EIO if one
+  // of them may still write. Returns false if all servers are usable. Collective.
   bool leave_out(Team& team, int& error);
 
   std::shared_ptr<const event::ServerMap> offered_, seen_;  // rank 0: the map of the last news(), and the map in use
@@ -96,10 +102,12 @@ class FileServers {
   std::vector<ServedFile> files_;                           // in the canonical order
   bool behind_ = false;
   std::atomic<bool> holds_ = false;
-  std::string path_;             // absolute
-  int mode_ = 0;                 // of MPI_File_open
-  std::uint64_t operation_ = 0;  // number of the last collective operation
-  int loss_ = 0;                 // errno of written data that are lost, which no sync has returned yet
+  std::string path_;                 // absolute
+  int mode_ = 0;                     // of MPI_File_open
+  std::uint64_t operation_ = 0;      // number of the last collective operation
+  int loss_ = 0;                     // errno of written data that are lost, which no sync has returned yet
+  bool blocked_ = false;             // some rank must wait, the same in all
+  std::vector<ServedFile> parting_;  // lost servers that may still write what this rank sent
 };
 
 }  // namespace hocket::runtime::collective

@@ -17,6 +17,7 @@ constexpr Duration load_window = std::chrono::seconds{1};
 // Bound on the reports kept. It exceeds what a server sends in that window if it keeps to one report each 50 ms.
 constexpr std::size_t most_recent = 64;
 constexpr std::size_t longest_name = 64;
+constexpr Duration longest_heartbeat = std::chrono::hours{1};
 
 bool is_name(std::string_view name) {
   constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
@@ -79,6 +80,8 @@ void Servers::arrive(const Moment& moment, const event::Server& server) {
   ServerEntry& entry = entries_.emplace_back();
   entry.said = server;
   entry.member = moment.event.origin.member;
+  entry.said.heartbeat = std::clamp<Duration>(server.heartbeat, {}, longest_heartbeat);
+  entry.heard = moment.now;
   apply(entry, ServerInput::arrive, moment.now);
   publish(moment);
 }
@@ -87,6 +90,8 @@ void Servers::apply(ServerEntry& entry, ServerInput input, Time now) {
   const ServerState next = server_step(entry.state, input).next;
   if (next == entry.state) return;
   if (entry.state == ServerState::up) detector_.leave(entry.member);
+  if (next == ServerState::hung) entry.drained = entry.state == ServerState::drained;
+  if (next != ServerState::hung) entry.in_map = next == ServerState::up;
   entry.state = next;
   entry.since = now;
   entry.epoch = 0;  // until `publish`
@@ -96,6 +101,11 @@ void Servers::apply(ServerEntry& entry, ServerInput input, Time now) {
 void Servers::load(const Moment& moment, const event::ServerLoad& load) {
   ServerEntry* entry = find(moment.event.origin.member);
   if (entry == nullptr) return;
+  entry->heard = moment.now;
+  if (entry->state == ServerState::hung) {
+    apply(*entry, entry->drained ? ServerInput::beat_drained : ServerInput::beat, moment.now);
+    publish(moment);
+  }
   const ServerWork work{moment.now, std::max<std::int64_t>(load.operations, 0), std::max<std::int64_t>(load.bytes, 0),
                         std::max(load.service, Duration::zero())};
   entry->sums.operations = saturating_sum(entry->sums.operations, work.operations);
@@ -160,7 +170,9 @@ void Servers::set(const Moment& moment, const event::SetServer& set) {
   const ServerInput input = adds ? ServerInput::add : ServerInput::drain;
   const ServerStep step = server_step(entry->state, input);
   if (step.action == ServerAction::refuse) {
-    return refuse(moment, quoted(set.server) + " is lost: start a server again");
+    const bool hangs = entry->state == ServerState::hung;
+    return refuse(moment, quoted(set.server) + (hangs ? " is hung, and leaves the map when its process has ended"
+                                                      : " is lost: start a server again"));
   }
   if (step.next == entry->state) return;
   if (step.action == ServerAction::vouch) entry->hold_off = {};
@@ -176,6 +188,7 @@ void Servers::leave(const Moment& moment) {
   const ServerInput input = in_order ? ServerInput::leave : ServerInput::lose;
   const ServerAction action = server_step(entry->state, input).action;
   apply(*entry, input, moment.now);
+  store(moment, *entry, in_order ? StoringInput::end : StoringInput::lose);
   entry->member = {};
   entry->queue = entry->held_bytes = 0;
   entry->recent.clear();
@@ -183,26 +196,87 @@ void Servers::leave(const Moment& moment) {
   publish(moment);
 }
 
+void Servers::ended(const Moment& moment, const event::ServerEnded& ended) {
+  ServerEntry* entry = find(ended.server);
+  // A server that was started again under the name is another process.
+  if (entry == nullptr || entry->said.pid != ended.pid) return;
+  apply(*entry, ServerInput::end, moment.now);
+  store(moment, *entry, StoringInput::end);
+  entry->member = {};
+  entry->queue = entry->held_bytes = 0;
+  entry->recent.clear();
+  publish(moment);
+}
+
+bool Servers::awaits_end(std::string_view server, std::int64_t pid) const {
+  return std::ranges::any_of(entries_, [&](const ServerEntry& entry) {
+    const bool is_over = entry.state == ServerState::lost && entry.storing == StoringState::clear;
+    return entry.said.server == server && entry.said.pid == pid && !is_over;
+  });
+}
+
+// ---- what time shows -----------------------------------------------------------------------------------------------
+
+std::optional<Time> Servers::silent_at(const ServerEntry& entry) {
+  const bool may_hang = server_step(entry.state, ServerInput::silent).action == ServerAction::kill;
+  if (!may_hang || entry.said.heartbeat == Duration::zero()) return std::nullopt;
+  return entry.heard + missed_heartbeats * entry.said.heartbeat;
+}
+
+std::optional<Time> Servers::cut_at(const ServerEntry& entry) {
+  if (entry.state != ServerState::lost || entry.storing != StoringState::cut || entry.told_cut) return std::nullopt;
+  return entry.since + cut_limit;
+}
+
 void Servers::tick(const Moment& moment) {
+  find_hung(moment);  // first, so that none returns to the map that is hung
   for (ServerEntry& entry : entries_) {
     if (entry.back <= moment.now) apply(entry, ServerInput::recover, moment.now);
   }
   publish(moment);
 }
 
+void Servers::find_hung(const Moment& moment) {
+  const bool stood_still = std::ranges::any_of(entries_, [&](const ServerEntry& entry) {
+    const auto due = silent_at(entry);
+    return due && moment.now - *due > standstill;
+  });
+  for (ServerEntry& entry : entries_) {
+    if (stood_still) entry.heard = moment.now;
+    if (const auto due = silent_at(entry); due && *due <= moment.now) {
+      apply(entry, ServerInput::silent, moment.now);
+      kill(moment, entry);
+    }
+    if (const auto due = cut_at(entry); due && *due <= moment.now) {
+      entry.told_cut = true;
+      kill(moment, entry);
+    }
+  }
+}
+
+void Servers::kill(const Moment& moment, const ServerEntry& entry) const {
+  moment.commands.push_back({{}, event::HungIoServer{entry.said.server, entry.said.pid, moment.now - entry.heard}});
+}
+
 std::optional<Time> Servers::deadline() const {
   std::optional<Time> next;
+  const auto at_latest = [&next](std::optional<Time> time) {
+    if (time) next = std::min(next.value_or(Time::max()), *time);
+  };
   for (const ServerEntry& entry : entries_) {
-    if (entry.state == ServerState::slow) next = std::min(next.value_or(Time::max()), entry.back);
+    if (entry.state == ServerState::slow) at_latest(entry.back);
+    at_latest(silent_at(entry));
+    at_latest(cut_at(entry));
   }
   return next;
 }
 
+// ---- the map -------------------------------------------------------------------------------------------------------
+
 std::vector<event::ServerMap::MappedServer> Servers::in_map() const {
   std::vector<event::ServerMap::MappedServer> servers;
   for (const ServerEntry& entry : entries_) {
-    if (entry.state == ServerState::up)
-      servers.push_back({entry.said.server, entry.said.directory, entry.said.addresses});
+    if (entry.in_map) servers.push_back({entry.said.server, entry.said.directory, entry.said.addresses});
   }
   return servers;
 }
@@ -224,15 +298,38 @@ void Servers::publish(const Moment& moment) {
   }
   for (ServerEntry& entry : entries_) {
     if (entry.epoch == 0) entry.epoch = epoch_;
+    if (changed && entry.member) store(moment, entry, StoringInput::tell);
   }
-  if (!changed) return;
+  hand_out(moment);
+}
+
+void Servers::store(const Moment& moment, ServerEntry& entry, StoringInput input) const {
+  if (!entry.said.write_behind) return;
+  const StoringStep step = storing_step(entry.storing, input);
+  entry.storing = step.next;
+  if (step.action == StoringAction::send) moment.commands.push_back({entry.member, event::NewServerMap{epoch_, text_}});
+}
+
+void Servers::stored(const Moment& moment, const event::MapStored& said) {
+  ServerEntry* entry = find(moment.event.origin.member);
+  if (entry == nullptr || said.epoch != epoch_) return;  // an earlier epoch: the answer to the newest is still to come
+  store(moment, *entry, StoringInput::answer);
+  hand_out(moment);
+}
+
+void Servers::hand_out(const Moment& moment) {
+  const bool all_stored =
+      std::ranges::all_of(entries_, [](const ServerEntry& entry) { return entry.storing == StoringState::clear; });
+  if (!all_stored || handed_epoch_ == epoch_) return;
+  handed_epoch_ = epoch_;
+  handed_text_ = text_;
   for (const auto& [id, application] : cluster_.applications()) {
     for (const model::Member* member : application.members) welcome(moment, member->id);
   }
 }
 
 void Servers::welcome(const Moment& moment, MemberId member) const {
-  if (epoch_ > 0) moment.commands.push_back({member, event::NewServerMap{epoch_, text_}});
+  if (handed_epoch_ > 0) moment.commands.push_back({member, event::NewServerMap{handed_epoch_, handed_text_}});
 }
 
 std::vector<event::IoServer> Servers::describe(Time now) const {
@@ -270,7 +367,7 @@ void Servers::refuse(const Moment& moment, std::string text) {
 }
 
 void Servers::adopted(const model::Member& member, const event::MapAdopted& said) {
-  const std::int64_t epoch = std::clamp<std::int64_t>(said.epoch, 0, epoch_);
+  const std::int64_t epoch = std::clamp<std::int64_t>(said.epoch, 0, handed_epoch_);
   if (epoch == 0) {
     adopted_.erase(member.id);
   } else {

@@ -1,11 +1,17 @@
 // Servers keeps the I/O servers and the server map: the list of servers in use. The map is the control variable that
 // steers collective I/O (CLARISSE, section IV-A).
 //
-// server_states.hpp is the table of a server's states: up, drained, slow, or lost.
+// server_states.hpp is the table of a server's states: up, drained, slow, hung, or lost.
 //
 // The map holds the servers that are up, in their order of arrival. Each change of the map begins a new epoch, and
 // every member of every application receives the new map (SERVER_MAP). Applications adopt it at their control points
-// and report that (MAP_ADOPTED).
+// and report that (MAP_ADOPTED). Servers that write behind receive the new map first, and applications only when these
+// have stored what they held (storing_states.hpp).
+//
+// A server promises a heartbeat: a SERVER_LOAD at least every `Server::heartbeat` while its loop runs. If five are
+// missing, it is hung: the daemon kills it (HUNG_IO_SERVER), and the map loses it when its process has ended
+// (SERVER_ENDED). A slow access is no hang, because the loop runs on. If this daemon itself did not run for a while,
+// the heartbeats may only be unread, so all servers get their time anew.
 //
 // A slow server stays out for a hold-off. A server without requests has no service times, so only a trial can show
 // whether it has recovered. The hold-off doubles each time that the server is found slow again, up to
@@ -27,6 +33,7 @@
 #include "coordinator/command.hpp"
 #include "coordinator/servers/server_states.hpp"
 #include "coordinator/servers/slow_servers.hpp"
+#include "coordinator/servers/storing_states.hpp"
 #include "event/server_map.hpp"
 #include "model/cluster.hpp"
 
@@ -37,6 +44,9 @@ class Servers {
  public:
   static constexpr std::size_t most = 1024;  // servers, lost ones included; beyond it the oldest lost one is forgotten
   static constexpr Duration longest_hold_off = std::chrono::minutes{10};
+  static constexpr std::int64_t missed_heartbeats = 5;             // that make a server hung
+  static constexpr Duration cut_limit = std::chrono::seconds{5};   // for the end of a process after its connection's
+  static constexpr Duration standstill = std::chrono::seconds{1};  // a tick that is later: the daemon did not run
 
   // Both arguments must outlive this object.
   Servers(const CoordinatorSettings& settings, const model::Cluster& cluster)
@@ -46,6 +56,10 @@ class Servers {
   void arrive(const Moment& moment, const event::Server& server);
   // Handles SERVER_LOAD: counts the server's work, and takes it out of the map if it is slow.
   void load(const Moment& moment, const event::ServerLoad& load);
+  // Handles MAP_STORED: a server that writes behind holds nothing of earlier epochs any more.
+  void stored(const Moment& moment, const event::MapStored& said);
+  // Handles SERVER_ENDED: the process of a server has ended.
+  void ended(const Moment& moment, const event::ServerEnded& ended);
   // Handles SET_SERVER of a tool: drains a server, or adds it to the map again.
   void set(const Moment& moment, const event::SetServer& set);
   // Handles SLOW_IO_SERVER of an external monitor: takes the named server out of the map for a hold-off.
@@ -56,12 +70,15 @@ class Servers {
   void welcome(const Moment& moment, MemberId member) const;
   // Handles BYE or LOST of the member that sent the event: a server, or the user of a map.
   void leave(const Moment& moment);
-  // Returns the slow servers to the map whose hold-off is over.
+  // Returns the slow servers to the map whose hold-off is over, and finds the hung ones.
   void tick(const Moment& moment);
 
-  // Returns the earliest end of a hold-off.
+  // Returns the earliest end of a hold-off, or of the time for a heartbeat.
   std::optional<Time> deadline() const;
+  // True if the daemon must report the end of this process (SERVER_ENDED).
+  bool awaits_end(std::string_view server, std::int64_t pid) const;
 
+  // Returns the newest epoch. Applications may still have an earlier one, until all servers have stored what they held.
   std::int64_t epoch() const { return epoch_; }
   // Returns the oldest epoch that a member of the application uses; 0 if none uses I/O servers.
   std::int64_t epoch_of(const model::Application& application) const;
@@ -81,10 +98,15 @@ class Servers {
     event::Server said;
     MemberId member;  // none: lost
     ServerState state = ServerState::unknown;
-    Time since{};                   // begin of that state
-    std::int64_t epoch = 0;         // first map epoch in that state; 0: not published yet
-    ServerWork sums{};              // since its arrival
-    std::deque<ServerWork> recent;  // reports of the last second
+    bool in_map = false;                         // as of the last map; a hung server keeps it
+    bool drained = false;                        // it was drained when it became hung
+    Time since{};                                // begin of that state
+    Time heard{};                                // its last heartbeat
+    StoringState storing = StoringState::clear;  // always clear if it writes through
+    bool told_cut = false;                       // the daemon was told to kill it, because its end is not known
+    std::int64_t epoch = 0;                      // first map epoch in that state; 0: not published yet
+    ServerWork sums{};                           // since its arrival
+    std::deque<ServerWork> recent;               // reports of the last second
     std::int64_t queue = 0;
     std::int64_t held_bytes = 0;
     Duration last_service{};  // mean time of an operation in the last report with any
@@ -110,8 +132,18 @@ class Servers {
   // Takes a slow server out of the map for a hold-off and publishes SLOW_IO_SERVER. `finding`: the detector's
   // measurement; nothing if a monitor named the server.
   void hold_off(const Moment& moment, ServerEntry& entry, const std::optional<SlowServers::Finding>& finding);
-  // Begins a new epoch and sends the map to all members if the map has changed.
+  // Feeds an input into the state machine of what a server has to store. Does nothing for one that writes through.
+  void store(const Moment& moment, ServerEntry& entry, StoringInput input) const;
+  // Returns the time at which a connected server becomes hung; none if it promises no heartbeat.
+  static std::optional<Time> silent_at(const ServerEntry& entry);
+  // Returns the time at which a lost server, whose end is not known, is to be killed.
+  static std::optional<Time> cut_at(const ServerEntry& entry);
+  // Makes a server hung whose heartbeat is missing, and has the daemon kill it.
+  void find_hung(const Moment& moment);
+  void kill(const Moment& moment, const ServerEntry& entry) const;
+  // Begins a new epoch if the map has changed, and hands the newest map out as soon as that is safe.
   void publish(const Moment& moment);
+  void hand_out(const Moment& moment);
   std::vector<event::ServerMap::MappedServer> in_map() const;
   static void refuse(const Moment& moment, std::string text);
 
@@ -119,8 +151,10 @@ class Servers {
   const model::Cluster& cluster_;
   SlowServers detector_;
   std::vector<ServerEntry> entries_;
-  std::int64_t epoch_ = 0;
-  std::string text_;                                    // text of the map, one line for each server
+  std::int64_t epoch_ = 0;         // the newest
+  std::string text_;               // text of its map, one line for each server
+  std::int64_t handed_epoch_ = 0;  // the one that applications have
+  std::string handed_text_;
   std::unordered_map<MemberId, std::int64_t> adopted_;  // oldest epochs in use, of the members that use I/O servers
 };
 

@@ -20,6 +20,8 @@ using std::chrono::seconds;
 constexpr double margin = 1.25;
 const CoordinatorSettings settings{{&policy::fcfs}, seconds{10}, milliseconds{100}, seconds{60}, seconds{1}};
 
+bool beats(const std::string& name) { return !name.empty() && (name.back() - '0') % 2 == 1; }
+
 // Members 1 to 4 belong to applications. Members 11 to 18 are servers, which change their names when they come again.
 class Chaos {
  public:
@@ -30,7 +32,8 @@ class Chaos {
     if (one_in(50)) time_ -= seconds{pick(10)};
     if (deadline && one_in(10)) time_ = std::max(time_, *deadline);
     const std::uint64_t server = 11 + pick(8);
-    switch (pick(20)) {
+    switch (pick(21)) {
+      case 20: return of(one_in(8) ? 99 : 0, event::ServerEnded{name(), one_in(8) ? 8 : 7});
       case 0: return of(1 + pick(4), event::Hello{one_in(2) ? "a" : "b", "app", "", "mpich", "", 1, 1});
       case 1: return of(1 + pick(4), event::MapAdopted{static_cast<std::int64_t>(pick(40)) - 5});
       case 2: return of(one_in(4) ? 1 + pick(4) : server, one_in(2) ? event::Body{event::Bye{}} : event::Lost{"gone"});
@@ -51,8 +54,11 @@ class Chaos {
     return {time_, {"node1", "", MemberId{member}}, std::move(body)};
   }
   std::string name() { return one_in(30) ? "" : "s" + std::to_string(pick(6)); }
+  // Servers with odd names promise a heartbeat, and send it or not.
   event::Body said() {
-    return event::Server{name(), one_in(30) ? "" : "unix:/s", one_in(30) ? "no path" : "/scratch", 0, false, 7};
+    const std::string its = name();
+    return event::Server{its, one_in(30) ? "" : "unix:/s",         one_in(30) ? "no path" : "/scratch", 0, false,
+                         7,   beats(its) ? seconds{1} : Duration{}};
   }
   event::Body slow() {
     event::SlowIoServer told;
@@ -92,6 +98,11 @@ class Observer {
         take(*map);
       }
       if (const auto* slow = std::get_if<event::SlowIoServer>(&command.body)) check(*slow, before);
+      if (const auto* hung = std::get_if<event::HungIoServer>(&command.body)) {
+        ++hung_;
+        EXPECT_TRUE(beats(hung->server)) << "it promised no heartbeat";
+        EXPECT_GE(hung->silent, Servers::missed_heartbeats * seconds{1});
+      }
     }
     if (map_.names != before) {
       EXPECT_EQ(told, members_) << "a change that not all were told of";
@@ -107,6 +118,7 @@ class Observer {
   std::int64_t changes() const { return changes_; }
   std::int64_t slow() const { return slow_; }
   std::int64_t detected() const { return detected_; }
+  std::int64_t hung() const { return hung_; }
 
  private:
   struct Map {
@@ -148,16 +160,23 @@ class Observer {
   void check_state(const Coordinator& coordinator, const event::Event& event) {
     std::vector<std::string> up;
     bool any_slow = false;
+    bool is_up = false;
+    bool is_due = false;  // a heartbeat is awaited
     const auto rows = coordinator.servers().describe(now_);
     for (const event::IoServer& row : rows) {
-      if (row.state == "up") up.push_back(row.server);
+      // A hung server stays where it was.
+      if (row.state == "up") mapped_.insert(row.server);
+      if (row.state != "up" && row.state != "hung") mapped_.erase(row.server);
+      if (mapped_.contains(row.server)) up.push_back(row.server);
+      is_up |= row.state == "up";
       any_slow |= row.state == "slow";
+      is_due |= beats(row.server) && row.state != "hung" && row.state != "lost";
       EXPECT_EQ(row.state == "slow", row.back > Time{});
       EXPECT_GE(row.operations, 0);
       EXPECT_GE(row.bytes_per_s, 0);
       EXPECT_LE(row.epoch, coordinator.servers().epoch());
     }
-    if (up.empty()) {
+    if (!is_up) {
       EXPECT_FALSE(any_slow) << "a slow one is better than none";
     }
     if (!members_.empty()) {
@@ -170,7 +189,7 @@ class Observer {
       map_ = {coordinator.servers().epoch(), up};
     }
     const auto deadline = coordinator.servers().deadline();
-    EXPECT_EQ(deadline.has_value(), any_slow);
+    EXPECT_EQ(deadline.has_value(), any_slow || is_due);
     if (deadline && std::holds_alternative<event::Tick>(event.body)) {
       EXPECT_GT(*deadline, now_) << "a tick that did not do what was due";
     }
@@ -185,12 +204,15 @@ class Observer {
   std::int64_t changes_ = 0;
   std::int64_t slow_ = 0;
   std::int64_t detected_ = 0;
+  std::int64_t hung_ = 0;
+  std::set<std::string> mapped_;  // servers that are up, or were when they became hung
 };
 
 TEST(ServersProperties, HoldInAnyOrderOfEvents) {
   std::int64_t changes = 0;
   std::int64_t slow = 0;
   std::int64_t detected = 0;
+  std::int64_t hung = 0;
   for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Coordinator coordinator{settings};
@@ -204,11 +226,13 @@ TEST(ServersProperties, HoldInAnyOrderOfEvents) {
     changes += observer.changes();
     slow += observer.slow();
     detected += observer.detected();
+    hung += observer.hung();
   }
   // Checks that the orders were hostile enough to reach the cases in question.
   EXPECT_GT(changes, 10'000);
   EXPECT_GT(slow, 1'000);
-  EXPECT_GT(detected, 300);
+  EXPECT_GT(detected, 200);
+  EXPECT_GT(hung, 500);
 }
 
 TEST(ServersProperties, TheSameEventsGiveTheSameCommands) {
@@ -224,6 +248,106 @@ TEST(ServersProperties, TheSameEventsGiveTheSameCommands) {
   }
 }
 
+// Servers that write behind answer late, hang, and end, while the map changes. Applications get no epoch before every
+// process that may hold data has stored it or has ended, and in the end they have the newest.
+TEST(ServersProperties, ApplicationsGetAMapWhenAllHaveStored) {
+  struct Process {
+    std::uint64_t member = 0;
+    std::int64_t pid = 0;
+    std::int64_t sent = 0;    // the newest epoch that it was sent
+    std::int64_t stored = 0;  // the newest epoch that it has answered
+  };
+  std::int64_t handed = 0, late = 0;
+  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random{seed};
+    Coordinator coordinator{settings};
+    std::map<std::string, Process> alive;
+    std::int64_t last = 0, pid = 0;
+    Time now{};
+    const auto pass = [&](std::uint64_t from, event::Body body) {
+      const bool reports_end =
+          std::holds_alternative<event::ServerEnded>(body) || std::holds_alternative<event::Bye>(body);
+      for (const Command& command : coordinator.handle({now, {"node1", "", MemberId{from}}, std::move(body)})) {
+        if (std::holds_alternative<event::Refused>(command.body)) {
+          for (auto& [name, process] : alive) {
+            if (process.member == command.to.value) process.member = 0;
+          }
+        }
+        const auto* map = std::get_if<event::NewServerMap>(&command.body);
+        if (map == nullptr) continue;
+        if (command.to.value != 1) {
+          for (auto& [name, process] : alive) {
+            if (process.member == command.to.value) process.sent = map->epoch;
+          }
+          continue;
+        }
+        EXPECT_GT(map->epoch, last);
+        late += map->epoch > last + 1 || reports_end;
+        last = map->epoch;
+        ++handed;
+        for (const auto& [name, process] : alive) EXPECT_GE(process.stored, last) << name << " has not stored";
+      }
+    };
+    const auto answer = [&](Process& process) {
+      if (process.member == 0 || process.sent == process.stored) return;
+      process.stored = process.sent;
+      pass(process.member, event::MapStored{process.sent});
+    };
+    const auto end = [&](const std::string& name) {
+      const Process process = alive.at(name);
+      alive.erase(name);
+      if (process.member != 0) pass(process.member, event::Lost{});
+      pass(0, event::ServerEnded{name, process.pid});
+    };
+    const auto register_at = [&](const std::string& name, Process& process) {
+      process.member = 100 + static_cast<std::uint64_t>(++pid);
+      pass(process.member, event::Server{name, "unix:/" + name, "/s", 0, true, process.pid, seconds{1}});
+    };
+    pass(1, event::Hello{"a", "app", "", "mpich", "", 1, 1});
+    for (int i = 0; i < 200 && !::testing::Test::HasFailure(); ++i) {
+      now += milliseconds{random() % 900};
+      const std::string name = "s" + std::to_string(random() % 3);
+      const auto found = alive.find(name);
+      const bool is_connected = found != alive.end() && found->second.member != 0;
+      switch (random() % 8) {
+        case 0:
+          if (found == alive.end()) register_at(name, alive[name] = {0, ++pid});
+          break;
+        case 1:
+        case 2:
+          if (is_connected) answer(found->second);
+          break;
+        case 3:  // its connection ends, and its process lives on
+          if (is_connected && random() % 4 == 0) pass(std::exchange(found->second.member, 0), event::Lost{});
+          break;
+        case 4:
+          if (found != alive.end() && !is_connected) register_at(name, found->second);
+          break;
+        case 5:
+          if (found != alive.end() && random() % 4 == 0) end(name);
+          break;
+        case 6: pass(99, event::SetServer{name, random() % 2 == 0 ? "drain" : "add"}); break;
+        case 7:
+          if (is_connected) pass(found->second.member, event::ServerLoad{});
+          break;
+      }
+      if (const auto due = coordinator.deadline(); due && *due <= now) pass(0, event::Tick{});
+    }
+    while (!alive.empty() && alive.begin()->second.member == 0) end(alive.begin()->first);
+    for (const std::string name : {"s0", "s1", "s2"}) {
+      const auto found = alive.find(name);
+      if (found == alive.end()) continue;
+      found->second.member == 0 ? end(name) : answer(found->second);
+    }
+    for (auto& [name, process] : alive) answer(process);
+    EXPECT_EQ(last, coordinator.servers().epoch()) << "the newest map is not handed out";
+    if (::testing::Test::HasFailure()) FAIL();
+  }
+  EXPECT_GT(handed, 3'000);
+  EXPECT_GT(late, 1'000);
+}
+
 // When all have left, the map is empty and nothing is due.
 TEST(ServersProperties, NothingIsLeftBehind) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
@@ -233,6 +357,9 @@ TEST(ServersProperties, NothingIsLeftBehind) {
     for (int i = 0; i < 200; ++i) coordinator.handle(event = chaos.next(coordinator.deadline()));
     for (std::uint64_t member = 1; member <= 18; ++member) {
       coordinator.handle({event.time, {"node1", "", MemberId{member}}, event::Lost{}});
+    }
+    for (int i = 0; i < 6; ++i) {
+      coordinator.handle({event.time, {"node1", "", {}}, event::ServerEnded{"s" + std::to_string(i), 7}});
     }
     for (const event::IoServer& row : coordinator.servers().describe(event.time)) EXPECT_EQ(row.state, "lost");
     EXPECT_EQ(coordinator.deadline(), std::nullopt) << "seed " << seed;

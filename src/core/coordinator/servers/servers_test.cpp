@@ -45,6 +45,22 @@ class ServersTest : public testing::Script {
     return text;
   }
 
+  // Adds a server that promises a heartbeat each second. Member 11 is s1, with process 701, and so on.
+  Lines beating(std::int64_t ms, std::uint64_t number, bool write_behind = false) {
+    const std::string name = "s" + std::to_string(number);
+    return at(ms, 10 + number,
+              event::Server{name, "unix:/" + name, "/scratch", 1 << 20, write_behind,
+                            700 + static_cast<std::int64_t>(number), std::chrono::seconds{1}});
+  }
+  Lines beat(std::int64_t ms, std::uint64_t number) { return at(ms, 10 + number, event::ServerLoad{}); }
+  Lines ended(std::int64_t ms, std::uint64_t number, std::int64_t pid = 0) {
+    const auto own = 700 + static_cast<std::int64_t>(number);
+    return at(ms, 0, event::ServerEnded{"s" + std::to_string(number), pid == 0 ? own : pid});
+  }
+  Lines stored(std::int64_t ms, std::uint64_t number, std::int64_t epoch) {
+    return at(ms, 10 + number, event::MapStored{epoch});
+  }
+
   static constexpr std::uint64_t tool = 99;
 };
 
@@ -143,6 +159,115 @@ TEST_F(ServersTest, AMonitorOfSomebodyElsesIsBelieved) {
   EXPECT_EQ(at(2, tool, told), Lines{}) << "it is out";
   told.server = "s1";
   EXPECT_EQ(at(2, tool, told), Lines{"99 REFUSED SLOW_IO_SERVER: 's1' is the last server of the map and stays"});
+}
+
+TEST_F(ServersTest, AHungServerLeavesTheMapWhenItsProcessHasEnded) {
+  hello(1);
+  beating(0, 1);
+  beating(0, 2);
+  EXPECT_EQ(deadline_ms(), 5000);
+  beat(1000, 1);
+  beat(1000, 2);
+  beat(4000, 2);
+  EXPECT_EQ(deadline_ms(), 6000);
+  EXPECT_EQ(tick(5999), Lines{}) << "too early";
+  EXPECT_EQ(tick(6000), Lines{"0 HUNG_IO_SERVER s1 pid 701 silent 5000"});
+  EXPECT_EQ(states(), "s1 hung 2; s2 up 2; ") << "it may still write, so the map keeps it";
+  EXPECT_EQ(at(6001, 11, event::Lost{"connection closed"}), Lines{}) << "another thread may be inside a write";
+  EXPECT_EQ(ended(6002, 1, 9999), Lines{}) << "another process";
+  EXPECT_EQ(ended(6002, 1), Lines{"1 SERVER_MAP 3 s2"});
+  EXPECT_EQ(states(), "s1 lost 3; s2 up 2; ");
+  EXPECT_EQ(beating(7000, 1), Lines{"1 SERVER_MAP 4 s2 s1"}) << "started again";
+}
+
+TEST_F(ServersTest, OnlyTheDaemonReportsTheEndOfAProcess) {
+  hello(1);
+  beating(0, 1);
+  EXPECT_EQ(at(1, tool, event::ServerEnded{"s1", 701}), Lines{});
+  EXPECT_EQ(states(), "s1 up 1; ");
+  EXPECT_TRUE(coordinator.servers().awaits_end("s1", 701));
+  EXPECT_FALSE(coordinator.servers().awaits_end("s1", 702));
+  EXPECT_EQ(ended(2, 1), Lines{"1 SERVER_MAP 2"});
+  EXPECT_FALSE(coordinator.servers().awaits_end("s1", 701));
+}
+
+TEST_F(ServersTest, AHungServerThatContinuesIsWhereItWas) {
+  hello(1);
+  beating(0, 1);
+  beating(0, 2);
+  set(0, "s2", "drain");
+  EXPECT_EQ(tick(5000), (Lines{"0 HUNG_IO_SERVER s1 pid 701 silent 5000", "0 HUNG_IO_SERVER s2 pid 702 silent 5000"}));
+  EXPECT_EQ(set(5001, "s1", "drain"), Lines{"99 REFUSED 's1' is hung, and leaves the map when its process has ended"});
+  EXPECT_EQ(beat(6000, 1), Lines{}) << "the map had kept it";
+  EXPECT_EQ(beat(6000, 2), Lines{});
+  EXPECT_EQ(states(), "s1 up 3; s2 drained 3; ");
+}
+
+TEST_F(ServersTest, ADaemonThatStoodStillBlamesNobody) {
+  beating(0, 1);
+  EXPECT_EQ(tick(6001), Lines{}) << "the tick was due at 5000: this daemon did not run";
+  EXPECT_EQ(states(), "s1 up 1; ");
+  EXPECT_EQ(deadline_ms(), 11'001);
+  EXPECT_EQ(tick(11'001).size(), 1U);
+}
+
+TEST_F(ServersTest, OneWithoutHeartbeatIsNeverHung) {
+  server(0, 1);
+  EXPECT_EQ(deadline_ms(), -1);
+}
+
+TEST_F(ServersTest, ANewMapBeginsWhenServersHaveStoredWhatTheyHeld) {
+  hello(1);
+  EXPECT_EQ(beating(0, 1, true), Lines{"11 SERVER_MAP 1 s1"});
+  EXPECT_EQ(stored(0, 1, 1), Lines{"1 SERVER_MAP 1 s1"});
+  EXPECT_EQ(beating(1, 2, true), (Lines{"11 SERVER_MAP 2 s1 s2", "12 SERVER_MAP 2 s1 s2"}));
+  EXPECT_EQ(stored(2, 2, 2), Lines{}) << "s1 holds data by the old map";
+  EXPECT_EQ(hello(2), (Lines{"2 WELCOME app 1 app fcfs", "2 SERVER_MAP 1 s1"}));
+  EXPECT_EQ(at(2, 1, event::MapAdopted{2}), Lines{});
+  EXPECT_EQ(coordinator.describe(coordinator.cluster().applications().begin()->second, Time{}).map_epoch, 1)
+      << "no later one than applications have";
+  EXPECT_EQ(beating(3, 3), (Lines{"11 SERVER_MAP 3 s1 s2 s3", "12 SERVER_MAP 3 s1 s2 s3"}));
+  EXPECT_EQ(stored(4, 1, 2), Lines{}) << "not the newest";
+  EXPECT_EQ(stored(4, 1, 3), Lines{});
+  EXPECT_EQ(stored(5, 2, 3), (Lines{"1 SERVER_MAP 3 s1 s2 s3", "2 SERVER_MAP 3 s1 s2 s3"})) << "s3 writes through";
+}
+
+TEST_F(ServersTest, AMapWithoutALostServerBeginsWhenItsProcessHasEnded) {
+  hello(1);
+  beating(0, 1, true);
+  stored(0, 1, 1);
+  beating(0, 2);
+  stored(0, 1, 2);
+  EXPECT_EQ(at(1000, 11, event::Lost{"connection closed"}), Lines{}) << "it may still store what it holds";
+  EXPECT_EQ(states(), "s1 lost 3; s2 up 2; ");
+  EXPECT_EQ(ended(1001, 1), Lines{"1 SERVER_MAP 3 s2"});
+}
+
+TEST_F(ServersTest, ALostServerWhoseProcessLivesIsKilledOnce) {
+  hello(1);
+  beating(0, 1, true);
+  stored(0, 1, 1);
+  at(1000, 11, event::Lost{"it did not read its answers"});
+  EXPECT_EQ(deadline_ms(), 6000);
+  EXPECT_EQ(tick(6000), Lines{"0 HUNG_IO_SERVER s1 pid 701 silent 6000"});
+  EXPECT_EQ(deadline_ms(), -1);
+  EXPECT_EQ(ended(6001, 1), Lines{"1 SERVER_MAP 2"});
+}
+
+TEST_F(ServersTest, AServerThatComesBackIsSentTheMapAgain) {
+  hello(1);
+  beating(0, 1, true);
+  stored(0, 1, 1);
+  at(1000, 11, event::Lost{"connection closed"});
+  EXPECT_EQ(at(2000, 21, event::Server{"s1", "unix:/s1", "/scratch", 1 << 20, true, 701}), Lines{"21 SERVER_MAP 3 s1"});
+  EXPECT_EQ(at(2001, 21, event::MapStored{3}), Lines{"1 SERVER_MAP 3 s1"});
+}
+
+TEST_F(ServersTest, OneThatEndsInOrderHasStored) {
+  hello(1);
+  beating(0, 1, true);
+  stored(0, 1, 1);
+  EXPECT_EQ(at(1000, 11, event::Bye{}), Lines{"1 SERVER_MAP 2"});
 }
 
 TEST_F(ServersTest, AnApplicationUsesTheOldestEpochOfItsMembers) {
