@@ -31,7 +31,7 @@ KEYS: dict[type, str] = {
         wait_ns waited_ns wanted woken
     """,
     bool: """
-        begun done malleable met of_one_process phase_over relative write_behind
+        begun done in_map malleable met of_one_process phase_over relative write_behind
     """,
     float: """
         actual_s bytes_per_s comm_s flop flop_per_iteration io_ratio io_s io_spread_s iteration_s

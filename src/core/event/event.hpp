@@ -579,8 +579,9 @@ struct Application {
 struct IoServer {
   static constexpr std::string_view name = "IO_SERVER";
   std::string server;
-  std::string state;       // "up" (in the map), "drained", "slow", "hung", "lost"
-  Time since{};            // start of that state
+  std::string state;    // "up", "drained", "slow", "hung", "lost"
+  bool in_map = false;  // in the map that applications have; a new map waits until servers have stored what they held
+  Time since{};         // start of that state
   std::int64_t epoch = 0;  // of the map that added it, or left it out
   std::string directory;
   std::string addresses;

@@ -496,6 +496,7 @@ void fields(E& e, V&& visit) {
   visit("bytes_per_s", e.bytes_per_s);
   visit("busy_ns", e.busy);
   visit("last_service_ns", e.last_service);
+  visit("in_map", e.in_map);
   visit("back_ns", e.back);
 }
 

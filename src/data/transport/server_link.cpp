@@ -438,7 +438,7 @@ void ServerLink::fail(int error, std::string text) {
 bool ServerLink::owes_writes() const {
   if (owes_ || stream_.closed_by_peer()) return owes_;
   return std::any_of(waiting_.begin(), waiting_.end(),
-                     [](const auto& one) { return one.second.type == Type::write; }) ||
+                     [](const auto& one) { return one.second.header.type == Type::write; }) ||
          std::any_of(behind_.begin(), behind_.end(),
                      [](const auto& one) { return one.second.answered > one.second.stored && !one.second.in_order; });
 }

@@ -29,8 +29,8 @@ Result<event::ServerMap> ask_for_servers() {
     const event::Body& body = answer.value()->body;
     if (std::holds_alternative<event::Daemon>(body)) return map;  // the last event of the list
     const auto* server = std::get_if<event::IoServer>(&body);
-    // Only servers that are up are in the map.
-    if (server != nullptr && server->state == "up")
+    // Processes without MPI-IO use the map that applications have: a server that was drained may still store.
+    if (server != nullptr && server->in_map)
       map.servers.push_back({server->server, server->directory, server->addresses});
   }
 }

@@ -323,6 +323,7 @@ void Servers::hand_out(const Moment& moment) {
   if (!all_stored || handed_epoch_ == epoch_) return;
   handed_epoch_ = epoch_;
   handed_text_ = text_;
+  handed_ = in_map();
   for (const auto& [id, application] : cluster_.applications()) {
     for (const model::Member* member : application.members) welcome(moment, member->id);
   }
@@ -338,6 +339,9 @@ std::vector<event::IoServer> Servers::describe(Time now) const {
     event::IoServer& row = rows.emplace_back();
     row.server = entry.said.server;
     row.state = name_of(entry.state);
+    row.in_map = std::ranges::any_of(handed_, [&](const event::ServerMap::MappedServer& one) {
+      return one.name == entry.said.server && one.addresses == entry.said.addresses;
+    });
     row.since = entry.since;
     row.epoch = entry.epoch;
     row.directory = entry.said.directory;

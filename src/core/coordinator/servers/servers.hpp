@@ -155,6 +155,7 @@ class Servers {
   std::string text_;               // text of its map, one line for each server
   std::int64_t handed_epoch_ = 0;  // the one that applications have
   std::string handed_text_;
+  std::vector<event::ServerMap::MappedServer> handed_;
   std::unordered_map<MemberId, std::int64_t> adopted_;  // oldest epochs in use, of the members that use I/O servers
 };
 

@@ -232,6 +232,26 @@ TEST_F(ServersTest, ANewMapBeginsWhenServersHaveStoredWhatTheyHeld) {
   EXPECT_EQ(stored(5, 2, 3), (Lines{"1 SERVER_MAP 3 s1 s2 s3", "2 SERVER_MAP 3 s1 s2 s3"})) << "s3 writes through";
 }
 
+TEST_F(ServersTest, ListsWhichServersAreInTheMapThatApplicationsHave) {
+  const auto mapped = [this] {
+    std::string names;
+    for (const event::IoServer& row : coordinator.servers().describe(Time{})) names += row.in_map ? row.server : "";
+    return names;
+  };
+  beating(0, 1, true);
+  EXPECT_EQ(mapped(), "") << "not before it has answered";
+  stored(0, 1, 1);
+  beating(0, 2);
+  EXPECT_EQ(mapped(), "s1");
+  stored(0, 1, 2);
+  EXPECT_EQ(mapped(), "s1s2");
+  at(1000, tool, event::SetServer{"s1", "drain"});
+  EXPECT_EQ(states(), "s1 drained 3; s2 up 2; ");
+  EXPECT_EQ(mapped(), "s1s2") << "s1 may still store what it holds";
+  stored(1001, 1, 3);
+  EXPECT_EQ(mapped(), "s2");
+}
+
 TEST_F(ServersTest, AMapWithoutALostServerBeginsWhenItsProcessHasEnded) {
   hello(1);
   beating(0, 1, true);
