@@ -294,7 +294,7 @@ TEST(ServersProperties, ApplicationsGetAMapWhenAllHaveStored) {
       process.stored = process.sent;
       pass(process.member, event::MapStored{process.sent});
     };
-    const auto end = [&](const std::string& name) {
+    const auto end = [&](std::string name) {  // a copy: the key is erased
       const Process process = alive.at(name);
       alive.erase(name);
       if (process.member != 0) pass(process.member, event::Lost{});
