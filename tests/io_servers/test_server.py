@@ -233,7 +233,7 @@ def view_of_many_nodes(count: int) -> bytes:
 
 
 @pytest.mark.timeout(120)
-def test_views_count_towards_the_memory(start: Callable[..., Server], directory: Path) -> None:
+def test_views_count_towards_the_memory(start: Callable[..., Server], directory: Path, prefix: Path) -> None:
     """10 sessions that send as large views as there may be, and 8 of them each."""
     server = start("--buffer", "32m")
     view = view_of_many_nodes(25_000)
@@ -246,7 +246,8 @@ def test_views_count_towards_the_memory(start: Callable[..., Server], directory:
             session.ask("view", handle=handle, number=index, meta=view)
         refused = session.call("write", handle=handle, flags=VIEWED, number=7, payload=b"12").error
         assert refused == errno.ENOBUFS
-    assert resident_bytes(server) - before < 64 << 20
+    keeps_freed_memory = b"__asan_init" in (prefix / "bin" / "hocket-server").read_bytes()
+    assert keeps_freed_memory or resident_bytes(server) - before < 64 << 20
     # A small view is accepted by another session, and data have room.
     other = server.client()
     handle = other.open("file")
