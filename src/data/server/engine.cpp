@@ -262,7 +262,7 @@ void Engine::store(const FilePtr& file, std::function<void()> stored) {
   pass_barriers(file);
 }
 
-void Engine::store_all(std::function<void()> stored) {
+void Engine::store_all(const std::function<void()>& stored) {
   const std::vector<FilePtr> all = files_.all();
   const auto left = std::make_shared<std::size_t>(all.size());
   if (all.empty()) return stored();

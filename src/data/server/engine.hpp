@@ -118,7 +118,7 @@ class Engine {
   // at once.
   void store(const FilePtr& file, std::function<void()> stored);
   // Calls `stored` when everything submitted before for any file that clients open by path has been carried out.
-  void store_all(std::function<void()> stored);
+  void store_all(const std::function<void()>& stored);
   // Removes a session that has disconnected. Its requests that are neither acknowledged nor under way are dropped.
   // The caller gives its handles back, and calls `advance` to start requests that were blocked by the dropped ones.
   void gone(SessionId session);

@@ -220,7 +220,7 @@ void HocketServer::adopt_maps() {
     map_ = std::move(one.map);
     had_map_ = true;
     for (const FilePtr& file : engine_.files().all()) file->present = present_placement(*file);
-    engine_.store_all(std::move(one.stored));
+    engine_.store_all(one.stored);
   }
 }
 
