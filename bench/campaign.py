@@ -25,14 +25,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from both_mpis import environment, mpiexec
+from hocket import paths
+
 REPO = Path(__file__).resolve().parent.parent
-PREFIX = Path(os.environ.get("HOCKET_PREFIX", sys.prefix))
+PREFIX = paths.prefix()
 BIN = PREFIX / "bin"
 HOCKET = Path(sys.prefix) / "bin" / "hocket"
 HANG_S = 130  # campaign.c itself ends a call that takes longer than 100 s
 STORAGE_MIB = 26  # of the file systems that are filled; both files together have 16
 DELAYS = ("200us", "2ms", "20ms")
-# What may happen, and how often beside the others
+# Each fault has a weight: how often it is drawn beside the others.
 FAULTS = {
     "kill server": 4,
     "end server": 2,
@@ -61,7 +64,6 @@ class Schedule:
     seed: int
     mpi: str
     ranks: int
-    io: str
     servers: dict[str, list[str]]  # name: options
     faults: list[Fault] = field(default_factory=list)
 
@@ -83,7 +85,7 @@ def draw_schedule(seed: int, seconds: float) -> Schedule:
         if draw.random() < 0.4:
             options += ["--inject", f"delay={draw.choice(DELAYS)}"]
         servers[name] = options
-    schedule = Schedule(seed, draw.choice(("mpich", "mpich", "openmpi")), draw.choice((2, 3, 3, 4)), "hocket", servers)
+    schedule = Schedule(seed, draw.choice(("mpich", "mpich", "openmpi")), draw.choice((2, 3, 3, 4)), servers)
     for _ in range(draw.choice((0, 1, 1, 2, 3, 4))):
         kind = draw.choices(list(FAULTS), list(FAULTS.values()))[0]
         for_s = draw.choice((0.05, 0.3, 1.0, 3.0))
@@ -103,20 +105,14 @@ class Site:
         self.served.mkdir()
         self.mounted = False
         self.log = (directory / "log").open("ab")
-        self.environment = {key: value for key, value in os.environ.items() if not key.startswith("HOCKET_")}
-        self.environment |= {
-            "HOCKET_DIR": str(directory),
-            "XDG_DATA_HOME": str(directory),
-            "HOCKET_PREFIX": str(PREFIX),
-        }
-        self.environment |= {
-            f"{kind}_ALLOW_RUN_AS_ROOT{end}": "1" for kind in ("OMPI", "PRTE") for end in ("", "_CONFIRM")
-        }
-        self.environment |= {"MPIR_CVAR_CH4_NETMOD": "ofi", "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
-        self.environment |= {
-            "OMPI_MCA_mpi_yield_when_idle": "1",
-            "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-        }
+        self.environment = environment(
+            HOCKET_DIR=str(directory),
+            XDG_DATA_HOME=str(directory),
+            MPIR_CVAR_CH4_NETMOD="ofi",
+            MPIR_CVAR_ENABLE_HEAVY_YIELD="1",
+            OMPI_MCA_mpi_yield_when_idle="1",
+            PRTE_MCA_rmaps_default_mapping_policy=":oversubscribe",
+        )
         self.processes: dict[str, subprocess.Popen] = {}
         self.lock = threading.Lock()
 
@@ -210,9 +206,8 @@ def inflict(site: Site, fault: Fault) -> None:
 
 def launch(site: Site, program: Path, seconds: float) -> subprocess.Popen:
     schedule = site.schedule
-    mpiexec = Path(sys.prefix) / ("bin/mpiexec" if schedule.mpi == "mpich" else "openmpi/bin/mpiexec")
-    words = [HOCKET, "run", "--io", schedule.io, "--name", f"campaign-{schedule.seed}", "--"]
-    words += [mpiexec, "-n", schedule.ranks, program, site.served / "f", site.directory / "table"]
+    words = [HOCKET, "run", "--io", "hocket", "--name", f"campaign-{schedule.seed}", "--"]
+    words += [mpiexec(schedule.mpi), "-n", schedule.ranks, program, site.served / "f", site.directory / "table"]
     words += [schedule.seed, seconds]
     words += ["loses"] if schedule.loses else []
     return subprocess.Popen(

@@ -21,6 +21,7 @@ from itertools import chain
 from pathlib import Path
 from statistics import median
 
+from both_mpis import environment, mpiexec
 from hocket.private_daemon import private_daemon
 from overhead_pairs import alone, calls, interval
 
@@ -33,21 +34,17 @@ def command(
     mpi: str, build: Path, prefix: Path, arguments: list[str], socket: Path | None = None
 ) -> tuple[list[str], dict[str, str]]:
     """Return the command that starts two ranks of the program with libhocket before the probe, and its environment."""
-    mpiexec = Path(sys.prefix) / ("bin/mpiexec" if mpi == "mpich" else "openmpi/bin/mpiexec")
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("HOCKET_")}
-    environment |= {f"{kind}_ALLOW_RUN_AS_ROOT{end}": "1" for kind in ("OMPI", "PRTE") for end in ("", "_CONFIRM")}
-    if socket:
-        environment |= {"HOCKET_SOCKET": str(socket)}
+    told = {"HOCKET_SOCKET": str(socket)} if socket else {}
     # Two ranks have a core each: MPICH need not yield to others between two looks at its queues.
-    environment["MPIR_CVAR_ENABLE_HEAVY_YIELD"] = "0"
+    told["MPIR_CVAR_ENABLE_HEAVY_YIELD"] = "0"
     preload = f"LD_PRELOAD={prefix}/lib/hocket/libhocket-{mpi}.so:{build}/liboverhead_probe-{mpi}.so"
-    return [str(mpiexec), "-n", "2", "env", preload, str(build / f"overhead-{mpi}"), *arguments], environment
+    return [mpiexec(mpi), "-n", "2", "env", preload, str(build / f"overhead-{mpi}"), *arguments], environment(**told)
 
 
 def measure(mpi: str, build: Path, prefix: Path, *arguments: str, socket: Path | None = None) -> list[list[float]]:
     """Return the columns that the program prints, in µs."""
-    words, environment = command(mpi, build, prefix, list(arguments), socket)
-    run = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, timeout=LIMIT_S)
+    words, settings = command(mpi, build, prefix, list(arguments), socket)
+    run = subprocess.run(words, env=settings, stdout=subprocess.PIPE, text=True, timeout=LIMIT_S)
     if run.returncode != 0:
         raise SystemExit(f"bench: overhead of {mpi}: '{' '.join(words)}' ended with exit code {run.returncode}")
     rows = [[float(word) / 1000 for word in line.split()] for line in run.stdout.splitlines()]

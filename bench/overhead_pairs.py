@@ -6,7 +6,6 @@ wrappers.
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
+from both_mpis import environment, mpiexec
 from hocket import paths
 from hocket.private_daemon import private_daemon
 
@@ -64,16 +64,6 @@ def line(case: str, unit: str, value: list[float], reference: list[float], bound
         "bound": round(bound, 4),
         "ok": low <= bound,  # missed where the interval lies beyond it
     }
-
-
-def environment(**settings: str) -> dict[str, str]:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("HOCKET_")}
-    kept |= {f"{kind}_ALLOW_RUN_AS_ROOT{end}": "1" for kind in ("OMPI", "PRTE") for end in ("", "_CONFIRM")}
-    return kept | {"HOCKET_PREFIX": str(paths.prefix())} | settings
-
-
-def mpiexec(mpi: str) -> str:
-    return str(Path(sys.prefix) / ("bin/mpiexec" if mpi == "mpich" else "openmpi/bin/mpiexec"))
 
 
 def run(words: list[str], settings: dict[str, str]) -> str:

@@ -31,7 +31,7 @@ def test_acknowledged_bytes_survive(programs: dict[str, Path], seed: int) -> Non
 
 
 def test_a_wrong_byte_is_found(programs: dict[str, Path], tmp_path: Path) -> None:
-    schedule = campaign.Schedule(7, "mpich", 2, "hocket", {"s1": ["--write-behind"]})
+    schedule = campaign.Schedule(7, "mpich", 2, {"s1": ["--write-behind"]})
     site = campaign.Site(schedule, tmp_path)
     try:
         assert campaign.run_at(site, programs["mpich"], 1)["ok"]

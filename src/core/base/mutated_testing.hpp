@@ -1,5 +1,5 @@
-// For tests of parsers: valid bytes with faults in them. $HOCKET_MUTATIONS sets how many a test tries; `./dev test
-// --long` tries a million, with sanitizers.
+// Mutations makes valid bytes with faults in them, for tests of parsers. $HOCKET_MUTATIONS sets how many a test tries;
+// `./dev test --long` tries a million, with sanitizers.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// What an I/O server still has to store before a new epoch of the server map may begin, as a table. Pure.
+// A StoringState says what an I/O server still has to store before a new epoch of the server map may begin. This file
+// is its table. Pure.
 //
 //   clear ── tell ──► owes ── answer ──► clear          clear, owes ── lose ──► cut ── end, arrive ──► clear
 //
