@@ -38,6 +38,19 @@ os.write(1, (" ".join(map(str, said)) + "\\n").encode())  # in one piece: both r
 MPI.Finalize()
 sys.exit(3)
 """
+# Runs a program in each of two processes, and ends when both have run it: a launcher ends the other process, whatever
+# that has not said yet, as soon as one exits with an error.
+TOGETHER = """\
+#!/bin/sh
+ready=$1.ready.$PPID
+shift
+"$@"
+code=$?
+mkdir -p "$ready" && : > "$ready/$$"
+tries=0
+while [ "$(ls "$ready" | wc -l)" -lt 2 ] && [ $((tries += 1)) -lt 200 ]; do sleep 0.1; done
+exit $code
+"""
 # Exits after a second: mpiexec of MPICH may die of SIGPIPE if a program without MPI ends at once, also without hocket.
 WITHOUT_MPI = "echo out $((6 * 7)); sleep 1; exit 5"
 
@@ -114,8 +127,11 @@ def test_mpi4py(compare: Compare, launcher: kit.Mpi, name: str, tmp_path: Path) 
     script = tmp_path / "m4.py"
     script.write_text(MPI4PY)
     libraries = (kit.OPENMPI if name == "openmpi" else kit.MPICH) / "lib"
-    words = ["env", f"MPI4PY_MPIABI={name}", f"LD_LIBRARY_PATH={libraries}", PYTHON, script, tmp_path / "f"]
-    check_warnings(compare(words), launcher, getattr(kit, name)(launcher.library), r"python\S*")
+    together = tmp_path / "together.sh"
+    together.write_text(TOGETHER)
+    program = ["env", f"MPI4PY_MPIABI={name}", f"LD_LIBRARY_PATH={libraries}", PYTHON, script, tmp_path / "f"]
+    warnings = compare(["sh", together, tmp_path / "f", *program])
+    check_warnings(warnings, launcher, getattr(kit, name)(launcher.library), r"python\S*")
 
 
 def check_warnings(warnings: list[str], launcher: kit.Mpi, program: kit.Mpi, name: str) -> None:
