@@ -31,6 +31,11 @@ inline int out_of_reach(int fd) {
   return moved;
 }
 
+// Makes the process's table of descriptors as long as out_of_reach() needs. A process that has several threads waits
+// some 15 ms for a longer table (the kernel waits for a grace period of RCU), one of a single thread does not. So this
+// is called before MPI starts its threads.
+inline void make_room_out_of_reach() { const Fd any{out_of_reach(open("/", O_PATH | O_CLOEXEC))}; }
+
 // Owns a descriptor as Fd does, but closes it only if it still refers to the same file. Move-only.
 class KeptFd {
  public:

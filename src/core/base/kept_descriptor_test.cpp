@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <fstream>
+#include <string>
 
 namespace hocket {
 namespace {
@@ -52,6 +54,24 @@ TEST(KeptFd, LeavesAnotherSocketOfTheSameNumberAlone) {
   }
   EXPECT_TRUE(is_open(number));
   for (const int fd : {number, ends[1], others[0], others[1]}) close(fd);
+}
+
+// Returns how many descriptors the process's table has room for.
+int table_size() {
+  std::ifstream status("/proc/self/status");
+  for (std::string key; status >> key; status.ignore(1000, '\n'))
+    if (int size = 0; key == "FDSize:" && status >> size) return size;
+  return -1;
+}
+
+TEST(KeptFd, NeedsNoLongerTableOnceThereIsRoom) {
+  make_room_out_of_reach();
+  const int before = table_size();
+  const auto ends = pair_of_sockets();
+  const Fd other{ends[1]};
+  const KeptFd kept{ends[0]};
+  EXPECT_LT(kept.get(), before);
+  EXPECT_EQ(table_size(), before);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/kept_descriptor.hpp"
 #include "intercept/files.hpp"
 #include "intercept/posix.h"
 #include "intercept/services.hpp"
@@ -129,7 +130,10 @@ class Completion {
 template <class Call>
 int watch_init(Call call) {
   const Depth depth;
-  if (depth.outermost()) init_service.begins();
+  if (depth.outermost()) {
+    make_room_out_of_reach();
+    init_service.begins();
+  }
   const int rc = call();
   if (depth.outermost()) init_service.has_ended();
   if (rc == MPI_SUCCESS && !hot.is_active()) {
