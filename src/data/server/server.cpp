@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "base/clock.hpp"
 #include "transport/address.hpp"
@@ -20,7 +19,6 @@ namespace {
 using transport::Header;
 using transport::Stream;
 using transport::Type;
-namespace flag = transport::flag;
 
 // Keys of epoll. A session's key is its number, which is larger than `first_session`.
 constexpr std::uint64_t workers_key = 1;
@@ -40,7 +38,6 @@ constexpr Duration alive_every = std::chrono::seconds{5};          // between tw
 constexpr Duration accept_pause = std::chrono::milliseconds{100};  // after accept4 has failed
 constexpr Duration thin_pause = std::chrono::milliseconds{20};     // until a stalled session is looked at again
 constexpr Duration farewell_limit = std::chrono::seconds{2};       // for sending the last answers
-constexpr std::size_t most_handles = 4096;                         // files that a session has open
 
 // Returns the host of an address as a number.
 std::string host_of(const sockaddr_storage& from, socklen_t length) {
@@ -502,251 +499,6 @@ bool HocketServer::take_frame(ClientSession& session) {
     default: doom(session, "sent a message that only servers send");
   }
   return true;
-}
-
-// ---- requests ------------------------------------------------------------------------------------------------------
-
-void HocketServer::reply(ClientSession& session, std::uint64_t request, int error, std::int64_t bytes,
-                         std::uint64_t handle, std::string text) {
-  Header header;
-  header.type = Type::answer;
-  header.request = request;
-  header.error = error;
-  header.bytes = bytes;
-  header.handle = handle;
-  session.stream.send(header, std::move(text));
-}
-
-void HocketServer::answer(Answer given) {
-  const auto found = sessions_.find(given.to.session);
-  if (found == sessions_.end()) return;
-  ClientSession& session = *found->second;
-  exchange_.finish(given);
-  --session.unanswered;
-  if (!session.stream.has_unsent()) {
-    session.moved = now_;  // the client's time to read begins now
-    session.moved_before = session.stream.moved_bytes();
-  }
-  Header header;
-  header.type = Type::answer;
-  header.request = given.to.request;
-  header.error = given.error;
-  header.bytes = given.bytes;
-  header.number =
-      (given.early ? transport::answered::early : 0) | (given.elsewhere ? transport::answered::elsewhere : 0);
-  if (!given.data || given.bytes == 0) return session.stream.send(header);
-  const std::span<const std::byte> data = given.data->bytes();
-  session.stream.send(header, {}, data.first(static_cast<std::size_t>(given.bytes)), std::move(given.data));
-}
-
-// Says that all writes of the opening that were answered early have been carried out. `ends`: those of all others too,
-// because the server ends.
-void HocketServer::say_stored(const FileOpening& opening, int error, bool ends) {
-  const auto found = sessions_.find(opening.session);
-  if (found == sessions_.end()) return;
-  Header header;
-  header.type = Type::stored;
-  header.handle = opening.handle;
-  header.error = error;
-  header.number = ends ? 1 : 0;
-  found->second->stream.send(header);
-}
-
-void HocketServer::on_share(ClientSession& session) {
-  session.segment = transport::SharedSegment::map(session.stream.take_descriptor(), session.stream.header().bytes);
-  if (!session.segment) doom(session, "shared memory that cannot be used");
-}
-
-void HocketServer::on_open(ClientSession& session) {
-  const Header& header = session.stream.header();
-  if (session.handles.size() >= most_handles) return reply(session, header.request, EMFILE);
-  const bool reads = header.has(flag::reads);
-  const bool writes = header.has(flag::writes);
-  const transport::FileIdentity wanted{header.handle, header.operation, header.offset};
-  const Files::Found found = engine_.files().open(session.stream.meta(), wanted, reads, writes);
-  if (found.error != 0) return reply(session, header.request, found.error);
-  const bool behind = settings_.write_behind || header.has(flag::write_behind);
-  const std::uint64_t number = ++session.last_handle;
-  auto opening =
-      std::make_shared<FileOpening>(FileOpening{session.number, number, found.file->errors.mark(), 0, header.bytes});
-  found.file->present = present_placement(*found.file);
-  Files::count(found.file, *opening);
-  session.handles.emplace(number, ClientHandle{found.file, reads, writes, behind, std::move(opening), {}, {}});
-  if (found.file->behind == 0 || found.file->may_write_behind())
-    return reply(session, header.request, 0, behind ? 1 : 0, number);
-  // Bytes that are held here may have another server for this client.
-  ++session.unanswered;
-  engine_.store(found.file, [this, session = session.number, request = header.request, behind, number] {
-    const auto asker = sessions_.find(session);
-    if (asker == sessions_.end()) return;
-    --asker->second->unanswered;
-    reply(*asker->second, request, 0, behind ? 1 : 0, number);
-  });
-}
-
-// Asks for a version of a data set. The answer comes when the client's group gets a version or is refused.
-void HocketServer::on_join(ClientSession& session) {
-  const Header& header = session.stream.header();
-  if (session.handles.size() >= most_handles) return reply(session, header.request, EMFILE);
-  ++session.unanswered;
-  exchange_.join({session.number, header.request}, header, session.stream.meta(), now_);
-}
-
-void HocketServer::answer_join(const DataSetExchange::JoinAnswer& joined) {
-  const auto found = sessions_.find(joined.to.session);
-  if (found == sessions_.end()) return;
-  ClientSession& session = *found->second;
-  --session.unanswered;
-  Header header;
-  header.type = Type::answer;
-  header.request = joined.to.request;
-  header.error = joined.error;
-  if (joined.file) {
-    header.handle = ++session.last_handle;
-    header.number = joined.version;
-    header.bytes = joined.bytes;
-    const bool writes = joined.writes;
-    auto opening = std::make_shared<FileOpening>(FileOpening{session.number, header.handle});
-    session.handles.emplace(
-        header.handle, ClientHandle{joined.file, !writes, writes, false, std::move(opening), joined.to.request, {}});
-  }
-  session.stream.send(header);
-}
-
-// Stores a view, whose memory counts. There is no answer: a view that is not accepted makes the requests that use it
-// fail, with ENOBUFS if there was no memory for it. A session has a quarter of the memory for views at most.
-void HocketServer::on_view(ClientSession& session) {
-  const Header& header = session.stream.header();
-  const auto found = session.handles.find(header.handle);
-  if (found == session.handles.end() || header.number >= transport::most_views)
-    return doom(session, "sent a view of an unknown file");
-  auto& views = found->second.views;
-  if (const auto old = views.find(header.number); old != views.end()) {
-    session.view_bytes -= old->second.memory.bytes();
-    views.erase(old);
-  }
-  const std::int64_t room = engine_.most_reserved() / 4 - session.view_bytes;
-  ClientHandle::HandleView kept;
-  // A view takes more memory than its serialised form, which need not be read if not even that fits.
-  if (static_cast<std::int64_t>(session.stream.meta().size()) <= room) {
-    auto view = layout::read_view(session.stream.meta());
-    if (!view) return;
-    const std::int64_t bytes = view.value().memory_bytes();
-    if (bytes <= room) kept.memory = engine_.reserve(bytes);
-    if (kept.memory) kept.view = std::move(view).value();
-  }
-  session.view_bytes += kept.memory.bytes();
-  views.emplace(header.number, std::move(kept));
-}
-
-// Fills in the task from the frame. Returns a number of errno, 0 for success. `has_room` becomes false if there is no
-// memory for the data yet.
-int HocketServer::prepare(ClientSession& session, Task& task, bool& has_room) {
-  const Header& header = session.stream.header();
-  const auto found = session.handles.find(header.handle);
-  if (found == session.handles.end()) return EBADF;
-  const ClientHandle& handle = found->second;
-  if (!(task.writes ? handle.writes : handle.reads)) return EBADF;
-  const auto known = handle.views.find(header.number);
-  const bool has_view = known != handle.views.end();
-  if (has_view && !known->second.view && header.has(flag::viewed)) return ENOBUFS;
-  auto runs = transport::runs_of(header, session.stream.meta(), has_view ? &*known->second.view : nullptr);
-  if (!runs) return EINVAL;
-  if (task.writes && handle.join) {
-    const int error = exchange_.grow({session.number, *handle.join}, runs.value().back().end());
-    if (error != 0) return error;
-  }
-  task.file = handle.file;
-  const event::Placement present = handle.file->present;
-  task.elsewhere = handle.write_behind && present != event::unknown_placement && present != handle.opening->placement;
-  if (task.writes && handle.write_behind && handle.file->may_write_behind()) task.behind = handle.opening;
-  task.operation = header.operation;
-  task.runs = std::move(runs).value();
-  task.bytes = header.bytes;
-  if (task.writes && !header.has(flag::shared)) {
-    if (static_cast<std::int64_t>(session.incoming.bytes().size()) != header.bytes) return EINVAL;
-    task.buffer = std::move(session.incoming);
-    return 0;
-  }
-  std::byte* shared = nullptr;
-  if (header.has(flag::shared)) {
-    const auto size = session.segment ? static_cast<std::int64_t>(session.segment->bytes().size()) : 0;
-    if (header.shared > size - header.bytes) return EFAULT;
-    shared = session.segment->bytes().data() + header.shared;
-  }
-  const bool is_copied = task.behind != nullptr;  // the client reuses its memory after the early answer
-  if (shared != nullptr && !is_copied) {
-    task.segment = session.segment;
-    task.shared = shared;
-    return 0;
-  }
-  if (!must_queue(!task.writes)) {
-    task.buffer = task.writes ? engine_.take(header.bytes) : engine_.take_for_read(header.bytes);
-  }
-  has_room = static_cast<bool>(task.buffer);
-  if (has_room && is_copied) std::memcpy(task.buffer.bytes().data(), shared, static_cast<std::size_t>(header.bytes));
-  return 0;
-}
-
-bool HocketServer::on_transfer(ClientSession& session) {
-  const Header& header = session.stream.header();
-  Task task;
-  task.asker = {session.number, header.request};
-  task.writes = header.type == Type::write;
-  bool has_room = true;
-  const int error = prepare(session, task, has_room);
-  if (!has_room) return stall(session, Stream::Got::frame);
-  session.incoming = Buffer{};
-  ++session.unanswered;
-  if (error != 0) {
-    // The client learns that this write failed, so the data set's version must not be published. It repeats a write
-    // whose view was refused.
-    const auto handle = session.handles.find(header.handle);
-    if (error != ENOBUFS && task.writes && handle != session.handles.end() && handle->second.writes)
-      handle->second.file->lost_write = true;
-    answer({.to = task.asker, .error = error});
-  } else {
-    engine_.submit(std::move(task), now_);
-  }
-  return true;
-}
-
-void HocketServer::on_end(ClientSession& session) {
-  const Header& header = session.stream.header();
-  const auto found = session.handles.find(header.handle);
-  if (found == session.handles.end() || header.operation == 0)
-    return doom(session, "ended an operation of an unknown file");
-  constexpr std::uint32_t most = 1 << 30;
-  engine_.end(found->second.file, header.operation, session.number, static_cast<int>(std::min(header.number, most)),
-              now_);
-}
-
-// Handles sync, close and store. A close removes the handle at once; the file stays open until the engine has answered.
-void HocketServer::on_barrier(ClientSession& session) {
-  const Header& header = session.stream.header();
-  const auto found = session.handles.find(header.handle);
-  if (found == session.handles.end()) return reply(session, header.request, EBADF);
-  const FilePtr file = found->second.file;
-  const OpeningPtr opening = found->second.opening;
-  ++session.unanswered;
-  const Asker asker{session.number, header.request};
-  if (header.type == Type::sync) return engine_.sync(asker, file, opening);
-  if (header.type == Type::store) {
-    Files::forget(file, *opening);
-    opening->placement = header.bytes;
-    Files::count(file, *opening);
-    return engine_.store(file, [this, asker] { answer({.to = asker}); });
-  }
-  for (const auto& [number, view] : found->second.views) session.view_bytes -= view.memory.bytes();
-  if (found->second.join) exchange_.closes({session.number, *found->second.join}, asker, file);
-  session.handles.erase(found);
-  engine_.close(asker, file, opening);
-}
-
-void HocketServer::on_state(ClientSession& session) {
-  std::string text =
-      fmt::format("name {}\ndirectory {}\nclients {}\n", settings_.name, directory(), sessions_.size() - greeting_);
-  reply(session, session.stream.header().request, 0, 0, 0, text + engine_.state() + exchange_.state());
 }
 
 }  // namespace hocket::server

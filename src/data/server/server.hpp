@@ -113,7 +113,8 @@ class HocketServer {
   void on_end(ClientSession& session);
   void on_barrier(ClientSession& session);
   void on_state(ClientSession& session);
-  int prepare(ClientSession& session, Task& task, bool& has_room);
+  int describe(ClientSession& session, Task& task);
+  int give_data(ClientSession& session, Task& task, bool& has_room);
   void answer(Answer answer);
   void say_stored(const FileOpening& opening, int error, bool ends);
   void answer_join(const DataSetExchange::JoinAnswer& joined);
