@@ -186,7 +186,7 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
 def main(words: Sequence[str] | None = None) -> int:
     arguments = parse(words)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends started processes on the way out
-    picture = arguments.results.parent / "regret.png"
+    picture = arguments.results.with_suffix(".png")
     try:
         results = Results(arguments.results)
         if arguments.report:
