@@ -1,8 +1,10 @@
 /* Random accesses of two files while somebody else kills, stops, slows, and fills what they go through, compared with a
  * byte-by-byte model.
  *
- *   campaign FILE TABLE SEED SECONDS [loses]   accesses FILE by MPI-IO, and FILE.put by put and get; prints one line
- *   campaign check FILE TABLE SEED             compares both files with the tables that the job has left
+ *   campaign FILE TABLE SEED SECONDS [loses] [sets | sets-may-fail]
+ *     accesses FILE by MPI-IO, FILE.put by put and get, and with `sets` also data sets; prints one line
+ *   campaign check FILE TABLE SEED
+ *     compares both files with the tables that the job has left
  *
  * A file has blocks of an odd length, drawn from the seed. All ranks draw the same numbers, so each knows who writes
  * which version of which block. For each block the model has the versions that a byte may have:
@@ -12,6 +14,11 @@
  *
  * A read must find bytes of `now`. With `loses`, servers that hold data are killed: until the next sync or close tells,
  * bytes of `later` are right as well. If that call fails, `later` becomes `now`; if it succeeds, `now` becomes `later`.
+ *
+ * A data set is written by all ranks as one application, and read back by all ranks as another one. A version that was
+ * published must be read, byte by byte, by the next opening. If servers may end, both may fail instead
+ * (`sets-may-fail`): then the next version has another name, so a version that is left can not be taken for a newer
+ * one.
  *
  * With $CAMPAIGN_TELL rank 0 tells each step. It leaves TABLE and TABLE.put before each write, with the versions
  * that are about to be written. A call that takes longer than LIMIT_S ends the job. */
@@ -46,7 +53,8 @@ typedef struct {
 } File;
 
 static int rank, ranks, loses, step, block_bytes;
-static long long seed, calls, failed;
+static int sets, sets_may_fail, set_names; /* exchanges data sets; may it fail; names that were given up */
+static long long seed, calls, failed, exchanged;
 static uint64_t drawn;
 static char doing[200] = "starts";
 static File files[2] = {{.name = "MPI-IO"}, {.name = "put and get"}};
@@ -406,6 +414,89 @@ static void sync_or_reopen(int reopens) {
   if (reopens) open_mpi();
 }
 
+/* ---- data sets --------------------------------------------------------------------------------------------------- */
+
+enum { MOST_SET_BLOCKS = 40, SET_WAIT_S = 10 };
+
+/* All ranks open the set together. Each opening has a group number of its own. */
+static hocket_file* open_set(int mode) {
+  char path[100];
+  snprintf(path, sizeof path, "hocket:/campaign-%lld-%d", seed, set_names);
+  hocket_file_options options = {0};
+  options.application = mode == HOCKET_FILE_WRITE ? "campaign-writer" : "campaign-reader";
+  options.participants = ranks;
+  options.group = 2 * (uint64_t)step + (mode == HOCKET_FILE_WRITE);
+  options.wait_s = SET_WAIT_S;
+  hocket_file* set = NULL;
+  return hocket_file_open(path, mode, &options, &set) == HOCKET_OK ? set : NULL;
+}
+
+/* Puts this rank's blocks, which are every ranks-th one: block by block, in one call, or in one of all ranks. */
+static int put_blocks(hocket_file* set, int blocks, int way) {
+  int own[MOST_SET_BLOCKS + 8];
+  int count = 0;
+  for (int block = rank; block < blocks; block += ranks) own[count++] = block;
+  char* data = data_of(own, count, step);
+  const int64_t first = (int64_t)rank * block_bytes, stride = (int64_t)ranks * block_bytes;
+  int status = HOCKET_OK;
+  if (way == 1) status = hocket_file_put_strided(set, first, block_bytes, stride, count, data);
+  if (way == 2) status = hocket_file_put_strided_all(set, 1, first, block_bytes, stride, count, data);
+  for (int i = 0; way == 0 && i < count && status == HOCKET_OK; ++i)
+    status = hocket_file_put(set, first + i * stride, data + (size_t)i * block_bytes, block_bytes);
+  free(data);
+  return status == HOCKET_OK;
+}
+
+static int write_set(int blocks, int way) {
+  hocket_file* set = open_set(HOCKET_FILE_WRITE);
+  int own = set && put_blocks(set, blocks, way);
+  if (set && hocket_file_close(set) != HOCKET_OK) own = 0;
+  return agreed(own);
+}
+
+static void check_set_block(int block, const char* data) {
+  for (int i = 0; i < block_bytes; ++i)
+    if (content(block, step, i) != (unsigned char)data[i])
+      fail("data set: byte %d of block %d is %d, not %d", i, block, (unsigned char)data[i], content(block, step, i));
+}
+
+/* Each rank reads all blocks. */
+static int get_blocks(hocket_file* set, int blocks) {
+  int64_t bytes = 0, got = 0;
+  if (hocket_file_size(set, &bytes) != HOCKET_OK) return 0;
+  if (bytes != (int64_t)blocks * block_bytes) fail("data set: %lld bytes, not %d blocks", (long long)bytes, blocks);
+  static char data[LONGEST_BLOCK];
+  for (int block = 0; block < blocks; ++block) {
+    memset(data, 0, sizeof data);
+    if (hocket_file_get(set, (int64_t)block * block_bytes, data, block_bytes, &got) != HOCKET_OK) return 0;
+    if (got != block_bytes) fail("data set: %lld bytes of block %d", (long long)got, block);
+    check_set_block(block, data);
+  }
+  return 1;
+}
+
+static int read_set(int blocks) {
+  hocket_file* set = open_set(HOCKET_FILE_READ);
+  int own = set && get_blocks(set, blocks);
+  if (set && hocket_file_close(set) != HOCKET_OK) own = 0;
+  return agreed(own);
+}
+
+static void exchange(void) {
+  const int blocks = ranks + draw(MOST_SET_BLOCKS), way = draw(3);
+  snprintf(doing, sizeof doing, "write data set %d, way %d", set_names, way);
+  int succeeded = write_set(blocks, way);
+  alarm(LIMIT_S);
+  if (succeeded) {
+    snprintf(doing, sizeof doing, "read data set %d", set_names);
+    succeeded = read_set(blocks);
+  }
+  exchanged += succeeded;
+  if (succeeded) return;
+  if (!sets_may_fail) fail("failed, though no server and no hocketd has ended or was stopped");
+  ++set_names;
+}
+
 /* ---- */
 
 /* Often several writes follow each other: what is held of one must not be stored after the next. */
@@ -416,6 +507,7 @@ static void one_step(void) {
     --writes;
     return puts ? put_or_get(1) : write_mpi();
   }
+  if (sets && draw(6) == 0) return exchange(); /* no draw without sets: earlier seeds keep their steps */
   if (draw(6) == 0) writes = draw(10), puts = draw(3) == 0;
   switch (draw(20)) {
     case 0: return sync_or_reopen(1);
@@ -458,7 +550,9 @@ static void run(double seconds) {
 
 int main(int argc, char** argv) {
   if (argc < 5) {
-    fprintf(stderr, "usage: campaign FILE TABLE SEED SECONDS [loses] | campaign check FILE TABLE SEED\n");
+    fprintf(stderr,
+            "usage: campaign FILE TABLE SEED SECONDS [loses] [sets | sets-may-fail] | "
+            "campaign check FILE TABLE SEED\n");
     return 2;
   }
   const int checks = argc == 5 && !strcmp(argv[1], "check");
@@ -475,13 +569,20 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  loses = argc > 5 && !strcmp(argv[5], "loses");
+  for (int i = 5; i < argc; ++i) {
+    loses |= !strcmp(argv[i], "loses");
+    sets_may_fail |= !strcmp(argv[i], "sets-may-fail");
+    sets |= !strcmp(argv[i], "sets");
+  }
+  sets |= sets_may_fail;
   signal(SIGALRM, hangs);
   run(atof(argv[4]));
   const int own = files[0].model.unchecked + files[1].model.unchecked;
   int unchecked = 0;
   MPI_Reduce(&own, &unchecked, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
-  if (rank == 0) printf("%d steps, %lld calls, %lld failed, %d unchecked\n", step - 1, calls, failed, unchecked);
+  if (rank == 0)
+    printf("%d steps, %lld calls, %lld failed, %lld data sets, %d unchecked\n", step - 1, calls, failed, exchanged,
+           unchecked);
   MPI_Finalize();
   return 0;
 }

@@ -1,8 +1,10 @@
 """`./dev bench campaign`: do all acknowledged bytes survive while components fail?
 
 Each schedule is drawn from its seed: an MPI, ranks, I/O servers that write through or behind, and what happens to them,
-to hocketd, to the storage, and to the ranks, and when. campaign.c is the application; it compares every byte that it
-reads, and both files at the end, with a model. A schedule passes if nothing differs and nothing hangs.
+to hocketd, to the storage, and to the ranks, and when. Seeds from 10,001 on may have data sets and two nodes, too. The
+earlier ones keep the schedules that they had before these kinds were added. campaign.c is the application; it compares
+every byte that it reads, and both files at the end, with a model. A schedule passes if nothing differs and nothing
+hangs.
 
 Schedules of this build that are in the results are not run again, so the campaign can be resumed.
 """
@@ -10,6 +12,7 @@ Schedules of this build that are in the results are not run again, so the campai
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -29,11 +32,13 @@ from both_mpis import environment, mpiexec
 from hocket import paths
 
 REPO = Path(__file__).resolve().parent.parent
+SOURCE = Path(__file__).with_suffix(".c")
 PREFIX = paths.prefix()
 BIN = PREFIX / "bin"
 HOCKET = Path(sys.prefix) / "bin" / "hocket"
 HANG_S = 130  # campaign.c itself ends a call that takes longer than 100 s
 STORAGE_MIB = 26  # of the file systems that are filled; both files together have 16
+FIRST_OF_MORE_KINDS = 10_001  # the seeds from which on there are data sets and two nodes
 DELAYS = ("200us", "2ms", "20ms")
 # Each fault has a weight: how often it is drawn beside the others.
 FAULTS = {
@@ -66,6 +71,13 @@ class Schedule:
     ranks: int
     servers: dict[str, list[str]]  # name: options
     faults: list[Fault] = field(default_factory=list)
+    sets: bool = False  # the application exchanges data sets, too
+    nodes: int = 1  # over which the ranks are dealt out, as MPICH sees it
+
+    @property
+    def sets_may_fail(self) -> bool:
+        """True if a data set may be lost, or not be found: its server ends, or another one becomes its home."""
+        return any(fault.kind not in ("fill storage", "kill ranks") for fault in self.faults)
 
     @property
     def loses(self) -> bool:
@@ -93,7 +105,17 @@ def draw_schedule(seed: int, seconds: float) -> Schedule:
             for_s = 15.0
         schedule.faults.append(Fault(draw.uniform(0.2, seconds), kind, draw.choice(list(servers)), for_s))
     schedule.faults.sort(key=lambda fault: fault.at_s)
+    if seed >= FIRST_OF_MORE_KINDS:
+        add_kinds(schedule)
     return schedule
+
+
+def add_kinds(schedule: Schedule) -> None:
+    """Draw data sets and nodes, by numbers of their own: what was drawn before stays as it is."""
+    draw = random.Random(f"more kinds {schedule.seed}")
+    schedule.sets = draw.random() < 0.85
+    if schedule.mpi == "mpich" and draw.random() < 0.5:
+        schedule.nodes = 2
 
 
 class Site:
@@ -108,12 +130,13 @@ class Site:
         self.environment = environment(
             HOCKET_DIR=str(directory),
             XDG_DATA_HOME=str(directory),
-            MPIR_CVAR_CH4_NETMOD="ofi",
+            MPIR_CVAR_CH4_NETMOD="ofi" if schedule.nodes == 1 else "ucx",
             MPIR_CVAR_ENABLE_HEAVY_YIELD="1",
             OMPI_MCA_mpi_yield_when_idle="1",
             PRTE_MCA_rmaps_default_mapping_policy=":oversubscribe",
         )
         self.processes: dict[str, subprocess.Popen] = {}
+        self.job: subprocess.Popen | None = None
         self.lock = threading.Lock()
 
     def start(self, name: str, *command: object) -> None:
@@ -175,12 +198,31 @@ def fill(site: Site, for_s: float) -> None:
     ballast.unlink(missing_ok=True)
 
 
+def descendants(pid: int) -> list[int]:
+    """Return a process, its children, theirs, and so on."""
+    found = [pid]
+    for one in found:
+        with contextlib.suppress(OSError):
+            for task in Path(f"/proc/{one}/task").iterdir():
+                found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def kill_job(site: Site) -> None:
+    """Kill the ranks and their launcher, which have the file's path as an argument."""
+    path = str(site.served / "f").encode()
+    for pid in descendants(site.job.pid) if site.job else []:
+        with contextlib.suppress(OSError):
+            if path in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                os.kill(pid, signal.SIGKILL)
+
+
 def inflict(site: Site, fault: Fault) -> None:
     """Let one fault happen, and mend it after its time."""
     name = "hocketd" if "hocketd" in fault.kind else fault.server
     match fault.kind.split()[0]:
         case "kill" if fault.kind == "kill ranks":
-            subprocess.run(["pkill", "-KILL", "-f", str(site.served / "f")], check=False)
+            kill_job(site)
         case "kill":
             site.signal(name, signal.SIGKILL)
             time.sleep(fault.for_s)
@@ -207,9 +249,11 @@ def inflict(site: Site, fault: Fault) -> None:
 def launch(site: Site, program: Path, seconds: float) -> subprocess.Popen:
     schedule = site.schedule
     words = [HOCKET, "run", "--io", "hocket", "--name", f"campaign-{schedule.seed}", "--"]
-    words += [mpiexec(schedule.mpi), "-n", schedule.ranks, program, site.served / "f", site.directory / "table"]
+    words += [mpiexec(schedule.mpi), *(("-launcher", "fork", "-hosts", "n1,n2") if schedule.nodes == 2 else ())]
+    words += ["-n", schedule.ranks, program, site.served / "f", site.directory / "table"]
     words += [schedule.seed, seconds]
     words += ["loses"] if schedule.loses else []
+    words += ["sets-may-fail" if schedule.sets_may_fail else "sets"] if schedule.sets else []
     return subprocess.Popen(
         [str(word) for word in words],
         env=site.environment,
@@ -246,7 +290,7 @@ def run_at(site: Site, program: Path, seconds: float) -> dict:
     for name in schedule.servers:
         site.start_server(name)
     time.sleep(0.5)
-    job = launch(site, program, seconds)
+    job = site.job = launch(site, program, seconds)
     timers = [threading.Timer(fault.at_s, inflict, (site, fault)) for fault in schedule.faults]
     for timer in timers:
         timer.start()
@@ -283,15 +327,15 @@ def judge(site: Site, program: Path, code: int, said: str) -> dict:
 def build_id() -> str:
     """Identify the build, and the program and schedules of the campaign."""
     parts = [BIN / "hocketd", BIN / "hocket-server", *sorted((PREFIX / "lib" / "hocket").glob("libhocket-*.so"))]
-    parts += [Path(__file__), Path(__file__).with_suffix(".c")]
+    parts += [Path(__file__), SOURCE]
     return hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()[:12]
 
 
-def compile_programs(directory: Path) -> dict[str, Path]:
+def compile_programs(directory: Path, source: Path = SOURCE) -> dict[str, Path]:
     made = {}
     for mpi, compiler in (("mpich", "bin/mpicc"), ("openmpi", "openmpi/bin/mpicc")):
         made[mpi] = directory / f"campaign-{mpi}"
-        words = [Path(sys.prefix) / compiler, "-O2", Path(__file__).with_suffix(".c"), "-o", made[mpi]]
+        words = [Path(sys.prefix) / compiler, "-O2", source, "-o", made[mpi]]
         words += [f"-I{REPO}/include", PREFIX / "lib" / "libhocket.so", f"-Wl,-rpath,{PREFIX}/lib"]
         subprocess.run([str(word) for word in words], check=True, timeout=60)
     return made
@@ -307,7 +351,8 @@ def seeds_of(text: str) -> set[int]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--seeds", type=seeds_of, default="1-100", help="the schedules, such as 1-100 or 7,12")
+    seeds = "1-60,10001-10040"
+    parser.add_argument("--seeds", type=seeds_of, default=seeds, help=f"the schedules, such as 7,12 ({seeds})")
     parser.add_argument("--seconds", type=float, default=6, help="the time that a job accesses its files")
     parser.add_argument("--jobs", type=int, default=3, help="schedules at a time")
     parser.add_argument("--minutes", type=float, default=1e9, help="begin no schedule after that time")
