@@ -1,7 +1,7 @@
 /* Random accesses of two files while somebody else kills, stops, slows, and fills what they go through, compared with a
  * byte-by-byte model.
  *
- *   campaign FILE TABLE SEED SECONDS [loses] [sets | sets-may-fail]
+ *   campaign FILE TABLE SEED SECONDS [loses] [fills] [sets | sets-may-fail]
  *     accesses FILE by MPI-IO, FILE.put by put and get, and with `sets` also data sets; prints one line
  *   campaign check FILE TABLE SEED
  *     compares both files with the tables that the job has left
@@ -14,6 +14,11 @@
  *
  * A read must find bytes of `now`. With `loses`, servers that hold data are killed: until the next sync or close tells,
  * bytes of `later` are right as well. If that call fails, `later` becomes `now`; if it succeeds, `now` becomes `later`.
+ *
+ * With `fills` the storage may be full. Then only hocket itself writes under Open MPI, and no access is nonblocking.
+ * What the MPIs do is the same without hocket: MPI_Wait of a write that fails never returns (MPICH 5.0.2) or crashes
+ * (Open MPI 5.0.11), and a write of Open MPI that fails may keep its lock of the file, for which other ranks wait for
+ * ever.
  *
  * A data set is written by all ranks as one application, and read back by all ranks as another one. A version that was
  * published must be read, byte by byte, by the next opening. If servers may end, both may fail instead
@@ -52,7 +57,7 @@ typedef struct {
   Model model;
 } File;
 
-static int rank, ranks, loses, step, block_bytes;
+static int rank, ranks, loses, fills, step, block_bytes;
 static int sets, sets_may_fail, set_names; /* exchanges data sets; may it fail; names that were given up */
 static long long seed, calls, failed, exchanged;
 static uint64_t drawn;
@@ -112,7 +117,7 @@ static void fill(char* to, int block, int version) {
 }
 
 static void add(Versions* versions, int version) {
-  for (int i = 0; i < versions->count; ++i)
+  for (int i = 0; i < versions->count && i < MOST; ++i)
     if (versions->version[i] == version) return;
   if (versions->count < MOST) versions->version[versions->count] = version;
   ++versions->count; /* beyond MOST: any content is right */
@@ -336,18 +341,30 @@ static int independently(const int* blocks, int count, char* data, int kind) {
   return 1;
 }
 
+enum { IWRITE_ALL = 3, IWRITE_AT = 5, WRITE_AT };
+
+/* Returns another way to write if the MPI does not return from this one when the storage is full. */
+static int way_that_ends(int way) {
+#ifdef OPEN_MPI
+  return fills && way >= IWRITE_ALL ? 0 : way;
+#else
+  if (fills && way == IWRITE_ALL) return 0;
+  return fills && way == IWRITE_AT ? WRITE_AT : way;
+#endif
+}
+
 static void write_mpi(void) {
   static int (*const ways[])(MPI_File, void*, int, MPI_Datatype, MPI_Status*) = {write_all, write_all, write_all,
                                                                                  iwrite_all, split_write_all};
-  const int way = draw(8);
+  const int way = way_that_ends(draw(8));
   snprintf(doing, sizeof doing, "write %d", way);
   int blocks[BLOCKS];
   deal_out(draw(2));
   about_to_write(&files[0]);
   const int count = mine(blocks);
   char* data = data_of(blocks, count, step);
-  have_written(&files[0], agreed(way < 5 ? with_view(blocks, count, ways[way], data)
-                                         : independently(blocks, count, data, way == 5)));
+  have_written(&files[0], agreed(way < IWRITE_AT ? with_view(blocks, count, ways[way], data)
+                                                 : independently(blocks, count, data, way == IWRITE_AT)));
   free(data);
 }
 
@@ -551,7 +568,7 @@ static void run(double seconds) {
 int main(int argc, char** argv) {
   if (argc < 5) {
     fprintf(stderr,
-            "usage: campaign FILE TABLE SEED SECONDS [loses] [sets | sets-may-fail] | "
+            "usage: campaign FILE TABLE SEED SECONDS [loses] [fills] [sets | sets-may-fail] | "
             "campaign check FILE TABLE SEED\n");
     return 2;
   }
@@ -571,6 +588,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   for (int i = 5; i < argc; ++i) {
     loses |= !strcmp(argv[i], "loses");
+    fills |= !strcmp(argv[i], "fills");
     sets_may_fail |= !strcmp(argv[i], "sets-may-fail");
     sets |= !strcmp(argv[i], "sets");
   }

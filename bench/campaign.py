@@ -80,6 +80,10 @@ class Schedule:
         return any(fault.kind not in ("fill storage", "kill ranks") for fault in self.faults)
 
     @property
+    def fills(self) -> bool:
+        return any(fault.kind == "fill storage" for fault in self.faults)
+
+    @property
     def loses(self) -> bool:
         """True if data that servers hold may be lost, as docs/guarantees.md says."""
         behind = any("--write-behind" in options for options in self.servers.values())
@@ -137,10 +141,13 @@ class Site:
         )
         self.processes: dict[str, subprocess.Popen] = {}
         self.job: subprocess.Popen | None = None
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
+        self.closed = False
 
     def start(self, name: str, *command: object) -> None:
         with self.lock:
+            if self.closed:
+                return
             self.processes[name] = subprocess.Popen(
                 [str(word) for word in command], env=self.environment, stdout=self.log, stderr=self.log
             )
@@ -157,12 +164,26 @@ class Site:
         if process and process.poll() is None:
             process.send_signal(number)
 
-    def await_end(self, name: str) -> bool:
+    @staticmethod
+    def has_ended(process: subprocess.Popen) -> bool:
+        """Wait for the end of a process, a minute at most."""
         try:
-            self.processes[name].wait(60)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             return False
         return True
+
+    def restart(self, name: str, number: int, after_s: float) -> None:
+        """End a process by a signal, and start it again. Two faults may do so at the same time."""
+        process = self.processes[name]
+        self.signal(name, number)
+        time.sleep(after_s)
+        if not self.has_ended(process):
+            return
+        with self.lock:
+            if self.processes[name] is not process:
+                return  # the other fault has started it
+            self.start_hocketd() if name == "hocketd" else self.start_server(name)
 
     def command(self, *words: str) -> None:
         subprocess.run([HOCKET, *words], env=self.environment, stdout=self.log, stderr=self.log, timeout=60)
@@ -173,6 +194,8 @@ class Site:
         self.mounted = subprocess.run(words, capture_output=True).returncode == 0
 
     def close(self) -> None:
+        with self.lock:
+            self.closed = True
         for process in self.processes.values():
             if process.poll() is None:
                 process.send_signal(signal.SIGCONT)
@@ -224,14 +247,9 @@ def inflict(site: Site, fault: Fault) -> None:
         case "kill" if fault.kind == "kill ranks":
             kill_job(site)
         case "kill":
-            site.signal(name, signal.SIGKILL)
-            time.sleep(fault.for_s)
-            site.start_hocketd() if name == "hocketd" else site.start_server(name)
+            site.restart(name, signal.SIGKILL, fault.for_s)
         case "end":
-            site.signal(name, signal.SIGTERM)
-            time.sleep(fault.for_s)
-            if site.await_end(name):
-                site.start_server(name)
+            site.restart(name, signal.SIGTERM, fault.for_s)
         case "stop":
             site.signal(name, signal.SIGSTOP)
             time.sleep(fault.for_s)
@@ -253,6 +271,7 @@ def launch(site: Site, program: Path, seconds: float) -> subprocess.Popen:
     words += ["-n", schedule.ranks, program, site.served / "f", site.directory / "table"]
     words += [schedule.seed, seconds]
     words += ["loses"] if schedule.loses else []
+    words += ["fills"] if schedule.fills else []
     words += ["sets-may-fail" if schedule.sets_may_fail else "sets"] if schedule.sets else []
     return subprocess.Popen(
         [str(word) for word in words],
@@ -283,7 +302,7 @@ def run(schedule: Schedule, programs: dict[str, Path], seconds: float) -> dict:
 
 def run_at(site: Site, program: Path, seconds: float) -> dict:
     schedule = site.schedule
-    if any(fault.kind == "fill storage" for fault in schedule.faults):
+    if schedule.fills:
         site.mount()
     site.start_hocketd()
     time.sleep(0.3)
@@ -299,6 +318,8 @@ def run_at(site: Site, program: Path, seconds: float) -> dict:
     except subprocess.TimeoutExpired:
         os.killpg(job.pid, signal.SIGKILL)
         said, _ = job.communicate()
+        for timer in timers:
+            timer.cancel()
         return {"ok": False, "why": "hangs", "said": said[-4000:]}
     for timer in timers:
         timer.join()
@@ -314,7 +335,7 @@ def judge(site: Site, program: Path, code: int, said: str) -> dict:
         return {"ok": False, "why": "a rank has found a fault", "said": said[-4000:]}
     for name in [name for name in site.processes if name != "hocketd"]:
         site.signal(name, signal.SIGTERM)
-        if not site.await_end(name):
+        if not site.has_ended(site.processes[name]):
             return {"ok": False, "why": f"{name} does not end", "said": said[-4000:]}
     words = [str(word) for word in (program, "check", site.served / "f", site.directory / "table", site.schedule.seed)]
     checked = subprocess.run(words, capture_output=True, text=True, timeout=60)
