@@ -85,6 +85,12 @@ Placement placement_of(std::span<const std::string> names) {
   return static_cast<Placement>((mixed ^ mixed >> 60U) & bits) | 2;  // neither of the two special values
 }
 
+Placement placement_at(const ServerMap& map, std::string_view path, std::string_view server) {
+  std::vector<std::string> names;
+  for (const ServerMap::MappedServer& one : servers_of(map, path)) names.push_back(one.name);
+  return std::find(names.begin(), names.end(), server) == names.end() ? unknown_placement : placement_of(names);
+}
+
 std::optional<std::string_view> data_set_of(std::string_view path) {
   if (!path.starts_with(data_set_prefix)) return std::nullopt;
   return path.substr(data_set_prefix.size());

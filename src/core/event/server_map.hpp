@@ -55,6 +55,9 @@ constexpr Placement one_server = 1;  // one server has all bytes
 // Returns the placement among servers of these names, given in the canonical order; unknown for no server.
 Placement placement_of(std::span<const std::string> names);
 
+// Returns the placement of the file among the servers of the map that serve it; unknown if `server` is none of them.
+Placement placement_at(const ServerMap& map, std::string_view path, std::string_view server);
+
 // ---- data sets that applications exchange by name, without a file (CLARISSE, section III-A) ------------------------
 
 // Prefix of a path that names a data set instead of a file: "hocket:/NAME".

@@ -90,6 +90,16 @@ TEST(ServerMap, PlacementsDifferIfAByteCouldHaveAnotherServer) {
   EXPECT_EQ(seen.size(), sets + 1);
 }
 
+TEST(ServerMap, PlacesAFileOnlyAtTheServersThatServeIt) {
+  const ServerMap map{1, {{"s2", "/a", "unix:/2"}, {"s1", "/a", "unix:/1"}, {"s3", "/b", "unix:/3"}}};
+  const std::vector<std::string> both{"s1", "s2"};
+  EXPECT_EQ(placement_at(map, "/a/f", "s1"), placement_of(both));
+  EXPECT_EQ(placement_at(map, "/a/f", "s2"), placement_of(both));
+  EXPECT_EQ(placement_at(map, "/a/f", "s3"), unknown_placement);
+  EXPECT_EQ(placement_at(map, "/b/f", "s3"), one_server);
+  EXPECT_EQ(placement_at({}, "/a/f", "s1"), unknown_placement);
+}
+
 TEST(ServerMap, KnowsWhatAServerServes) {
   for (const char* directory : {"/scratch/a", "/scratch/a/"}) {
     const ServerMap::MappedServer server{"s1", directory, "unix:/x"};

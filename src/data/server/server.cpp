@@ -227,10 +227,7 @@ event::Placement HocketServer::present_placement(const ServerFile& file) {
   if (!had_map_) return event::one_server;
   if (!map_) return event::unknown_placement;
   const std::string path = (directory() == "/" ? "" : directory()) + "/" + file.path;
-  std::vector<std::string> names;
-  for (const auto& server : event::servers_of(*map_, path)) names.push_back(server.name);
-  const bool is_used = std::find(names.begin(), names.end(), settings_.name) != names.end();
-  return is_used ? event::placement_of(names) : event::unknown_placement;
+  return event::placement_at(*map_, path, settings_.name);
 }
 
 // Carries out and answers everything that was received, and receives nothing more. Each client has until the farewell

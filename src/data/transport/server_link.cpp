@@ -391,10 +391,7 @@ void ServerLink::count_early(const PendingFrame& frame) {
   if (is_access) early.elsewhere = (header.number & answered::elsewhere) != 0;
   if (type == Type::write && header.error == 0 && (header.number & answered::early) != 0)
     early.answered += header.bytes;
-  if (type == Type::sync) {
-    early.stored = std::max(early.stored, frame.answered);
-    early.error = 0;
-  }
+  if (type == Type::sync) early.synced(frame.answered);
   if (frame.header.type == Type::close) behind_.erase(found);
 }
 
@@ -402,8 +399,7 @@ Status ServerLink::take_stored() {
   const Header& header = stream_.header();
   const auto found = behind_.find(header.handle);
   if (found == behind_.end()) return success();  // the client has closed it meanwhile
-  EarlyAnswers& early = found->second;
-  early = {early.answered, early.answered, header.error, early.elsewhere, header.number != 0};
+  found->second.all_stored(header.error, header.number != 0);
   return success();
 }
 
@@ -436,11 +432,11 @@ void ServerLink::fail(int error, std::string text) {
 }
 
 bool ServerLink::owes_writes() const {
-  if (owes_ || stream_.closed_by_peer()) return owes_;
-  return std::any_of(waiting_.begin(), waiting_.end(),
-                     [](const auto& one) { return one.second.header.type == Type::write; }) ||
-         std::any_of(behind_.begin(), behind_.end(),
-                     [](const auto& one) { return one.second.answered > one.second.stored && !one.second.in_order; });
+  if (owes_) return true;
+  const auto is_write = [](const auto& one) { return one.second.header.type == Type::write; };
+  const auto is_held = [](const auto& one) { return one.second.are_held(); };
+  return may_write_later(stream_.closed_by_peer(), std::any_of(waiting_.begin(), waiting_.end(), is_write),
+                         std::any_of(behind_.begin(), behind_.end(), is_held));
 }
 
 Parting ServerLink::part() { return owes_writes() ? Parting{stream_.release()} : Parting{}; }

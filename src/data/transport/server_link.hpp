@@ -41,6 +41,7 @@
 #include "base/result.hpp"
 #include "base/time.hpp"
 #include "layout/view.hpp"
+#include "transport/early_answers.hpp"
 #include "transport/file_identity.hpp"
 #include "transport/parting.hpp"
 #include "transport/staging.hpp"
@@ -89,18 +90,6 @@ struct DataSet {
   // one.
   int readers = 1;
   Duration patience{};  // time limit of the server for serving this request
-};
-
-// The reports of a server about writes of a handle that it answered before they were in the file. Bytes count from the
-// opening.
-struct EarlyAnswers {
-  std::int64_t answered = 0;  // bytes
-  std::int64_t stored = 0;    // bytes of these that are in the file, or whose loss the client was told of
-  int error = 0;              // an errno of these that no sync or close has reported; 0: none
-  // A server map is in use that the client does not have: by that, another server may have held data of the latest
-  // accesses.
-  bool elsewhere = false;
-  bool in_order = false;  // the server has ended, and holds nothing of any client of the file
 };
 
 // A client's end of the connection. Memory that callers pass in stays theirs.
