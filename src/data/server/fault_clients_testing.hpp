@@ -123,6 +123,10 @@ class Client {
       server = world_.serving(to.name);
     }
     if (server != nullptr && server->stopped()) given_up_.push_back(server);
+    // One that ends in order, or is dying, takes no clients, and may hold data for a while.
+    for (const auto& process : world_.processes) {
+      if (process->name == to.name && process.get() != server && !process->ended()) given_up_.push_back(process.get());
+    }
     if (server == nullptr || server->stopped()) co_return;
     link = std::make_shared<Link>(world_, *server, to, [this] { poke(); });
     server->accept(link);
@@ -294,15 +298,26 @@ class Client {
     return std::any_of(given_up_.begin(), given_up_.end(),
                        [](const Process* server) { return server->holds_anything(); });
   }
+  // Only a server that writes behind says that there is another map. So a process that uses none does not ask again: it
+  // opened the file when there was no hocketd, or no such server in its map, or it has lost them. It does not see what
+  // such servers hold.
+  bool is_told_of_maps() const {
+    return std::any_of(served_.begin(), served_.end(), [](const LinkPtr& link) { return link->writes_behind; });
+  }
+  bool anything_is_held() const {
+    return std::any_of(world_.processes.begin(), world_.processes.end(),
+                       [](const auto& process) { return process->holds_anything(); });
+  }
   Flow read_some() {
     reading_ = {any_range(false), {}};
     storage().begin(reading_);
     std::vector<Value> got(reading_.range.count);
     int error = 0;
     bool misses = may_miss_data();
+    const bool is_held = anything_is_held();
     co_await access(false, reading_.range, 0, got, error);
     storage().end(reading_);
-    misses |= may_miss_data();
+    misses |= may_miss_data() || (is_held && !is_told_of_maps());
     if (error != 0 || misses) co_return;
     ++read;
     for (int i = 0; i < reading_.range.count; ++i) {

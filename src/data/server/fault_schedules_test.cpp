@@ -13,7 +13,7 @@ namespace hocket::server::faults {
 namespace {
 
 // Seeds that have failed once.
-constexpr std::uint64_t once_failed[] = {1, 433};
+constexpr std::uint64_t once_failed[] = {1, 433, 10762, 52235, 72592};
 
 std::uint64_t schedules() {
   const char* const wanted = std::getenv("HOCKET_SCHEDULES");
