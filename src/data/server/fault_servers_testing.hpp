@@ -145,6 +145,8 @@ class Process {
 
   // ---- faults
   void stop() { stopped_ = true; }
+  // Stops amid the next access, when it also holds what has come since.
+  void stop_when_busy() { stops_when_busy_ = true; }
   void go_on();
   void kill();
   void terminate();  // SIGTERM: ends in order
@@ -217,6 +219,7 @@ class Process {
 
   const bool behind_;
   World& world_;
+  bool stops_when_busy_ = false;
   bool alive_ = true, stopped_ = false, killed_ = false, ending_ = false, ended_ = false;
   std::vector<LinkPtr> links_;
   std::deque<std::function<void()>> inbox_, from_hocketd_;
@@ -433,6 +436,7 @@ inline std::pair<int, bool> Link::take_lost_data() {
 // ---- a server: faults ----------------------------------------------------------------------------------------------
 
 inline void Process::go_on() {
+  stops_when_busy_ = false;
   if (!alive_ || !std::exchange(stopped_, false)) return;
   for (const LinkPtr& link : std::exchange(hung_up_, {})) hang_up(link);
   // The loop and the thread that talks to hocketd run beside each other.
@@ -670,6 +674,7 @@ inline void Process::begin(Batch batch) {
   const std::uint64_t number = batch.number;
   for (const std::uint64_t ticket : batch.tickets) tasks_.at(ticket).batch = number;
   under_way_.emplace(number, UnderWay{std::move(batch)});
+  if (std::exchange(stops_when_busy_, false)) stop();
   world_.clock.in(service / 2 + world_.random.upto(service), [=, this] {
     if (!under_way_.contains(number)) return;  // killed before it began
     under_way_.at(number).is_due = true;
