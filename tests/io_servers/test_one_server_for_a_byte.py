@@ -85,3 +85,24 @@ def test_what_ranks_wrote_is_got_and_what_is_put_is_not_overwritten(
     assert kit.finish(job).code == 0
     one.must("close")
     assert path.read_bytes() == model
+
+
+READS = ["pread", "readv", "fread", "fstat", "stat", "lseek", "copy", "signal", "second", "second_off"]
+SHORTENS = ["ftruncate", "truncate", "open", "fopen"]
+PART = 5000  # bytes that tests/programs/sees_held.c overwrites at the start of each rank's block
+VERY_SLOW = ("--write-behind", "--inject", "delay=150ms")
+
+
+@pytest.mark.parametrize("how", READS + SHORTENS + ["pwrite", "second_write"])
+def test_a_program_sees_what_servers_hold_of_its_files(
+    mpi: kit.Mpi, built, start_server, settings, served_directory: Path, how: str
+) -> None:
+    """Without a sync: POSIX calls and another MPI_File_open, in the rank that wrote and in the other one."""
+    start_server("s1", *VERY_SLOW), start_server("s2", *VERY_SLOW)
+    path = served_directory / "f"
+    done = kit.finish(mpi.start([built("sees_held.c"), how, path], settings))
+    assert done.code == 0, done.out
+    model = bytearray(b"A" * BLOCK + b"B" * BLOCK)
+    if how in ("pwrite", "second_write"):
+        model[:PART], model[BLOCK : BLOCK + PART] = b"1" * PART, b"0" * PART
+    assert path.read_bytes() == (b"" if how in SHORTENS else model)

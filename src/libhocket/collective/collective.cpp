@@ -5,7 +5,9 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <unordered_map>
+#include <vector>
 
 #include "collective/data_set.hpp"
 #include "collective/file.hpp"
@@ -19,7 +21,8 @@ namespace {
 
 // All files of this process that hocket serves. Never destroyed: other libraries' destructors may still call MPI.
 struct CollectiveFiles {
-  std::mutex mutex;  // guards files and told_epoch
+  std::mutex storing;  // held by a thread while it makes servers store; taken before `mutex`
+  std::mutex mutex;    // guards files, told_epoch, and held_files
   std::unordered_map<MPI_File, std::shared_ptr<CollectiveFile>> files;
   std::atomic<std::size_t> count = 0;      // of files; read without the lock by every access
   std::atomic<std::size_t> data_sets = 0;  // of these files
@@ -45,16 +48,36 @@ std::shared_ptr<CollectiveFile> find(MPI_File file) {
   return found == files().files.end() ? nullptr : found->second;
 }
 
-// Precondition: the lock is held.
-bool any_holds() {
-  return std::any_of(files().files.begin(), files().files.end(), [](const auto& one) { return one.second->holds(); });
+// Notes of which files servers may hold data. Precondition: the lock is held.
+void note_held_files() {
+  std::set<FileKey> keys;
+  for (const auto& [handle, file] : files().files)
+    if (file->holds()) keys.insert(file->key());
+  held_files.replace(std::vector<FileKey>(keys.begin(), keys.end()));
+  hot.holds = !keys.empty();
 }
 
-// Notes if servers hold data of some file, after a call that may have changed it.
+// The same, after a call that may have changed it.
 void note_held(bool before, bool after) {
   if (before == after) return;
   const std::lock_guard lock(files().mutex);
-  hot.holds = any_holds();
+  note_held_files();
+}
+
+// Makes servers store what they hold of the file, or of all files of this process if the key is `no_file`. `but`
+// is left out.
+void store_held(FileKey key, const CollectiveFile* but = nullptr) {
+  const std::lock_guard storing(files().storing);
+  std::vector<std::shared_ptr<CollectiveFile>> held;
+  {
+    const std::lock_guard lock(files().mutex);
+    for (const auto& [handle, file] : files().files)
+      if (file->holds() && file.get() != but && (key == no_file || file->key() == key)) held.push_back(file);
+  }
+  if (held.empty()) return;
+  for (const auto& file : held) file->store_held();
+  const std::lock_guard lock(files().mutex);
+  note_held_files();
 }
 
 // Reports to hocketd the oldest map epoch that a file uses, if it has changed.
@@ -108,10 +131,14 @@ int file_closes(MPI_File file) noexcept {
     const std::lock_guard lock(files().mutex);
     if (auto found = files().files.extract(file)) closed = std::move(found.mapped());
     count_files();
-    if (closed && closed->holds()) hot.holds = any_holds();
+    if (closed && closed->holds()) note_held_files();
     if (closed && closed->is_data_set()) --files().data_sets;
   }
   tell_epoch();
+  // Another thread may make servers store for a POSIX access. It must not be the last to use the file.
+  if (closed) {
+    const std::lock_guard storing(files().storing);
+  }
   return closed ? closed->leave(file) : MPI_SUCCESS;
 }
 
@@ -131,9 +158,14 @@ void view_set(MPI_File file, MPI_Offset displacement, MPI_Datatype etype, MPI_Da
 
 std::optional<int> access(const AccessCall& access, bool granted, MPI_Status* status) noexcept {
   const std::shared_ptr<CollectiveFile> found = find(access.file);
-  if (!found) return std::nullopt;
+  if (!found) {
+    if (hot.holds) store_held(no_file);
+    return std::nullopt;
+  }
   const std::int64_t before = found->epoch();
   const bool held = found->holds();
+  // What was written through another opening may have other servers, and this access may go without servers.
+  if (hot.holds && !found->is_data_set()) store_held(found->key(), found.get());
   const std::optional<int> rc = found->access(access, granted, status);
   note_held(held, found->holds());
   if (found->epoch() != before) tell_epoch();
@@ -170,10 +202,11 @@ int sync(MPI_File file) noexcept {
 
 void store(MPI_File file) noexcept {
   const std::shared_ptr<CollectiveFile> found = find(file);
-  if (!found || !found->holds()) return;
-  found->store_held();
-  note_held(true, found->holds());
+  if (found && found->is_data_set()) return;
+  store_held(found ? found->key() : no_file);
 }
+
+void store_by_key(FileKey key) noexcept { store_held(key); }
 
 }  // namespace
 }  // namespace hocket::runtime::collective
@@ -187,6 +220,7 @@ const hocket::runtime::FileService hocket::runtime::file_service = {
     .access = collective::access,
     .sync = collective::sync,
     .store = collective::store,
+    .store_by_key = collective::store_by_key,
     .is_data_set = collective::is_data_set,
     .access_own = collective::access_own,
     .refuse = collective::refuse,

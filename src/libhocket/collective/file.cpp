@@ -1,5 +1,7 @@
 #include "collective/file.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -105,6 +107,7 @@ bool CollectiveFile::open_storage() {
   if (off_ || (mode_ & MPI_MODE_SEQUENTIAL) != 0 || names_driver(path_) ||
       team_.storage.open(path_.c_str(), (mode_ & MPI_MODE_WRONLY) == 0, writes) != 0)
     return false;
+  if (struct stat file{}; fstat(team_.storage.descriptor(), &file) == 0) key_ = key_of(file);
   path_ = io_client::absolute(path_);  // now: the program may change its directory
   return true;
 }

@@ -12,6 +12,7 @@
 
 #include "collective/exchange.hpp"
 #include "collective/servers.hpp"
+#include "intercept/held_files.hpp"
 #include "intercept/services.hpp"
 
 namespace hocket::runtime::collective {
@@ -80,6 +81,8 @@ class CollectiveFile {
   void store_held();
   // True if store_held() has something to do. Any thread may ask.
   bool holds() const { return servers_.holds(); }
+  // Stands for the file of the file system; `no_file` for a data set. Any thread may ask.
+  FileKey key() const { return key_; }
 
   // Returns the epoch of the server map in use. 0 if the file uses none, and in all ranks but rank 0.
   std::int64_t epoch() const { return team_.rank == 0 && servers_.used() ? servers_.epoch() : 0; }
@@ -108,6 +111,7 @@ class CollectiveFile {
   std::string path_;
   int mode_;
   bool data_set_;
+  FileKey key_ = no_file;
   FileServers servers_;
   // Hints of this rank, as last set.
   bool off_ = false;  // hocket_collective=off: the MPI library performs the accesses

@@ -13,12 +13,22 @@
 #include "mpi_shim/warn.hpp"
 #include "process/identity.hpp"
 #include "process/server_map.hpp"
+#include "session/heartbeat.hpp"
 #include "transport/proof.hpp"
 
 namespace hocket::runtime::collective {
 namespace {
 
 static_assert(event::most_servers_of_file <= 64);  // one bit each in Verdict::lost
+
+// Waits as a process without MPI does, and shows that the thread is alive: it may be the deputy.
+class BeatingWait final : public io_client::WaitStrategy {
+ public:
+  void pause(std::span<pollfd> connections, Duration idle, Duration left, bool awaits_messages) override {
+    beat();
+    io_client::DescriptorWait().pause(connections, idle, std::min(left, between_beats), awaits_messages);
+  }
+};
 
 // Returns the errno of an access. A short read is an error: CollectiveFile::prepare has cut off what lies behind the
 // end of the file.
@@ -208,7 +218,7 @@ std::optional<int> FileServers::access(Team& team, const Local& local, std::int6
 
 void FileServers::store() {
   for (ServedFile& file : files_) file.store();
-  io_client::await_answers(files_);
+  io_client::await_answers(files_, BeatingWait());
   for (ServedFile& file : files_) note_loss(file);
   holds_ = false;
 }

@@ -138,7 +138,7 @@ int watch_init(Call call) {
   if (depth.outermost()) init_service.has_ended();
   if (rc == MPI_SUCCESS && !hot.is_active()) {
     initialised();
-    posix_watch_begins();
+    posix_watch_begins(file_service.store_by_key);
   }
   return rc;
 }

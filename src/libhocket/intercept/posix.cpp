@@ -1,6 +1,8 @@
 #include "intercept/posix.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +15,7 @@
 #include <string>
 
 #include "intercept/descriptors.hpp"
+#include "intercept/held_files.hpp"
 #include "intercept/hooks.hpp"
 #include "intercept/targets.hpp"
 #include "intercept/volume.hpp"
@@ -70,8 +73,9 @@ Bursts::Burst& burst_of(DeviceTarget& target, Bursts& bursts) {
 // The most bytes that Linux moves in one call.
 constexpr std::int64_t most_of_a_call = 0x7ffff000;
 
-// An access that the deputy begins, and what comes of it.
-struct BeginErrand {
+// What the deputy does: it begins an access, or makes servers store what they hold of a file (`stored`).
+struct PosixErrand {
+  FileKey stored = no_file;
   AccessDirection direction = AccessDirection::write;
   const char* routine = nullptr;
   int fd = -1;
@@ -81,9 +85,12 @@ struct BeginErrand {
   DeviceTarget* target = nullptr;
   BegunAccess begun;
 };
-constinit BeginErrand errand;
+constinit PosixErrand errand;
+using StoreByKey = void (*)(FileKey);
+constinit StoreByKey store_held = nullptr;  // set before the deputy starts
 
-void begin_for_another() {
+void serve_another() {
+  if (errand.stored != no_file) return store_held(errand.stored);
   errand.target = &targets.of(errand.device);
   Bursts* const bursts = independent_bursts();
   const auto describe = [](event::StartIo& begins) {
@@ -95,9 +102,12 @@ void begin_for_another() {
   errand.begun = begin_independent(bursts, burst, describe, errand.start, true);
 }
 
-void end_for_another() { leave_access(errand.direction, errand.begun, errand.target->name, node_now(), {}, {}, 0); }
+void drop_for_another() {
+  if (errand.stored != no_file) return;
+  leave_access(errand.direction, errand.begun, errand.target->name, node_now(), {}, {}, 0);
+}
 
-constinit Deputy deputy{begin_for_another, end_for_another};
+constinit Deputy deputy{serve_another, drop_for_another};
 
 class PosixAccess {
  public:
@@ -109,7 +119,7 @@ class PosixAccess {
     counts_ = bytes.has_value();
     if (!counts_ || begin_at_once(device)) return;
     const NotCancelled not_cancelled;
-    begin_by_deputy({direction, routine, fd, device, *bytes, start_, nullptr, {}});
+    begin_by_deputy({no_file, direction, routine, fd, device, *bytes, start_, nullptr, {}});
     start_ = node_now();
   }
 
@@ -150,7 +160,7 @@ class PosixAccess {
   }
 
   // If the deputy is stuck, the access is counted, but belongs to no I/O phase and no burst.
-  void begin_by_deputy(const BeginErrand& asked) {
+  void begin_by_deputy(const PosixErrand& asked) {
     while (!deputy.claim())
       if (!deputy.await_turn() || begin_at_once(asked.device)) return;
     errand = asked;
@@ -184,12 +194,37 @@ class PosixAccess {
 // of its C++ variables (access.h).
 alignas(PosixAccess) constinit thread_local std::array<std::byte, sizeof(PosixAccess)> under_way{};
 
+// Makes servers store what they may hold of the file. The deputy does it, because this thread may have been interrupted
+// anywhere. If the deputy is stuck, the program's call goes on, and may miss these bytes.
+void show(const struct stat& file) {
+  const FileKey key = key_of(file);
+  if (!S_ISREG(file.st_mode) || !held_files.may_be(key)) return;
+  const NotCancelled not_cancelled;
+  while (!deputy.claim())
+    if (!deputy.await_turn()) return;
+  errand = {};
+  errand.stored = key;
+  if (deputy.send()) deputy.release();
+}
+
+// Looks the file up with `find`, if servers may hold data of any.
+template <class Find>
+void show_if(Find find) {
+  if (!hot.holds.load(std::memory_order_relaxed) || !posix_watched()) return;
+  const SameErrno same;
+  const Inside inside;
+  struct stat file {};
+  if (find(file) == 0) show(file);
+}
+
 template <class Worth>
 bool begin(AccessDirection direction, const char* routine, int fd, Worth worth) {
   if (!posix_watched() || fd <= STDERR_FILENO) return false;
   const SameErrno same;
   const std::optional<dev_t> device = descriptors.device_of(fd);
   if (!device) return false;
+  if (hot.holds.load(std::memory_order_relaxed)) [[unlikely]]
+    posix_show(fd);
   new (under_way.data()) PosixAccess(direction, routine, fd, *device, worth);
   return true;
 }
@@ -228,8 +263,21 @@ void posix_end(ssize_t moved) {
   access->~PosixAccess();
 }
 
-void posix_watch_begins() {
-  if (hot.is_posix_watched() && (identity().coordinates() || identity().rank == 0)) posix::deputy.start();
+void posix_show(int fd) {
+  posix::show_if([&](struct stat& file) { return fstat(fd, &file); });
+}
+
+void posix_show_path(int directory, const char* path) {
+  posix::show_if([&](struct stat& file) { return path ? fstatat(directory, path, &file, 0) : -1; });
+}
+
+bool posix_any_held() { return hot.holds.load(std::memory_order_relaxed); }
+
+void posix_watch_begins(void (*store)(FileKey key)) {
+  posix::store_held = store;
+  const Identity& own = identity();
+  const bool may_store = own.settings.io == Io::hocket;
+  if (hot.is_posix_watched() && (own.coordinates() || own.rank == 0 || may_store)) posix::deputy.start();
 }
 
 void posix_watch_ends() { posix::deputy.stop(); }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -19,7 +20,8 @@ extern "C" {
 #endif
 
 // Starts and ends the thread that asks hocketd for accesses, when MPI has been initialised, and before it is finalized.
-void posix_watch_begins(void);
+// That thread also makes I/O servers store what they hold of a file, by `store` (FileService::store_by_key).
+void posix_watch_begins(void (*store)(uint64_t key));
 void posix_watch_ends(void);
 
 // Returns true if the program's calls are watched now, in this thread.
@@ -32,6 +34,13 @@ bool posix_begin(bool writes, const char* routine, int fd, const struct iovec* p
 bool posix_begin_sync(const char* routine, int fd);
 // Ends the access. `moved` is in bytes; less than 0 means that the call failed.
 void posix_end(ssize_t moved);
+
+// Make I/O servers store what they may hold of a file that this process wrote collectively, before a call that accesses
+// the file otherwise. They wait as long as an access through these servers would, and leave errno as it is.
+void posix_show(int fd);
+void posix_show_path(int directory, const char* path);
+// True if servers may hold data of some file of this process.
+bool posix_any_held(void);
 
 // Notes that the descriptors from `first` to `last` are closed or refer to other files.
 void posix_forget(unsigned first, unsigned last);

@@ -1,6 +1,7 @@
 // Wraps functions of libc. First come those that read and write files by descriptor, under each name by which compiled
 // programs reach them (with 64-bit offsets; with the checks of _FORTIFY_SOURCE). Then come the streams that move
-// blocks, and the functions after which a descriptor refers to another file.
+// blocks, and the functions after which a descriptor refers to another file. Last come those that depend on the length
+// of a file, for the sake of I/O servers that hold data behind its end.
 //
 // libhocket does not see stores into mapped files, msync, io_uring, aio, splice, or sync and its like for whole file
 // systems. It does not see text that goes through C's streams, or data that these still hold when they are flushed. Nor
@@ -9,10 +10,14 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "intercept/posix.h"
@@ -96,10 +101,13 @@ BLOCK(false, __pread_chk, (int fd, void* data, size_t bytes, off_t at, size_t ro
 BLOCK(false, __pread64_chk, (int fd, void* data, size_t bytes, off64_t at, size_t room), (fd, data, bytes, at, room))
 
 // Copies from file to file count as writes to the second file.
-BLOCK(true, copy_file_range, (int from, off64_t* from_at, int fd, off64_t* at, size_t bytes, unsigned flags),
-      (from, from_at, fd, at, bytes, flags))
-BLOCK(true, sendfile, (int fd, int from, off_t* at, size_t bytes), (fd, from, at, bytes))
-BLOCK(true, sendfile64, (int fd, int from, off64_t* at, size_t bytes), (fd, from, at, bytes))
+#define COPY(name, parameters, arguments)                   \
+  WRAP(EXPORT, name, #name, ssize_t, parameters, arguments, \
+       (posix_show(from), posix_begin(true, #name, fd, ONE(bytes))), result)
+COPY(copy_file_range, (int from, off64_t* from_at, int fd, off64_t* at, size_t bytes, unsigned flags),
+     (from, from_at, fd, at, bytes, flags))
+COPY(sendfile, (int fd, int from, off_t* at, size_t bytes), (fd, from, at, bytes))
+COPY(sendfile64, (int fd, int from, off64_t* at, size_t bytes), (fd, from, at, bytes))
 
 #define SYNC(name) WRAP(EXPORT, name, #name, int, (int fd), (fd), posix_begin_sync(#name, fd), 0)
 
@@ -119,7 +127,8 @@ static int descriptor_of(FILE* stream) {
 }
 
 static bool is_small(bool writes, FILE* stream, size_t bytes) {
-  return passed[writes] + bytes < worth_looking_bytes && posix_watched() && descriptor_of(stream) > STDERR_FILENO;
+  return passed[writes] + bytes < worth_looking_bytes && !posix_any_held() && posix_watched() &&
+         descriptor_of(stream) > STDERR_FILENO;
 }
 
 static bool begin_stream(bool writes, const char* routine, FILE* stream, size_t bytes) {
@@ -190,3 +199,67 @@ EXPORT void closefrom(int first) {
   posix_forget((unsigned)first, UINT_MAX);
   next(first);
 }
+
+// Wraps a function that depends on the length of a file, or changes it. I/O servers may hold data behind its end.
+#define SHOWING(result_type, name, parameters, arguments, show) \
+  KNOWN(name, #name)                                            \
+  EXPORT result_type name parameters {                          \
+    NEXT(result_type, name, #name, parameters);                 \
+    show;                                                       \
+    return next arguments;                                      \
+  }
+#define SHOWING_FD(result_type, name, parameters, arguments) \
+  SHOWING(result_type, name, parameters, arguments, posix_show(fd))
+#define SHOWING_PATH(result_type, name, parameters, arguments) \
+  SHOWING(result_type, name, parameters, arguments, posix_show_path(AT_FDCWD, path))
+
+SHOWING(off_t, lseek, (int fd, off_t offset, int whence), (fd, offset, whence), if (whence >= SEEK_END) posix_show(fd))
+SHOWING(off64_t, lseek64, (int fd, off64_t offset, int whence), (fd, offset, whence),
+        if (whence >= SEEK_END) posix_show(fd))
+SHOWING_FD(int, ftruncate, (int fd, off_t bytes), (fd, bytes))
+SHOWING_FD(int, ftruncate64, (int fd, off64_t bytes), (fd, bytes))
+SHOWING_FD(int, fstat, (int fd, struct stat* file), (fd, file))
+SHOWING_FD(int, fstat64, (int fd, struct stat64* file), (fd, file))
+SHOWING_PATH(int, truncate, (const char* path, off_t bytes), (path, bytes))
+SHOWING_PATH(int, truncate64, (const char* path, off64_t bytes), (path, bytes))
+SHOWING_PATH(int, stat, (const char* restrict path, struct stat* restrict file), (path, file))
+SHOWING_PATH(int, stat64, (const char* restrict path, struct stat64* restrict file), (path, file))
+SHOWING(int, fstatat, (int at, const char* restrict path, struct stat* restrict file, int flags),
+        (at, path, file, flags), posix_show_path(at, path))
+SHOWING(int, fstatat64, (int at, const char* restrict path, struct stat64* restrict file, int flags),
+        (at, path, file, flags), posix_show_path(at, path))
+SHOWING(FILE*, fopen, (const char* restrict path, const char* restrict mode), (path, mode),
+        if (strchr(mode, 'w')) posix_show_path(AT_FDCWD, path))
+SHOWING(FILE*, fopen64, (const char* restrict path, const char* restrict mode), (path, mode),
+        if (strchr(mode, 'w')) posix_show_path(AT_FDCWD, path))
+
+// Wraps a function that may open a file with O_TRUNC. The mode comes last, if it is there at all.
+#define OPENING(name, parameters, arguments, directory)               \
+  KNOWN(name, #name)                                                  \
+  EXPORT int name parameters {                                        \
+    NEXT(int, name, #name, parameters);                               \
+    mode_t mode = 0;                                                  \
+    if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) { \
+      va_list rest;                                                   \
+      va_start(rest, flags);                                          \
+      mode = va_arg(rest, mode_t);                                    \
+      va_end(rest);                                                   \
+    }                                                                 \
+    if ((flags & O_TRUNC) != 0) posix_show_path(directory, path);     \
+    return next arguments;                                            \
+  }
+
+OPENING(open, (const char* path, int flags, ...), (path, flags, mode), AT_FDCWD)
+OPENING(open64, (const char* path, int flags, ...), (path, flags, mode), AT_FDCWD)
+OPENING(openat, (int at, const char* path, int flags, ...), (at, path, flags, mode), at)
+OPENING(openat64, (int at, const char* path, int flags, ...), (at, path, flags, mode), at)
+SHOWING_PATH(int, creat, (const char* path, mode_t mode), (path, mode))
+SHOWING_PATH(int, creat64, (const char* path, mode_t mode), (path, mode))
+
+// The checked forms that _FORTIFY_SOURCE uses for calls without a mode.
+int __open_2(const char* path, int flags);
+int __open64_2(const char* path, int flags);
+SHOWING(int, __open_2, (const char* path, int flags), (path, flags),
+        if (flags & O_TRUNC) posix_show_path(AT_FDCWD, path))
+SHOWING(int, __open64_2, (const char* path, int flags), (path, flags),
+        if (flags & O_TRUNC) posix_show_path(AT_FDCWD, path))

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "intercept/held_files.hpp"
+
 namespace hocket::runtime {
 
 enum class AccessDirection { read, write };
@@ -60,9 +62,12 @@ struct FileService {
   std::optional<int> (*access)(const AccessCall& access, bool granted, MPI_Status* status) noexcept;
   // Flushes what hocket wrote to the storage, before MPI_File_sync. Collective. Returns MPI_SUCCESS or the error.
   int (*sync)(MPI_File file) noexcept;
-  // Makes I/O servers store what they hold of the file, before the MPI library accesses it. Local. Called only if
-  // hot.holds is true.
+  // Makes I/O servers store what they hold of the file, through whichever opening of this process it was written,
+  // before the MPI library accesses it. If hocket does not know the file, they store all that this process wrote.
+  // Local. Called only if hot.holds is true.
   void (*store)(MPI_File file) noexcept;
+  // The same by key, before a POSIX access. Waits with a heartbeat (session/heartbeat.hpp).
+  void (*store_by_key)(FileKey key) noexcept;
 
   // True if the file is a data set. The MPI library has only a stand-in for it, so the functions below replace its own.
   // Their precondition: is_data_set(file).

@@ -1,0 +1,151 @@
+// sees_held HOW PATH: writes collectively, and then accesses the file in another way without MPI_File_sync.
+//
+// Two ranks write BLOCK bytes each, 'A' + rank. After a barrier, each rank accesses all of the file. HOW:
+//   pread readv fread fstat stat lseek second  reads the bytes or the length: through POSIX, or another MPI_File_open
+//   second_off                                 the same, collectively, by the MPI library
+//   copy                                       rank 0 copies the file to PATH.copy by sendfile
+//   pwrite second_write                        each rank writes '0' + rank over a part of the other's bytes
+//   ftruncate truncate open fopen              rank 0 shortens the file to 0 bytes
+//   signal                                     pread in a signal handler that interrupts the program's own code
+// Then the file is synced and closed. Exit code 4: a rank saw other bytes, or another length; a line says which.
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { BLOCK = (1 << 20) + 5, ALL = 2 * BLOCK, PART = 5000 };
+
+static int rank, failed;
+static const char *how, *path;
+static char got[ALL];
+
+static int is(const char* name) { return strcmp(how, name) == 0; }
+
+static void expect(long long found, long long wanted, const char* what) {
+  if (found == wanted) return;
+  printf("rank %d, %s: %s is %lld, not %lld\n", rank, how, what, found, wanted);
+  failed = 1;
+}
+
+static void expect_all(void) {
+  int wrong = 0;
+  for (int i = 0; i < ALL; ++i) wrong += got[i] != 'A' + i / BLOCK;
+  expect(wrong, 0, "number of older bytes");
+}
+
+static void on_signal(int number) {
+  (void)number;
+  const int fd = open(path, O_RDONLY);
+  expect(pread(fd, got, ALL, 0), ALL, "length");
+  close(fd);
+}
+
+static void read_posix(void) {
+  const int fd = open(path, O_RDONLY);
+  if (is("pread")) expect(pread(fd, got, ALL, 0), ALL, "length");
+  if (is("readv")) expect(readv(fd, (struct iovec[]){{got, BLOCK}, {got + BLOCK, BLOCK}}, 2), ALL, "length");
+  if (is("fread")) {
+    FILE* stream = fdopen(dup(fd), "r");
+    size_t bytes = 0, more;
+    while (bytes < ALL && (more = fread(got + bytes, 1, 1000 < ALL - bytes ? 1000 : ALL - bytes, stream)) > 0)
+      bytes += more;
+    expect((long long)bytes, ALL, "length");
+    fclose(stream);
+  }
+  if (is("signal")) {
+    signal(SIGUSR1, on_signal);
+    raise(SIGUSR1);
+  }
+  close(fd);
+  expect_all();
+}
+
+static void look_at_length(void) {
+  struct stat file;
+  const int fd = open(path, O_RDONLY);
+  if (is("fstat") && fstat(fd, &file) == 0) expect(file.st_size, ALL, "length");
+  if (is("stat") && stat(path, &file) == 0) expect(file.st_size, ALL, "length");
+  if (is("lseek")) expect(lseek(fd, 0, SEEK_END), ALL, "length");
+  close(fd);
+}
+
+static void copy(void) {
+  char name[1024];
+  snprintf(name, sizeof name, "%s.copy", path);
+  const int from = open(path, O_RDONLY), to = open(name, O_RDWR | O_CREAT, 0600);
+  expect(sendfile(to, from, NULL, ALL), ALL, "length");
+  expect(pread(to, got, ALL, 0), ALL, "length");
+  close(from), close(to);
+  expect_all();
+}
+
+static void overwrite(void) {
+  char part[PART];
+  memset(part, '0' + rank, PART);
+  const int fd = open(path, O_WRONLY);
+  expect(pwrite(fd, part, PART, (1 - rank) * BLOCK), PART, "length");
+  close(fd);
+}
+
+static void shorten(void) {
+  if (is("truncate") && truncate(path, 0) != 0) failed = 1;
+  if (is("open")) close(open(path, O_WRONLY | O_TRUNC));
+  if (is("fopen")) fclose(fopen(path, "w"));
+  if (is("ftruncate")) {
+    const int fd = open(path, O_WRONLY);
+    if (ftruncate(fd, 0) != 0) failed = 1;
+    close(fd);
+  }
+}
+
+static void access_through_another_opening(void) {
+  MPI_File other;
+  MPI_Status status;
+  int bytes;
+  char part[PART];
+  memset(part, '0' + rank, PART);
+  MPI_Info info;
+  MPI_Info_create(&info);
+  if (is("second_off")) MPI_Info_set(info, "hocket_collective", "off");
+  MPI_File_open(is("second_off") ? MPI_COMM_WORLD : MPI_COMM_SELF, (char*)path, MPI_MODE_RDWR, info, &other);
+  MPI_Info_free(&info);
+  if (is("second") || is("second_off")) {
+    (is("second") ? MPI_File_read_at : MPI_File_read_at_all)(other, 0, got, ALL, MPI_BYTE, &status);
+    MPI_Get_count(&status, MPI_BYTE, &bytes);
+    expect(bytes, ALL, "length");
+    expect_all();
+  } else {
+    MPI_File_write_at(other, (1 - rank) * BLOCK, part, PART, MPI_BYTE, &status);
+  }
+  MPI_File_close(&other);
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  how = argv[1], path = argv[2];
+  static char own[BLOCK];
+  memset(own, 'A' + rank, BLOCK);
+  MPI_File file;
+  MPI_File_open(MPI_COMM_WORLD, (char*)path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+  if (MPI_File_write_at_all(file, (MPI_Offset)rank * BLOCK, own, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+    failed = 1;
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (is("pread") || is("readv") || is("fread") || is("signal")) read_posix();
+  if (is("fstat") || is("stat") || is("lseek")) look_at_length();
+  if (is("second") || is("second_off") || is("second_write")) access_through_another_opening();
+  if (is("pwrite")) overwrite();
+  if (rank == 0 && is("copy")) copy();
+  if (rank == 0) shorten();
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (MPI_File_sync(file) != MPI_SUCCESS || MPI_File_close(&file) != MPI_SUCCESS) failed = 1;
+  MPI_Finalize();
+  return failed ? 4 : 0;
+}
