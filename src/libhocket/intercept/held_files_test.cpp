@@ -35,7 +35,8 @@ TEST(HeldFiles, WithMoreFilesThanItHasRoomForAnyFileMayBeOne) {
 }
 
 TEST(HeldFiles, AKeyDependsOnDeviceAndInode) {
-  struct stat one {}, other {};
+  struct stat one = {};
+  struct stat other = {};
   one.st_dev = other.st_dev = 5;
   one.st_ino = other.st_ino = 6;
   EXPECT_EQ(key_of(one), key_of(other));
