@@ -349,7 +349,7 @@ class Client {
     else if (what < 19)
       co_await store(Link::Kind::sync);
     else {
-      // Nothing is promised to a program that opens the file again while a server may still write.
+      // A program that opens the file again while a server may still write has no promise.
       if (!is_refused()) {
         co_await store(Link::Kind::close);
         if (!is_refused()) {

@@ -51,7 +51,7 @@ class Schedule {
     while (!all_done() && world_.clock.now() < last && !::testing::Test::HasFailure()) world_.clock.step();
     EXPECT_TRUE(all_done()) << "a client waits for ever";
     is_over_ = true;
-    // What servers were sent takes effect now, or never.
+    // Requests that servers were sent take effect now, or never.
     for (const auto& process : world_.processes) {
       process->service = milliseconds{2};
       process->go_on();

@@ -1,5 +1,5 @@
-// What the simulation of faults is made of, apart from servers and clients: virtual time, random numbers, coroutines,
-// the file system, and the truth about each byte.
+// The parts of the simulation of faults apart from servers and clients: virtual time, random numbers, coroutines, the
+// file system, and the truth about each byte.
 //
 // The file has groups of bytes around the boundaries of stripes, so that a short access meets one server or two. A byte
 // here is called a cell. Each write has a number of its own, which is the value of all its cells. Each cell has one

@@ -25,7 +25,7 @@ const std::string path = "/scratch/file";
 class Process;
 class Daemon;
 
-// What all have in common.
+// The world holds what servers, clients, and hocketd have in common.
 struct World {
   explicit World(std::uint64_t seed);
   ~World();

@@ -1,5 +1,5 @@
-// What a client knows of writes that a server answered before they were in the file, and what follows from that when
-// the connection ends. Pure.
+// A client's knowledge of writes that a server answered before they were in the file, and what follows from it when the
+// connection ends. Pure.
 #pragma once
 
 #include <algorithm>

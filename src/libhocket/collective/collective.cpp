@@ -5,7 +5,6 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -50,10 +49,12 @@ std::shared_ptr<CollectiveFile> find(MPI_File file) {
 
 // Notes of which files servers may hold data. Precondition: the lock is held.
 void note_held_files() {
-  std::set<FileKey> keys;
+  std::vector<FileKey> keys;
   for (const auto& [handle, file] : files().files)
-    if (file->holds()) keys.insert(file->key());
-  held_files.replace(std::vector<FileKey>(keys.begin(), keys.end()));
+    if (file->holds()) keys.push_back(file->key());
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  held_files.replace(keys);
   hot.holds = !keys.empty();
 }
 
@@ -164,7 +165,7 @@ std::optional<int> access(const AccessCall& access, bool granted, MPI_Status* st
   }
   const std::int64_t before = found->epoch();
   const bool held = found->holds();
-  // What was written through another opening may have other servers, and this access may go without servers.
+  // Another opening may have written through other servers, and this access may go without servers.
   if (hot.holds && !found->is_data_set()) store_held(found->key(), found.get());
   const std::optional<int> rc = found->access(access, granted, status);
   note_held(held, found->holds());

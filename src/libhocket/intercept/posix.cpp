@@ -73,7 +73,7 @@ Bursts::Burst& burst_of(DeviceTarget& target, Bursts& bursts) {
 // The most bytes that Linux moves in one call.
 constexpr std::int64_t most_of_a_call = 0x7ffff000;
 
-// What the deputy does: it begins an access, or makes servers store what they hold of a file (`stored`).
+// An errand of the deputy: it begins an access, or makes servers store what they hold of a file (`stored`).
 struct PosixErrand {
   FileKey stored = no_file;
   AccessDirection direction = AccessDirection::write;

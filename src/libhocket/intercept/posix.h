@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 // Starts and ends the thread that asks hocketd for accesses, when MPI has been initialised, and before it is finalized.
-// That thread also makes I/O servers store what they hold of a file, by `store` (FileService::store_by_key).
+// The thread also makes I/O servers store what they hold of a file, by `store` (FileService::store_by_key).
 void posix_watch_begins(void (*store)(uint64_t key));
 void posix_watch_ends(void);
 
