@@ -26,8 +26,11 @@
  * one.
  *
  * With $CAMPAIGN_TELL rank 0 tells each step. It leaves TABLE and TABLE.put before each write, with the versions
- * that are about to be written. A call that takes longer than LIMIT_S ends the job. */
+ * that are about to be written. What a rank finds wrong it appends to TABLE.found, too: launchers may lose the last
+ * lines of a job that aborts. A call that takes longer than LIMIT_S ends the job. */
 #define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
 #include <hocket/file.h>
 #include <mpi.h>
 #include <signal.h>
@@ -65,14 +68,21 @@ static char doing[200] = "starts";
 static File files[2] = {{.name = "MPI-IO"}, {.name = "put and get"}};
 static MPI_File mpi_file = MPI_FILE_NULL;
 static hocket_file* put_file;
+static int found = -1; /* TABLE.found */
+
+static void tell(const char* text, size_t length) {
+  (void)!write(found, text, length);
+  (void)!write(2, text, length);
+}
 
 static void fail(const char* format, ...) {
-  char text[400];
+  char text[400], line[700];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  fprintf(stderr, "campaign: seed %lld, step %d (%s), rank %d: %s\n", seed, step, doing, rank, text);
+  snprintf(line, sizeof line, "campaign: seed %lld, step %d (%s), rank %d: %s\n", seed, step, doing, rank, text);
+  tell(line, strlen(line));
   MPI_Abort(MPI_COMM_WORLD, 1);
   _exit(1);
 }
@@ -82,7 +92,7 @@ static void hangs(int number) {
   char text[400];
   const int length = snprintf(text, sizeof text, "campaign: seed %lld, step %d (%s), rank %d: does not end\n", seed,
                               step, doing, rank);
-  if (write(2, text, (size_t)length) >= 0) _exit(3);
+  tell(text, (size_t)length);
   _exit(3);
 }
 
@@ -593,6 +603,10 @@ int main(int argc, char** argv) {
     sets |= !strcmp(argv[i], "sets");
   }
   sets |= sets_may_fail;
+  char findings[sizeof files[0].table];
+  snprintf(findings, sizeof findings, "%s.found", given[1]);
+  found = open(findings, O_WRONLY | O_CREAT | O_APPEND, 0600);
+  if (found < 0) fail("%s: %s", findings, strerror(errno));
   signal(SIGALRM, hangs);
   run(atof(argv[4]));
   const int own = files[0].model.unchecked + files[1].model.unchecked;

@@ -320,19 +320,25 @@ def run_at(site: Site, program: Path, seconds: float) -> dict:
         said, _ = job.communicate()
         for timer in timers:
             timer.cancel()
-        return {"ok": False, "why": "hangs", "said": said[-4000:]}
+        return {"ok": False, "why": "hangs", "said": findings(site) + said[-4000:]}
     for timer in timers:
         timer.join()
     return judge(site, program, job.returncode, said)
 
 
+def findings(site: Site) -> str:
+    """Return what ranks found wrong. A launcher may lose what an aborting job says, so they leave it in a file."""
+    found = site.directory / "table.found"
+    return found.read_text() if found.exists() else ""
+
+
 def judge(site: Site, program: Path, code: int, said: str) -> dict:
     """Let the servers store what they hold, and compare the files."""
     killed = any(fault.kind == "kill ranks" for fault in site.schedule.faults)
+    if found := findings(site):
+        return {"ok": False, "why": "a rank has found a fault", "said": found + said[-4000:]}
     if code != 0 and not killed:
         return {"ok": False, "why": f"exit code {code}", "said": said[-4000:]}
-    if killed and "campaign: seed" in said:
-        return {"ok": False, "why": "a rank has found a fault", "said": said[-4000:]}
     for name in [name for name in site.processes if name != "hocketd"]:
         site.signal(name, signal.SIGTERM)
         if not site.has_ended(site.processes[name]):

@@ -52,12 +52,14 @@ def test_a_wrong_byte_is_found(programs: dict[str, Path], tmp_path: Path) -> Non
         site.close()
 
 
-def test_a_wrong_byte_of_a_data_set_is_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize("loses_its_output", [False, True])
+def test_a_wrong_byte_of_a_data_set_is_found(tmp_path: Path, loses_its_output: bool) -> None:
     right = "char* data = data_of(own, count, step);"
     text = campaign.SOURCE.read_text()
     assert text.count(right) == 1
     wrong = tmp_path / "wrong.c"
-    wrong.write_text(text.replace(right, right + " data[count * block_bytes - 1] ^= 1;"))
+    close = " close(2);" if loses_its_output else ""  # launchers lose the last lines of a job that aborts, too
+    wrong.write_text(text.replace(right, right + " data[count * block_bytes - 1] ^= 1;" + close))
     schedule = campaign.Schedule(7, "mpich", 2, {"s1": []}, sets=True)
     result = campaign.run(schedule, campaign.compile_programs(tmp_path, wrong), 1)
     assert not result["ok"] and "data set: byte" in result["said"], result
