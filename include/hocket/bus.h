@@ -28,6 +28,12 @@
  *   |    |    hocket_bus_publish                any number of times with the same properties
  *   |    +- hocket_bus_properties_free
  *   |
+ *   |    +- hocket_bus_list                     applications and I/O servers
+ *   |    |    hocket_bus_listing_event          belongs to the listing
+ *   |    +- hocket_bus_listing_free
+ *   |
+ *   |    hocket_bus_report_slow_server, _drain_server, _add_server
+ *   |
  *   +- hocket_bus_close
  *
  * - Who calls: every function is local to the calling process; none is collective, and none needs MPI.
@@ -150,8 +156,45 @@ HOCKET_API int hocket_bus_properties_add_string(hocket_bus_properties* propertie
 
 /* Publishes an event of type `type`, which must not be one of hocket's own. The caller keeps `properties`, which may be
  * NULL. On return the kernel has the event, and the daemon distributes it. Blocks for 2 s at most. Errors: ARGUMENT
- * (also: more than 64 KiB in all), CONNECTION, MEMORY. */
+ * (also: more than 64 KiB in all), CONNECTION, MEMORY.
+ *
+ * One type of hocket is allowed: SLOW_IO_SERVER with the string `server`, which does what hocket_bus_report_slow_server
+ * does, but does not wait for the answer. */
 HOCKET_API int hocket_bus_publish(hocket_bus* bus, const char* type, const hocket_bus_properties* properties);
+
+/* ---- applications and I/O servers -------------------------------------------------------------------------------- */
+
+/* What the daemon lists: one APPLICATION event for each application and one IO_SERVER event for each I/O server, with
+ * the properties that `hocket ls --json` and `hocket servers --json` show, and at the end one DAEMON event. Read-only,
+ * so several threads may read the same listing. */
+typedef struct hocket_bus_listing hocket_bus_listing;
+
+/* Asks the daemon for its listing. Blocks for 5 s at most. On success the caller owns *listing and frees it with
+ * hocket_bus_listing_free; otherwise *listing is NULL. Errors: ARGUMENT, CONNECTION, MEMORY. */
+HOCKET_API int hocket_bus_list(hocket_bus* bus, hocket_bus_listing** listing);
+
+/* Return the number of events of the listing, and the one at `index` (0 to number - 1). The event belongs to the
+ * listing. They return 0 and NULL if `listing` is NULL or the index is out of range. */
+HOCKET_API size_t hocket_bus_listing_count(const hocket_bus_listing* listing);
+HOCKET_API const hocket_bus_event* hocket_bus_listing_event(const hocket_bus_listing* listing, size_t index);
+
+/* Frees a listing with its events, also after hocket_bus_close. `listing` may be NULL. */
+HOCKET_API void hocket_bus_listing_free(hocket_bus_listing* listing);
+
+/* Change the server map, in which the I/O servers stand that applications use (CLARISSE, section IV-A). Applications
+ * adopt the new map at their next control points. `server` is the server's name. Each function blocks for 5 s at most,
+ * and returns when the daemon has decided.
+ *
+ * - report_slow: a monitor finds that the server is slow. It leaves the map, and is tried again after a hold-off. The
+ *   last server of the map stays.
+ * - drain: the server leaves the map until it is added. It still stores what it holds: wait until no application of the
+ *   listing has a `map_epoch` from before you end it, as `hocket servers drain` does.
+ * - add: a drained or slow server enters the map again.
+ *
+ * Errors: ARGUMENT (the daemon refuses: no such server, or the last one; the text says which), CONNECTION, MEMORY. */
+HOCKET_API int hocket_bus_report_slow_server(hocket_bus* bus, const char* server);
+HOCKET_API int hocket_bus_drain_server(hocket_bus* bus, const char* server);
+HOCKET_API int hocket_bus_add_server(hocket_bus* bus, const char* server);
 
 #ifdef __cplusplus
 }

@@ -39,6 +39,7 @@ ORIGIN_KEYS = ("time_ns", "node", "application", "member")
 OWN_APPLICATION = ("APPLICATION",)
 # Requests that are answered by several events, of which the last is DAEMON.
 ANSWERED_BY_DAEMON = ("LIST", "EXPLAIN")
+SLOW_IO_SERVER = "SLOW_IO_SERVER"
 
 Value = int | float | bool | str
 
@@ -179,8 +180,18 @@ class Bus:
         return cls(connect(path, timeout))
 
     def publish(self, type_name: str, properties: Mapping[str, Value] | None = None, /, **more: Value) -> None:
-        """Publish an event of your own, with any properties and any type name that hocket does not use itself."""
-        self._send(encode(type_name, {"properties": {**(properties or {}), **more}}))
+        """Publish an event of your own, with any properties and any type name that hocket does not use itself.
+
+        One type of hocket is allowed: SLOW_IO_SERVER with the property `server`, the finding of a monitor. It takes the
+        server out of the server map for a while. Raises BusError if it has other properties.
+        """
+        all_properties = {**(properties or {}), **more}
+        if type_name != SLOW_IO_SERVER:
+            self._send(encode(type_name, {"properties": all_properties}))
+        elif list(all_properties) == ["server"] and isinstance(all_properties["server"], str):
+            self.send(SLOW_IO_SERVER, server=all_properties["server"])
+        else:
+            raise BusError(f"{SLOW_IO_SERVER} has one property, the text 'server': the name of an I/O server")
 
     def send(self, type_name: str, /, **fields: Value) -> None:
         """Send one of hocket's own events.

@@ -12,6 +12,7 @@ EXAMPLES = """
 examples:
   hocket publish SERVER_BUSY server=s1 load=0.9
   hocket publish MAINTENANCE begins=soon degraded=true
+  hocket publish SLOW_IO_SERVER server=s1    # a monitor's finding: s1 leaves the server map for a while
 
 A value is a whole number, a number, true or false, or else text.
 """
@@ -19,7 +20,7 @@ A value is a whole number, a number, true or false, or else text.
 
 def add(parsers: argparse._SubParsersAction) -> None:
     parser = parsers.add_parser("publish", **help_text("publish an event of your own on the bus", EXAMPLES))
-    parser.add_argument("type", metavar="TYPE", help="any name that hocket does not use itself")
+    parser.add_argument("type", metavar="TYPE", help="any name that hocket does not use itself, or SLOW_IO_SERVER")
     parser.add_argument("properties", nargs="*", metavar="KEY=VALUE")
     parser.set_defaults(verb=run)
 

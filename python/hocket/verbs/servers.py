@@ -17,13 +17,14 @@ examples:
   hocket servers --json
   hocket servers drain s2          # applications use the others; returns when none uses s2 any more
   hocket servers add s2            # use it again
+  hocket servers slow s2           # it is slow, as you or a monitor found: take it out, and try it again after a while
 
-state: up (in the server map, so applications use it), drained (taken out by you), slow (taken out because it was slower
-than its peers; tried again after a while), hung (sends no heartbeat; hocketd kills it; the map keeps it until it has
-ended), lost (its process has ended). load: the part of the last second in which it worked, all its threads together;
-service: what one operation took; bandwidth: of the last second; held: data in its buffers; epoch: the epoch of the map
-in which it was put in or taken out. Applications adopt a new map at control points: the last line shows the epoch that
-each of them uses.
+state: up (in the server map, so applications use it), drained (taken out by you), slow (taken out because it was
+slower than its peers, or you said so; tried again after a while), hung (sends no heartbeat; hocketd kills it; the map
+keeps it until it has ended), lost (its process has ended). load: the part of the last second in which it worked, all
+its threads together; service: what one operation took; bandwidth: of the last second; held: data in its buffers;
+epoch: the epoch of the map in which it was put in or taken out. Applications adopt a new map at control points: the
+last line shows the epoch that each of them uses.
 """
 HEADING = ("SERVER", "STATE", "DIRECTORY", "LOAD", "SERVICE", "BANDWIDTH", "QUEUE", "HELD", "EPOCH", "")
 LIMIT_S = 60.0
@@ -44,6 +45,9 @@ def add(parsers: argparse._SubParsersAction) -> None:
     adding = actions.add_parser("add", help="put a server back into the map")
     adding.add_argument("name", metavar="NAME")
     adding.set_defaults(verb=_add)
+    slowing = actions.add_parser("slow", help="report that a server is slow: it leaves the map for a while")
+    slowing.add_argument("name", metavar="NAME")
+    slowing.set_defaults(verb=_slow)
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -105,4 +109,17 @@ def _add(arguments: argparse.Namespace) -> int:
         bus.send("SET_SERVER", server=arguments.name, action="add")
         epoch = bus.list().daemon["map_epoch"]
     tell(f"{arguments.name} is in the map of epoch {epoch}; applications use it from their next collective access on")
+    return 0
+
+
+def _slow(arguments: argparse.Namespace) -> int:
+    with Bus.connect() as bus:
+        io_servers.chosen(bus, [arguments.name])
+        bus.send("SLOW_IO_SERVER", server=arguments.name)
+        found = next(one for one in bus.list().servers if one["server"] == arguments.name)
+        again = duration(max(0, found["back_ns"] - bus.list().daemon["now_ns"]))
+    if found["state"] == "slow":
+        tell(f"{arguments.name} is out of the map, and is tried again in {again}")
+    else:
+        tell(f"{arguments.name} stays {found['state']}")
     return 0

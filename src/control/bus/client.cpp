@@ -45,6 +45,17 @@ bool push_bounded(std::deque<T>& queue, T value) {
   return full;
 }
 
+// Returns a monitor's finding. hocketd measures the rest itself, so only the server is told.
+Result<event::SlowIoServer> told_slow(const event::Properties& properties) {
+  const event::Value* server = event::find(properties, "server");
+  const auto* name = server == nullptr ? nullptr : std::get_if<std::string>(server);
+  if (name == nullptr || properties.size() != 1)
+    return Error{"SLOW_IO_SERVER has one property, the text 'server': the name of an I/O server"};
+  event::SlowIoServer told;
+  told.server = *name;
+  return told;
+}
+
 }  // namespace
 
 Result<Client> Client::connect(const std::string& path, Duration timeout) {
@@ -178,20 +189,21 @@ Result<OptionalEvent> Client::next(Subscription subscription, Duration timeout) 
 
 // hocketd answers LIST after everything that was sent before it. A refusal of that has therefore come before the
 // answer.
-Status Client::synchronise() {
-  const std::size_t before = answers_.size();
-  if (const Status sent = send(event::List{}); !sent) return sent;
+Result<std::vector<event::Event>> Client::list() {
+  std::size_t seen = answers_.size();
+  if (const Status sent = send(event::List{}); !sent) return sent.error();
   std::optional<std::string> refused;
-  std::size_t seen = before;
+  std::vector<event::Event> listed;
   const auto done = [&] {
     while (seen < answers_.size()) {
       const event::Body& body = answers_[seen].body;
-      const auto* refusal = std::get_if<event::Refused>(&body);
       const bool ends = std::holds_alternative<event::Daemon>(body);
+      const bool is_listed =
+          ends || std::holds_alternative<event::Application>(body) || std::holds_alternative<event::IoServer>(body);
+      const auto* refusal = std::get_if<event::Refused>(&body);
       if (refusal != nullptr) refused = refusal->text;
-      const bool listed =
-          std::holds_alternative<event::Application>(body) || std::holds_alternative<event::IoServer>(body);
-      if (refusal != nullptr || ends || listed) {
+      if (is_listed) listed.push_back(std::move(answers_[seen]));
+      if (is_listed || refusal != nullptr) {
         answers_.erase(answers_.begin() + static_cast<std::ptrdiff_t>(seen));
       } else {
         ++seen;
@@ -204,7 +216,17 @@ Status Client::synchronise() {
   if (!come) return come.error();
   if (!come.value()) return fail("hocketd did not answer within 5 s; is it stopped?");
   if (refused) return Error{*refused};
-  return success();
+  return listed;
+}
+
+Status Client::synchronise() {
+  const auto answer = list();
+  return answer ? success() : Status{answer.error()};
+}
+
+Status Client::request(const event::Body& body) {
+  if (const Status sent = send(body); !sent) return sent;
+  return synchronise();
 }
 
 Result<Client::Subscription> Client::subscribe(const std::string& filter, Callback callback) {
@@ -230,6 +252,10 @@ Status Client::unsubscribe(Subscription subscription) {
 }
 
 Status Client::publish(const std::string& type, event::Properties properties) {
+  if (type == event::SlowIoServer::name) {
+    const auto told = told_slow(properties);
+    return told ? send(told.value()) : Status{told.error()};
+  }
   const event::User user{type, std::move(properties)};
   if (const Status allowed = check(user); !allowed) return allowed;
   return send(user);

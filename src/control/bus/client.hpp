@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/kept_descriptor.hpp"
 #include "base/result.hpp"
@@ -49,7 +50,13 @@ class Client {
   // Ends a subscription and drops its queued events.
   Status unsubscribe(Subscription subscription);
 
-  // Publishes a user event, of any type name that hocket does not use itself.
+  // Sends a request, and waits until hocketd has handled it, for at most 5 s. Fails with its text if it refuses.
+  Status request(const event::Body& body);
+  // Returns what hocketd lists: APPLICATION and IO_SERVER events, and one DAEMON at the end. Waits for at most 5 s.
+  Result<std::vector<event::Event>> list();
+
+  // Publishes a user event, of any type name that hocket does not use itself, or SLOW_IO_SERVER with the property
+  // `server`: the finding of a monitor (CLARISSE, section IV-A).
   Status publish(const std::string& type, event::Properties properties);
 
   // Returns the next queued event of the subscription (`any`: of all), or nothing if none came in time.
@@ -89,7 +96,7 @@ class Client {
   void set_receive_limit(Duration limit);
   // Puts one received message where it belongs: answers, queue or callback.
   Status sort(std::string_view payload);
-  // Waits until the daemon has handled everything sent before.
+  // Waits until the daemon has handled everything sent before, and fails if it refused any of that.
   Status synchronise();
 
   KeptFd socket_;

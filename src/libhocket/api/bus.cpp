@@ -3,13 +3,8 @@
 #include <cmath>
 #include <memory>
 
+#include "api/bus.hpp"
 #include "api/event.hpp"
-#include "api/status.hpp"
-#include "bus/client.hpp"
-
-struct hocket_bus {
-  hocket::bus::Client client;
-};
 
 struct hocket_bus_properties {
   hocket::event::Properties all;
@@ -18,17 +13,12 @@ struct hocket_bus_properties {
 namespace {
 
 using hocket::api::fail;
+using hocket::api::fail_call;
 using hocket::api::guarded;
 using hocket::api::no_null;
 
 // Time limit of hocket_bus_open, as bus.h states it.
 constexpr hocket::Duration connect_limit = std::chrono::seconds{5};
-
-// Returns CONNECTION if the call has ended the connection, else ARGUMENT.
-int fail_call(const hocket_bus& bus, const hocket::Error& error) {
-  // bus::Client closes the connection at every error after which it is unusable.
-  return fail(bus.client.connected() ? HOCKET_ERROR_ARGUMENT : HOCKET_ERROR_CONNECTION, error.text);
-}
 
 // Wraps a C callback. The event lives only during the call, as bus.h says.
 hocket::bus::Client::Callback wrap(hocket_bus_callback callback, void* context) {
