@@ -36,9 +36,8 @@
  * accesses it itself. A put is complete when the file system has the bytes or, with servers that write behind, when the
  * servers have them.
  *
- * If a server is lost, the access is repeated without it, at last by the process itself. A server that only hung and
- * continues later drops what it was sent, except for a write that it had begun: that write may still overwrite bytes
- * that were put to the same place meanwhile. Processes that use hocketd's servers see what others have put, also while
+ * If a server has ended, the access is repeated without it, at last by the process itself. While a server that does not
+ * answer may still write, accesses fail (IO), so that it cannot overwrite newer bytes later. Processes that use hocketd's servers see what others have put, also while
  * servers come and go, and whether they put and get or access the file by collective MPI-IO of `hocket run --io
  * hocket`. If processes name servers that write behind, or have lost one that lives, they see what others put through
  * other servers only after the others' hocket_file_flush.
@@ -59,6 +58,8 @@
  *   passes. hocket uses that memory only during the call.
  * - Units: offsets and lengths are in bytes, below 2^62.
  * - Time limits: every wait is bounded; a server from which nothing comes for 30 s is lost.
+ * - Coordination: in an MPI program of `hocket run`, put, get, and flush of a file wait for the application's turn at the
+ *   storage, and so does the close of one whose servers write behind. HOCKET_POSIX=0 switches it off.
  * - Errors: functions return HOCKET_OK or a negative HOCKET_ERROR_…; hocket_error_text (error.h) has a line about it.
  *   No function writes to stdout or stderr.
  */

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "api/access_turn.hpp"
 #include "api/file.hpp"
 #include "api/server_list.hpp"
 #include "api/status.hpp"
@@ -81,6 +82,8 @@ class StoredFile final : public hocket_file {
   void use(const event::ServerMap& map, std::string& faults);
   int open_at_servers();
   bool renew();
+  // Performs an access through the servers, when it is the application's turn.
+  io_client::Transferred pass_in_turn(const FileAccess& access);
   // Performs an access without servers.
   int access_by_itself(const FileAccess& access, std::int64_t& got) const;
   // Keeps what is known of data that the server did not store, for the next flush or close.
@@ -223,7 +226,7 @@ int StoredFile::access(const FileAccess& access, std::int64_t& got) {
     if (!io_client::is_placed(served_)) open_at_servers();
     if (const int refused = refuse_if_parting(); refused != HOCKET_OK) return refused;
     if (served_.empty()) return access_by_itself(access, got);
-    const io_client::Transferred passed = pass(served_, access, participants_);
+    const io_client::Transferred passed = pass_in_turn(access);
     if (passed.lost) continue;  // the caller still has all bytes: repeat with at least one server less
     if (passed.error != 0)
       return fail_of_file(passed.error,
@@ -237,6 +240,14 @@ int StoredFile::access(const FileAccess& access, std::int64_t& got) {
     if ((!passed.gap && !is_short) || repeats++ == most_repeats) return HOCKET_OK;
     ask_all([](ServedFile& one) { one.store(); });
   }
+}
+
+// Without servers this process's own calls ask for their turn.
+io_client::Transferred StoredFile::pass_in_turn(const FileAccess& access) {
+  AccessTurn turn{access.local.writes, own(), access.local.data.count()};
+  const io_client::Transferred passed = pass(served_, access, participants_);
+  if (!passed.lost && passed.error == 0) turn.moved(passed.there);
+  return passed;
 }
 
 int StoredFile::access_by_itself(const FileAccess& access, std::int64_t& got) const {
@@ -286,7 +297,11 @@ int StoredFile::tell_loss() {
 
 // Lets the servers store what they hold, then stores what this process wrote itself.
 int StoredFile::flush() {
-  ask_all([](ServedFile& one) { one.sync(); });
+  if (!served_.empty()) {
+    AccessTurn turn{"hocket_file_flush", own()};
+    ask_all([](ServedFile& one) { one.sync(); });
+    turn.moved(0);
+  }
   const std::string others = std::exchange(others_lost_, {});
   if (const int told = tell_loss(); told != HOCKET_OK) return told;
   if (!others.empty())
@@ -301,7 +316,13 @@ int StoredFile::flush() {
 
 int StoredFile::close() {
   // Servers first: they may still have data of this file.
-  ask_all([](ServedFile& one) { one.close(); });
+  if (any_behind() && (mode & HOCKET_FILE_WRITE) != 0) {
+    AccessTurn turn{"hocket_file_close", own()};
+    ask_all([](ServedFile& one) { one.close(); });
+    turn.moved(0);
+  } else {
+    ask_all([](ServedFile& one) { one.close(); });
+  }
   const int told = tell_loss();
   if (told != HOCKET_OK || (mode & HOCKET_FILE_WRITE) == 0) return told;
   const int error = error_of_closing(own());

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 
+#include "api/access_turn.hpp"
 #include "intercept/descriptors.hpp"
 #include "intercept/held_files.hpp"
 #include "intercept/hooks.hpp"
@@ -223,14 +224,29 @@ bool begin(AccessDirection direction, const char* routine, int fd, Worth worth) 
   const SameErrno same;
   const std::optional<dev_t> device = descriptors.device_of(fd);
   if (!device) return false;
-  if (hot.holds.load(std::memory_order_relaxed)) [[unlikely]]
-    posix_show(fd);
   new (under_way.data()) PosixAccess(direction, routine, fd, *device, worth);
   return true;
 }
 
 std::optional<std::int64_t> bytes_if(bool counts, std::int64_t bytes) {
   return counts ? std::optional(bytes) : std::nullopt;
+}
+
+bool begin_bytes(bool writes, const char* routine, int fd, std::int64_t bytes) {
+  return begin(writes ? AccessDirection::write : AccessDirection::read, routine, fd,
+               [&](Time now) { return bytes_if(volume.counts(bytes, now, identity().settings.phase_gap), bytes); });
+}
+
+bool begin_sync(const char* routine, int fd) {
+  return begin(AccessDirection::write, routine, fd, [](Time now) { return bytes_if(volume.sync_counts(now), 0); });
+}
+
+// Put and get through I/O servers take part as if they accessed the file themselves. They see what servers hold.
+constexpr api::AccessTurns turns_of_puts{begin_bytes, begin_sync, [](std::int64_t moved) { posix_end(moved); }};
+
+void show_descriptor(int fd) {
+  if (fd > STDERR_FILENO && hot.holds.load(std::memory_order_relaxed)) [[unlikely]]
+    posix_show(fd);
 }
 
 }  // namespace
@@ -242,18 +258,16 @@ using namespace hocket::runtime;
 bool posix_watched() { return hot.is_posix_watched() && !Inside::any(); }
 
 bool posix_begin(bool writes, const char* routine, int fd, const iovec* parts, int count) {
-  return posix::begin(writes ? AccessDirection::write : AccessDirection::read, routine, fd, [&](Time now) {
-    std::int64_t bytes = 0;
-    for (int i = 0; i < count && i < IOV_MAX && bytes < posix::most_of_a_call; ++i)
-      bytes += static_cast<std::int64_t>(std::min<std::size_t>(parts[i].iov_len, posix::most_of_a_call));
-    bytes = std::min(bytes, posix::most_of_a_call);
-    return posix::bytes_if(posix::volume.counts(bytes, now, identity().settings.phase_gap), bytes);
-  });
+  posix::show_descriptor(fd);
+  std::int64_t bytes = 0;
+  for (int i = 0; i < count && i < IOV_MAX && bytes < posix::most_of_a_call; ++i)
+    bytes += static_cast<std::int64_t>(std::min<std::size_t>(parts[i].iov_len, posix::most_of_a_call));
+  return posix::begin_bytes(writes, routine, fd, std::min(bytes, posix::most_of_a_call));
 }
 
 bool posix_begin_sync(const char* routine, int fd) {
-  return posix::begin(AccessDirection::write, routine, fd,
-                      [](Time now) { return posix::bytes_if(posix::volume.sync_counts(now), 0); });
+  posix::show_descriptor(fd);
+  return posix::begin_sync(routine, fd);
 }
 
 void posix_end(ssize_t moved) {
@@ -275,6 +289,7 @@ bool posix_any_held() { return hot.holds.load(std::memory_order_relaxed); }
 
 void posix_watch_begins(void (*store)(FileKey key)) {
   posix::store_held = store;
+  api::access_turns.store(&posix::turns_of_puts, std::memory_order_release);
   const Identity& own = identity();
   const bool may_store = own.settings.io == Io::hocket;
   if (hot.is_posix_watched() && (own.coordinates() || own.rank == 0 || may_store)) posix::deputy.start();

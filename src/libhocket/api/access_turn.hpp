@@ -1,0 +1,46 @@
+// Lets the library that watches a program coordinate its put and get as it does other I/O. Without that library they
+// are not coordinated. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace hocket::api {
+
+// Functions of the watching library. They may block within the time limits of its waits, and do not fail.
+struct AccessTurns {
+  // Begins an access of the file of this descriptor, when it is this application's turn. Returns false if the access is
+  // not coordinated; otherwise this thread must call `end` next. `routine` is a string literal.
+  bool (*begin)(bool writes, const char* routine, int file, std::int64_t bytes);
+  // The same for storing what was written before.
+  bool (*begin_sync)(const char* routine, int file);
+  // `moved`: bytes; less than 0 if the access failed.
+  void (*end)(std::int64_t moved);
+};
+inline constinit std::atomic<const AccessTurns*> access_turns = nullptr;
+
+// One access between its beginning and its end.
+class AccessTurn {
+ public:
+  AccessTurn(bool writes, int file, std::int64_t bytes) : turns_(access_turns.load(std::memory_order_acquire)) {
+    const char* const routine = writes ? "hocket_file_put" : "hocket_file_get";
+    if (turns_ != nullptr && !turns_->begin(writes, routine, file, bytes)) turns_ = nullptr;
+  }
+  // For a call that stores what was put before.
+  AccessTurn(const char* routine, int file) : turns_(access_turns.load(std::memory_order_acquire)) {
+    if (turns_ != nullptr && !turns_->begin_sync(routine, file)) turns_ = nullptr;
+  }
+  ~AccessTurn() {
+    if (turns_ != nullptr) turns_->end(moved_);
+  }
+  AccessTurn(const AccessTurn&) = delete;
+  AccessTurn& operator=(const AccessTurn&) = delete;
+
+  void moved(std::int64_t bytes) { moved_ = bytes; }
+
+ private:
+  const AccessTurns* turns_;
+  std::int64_t moved_ = -1;
+};
+
+}  // namespace hocket::api
