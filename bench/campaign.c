@@ -15,10 +15,10 @@
  * A read must find bytes of `now`. With `loses`, servers that hold data are killed: until the next sync or close tells,
  * bytes of `later` are right as well. If that call fails, `later` becomes `now`; if it succeeds, `now` becomes `later`.
  *
- * With `fills` the storage may be full. Then only hocket itself writes under Open MPI, and no access is nonblocking.
- * What the MPIs do is the same without hocket: MPI_Wait of a write that fails never returns (MPICH 5.0.2) or crashes
- * (Open MPI 5.0.11), and a write of Open MPI that fails may keep its lock of the file, for which other ranks wait for
- * ever.
+ * With `fills` the storage may be full. Then only hocket itself writes under Open MPI, and under MPICH no access is
+ * nonblocking or split. What the MPIs do is the same without hocket: MPI_Wait of a write that fails never returns
+ * (MPICH 5.0.2) or crashes (Open MPI 5.0.11), and a strided write of either that fails may keep its lock of the file,
+ * for which other ranks wait for ever.
  *
  * A data set is written by all ranks as one application, and read back by all ranks as another one. A version that was
  * published must be read, byte by byte, by the next opening. If servers may end, both may fail instead
@@ -354,14 +354,14 @@ static int independently(const int* blocks, int count, char* data, int kind) {
   return 1;
 }
 
-enum { IWRITE_ALL = 3, IWRITE_AT = 5, WRITE_AT };
+enum { IWRITE_ALL = 3, SPLIT_WRITE_ALL, IWRITE_AT, WRITE_AT };
 
 /* Returns another way to write if the MPI does not return from this one when the storage is full. */
 static int way_that_ends(int way) {
 #ifdef OPEN_MPI
   return fills && way >= IWRITE_ALL ? 0 : way;
 #else
-  if (fills && way == IWRITE_ALL) return 0;
+  if (fills && (way == IWRITE_ALL || way == SPLIT_WRITE_ALL)) return 0;
   return fills && way == IWRITE_AT ? WRITE_AT : way;
 #endif
 }

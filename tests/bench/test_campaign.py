@@ -20,7 +20,7 @@ import campaign
 SECONDS = 3
 # The first ones are of each kind of fault, those above 10,000 of data sets and two nodes. A seed that has failed once
 # is added.
-SEEDS = (1, 2, 3, 4, 6, 8, 12, 16, 265, 269, 10_006, 10_007, 10_008, 10_016, 10_028, 10_048)
+SEEDS = (1, 2, 3, 4, 6, 8, 12, 16, 265, 269, 426, 10_006, 10_007, 10_008, 10_016, 10_028, 10_048)
 pytestmark = pytest.mark.timeout(campaign.HANG_S + 120)
 
 
