@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import runtime_kit as kit
 from daemon_kit import Daemon
+from hocket.bus import Bus
 from processes import descendants
 
 pytestmark = pytest.mark.timeout(120)
@@ -223,6 +224,19 @@ def test_a_version_for_anybody_makes_room_for_the_next(coupled: Coupled, start_s
     assert (run.code, run.out) == (0, versions(1, 2, 3)), run.err
     run = coupled.run(mpich, "read", words=100_000)
     assert (run.code, run.out) == (0, versions(3)), run.err
+
+
+@pytest.mark.parametrize("slow", ["s1", "s2"])
+def test_a_server_that_is_found_slow_keeps_its_data_sets(coupled: Coupled, start_server, mpich, slow: str) -> None:
+    """One of the two is the home of the name."""
+    start_server("s1"), start_server("s2")
+    run = coupled.run(mpich, "write", 1)
+    assert (run.code, run.out) == (0, versions(1)), run.err
+    with Bus.connect() as monitor:
+        monitor.publish("SLOW_IO_SERVER", server=slow)
+        monitor.list()
+    run = coupled.run(mpich, "read", 1, "--hint", "hocket_wait=5")
+    assert (run.code, run.out) == (0, versions(1)), run.err
 
 
 def test_a_version_that_is_too_large_is_an_error(coupled: Coupled, start_server, mpich) -> None:

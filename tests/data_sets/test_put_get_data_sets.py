@@ -12,6 +12,7 @@ import runtime_kit as kit
 from api_kit import build
 from checkout import REPO
 from daemon_kit import Daemon
+from hocket.bus import Bus
 from put_get_kit import (
     CANCELED,
     LIMIT_S,
@@ -185,6 +186,26 @@ def test_groups_write_and_read_together(program, start_server) -> None:
     assert [one.got() for one in readers] == [data] * 3
     for one in readers:
         one.must("close")
+
+
+def test_a_server_that_is_found_slow_keeps_its_data_sets(program, start_server) -> None:
+    """Whichever of the servers is the home of a name: a version that was published is found."""
+    for name in ("s1", "s2", "s3"):
+        start_server(name)
+    writer, reader = program(), program()
+    sets = {f"hocket:/field{i}": noise(1000, i) for i in range(12)}
+    for name, data in sets.items():
+        writer.must("open", name, "w")
+        writer.put(0, data)
+        writer.must("close")
+    with Bus.connect() as monitor:
+        for slow in ("s1", "s3"):
+            monitor.publish("SLOW_IO_SERVER", server=slow)
+        monitor.list()
+    for name, data in sets.items():
+        reader.must("open", name, "r", "wait_s=5")
+        assert reader.get("get", 0, 2000) == data
+        reader.must("close")
 
 
 def test_versions_for_any_number_of_readers_stay(program, start_server) -> None:

@@ -74,10 +74,10 @@ def application(connections):
 
 
 def next_map(bus: Bus) -> tuple[int, list[str]]:
-    """Return the epoch and the servers' names of the next SERVER_MAP."""
+    """Return the epoch of the next SERVER_MAP, and the names of the servers that files use."""
     event = bus.answer(10)
     assert event is not None and event.type == "SERVER_MAP", event
-    return event["epoch"], [line.split()[0] for line in event["text"].splitlines()]
+    return event["epoch"], [line.split()[0] for line in event["text"].splitlines() if not line.endswith(" slow:")]
 
 
 def ended(stopped: subprocess.CompletedProcess[str]) -> set[str]:

@@ -62,7 +62,8 @@ struct Words {
     out << " " << e.epoch;
     const auto map = event::parse_server_map(e.epoch, e.text);
     if (!map) out << " broken: " << map.error().text;
-    for (std::size_t i = 0; map && i < map.value().servers.size(); ++i) out << " " << map.value().servers[i].name;
+    for (std::size_t i = 0; map && i < map.value().servers.size(); ++i)
+      if (!map.value().servers[i].set_aside) out << " " << map.value().servers[i].name;
   }
   void operator()(const event::SlowIoServer& e) {
     out << " " << e.server << " for " << e.hold_off.count() / 1'000'000;

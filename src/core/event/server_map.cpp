@@ -8,6 +8,7 @@ namespace hocket::event {
 namespace {
 
 constexpr std::string_view digits = "0123456789ABCDEF";
+constexpr std::string_view set_aside = " slow:";
 constexpr std::uint64_t fnv_basis = 0xcbf29ce484222325U;
 
 // Spaces are escaped too, because they separate the three parts of a line.
@@ -71,7 +72,7 @@ bool serves(const ServerMap::MappedServer& server, std::string_view path) {
 std::vector<ServerMap::MappedServer> servers_of(const ServerMap& map, std::string_view path) {
   std::vector<ServerMap::MappedServer> serving;
   for (const ServerMap::MappedServer& server : map.servers)
-    if (serves(server, path)) serving.push_back(server);
+    if (!server.set_aside && serves(server, path)) serving.push_back(server);
   std::sort(serving.begin(), serving.end(), [](const auto& one, const auto& other) { return one.name < other.name; });
   if (serving.size() > most_servers_of_file) serving.resize(most_servers_of_file);
   return serving;
@@ -110,7 +111,9 @@ std::string text_of(const std::vector<ServerMap::MappedServer>& servers) {
   for (const ServerMap::MappedServer& server : servers) {
     text += server.name + " ";
     append_escaped(server.directory, text);
-    text += " " + server.addresses + "\n";
+    text += " " + server.addresses;
+    if (server.set_aside) text += set_aside;
+    text += "\n";
   }
   return text;
 }
@@ -123,6 +126,8 @@ Result<ServerMap> parse_server_map(std::int64_t epoch, std::string_view text) {
     ServerMap::MappedServer server;
     server.name = take(rest, ' ');
     const bool whole = unescape(take(rest, ' '), server.directory);
+    server.set_aside = rest.ends_with(set_aside);
+    if (server.set_aside) rest.remove_suffix(set_aside.size());
     server.addresses = rest;
     if (!whole || server.name.empty() || server.directory.empty() || server.addresses.empty()) {
       return Error{"server map of epoch " + std::to_string(epoch) + ", line " + std::to_string(map.servers.size() + 1) +

@@ -2,7 +2,8 @@
 // (CLARISSE, section IV-A). The controller distributes it to all applications, which adopt it at control points.
 //
 // Its text form (SERVER_MAP) has one line per server, "NAME DIRECTORY ADDRESSES". In the directory, '%' and all bytes
-// but printable ASCII are written as %XX. The addresses may hold spaces. Pure.
+// but printable ASCII are written as %XX. The addresses may hold spaces. The line of a server that is set aside ends
+// with " slow:". Pure.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,8 @@ struct ServerMap {
     std::string name;
     std::string directory;  // absolute; the server opens files below it only
     std::string addresses;  // on which it listens: "unix:/path tcp:host:port"
+    // It is slow, so no file uses it for now. It stays the home of its data sets, which nobody would find elsewhere.
+    bool set_aside = false;
     friend bool operator==(const MappedServer&, const MappedServer&) = default;
   };
   std::int64_t epoch = 0;  // 0: no map was received. Rises by one with each change; a new hocketd starts again
@@ -44,7 +47,8 @@ bool serves(const ServerMap::MappedServer& server, std::string_view path);
 // Most servers that one file uses.
 constexpr std::size_t most_servers_of_file = 64;
 // Returns the servers that serve the file of this absolute path, in the order of their names, which is the canonical
-// one: it depends on no map's order of arrival. If there are more than `most_servers_of_file`, the first ones.
+// one: it depends on no map's order of arrival. If there are more than `most_servers_of_file`, the first ones. Servers
+// that are set aside are left out.
 std::vector<ServerMap::MappedServer> servers_of(const ServerMap& map, std::string_view path);
 
 // Identifies where the bytes of a file are among servers in the canonical order (layout/stripes.hpp). Two clients with

@@ -136,5 +136,21 @@ TEST(ServerMap, GivesADataSetAnotherHomeOnlyWhereAServerCameOrWent) {
   for (const auto& [server, count] : sets) EXPECT_NEAR(count, 200, 60) << server;
 }
 
+TEST(ServerMap, KeepsDataSetsAtServersThatAreSetAside) {
+  ServerMap map{4, {{"s1", "/scratch", "unix:/run/s1"}, {"s2", "/scratch", "unix:/run/s2 tcp:n:1", true}}};
+  EXPECT_EQ(text_of(map.servers), "s1 /scratch unix:/run/s1\ns2 /scratch unix:/run/s2 tcp:n:1 slow:\n");
+  EXPECT_EQ(parse_server_map(4, text_of(map.servers)).value(), map);
+  EXPECT_FALSE(parse_server_map(4, "s2 /scratch slow:\n")) << "without an address";
+  const auto files = servers_of(map, "/scratch/f");
+  ASSERT_EQ(files.size(), 1U);
+  EXPECT_EQ(files[0].name, "s1");
+  ServerMap both = map;
+  both.servers[1].set_aside = false;
+  for (int i = 0; i < 100; ++i) {
+    const std::string name = "field" + std::to_string(i);
+    EXPECT_EQ(home_of(map, name)->name, home_of(both, name)->name) << name;
+  }
+}
+
 }  // namespace
 }  // namespace hocket::event

@@ -23,8 +23,9 @@ Result<event::ServerMap> ask_for_servers() {
   for (const event::Event& one : listed.value()) {
     const auto* server = std::get_if<event::IoServer>(&one.body);
     // Processes without MPI-IO use the map that applications have: a server that was drained may still store.
-    if (server != nullptr && server->in_map)
-      map.servers.push_back({server->server, server->directory, server->addresses});
+    if (server == nullptr) continue;
+    const bool aside = !server->in_map && server->state == "slow";
+    if (server->in_map || aside) map.servers.push_back({server->server, server->directory, server->addresses, aside});
   }
   return map;
 }

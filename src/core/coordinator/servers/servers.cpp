@@ -59,9 +59,9 @@ std::string Servers::what_is_wrong(const Moment& moment, const event::Server& se
   }
   std::vector<event::ServerMap::MappedServer> all;
   for (const ServerEntry& entry : entries_) {
-    if (entry.member) all.push_back({entry.said.server, entry.said.directory, entry.said.addresses});
+    if (entry.member) all.push_back({entry.said.server, entry.said.directory, entry.said.addresses, true});
   }
-  all.push_back({server.server, server.directory, server.addresses});
+  all.push_back({server.server, server.directory, server.addresses, true});
   if (event::text_of(all).size() > event::longest_server_map || all.size() > most) {
     return "SERVER: " + shown + " is one too many: the map would not fit a message; stop others first";
   }
@@ -276,7 +276,9 @@ std::optional<Time> Servers::deadline() const {
 std::vector<event::ServerMap::MappedServer> Servers::in_map() const {
   std::vector<event::ServerMap::MappedServer> servers;
   for (const ServerEntry& entry : entries_) {
-    if (entry.in_map) servers.push_back({entry.said.server, entry.said.directory, entry.said.addresses});
+    const bool aside = entry.state == ServerState::slow;
+    if (entry.in_map || aside)
+      servers.push_back({entry.said.server, entry.said.directory, entry.said.addresses, aside});
   }
   return servers;
 }
@@ -340,7 +342,7 @@ std::vector<event::IoServer> Servers::describe(Time now) const {
     row.server = entry.said.server;
     row.state = name_of(entry.state);
     row.in_map = std::ranges::any_of(handed_, [&](const event::ServerMap::MappedServer& one) {
-      return one.name == entry.said.server && one.addresses == entry.said.addresses;
+      return one.name == entry.said.server && one.addresses == entry.said.addresses && !one.set_aside;
     });
     row.since = entry.since;
     row.epoch = entry.epoch;

@@ -17,7 +17,7 @@
 // whether it has recovered. The hold-off doubles each time that the server is found slow again, up to
 // `longest_hold_off`. It starts anew once the server was up for four times the last hold-off. The last server of the
 // map is never taken out for slowness. If the map would become empty because the others left or were drained, a slow
-// server returns at once.
+// server returns at once. While it is out, the map names it as set aside: it stays the home of its data sets.
 //
 // Servers is a part of the coordinator; pure, not thread-safe.
 #pragma once

@@ -82,7 +82,7 @@ class Chaos {
 class Observer {
  public:
   void pass(Coordinator& coordinator, const event::Event& event) {
-    const std::vector<std::string> before = map_.names;
+    const std::vector<std::string> before = map_.names, aside_before = map_.aside;
     now_ = std::max(now_, event.time);
     const std::uint64_t from = event.origin.member.value;
     const auto& commands = coordinator.handle(event);
@@ -104,7 +104,7 @@ class Observer {
         EXPECT_GE(hung->silent, Servers::missed_heartbeats * seconds{1});
       }
     }
-    if (map_.names != before) {
+    if (map_.names != before || map_.aside != aside_before) {
       EXPECT_EQ(told, members_) << "a change that not all were told of";
       ++changes_;
     } else if (std::holds_alternative<event::Hello>(event.body)) {
@@ -123,21 +123,24 @@ class Observer {
  private:
   struct Map {
     std::int64_t epoch = 0;
-    std::vector<std::string> names;
+    std::vector<std::string> names, aside;  // in use, and set aside
   };
 
   void take(const event::NewServerMap& told) {
     const auto parsed = event::parse_server_map(told.epoch, told.text);
     ASSERT_TRUE(parsed) << parsed.error().text;
-    std::vector<std::string> names;
-    for (const auto& server : parsed.value().servers) names.push_back(server.name);
+    std::vector<std::string> names, aside;
+    for (const auto& server : parsed.value().servers) (server.set_aside ? aside : names).push_back(server.name);
     if (told.epoch == map_.epoch) {
       EXPECT_EQ(names, map_.names) << "two maps of one epoch";
+      EXPECT_EQ(aside, map_.aside) << "two maps of one epoch";
     } else {
       EXPECT_EQ(told.epoch, map_.epoch + 1);
-      map_ = {told.epoch, names};
+      map_ = {told.epoch, names, aside};
     }
-    EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size()) << "a server is there twice";
+    std::set<std::string> all(names.begin(), names.end());
+    all.insert(aside.begin(), aside.end());
+    EXPECT_EQ(all.size(), names.size() + aside.size()) << "a server is there twice";
   }
 
   void check(const event::SlowIoServer& told, const std::vector<std::string>& before) {
@@ -158,8 +161,7 @@ class Observer {
   }
 
   void check_state(const Coordinator& coordinator, const event::Event& event) {
-    std::vector<std::string> up;
-    bool any_slow = false;
+    std::vector<std::string> up, aside;
     bool is_up = false;
     bool is_due = false;  // a heartbeat is awaited
     const auto rows = coordinator.servers().describe(now_);
@@ -169,7 +171,7 @@ class Observer {
       if (row.state != "up" && row.state != "hung") mapped_.erase(row.server);
       if (mapped_.contains(row.server)) up.push_back(row.server);
       is_up |= row.state == "up";
-      any_slow |= row.state == "slow";
+      if (row.state == "slow") aside.push_back(row.server);
       is_due |= beats(row.server) && row.state != "hung" && row.state != "lost";
       EXPECT_EQ(row.state == "slow", row.back > Time{});
       EXPECT_GE(row.operations, 0);
@@ -177,7 +179,7 @@ class Observer {
       EXPECT_LE(row.epoch, coordinator.servers().epoch());
     }
     if (!is_up) {
-      EXPECT_FALSE(any_slow) << "a slow one is better than none";
+      EXPECT_TRUE(aside.empty()) << "a slow one is better than none";
     }
     if (!members_.empty()) {
       if (coordinator.servers().epoch() != map_.epoch) {
@@ -185,11 +187,12 @@ class Observer {
         ADD_FAILURE() << "epoch " << coordinator.servers().epoch() << ", told " << map_.epoch;
       }
       EXPECT_EQ(up, map_.names);
+      EXPECT_EQ(aside, map_.aside);
     } else {
-      map_ = {coordinator.servers().epoch(), up};
+      map_ = {coordinator.servers().epoch(), up, aside};
     }
     const auto deadline = coordinator.servers().deadline();
-    EXPECT_EQ(deadline.has_value(), any_slow || is_due);
+    EXPECT_EQ(deadline.has_value(), !aside.empty() || is_due);
     if (deadline && std::holds_alternative<event::Tick>(event.body)) {
       EXPECT_GT(*deadline, now_) << "a tick that did not do what was due";
     }
