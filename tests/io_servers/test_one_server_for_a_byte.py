@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import runtime_kit as kit
+from checkout import REPO
 from daemon_kit import Daemon
 from hocket.bus import Bus
 from put_get_kit import MIB, noise
@@ -95,12 +96,25 @@ VERY_SLOW = ("--write-behind", "--inject", "delay=150ms")
 
 @pytest.mark.parametrize("how", READS + SHORTENS + ["pwrite", "second_write"])
 def test_a_program_sees_what_servers_hold_of_its_files(
-    mpi: kit.Mpi, built, start_server, settings, served_directory: Path, how: str
+    mpi: kit.Mpi, built, start_server, settings, served_directory: Path, prefix: Path, how: str
 ) -> None:
     """Without a sync: POSIX calls and another MPI_File_open, in the rank that wrote and in the other one."""
+    sees_held(mpi, built, start_server, settings, served_directory, prefix, how)
+
+
+@pytest.mark.parametrize("io", ["hocket", "mpi"])
+@pytest.mark.parametrize("how", [*READS, *SHORTENS, "pwrite", "second_write"])
+def test_a_program_sees_what_servers_hold_of_its_puts(
+    mpi: kit.Mpi, built, start_server, settings, served_directory: Path, prefix: Path, how: str, io: str
+) -> None:
+    sees_held(mpi, built, start_server, settings | {"HOCKET_IO": io}, served_directory, prefix, how, "put")
+
+
+def sees_held(mpi, built, start_server, settings, served_directory: Path, prefix: Path, how: str, *put: str) -> None:
     start_server("s1", *VERY_SLOW), start_server("s2", *VERY_SLOW)
     path = served_directory / "f"
-    done = kit.finish(mpi.start([built("sees_held.c"), how, path], settings))
+    flags = [f"-I{REPO}/include", f"{prefix}/lib/libhocket.so", f"-Wl,-rpath,{prefix}/lib"]
+    done = kit.finish(mpi.start([built("sees_held.c", *flags), how, path, *put], settings))
     assert done.code == 0, done.out
     model = bytearray(b"A" * BLOCK + b"B" * BLOCK)
     if how in ("pwrite", "second_write"):

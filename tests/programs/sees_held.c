@@ -1,6 +1,6 @@
-// sees_held HOW PATH: writes collectively, and then accesses the file in another way without MPI_File_sync.
+// sees_held HOW PATH [put]: writes collectively, or puts, and then accesses the file in another way without a sync.
 //
-// Two ranks write BLOCK bytes each, 'A' + rank. After a barrier, each rank accesses all of the file. HOW:
+// Two ranks write or put BLOCK bytes each, 'A' + rank. After a barrier, each rank accesses all of the file. HOW:
 //   pread readv fread fstat stat lseek second  reads the bytes or the length: through POSIX, or another MPI_File_open
 //   second_off                                 the same, collectively, by the MPI library
 //   copy                                       rank 0 copies the file to PATH.copy by sendfile
@@ -10,6 +10,7 @@
 // Then the file is synced and closed. Exit code 4: a rank saw other bytes, or another length; a line says which.
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <hocket/file.h>
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -133,10 +134,16 @@ int main(int argc, char** argv) {
   how = argv[1], path = argv[2];
   static char own[BLOCK];
   memset(own, 'A' + rank, BLOCK);
-  MPI_File file;
-  MPI_File_open(MPI_COMM_WORLD, (char*)path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
-  if (MPI_File_write_at_all(file, (MPI_Offset)rank * BLOCK, own, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-    failed = 1;
+  MPI_File file = MPI_FILE_NULL;
+  hocket_file* put = NULL;
+  if (argc > 3) {
+    hocket_file_open(path, HOCKET_FILE_WRITE | HOCKET_FILE_CREATE, NULL, &put);
+    expect(hocket_file_put(put, (int64_t)rank * BLOCK, own, BLOCK), HOCKET_OK, "status of put");
+  } else {
+    MPI_File_open(MPI_COMM_WORLD, (char*)path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    expect(MPI_File_write_at_all(file, (MPI_Offset)rank * BLOCK, own, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE), MPI_SUCCESS,
+           "status of write");
+  }
   MPI_Barrier(MPI_COMM_WORLD);
   if (is("pread") || is("readv") || is("fread") || is("signal")) read_posix();
   if (is("fstat") || is("stat") || is("lseek")) look_at_length();
@@ -145,7 +152,12 @@ int main(int argc, char** argv) {
   if (rank == 0 && is("copy")) copy();
   if (rank == 0) shorten();
   MPI_Barrier(MPI_COMM_WORLD);
-  if (MPI_File_sync(file) != MPI_SUCCESS || MPI_File_close(&file) != MPI_SUCCESS) failed = 1;
+  if (put) {
+    expect(hocket_file_flush(put), HOCKET_OK, "status of flush");
+    expect(hocket_file_close(put), HOCKET_OK, "status of close");
+  } else if (MPI_File_sync(file) != MPI_SUCCESS || MPI_File_close(&file) != MPI_SUCCESS) {
+    failed = 1;
+  }
   MPI_Finalize();
   return failed ? 4 : 0;
 }

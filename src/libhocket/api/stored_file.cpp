@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "api/access_turn.hpp"
 #include "api/file.hpp"
+#include "api/held_puts.hpp"
 #include "api/server_list.hpp"
 #include "api/status.hpp"
 #include "base/clock.hpp"
@@ -62,12 +64,17 @@ int transfer(int file, bool writes, std::byte* memory, std::int64_t offset, std:
 }
 
 // An open file: a descriptor of this process, and the servers that have it open.
-class StoredFile final : public hocket_file {
+class StoredFile final : public hocket_file, private HeldPut {
  public:
-  StoredFile(const OpenArguments& opening, Fd own) : own_(own.release()), participants_(opening.participants) {
+  // `identity` is of the file that `own` has open.
+  StoredFile(const OpenArguments& opening, Fd own, const struct stat& identity)
+      : own_(own.release()), identity_(identity), participants_(opening.participants) {
     path = opening.path;
     mode = opening.mode;
     group = group_number(opening.group, opening.application);
+  }
+  ~StoredFile() override {
+    if (process == getpid()) note_held(false);
   }
 
   int reach(const OpenArguments& opening);
@@ -79,6 +86,10 @@ class StoredFile final : public hocket_file {
   int close() override;
 
  private:
+  bool store_held(io_client::WaitStrategy& how) override;
+  // Lists the file, or takes it off the list, if servers begin or cease to hold puts.
+  void note_held(bool held);
+  int access_locked(const FileAccess& access, std::int64_t& got);
   void use(const event::ServerMap& map, std::string& faults);
   int open_at_servers();
   bool renew();
@@ -96,7 +107,7 @@ class StoredFile final : public hocket_file {
   bool any_behind() const;
   // Sends a request to each server, waits, and notes the losses.
   template <class Ask>
-  void ask_all(Ask ask);
+  void ask_all(Ask ask, io_client::WaitStrategy&& how = io_client::DescriptorWait());
   // Fails if servers did not store what was put, and the caller does not know yet.
   int tell_loss();
 
@@ -104,7 +115,10 @@ class StoredFile final : public hocket_file {
   int own() const { return own_.is_ours() ? own_.get() : -1; }
 
   KeptFd own_;
+  struct stat identity_;
   int participants_;
+  std::mutex mutex_;                 // held by whoever uses what follows
+  bool held_ = false;                // the file is in the list of held_puts()
   std::string at_;                   // absolute path
   bool renews_ = false;              // the servers are those of hocketd's map, and not named by the caller
   Time renew_at_{};                  // earliest time of the next renew()
@@ -220,6 +234,13 @@ bool StoredFile::any_behind() const {
 // Performs an access, and repeats it as long as it loses a server. If no server is left, this process performs it
 // itself.
 int StoredFile::access(const FileAccess& access, std::int64_t& got) {
+  const std::lock_guard lock(mutex_);
+  const int status = access_locked(access, got);
+  if (status == HOCKET_OK && access.local.writes && any_behind()) note_held(true);
+  return status;
+}
+
+int StoredFile::access_locked(const FileAccess& access, std::int64_t& got) {
   constexpr int most_repeats = 3;  // of a read; a file that grows all the time would repeat for ever
   for (int repeats = 0;;) {
     leave_out_lost();
@@ -265,7 +286,9 @@ int StoredFile::access_by_itself(const FileAccess& access, std::int64_t& got) co
 }
 
 int StoredFile::size(std::int64_t& bytes) {
+  const std::lock_guard lock(mutex_);
   if (any_behind()) ask_all([](ServedFile& one) { one.store(); });
+  note_held(false);
   struct stat status {};
   if (fstat(own(), &status) != 0) return fail_of_file(errno, "cannot determine the length of " + path);
   bytes = status.st_size;
@@ -279,12 +302,26 @@ int StoredFile::version(std::int64_t&) {
 }
 
 template <class Ask>
-void StoredFile::ask_all(Ask ask) {
+void StoredFile::ask_all(Ask ask, io_client::WaitStrategy&& how) {
   leave_out_lost();
   for (ServedFile& one : served_) ask(one);
-  io_client::await_answers(served_);
+  io_client::await_answers(served_, std::move(how));
   for (ServedFile& one : served_) note_loss(one);
   leave_out_lost();
+}
+
+void StoredFile::note_held(bool held) {
+  if (held == held_) return;
+  held_ = held;
+  held ? held_puts().add(*this, identity_) : held_puts().remove(*this);
+}
+
+bool StoredFile::store_held(io_client::WaitStrategy& how) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return false;
+  ask_all([](ServedFile& one) { one.store(); }, std::move(how));
+  held_ = false;
+  return true;
 }
 
 int StoredFile::tell_loss() {
@@ -297,11 +334,13 @@ int StoredFile::tell_loss() {
 
 // Lets the servers store what they hold, then stores what this process wrote itself.
 int StoredFile::flush() {
+  const std::lock_guard lock(mutex_);
   if (!served_.empty()) {
     AccessTurn turn{"hocket_file_flush", own()};
     ask_all([](ServedFile& one) { one.sync(); });
     turn.moved(0);
   }
+  note_held(false);
   const std::string others = std::exchange(others_lost_, {});
   if (const int told = tell_loss(); told != HOCKET_OK) return told;
   if (!others.empty())
@@ -315,6 +354,8 @@ int StoredFile::flush() {
 }
 
 int StoredFile::close() {
+  note_held(false);
+  const std::lock_guard lock(mutex_);
   // Servers first: they may still have data of this file.
   if (any_behind() && (mode & HOCKET_FILE_WRITE) != 0) {
     AccessTurn turn{"hocket_file_close", own()};
@@ -338,7 +379,7 @@ int open_stored(const OpenArguments& opening, std::unique_ptr<hocket_file>& file
   struct stat status {};
   if (fstat(own.get(), &status) != 0) return fail_to_open(errno, opening);
   if (!S_ISREG(status.st_mode)) return fail_to_open(S_ISDIR(status.st_mode) ? EISDIR : ENXIO, opening);
-  auto stored = std::make_unique<StoredFile>(opening, std::move(own));
+  auto stored = std::make_unique<StoredFile>(opening, std::move(own), status);
   const int reached = stored->reach(opening);
   if (reached == HOCKET_OK) file = std::move(stored);
   return reached;

@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "api/held_puts.hpp"
+#include "collective/beating_wait.hpp"
 #include "collective/data_set.hpp"
 #include "collective/file.hpp"
 #include "mpi_shim/calls.hpp"
@@ -52,6 +54,7 @@ void note_held_files() {
   std::vector<FileKey> keys;
   for (const auto& [handle, file] : files().files)
     if (file->holds()) keys.push_back(file->key());
+  api::held_puts().for_each([&](const struct stat& file) { keys.push_back(key_of(file)); });
   std::sort(keys.begin(), keys.end());
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   held_files.replace(keys);
@@ -65,8 +68,8 @@ void note_held(bool before, bool after) {
   note_held_files();
 }
 
-// Makes servers store what they hold of the file, or of all files of this process if the key is `no_file`. `but`
-// is left out.
+// Makes servers store what they hold of the file, or of all files of this process if the key is `no_file`, also of what
+// was put. `but` is left out.
 void store_held(FileKey key, const CollectiveFile* but = nullptr) {
   const std::lock_guard storing(files().storing);
   std::vector<std::shared_ptr<CollectiveFile>> held;
@@ -75,8 +78,9 @@ void store_held(FileKey key, const CollectiveFile* but = nullptr) {
     for (const auto& [handle, file] : files().files)
       if (file->holds() && file.get() != but && (key == no_file || file->key() == key)) held.push_back(file);
   }
-  if (held.empty()) return;
   for (const auto& file : held) file->store_held();
+  BeatingWait how;
+  api::held_puts().store([&](const struct stat& file) { return key == no_file || key_of(file) == key; }, how);
   const std::lock_guard lock(files().mutex);
   note_held_files();
 }
@@ -209,6 +213,11 @@ void store(MPI_File file) noexcept {
 
 void store_by_key(FileKey key) noexcept { store_held(key); }
 
+void puts_changed() {
+  const std::lock_guard lock(files().mutex);
+  note_held_files();
+}
+
 }  // namespace
 }  // namespace hocket::runtime::collective
 
@@ -222,6 +231,7 @@ const hocket::runtime::FileService hocket::runtime::file_service = {
     .sync = collective::sync,
     .store = collective::store,
     .store_by_key = collective::store_by_key,
+    .puts_changed = collective::puts_changed,
     .is_data_set = collective::is_data_set,
     .access_own = collective::access_own,
     .refuse = collective::refuse,

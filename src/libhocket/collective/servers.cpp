@@ -7,28 +7,19 @@
 
 #include "base/clock.hpp"
 #include "collective/agreement.hpp"
+#include "collective/beating_wait.hpp"
 #include "collective/brake.hpp"
 #include "collective/mpi_wait.hpp"
 #include "io_client/transfer.hpp"
 #include "mpi_shim/warn.hpp"
 #include "process/identity.hpp"
 #include "process/server_map.hpp"
-#include "session/heartbeat.hpp"
 #include "transport/proof.hpp"
 
 namespace hocket::runtime::collective {
 namespace {
 
 static_assert(event::most_servers_of_file <= 64);  // one bit each in Verdict::lost
-
-// Waits as a process without MPI does, and shows that the thread is alive: it may be the deputy.
-class BeatingWait final : public io_client::WaitStrategy {
- public:
-  void pause(std::span<pollfd> connections, Duration idle, Duration left, bool awaits_messages) override {
-    beat();
-    io_client::DescriptorWait().pause(connections, idle, std::min(left, between_beats), awaits_messages);
-  }
-};
 
 // Returns the errno of an access. A short read is an error: CollectiveFile::prepare has cut off what lies behind the
 // end of the file.

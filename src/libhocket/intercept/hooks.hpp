@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "api/held_puts.hpp"
 #include "base/clock.hpp"
 #include "base/kept_descriptor.hpp"
 #include "intercept/files.hpp"
@@ -139,6 +140,7 @@ int watch_init(Call call) {
   if (rc == MPI_SUCCESS && !hot.is_active()) {
     initialised();
     posix_watch_begins(file_service.store_by_key);
+    api::held_puts().changed = file_service.puts_changed;
   }
   return rc;
 }
@@ -306,7 +308,8 @@ int watch_served(const char* routine, Call call, const AccessCall& access, MPI_S
   const Depth depth;
   if (!depth.watched()) return call(status);
   const auto serve = [&](MPI_Status* filled, bool granted = false) {
-    if (!hot.own_files.load(std::memory_order_relaxed)) return call(filled);
+    if (!hot.own_files.load(std::memory_order_relaxed))
+      return by_library(access.file, [&] { return call(filled); });
     const std::optional<int> rc = file_service.access(access, granted, filled);
     return rc ? *rc : call(filled);
   };

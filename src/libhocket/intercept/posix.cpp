@@ -290,9 +290,7 @@ bool posix_any_held() { return hot.holds.load(std::memory_order_relaxed); }
 void posix_watch_begins(void (*store)(FileKey key)) {
   posix::store_held = store;
   api::access_turns.store(&posix::turns_of_puts, std::memory_order_release);
-  const Identity& own = identity();
-  const bool may_store = own.settings.io == Io::hocket;
-  if (hot.is_posix_watched() && (own.coordinates() || own.rank == 0 || may_store)) posix::deputy.start();
+  if (hot.is_posix_watched()) posix::deputy.start();
 }
 
 void posix_watch_ends() { posix::deputy.stop(); }

@@ -68,6 +68,8 @@ struct FileService {
   void (*store)(MPI_File file) noexcept;
   // The same by key, before a POSIX access. Waits with a heartbeat (session/heartbeat.hpp).
   void (*store_by_key)(FileKey key) noexcept;
+  // Notes that servers begin or cease to hold puts of a file (api/held_puts.hpp).
+  void (*puts_changed)();
 
   // True if the file is a data set. The MPI library has only a stand-in for it, so the functions below replace its own.
   // Their precondition: is_data_set(file).
