@@ -1,5 +1,5 @@
-// Writes FILES files, one after the other, as one step. Between two files other applications may go first, and they
-// know how much is still to come. See docs/coordinate.md.
+// Writes FILES files, one after the other, each as one step of an I/O phase. Between two files other applications may
+// go first, and hocketd knows how much is still to come. See docs/coordinate.md.
 //
 //   mpicc coordinate.c $(pkg-config --cflags --libs hocket-mpich) -o coordinate
 //   hocket run -- mpiexec -n 4 ./coordinate out
@@ -21,10 +21,12 @@ static void write_file(const char* name, int number, const char* block, int rank
 
 static void prepare(const char* name, int processes) {
   MPI_Info info;
-  char bytes[32];
+  char bytes[32], files[32];
   snprintf(bytes, sizeof bytes, "%lld", (long long)FILES * BYTES * processes);
+  snprintf(files, sizeof files, "%d", FILES);
   MPI_Info_create(&info);
   MPI_Info_set(info, "bytes", bytes);
+  MPI_Info_set(info, "files", files);
   MPI_Info_set(info, "file", name);
   hocket_io_prepare(info);
   MPI_Info_free(&info);
@@ -39,12 +41,12 @@ int main(int argc, char** argv) {
   char* block = calloc(BYTES, 1);
 
   prepare(name, processes);
-  hocket_io_inform(MPI_COMM_WORLD);
   for (int i = 0; i < FILES; i++) {
+    hocket_io_inform(MPI_COMM_WORLD);
     hocket_io_wait();
     write_file(name, i, block, rank);
+    hocket_io_release();
   }
-  hocket_io_release();
   hocket_io_complete();
 
   if (rank == 0) printf("wrote %d files of %d bytes\n", FILES, BYTES * processes);

@@ -4,27 +4,29 @@
  * (docs/coordinate.md). A program uses them if it knows more than the MPI library: how much I/O is to come, and where
  * it is best to stop.
  *
- *   MPI_Info_set(info, "bytes", "1000000000");      // of all processes, in this I/O phase
+ *   MPI_Info_set(info, "bytes", "4000000000");      // of all processes, in this I/O phase
+ *   MPI_Info_set(info, "files", "4");
  *   hocket_io_prepare(info);
- *   hocket_io_inform(MPI_COMM_WORLD);               // others may get ready to make room, or to wait
- *   compute_a_little_longer();
- *   for (int i = 0; i < files; i++) {
- *     hocket_io_wait();                             // for the grant; and a place to stop, if another comes first
+ *   for (int i = 0; i < 4; i++) {
+ *     hocket_io_inform(MPI_COMM_WORLD);             // others may get ready to make room, or to wait
+ *     compute_a_little_longer();
+ *     hocket_io_wait();                             // for the grant
  *     write_file(i);
+ *     hocket_io_release();                          // another application may come first now
  *   }
- *   hocket_io_release();                            // the others may have the file system
- *   hocket_io_complete();
+ *   hocket_io_complete();                           // the others may have the file system
  *
  * Life cycle; a bracket joins a pair:
  *
- *   +- hocket_io_prepare           local         announces the I/O to come
+ *   +- hocket_io_prepare           local         announces an I/O phase
  *   |    +- hocket_io_inform       collective    begins a step: requests a grant, without waiting
  *   |    |    +-> hocket_io_check  local         may the step access files now?
  *   |    |    |   hocket_io_wait   collective    waits until it may; stops here if another application shall go first
  *   |    |    |   access files
  *   |    |    +-- again
- *   |    +- hocket_io_release      collective    ends the step: others may use the file system
- *   +- hocket_io_complete          local         withdraws the announcement
+ *   |    +- hocket_io_release      collective    ends the step: others may come first
+ *   |    further steps of the same phase
+ *   +- hocket_io_complete          local         withdraws the announcement, and so ends the phase
  *
  * States of a step, and what hocket_io_check answers in rank 0:
  *
@@ -39,9 +41,13 @@
  * before the MPI library itself. Without hocketd, or without `hocket run`, all functions succeed at once.
  *
  * A *step* lasts from inform to release and belongs to the processes of one communicator. Its rank 0 alone communicates
- * with hocketd; the application's name is the same whichever process that is. A process is in one step at a time.
- * Accesses within a step are coordinated as always: they are granted at once while the step has its grant, and are
- * finer places to stop.
+ * with hocketd; the application's name is the same whichever process that is. Accesses within a step are coordinated as
+ * always: they are granted at once while the step has its grant, and are finer places to stop.
+ *
+ * Prepare and complete nest, and so do inform and release: an application, its I/O library and the layers below may all
+ * call them. The outermost inform requests the grant, and the outermost release gives it back. Each inner release is a
+ * place to stop, and an inner inform sends what its level has prepared. An inner communicator has processes of the
+ * outer one only. If it lacks some, the step does not stop there, since these may be in the middle of an access.
  *
  * - Who calls: inform, wait and release are collective over the step's communicator; prepare, complete and check are
  *   local.
@@ -65,13 +71,17 @@ extern "C" {
 #endif
 
 /* Announces the I/O to come, in addition to earlier announcements, until hocket_io_complete. An application and its
- * libraries may each announce what they know; if a key is given twice, the last value holds. Local: rank 0 of a step,
- * or of a file's communicator, sends its announcements with its requests. The info is copied.
+ * libraries may each announce what they know; if a key is given twice, the last value holds, but inner `bytes` are a
+ * part of outer ones. Local: rank 0 of a step, or of a file's communicator, sends its announcements with its requests,
+ * less what has been accessed since. The info is copied.
  *
- *   bytes             that all processes will access in an I/O phase
- *   files             that they will access in a phase, one after the other
+ *   bytes             that all processes will access in the I/O phase, until hocket_io_complete
+ *   files             that they will access in it, one after the other
  *   rounds            of collective buffering in each file
  *   bytes_per_round   of all processes; without `bytes`, files * rounds * bytes_per_round is used
+ *
+ * Announce files, or rounds, if the application can stop between them: policies expect it.
+ *
  *   target            the storage that is shared with others; else
  *   hocket_target     the same; else the file system of
  *   file              the path of a file; else that of the working directory
@@ -80,15 +90,16 @@ extern "C" {
  * MPI_INFO_NULL announces nothing. Errors: ORDER (before MPI_Init or after MPI_Finalize), MEMORY. */
 HOCKET_API int hocket_io_prepare(MPI_Info info);
 
-/* Withdraws the announcement of the last hocket_io_prepare. Local. Errors: ORDER (there is none, or MPI is not
- * initialised). */
+/* Withdraws the announcement of the last hocket_io_prepare. With the outermost one that gives a size (bytes, files,
+ * rounds or bytes_per_round) the I/O phase ends, and others may use the file system; within a step, at its release.
+ * Local. Errors: ORDER (there is none, or MPI is not initialised). */
 HOCKET_API int hocket_io_complete(void);
 
 /* Begins a step and requests a grant for it, without waiting. Collective over `comm`, which must live until
  * hocket_io_release. A process that acts for others passes MPI_COMM_SELF, and passes the results on to them itself. A
  * grant that is not used (by check or wait) within hocketd's lease goes to others; the next check or wait requests it
- * again. Errors: ORDER (a step is open already, and continues; or MPI is not initialised), ARGUMENT (no communicator,
- * or an intercommunicator). */
+ * again. Within a step it begins an inner level, which uses the step's grant. Errors: ORDER (MPI is not initialised),
+ * ARGUMENT (no communicator, or an intercommunicator). */
 HOCKET_API int hocket_io_inform(MPI_Comm comm);
 
 /* Sets *authorized to 1 if the step may access files now, else to 0. Local, and takes some nanoseconds. In rank 0 of
@@ -99,13 +110,15 @@ HOCKET_API int hocket_io_check(int* authorized);
 
 /* Blocks until the step may access files. If another application shall go first, it gives the grant up before it waits,
  * so it is also the place between two accesses where a step stops. No process may be in the middle of an access.
- * Collective over the step's communicator; without anything to wait for, it costs a broadcast of one byte. Errors:
+ * Collective over the communicator of the innermost inform; without anything to wait for, it costs a barrier. Errors:
  * ORDER (no step is open). */
 HOCKET_API int hocket_io_wait(void);
 
-/* Ends the step, and with it the I/O phase: others may use the file system. A request that was not granted yet is
- * withdrawn. Collective: the processes wait for each other, so that none accesses files any more. Errors: ORDER (no
- * step is open). */
+/* Ends the innermost level. The outermost release ends the step: hocketd decides anew who is next. The I/O phase
+ * continues until hocket_io_complete, or until no access has come for HOCKET_PHASE_GAP_S. A request that was not
+ * granted yet is withdrawn. An inner release stops like hocket_io_wait, if another application shall go first.
+ * Collective over the communicator of the innermost inform: the processes wait for each other, so that none accesses
+ * files any more, and count the bytes that they have moved. Errors: ORDER (no step is open). */
 HOCKET_API int hocket_io_release(void);
 
 #ifdef __cplusplus

@@ -19,7 +19,18 @@ from hocket.mounts import with_mount_points
 from hocket.sentences import sentences_of
 
 # Actions about access to a target.
-ACCESS_ACTIONS = ("interrupt", "wait", "interfere", "delay", "deadlock", "resume", "estimate")
+ACCESS_ACTIONS = (
+    "interrupt",
+    "wait",
+    "interfere",
+    "delay",
+    "deadlock",
+    "resume",
+    "estimate",
+    "doubt",
+    "ignore",
+    "believe",
+)
 CHANGING = ("expand", "shrink", "return", "reclaim")
 FOUND_OUT = ("stopped_ns", "until_ns", "outcomes", "node")  # of a decision; no fields of the event
 CORES = "cores"  # the quantity of outcomes that are no predictions

@@ -67,9 +67,110 @@ def test_a_step_from_inform_to_release(mpi: kit.Mpi, coordinate: Path, queueing:
     run = kit.finish(process)
     assert (run.code, run.err, said(run)) == (0, "", ["check 0", "check 1"])
     first, second = queueing.events("FINISH_IO")
-    assert first["request"] == start["request"] and first["phase_over"]
+    assert first["request"] == start["request"] and not first["phase_over"], "a step ends, not what was prepared"
+    over = queueing.only("INFORM_IO")
+    assert over["phase_over"] and first["at_ns"] < over["at_ns"] < second["at_ns"], "the outer level is complete"
     assert second["request"] == queueing.events("START_IO")[1]["request"], "never waited for: taken back"
     assert queueing.events("START_IO")[1]["phase_bytes"] == 0
+
+
+@pytest.mark.parametrize("access", ["write", "alone"])
+def test_what_is_left_is_right_at_each_file(
+    mpi: kit.Mpi, coordinate: Path, controller: StandIn, tmp_path: Path, access: str
+) -> None:
+    ranks, size, files = 3, 1000, 4
+    actions = [f"prepare=bytes={files * ranks * size},files={files}"]
+    for file in range(files):
+        actions += ["inform", "wait", f"open={tmp_path / str(file)}", f"{access}={size}", "close", "release"]
+    run = mpi.run([coordinate, *actions, "complete"], kit.settings(controller.socket, phase_gap_s=60), ranks=ranks)
+    assert (run.code, run.err, said(run)) == (0, "", [])
+    steps = [e for e in controller.events("START_IO") if e["operation"] == "hocket_io_inform"]
+    assert [(e["files"], e["phase_bytes"]) for e in steps] == [
+        (files - done, (files - done) * ranks * size) for done in range(files)
+    ]
+    assert not any(e["phase_over"] for e in controller.events("FINISH_IO")), "the target may be kept for the next file"
+    assert sum(e["bytes"] for e in controller.events("FINISH_IO")) == files * size, "each byte is reported once"
+    assert controller.only("IO_PHASE")["operations"] == files, "one phase, though each file is closed"
+    assert controller.only("INFORM_IO")["phase_over"]
+
+
+def test_a_gap_ends_the_phase_and_keeps_what_is_left(
+    mpi: kit.Mpi, coordinate: Path, controller: StandIn, tmp_path: Path
+) -> None:
+    step = ["inform", "wait", f"open={tmp_path / 'f'}", "write=100", "close", "release"]
+    run = mpi.run(
+        [
+            coordinate,
+            "prepare=bytes=600",
+            *step,
+            "pause=1.5",
+            *step,
+            "pause=1.5",
+            *step,
+            "pause=1.5",
+            *step,
+            "complete",
+        ],
+        kit.settings(controller.socket, phase_gap_s=0.5),
+    )
+    assert (run.code, run.err) == (0, "")
+    steps = [e for e in controller.events("START_IO") if e["operation"] == "hocket_io_inform"]
+    assert [e["phase_bytes"] for e in steps] == [600, 400, 200, 600], "all was done: it is about the fourth phase anew"
+    assert [e["announced_left"] for e in controller.events("IO_PHASE")] == [400, 200, 0, 0]
+
+
+def test_an_inner_release_is_a_place_to_stop(mpi: kit.Mpi, coordinate: Path, queueing: StandIn, tmp_path: Path) -> None:
+    written, go, after = tmp_path / "written", tmp_path / "go", tmp_path / "after"
+    process, start = begin(
+        mpi, coordinate, queueing, tmp_path,
+        ["inform", "wait", f"open={tmp_path / 'f'}", "write=10", f"mark={written}", f"await={go}", "release",
+         f"mark={after}", "release", "close"],
+    )  # fmt: skip
+    kit.wait_until(written.exists, 20, "the inner step has written")
+    queueing.pause(start)
+    time.sleep(0.2)  # an absence cannot be awaited
+    assert queueing.events("PAUSED_IO") == []
+    go.touch()
+    queueing.await_events("PAUSED_IO", 1)
+    time.sleep(0.2)  # an absence cannot be awaited
+    assert not after.exists() and not [e for e in queueing.events("FINISH_IO") if e["request"] == start["request"]]
+    queueing.grant(start)
+    run = kit.finish(process)
+    assert (run.code, run.err, said(run)) == (0, "", [])
+    assert [e["operation"] for e in queueing.events("START_IO")] == ["hocket_io_inform", "MPI_File_write_at_all"]
+    assert len([e for e in queueing.events("FINISH_IO") if e["request"] == start["request"]]) == 1
+
+
+def test_an_inner_step_of_some_processes_does_not_stop_the_others(
+    mpi: kit.Mpi, coordinate: Path, queueing: StandIn, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    actions = [f"await={go}", "inform=self", "wait", "release", "check", "release"]
+    process, start = begin(mpi, coordinate, queueing, tmp_path, ["until=0", "until=1", *actions])
+    queueing.pause(start)
+    queueing.await_events("PAUSED_IO", 1)
+    queueing.grant(start)
+    time.sleep(0.5)  # no event shows that it has taken the grant
+    queueing.pause(start)
+    go.touch()
+    queueing.await_events("PAUSED_IO", 2)
+    run = kit.finish(process)
+    assert (run.code, run.err, said(run)) == (0, "", ["became 0", "became 1", "check 0"]), "it stops at check"
+
+
+def test_an_inner_step_tells_what_its_level_knows(
+    mpi: kit.Mpi, coordinate: Path, controller: StandIn, tmp_path: Path
+) -> None:
+    inner = ["prepare=rounds=3,bytes_per_round=5", "inform", "wait", "release", "complete"]
+    run = mpi.run(
+        [coordinate, "prepare=files=2", "inform", *inner, "inform", "release", "release", "complete"],
+        kit.settings(controller.socket),
+    )
+    assert (run.code, run.err, said(run)) == (0, "", [])
+    news = [(e["phase_bytes"], e["files"], e["rounds"], e["bytes_per_round"], e["phase_over"])
+            for e in controller.events("INFORM_IO")]  # fmt: skip
+    assert news == [(30, 2, 3, 5, False), (0, 2, 0, 0, False), (0, 0, 0, 0, True)]
+    assert len(controller.events("START_IO")) == 1
 
 
 def begin(mpi: kit.Mpi, coordinate: Path, queueing: StandIn, tmp_path: Path, actions: list[str], **settings):
@@ -217,7 +318,7 @@ def test_a_turn_that_nobody_comes_for_is_given_to_others(
 def test_calls_in_the_wrong_order_say_so_once_and_do_nothing(mpi: kit.Mpi, coordinate: Path, queueing: StandIn) -> None:
     wrong = ["release", "check", "wait", "complete", "release"]
     process = mpi.start(
-        [coordinate, "early", *wrong, "prepare=bytes=many,files=-3", "inform", "inform", "wait", "inform", "release",
+        [coordinate, "early", *wrong, "prepare=bytes=many,files=-3", "inform", "inform", "wait", "release", "release",
          *wrong],
         kit.settings(queueing.socket),
         ranks=3,
@@ -228,7 +329,7 @@ def test_calls_in_the_wrong_order_say_so_once_and_do_nothing(mpi: kit.Mpi, coord
     order = "-14"
     codes = [line for line in said(run) if line != "check 1"]
     later = [name for name in wrong if name != "complete"]  # `complete` has something to complete then
-    assert codes == [f"{name}: {order}" for name in ["early", *wrong, "inform", "inform", *later]]
+    assert codes == [f"{name}: {order}" for name in ["early", *wrong, *later]]
     early = [line for line in run.warnings if "before MPI_Init" in line]
     assert len(early) == 3, "where no process knows its rank, each says so"
     warnings = [re.sub(" was called.*", "", line) for line in run.warnings if line not in early]
@@ -236,7 +337,23 @@ def test_calls_in_the_wrong_order_say_so_once_and_do_nothing(mpi: kit.Mpi, coord
     assert sorted(set(warnings)) == sorted(warnings), f"said twice: {warnings}"
     assert any("bytes='many' is not a number" in line for line in run.warnings)
     assert any("files='-3' is not a number" in line for line in run.warnings)
-    assert "hocket: hocket_io_inform" in warnings
+    assert "hocket: hocket_io_release" in warnings
+
+
+def test_wrong_information_is_said_once(mpi: kit.Mpi, coordinate: Path, controller: StandIn, tmp_path: Path) -> None:
+    write = [f"open={tmp_path / 'f'}", "write=10", "close"]
+    run = mpi.run(
+        [coordinate, "prepare=files=1,bytes=10", "inform", "wait", *write * 3, "complete", "release", "release",
+         "complete"],
+        kit.settings(controller.socket, phase_gap_s=60),
+    )  # fmt: skip
+    assert (run.code, said(run)) == (0, ["release: -14", "complete: -14"])
+    assert [re.sub(r"^hocket: (\w+).*", r"\1", line) for line in run.warnings] == [
+        "hocket_io_prepare", "hocket_io_complete", "hocket_io_release", "hocket_io_complete"
+    ], run.err  # fmt: skip
+    assert "files=1 were announced" in run.warnings[0] and "hocket_io_release before" in run.warnings[1]
+    step = [e for e in controller.events("FINISH_IO") if e["request"] == controller.events("START_IO")[0]["request"]]
+    assert [e["phase_over"] for e in step] == [True], "it was completed within the step"
 
 
 def test_the_example_tells_how_much_is_to_come(mpi: kit.Mpi, prefix: Path, controller: StandIn, tmp_path: Path) -> None:
@@ -248,8 +365,9 @@ def test_the_example_tells_how_much_is_to_come(mpi: kit.Mpi, prefix: Path, contr
     run = mpi.run([program, tmp_path / "out"], kit.settings(controller.socket), preload="")
     assert (run.code, run.err, run.out) == (0, "", "wrote 4 files of 2097152 bytes\n")
     to_come = [(e["operation"], e["phase_bytes"] >> 20) for e in controller.events("START_IO")]
-    files = [("MPI_File_write_at_all", mebibytes) for mebibytes in (8, 6, 4, 2)]
-    assert to_come == [("hocket_io_inform", 8), *files]
+    calls = ("hocket_io_inform", "MPI_File_write_at_all")
+    assert to_come == [(call, mebibytes) for mebibytes in (8, 6, 4, 2) for call in calls]
+    assert [e["files"] for e in controller.events("START_IO")] == [4, 4, 3, 3, 2, 2, 1, 1]
 
 
 # ---- independent accesses ------------------------------------------------------------------------------------------
@@ -334,7 +452,7 @@ def test_accesses_within_a_step_do_not_ask_as_a_burst(
         "MPI_File_write_at",
     ]
     assert [e["operation"] for e in started if e["member"] == 2] == ["MPI_File_write_at"]
-    assert [e["phase_bytes"] for e in started if e["member"] == 1] == [100, 100, 80], "less what has been moved"
+    assert [e["phase_bytes"] for e in started if e["member"] == 1] == [100, 100, 40], "less what has been moved"
 
 
 # ---- with hocketd --------------------------------------------------------------------------------------------------
@@ -345,6 +463,19 @@ def trace(daemon: Any, *types: str) -> list[tuple[str, str]]:
     events = [json.loads(line) for line in daemon.trace.read_text().splitlines()[1:]]
     told = [(event.get("in") or event.get("out"), event.get("application")) for event in events]
     return [event for event in told if event[0] in types]
+
+
+def test_wrong_sizes_are_ignored_and_explained(mpi: kit.Mpi, coordinate: Path, start_daemon, tmp_path: Path) -> None:
+    daemon = start_daemon()
+    step = ["inform", "wait", f"open={tmp_path / 'f'}", "write=100", "close", "release", "complete"]
+    phases = [size for size in (1000, 1000, 1000, 200, 200) for size in [f"prepare=bytes={size}", *step]]
+    run = mpi.run([coordinate, *phases], kit.settings(daemon.socket, name="a", job="a", phase_gap_s=60))
+    assert (run.code, run.err) == (0, "")
+    assert daemon.stop() == 0
+    events = [json.loads(line) for line in daemon.trace.read_text().splitlines()[1:]]
+    told = [(e["action"], e["reason"]) for e in events if e.get("out") == "DECISION" and e["action"] != "estimate"]
+    assert [action for action, _ in told] == ["doubt", "ignore", "believe"]
+    assert told[0][1] == {"kind": "announced", "announced": 1000, "accessed": 200, "phases": 1}
 
 
 def test_a_step_is_interrupted_and_goes_on(mpi: kit.Mpi, coordinate: Path, built, start_daemon, tmp_path: Path) -> None:

@@ -27,9 +27,9 @@ constexpr Duration accept_pause = std::chrono::milliseconds{100};
 // hostile.
 template <class E>
 constexpr bool is_for_members =
-    std::is_same_v<E, event::Hello> || std::is_same_v<E, event::StartIo> || std::is_same_v<E, event::FinishIo> ||
-    std::is_same_v<E, event::RenewIo> || std::is_same_v<E, event::PausedIo> || std::is_same_v<E, event::IoPhase> ||
-    std::is_same_v<E, event::Iterations> || std::is_same_v<E, event::Malleable> ||
+    std::is_same_v<E, event::Hello> || std::is_same_v<E, event::StartIo> || std::is_same_v<E, event::InformIo> ||
+    std::is_same_v<E, event::FinishIo> || std::is_same_v<E, event::RenewIo> || std::is_same_v<E, event::PausedIo> ||
+    std::is_same_v<E, event::IoPhase> || std::is_same_v<E, event::Iterations> || std::is_same_v<E, event::Malleable> ||
     std::is_same_v<E, event::Reconfiguration> || std::is_same_v<E, event::StartProcesses> ||
     std::is_same_v<E, event::ProcessReady> || std::is_same_v<E, event::StopProcesses> ||
     std::is_same_v<E, event::Bye> || std::is_same_v<E, event::SetPolicy> || std::is_same_v<E, event::Resize> ||

@@ -61,6 +61,10 @@ void Coordinator::on(const Moment& moment, const event::StartIo& start) {
   access_.start(moment, *member, start);
 }
 
+void Coordinator::on(const Moment& moment, const event::InformIo& inform) {
+  if (model::Member* member = cluster_.find(moment.event.origin.member)) access_.inform(moment, *member, inform);
+}
+
 void Coordinator::on(const Moment& moment, const event::FinishIo& finish) {
   if (model::Member* member = cluster_.find(moment.event.origin.member)) access_.finish(moment, *member, finish);
 }

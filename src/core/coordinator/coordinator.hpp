@@ -3,7 +3,8 @@
 // It is pure: no clock, no thread, no socket. Time comes with the events; a time before that of an earlier event counts
 // as that earlier one. The same events always give the same commands.
 //
-//   in:   HELLO START_IO FINISH_IO RENEW_IO PAUSED_IO IO_PHASE ITERATIONS MALLEABLE RECONFIGURATION START_PROCESSES
+//   in:   HELLO START_IO INFORM_IO FINISH_IO RENEW_IO PAUSED_IO IO_PHASE ITERATIONS MALLEABLE RECONFIGURATION
+//   START_PROCESSES
 //         PROCESS_READY STOP_PROCESSES MAP_ADOPTED BYE (from members), SERVER SERVER_LOAD MAP_STORED (from I/O
 //         servers), LOST (from the agent), PROCESS_FAILED SERVER_ENDED PROFILE (from the daemon), TICK (from a timer,
 //         when `deadline` has come), SET_POLICY RESIZE SET_SERVER SLOW_IO_SERVER (from a tool); others change nothing
@@ -73,6 +74,7 @@ class Coordinator {
   // Handlers, one for each event that changes anything. `moment.event.origin` says who sent it.
   void on(const Moment& moment, const event::Hello& hello);
   void on(const Moment& moment, const event::StartIo& start);
+  void on(const Moment& moment, const event::InformIo& inform);
   void on(const Moment& moment, const event::FinishIo& finish);
   void on(const Moment& moment, const event::RenewIo& renew);
   void on(const Moment& moment, const event::PausedIo& paused);

@@ -480,6 +480,45 @@ TEST_F(CoordinatorTest, APhaseIsOverWhereItsLastOperationSaysSo) {
   EXPECT_EQ(coordinator.cluster().applications().begin()->second.demand.interruptions, 0);
 }
 
+// A step ends, and what was prepared is complete later.
+TEST_F(CoordinatorTest, AFinishedStepKeepsTheTargetUntilWhatWasPreparedIsComplete) {
+  hello(1, "job-a");
+  hello(2, "job-b");
+  event::InformIo over;
+  over.phase_over = true;
+  EXPECT_EQ(at(0, 1, over), Lines{}) << "no phase";
+  start(1, 1, 1);
+  start(2, 2, 1);
+  EXPECT_EQ(at(3, 1, over), Lines{}) << "another member may have begun the next phase";
+  EXPECT_EQ(finish(10, 1, 1, false), Lines{}) << "idle hold";
+  EXPECT_EQ(start(20, 1, 2), Lines{"1 GRANT_IO 2 waited 0"}) << "the next file";
+  EXPECT_EQ(finish(30, 1, 2, false), Lines{});
+  EXPECT_EQ(at(35, 1, over), Lines{"2 GRANT_IO 1 waited 33"});
+  start(40, 1, 3);
+  EXPECT_EQ(coordinator.cluster().applications().begin()->second.demand.since, time_from_ns(40'000'000)) << "a new one";
+}
+
+// An inner level knows more, so the policy decides anew.
+TEST_F(CoordinatorTest, WhatIsInformedDuringAPhaseIsDecidedUpon) {
+  static const policy::Policy by_files{"by-files", "", [](const policy::View& view, const event::Event&) {
+                                         policy::AccessDecision decision;
+                                         if (view.target.holders.empty())
+                                           decision.grants = {{view.target.waiting.front().member,
+                                                               view.target.waiting.front().id}};
+                                         for (const model::Holder& holder : view.target.holders)
+                                           if (holder.application->demand.files > 1 && !holder.pausing)
+                                             decision.interruptions.push_back(holder.application->id);
+                                         return decision;
+                                       }};
+  restart(testing::usual_settings(by_files));
+  hello(1, "job-a");
+  hello(2, "job-b");
+  EXPECT_EQ(start(1, 1, 1), Lines{"1 GRANT_IO 1 waited 0"});
+  start(2, 2, 1);
+  const Lines told = at(3, 1, event::InformIo{1000, "files=4\n", 4});
+  EXPECT_EQ(std::count(told.begin(), told.end(), "1 PAUSE_IO 1 because of app-2"), 1);
+}
+
 // Rank 0's collective may need just the process whose own access waits because of the pause.
 TEST_F(CoordinatorTest, AnApplicationThatIsToPauseIsNotHeldUpByItsOwnRequests) {
   at(0, 9, event::SetPolicy{"interrupt"});

@@ -57,6 +57,22 @@ struct StartIo {
   // the bytes of all processes from here to the end of the phase; 0: not known. `info` has one "KEY=VALUE" per line.
   std::int64_t phase_bytes = 0;
   std::string info{};
+  // The parts of it, as far as they were prepared; 0: not known. Between two parts the application may stop.
+  std::int64_t files = 0;            // still to be accessed in the phase, the present one included
+  std::int64_t rounds = 0;           // of collective buffering in each file
+  std::int64_t bytes_per_round = 0;  // of all processes
+};
+
+// Tells what the application has prepared for its I/O phase, between two requests (CALCioM, section III-C): an inner
+// step begins and knows more, or the prepared phase is complete. The fields are those of START_IO.
+struct InformIo {
+  static constexpr std::string_view name = "INFORM_IO";
+  std::int64_t phase_bytes = 0;
+  std::string info{};
+  std::int64_t files = 0;
+  std::int64_t rounds = 0;
+  std::int64_t bytes_per_round = 0;
+  bool phase_over = false;  // the prepared phase is complete: no idle hold is needed
 };
 
 // Ends a request: its operation has finished or was given up (CLARISSE, section IV-B, step 9).
@@ -119,6 +135,7 @@ struct IoPhase {
   Duration all_comm{};
   Duration cpu_most{};
   Duration comm_most{};
+  std::int64_t announced_left = 0;  // prepared bytes of all processes that are still to come, after a gap
 };
 
 // Reports iterations between two control points of a malleable program while its processes stay the same. It comes
@@ -413,8 +430,9 @@ struct LeaseExpired {
 
 // Reports one decision of a policy, with the facts behind it. It goes to no member; the trace and subscribers get it.
 // It concerns a core allocation, a conflict that was left alone, or access to a target ("interrupt", "wait",
-// "interfere", "delay", "deadlock"). An "estimate" compares the I/O of an application that leaves with its I/O without
-// coordination. explain/explain.hpp makes the sentences.
+// "interfere", "delay", "deadlock"). "doubt", "ignore" and "believe" are about what it announces. An "estimate"
+// compares the I/O of an application that leaves with its I/O without coordination. explain/explain.hpp makes the
+// sentences.
 struct Decision {
   static constexpr std::string_view name = "DECISION";
   std::int64_t number = 0;  // counts up from 1
@@ -634,12 +652,12 @@ struct User {
 
 // All event types. TICK comes first, so it is the default: it costs nothing to construct.
 using AnyEvent =
-    std::variant<Tick, Hello, StartIo, FinishIo, RenewIo, PausedIo, IoPhase, Iterations, Malleable, Reconfiguration,
-                 StartProcesses, ProcessReady, StopProcesses, Bye, MapAdopted, Server, ServerLoad, MapStored, Lost,
-                 ServerEnded, ProcessFailed, Profile, SetPolicy, Resize, WithdrawResize, SetServer, Welcome, QueuedIo,
-                 GrantIo, PauseIo, Reconfigure, ProcessesReady, NewServerMap, LeaseExpired, Decision, Outcome, Model,
-                 SlowIoServer, HungIoServer, Refused, Subscribe, Unsubscribe, List, Explain, Application, IoServer,
-                 Daemon, EventsLost, User>;
+    std::variant<Tick, Hello, StartIo, InformIo, FinishIo, RenewIo, PausedIo, IoPhase, Iterations, Malleable,
+                 Reconfiguration, StartProcesses, ProcessReady, StopProcesses, Bye, MapAdopted, Server, ServerLoad,
+                 MapStored, Lost, ServerEnded, ProcessFailed, Profile, SetPolicy, Resize, WithdrawResize, SetServer,
+                 Welcome, QueuedIo, GrantIo, PauseIo, Reconfigure, ProcessesReady, NewServerMap, LeaseExpired, Decision,
+                 Outcome, Model, SlowIoServer, HungIoServer, Refused, Subscribe, Unsubscribe, List, Explain,
+                 Application, IoServer, Daemon, EventsLost, User>;
 
 namespace detail {
 

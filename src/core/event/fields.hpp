@@ -44,6 +44,19 @@ void fields(E& e, V&& visit) {
   visit("bytes", e.bytes);
   visit("phase_bytes", e.phase_bytes);
   visit("info", e.info);
+  visit("files", e.files);
+  visit("rounds", e.rounds);
+  visit("bytes_per_round", e.bytes_per_round);
+}
+
+template <Of<InformIo> E, class V>
+void fields(E& e, V&& visit) {
+  visit("phase_bytes", e.phase_bytes);
+  visit("info", e.info);
+  visit("files", e.files);
+  visit("rounds", e.rounds);
+  visit("bytes_per_round", e.bytes_per_round);
+  visit("phase_over", e.phase_over);
 }
 
 template <Of<FinishIo> E, class V>
@@ -94,6 +107,7 @@ void fields(E& e, V&& visit) {
   visit("all_comm_ns", e.all_comm);
   visit("cpu_most_ns", e.cpu_most);
   visit("comm_most_ns", e.comm_most);
+  visit("announced_left", e.announced_left);
 }
 
 template <Of<Iterations> E, class V>

@@ -59,6 +59,15 @@ struct SlowdownEstimate {
   bool operator==(const SlowdownEstimate&) const = default;
 };
 
+// The application accessed other amounts than it had announced for an I/O phase, or as much as announced again.
+struct AnnouncedIo {
+  static constexpr std::string_view name = "announced";
+  std::int64_t announced = 0;  // bytes of all processes
+  std::int64_t accessed = 0;   // bytes of all processes
+  std::int64_t phases = 0;     // more such I/O phases until that changes what is believed; 0: none, it has changed
+  bool operator==(const AnnouncedIo&) const = default;
+};
+
 // ---- interference ------------------------------------------------------------------------------------------------
 
 // Two I/O phases are predicted to meet. Seconds count from the decision. The overlap is that of DECISION.
@@ -316,9 +325,9 @@ struct ResizedByTool {
   bool operator==(const ResizedByTool&) const = default;
 };
 
-using Reason = std::variant<NoReason, AccessChoice, SlowdownEstimate, PhaseConflict, PhaseShift, PeriodCoupling,
-                            IrregularPhases, EqualPart, SpeedupGain, IoBalance, ObjectiveGain, ProbeStep,
-                            CoresReclaimed, PolicyEnded, GivenUp, Circumstance, SpeedupMissing, CoresMissing,
+using Reason = std::variant<NoReason, AccessChoice, SlowdownEstimate, AnnouncedIo, PhaseConflict, PhaseShift,
+                            PeriodCoupling, IrregularPhases, EqualPart, SpeedupGain, IoBalance, ObjectiveGain,
+                            ProbeStep, CoresReclaimed, PolicyEnded, GivenUp, Circumstance, SpeedupMissing, CoresMissing,
                             SavingTooLarge, NotWorthIt, ThirdConflict, NeitherResizable, InvalidSize, IterationPast,
                             StopsTooLong, ReturnsTooEarly, ResizedTooLate, CoresExceeded, ResizedByTool>;
 

@@ -28,6 +28,13 @@ void fields(E& e, V&& visit) {
   visit("accesses", e.accesses);
 }
 
+template <Of<AnnouncedIo> E, class V>
+void fields(E& e, V&& visit) {
+  visit("announced", e.announced);
+  visit("accessed", e.accessed);
+  visit("phases", e.phases);
+}
+
 template <Of<PhaseConflict> E, class V>
 void fields(E& e, V&& visit) {
   visit("own_start_s", e.own_start_s);

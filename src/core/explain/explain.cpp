@@ -27,13 +27,17 @@ struct Doing {
   std::string_view beside;
   std::string_view alone;
 };
-constexpr std::array<Doing, 7> access_actions{{{"interrupt", "interrupts", "goes first"},
-                                               {"wait", "waits for", "waits"},
-                                               {"interfere", "goes on beside", "goes on at once"},
-                                               {"delay", "begins later because of", "begins later"},
-                                               {"deadlock", "breaks a deadlock with", "goes on at once"},
-                                               {"resume", "goes on after", "goes on"},
-                                               {"estimate", "ended beside", "ended"}}};
+constexpr std::array<Doing, 10> access_actions{
+    {{"interrupt", "interrupts", "goes first"},
+     {"wait", "waits for", "waits"},
+     {"interfere", "goes on beside", "goes on at once"},
+     {"delay", "begins later because of", "begins later"},
+     {"deadlock", "breaks a deadlock with", "goes on at once"},
+     {"resume", "goes on after", "goes on"},
+     {"estimate", "ended beside", "ended"},
+     {"doubt", "did other I/O than announced beside", "did other I/O than announced"},
+     {"ignore", "is not believed beside", "is not believed any more"},
+     {"believe", "is believed again beside", "is believed again"}}};
 constexpr std::array<NameAndWords, 6> core_actions{{{"expand", "expands"},
                                                     {"shrink", "shrinks"},
                                                     {"return", "goes back"},

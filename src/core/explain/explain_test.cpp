@@ -54,6 +54,19 @@ TEST(Sentence, ComparesIoWithThatWithoutCoordination) {
               EndsWith("2 % of its time; no access showed how good the estimate is"));
 }
 
+TEST(Sentence, SaysWhatWasAnnouncedAndWhatIsIgnored) {
+  event::AnnouncedIo io{1000, 200, 1};
+  event::Decision announced = decision("doubt", io);
+  announced.because_of = "";
+  EXPECT_EQ(heading(announced), "a did other I/O than announced");
+  EXPECT_EQ(sentence(announced),
+            "'a' announced 1000 bytes for its I/O phase, and 200 were accessed; after 1 more such phase its "
+            "announcements are ignored");
+  io.phases = 0;
+  EXPECT_THAT(sentence(decision("ignore", io)), EndsWith("are ignored until they hold in two phases in a row"));
+  EXPECT_THAT(sentence(decision("believe", io)), EndsWith("its announcements count again"));
+}
+
 // ---- sizes -------------------------------------------------------------------------------------------------------
 
 TEST(Sentence, SaysWhatAShiftSavesAndCosts) {

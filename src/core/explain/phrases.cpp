@@ -77,6 +77,16 @@ class Phrases {
            " of its time; " + off;
   }
 
+  std::string operator()(const event::AnnouncedIo& io) const {
+    const std::string sizes = quoted(name_) + " announced " + number(io.announced) + " bytes for its I/O phase, and " +
+                              number(io.accessed) + " were accessed";
+    if (decision_.action == "doubt")
+      return sizes + "; after " + number(io.phases) + " more such phase its announcements are ignored";
+    if (decision_.action == "ignore")
+      return sizes + "; its announcements are ignored until they hold in two phases in a row";
+    return sizes + "; its announcements count again";
+  }
+
   std::string operator()(const event::PhaseConflict& conflict) const {
     return "the I/O phase of " + name_ + " in " + about_seconds(conflict.own_start_s) + " would meet that of " +
            decision_.because_of + " in " + about_seconds(conflict.other_start_s) + " for " +

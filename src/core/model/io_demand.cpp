@@ -31,6 +31,7 @@ constexpr double usual_interference = 2;        // slowdown factor that sharing 
 constexpr double disturbance_step = 1.0 / 16;
 // An announcement has missed if it is off by more than this part of the moved bytes.
 constexpr double most_off = 0.2;
+constexpr double rounding = 1e-6;
 constexpr double forgotten = 0.02;  // part of the greatest rate, with each phase alone
 
 void blend(double& mean, double value) { mean = mean > 0 ? mean + weight * (value - mean) : value; }
@@ -114,6 +115,19 @@ Work work_of(const Application& application, const Target& target) {
   return {alone, left > 0 ? left : least_left * alone};
 }
 
+std::optional<double> announced_stop_s(const Application& application, const Target& target) {
+  const IoDemand& demand = application.demand;
+  const double part_bytes = demand.bytes_per_round > 0 ? positive_bytes(demand.bytes_per_round) : demand.bytes_per_file;
+  if (!(part_bytes > 0) || !is_announced(application)) return std::nullopt;
+  const Work work = work_of(application, target);
+  const double part_s = work.alone_s * std::min(1.0, part_bytes / positive_bytes(demand.bytes));
+  if (!(part_s > 0) || application.io.stop_s > part_s) return std::nullopt;
+  if (application.granted == 0) return 0;
+  // Parts end together with the phase. At the end of a part the next one has begun, because the grant is in use.
+  const double left_s = std::fmod(work.left_s, part_s);
+  return left_s > rounding * part_s ? left_s : part_s;
+}
+
 Slowness slowness_of(const Application& application, const Target& target, double assumed) {
   return {interference(application.io, target.record, assumed), disturbance(application.io, target.record)};
 }
@@ -125,13 +139,31 @@ double demanded_by(const Application& application, const Target& target) {
   return std::min(1.0, application.io.bytes_per_s / most);
 }
 
+namespace {
+
+// Takes an announcement, of START_IO or INFORM_IO. What is unknown now, as between two inner levels, stays as it was.
+template <class E>
+void take_announced(IoDemand& demand, const E& told) {
+  if (told.files > 0 && told.phase_bytes > 0 && told.files != demand.files)
+    demand.bytes_per_file = positive_bytes(told.phase_bytes) / positive_bytes(told.files);
+  if (told.files > 0) demand.files = told.files;
+  if (told.rounds > 0) demand.rounds = told.rounds;
+  if (told.bytes_per_round > 0) demand.bytes_per_round = told.bytes_per_round;
+  if (!told.info.empty()) demand.info = told.info;
+  if (told.phase_bytes <= 0) return;
+  demand.bytes = saturating_sum(demand.moved, told.phase_bytes);
+  if (demand.announced == 0) demand.announced = demand.bytes;
+}
+
+}  // namespace
+
+void announce(Application& application, const event::InformIo& inform) { take_announced(application.demand, inform); }
+
 void demand(Application& application, const event::StartIo& start, Time now) {
   IoDemand& demand = application.demand;
   if (demand.since == Time{}) demand.since = now;
   demand.largest = std::max(demand.largest, start.bytes);
-  if (start.phase_bytes <= 0) return;
-  demand.bytes = saturating_sum(demand.moved, start.phase_bytes);
-  if (demand.announced == 0) demand.announced = demand.bytes;
+  take_announced(demand, start);
 }
 
 void count_progress(Target& target, Time now, double assumed) {
@@ -255,9 +287,12 @@ void Announcements::compare(std::int64_t announced, std::int64_t moved) {
   if (held_ >= restoring) missed_ = 0;
 }
 
-void learn(Application& application, TargetRecord* record, Duration io, std::int64_t bytes) {
+void learn(Application& application, TargetRecord* record, Duration io, std::int64_t bytes,
+           std::int64_t announced_left) {
   const IoDemand& demand = application.demand;
-  if (demand.announced > 0 && bytes > 0) application.announcements.compare(demand.announced, bytes);
+  if (demand.announced > 0 && bytes > 0)
+    application.announcements.compare(demand.announced,
+                                      saturating_sum(bytes, std::max<std::int64_t>(0, announced_left)));
   const double io_s = to_s(io);
   if (!demand.granted || !(io_s > 0)) return;
   // The time alone follows from the bytes if they are known, because phases vary in size.

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/ids.hpp"
@@ -41,11 +42,17 @@ struct IoDemand {
   std::int64_t bytes = 0;      // bytes of the whole phase and all processes, as announced; 0: unknown
   std::int64_t announced = 0;  // the first announcement of `bytes`
   std::int64_t largest = 0;    // bytes of its largest request
-  std::int64_t moved = 0;      // bytes of operations that have ended
-  double served_s = 0;         // progress in seconds alone; open grants are counted at the target
-  double shared_s = 0;         // time with a grant beside other holders; open grants excluded
-  double others_s = 0;         // number of others, integrated over shared_s
-  double excess_s = 0;         // excess demand, integrated over shared_s
+  // The parts that the application has announced, between which it may stop; 0: unknown.
+  std::int64_t files = 0;            // still to be accessed at the last announcement, the present one included
+  std::int64_t rounds = 0;           // of collective buffering in each file
+  std::int64_t bytes_per_round = 0;  // of all processes
+  double bytes_per_file = 0;         // of all processes, in the mean
+  std::string info{};                // all that was announced, one "KEY=VALUE" per line
+  std::int64_t moved = 0;            // bytes of operations that have ended
+  double served_s = 0;               // progress in seconds alone; open grants are counted at the target
+  double shared_s = 0;               // time with a grant beside other holders; open grants excluded
+  double others_s = 0;               // number of others, integrated over shared_s
+  double excess_s = 0;               // excess demand, integrated over shared_s
   std::int64_t interruptions = 0;
   bool over = false;     // the last operation declared the phase over; its IO_PHASE may follow
   bool granted = false;  // at least one request was granted
@@ -85,6 +92,8 @@ struct TargetRecord : IoRecord {
 class Announcements {
  public:
   bool believed() const { return missed_ < most_missed; }
+  // Returns how many may still miss before they are not believed.
+  int spare() const { return most_missed - missed_; }
   // Compares an announcement with what was moved. Both are bytes of all processes.
   void compare(std::int64_t announced, std::int64_t moved);
 
@@ -102,6 +111,11 @@ struct Work {
 };
 Work work_of(const Application& application, const Target& target);
 
+// Returns the seconds alone after which the application can stop, as it has announced: to the end of the present round
+// or, if it announced no rounds, of the present file; 0 between two operations. Returns nothing if it announced
+// neither, if its announcements are not believed, or if it was measured to take longer than that to stop.
+std::optional<double> announced_stop_s(const Application& application, const Target& target);
+
 // Returns how others slow the application down: as measured with it, otherwise as measured with others on the target.
 // If neither is known, `assumed` is its slowdown factor beside one that demands all of the target.
 Slowness slowness_of(const Application& application, const Target& target, double assumed);
@@ -110,6 +124,8 @@ Slowness slowness_of(const Application& application, const Target& target, doubl
 // lately on the target. Returns 1 if that is unknown.
 double demanded_by(const Application& application, const Target& target);
 
+// Takes what the application has prepared for the phase under way.
+void announce(Application& application, const event::InformIo& inform);
 // Records a request, which begins the phase or continues it.
 void demand(Application& application, const event::StartIo& start, Time now);
 // Advances the progress of all holders to `now`. Must be called before any change among them. `assumed` is the
@@ -125,8 +141,10 @@ void told_progress(Application& application, const Request& request, std::int64_
 // Records the bytes of an operation that has ended.
 void moved(Application& application, const Target& target, std::int64_t bytes);
 // Learns from a phase that is over. `io` is its I/O time, `bytes` those of all processes; 0: unknown. An announcement
-// is compared with `bytes` in any case. Nothing else is learned if no request of the phase was granted.
-void learn(Application& application, TargetRecord* record, Duration io, std::int64_t bytes);
+// is compared with `bytes` in any case, less the bytes that are still to come in a later phase (`announced_left`).
+// Nothing else is learned if no request of the phase was granted.
+void learn(Application& application, TargetRecord* record, Duration io, std::int64_t bytes,
+           std::int64_t announced_left = 0);
 
 // Learns how long the application took to stop, or to end, after PAUSE_IO.
 void learn_stop(Application& application, Duration took);

@@ -114,6 +114,62 @@ TEST_F(Demand, AnnouncementsThatMissAreNotBelieved) {
   EXPECT_EQ(announced(1000), 3) << "each second one misses";
 }
 
+TEST_F(Demand, WhatAnInnerLevelKnowsStaysUntilThePhaseIsOver) {
+  begin(a, 1000, 0);
+  announce(a, {300, "files=3\n", 3, 5, 20});
+  EXPECT_EQ(a.demand.bytes, 300);
+  announce(a, {});
+  EXPECT_EQ(a.demand.bytes, 300);
+  EXPECT_EQ(a.demand.files, 3);
+  EXPECT_EQ(a.demand.rounds, 5);
+  EXPECT_EQ(a.demand.bytes_per_round, 20);
+  EXPECT_EQ(a.demand.info, "files=3\n");
+  moved(a, target, 100);
+  announce(a, {200, "", 2});
+  EXPECT_EQ(a.demand.bytes, 300);
+  EXPECT_EQ(a.demand.files, 2);
+}
+
+// Four files of 250 bytes at 100 bytes per second: as in CALCioM's Fig. 10, the wait is a saw.
+TEST_F(Demand, AnAnnouncedGrainTellsWhenItCanStop) {
+  a.io.bytes_per_s = 100;
+  begin(a, 1000, 0);
+  a.granted = 1;
+  EXPECT_EQ(announced_stop_s(a, target), std::nullopt) << "nothing is known of its parts";
+  announce(a, {1000, "", 4});
+  EXPECT_NEAR(announced_stop_s(a, target).value(), 2.5, 1e-9) << "the first pause has not come";
+  count_progress(target, at(2), 2);
+  EXPECT_NEAR(announced_stop_s(a, target).value(), 0.5, 1e-9);
+  count_progress(target, at(2.5), 2);
+  EXPECT_NEAR(announced_stop_s(a, target).value(), 2.5, 1e-9) << "the next file has begun";
+  announce(a, {1000, "", 4, 5, 50});
+  EXPECT_NEAR(announced_stop_s(a, target).value(), 0.5, 1e-9) << "rounds are finer";
+  a.granted = 0;
+  EXPECT_EQ(announced_stop_s(a, target), 0) << "between two operations";
+  a.granted = 1;
+  a.io.stop_s = 0.2;
+  EXPECT_NEAR(announced_stop_s(a, target).value(), 0.5, 1e-9);
+  a.io.stop_s = 0.7;
+  EXPECT_EQ(announced_stop_s(a, target), std::nullopt) << "it does not stop between rounds";
+  a.io.stop_s = 0;
+  for (int i = 0; i < 2; ++i) a.announcements.compare(1000, 10);
+  EXPECT_EQ(announced_stop_s(a, target), std::nullopt) << "its announcements are not believed";
+}
+
+TEST_F(Demand, WhatIsLeftAfterAGapDoesNotMiss) {
+  for (int i = 0; i < 4; ++i) {
+    begin(a, 1000 - 250 * i, 10 * i);
+    count_progress(target, at(10 * i + 2), 2);
+    const auto holder = a.held.front();
+    end_progress(*holder);
+    learn(a, target.record, from_s(2), 250, 750 - 250 * i);
+    target.holders.erase(holder);
+    a.held.clear();
+  }
+  EXPECT_TRUE(a.announcements.believed());
+  EXPECT_EQ(a.announcements.spare(), 2);
+}
+
 TEST_F(Demand, EachPhaseOfACycleHasItsOwnLength) {
   for (int i = 0; i < 20; ++i) {
     event::IoPhase phase;

@@ -6,6 +6,7 @@
 
 #include "event/server_map.hpp"
 #include "mpi_shim/calls.hpp"
+#include "process/announced.hpp"
 #include "process/identity.hpp"
 #include "process/reporter.hpp"
 #include "session/target.hpp"
@@ -80,6 +81,7 @@ void file_closed(OpenFile* file) {
   // Messages of accesses that failed in rank 0 may be outstanding, and the communicator must not be freed before.
   mpi::receive_words(file->agreement, file->owed);
   mpi::free(file->agreement);
+  if (file->accessed) announced().file_done();
   bool last = false;
   {
     const std::lock_guard lock(tables().mutex);

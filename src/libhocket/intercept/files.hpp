@@ -42,6 +42,7 @@ struct OpenFile {
   // In rank 0, the number of end messages of the other ranks that it has not received. A rank's messages arrive in
   // order, so at 0 all granted operations have ended in all ranks.
   std::int64_t owed = 0;
+  bool accessed = false;  // set by any thread (atomic_ref)
   // The split collective access under way. MPI allows one per file.
   BegunAccess split;
   Duration split_io{};

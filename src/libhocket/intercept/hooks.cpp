@@ -1,5 +1,6 @@
 #include "intercept/hooks.hpp"
 
+#include <atomic>
 #include <utility>
 
 #include "base/saturating.hpp"
@@ -13,6 +14,12 @@ namespace {
 // The bits of the decision that rank 0 broadcasts at a control point.
 constexpr int granted = 1;
 constexpr int counts_flop = 2;  // all ranks add up their floating-point operations: an I/O phase begins
+
+// Notes that the file is accessed, so that it counts among the announced files when it is closed.
+void is_accessed(OpenFile& file) {
+  const std::atomic_ref<bool> accessed(file.accessed);
+  if (!accessed.load(std::memory_order_relaxed)) accessed.store(true, std::memory_order_relaxed);
+}
 
 std::string_view target_of(const OpenFile* file) { return file ? std::string_view(file->target) : ""; }
 
@@ -33,6 +40,7 @@ bool operation_begins(Time start, AsksFor asks_for) {
 }  // namespace
 
 BegunAccess begin_access(OpenFile* file, const CalledRoutine& asked, Time start, bool in_one_call) noexcept {
+  if (file) is_accessed(*file);
   Bursts* const bursts = file && !file->data_set ? independent_bursts() : nullptr;
   const auto describe = [&](event::StartIo& begins) {
     begins.file = file->name;
@@ -64,6 +72,7 @@ BegunAccess begin_collective(OpenFile* file, const CalledRoutine& asked, Time st
   BegunAccess begun;
   begun.start = start;
   if (!file) return begun;
+  is_accessed(*file);
   // One process of several has opened the file alone. There is no other rank to agree with.
   if (!file->control && file->agreement == mpi::no_comm())
     return begin_access(file, asked, start, use == RequestPurpose::operation);

@@ -200,6 +200,7 @@ bool reduce_all(MPI_Comm comm, std::span<std::int64_t> values, MPI_Op op) {
 
 bool largest(MPI_Comm comm, std::span<std::int64_t> values) { return reduce_all(comm, values, max_op()); }
 bool smallest(MPI_Comm comm, std::span<std::int64_t> values) { return reduce_all(comm, values, min_op()); }
+bool total(MPI_Comm comm, std::span<std::int64_t> values) { return reduce_all(comm, values, sum_op()); }
 
 bool gather_all(MPI_Comm comm, std::span<const std::int64_t> own, std::int64_t* all) {
   const int count = static_cast<int>(own.size());

@@ -104,6 +104,8 @@ bool broadcast(MPI_Comm comm, int root, void* data, std::int64_t bytes);
 // Replaces each value by the largest (smallest) of all ranks. Collective; ranks that wait sleep. False: MPI has failed.
 bool largest(MPI_Comm comm, std::span<std::int64_t> values);
 bool smallest(MPI_Comm comm, std::span<std::int64_t> values);
+// Replaces each value by its sum over all ranks, in the same way.
+bool total(MPI_Comm comm, std::span<std::int64_t> values);
 // Gathers the values of all ranks into `all`, in the order of ranks. Each rank gives equally many; `all` has room for
 // those of all ranks. Collective; ranks that wait sleep, with the back-off for data. Returns false if MPI fails.
 bool gather_all(MPI_Comm comm, std::span<const std::int64_t> own, std::int64_t* all);

@@ -1,6 +1,6 @@
 #include "process/announced.hpp"
 
-#include <algorithm>
+#include <string>
 #include <string_view>
 
 #include "base/saturating.hpp"
@@ -9,6 +9,19 @@
 #include "session/target.hpp"
 
 namespace hocket::runtime {
+namespace {
+
+// Fills in the fields that START_IO and INFORM_IO share.
+template <class E>
+void tell(E& told, const IoLeft& left, std::string info) {
+  told.phase_bytes = left.bytes;
+  told.files = left.files;
+  told.rounds = left.rounds;
+  told.bytes_per_round = left.bytes_per_round;
+  told.info = std::move(info);
+}
+
+}  // namespace
 
 Announced& announced() {
   static Announced& one = *new Announced;
@@ -17,27 +30,29 @@ Announced& announced() {
 
 void Announced::prepare(const Prepared::Pairs& pairs) {
   const std::lock_guard lock(mutex_);
-  prepared_.push(pairs, [](std::string_view line) {
+  if (!prepared_.announces()) has_steps_ = false;
+  prepared_.push(pairs, done(), [](std::string_view line) {
     if (identity().speaks()) warn(line);  // one warning is enough: all ranks prepare the same
   });
-  moved_ = 0;
+  changed_ = true;
 }
 
-bool Announced::complete() {
+Prepared::Popped Announced::complete() {
   const std::lock_guard lock(mutex_);
+  changed_ = true;
   return prepared_.pop();
 }
 
 void Announced::describe(event::StartIo& start) {
   const std::lock_guard lock(mutex_);
-  start.phase_bytes = std::max<std::int64_t>(0, prepared_.phase_bytes() - moved_);
-  start.info = prepared_.text();
+  tell(start, prepared_.left(done()), prepared_.text());
+  changed_ = false;
 }
 
 void Announced::describe_step(event::StartIo& start) {
   {
     const std::lock_guard lock(mutex_);
-    moved_ = 0;
+    has_steps_ = true;
     start.target = prepared_.value("target");
     if (start.target.empty()) start.target = prepared_.value("hocket_target");
     start.file = prepared_.value("file");
@@ -46,10 +61,50 @@ void Announced::describe_step(event::StartIo& start) {
   describe(start);
 }
 
+std::optional<event::InformIo> Announced::news() {
+  const std::lock_guard lock(mutex_);
+  if (!changed_) return std::nullopt;
+  changed_ = false;
+  event::InformIo news;
+  tell(news, prepared_.left(done()), prepared_.text());
+  return news;
+}
+
 void Announced::moved(std::int64_t bytes) {
   std::int64_t before = moved_.load(std::memory_order_relaxed);
   while (!moved_.compare_exchange_weak(before, saturating_sum(before, bytes), std::memory_order_relaxed)) {
   }
+}
+
+void Announced::file_done() {
+  static std::atomic<bool> told = false;
+  ++files_;
+  const std::lock_guard lock(mutex_);
+  const std::int64_t announced = prepared_.files_exceeded(done());
+  if (announced == 0 || !identity().speaks() || told.exchange(true)) return;
+  warn("hocket_io_prepare: files=" + std::to_string(announced) +
+       " were announced, and more are accessed before hocket_io_complete: nothing is known of these; announce all");
+}
+
+// True if more of the announced phase is to come. `mutex_` is held.
+bool Announced::is_left() {
+  const IoLeft left = prepared_.left(done());
+  return left.bytes > 0 || left.files > 0;
+}
+
+void Announced::phase_begins() {
+  const std::lock_guard lock(mutex_);
+  if (!has_steps_ || !is_left()) prepared_.count_anew(done());
+}
+
+bool Announced::more_to_come() {
+  const std::lock_guard lock(mutex_);
+  return is_left();
+}
+
+std::int64_t Announced::left_by_steps() {
+  const std::lock_guard lock(mutex_);
+  return has_steps_ ? prepared_.left(done()).bytes : 0;
 }
 
 }  // namespace hocket::runtime

@@ -1,4 +1,4 @@
-// What the application has announced of its I/O phases, and how much of it has been moved (prepared.hpp). It goes with
+// What the application has announced of its I/O phases, and how much of it has been done (prepared.hpp). It goes with
 // each START_IO.
 //
 // Thread-safe. The functions may throw std::bad_alloc.
@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 
 #include "event/event.hpp"
 #include "session/prepared.hpp"
@@ -15,24 +16,41 @@ namespace hocket::runtime {
 
 class Announced {
  public:
-  // Adds a level of announcements, and counts the bytes of the phase anew.
+  // Adds a level of announcements.
   void prepare(const Prepared::Pairs& pairs);
-  // Removes the latest level. Returns false if there is none.
-  bool complete();
-  // Fills in START_IO of a step from what was announced, and counts the bytes of the phase anew.
+  // Removes the latest level, if there is one.
+  Prepared::Popped complete();
+  // Fills in START_IO of a step from what was announced.
   void describe_step(event::StartIo& start);
-  // Fills in START_IO of an access: the bytes of the phase that are still to come, and all keys.
+  // Fills in START_IO of an access: what is still to come of the phase, and all keys.
   void describe(event::StartIo& start);
+  // Returns what was announced, if it has changed since hocketd was told last.
+  std::optional<event::InformIo> news();
 
-  // Adds bytes that all processes have moved.
+  // Adds bytes that all processes have moved. Allocates nothing.
   void moved(std::int64_t bytes);
-  // Counts the bytes anew, because an I/O phase begins.
-  void phase_begins() { moved_ = 0; }
+  // Returns the bytes that all processes have moved since the program began, as far as this process knows.
+  std::int64_t moved() const { return moved_; }
+  // Adds a file that was accessed and closed.
+  void file_done();
+  // Notes that an I/O phase begins after a gap. What the steps of an announced phase have left undone is still to come.
+  // Otherwise the announcement is about each phase anew.
+  void phase_begins();
+  // True if more of the announced phase is to come, as far as this process knows.
+  bool more_to_come();
+  // Returns the announced bytes that steps have left undone; 0: none, or unknown.
+  std::int64_t left_by_steps();
 
  private:
-  std::mutex mutex_;  // guards prepared_
+  IoDone done() const { return {moved_, files_}; }
+  bool is_left();
+
+  std::mutex mutex_;  // guards the next three
   Prepared prepared_;
-  std::atomic<std::int64_t> moved_ = 0;  // bytes moved by all processes since the I/O phase began or was prepared
+  bool has_steps_ = false;  // a step has begun since the first level: bytes are counted over all processes
+  bool changed_ = false;    // since hocketd was told last
+  std::atomic<std::int64_t> moved_ = 0;
+  std::atomic<std::int64_t> files_ = 0;
 };
 
 // Returns the one object, which is never destroyed.

@@ -2,16 +2,19 @@
 // time may call them.
 #include "hocket/io.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "api/status.hpp"
 #include "base/clock.hpp"
 #include "mpi_shim/calls.hpp"
 #include "mpi_shim/warn.hpp"
 #include "process/announced.hpp"
+#include "process/grants.hpp"
 #include "process/guarded.hpp"
 #include "process/identity.hpp"
 #include "process/reporter.hpp"
@@ -27,32 +30,47 @@ using hocket::runtime::announced;
 using hocket::runtime::guarded;
 using hocket::runtime::hot;
 using hocket::runtime::identity;
+using hocket::runtime::Prepared;
 using hocket::runtime::Reporter;
 using hocket::runtime::Session;
 using hocket::runtime::Standing;
+namespace grants = hocket::runtime::grants;
 namespace mpi = hocket::runtime::mpi;
 
-// The current step of this process.
-struct IoStep {
-  bool open = false;
-  bool root = false;           // this is rank 0 of the step's communicator
-  Session* session = nullptr;  // in rank 0, if the application is coordinated
-  RequestId request;           // none: hocketd is missing, the step continues uncoordinated
+// One level of the step: from a hocket_io_inform to its hocket_io_release.
+struct Level {
   MPI_Comm comm{};
-  bool authorized = false;        // the latest state that this process has learnt
-  Duration io_before{};           // the process's I/O time when the step began
-  std::int64_t bytes_before = 0;  // the bytes it had moved when the step began
+  bool whole = false;               // has all processes of the step, so that the step may stop where they are together
+  std::int64_t bytes_before = 0;    // that this process had moved when the level began
+  std::int64_t counted_before = 0;  // that all processes had moved then, as far as this process knew
+};
+
+// The current step of this process. The outermost level requests the grant; inner ones use it.
+struct IoStep {
+  std::vector<Level> levels;         // the innermost last; none: no step is open
+  Session* session = nullptr;        // in rank 0 of the outermost level, if the application is coordinated
+  RequestId request;                 // none: hocketd is missing, the step continues uncoordinated
+  bool authorized = false;           // the latest state that this process has learnt
+  bool completed = false;            // what was prepared was completed within the step, so the phase ends with it
+  Duration io_before{};              // the process's I/O time when the step began
+  std::int64_t reported_before = 0;  // the bytes that its accesses had reported when the step began
+  bool open() const { return !levels.empty(); }
 };
 IoStep step;
+bool has_led = false;  // this process has led a step of what is prepared now
 
 // Kinds of calls in the wrong order. Each is reported once.
-enum Wrong { outside, inform_twice, no_step, nothing_prepared, kinds };
+enum Wrong { outside, no_step, nothing_prepared, not_released, kinds };
+
+// Writes the line unless one of its kind was written before.
+void warn_once(Wrong kind, const std::string& line) {
+  static std::array<std::atomic<bool>, kinds> told{};
+  if (!told[static_cast<std::size_t>(kind)].exchange(true) && identity().speaks()) hocket::runtime::warn(line);
+}
 
 int wrong_order(Wrong kind, const char* function, const std::string& state) {
-  static std::array<std::atomic<bool>, kinds> told{};
   const std::string text = std::string(function) + " was called " + state;
-  if (!told[static_cast<std::size_t>(kind)].exchange(true) && identity().speaks())
-    hocket::runtime::warn(text + "; the call has no effect");
+  warn_once(kind, text + "; the call has no effect");
   return fail(HOCKET_ERROR_ORDER, text);
 }
 
@@ -61,7 +79,7 @@ int outside_of_mpi(const char* function) {
 }
 
 int without_step(const char* function) {
-  return wrong_order(no_step, function, "without hocket_io_inform before it, or after hocket_io_release");
+  return wrong_order(no_step, function, "without hocket_io_inform before it, or after as many hocket_io_release");
 }
 
 // Sends START_IO without waiting.
@@ -95,15 +113,72 @@ bool look() {
   return true;
 }
 
-// Blocks until the step is granted or continues uncoordinated.
-void await_turn() {
-  if (step.session->step_standing() == Standing::granted) return;
+// Blocks until the step is granted or continues uncoordinated. If it is to stop, it stops here, unless other processes
+// of the step may be in the middle of an access: they are not in this level.
+void await_turn(const Level& level) {
+  const Standing standing = step.session->step_standing();
+  if (standing == Standing::granted || (standing == Standing::to_pause && !level.whole)) return;
   // A process that was stopped may receive its grant and LEASE_EXPIRED together, so it tries twice.
   for (int i = 0; i < 2 && step.request; ++i) {
     if (step.session->step_standing() == Standing::expired) ask_again();
     if (step.request) step.session->await(step.request);
     if (step.session->step_standing() != Standing::expired) return;
   }
+}
+
+// Begins the outermost level in rank 0 of its communicator: requests the grant.
+void begin_step() {
+  Reporter& own = Reporter::get();
+  step.session = &own.session();
+  step.session->phase_begins();
+  const Time now = node_now();
+  hocket::runtime::report_phase_due(now);
+  if (!own.in_phase(now)) announced().phase_begins();
+  step.io_before = hot.counters.io();
+  step.reported_before = grants::reported_bytes();
+  has_led = true;
+  ask();
+}
+
+// Ends the outermost level in the process that began it. Bytes of accesses that sent a request are reported already.
+void end_step(const IoStep& ended) {
+  const std::int64_t reported = grants::reported_bytes();
+  const std::int64_t moved = hot.counters.bytes_moved() - ended.levels.front().bytes_before;
+  const std::int64_t bytes = std::max<std::int64_t>(0, moved - (reported - ended.reported_before));
+  ended.session->finish({ended.request, hot.counters.io() - ended.io_before, bytes, ended.completed});
+}
+
+// Waits until all processes of the level have come, and counts the bytes that they have moved in it. Returns true if
+// the step is to stop here.
+bool meet(const Level& level) {
+  const bool inner = step.levels.size() > 1;
+  const bool stops =
+      inner && step.session && step.request && level.whole && step.session->step_standing() == Standing::to_pause;
+  std::array<std::int64_t, 2> sums{hot.counters.bytes_moved() - level.bytes_before, stops ? 1 : 0};
+  if (mpi::size_of(level.comm) > 1) mpi::total(level.comm, sums);
+  const std::int64_t counted = announced().moved() - level.counted_before;
+  if (sums[0] > counted) announced().moved(sums[0] - counted);
+  return sums[1] > 0;
+}
+
+// Lets all processes of the level wait until the step may access files.
+void wait_in(const Level& level) {
+  const Time start = node_now();
+  if (step.session && step.request) await_turn(level);
+  if (mpi::size_of(level.comm) > 1) mpi::meet(level.comm);
+  hot.counters.wait_time.add(node_now() - start);
+}
+
+// Ends the prepared I/O phase, and lets hocketd know.
+void end_phase() {
+  const bool led = std::exchange(has_led, false);
+  Reporter* const own = Reporter::find();
+  if (!own) return;
+  own->end_phase();
+  if (!identity().coordinates() || !(led || identity().speaks())) return;
+  hocket::event::InformIo over;
+  over.phase_over = true;
+  own->session().tell(over);
 }
 
 }  // namespace
@@ -119,30 +194,40 @@ int hocket_io_prepare(MPI_Info info) {
 int hocket_io_complete() {
   return guarded([&]() -> int {
     if (!hot.is_active()) return outside_of_mpi("hocket_io_complete");
-    if (announced().complete()) return HOCKET_OK;
-    return wrong_order(nothing_prepared, "hocket_io_complete", "more often than hocket_io_prepare");
+    switch (announced().complete()) {
+      case Prepared::Popped::nothing:
+        return wrong_order(nothing_prepared, "hocket_io_complete", "more often than hocket_io_prepare");
+      case Prepared::Popped::level: return HOCKET_OK;
+      case Prepared::Popped::phase: break;
+    }
+    if (!step.open()) {
+      end_phase();
+      return HOCKET_OK;
+    }
+    step.completed = true;
+    warn_once(not_released,
+              "hocket_io_complete was called in a step: call hocket_io_release before, as often as hocket_io_inform");
+    return HOCKET_OK;
   });
 }
 
 int hocket_io_inform(MPI_Comm comm) {
   return guarded([&]() -> int {
     if (!hot.is_active()) return outside_of_mpi("hocket_io_inform");
-    if (step.open) return wrong_order(inform_twice, "hocket_io_inform", "again before hocket_io_release");
     if (comm == mpi::no_comm() || mpi::is_inter(comm))
       return fail(HOCKET_ERROR_ARGUMENT,
                   "hocket_io_inform: 'comm' is MPI_COMM_NULL or an intercommunicator; give an intracommunicator");
-    step = {};
-    step.open = true;
-    hot.in_step = true;
-    step.comm = comm;
-    step.root = mpi::rank_in(comm) == 0;
-    step.authorized = !identity().coordinates();
-    if (!step.root || step.authorized) return HOCKET_OK;
-    step.session = &Reporter::get().session();
-    step.session->phase_begins();
-    step.io_before = hot.counters.io();
-    step.bytes_before = hot.counters.bytes_moved();
-    ask();
+    const bool outermost = !step.open();
+    const bool whole = outermost || mpi::size_of(comm) == mpi::size_of(step.levels.front().comm);
+    if (outermost) step = {};
+    step.levels.push_back({comm, whole, hot.counters.bytes_moved(), announced().moved()});
+    if (outermost) {
+      hot.in_step = true;
+      step.authorized = !identity().coordinates();
+      if (!step.authorized && mpi::rank_in(comm) == 0) begin_step();
+    } else if (step.session && step.request) {
+      if (auto news = announced().news()) step.session->tell(std::move(*news));
+    }
     return HOCKET_OK;
   });
 }
@@ -155,7 +240,7 @@ int hocket_io_check(int* authorized) {
   }
   return guarded([&]() -> int {
     *authorized = 1;
-    if (!step.open) return without_step("hocket_io_check");
+    if (!step.open()) return without_step("hocket_io_check");
     if (step.session && step.request) step.authorized = look();
     *authorized = step.authorized || (step.session && !step.request) ? 1 : 0;
     return HOCKET_OK;
@@ -164,12 +249,9 @@ int hocket_io_check(int* authorized) {
 
 int hocket_io_wait() {
   return guarded([&]() -> int {
-    if (!step.open) return without_step("hocket_io_wait");
+    if (!step.open()) return without_step("hocket_io_wait");
     if (!hot.is_active() || !identity().coordinates()) return HOCKET_OK;
-    const Time start = node_now();
-    if (step.session && step.request) await_turn();
-    if (mpi::size_of(step.comm) > 1) mpi::agree(step.comm, 1);
-    hot.counters.wait_time.add(node_now() - start);
+    wait_in(step.levels.back());
     step.authorized = true;
     return HOCKET_OK;
   });
@@ -177,14 +259,20 @@ int hocket_io_wait() {
 
 int hocket_io_release() {
   return guarded([&]() -> int {
-    if (!step.open) return without_step("hocket_io_release");
-    const IoStep ended = std::exchange(step, {});
+    if (!step.open()) return without_step("hocket_io_release");
+    const bool coordinated = hot.is_active() && identity().coordinates();
+    const Level ended = step.levels.back();
+    const bool stops = coordinated && meet(ended);
+    if (step.levels.size() > 1) {
+      step.levels.pop_back();
+      if (stops) wait_in(ended);
+      return HOCKET_OK;
+    }
+    const IoStep all = std::exchange(step, {});
     hot.in_step = false;
-    if (!hot.is_active() || !identity().coordinates()) return HOCKET_OK;
-    if (mpi::size_of(ended.comm) > 1) mpi::meet(ended.comm);
-    if (ended.session && ended.request)
-      ended.session->finish(
-          {ended.request, hot.counters.io() - ended.io_before, hot.counters.bytes_moved() - ended.bytes_before, true});
+    if (coordinated && all.session && all.request) end_step(all);
+    if (stops) mpi::meet(ended.comm);  // the level is an inner one of other processes, which wait here
+    if (all.completed && hot.is_active()) end_phase();
     return HOCKET_OK;
   });
 }

@@ -1,6 +1,7 @@
 #include "process/grants.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -30,6 +31,8 @@ Paces& paces() {
 constinit thread_local PacedAccess under_way;
 constinit thread_local std::uint64_t known_changes = 0;
 constinit thread_local Duration waited_so_far{};
+
+constinit std::atomic<std::int64_t> reported = 0;  // bytes in FINISH_IO of this process's accesses
 
 // Learns from an access that ends now after `io`, in which all processes moved `all` bytes.
 void learn_pace(const event::FinishIo& finish, const std::string& target, std::int64_t all,
@@ -73,8 +76,11 @@ void finish(const event::FinishIo& finish, const std::string& target, int proces
   announced().moved(all);
   if (in_one_call) learn_pace(finish, target, all, session.share(finish.request));
   if (under_way.request() == finish.request) under_way = {};
+  reported += finish.bytes;
   session.finish(finish);
 }
+
+std::int64_t reported_bytes() noexcept { return reported; }
 
 std::uint64_t changes() noexcept { return Reporter::find()->session().changes(); }
 

@@ -20,6 +20,10 @@ RequestId ask(event::StartIo start, RequestPurpose use) noexcept;
 // `progress` has reported more. `in_one_call`: the time of the access shows how fast the target is.
 void finish(const event::FinishIo& finish, const std::string& target, int processes, bool in_one_call) noexcept;
 
+// Returns the bytes that this process has reported by `finish` so far. A step that encloses such accesses does not
+// report them again.
+std::int64_t reported_bytes() noexcept;
+
 // Returns Session::changes(). For a process that has sent a request.
 std::uint64_t changes() noexcept;
 // Answers PAUSE_IO for this thread's access and blocks, within the time limits, until it may continue. Precondition:

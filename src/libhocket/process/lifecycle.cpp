@@ -71,7 +71,7 @@ void finalising() noexcept {
   if (!hot.is_active()) return;
   hot.watches_posix = false;  // before the sums: other threads may continue writing
   if (hot.is_reported()) {
-    if (Reporter* const reporter = Reporter::find()) reporter->files_closed();
+    if (Reporter* const reporter = Reporter::find()) reporter->end_phase();
     say_bye(identity());
   }
   hot.active = false;

@@ -53,6 +53,7 @@ void Reporter::report(std::optional<event::IoPhase> over) {
   const Time deadline = phases().deadline();
   hot.phase_deadline = deadline == Time::max() ? Hot::never : to_ns(deadline);
   if (!over) return;
+  over->announced_left = announced().left_by_steps();
   over->of_one_process = !speaks_ && asked_ == AsksFor::itself;
   if (speaks_ || asked_ != AsksFor::nobody) session_.report(*over);
   asked_ = AsksFor::nobody;
@@ -101,10 +102,15 @@ void Reporter::extend_phase(Time end, Duration io) noexcept {
   report(phases().extend(end, io, hot.sums()));
 }
 
-void Reporter::files_closed() noexcept {
+void Reporter::end_phase() noexcept {
   bursts_.finish(true);
   const std::lock_guard lock(mutex_);
   report(phases().finish());
+}
+
+void Reporter::files_closed() noexcept {
+  if (hot.in_step.load(std::memory_order_relaxed) || announced().more_to_come()) return bursts_.finish(false);
+  end_phase();
 }
 
 void Reporter::control_point(const IterationProgress& progress, bool leads) noexcept {
@@ -114,6 +120,11 @@ void Reporter::control_point(const IterationProgress& progress, bool leads) noex
   if (!leads) return;
   if (const auto report = iterations_.control_point(progress, node_now(), hot.sums()))
     session_.report_iterations(*report);
+}
+
+bool Reporter::in_phase(Time now) noexcept {
+  const std::lock_guard lock(mutex_);
+  return phases().continues(now);
 }
 
 bool Reporter::phase_began() noexcept {

@@ -45,14 +45,19 @@ class Reporter {
   void operation_ends_at_once(const Operation& operation) noexcept;
   // Adds time outside of data accesses, up to `end`, to the open phase (file_touched).
   void extend_phase(Time end, Duration io) noexcept;
-  // Ends the I/O phase, because the last file of this process is closed.
+  // Ends the I/O phase, because the last file of this process is closed. It continues in a step of the application, and
+  // if more of a prepared phase is to come.
   void files_closed() noexcept;
+  // Ends the I/O phase, because the application has completed what it prepared, or the program ends.
+  void end_phase() noexcept;
   // Reports the phase that is over by `now`, if there is one.
   void report_due(Time now);
   // Records a control point of a malleable program. `leads` is true in rank 0 of the computing processes. Another
   // process no longer reports phases without requests of its own: each one that joined later is rank 0 of its world.
   void control_point(const IterationProgress& progress, bool leads) noexcept;
 
+  // True if an operation that begins now continues the open phase.
+  bool in_phase(Time now) noexcept;
   // True if the latest operation is the first of its phase.
   bool phase_began() noexcept;
   // Sets the floating-point operations that all computing processes have counted up to the begin of the open phase, if

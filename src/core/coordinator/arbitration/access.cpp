@@ -95,6 +95,20 @@ void AccessController::start(const Moment& moment, Member& member, const event::
   if (settings_.tell_waits) tell_wait(moment, application, target);
 }
 
+// The phase continues while a request of the application is not finished: another member may have begun the next one.
+void AccessController::inform(const Moment& moment, const Member& member, const event::InformIo& inform) {
+  Application& application = *member.application;
+  if (application.demand.since == Time{}) return;
+  if (!inform.phase_over) {
+    model::announce(application, inform);
+    for (const auto holder : application.held) touch(*holder->target);
+  } else if (application.waiting == 0 && application.granted == 0) {
+    free_kept(application, [](const Holder&) { return true; });
+    application.demand.over = true;
+  }
+  settle(moment);
+}
+
 void AccessController::finish(const Moment& moment, Member& member, const event::FinishIo& finish) {
   const auto request = find(member, finish.request);
   if (!request) return;
@@ -150,11 +164,33 @@ void AccessController::end_phase(const Moment& moment, const Member& member, con
     const std::int64_t bytes = saturating_sum(phase.bytes_read, phase.bytes_written);
     const bool speaks_for_all = member.processes > 0;
     const Duration io = std::min(phase.io, moment.now - application.demand.since);  // at most the phase so far
-    model::learn(application, target != nullptr ? target->record : cluster_.record(phase.target), io,
-                 speaks_for_all ? application.of_all(bytes) : 0);
+    const model::Announcements before = application.announcements;
+    const std::int64_t accessed = speaks_for_all ? application.of_all(bytes) : 0;
+    model::learn(application, target != nullptr ? target->record : cluster_.record(phase.target), io, accessed,
+                 phase.announced_left);
+    tell_announced(moment, application, before,
+                   {application.demand.announced, saturating_sum(accessed, phase.announced_left)});
     end_demand(application);
   }
   settle(moment);
+}
+
+// Publishes each change of what is believed of the application's announcements, so that one that is always wrong is
+// told twice, and not at each phase.
+void AccessController::tell_announced(const Moment& moment, const Application& application,
+                                      const model::Announcements& before, const event::AnnouncedIo& compared) {
+  const int spare = application.announcements.spare();
+  if (spare == before.spare()) return;
+  event::Decision record;
+  record.number = ++decisions_;
+  record.policy = policy_->name;
+  record.decided_for = application.name;
+  record.action = spare == 0 ? "ignore" : spare < before.spare() ? "doubt" : "believe";
+  record.from = record.to = application.computing_processes();
+  event::AnnouncedIo reason = compared;
+  reason.phases = record.action == "doubt" ? spare : 0;
+  record.reason = std::move(reason);
+  moment.commands.push_back({{}, std::move(record)});
 }
 
 void AccessController::end_demand(Application& application) {

@@ -35,6 +35,8 @@ class AccessController {
 
   // Handles START_IO with a number that the member has not used before. It answers GRANT_IO or QUEUED_IO.
   void start(const Moment& moment, model::Member& member, const event::StartIo& start);
+  // Handles INFORM_IO: decides anew with what the application has prepared, or ends its I/O phase.
+  void inform(const Moment& moment, const model::Member& member, const event::InformIo& inform);
   // Handle FINISH_IO, RENEW_IO and PAUSED_IO. They ignore a request that does not exist (any more).
   void finish(const Moment& moment, model::Member& member, const event::FinishIo& finish);
   void renew(const Moment& moment, model::Member& member, const event::RenewIo& renew);
@@ -132,6 +134,8 @@ class AccessController {
   // Enforces the bound on how much slower than uncoordinated an application becomes by waiting (slowdown.cpp).
   void watch_slowdown(const model::Application& application, const model::Request& request, Time now);
   void tell_slowdown(const Moment& moment, const model::Application& application);
+  void tell_announced(const Moment& moment, const model::Application& application, const model::Announcements& before,
+                      const event::AnnouncedIo& compared);
   void bound_wait(const model::Member& member, Ledger::RequestPlace request, Time now);
   void grant_too_slow(const Moment& moment);
 
