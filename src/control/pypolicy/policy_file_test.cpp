@@ -284,6 +284,20 @@ TEST_F(PolicyFiles, GrantAccess) {
   EXPECT_THAT(granted("  return None\n"), IsEmpty());
 }
 
+TEST_F(PolicyFiles, SeeWhatWasPrepared) {
+  const char* body =
+      "  a = view.applications[0]\n"
+      "  assert (a.files, a.rounds, a.bytes_per_round, a.info) == (4, 5, 20, 'files=4\\nnote=x\\n'), a\n"
+      "  assert view.target.stop_s == ((0,) if view.target.holders else ()), view.target.stop_s\n"
+      "  return []\n";
+  model::demand(*applications_[0], {RequestId{1}, "disk", {}, {}, 0, 400, "files=4\nnote=x\n", 4, 5, 20}, now);
+  EXPECT_THAT(granted(body), IsEmpty());
+  EXPECT_THAT(said_, IsEmpty());
+  target_.holders.push_back({applications_[0], &target_, 0});
+  EXPECT_THAT(granted(body), IsEmpty());
+  EXPECT_THAT(said_, IsEmpty());
+}
+
 TEST_F(PolicyFiles, InterruptWhoHasTheTarget) {
   target_.holders.push_back({applications_[0], &target_, 1});
   const auto file = loaded(

@@ -132,9 +132,11 @@ PhaseJob Costs::job_of(std::size_t which) const {
   const auto processes = static_cast<double>(std::max<std::int64_t>(1, application.computing_processes()));
   const double left_s = std::max(remaining.left_s, least_left * remaining.access_s);
   const bool between = contenders_[which]->request == nullptr && application.granted == 0;
-  // An application that was never seen to stop in the middle of an access is expected to finish the access first.
+  // An application that was never seen to stop in the middle of an access is expected to finish the access first, or
+  // the part that it announced.
   const double access_left_s = std::max(0.0, remaining.access_s - remaining.served_s);
-  const double stop_s = application.io.stops ? std::min(application.io.stop_s, access_left_s) : access_left_s;
+  const double seen_s = application.io.stops ? application.io.stop_s : access_left_s;
+  const double stop_s = std::min(model::announced_stop_s(application, view_.target).value_or(seen_s), access_left_s);
   return {processes,
           std::max(left_s, application.demand.served_s + left_s),
           std::max(left_s, 1e-6),

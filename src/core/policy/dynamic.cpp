@@ -18,7 +18,7 @@ PhaseJob job_of(const View& view, const Contender& contender) {
           to_s(view.now - application.demand.since),
           model::slowness_of(application, view.target, view.settings.interference),
           model::demanded_by(application, view.target),
-          application.io.stop_s};
+          model::announced_stop_s(application, view.target).value_or(application.io.stop_s)};
 }
 
 AccessDecision decide(const View& view, const event::Event&) {

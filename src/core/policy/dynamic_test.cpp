@@ -49,6 +49,19 @@ TEST_F(DynamicTest, WhoStopsLateIsNotInterruptedForLittle) {
   EXPECT_NEAR(*cost(late, "interrupt"), 64 * (5 + 5 + 1 + 4.5 + 1), 1e-6);
 }
 
+// CALCioM, Fig. 10: who stops between files only, or between rounds. No pause has come yet.
+TEST_F(DynamicTest, AnAnnouncedGrainCountsBeforeTheFirstPause) {
+  model::Application& large = holds(64, 10, 0, 5.5);
+  waits(64, 1, 5.5);
+  large.granted = 1;
+  large.io.bytes_per_s = 100;
+  model::announce(large, {1000, "", 2});
+  EXPECT_TRUE(decide(dynamic, 5.5).interruptions.empty()) << "its second file lasts as long as it does";
+  EXPECT_NEAR(*cost(decide(dynamic, 5.5), "interrupt"), 64 * (5.5 + 4.5 + 1 + 4.5 * 0.999 + 1), 64 * 0.01);
+  model::announce(large, {1000, "", 2, 50, 10});
+  EXPECT_FALSE(decide(dynamic, 5.5).interruptions.empty()) << "it stops after a round of 0.1 s";
+}
+
 TEST_F(DynamicTest, WhereThereIsRoomForAllNobodyWaits) {
   model::TargetRecord record;
   record.most_bytes_per_s = 1000;

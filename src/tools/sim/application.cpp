@@ -124,6 +124,16 @@ std::int64_t SimulatedApplication::announced() const {
   return static_cast<std::int64_t>(std::max(0.0, phase_bytes_ * announced_factor_ - moved));
 }
 
+SimulatedApplication::Parts SimulatedApplication::announced_parts() const {
+  if (spec_.announces == Announces::nothing || spec_.grain == Grain::operation) return {};
+  Parts parts{spec_.files * (phase().operations - operation_)};
+  if (spec_.grain == Grain::file) return parts;
+  const double file_bytes = operation_bytes() / static_cast<double>(spec_.files);
+  parts.bytes_per_round = std::max<std::int64_t>(1, std::llround(std::min(spec_.round_bytes, file_bytes)));
+  parts.rounds = static_cast<std::int64_t>(std::ceil(file_bytes / static_cast<double>(parts.bytes_per_round)));
+  return parts;
+}
+
 Duration SimulatedApplication::gap() {
   const double seconds = operation_ == 0 ? phase().gap_s : phase().operation_gap_s;
   if (seconds <= 0) return {};

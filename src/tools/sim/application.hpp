@@ -94,6 +94,14 @@ class SimulatedApplication {
   double operation_bytes() const { return phase_bytes_ / static_cast<double>(phase().operations); }
   // Returns the announced bytes of the phase from the present operation on; 0 announces nothing.
   std::int64_t announced() const;
+  // Returns the parts of the phase that are announced with them. An application announces only parts between which it
+  // can stop.
+  struct Parts {
+    std::int64_t files = 0;  // still to come
+    std::int64_t rounds = 0;
+    std::int64_t bytes_per_round = 0;
+  };
+  Parts announced_parts() const;
   // Returns after how many bytes the operation can stop when `done` bytes of it are transferred. Without an earlier
   // point this is the whole operation.
   double stop_after(double done) const;

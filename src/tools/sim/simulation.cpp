@@ -244,6 +244,10 @@ void Simulation::start_operation(QueueNumber i) {
   event::StartIo asked{member.request, phase.target, {}, phase.reads ? reading : writing};
   asked.bytes = static_cast<std::int64_t>(member.rest);
   asked.phase_bytes = application.announced();
+  const SimulatedApplication::Parts parts = application.announced_parts();
+  asked.files = parts.files;
+  asked.rounds = parts.rounds;
+  asked.bytes_per_round = parts.bytes_per_round;
   send(member.self, std::move(asked));
 }
 

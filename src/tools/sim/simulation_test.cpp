@@ -588,6 +588,7 @@ TEST_F(Phases, ComeWhereThePeriodSaysEachWithItsOwnTargetAndOperations) {
     EXPECT_NEAR(asked[k + 6].first, first[k] + period_s, 1e-8);
     EXPECT_EQ(asked[k].second.bytes, k < 4 ? 500 : announced[k]);
     EXPECT_EQ(asked[k].second.phase_bytes, announced[k]);
+    EXPECT_EQ(asked[k].second.files, std::vector<std::int64_t>({4, 3, 2, 1, 1, 1})[k]);
     EXPECT_EQ(asked[k].second.target, k == 4 ? "other" : "disk");
     EXPECT_EQ(asked[k].second.operation, k == 4 ? "MPI_File_read_all" : "MPI_File_write_all");
   }

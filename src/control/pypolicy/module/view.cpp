@@ -51,11 +51,15 @@ PyStructSequence_Field application_fields[] = {{"id", doc},
                                                {"iteration_s_at", doc},
                                                {"io_since_s", doc},
                                                {"interruptions", doc},
+                                               {"files", doc},
+                                               {"rounds", doc},
+                                               {"bytes_per_round", doc},
+                                               {"info", doc},
                                                {}};
 PyStructSequence_Field request_fields[] = {{"application", doc}, {"bytes", doc},  {"since_s", doc}, {"member", doc},
                                            {"id", doc},          {"paused", doc}, {"left_s", doc},  {}};
-PyStructSequence_Field target_fields[] = {{"name", doc},    {"holders", doc}, {"waiting", doc},
-                                          {"pausing", doc}, {"left_s", doc},  {}};
+PyStructSequence_Field target_fields[] = {
+    {"name", doc}, {"holders", doc}, {"waiting", doc}, {"pausing", doc}, {"left_s", doc}, {"stop_s", doc}, {}};
 PyStructSequence_Field view_fields[] = {{"now_s", doc},
                                         {"applications", doc},
                                         {"subject", doc},
@@ -200,7 +204,8 @@ Ref application(const model::Application& a) {
               seconds(period.spread), seconds(io.mean), seconds(io.spread), number(a.history.io_ratio()),
               seconds(a.waited_until(asked.now)), number(a.flop_per_iteration), tuple_of(a.curve.points(), point),
               bound(next_phases_method, a.id), bound(pace_at_method, a.id), bound(iteration_s_at_method, a.id),
-              seconds(a.demand.since), number(a.demand.interruptions));
+              seconds(a.demand.since), number(a.demand.interruptions), number(a.demand.files), number(a.demand.rounds),
+              number(a.demand.bytes_per_round), text(a.demand.info));
 }
 
 Ref applications(const model::Cluster& cluster) {
@@ -212,6 +217,12 @@ Ref application_or_none(const model::Application* found) { return found ? applic
 // Returns the seconds of I/O that the application has left at the target.
 Ref left_of(const model::Application* application, const model::Target& target) {
   return application ? number(model::work_of(*application, target).left_s) : none();
+}
+
+// Returns the seconds until the application can stop: as announced, else as measured, else None.
+Ref stop_of(const model::Application& application, const model::Target& target) {
+  if (const auto announced = model::announced_stop_s(application, target)) return number(*announced);
+  return application.io.stop_s > 0 ? number(application.io.stop_s) : none();
 }
 
 Ref request(const model::Request& one, const model::Target& target, const model::Cluster& cluster) {
@@ -226,7 +237,8 @@ Ref target(const model::Target& of, const model::Cluster& cluster) {
               tuple_of(of.holders, [](const model::Holder& holder) { return application_or_none(holder.application); }),
               tuple_of(of.waiting, [&](const model::Request& one) { return request(one, of, cluster); }),
               truth(std::ranges::any_of(of.holders, &model::Holder::pausing)),
-              tuple_of(of.holders, [&](const model::Holder& holder) { return left_of(holder.application, of); }));
+              tuple_of(of.holders, [&](const model::Holder& holder) { return left_of(holder.application, of); }),
+              tuple_of(of.holders, [&](const model::Holder& holder) { return stop_of(*holder.application, of); }));
 }
 
 Ref value_of(const event::Value& value) {
