@@ -16,6 +16,12 @@
  *   }
  *   hocket_io_complete();                           // the others may have the file system
  *
+ * A program that can do something else first asks before it informs (examples/coordinate/ask_first.c):
+ *
+ *   hocket_io_load load;
+ *   if (hocket_io_expected_wait(MPI_COMM_WORLD, &load) == HOCKET_OK && load.wait_s > one_more_iteration_s)
+ *     compute_one_more_iteration();
+ *
  * Life cycle; a bracket joins a pair:
  *
  *   +- hocket_io_prepare           local         announces an I/O phase
@@ -94,6 +100,28 @@ HOCKET_API int hocket_io_prepare(MPI_Info info);
  * rounds or bytes_per_round) the I/O phase ends, and others may use the file system; within a step, at its release.
  * Local. Errors: ORDER (there is none, or MPI is not initialised). */
 HOCKET_API int hocket_io_complete(void);
+
+/* How busy the storage is for the calling application. */
+typedef struct hocket_io_load {
+  double wait_s; /* expected wait for the grant, if the step began now */
+  double
+      uncertainty_s; /* of wait_s, plus or minus, a standard deviation; INFINITY if an application ahead is unknown */
+  int ahead;         /* applications that are served before */
+} hocket_io_load;
+
+/* Result of hocket_io_expected_wait: no hocketd has answered, or the program runs without `hocket run`. */
+#define HOCKET_IO_LOAD_UNKNOWN 1
+
+/* Asks how long a step would wait for its grant if it began now, so that the program may compute first and come back.
+ * Nothing is requested or announced. The target and the bytes are those of hocket_io_prepare. The expectation is that
+ * of the policy in force, from what is known of the applications that hold the target or wait for it; later ones, and a
+ * bound on waits, may change it. Collective over `comm`, all of whose processes get the same values; one round trip to
+ * hocketd, at most HOCKET_ANSWER_S. Call it at most a few times a second.
+ *
+ * Returns HOCKET_OK, or HOCKET_IO_LOAD_UNKNOWN with a wait of 0, an uncertainty of INFINITY and 0 applications: then
+ * the step would not wait either. Errors: ORDER (before MPI_Init or after MPI_Finalize), ARGUMENT (`load` is NULL, or
+ * no communicator, or an intercommunicator), MEMORY. */
+HOCKET_API int hocket_io_expected_wait(MPI_Comm comm, hocket_io_load* load);
 
 /* Begins a step and requests a grant for it, without waiting. Collective over `comm`, which must live until
  * hocket_io_release. A process that acts for others passes MPI_COMM_SELF, and passes the results on to them itself. A

@@ -23,6 +23,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,7 @@ class Bus:
         self._socket = connection
         self._received = bytearray()
         self._answers: deque[Event] = deque()
+        self._questions = count(1)  # numbers of ASK_WAIT
         self._unanswered = 0  # number of LIST and EXPLAIN requests whose DAEMON has not arrived yet
         self._subscriptions: dict[int, Subscription] = {}
         self._by_filter: dict[str, Subscription] = {}
@@ -254,6 +256,23 @@ class Bus:
         if answer is None:
             raise BusError(f"hocketd did not answer within {timeout:g} s; is it stopped? see 'hocket daemon status'")
         return Listing(listed["APPLICATION"], dict(answer.fields), listed["IO_SERVER"])
+
+    def expected_wait(self, target: str, timeout: float = 5.0) -> dict[str, Any]:
+        """Return how long a request for the target would wait, with the fields of EXPECTED_WAIT.
+
+        `uncertainty_ns` is -1 if an application ahead is unknown. Raises BusError if hocketd does not answer.
+        """
+        number = next(self._questions)
+        self.send("ASK_WAIT", number=number, target=target)
+        others: list[Event] = []
+        try:
+            while (answer := self._next_answer(timeout)) is not None:
+                if answer.type == "EXPECTED_WAIT" and answer["number"] == number:
+                    return dict(answer.fields)
+                others.append(answer)
+        finally:
+            self._answers.extendleft(reversed(others))
+        raise BusError(f"hocketd did not say within {timeout:g} s how busy {target} is; is it stopped?")
 
     def answer(self, timeout: float | None = None) -> Event | None:
         """Return the next event that is addressed to this client, not to a subscription. A refusal raises BusError."""

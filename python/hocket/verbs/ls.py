@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from hocket.bus import Bus
+from hocket.mounts import with_mount_points
 from hocket.periods import IRREGULAR
 from hocket.tables import columns, duration, with_spread
 from hocket.verbs import help_text, print_json
@@ -19,30 +20,48 @@ state: computing, waiting (for a grant), io. period: from the start of one I/O p
 spread. If phases of several kinds alternate, it is the period of the whole cycle, with its number of phases;
 "irregular": the phases fit no period. next: the expected start of the next I/O phase. If an application is malleable
 ('hocket resize'), two more columns show how many of its processes sleep, and how often it was resized; "2 → 4"
-processes: a resize is under way. --json gives all fields, times in nanoseconds of the node's monotonic clock ("now_ns"
-of "daemon" is the present); docs/ls.schema.json documents them.
+processes: a resize is under way. The last lines say how long another application would wait at each target in use,
+by the policy in force and what is known of the applications. --json gives all fields, times in nanoseconds of the
+node's monotonic clock ("now_ns" of "daemon" is the present); docs/ls.schema.json documents them.
 """
 HEADING = ("APPLICATION", "STATE", "PROCESSES", "PHASES", "PERIOD", "LAST I/O", "WAITED", "NEXT")
+KEYS_OF_TARGET = ("target", "wait_ns", "uncertainty_ns", "ahead")
 OF_MALLEABLE = ("SLEEPING", "RESIZED")  # columns after PROCESSES, if an application is malleable
 
 
 def add(parsers: argparse._SubParsersAction) -> None:
     parser = parsers.add_parser("ls", **help_text("list the running applications", EXAMPLES))
-    parser.add_argument("--json", action="store_true", help='as JSON: {"applications": […], "daemon": {…}}')
+    parser.add_argument(
+        "--json", action="store_true", help='as JSON: {"applications": […], "targets": […], "daemon": {…}}'
+    )
     parser.set_defaults(verb=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     with Bus.connect() as bus:
         listing = bus.list()
+        names = sorted({str(one["target"]) for one in listing.applications if one["target"]})
+        waits = [bus.expected_wait(name) for name in names]
     if arguments.json:
         named = [{"application": one["application"], **one} for one in listing.applications]
-        print_json({"applications": named, "daemon": listing.daemon})
+        targets = [{key: one[key] for key in KEYS_OF_TARGET} for one in waits]
+        print_json({"applications": named, "targets": targets, "daemon": listing.daemon})
     elif listing.applications:
         print(table(listing.applications, listing.daemon["now_ns"]))
+        for one in waits:
+            if one["ahead"]:
+                print(wait_text(one))
     else:
         print("no application runs")
     return 0
+
+
+def wait_text(wait: dict[str, Any]) -> str:
+    """Return what another application would meet at a target that is in use now."""
+    off = wait["uncertainty_ns"]
+    spread = f"± {off / 1e9:.2f} s" if off >= 0 else "or more: not all of them are known"
+    where = with_mount_points(str(wait["target"]))
+    return f"{where}: another application would wait {wait['wait_ns'] / 1e9:.2f} {spread}, behind {wait['ahead']}"
 
 
 def table(applications: list[dict[str, Any]], now_ns: int) -> str:

@@ -12,6 +12,16 @@ namespace hocket {
 template <class T>
 class ShortVector {
  public:
+  ShortVector() = default;
+  ShortVector(const ShortVector& other)
+      : many_(other.many_ ? std::make_unique<std::vector<T>>(*other.many_) : nullptr),
+        one_(other.one_),
+        has_one_(other.has_one_) {}
+  ShortVector(ShortVector&&) noexcept = default;
+  ShortVector& operator=(const ShortVector& other) { return *this = ShortVector{other}; }
+  ShortVector& operator=(ShortVector&&) noexcept = default;
+  ~ShortVector() = default;
+
   T* begin() { return many_ ? many_->data() : &one_; }
   T* end() { return begin() + size(); }
   const T* begin() const { return many_ ? many_->data() : &one_; }

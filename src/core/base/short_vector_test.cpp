@@ -39,6 +39,10 @@ TEST(ShortVector, HasWhatAVectorHas) {
       ASSERT_EQ(vector.front(), model.front());
       ASSERT_EQ(vector.back(), model.back());
       ASSERT_EQ(vector[model.size() - 1], model.back());
+      ShortVector<int> copy = vector;
+      copy.push_back(9);
+      ASSERT_EQ(copy.size(), model.size() + 1);
+      ASSERT_EQ(vector.size(), model.size()) << "a copy has elements of its own";
     }
   }
 }

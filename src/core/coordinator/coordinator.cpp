@@ -77,6 +77,11 @@ void Coordinator::on(const Moment& moment, const event::PausedIo& paused) {
   if (model::Member* member = cluster_.find(moment.event.origin.member)) access_.paused(moment, *member, paused);
 }
 
+void Coordinator::on(const Moment& moment, const event::AskWait& asked) {
+  const model::Member* member = cluster_.find(moment.event.origin.member);
+  access_.expect_wait(moment, member ? member->application : nullptr, asked);
+}
+
 void Coordinator::on(const Moment& moment, const event::IoPhase& phase) {
   model::Member* member = cluster_.find(moment.event.origin.member);
   if (!member || phase.index <= member->last_phase) return;

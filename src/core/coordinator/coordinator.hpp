@@ -7,10 +7,12 @@
 //   START_PROCESSES
 //         PROCESS_READY STOP_PROCESSES MAP_ADOPTED BYE (from members), SERVER SERVER_LOAD MAP_STORED (from I/O
 //         servers), LOST (from the agent), PROCESS_FAILED SERVER_ENDED PROFILE (from the daemon), TICK (from a timer,
-//         when `deadline` has come), SET_POLICY RESIZE SET_SERVER SLOW_IO_SERVER (from a tool); others change nothing
+//         when `deadline` has come), SET_POLICY RESIZE SET_SERVER SLOW_IO_SERVER (from a tool), ASK_WAIT
+//         (from a member or a tool); others change nothing
 //   out:  WELCOME SERVER_MAP QUEUED_IO GRANT_IO PAUSE_IO LEASE_EXPIRED RECONFIGURE PROCESSES_READY (to members),
-//         RECONFIGURATION (to a tool), START_PROCESSES STOP_PROCESSES DECISION OUTCOME MODEL PROFILE SLOW_IO_SERVER
-//         HUNG_IO_SERVER (to the daemon: no member), SERVER_MAP (to I/O servers that write behind), REFUSED
+//         RECONFIGURATION (to a tool), EXPECTED_WAIT (to the one that asked), START_PROCESSES STOP_PROCESSES
+//         DECISION OUTCOME MODEL PROFILE SLOW_IO_SERVER HUNG_IO_SERVER (to the daemon: no member), SERVER_MAP (to I/O
+//         servers that write behind), REFUSED
 //   both: WITHDRAW_RESIZE (from a tool, to the member; from the member, to the tool)
 //
 // The coordinator does what is the same for all policies: it knows the members, the holders, and how long leases and
@@ -78,6 +80,7 @@ class Coordinator {
   void on(const Moment& moment, const event::FinishIo& finish);
   void on(const Moment& moment, const event::RenewIo& renew);
   void on(const Moment& moment, const event::PausedIo& paused);
+  void on(const Moment& moment, const event::AskWait& asked);
   void on(const Moment& moment, const event::IoPhase& phase);
   void on(const Moment& moment, const event::Iterations& said);
   void on(const Moment& moment, const event::Malleable& said);

@@ -101,6 +101,15 @@ struct PausedIo {
   std::int64_t round = -1;  // of the collective access after which they stopped; -1: between two accesses
 };
 
+// Asks how long a request would wait if it were sent now (CALCioM, section III-B). An application that learns it may
+// compute first, and come back. EXPECTED_WAIT answers at once, a tool too; nothing is queued.
+struct AskWait {
+  static constexpr std::string_view name = "ASK_WAIT";
+  std::int64_t number = 0;  // chosen by the caller; the answer repeats it
+  std::string target;
+  std::int64_t bytes = 0;  // of all processes, that the caller would access; 0: not known
+};
+
 // Reports an I/O phase that has ended, as the monitor measured it (P_io = T_cpu + T_comm + T_io, CLARISSE+FlexMPI,
 // Eq. 1).
 struct IoPhase {
@@ -384,6 +393,16 @@ struct GrantIo {
   double share = 1;  // bandwidth share: most of the target's bandwidth, while others hold it too
 };
 
+// Answers ASK_WAIT.
+struct ExpectedWait {
+  static constexpr std::string_view name = "EXPECTED_WAIT";
+  std::int64_t number = 0;  // of the question
+  std::string target;
+  Duration wait{};         // until the grant
+  Duration uncertainty{};  // plus or minus, a standard deviation; -1 ns: an application ahead is unknown
+  std::int64_t ahead = 0;  // applications that are served before
+};
+
 // Preempts the request for another application: it stops in the middle of its operation as soon as it can (CALCioM,
 // section III-A). Sent once. GRANT_IO of the same request resumes it.
 struct PauseIo {
@@ -652,12 +671,12 @@ struct User {
 
 // All event types. TICK comes first, so it is the default: it costs nothing to construct.
 using AnyEvent =
-    std::variant<Tick, Hello, StartIo, InformIo, FinishIo, RenewIo, PausedIo, IoPhase, Iterations, Malleable,
+    std::variant<Tick, Hello, StartIo, InformIo, FinishIo, RenewIo, PausedIo, AskWait, IoPhase, Iterations, Malleable,
                  Reconfiguration, StartProcesses, ProcessReady, StopProcesses, Bye, MapAdopted, Server, ServerLoad,
                  MapStored, Lost, ServerEnded, ProcessFailed, Profile, SetPolicy, Resize, WithdrawResize, SetServer,
-                 Welcome, QueuedIo, GrantIo, PauseIo, Reconfigure, ProcessesReady, NewServerMap, LeaseExpired, Decision,
-                 Outcome, Model, SlowIoServer, HungIoServer, Refused, Subscribe, Unsubscribe, List, Explain,
-                 Application, IoServer, Daemon, EventsLost, User>;
+                 Welcome, QueuedIo, GrantIo, ExpectedWait, PauseIo, Reconfigure, ProcessesReady, NewServerMap,
+                 LeaseExpired, Decision, Outcome, Model, SlowIoServer, HungIoServer, Refused, Subscribe, Unsubscribe,
+                 List, Explain, Application, IoServer, Daemon, EventsLost, User>;
 
 namespace detail {
 

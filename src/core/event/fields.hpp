@@ -81,6 +81,13 @@ void fields(E& e, V&& visit) {
   visit("round", e.round);
 }
 
+template <Of<AskWait> E, class V>
+void fields(E& e, V&& visit) {
+  visit("number", e.number);
+  visit("target", e.target);
+  visit("bytes", e.bytes);
+}
+
 // The intervals are texts, because no field but the properties of USER holds a list.
 template <Of<IoPhase> E, class V>
 void fields(E& e, V&& visit) {
@@ -332,6 +339,15 @@ void fields(E& e, V&& visit) {
   visit("waited_ns", e.waited);
   visit("target", e.target);
   visit("share", e.share);
+}
+
+template <Of<ExpectedWait> E, class V>
+void fields(E& e, V&& visit) {
+  visit("number", e.number);
+  visit("target", e.target);
+  visit("wait_ns", e.wait);
+  visit("uncertainty_ns", e.uncertainty);
+  visit("ahead", e.ahead);
 }
 
 template <Of<PauseIo> E, class V>

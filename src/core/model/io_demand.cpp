@@ -71,8 +71,8 @@ double profiled_s(const Application& application, const CyclePhase* kind) {
 }
 
 // Returns the seconds alone of the present phase. The sources come in order of trust: the announcement, the curve,
-// earlier phases of the application, phases of others on the target.
-double alone_s(const Application& application, const Target& target) {
+// earlier phases of the application, phases of others on the target. Returns nothing if none of them says anything.
+std::optional<double> known_alone_s(const Application& application, const Target& target) {
   const IoDemand& demand = application.demand;
   const auto bytes = positive_bytes(demand.bytes > 0 ? demand.bytes : demand.largest);
   if (is_announced(application)) {
@@ -89,7 +89,11 @@ double alone_s(const Application& application, const Target& target) {
     if (bytes > 0 && target.record->bytes_per_s > 0) return bytes / target.record->bytes_per_s;
     if (target.record->phase_s > 0) return target.record->phase_s;
   }
-  return unknown_phase_s;
+  return std::nullopt;
+}
+
+double alone_s(const Application& application, const Target& target) {
+  return known_alone_s(application, target).value_or(unknown_phase_s);
 }
 
 double of_target(const IoRecord* record, double assumed) {
@@ -109,10 +113,11 @@ double disturbance(const IoRecord& own, const IoRecord* record) {
 }  // namespace
 
 Work work_of(const Application& application, const Target& target) {
-  const double alone = alone_s(application, target);
+  const std::optional<double> known = known_alone_s(application, target);
+  const double alone = known.value_or(unknown_phase_s);
   double left = alone - application.demand.served_s;
   for (const auto holder : application.held) left -= holder->target->progress.seen(holder->user).served_s;
-  return {alone, left > 0 ? left : least_left * alone};
+  return {alone, left > 0 ? left : least_left * alone, known.has_value()};
 }
 
 std::optional<double> announced_stop_s(const Application& application, const Target& target) {

@@ -107,7 +107,8 @@ class Announcements {
 // The seconds alone that a phase takes in all, and those that are left of it.
 struct Work {
   double alone_s = 0;
-  double left_s = 0;  // always above 0
+  double left_s = 0;   // always above 0
+  bool known = false;  // false: a guess, because nothing was announced or measured
 };
 Work work_of(const Application& application, const Target& target);
 

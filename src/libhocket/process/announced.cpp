@@ -49,12 +49,27 @@ void Announced::describe(event::StartIo& start) {
   changed_ = false;
 }
 
+std::string Announced::announced_target() const {
+  const std::string target = prepared_.value("target");
+  return target.empty() ? prepared_.value("hocket_target") : target;
+}
+
+void Announced::describe_wait(event::AskWait& asked) {
+  std::string file;
+  {
+    const std::lock_guard lock(mutex_);
+    asked.target = announced_target();
+    file = prepared_.value("file");
+    asked.bytes = prepared_.left(done()).bytes;
+  }
+  if (asked.target.empty()) asked.target = target_of(file.empty() ? "." : file);
+}
+
 void Announced::describe_step(event::StartIo& start) {
   {
     const std::lock_guard lock(mutex_);
     has_steps_ = true;
-    start.target = prepared_.value("target");
-    if (start.target.empty()) start.target = prepared_.value("hocket_target");
+    start.target = announced_target();
     start.file = prepared_.value("file");
   }
   if (start.target.empty()) start.target = target_of(start.file.empty() ? "." : start.file);

@@ -22,6 +22,8 @@ class Announced {
   Prepared::Popped complete();
   // Fills in START_IO of a step from what was announced.
   void describe_step(event::StartIo& start);
+  // Names the target of a step, and the bytes that are still to come of its phase.
+  void describe_wait(event::AskWait& asked);
   // Fills in START_IO of an access: what is still to come of the phase, and all keys.
   void describe(event::StartIo& start);
   // Returns what was announced, if it has changed since hocketd was told last.
@@ -44,6 +46,8 @@ class Announced {
  private:
   IoDone done() const { return {moved_, files_}; }
   bool is_left();
+  // Returns the target of a step; "": the one of the announced file or of the working directory. `mutex_` is held.
+  std::string announced_target() const;
 
   std::mutex mutex_;  // guards the next three
   Prepared prepared_;

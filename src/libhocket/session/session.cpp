@@ -261,6 +261,7 @@ void Session::take(const event::Body& body) {
   if (const auto* pause = std::get_if<event::PauseIo>(&body)) hear(*pause);
   if (const auto* expired = std::get_if<event::LeaseExpired>(&body)) hear(*expired);
   if (const auto* refused = std::get_if<event::Refused>(&body)) hear(*refused);
+  if (const auto* expected = std::get_if<event::ExpectedWait>(&body)) expected_waits_.push_back(*expected);
   if (std::holds_alternative<event::Reconfigure>(body) || std::holds_alternative<event::WithdrawResize>(body) ||
       std::holds_alternative<event::ProcessesReady>(body))
     commands_.push_back(body);
@@ -282,6 +283,29 @@ void Session::take_what_came(bool anyway) {
     take(event->body);
     silent_ = false;
   }
+}
+
+std::optional<event::ExpectedWait> Session::expected_wait(event::AskWait asked) {
+  AskingLock asking(*this);
+  if (!ready()) return std::nullopt;
+  asked.number = ++last_question_;
+  std::optional<event::ExpectedWait> answer;
+  const auto is_answer = [&](const event::ExpectedWait& one) { return one.number == asked.number; };
+  const Time end = node_now() + settings_.answer;
+  const std::int64_t connection = connections_;
+  if (!send(asked)) return std::nullopt;
+  while (!answer && !leaving_ && fd_ >= 0 && connection == connections_) {
+    const auto found = std::find_if(expected_waits_.begin(), expected_waits_.end(), is_answer);
+    if (found != expected_waits_.end()) answer = *found;
+    const Time now = node_now();
+    if (answer || now >= end) break;
+    beat();
+    sleep(asking, end - now);
+    take_what_came();
+  }
+  // Removes late answers to earlier questions, too, but none that another thread waits for.
+  std::erase_if(expected_waits_, is_answer);
+  return answer;
 }
 
 std::shared_ptr<const event::ServerMap> Session::server_map() {

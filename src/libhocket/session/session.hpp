@@ -63,6 +63,10 @@ class Session {
   // Waits until the request is granted or continues uncoordinated. It answers a PAUSE_IO of the request first.
   void await(RequestId request);
 
+  // Asks how long a request for the target would wait. Returns nothing if hocketd is missing or does not answer within
+  // MemberSettings::answer. The caller gives `target` and `bytes`.
+  std::optional<event::ExpectedWait> expected_wait(event::AskWait asked);
+
   // Sends FINISH_IO for a request that `ask` or `inform` returned.
   void finish(event::FinishIo finish);
 
@@ -238,6 +242,8 @@ class Session {
   std::atomic<bool> alone_ = false;  // changed under asking_: uncoordinated until the next phase
   bool silent_ = false;              // under asking_: connected, but hocketd did not answer in time
   std::uint64_t last_request_ = 0;
+  std::int64_t last_question_ = 0;                        // under asking_: number of the last ASK_WAIT
+  std::vector<event::ExpectedWait> expected_waits_;       // under asking_: answers that no thread has taken yet
   std::deque<event::Body> commands_;                      // under asking_: commands that `next_command` will return
   std::atomic<Duration> lease_{std::chrono::seconds{5}};  // WELCOME brings hocketd's
   std::mutex map_mutex_;

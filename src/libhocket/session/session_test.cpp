@@ -45,6 +45,33 @@ TEST_F(SessionTest, MainAndLeaseThreadSendOnOneConnection) {
   EXPECT_TRUE(lost_.empty());
 }
 
+TEST_F(SessionTest, AsksHowLongARequestWouldWait) {
+  Controller controller(settings_.socket);
+  Session session = make();
+  session.join();
+  for (int i = 0; i < 2; ++i) {
+    const auto answer = session.expected_wait({0, "t", 10});
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->ahead, 3);
+    EXPECT_EQ(answer->wait, from_s(2));
+  }
+  EXPECT_EQ(controller.count<event::StartIo>(), 0U) << "nothing is requested";
+  session.leave({});
+}
+
+TEST_F(SessionTest, TheQuestionIsBoundedAndWorksWithoutHocketd) {
+  Session lonely = make();
+  EXPECT_FALSE(lonely.expected_wait({0, "t", 10}));
+  settings_.answer = from_s(0.2);
+  Controller controller(settings_.socket, true);
+  Session session = make();
+  session.join();
+  const Time before = node_now();
+  EXPECT_FALSE(session.expected_wait({0, "t", 10}));
+  EXPECT_GE(node_now() - before, from_s(0.2));
+  session.leave({});
+}
+
 TEST_F(SessionTest, ThreadsAskAtOnce) {
   Controller controller(settings_.socket);
   Session session = make();

@@ -69,6 +69,12 @@ class Controller {
       if (at_pause == AtPause::grant) return {{event::GrantIo{paused->request, {}, "t"}}};
       return {{}, at_pause == AtPause::hang_up};
     }
+    if (const auto* asked = std::get_if<event::AskWait>(&said)) {
+      if (mute_) return {};
+      // A late answer to an earlier question comes first.
+      return {{event::ExpectedWait{asked->number - 1, asked->target, from_s(9), {}, 9},
+               event::ExpectedWait{asked->number, asked->target, from_s(2), from_s(0.5), 3}}};
+    }
     const auto* start = std::get_if<event::StartIo>(&said);
     if (start == nullptr) return {};
     if (start->file == "queued") return {{event::QueuedIo{start->request, 1, "b"}}};

@@ -9,6 +9,7 @@
 #include "coordinator/arbitration/places.hpp"
 #include "event/reason_fields.hpp"
 #include "model/occupancy.hpp"
+#include "policy/expected_wait.hpp"
 
 namespace hocket::coordinator {
 namespace {
@@ -154,6 +155,19 @@ void AccessController::paused(const Moment& moment, Member& member, const event:
   model::told_progress(*member.application, **found, paused.bytes);
   apply(moment, member, *found, RequestInput::pause);
   settle(moment);
+}
+
+void AccessController::expect_wait(const Moment& moment, const Application* asker, const event::AskWait& asked) {
+  policy::WaitEstimate estimate;
+  if (cluster_.find_target(asked.target) != nullptr) {
+    Target& target = cluster_.target(asked.target);
+    count_progress(target, moment.now);
+    estimate = policy::expected_wait({cluster_, target, moment.now, access_settings_}, *policy_, asker, asked.bytes);
+  }
+  const Duration uncertainty = estimate.uncertainty_s ? from_s(*estimate.uncertainty_s) : Duration{-1};
+  moment.commands.push_back(
+      {moment.event.origin.member,
+       event::ExpectedWait{asked.number, asked.target, from_s(estimate.wait_s), uncertainty, estimate.ahead}});
 }
 
 void AccessController::end_phase(const Moment& moment, const Member& member, const event::IoPhase& phase) {

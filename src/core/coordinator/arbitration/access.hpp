@@ -41,6 +41,8 @@ class AccessController {
   void finish(const Moment& moment, model::Member& member, const event::FinishIo& finish);
   void renew(const Moment& moment, model::Member& member, const event::RenewIo& renew);
   void paused(const Moment& moment, model::Member& member, const event::PausedIo& paused);
+  // Answers ASK_WAIT of a member of `asker`, or of a tool (nullptr). Requests and grants stay as they are.
+  void expect_wait(const Moment& moment, const model::Application* asker, const event::AskWait& asked);
   // Handles the end of the application's I/O phase, as the member reports it: idle holds end, and the model learns from
   // the phase.
   void end_phase(const Moment& moment, const model::Member& member, const event::IoPhase& phase);
