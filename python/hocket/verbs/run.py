@@ -23,6 +23,10 @@ examples:
 The ranks get libhocket, whichever MPI the launcher belongs to (MPICH, Intel MPI, Open MPI); a daemon is started
 if none runs. Output and exit code are the program's own; messages of hocket go to stderr.
 """
+ANSWER_S = 5.0  # time limit of an answer of hocketd
+CORES_WAIT_S = 60.0  # time limit of the wait for cores that others return
+LONGEST_WAIT_S = 3600.0
+MPI_COUNT = re.compile(r"-{1,2}(n|np|c)(?:=(\d+))?$")
 IDLE_S = 30  # idle time in seconds after which a daemon that was started for an application ends
 
 
@@ -48,6 +52,14 @@ def add(parsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "-n", type=int, dest="processes", metavar="N", help="with --malleable: number of computing processes"
     )
+    parser.add_argument(
+        "--wait-for-cores",
+        type=float,
+        default=CORES_WAIT_S,
+        metavar="S",
+        help="longest wait in seconds for cores that expanded applications return before this one starts; 0: none "
+        "(default: %(default)g)",
+    )
     parser.add_argument("--trace", metavar="FILE", help="file for the daemon's trace, if this run starts the daemon")
     parser.add_argument("--mpi", choices=(mpi.MPICH, mpi.OPENMPI), help="the MPI, if the launcher does not show it")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="command", help="the launcher and its arguments")
@@ -64,6 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("no command given; write 'hocket run -- mpiexec -n 4 ./app'")
     if arguments.name and not arguments.name.isprintable():
         raise UsageError(f"--name {arguments.name!r}: a name has no line breaks and no control characters")
+    if not 0 <= arguments.wait_for_cores <= LONGEST_WAIT_S:
+        raise UsageError(f"--wait-for-cores {arguments.wait_for_cores:g}: give 0 to {LONGEST_WAIT_S:g} seconds")
     job = mpi.examine(command, arguments.mpi)
     environment = dict(os.environ)
     if arguments.malleable:
@@ -75,10 +89,12 @@ def run(arguments: argparse.Namespace) -> int:
     for warning in job.warnings:
         tell(warning)
     try:
-        _have_daemon(arguments)
+        others_may_run = not _have_daemon(arguments)
         how = mpi.preload(job, environment)
         command = how.command
         environment |= how.environment | _job_environment(arguments, job)
+        if others_may_run:
+            _await_cores(arguments, job, environment)
     except UsageError:
         raise
     except HocketError as error:
@@ -112,10 +128,10 @@ def _job_environment(arguments: argparse.Namespace, job: mpi.Job) -> dict[str, s
     return told
 
 
-def _have_daemon(arguments: argparse.Namespace) -> None:
+def _have_daemon(arguments: argparse.Namespace) -> bool:
     """Ensure that a daemon runs with the policy, metric, and trace of the arguments.
 
-    A daemon that already runs keeps its trace.
+    A daemon that already runs keeps its trace. Return True if this call has started the daemon.
     """
     options = ["--exit-when-idle", str(IDLE_S)]
     if arguments.trace:
@@ -123,7 +139,7 @@ def _have_daemon(arguments: argparse.Namespace) -> None:
     started = daemon.start_if_none(options)
     for_policy = arguments.policy is not None or arguments.metric is not None
     if not for_policy and (started or not arguments.trace):
-        return
+        return started
     # Imported here: these imports take longer than the rest of this command
     from hocket.bus import Bus
     from hocket.verbs.policy import change_policy
@@ -133,6 +149,48 @@ def _have_daemon(arguments: argparse.Namespace) -> None:
             tell(f"a daemon runs already, its trace is {bus.list().daemon['trace']}; --trace has no effect")
         if for_policy:
             change_policy(bus, arguments.policy or "", arguments.metric or "")
+    return started
+
+
+def _await_cores(arguments: argparse.Namespace, job: mpi.Job, environment: dict[str, str]) -> None:
+    """Ask hocketd for cores, and wait while expanded applications return theirs.
+
+    hocketd answers at once if no core is missing or none comes back. Ctrl-C ends the wait, and nothing is started.
+    """
+    processes = arguments.processes or _processes_of(job)
+    if processes is None or arguments.wait_for_cores == 0:
+        return
+    from hocket.bus import Bus, BusError  # late, as in _have_daemon
+
+    limit_s = arguments.wait_for_cores
+    request = {"job": environment["HOCKET_JOB"], "application_asked": environment["HOCKET_NAME"]}
+    try:
+        with Bus.connect() as bus:
+            bus.send("ASK_CORES", **request, processes=processes, longest_ns=int(limit_s * 1e9))
+            answer = bus.answer(ANSWER_S)
+            if answer is not None and answer.get("wait", False):
+                tell(f"waiting for {answer['missing']} cores that others return, at most {limit_s:g} s")
+                answer = bus.answer(limit_s + ANSWER_S)
+                if answer is not None:
+                    left = f"; {answer['missing']} are still missing" if answer["missing"] else ""
+                    tell(f"waited {answer['waited_ns'] / 1e9:.2f} s for cores{left}")
+            if answer is None:
+                tell("hocketd did not say whether cores are free; starting without an answer")
+    except BusError as error:
+        tell(f"{error}; starting without asking for cores")
+
+
+def _processes_of(job: mpi.Job) -> int | None:
+    """Return the number of processes that the launcher's options ask for; None if they do not say."""
+    words = job.command[1:] if job.launcher else []
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        found = MPI_COUNT.match(word)
+        count = (found[2] or following) if found else ""
+        if count.isdecimal():
+            return int(count)
+        if word == job.application:
+            break
+    return None
 
 
 def _become(program: str, command: list[str], environment: dict[str, str]) -> None:

@@ -35,8 +35,8 @@ constexpr bool is_for_members =
     std::is_same_v<E, event::Bye> || std::is_same_v<E, event::SetPolicy> || std::is_same_v<E, event::Resize> ||
     std::is_same_v<E, event::WithdrawResize> || std::is_same_v<E, event::Subscribe> ||
     std::is_same_v<E, event::Unsubscribe> || std::is_same_v<E, event::List> || std::is_same_v<E, event::Explain> ||
-    std::is_same_v<E, event::MapAdopted> || std::is_same_v<E, event::AskWait> || std::is_same_v<E, event::Server> ||
-    std::is_same_v<E, event::ServerLoad> || std::is_same_v<E, event::MapStored> ||
+    std::is_same_v<E, event::MapAdopted> || std::is_same_v<E, event::AskWait> || std::is_same_v<E, event::AskCores> ||
+    std::is_same_v<E, event::Server> || std::is_same_v<E, event::ServerLoad> || std::is_same_v<E, event::MapStored> ||
     std::is_same_v<E, event::SetServer> || std::is_same_v<E, event::SlowIoServer> || std::is_same_v<E, event::User>;
 
 // Bound on each text of a member's event, so that every answer and listing that repeats such texts fits into a frame.

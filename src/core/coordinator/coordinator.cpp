@@ -111,12 +111,14 @@ void Coordinator::tell_model(const Moment& moment, const model::Application& app
 void Coordinator::on(const Moment& moment, const event::Bye&) {
   remove(moment);
   servers_.leave(moment);
+  steering_.asker_left(moment);
 }
 
 void Coordinator::on(const Moment& moment, const event::Lost&) {
   remove(moment);
   servers_.leave(moment);
   resizing_.withdraw(moment);
+  steering_.asker_left(moment);
 }
 
 void Coordinator::on(const Moment& moment, const event::Tick&) {

@@ -7,10 +7,10 @@
 //   START_PROCESSES
 //         PROCESS_READY STOP_PROCESSES MAP_ADOPTED BYE (from members), SERVER SERVER_LOAD MAP_STORED (from I/O
 //         servers), LOST (from the agent), PROCESS_FAILED SERVER_ENDED PROFILE (from the daemon), TICK (from a timer,
-//         when `deadline` has come), SET_POLICY RESIZE SET_SERVER SLOW_IO_SERVER (from a tool), ASK_WAIT
+//         when `deadline` has come), SET_POLICY RESIZE SET_SERVER SLOW_IO_SERVER ASK_CORES (from a tool), ASK_WAIT
 //         (from a member or a tool); others change nothing
 //   out:  WELCOME SERVER_MAP QUEUED_IO GRANT_IO PAUSE_IO LEASE_EXPIRED RECONFIGURE PROCESSES_READY (to members),
-//         RECONFIGURATION (to a tool), EXPECTED_WAIT (to the one that asked), START_PROCESSES STOP_PROCESSES
+//         RECONFIGURATION CORES_FOR (to a tool), EXPECTED_WAIT (to the one that asked), START_PROCESSES STOP_PROCESSES
 //         DECISION OUTCOME MODEL PROFILE SLOW_IO_SERVER HUNG_IO_SERVER (to the daemon: no member), SERVER_MAP (to I/O
 //         servers that write behind), REFUSED
 //   both: WITHDRAW_RESIZE (from a tool, to the member; from the member, to the tool)
@@ -90,6 +90,7 @@ class Coordinator {
   void on(const Moment& moment, const event::StopProcesses& stop);
   void on(const Moment& moment, const event::ProcessFailed& failed);
   void on(const Moment& moment, const event::Profile& profile);
+  void on(const Moment& moment, const event::AskCores& asked) { steering_.ask_cores(moment, asked); }
   void on(const Moment& moment, const event::Resize& resize);
   void on(const Moment& moment, const event::WithdrawResize& withdraw);
   void on(const Moment& moment, const event::Bye& bye);

@@ -72,6 +72,7 @@ struct Words {
   void operator()(const event::HungIoServer& e) {
     out << " " << e.server << " pid " << e.pid << " silent " << e.silent.count() / 1'000'000;
   }
+  void operator()(const event::CoresFor& e) { out << (e.wait ? " wait " : " start ") << e.missing << " " << e.job; }
   void operator()(const event::Profile& e) { out << " app " << e.app.value << ": " << e.processes; }
   void operator()(const event::Refused& e) { out << " " << e.text; }
   template <class Other>

@@ -355,6 +355,16 @@ struct WithdrawResize {
   bool begun = false;
 };
 
+// Asks for cores for an application that is about to start (CLARISSE+FlexMPI, sections 3 and 4.4). CORES answers it at
+// once, and again when the wait is over. The cores are kept for the application until its HELLO, for a while.
+struct AskCores {
+  static constexpr std::string_view name = "ASK_CORES";
+  std::string job;  // as its HELLO will name it
+  std::string application;
+  std::int64_t processes = 0;
+  Duration longest{};  // time limit of the wait
+};
+
 // Removes an I/O server from the server map, or adds it again, for a tool. Only a failure is answered, by REFUSED; LIST
 // shows the state.
 struct SetServer {
@@ -391,6 +401,15 @@ struct GrantIo {
   Duration waited{};  // time in the queue
   std::string target;
   double share = 1;  // bandwidth share: most of the target's bandwidth, while others hold it too
+};
+
+// Answers ASK_CORES.
+struct CoresFor {
+  static constexpr std::string_view name = "CORES_FOR";
+  std::string job;
+  bool wait = false;         // other applications are returning cores: another answer follows
+  std::int64_t missing = 0;  // cores that it needs beyond the free ones
+  Duration waited{};
 };
 
 // Answers ASK_WAIT.
@@ -673,10 +692,10 @@ struct User {
 using AnyEvent =
     std::variant<Tick, Hello, StartIo, InformIo, FinishIo, RenewIo, PausedIo, AskWait, IoPhase, Iterations, Malleable,
                  Reconfiguration, StartProcesses, ProcessReady, StopProcesses, Bye, MapAdopted, Server, ServerLoad,
-                 MapStored, Lost, ServerEnded, ProcessFailed, Profile, SetPolicy, Resize, WithdrawResize, SetServer,
-                 Welcome, QueuedIo, GrantIo, ExpectedWait, PauseIo, Reconfigure, ProcessesReady, NewServerMap,
-                 LeaseExpired, Decision, Outcome, Model, SlowIoServer, HungIoServer, Refused, Subscribe, Unsubscribe,
-                 List, Explain, Application, IoServer, Daemon, EventsLost, User>;
+                 MapStored, Lost, ServerEnded, ProcessFailed, Profile, SetPolicy, Resize, WithdrawResize, AskCores,
+                 SetServer, Welcome, QueuedIo, GrantIo, CoresFor, ExpectedWait, PauseIo, Reconfigure, ProcessesReady,
+                 NewServerMap, LeaseExpired, Decision, Outcome, Model, SlowIoServer, HungIoServer, Refused, Subscribe,
+                 Unsubscribe, List, Explain, Application, IoServer, Daemon, EventsLost, User>;
 
 namespace detail {
 

@@ -341,6 +341,23 @@ void fields(E& e, V&& visit) {
   visit("share", e.share);
 }
 
+// The key "application" names the origin.
+template <Of<AskCores> E, class V>
+void fields(E& e, V&& visit) {
+  visit("job", e.job);
+  visit("application_asked", e.application);
+  visit("processes", e.processes);
+  visit("longest_ns", e.longest);
+}
+
+template <Of<CoresFor> E, class V>
+void fields(E& e, V&& visit) {
+  visit("job", e.job);
+  visit("wait", e.wait);
+  visit("missing", e.missing);
+  visit("waited_ns", e.waited);
+}
+
 template <Of<ExpectedWait> E, class V>
 void fields(E& e, V&& visit) {
   visit("number", e.number);

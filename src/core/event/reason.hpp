@@ -169,6 +169,15 @@ struct CoresReclaimed {
   bool operator==(const CoresReclaimed&) const = default;
 };
 
+// An application waited for cores before it started.
+struct CoresAwaited {
+  static constexpr std::string_view name = "cores-awaited";
+  std::int64_t cores = 0;    // that others returned meanwhile
+  std::int64_t missing = 0;  // that it still lacks
+  double waited_s = 0;
+  bool operator==(const CoresAwaited&) const = default;
+};
+
 // The policy that changed the size is not in force any more.
 struct PolicyEnded {
   static constexpr std::string_view name = "policy-ended";
@@ -327,9 +336,9 @@ struct ResizedByTool {
 
 using Reason = std::variant<NoReason, AccessChoice, SlowdownEstimate, AnnouncedIo, PhaseConflict, PhaseShift,
                             PeriodCoupling, IrregularPhases, EqualPart, SpeedupGain, IoBalance, ObjectiveGain,
-                            ProbeStep, CoresReclaimed, PolicyEnded, GivenUp, Circumstance, SpeedupMissing, CoresMissing,
-                            SavingTooLarge, NotWorthIt, ThirdConflict, NeitherResizable, InvalidSize, IterationPast,
-                            StopsTooLong, ReturnsTooEarly, ResizedTooLate, CoresExceeded, ResizedByTool>;
+                            ProbeStep, CoresReclaimed, CoresAwaited, PolicyEnded, GivenUp, Circumstance, SpeedupMissing,
+                            CoresMissing, SavingTooLarge, NotWorthIt, ThirdConflict, NeitherResizable, InvalidSize,
+                            IterationPast, StopsTooLong, ReturnsTooEarly, ResizedTooLate, CoresExceeded, ResizedByTool>;
 
 inline bool is_none(const Reason& reason) { return std::holds_alternative<NoReason>(reason); }
 inline Reason because(std::string_view circumstance) { return Circumstance{std::string{circumstance}}; }

@@ -109,6 +109,13 @@ void fields(E& e, V&& visit) {
   visit("missing", e.missing);
 }
 
+template <Of<CoresAwaited> E, class V>
+void fields(E& e, V&& visit) {
+  visit("cores", e.cores);
+  visit("missing", e.missing);
+  visit("waited_s", e.waited_s);
+}
+
 template <Of<PolicyEnded> E, class V>
 void fields(E&, V&&) {}
 

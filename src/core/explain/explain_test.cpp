@@ -110,6 +110,8 @@ TEST(Sentence, SaysWhatTheCoordinatorDoesItself) {
   EXPECT_EQ(sentence(decision("expand", event::ProbeStep{4})),
             "'a' is measured with 8 processes for some I/O periods, for a policy needs its times beyond 6 processes; "
             "then it has 4 processes again");
+  EXPECT_THAT(sentence(decision("start", event::CoresAwaited{4, 1, 2.5})),
+              ::testing::HasSubstr("waited 2.50 s before it started, and got 4 cores that others gave back; 1 are"));
   EXPECT_EQ(sentence(decision("reclaim", event::CoresReclaimed{1, 2})),
             "'a' gives back 1 core: others were started that need 2 more than there are");
   EXPECT_EQ(sentence(decision("cancel", event::because(event::circumstance::resized_by_hand))),

@@ -150,6 +150,13 @@ class Phrases {
            number(reclaimed.missing) + " more than there are";
   }
 
+  std::string operator()(const event::CoresAwaited& awaited) const {
+    std::string text = quoted(name_) + " waited " + seconds_text(awaited.waited_s) + " before it started, and got " +
+                       cores_text(awaited.cores) + " that others gave back";
+    if (awaited.missing > 0) text += "; " + number(awaited.missing) + " are still missing";
+    return text;
+  }
+
   std::string operator()(const event::PolicyEnded&) const {
     return quoted(name_) + " has " + processes_text(decision_.to) +
            " again: the policy that changed it is not in force any more";

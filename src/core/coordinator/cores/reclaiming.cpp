@@ -19,7 +19,7 @@ void Steering::reclaim(const Moment& moment) {
   std::int64_t missing = cores_.taken_beyond() > 0 ? cores_.taken_beyond() - coming_back() : 0;
   while (missing > 0) {
     const auto victim = choose_victim();
-    if (victim == courses_.end()) return;
+    if (victim == courses_.end()) break;
     model::Application& application = *cluster_.find(victim->first);
     Course& course = victim->second;
     const SizeChange& layer = course.top();
@@ -33,6 +33,7 @@ void Steering::reclaim(const Moment& moment) {
     apply(moment, application, course, CourseInput::reclaim);
     missing -= had - to;
   }
+  if (!starts_.empty()) starts_.answer(moment, coming_back());
 }
 
 // Returns the number of cores whose return is requested but not reported.

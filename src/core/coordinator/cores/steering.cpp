@@ -52,11 +52,13 @@ Steering::Steering(const CoordinatorSettings& settings, model::Cluster& cluster,
       sharing_(settings.policy.sharing),
       together_(together(settings, settings.policy)),
       most_slowdown_(most_slowdown_of(settings, *settings.policy.access)),
+      starts_(cores, decisions),
       decisions_made_(decisions) {}
 
 // ---- events ------------------------------------------------------------------------------------------------------
 
 void Steering::joined(const Moment& moment, Application& application) {
+  starts_.joined(application.job);
   follow(application);
   after(moment, application.id);
 }
@@ -229,12 +231,24 @@ void Steering::tick(const Moment& moment) {
     bound(app, course, {});
     overdue(moment, *cluster_.find(app), course);
   }
+  starts_.expire(moment.now);
+  reclaim(moment);
+}
+
+void Steering::ask_cores(const Moment& moment, const event::AskCores& asked) {
+  starts_.ask(moment, asked);
+  reclaim(moment);
+}
+
+void Steering::asker_left(const Moment& moment) {
+  starts_.leave(moment.event.origin.member);
   reclaim(moment);
 }
 
 std::optional<Time> Steering::deadline() const {
-  if (due_.empty()) return std::nullopt;
-  return due_.begin()->first;
+  std::optional<Time> next = starts_.deadline();
+  if (!due_.empty()) next = std::min(next.value_or(Time::max()), due_.begin()->first);
+  return next;
 }
 
 void Steering::after(const Moment& moment, AppId subject) {

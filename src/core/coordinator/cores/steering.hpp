@@ -34,6 +34,7 @@
 #include "coordinator/cores/measuring.hpp"
 #include "coordinator/cores/outcomes.hpp"
 #include "coordinator/cores/resizing.hpp"
+#include "coordinator/cores/starts.hpp"
 #include "model/cluster.hpp"
 #include "model/cores.hpp"
 #include "policy/core_policy.hpp"
@@ -63,6 +64,10 @@ class Steering {
   static void leaves(const Moment& moment, const model::Application& application);
   // Handles the end of an application, after its removal: its cores are free.
   void gone(const Moment& moment, AppId app, const std::string& name);
+  // Handles a request for cores for an application that is about to start, and the departure of a member or tool, which
+  // withdraws it.
+  void ask_cores(const Moment& moment, const event::AskCores& asked);
+  void asker_left(const Moment& moment);
   // Replaces the core policies. Permanent changes by a policy that is no longer in force are undone.
   void set_policies(const Moment& moment, const policy::Combination& policies);
   void tick(const Moment& moment);
@@ -149,6 +154,7 @@ class Steering {
   Courses courses_;
   Outcomes outcomes_;
   Measuring measuring_;
+  Starts starts_;
   std::set<std::pair<Time, AppId>> due_;                 // time limits of the courses
   std::set<AppId> set_by_tool_;                          // resized by hand: left alone until the next SET_POLICY
   std::map<AppId, std::int64_t> begun_;                  // policies' sizes that may be under way beside a tool's resize

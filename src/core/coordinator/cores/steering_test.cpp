@@ -254,6 +254,32 @@ TEST_F(SteeringTest, NewApplicationsGetTheCoresOfExpandedOnes) {
   EXPECT_EQ(app(1).expansion.original, 4);
 }
 
+TEST_F(SteeringTest, AnApplicationThatIsAboutToStartWaitsForCoresThatComeBack) {
+  start(1, 4);
+  change(1, cores, 0);
+  poke(32);
+  record(33, 1, 1, true, 4, cores);
+  EXPECT_EQ(at(34, 9, event::AskCores{"job3", "app3", 4, seconds{60}}),
+            (Lines{"0 DECISION 2 scripted reclaim app1 12 to 8", "1 RECONFIGURE 2 to 8 at 0",
+                   "9 CORES_FOR wait 4 job3"}));
+  EXPECT_THAT(record(36, 1, 2, true, cores, 8),
+              ::testing::IsSupersetOf({"9 CORES_FOR start 0 job3", "0 DECISION 3 cores start app3 0 to 4"}));
+  EXPECT_EQ(coordinator.cores().free(), 0) << "they are kept for it";
+  EXPECT_EQ(hello(3, "job3", "app3", 4, 37'000), Lines{"3 WELCOME app 2 app3 fcfs"});
+  EXPECT_EQ(coordinator.cores().taken_beyond(), 0) << "it has them once";
+}
+
+TEST_F(SteeringTest, AStartThatIsGivenUpTakesNoCores) {
+  start(1, 4);
+  change(1, cores, 0);
+  poke(32);
+  record(33, 1, 1, true, 4, cores);
+  at(34, 9, event::AskCores{"job3", "app3", 4, seconds{60}});
+  at(35, 9, event::Lost{});
+  EXPECT_EQ(record(36, 1, 2, true, cores, 8), Lines{"0 OUTCOME 1 cores 4.00 4.00 met"});
+  EXPECT_EQ(coordinator.cores().free(), 4);
+}
+
 // The time limit of the answer to 8 must not outlive the return to 6.
 TEST_F(SteeringTest, AChangeThatIsReclaimedBeforeItIsThereHasNoTimeLimitAfterwards) {
   start(1, 4);
