@@ -1,7 +1,8 @@
 """Evaluates the metrics that `dynamic` minimises: formulas over applications (src/core/policy/metric.hpp).
 
 Pure. The names `processes`, `io_time` (waits included), `alone`, and `end` belong to each application; times are
-seconds. The aggregates sum, mean, max, and min go over all applications. A formula without an aggregate is summed.
+seconds. A Δ-graph knows neither FLOP/s nor run times, so formulas with `flops` or `run_time` are not evaluated. The
+aggregates sum, mean, max, and min go over all applications. A formula without an aggregate is summed.
 """
 
 from __future__ import annotations

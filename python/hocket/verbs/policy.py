@@ -25,8 +25,8 @@ A policy is one name, or several of different kinds joined by '+': one for acces
 one that shares out cores. It holds for all applications of the daemon, from now on.
 
 A metric, which 'cost' and 'dynamic' minimise, is cpu-time (process seconds in I/O, waits included; the default),
-io-time, interference (the sum of interference factors), makespan, or a formula of processes, io_time, alone and end of
-each application, with + - * / ^, parentheses, sum(), mean(), max() and min().
+io-time, interference (the sum of interference factors), makespan, or a formula of processes, io_time, alone, end, flops
+(FLOP/s) and run_time of each application, with + - * / ^, parentheses, sum(), mean(), max() and min().
 """
 LIMIT_S = 20
 

@@ -217,7 +217,8 @@ const std::array keys{
     Key{"coordinator", "metric", Text{&DaemonSettings::metric, a_metric},
         "what the policies cost and dynamic minimise over the applications that want a target: cpu-time, io-time,\n"
         "interference, makespan, or a formula of processes, io_time (waits included), alone and end of the I/O\n"
-        "phase of each application, e.g. \"sum(processes*io_time)\", which is cpu-time"},
+        "phase of each application, its flops (FLOP/s) and its run_time (s),\n"
+        "e.g. \"sum(processes*io_time)\", which is cpu-time"},
     Key{"coordinator", "most_interruptions", Count{&DaemonSettings::most_interruptions, some_interruptions},
         "most preemptions of an application in one I/O phase"},
     Key{"coordinator", "interference", Number{&DaemonSettings::interference, an_interference},

@@ -26,10 +26,12 @@ struct Quantity {
   std::string_view name;
   double ExpectedPhase::*value;
 };
-constexpr std::array<Quantity, 4> quantities{{{"processes", &ExpectedPhase::processes},
+constexpr std::array<Quantity, 6> quantities{{{"processes", &ExpectedPhase::processes},
                                               {"io_time", &ExpectedPhase::io_time_s},
                                               {"alone", &ExpectedPhase::alone_s},
-                                              {"end", &ExpectedPhase::end_s}}};
+                                              {"end", &ExpectedPhase::end_s},
+                                              {"flops", &ExpectedPhase::flops},
+                                              {"run_time", &ExpectedPhase::run_time_s}}};
 
 constexpr std::size_t longest = 1000;  // characters
 constexpr int deepest = 64;            // nesting, which bounds the recursion
@@ -55,7 +57,8 @@ class Metric::Parser {
   Status parse() {
     const std::size_t whole = sum();
     if (wrong_.empty() && at_ < text_.size()) fail("there is " + quoted(text_.substr(at_)) + " after its end");
-    if (wrong_.empty() && !names_) fail("it says nothing of the applications: use processes, io_time, alone or end");
+    if (wrong_.empty() && !names_)
+      fail("it says nothing of the applications: use processes, io_time, alone, end, flops or run_time");
     if (wrong_.empty() && aggregates_ && bare_) {
       fail("'" + std::string{*bare_} + "' stands outside of sum(), mean(), max() and min(): of which application?");
     }
@@ -165,7 +168,7 @@ class Metric::Parser {
     for (const Quantity& quantity : quantities) names.push_back(quantity.name);
     for (const auto& [kind, known_name] : functions) names.push_back(known_name);
     return fail("unknown name " + quoted(name) + ": did you mean '" + std::string{nearest(name, names)} +
-                "'? there are processes, io_time, alone, end, sum(), mean(), max() and min()");
+                "'? there are processes, io_time, alone, end, flops, run_time, sum(), mean(), max() and min()");
   }
 
   // Functions do not nest: inside of one, a name stands for one application, and there is nothing left to sum.
@@ -199,8 +202,10 @@ class Metric::Parser {
 namespace {
 
 // Typical applications, on which parse() tries a formula: small and large, alike and different.
-constexpr std::array<ExpectedPhase, 4> examples{
-    {{1, 0.001, 0.001, 0.001}, {24, 3, 2, 1}, {24, 3, 2, 1}, {2048, 500, 100, 400}}};
+constexpr std::array<ExpectedPhase, 4> examples{{{1, 0.001, 0.001, 0.001, 1e8, 0.002},
+                                                 {24, 3, 2, 1, 1e11, 100},
+                                                 {24, 3, 2, 1, 1e11, 100},
+                                                 {2048, 500, 100, 400, 1e13, 9000}}};
 
 }  // namespace
 
@@ -233,6 +238,11 @@ Result<Metric> Metric::parse(std::string_view text) {
     }
   }
   return metric;
+}
+
+bool Metric::uses_flops() const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const FormulaNode& node) { return node.value == &ExpectedPhase::flops; });
 }
 
 double Metric::of(std::span<const ExpectedPhase> applications) const {

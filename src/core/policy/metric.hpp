@@ -8,9 +8,16 @@
 //   interference  sum(io_time / alone)        the sum of interference factors (section III-A)
 //   makespan      max(end)                    the end of the last application
 //
-// A formula may use numbers, `+ - * / ^`, parentheses, the names `processes`, `io_time` (s, from the start of the I/O
-// phase to its end), `alone` (s, the same without others), `end` (s from now until its end), and sum, mean, max and min
-// of an expression over all applications. A formula without any of these four is summed.
+// A formula may use numbers, `+ - * / ^`, parentheses, the names below, and sum, mean, max and min of an expression
+// over all applications. A formula without any of these four is summed.
+//
+//   processes   number of processes that compute
+//   io_time     s, from the start of the I/O phase to its end
+//   alone       s, the same without others
+//   end         s, from now until its end
+//   flops       FLOP/s while the application computes; if one contender's are unknown, the processes of each
+//   run_time    s, from the start of the application to the end of the I/O phase
+//
 // Pure. A metric is immutable, so several threads may read it.
 #pragma once
 
@@ -30,6 +37,8 @@ struct ExpectedPhase {
   double io_time_s = 0;
   double alone_s = 0;
   double end_s = 0;
+  double flops = 1;  // FLOP/s
+  double run_time_s = 0;
 };
 
 class Metric {
@@ -42,6 +51,9 @@ class Metric {
 
   // Returns the value for these applications; lower is better. It may be infinite or NaN, e.g. after a division by 0.
   double of(std::span<const ExpectedPhase> applications) const;
+
+  // True if the formula names `flops`. To find them costs more than the rest of a comparison.
+  bool uses_flops() const;
 
   const std::string& text() const { return text_; }  // as it was parsed
 

@@ -8,7 +8,7 @@
 namespace hocket::policy {
 namespace {
 
-const std::vector<ExpectedPhase> two{{8, 10, 5, 7}, {2, 4, 1, 3}};
+const std::vector<ExpectedPhase> two{{8, 10, 5, 7, 1e9, 100}, {2, 4, 1, 3, 3e9, 50}};
 
 double value(const std::string& text) {
   const auto metric = Metric::parse(text);
@@ -35,6 +35,8 @@ TEST(Metric, TakesFormulas) {
   EXPECT_EQ(value("processes*io_time"), 88);
   EXPECT_EQ(value(" sum( io_time ) / 2 + 1"), 8);
   EXPECT_EQ(value("mean(io_time/alone)"), 3);
+  EXPECT_EQ(value("flops*io_time"), 22e9);
+  EXPECT_EQ(value("sum(run_time)"), 150);
   EXPECT_EQ(value("max(io_time) - min(io_time)"), 6);
   EXPECT_EQ(value("2^3^2 * end / end"), 2 * 512);
   EXPECT_EQ(value("-alone^2"), -26);
@@ -47,6 +49,9 @@ TEST(Metric, SaysWhatIsWrong) {
   EXPECT_NE(error("cputime").find("did you mean 'cpu-time'?"), std::string::npos);
   EXPECT_NE(error("interferences").find("did you mean 'interference'?"), std::string::npos);
   EXPECT_NE(error("12").find("says nothing of the applications"), std::string::npos);
+  EXPECT_NE(error("sum(flop*io_time)").find("unknown name 'flop': did you mean 'flops'?"), std::string::npos);
+  EXPECT_NE(error("energy*io_time").find("there are processes, io_time, alone, end, flops, run_time, sum()"),
+            std::string::npos);
   EXPECT_NE(error("io_time/(processes-processes)").find("not a finite number"), std::string::npos);
   EXPECT_NE(error("(1-processes)^0.5").find("not a finite number"), std::string::npos);
   EXPECT_NE(error("sum(io_time").find("')' is missing"), std::string::npos);

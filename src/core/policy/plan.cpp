@@ -10,7 +10,7 @@ namespace {
 constexpr double most_stopped = 1 - 1e-6;
 
 ExpectedPhase ended(const PhaseJob& job, double end_s) {
-  return {job.processes, job.spent_s + end_s, job.alone_s, end_s};
+  return {job.processes, job.spent_s + end_s, job.alone_s, end_s, job.flops, job.ran_s + end_s};
 }
 
 // A job that has the target, and what it has left alone.

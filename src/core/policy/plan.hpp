@@ -21,6 +21,8 @@ struct PhaseJob {
   model::Slowness slowness{2, 0};
   double demanded = 1;  // part of the target's capacity that it takes alone
   double stop_s = 0;    // time until it has stopped, if it is preempted
+  double flops = 1;     // FLOP/s while it computes, for the metric
+  double ran_s = 0;     // time since the application began
 };
 
 // An order of the jobs. Indices are those of the jobs.

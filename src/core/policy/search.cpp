@@ -4,7 +4,10 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <utility>
+
+#include "model/prediction.hpp"
 
 namespace hocket::policy {
 namespace {
@@ -16,10 +19,36 @@ constexpr double least_gain = 1e-6;  // of the cost: rounding errors decide noth
 constexpr double rounding_s = 1e-6;
 constexpr double longest_delay_s = 1e9;
 
+// Returns the FLOP/s of the application while it computes; nothing if they are unknown.
+std::optional<double> flops_of(const model::Application& application) {
+  if (!(application.flop_per_iteration > 0)) return std::nullopt;
+  const auto pace = model::pace(application, application.computing_processes());
+  if (!pace || !(pace->iterations > 0) || !(pace->compute.value > 0)) return std::nullopt;
+  return application.flop_per_iteration * pace->iterations / pace->compute.value;
+}
+
+// Completes the jobs by what the metric may use. FLOP/s count only if those of all contenders are known. Else the
+// numbers of processes stand for them, because numbers of different kinds cannot be compared.
+std::vector<PhaseJob> jobs_for_metric(const View& view, const Contest& contest) {
+  std::vector<PhaseJob> jobs = contest.jobs;
+  bool known = view.settings.metric.uses_flops();
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const model::Application& application = *contest.contenders[i]->application;
+    jobs[i].ran_s = to_s(view.now - application.arrived);
+    const auto flops = known ? flops_of(application) : std::nullopt;
+    known &= flops.has_value();
+    jobs[i].flops = flops.value_or(0);
+  }
+  for (PhaseJob& job : jobs) {
+    if (!known) job.flops = job.processes;
+  }
+  return jobs;
+}
+
 }  // namespace
 
 Search::Search(const View& view, const Contest& contest)
-    : view_(view), contest_(contest), expected_(contest.jobs.size()) {}
+    : view_(view), contest_(contest), jobs_(jobs_for_metric(view, contest)), expected_(contest.jobs.size()) {}
 
 bool Search::is_better(const Candidate& one, const Candidate& other) const {
   if (one.excess_s < other.excess_s - rounding_s) return true;
@@ -28,7 +57,7 @@ bool Search::is_better(const Candidate& one, const Candidate& other) const {
 }
 
 void Search::look_at(Candidate& best, Plan plan) {
-  expect(contest_.jobs, plan, expected_);
+  expect(jobs_, plan, expected_);
   Candidate candidate{0, view_.settings.metric.of(expected_), {}};
   if (!std::isfinite(candidate.cost)) return;
   for (std::size_t job = 0; job < contest_.latest_s.size(); ++job) {

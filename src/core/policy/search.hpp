@@ -53,6 +53,7 @@ class Search {
 
   const View& view_;
   const Contest& contest_;
+  const std::vector<PhaseJob> jobs_;  // of the contest, with what only metrics need
   std::vector<ExpectedPhase> expected_;
   Candidate wait_, interrupt_, interfere_, delay_;
 };
