@@ -70,6 +70,18 @@ def test_the_same_seed_gives_the_same_result_and_another_one_another(simulate, p
     assert simulate("stress", "--policy", policy, "--seed", 8)["applications"] != first["applications"]
 
 
+@pytest.mark.parametrize("seed", [1, 3, 4])
+def test_period_coupling_gives_a2_of_use_case_d_the_size_of_the_paper(simulate, tmp_path, seed):
+    """Section 5.1 of CLARISSE+FlexMPI: A2 goes from 50 to 57 or 59 processes, and A1 keeps its own."""
+    trace = tmp_path / "d.jsonl"
+    simulate("use-case-d", "--policy", "period-coupling", "--seed", seed, "--trace", trace)
+    resizes = [one for one in told_of(trace, "DECISION") if one["action"] in ("expand", "shrink")]
+    for_good = [one for one in resizes if one["return_at_iteration"] == 0]
+    assert for_good
+    assert {one["decided_for"] for one in for_good} == {"A2"}
+    assert 57 <= for_good[-1]["to"] <= 59
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_default_keeps_no_two_programs_in_step(simulate, seed):
     """First come, first served makes the periods of the two alike, so that one waits for the other again and again."""

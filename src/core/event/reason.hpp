@@ -91,7 +91,7 @@ struct PhaseShift {
   bool operator==(const PhaseShift&) const = default;
 };
 
-// Period coupling: more processes for good make the I/O period a multiple of the other's.
+// Period coupling: a size for good makes the I/O period a multiple of the other's. It may take back what it gave.
 struct PeriodCoupling {
   static constexpr std::string_view name = "coupling";
   PhaseConflict conflict;

@@ -85,6 +85,10 @@ TEST(Sentence, SaysWhichPeriodsAreCoupled) {
                "2 times that of b (220.0 s)"));
   coupling.multiple = 1;
   EXPECT_THAT(sentence(decision("expand", coupling)), EndsWith("440.0 s, that of b (220.0 s)"));
+  event::Decision back = decision("shrink", event::PeriodCoupling{{10, 9, 1}, 200, 220, 220, 1});
+  std::swap(back.from, back.to);
+  EXPECT_THAT(sentence(back), EndsWith("; a gives processes back from 8 to 6 processes, so that its I/O period rises "
+                                       "from 200.0 s to 220.0 s, that of b (220.0 s)"));
 }
 
 TEST(Sentence, SaysWhyCoresAreShared) {

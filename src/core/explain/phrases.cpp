@@ -104,9 +104,10 @@ class Phrases {
 
   std::string operator()(const event::PeriodCoupling& coupling) const {
     const std::string times = coupling.multiple > 1 ? number(coupling.multiple) + " times " : "";
-    return (*this)(coupling.conflict) + "; " + name_ + " grows for good" + sizes() +
-           ", so that its I/O period falls from " + about_seconds(coupling.period_s) + " to " +
-           about_seconds(coupling.coupled_period_s) + ", " + times + "that of " + decision_.because_of + " (" +
+    const bool grows = decision_.to > decision_.from;
+    return (*this)(coupling.conflict) + "; " + name_ + (grows ? " grows for good" : " gives processes back") + sizes() +
+           ", so that its I/O period " + (grows ? "falls from " : "rises from ") + about_seconds(coupling.period_s) +
+           " to " + about_seconds(coupling.coupled_period_s) + ", " + times + "that of " + decision_.because_of + " (" +
            about_seconds(coupling.other_period_s) + ")";
   }
 

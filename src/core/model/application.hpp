@@ -89,6 +89,10 @@ struct Expansion {
   std::int64_t original = 0;             // processes before it
   std::int64_t return_at_iteration = 0;  // of the return to `original`; 0: none, until cores are reclaimed
   Time start_after{};                    // predicted start of the next I/O phase under it; 0: that has come
+  AppId because_of{};                    // the other application of the conflict behind it; none: there was no conflict
+  double original_period_s = 0;          // I/O period at `original`, waits excluded; 0: unknown
+
+  bool is_temporary() const { return decision != 0 && return_at_iteration != 0; }
 };
 
 // The reliability of the predictions about an application, from those that were compared with what happened.

@@ -1,84 +1,17 @@
-// Tests phase shifting and period coupling.
+// Tests phase shifting, and what both policies against interference have in common.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
-#include "policy/phase_shift.hpp"
+#include "policy/interference_testing.hpp"
 
 namespace hocket::policy {
 namespace {
 
 using model::Application;
-
-Time at(double seconds) { return Time{} + from_s(10'000 + seconds); }
-
-class Interference : public ::testing::Test {
- protected:
-  Interference() { settings.uncertainty = from_s(2); }
-
-  // Adds an application that scales perfectly up to 4096 processes and has an I/O phase every 100 iterations. Its last
-  // phase starts at `last`. Times are in seconds.
-  Application& application(const std::string& name, std::int64_t processes, double period, double io, double last) {
-    const MemberId id{++members};
-    const event::Hello hello{"job-" + name, name, "/bin/a", "mpich", "0.1", 1, processes};
-    Application& app = *cluster.join({"n1", "", id}, hello, Time{}).application;
-    app.target = "fs";
-    app.malleability.malleable = true;
-    app.malleability.commanding = id;
-    app.malleability.processes = processes;
-    cores.claim(app.id, processes, "n1");
-    const double one = (period - io) / 100 * static_cast<double>(processes);
-    EXPECT_TRUE(app.curve.add({1, one, 0, io, 0, 1}).ok());
-    EXPECT_TRUE(app.curve.add({4096, one / 4096, 0, io, 0, 1}).ok());
-    for (int i = 3; i >= 0; --i) report(app, last - i * period, io);
-    return app;
-  }
-  static void report(Application& app, double start, double io, double wait = 0) {
-    event::IoPhase phase;
-    phase.start = at(start);
-    phase.end = at(start + wait + io);
-    phase.io = from_s(io);
-    phase.wait = from_s(wait);
-    phase.iteration = app.malleability.iteration + 100;
-    phase.processes = app.malleability.processes;
-    phase.control_every = 1;
-    app.add_phase(phase, phase.end);
-  }
-  CoreDecision decide(const CorePolicy& policy, const Application& subject, double now) const {
-    return policy.decide({cluster, cores, settings, at(now)}, event::Event{at(now), {}, event::IoPhase{}}, subject.id);
-  }
-  // Carries the change out as the coordinator does.
-  void carry_out(const CoreChange& change) {
-    Application& app = *cluster.find(change.application);
-    ASSERT_TRUE(cores.allocate(app.id, change.processes - app.malleability.processes));
-    app.expansion = {++decisions, "", app.malleability.processes, change.return_at_iteration, change.start_after};
-    app.malleability.processes = change.processes;
-    ++app.malleability.reconfigurations;
-  }
-  // Returns the obstacle of the conflict that was left alone, which must be of that kind.
-  template <class Obstacle>
-  static Obstacle obstacle(const CoreDecision& decision) {
-    EXPECT_TRUE(decision.changes.empty());
-    const event::Reason found = decision.left_alone.empty() ? event::Reason{} : decision.left_alone.front().obstacle;
-    const auto* expected = std::get_if<Obstacle>(&found);
-    EXPECT_NE(expected, nullptr) << "alternative " << found.index();
-    return expected == nullptr ? Obstacle{} : *expected;
-  }
-  // Returns the reason of a change, which must be of that kind.
-  template <class Reason>
-  static Reason reason(const CoreChange& change) {
-    const auto* expected = std::get_if<Reason>(&change.reason);
-    EXPECT_NE(expected, nullptr) << "alternative " << change.reason.index();
-    return expected == nullptr ? Reason{} : *expected;
-  }
-
-  model::Cluster cluster;
-  model::Cores cores{{{"n1", 1024}}};
-  CoreSettings settings;
-  std::uint64_t members = 0;
-  std::int64_t decisions = 0;
-};
+using testing::at;
+using testing::Interference;
 
 // The examples of CLARISSE+FlexMPI, section 4.2.1, save 50 s of 100 s, and of 200 s.
 TEST(NeededSpeedup, IsEquationTwo) {
@@ -253,46 +186,6 @@ TEST_F(Interference, DecidesOnceAndWhenAPhaseIsOver) {
   const CoreDecision again = decide(phase_shift, first, 895);
   EXPECT_TRUE(again.changes.empty());
   EXPECT_TRUE(again.left_alone.empty());
-}
-
-// Use case D runs one program twice, on 64 and on 50 processes.
-TEST_F(Interference, CouplesTheLongerPeriodToTheShorter) {
-  Application& first = application("A1", 64, 72.1, 4.7, 900);
-  Application& second = application("A2", 50, 90.7, 4.7, 878);
-  const CoreDecision decision = decide(period_coupling, first, 905);
-  ASSERT_EQ(decision.changes.size(), 1u);
-  const CoreChange& change = decision.changes[0];
-  EXPECT_EQ(change.application, second.id);
-  EXPECT_EQ(change.processes, 64);
-  EXPECT_EQ(change.return_at_iteration, 0);
-  EXPECT_NEAR(to_s(change.period_after), 72.1, 1);
-  const auto coupling = reason<event::PeriodCoupling>(change);
-  EXPECT_NEAR(coupling.period_s, 90.7, 1e-6);
-  EXPECT_NEAR(coupling.coupled_period_s, to_s(change.period_after), 1e-6);
-  EXPECT_EQ(coupling.multiple, 1);
-}
-
-TEST_F(Interference, CouplesToAMultiple) {
-  application("A1", 64, 220, 10, 850);                        // next at 1070
-  Application& second = application("A2", 64, 480, 10, 595);  // next at 1075
-  const CoreDecision decision = decide(period_coupling, second, 865);
-  ASSERT_EQ(decision.changes.size(), 1u);
-  EXPECT_NEAR(to_s(decision.changes[0].period_after), 440, 5);
-  const auto coupling = reason<event::PeriodCoupling>(decision.changes[0]);
-  EXPECT_EQ(coupling.multiple, 2);
-  EXPECT_NEAR(coupling.other_period_s, 220, 1e-6);
-}
-
-TEST_F(Interference, ShiftsOncePeriodsFitOrCannot) {
-  Application& first = application("A1", 64, 200, 10, 880);
-  application("A2", 64, 200.5, 10, 885);
-  EXPECT_GT(decide(period_coupling, first, 896).changes.at(0).return_at_iteration, 0) << "they fit";
-  cluster = model::Cluster{};
-  Application& third = application("A3", 64, 200, 10, 880);
-  application("A4", 64, 380, 10, 705);
-  settings.reconfiguration = from_s(0.1);  // they meet again soon: the shift saves little
-  EXPECT_GT(decide(period_coupling, third, 896).changes.at(0).return_at_iteration, 0)
-      << "380 s are nearer to 400 s, and no expansion makes a period longer";
 }
 
 // Adds measured costs of growing and of shrinking back.

@@ -52,11 +52,6 @@ const Application& select_application(const Conflict& conflict) {
   return conflict.of_other.start < conflict.of_subject.start ? b : a;
 }
 
-// True if a policy has expanded the application temporarily, as a shift does.
-bool is_shifted(const Application& application) {
-  return application.expansion.decision != 0 && application.expansion.return_at_iteration != 0;
-}
-
 // A change planned for application k. If no change is possible or worthwhile, `obstacle` says why.
 struct PlannedChange {
   CoreChange change;
@@ -239,7 +234,7 @@ std::optional<ControlPointRange> stretch_ahead(const Application& application, T
 
 bool can_resize(const Application& application) {
   const model::Malleability& state = application.malleability;
-  return state.malleable && state.commanding && state.resizing_to == 0 && !is_shifted(application) &&
+  return state.malleable && state.commanding && state.resizing_to == 0 && !application.expansion.is_temporary() &&
          !application.is_left_alone();
 }
 
@@ -309,7 +304,8 @@ CoreDecision shift_phases(const CoreView& view, const std::vector<Conflict>& con
   CoreDecision decision;
   std::size_t tried = 0;
   for (const Conflict& conflict : conflicts) {
-    if (is_shifted(*conflict.subject) || is_shifted(*conflict.other)) continue;  // a shift is under way already
+    // A shift is under way already.
+    if (conflict.subject->expansion.is_temporary() || conflict.other->expansion.is_temporary()) continue;
     if (++tried > most_tried) break;
     const Application* k = &select_application(conflict);
     if (!can_resize(*k)) k = &other_than(conflict, *k);

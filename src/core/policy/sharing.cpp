@@ -20,14 +20,10 @@ constexpr double longest_s = 1e6;            // longest period that counts for s
 constexpr double least_saved = 1e-6;
 constexpr std::int64_t resizes_a_doubling = 2;  // resizes per doubling of the observed phases
 
-bool is_temporary(const model::Expansion& expansion) {
-  return expansion.decision != 0 && expansion.return_at_iteration != 0;
-}
-
 // True if the application is connected, and neither a resize nor a temporary expansion is under way.
 bool may_change(const model::Application& application) {
   return application.malleability.commanding && application.malleability.resizing_to == 0 &&
-         !is_temporary(application.expansion);
+         !application.expansion.is_temporary();
 }
 
 bool shrinks(const model::Application& application) {

@@ -20,7 +20,9 @@ struct SizeChange {
   std::string_view policy;
   std::int64_t original = 0;  // processes before the change
   std::int64_t processes = 0;
-  std::int64_t return_at = 0;  // iteration of the planned return; 0: it returns on request only
+  std::int64_t return_at = 0;    // iteration of the planned return; 0: it returns on request only
+  AppId because_of{};            // the other application of the conflict behind it; none: there was no conflict
+  double original_period_s = 0;  // I/O period at `original`, waits excluded; 0: unknown
 };
 
 // The changes of one application's size that are in force, and the resize request under way.

@@ -3,6 +3,7 @@
 
 #include "base/saturating.hpp"
 #include "coordinator/cores/steering.hpp"
+#include "model/prediction.hpp"
 
 namespace hocket::coordinator {
 namespace {
@@ -77,10 +78,18 @@ void Steering::carry_out(const Moment& moment, const policy::CorePolicy& policy,
 
   Course& course = courses_[application->id];
   const bool for_good = change.return_at_iteration == 0;
-  const std::int64_t original = for_good && course.lasting.decision != 0 ? course.lasting.original : before;
   const char* action = change.processes > before ? "expand" : "shrink";
   SizeChange& layer = for_good ? course.lasting : course.passing;
-  layer = {++decisions_made_, policy.name, original, change.processes, change.return_at_iteration};
+  if (!for_good || layer.decision == 0) {
+    const auto pace = model::pace(*application, before);
+    layer.original = before;
+    layer.original_period_s = pace ? pace->period_s() : 0;
+  }
+  layer.decision = ++decisions_made_;
+  layer.policy = policy.name;
+  layer.processes = change.processes;
+  layer.return_at = change.return_at_iteration;
+  layer.because_of = change.because_of;
   course.state = course_step(course.state, for_good ? CourseInput::change : CourseInput::shift).next;
   course.request = request.id;
   course.goal = change.processes;

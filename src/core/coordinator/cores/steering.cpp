@@ -449,8 +449,8 @@ void Steering::forget(AppId app) {
 
 void Steering::show_expansion(Application& application, const Course& course) const {
   const SizeChange& layer = course.top();
-  application.expansion = {layer.decision, std::string{layer.policy}, layer.original, layer.return_at,
-                           course.start_after};
+  application.expansion = {layer.decision,     std::string{layer.policy}, layer.original,         layer.return_at,
+                           course.start_after, layer.because_of,          layer.original_period_s};
 }
 
 void Steering::bound(AppId app, Course& course, Time until) {
