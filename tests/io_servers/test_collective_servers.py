@@ -43,6 +43,21 @@ def test_random_accesses_leave_the_bytes_of_a_model(
     assert {event["epoch"] for event in story.all("MAP_ADOPTED")} == {0, 2}
 
 
+@pytest.mark.parametrize(("method", "travels"), [("list", "listed"), ("view", "viewed"), ("auto", "viewed")])
+def test_the_method_of_the_hint_is_used_through_servers_too(
+    mpi: kit.Mpi, built, start_server, settings, served_directory: Path, method: str, travels: str
+) -> None:
+    """A regular view is a formula, which `auto` finds shorter than lists of 64 runs."""
+    servers = [start_server(name) for name in ("s1", "s2")]
+    program = [built("faulty_access.c"), served_directory / "f", "write", "interleaved", 512]
+    run = mpi.run([*program, f"hocket_collective={method}"], settings, ranks=3)
+    assert (run.code, run.out) == (0, "MPI_SUCCESS\nright\n"), f"{mpi.name}: {run.out}{run.err}"
+    for state in (server.client().state() for server in servers):
+        requests = {way: int(state[f"{way}_requests"]) for way in ("listed", "viewed")}
+        assert requests.pop(travels) > 0, state
+        assert set(requests.values()) == {0}, state
+
+
 def test_files_elsewhere_are_none_of_the_servers(
     mpi: kit.Mpi, built, start_server, story: Story, settings, tmp_path: Path
 ) -> None:

@@ -42,6 +42,7 @@ class ServedFile {
   event::Placement placement() const { return placement_; }
   // Sends the serialised view (layout::append), unless the server has it already.
   void show(std::string_view serialised);
+  bool has_view(std::string_view serialised) const { return view_ == serialised; }
 
   // Sends and receives without blocking. Returns true if something moved.
   bool poll();

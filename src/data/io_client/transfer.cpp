@@ -52,7 +52,7 @@ class Transfer {
   const Local& local_;
   const NextChunk next_;
   const Terms terms_;
-  const bool lists_;  // the view is too long for a server, so that offset lists are sent instead
+  const bool lists_;  // offset lists are sent instead of the view
   const std::shared_ptr<Tally> tally_ = std::make_shared<Tally>();
   std::optional<Chunk> chunk_;  // the next one
   std::int64_t round_ = 0;      // its round, counted among those in which this process has data
@@ -60,12 +60,23 @@ class Transfer {
   bool ended_ = false;          // the servers know that this process sends nothing more
 };
 
+// True if the access sends offset lists. A view is sent to each server that does not have it, a list with each access.
+bool sends_lists(std::span<const ServedFile> files, const Local& local, const Terms& terms) {
+  if (local.view.contiguous()) return false;
+  if (terms.method == Method::list || terms.serialised.size() > transport::ServerLink::most_view_bytes) return true;
+  if (terms.method == Method::view) return false;
+  const auto new_views = std::count_if(files.begin(), files.end(),
+                                       [&](const ServedFile& file) { return !file.has_view(terms.serialised); });
+  const auto segments = static_cast<std::size_t>(local.view.count_segments(local.data));
+  return terms.serialised.size() * static_cast<std::size_t>(new_views) > segments * transport::list_bytes_per_run;
+}
+
 Transfer::Transfer(std::span<ServedFile> files, const Local& local, NextChunk next, const Terms& terms)
     : files_(files),
       local_(local),
       next_(next),
       terms_(terms),
-      lists_(terms.serialised.size() > transport::ServerLink::most_view_bytes),
+      lists_(sends_lists(files, local, terms)),
       chunk_(next()) {
   tally_->there = local.data.end;
   tally_->last = local.data.first;

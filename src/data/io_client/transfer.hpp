@@ -41,9 +41,15 @@ class RoundGate {
   virtual bool failed() const = 0;
 };
 
+// How a server learns where the data of an access are (CLARISSE, section III-A): it keeps views, and forgets lists of
+// offsets and lengths. `automatic` takes what is shorter for this access. A view that is too long for a server
+// (ServerLink::most_view_bytes) is never sent.
+enum class Method : std::int64_t { automatic, view, list };
+
 // Conditions of a transfer.
 struct Terms {
-  std::string_view serialised;  // the view (layout::append); not needed if it is contiguous
+  std::string_view serialised{};  // the view (layout::append); not needed if it is contiguous
+  Method method = Method::automatic;
   std::uint64_t operation = 0;  // number common to all participants; 0: not collective
   int participants = 0;         // processes that take part in the operation
   RoundGate* gate = nullptr;    // nullptr: nothing holds the access

@@ -70,6 +70,37 @@ class Transfers : public testing::Test {
   bool too_long_ = false;  // the view is longer than a server accepts
 };
 
+// A view of a table of `runs` runs at irregular distances: it has no short formula.
+layout::FileView irregular(std::int64_t runs) {
+  std::vector<std::int64_t> at;
+  std::uint64_t state = 5;
+  for (std::int64_t i = 0; i < runs; ++i)
+    at.push_back((at.empty() ? 0 : at.back()) + 9 + static_cast<std::int64_t>(splitmix(state += splitmix_step) % 900));
+  return layout::FileView::make(0, layout::hindexed_block(8, at, layout::contiguous_bytes(1).value()).value()).value();
+}
+
+TEST_F(Transfers, TheMethodDecidesIfTheViewIsSent) {
+  start({{}, {}});
+  std::string text(4000, 'x');
+  Local local = contiguous(true, 0, text);
+  local.view = strided(0, 8, 16);
+  EXPECT_EQ(run(local, {.method = Method::list}).error, 0);
+  EXPECT_EQ(servers_[0]->views + servers_[1]->views, 0);
+  EXPECT_EQ(run(local).error, 0);
+  EXPECT_EQ(servers_[0]->views + servers_[1]->views, 2) << "a formula is shorter than 500 runs";
+  local.view = irregular(2000);
+  text.resize(16);
+  local.data.end = 16;
+  local.memory = layout::contiguous_bytes(16).value();
+  EXPECT_EQ(run(local).error, 0);
+  EXPECT_EQ(servers_[0]->views + servers_[1]->views, 2) << "two runs are shorter than a table of 2,000";
+  EXPECT_EQ(run(local, {.method = Method::view}).error, 0);
+  EXPECT_EQ(servers_[0]->views + servers_[1]->views, 4);
+  EXPECT_EQ(run(local).error, 0);
+  EXPECT_EQ(servers_[0]->requests + servers_[1]->requests, 4 + 4 + 3) << "no view is sent again";
+  EXPECT_EQ(servers_[0]->views + servers_[1]->views, 4);
+}
+
 TEST_F(Transfers, ManyChunksAreInFlightButNoMoreThanThreeForEachServer) {
   start({{}, {}});
   std::string text(20 * chunk_bytes, 'x');
@@ -228,6 +259,7 @@ TEST_F(Transfers, AnyAccessMovesTheBytesOfAModel) {
         draw(1) == 0 ? layout::contiguous_bytes(block * count).value() : blocks(count, block, block + draw(100));
     const bool writes = draw(1) == 0;
     too_long_ = draw(3) == 0;
+    const auto method = static_cast<Method>(draw(2));
     std::string buffer(static_cast<std::size_t>(memory.extent()), '\0');
     for (char& c : buffer) c = static_cast<char>('a' + draw(25));
     std::string expected = buffer;
@@ -245,7 +277,7 @@ TEST_F(Transfers, AnyAccessMovesTheBytesOfAModel) {
       }
     }
     SCOPED_TRACE(testing::Message() << "round " << round);
-    const Transferred done = run(Local{writes, view, data, memory, memory_of(buffer)});
+    const Transferred done = run(Local{writes, view, data, memory, memory_of(buffer)}, {.method = method});
     ASSERT_FALSE(done.lost);
     ASSERT_EQ(done.error, 0);
     ASSERT_EQ(done.there, there);

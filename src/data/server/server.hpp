@@ -138,6 +138,8 @@ class HocketServer {
   std::size_t greeting_ = 0;  // connections that have not authenticated yet
   Strangers strangers_;       // those of them over TCP
   LineLimit about_strangers_;
+  // Requests so far whose places in the file came as a list of runs, and as data of a view.
+  std::int64_t listed_ = 0, viewed_ = 0;
   Time shown_{};        // when clients that wait were last sent a sign of life
   bool freed_ = false;  // memory may have become free for stalled sessions, which raises no event
   Time now_;            // when the latest wait returned

@@ -161,6 +161,8 @@ int HocketServer::describe(ClientSession& session, Task& task) {
   const auto known = handle.views.find(header.number);
   const bool has_view = known != handle.views.end();
   if (has_view && !known->second.view && header.has(flag::viewed)) return ENOBUFS;
+  listed_ += header.has(flag::list) ? 1 : 0;
+  viewed_ += header.has(flag::viewed) ? 1 : 0;
   auto runs = transport::runs_of(header, session.stream.meta(), has_view ? &*known->second.view : nullptr);
   if (!runs) return EINVAL;
   if (task.writes && handle.join) {
@@ -263,8 +265,8 @@ void HocketServer::on_barrier(ClientSession& session) {
 }
 
 void HocketServer::on_state(ClientSession& session) {
-  std::string text =
-      fmt::format("name {}\ndirectory {}\nclients {}\n", settings_.name, directory(), sessions_.size() - greeting_);
+  std::string text = fmt::format("name {}\ndirectory {}\nclients {}\nlisted_requests {}\nviewed_requests {}\n",
+                                 settings_.name, directory(), sessions_.size() - greeting_, listed_, viewed_);
   reply(session, session.stream.header().request, 0, 0, 0, text + engine_.state() + exchange_.state());
 }
 

@@ -7,7 +7,6 @@ namespace {
 
 constexpr std::uint32_t magic = 0x46544b48;  // "HKTF"
 constexpr std::uint8_t version = 1;
-constexpr std::size_t pair_bytes = 12;  // a run in a list: 8 bytes offset, 4 bytes length
 
 bool is_known(std::uint8_t type) {
   return (type >= static_cast<std::uint8_t>(Type::prove) && type <= static_cast<std::uint8_t>(Type::store)) ||
@@ -34,9 +33,9 @@ const char* fault_of(const Header& header) {
 
 // Decodes a list. Runs that touch are joined.
 Result<std::vector<FileRun>> runs_of_list(std::string_view meta) {
-  if (meta.empty() || meta.size() % pair_bytes != 0) return Error{"a list that is cut off"};
+  if (meta.empty() || meta.size() % list_bytes_per_run != 0) return Error{"a list that is cut off"};
   std::vector<FileRun> runs;
-  runs.reserve(meta.size() / pair_bytes);
+  runs.reserve(meta.size() / list_bytes_per_run);
   std::int64_t end = 0;
   for (const char* in = meta.data(); in != meta.data() + meta.size();) {
     FileRun run;
@@ -107,7 +106,7 @@ Result<Header> decode(std::string_view bytes) {
 }
 
 std::string encode(std::span<const FileRun> runs) {
-  std::string meta(runs.size() * pair_bytes, '\0');
+  std::string meta(runs.size() * list_bytes_per_run, '\0');
   char* out = meta.data();
   for (const FileRun& run : runs) {
     out = put(out, run.at);

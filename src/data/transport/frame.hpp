@@ -118,7 +118,9 @@ struct FileRun {
   bool operator==(const FileRun&) const = default;
 };
 
-// Encodes runs as the meta bytes of a frame with flag::list: 12 bytes for each run.
+// Length of a run in the meta bytes of a frame with flag::list: its offset, and its length in 4 bytes.
+inline constexpr std::size_t list_bytes_per_run = 12;
+// Encodes runs as the meta bytes of a frame with flag::list.
 std::string encode(std::span<const FileRun> runs);
 // Returns the runs of a write or read in the order of its data. They rise, are disjoint, and have `header.bytes`
 // bytes in all. `view` is the one with number `header.number`, or nullptr. Fails for any other frame; the text is for

@@ -81,6 +81,13 @@ std::vector<int> ranks_with_data(const std::vector<AccessMessage>& words) {
   return ranks;
 }
 
+// Returns the method that the ranks' hints ask for.
+Method method_of(const std::vector<AccessMessage>& words) {
+  std::int64_t method = 0;
+  for (const AccessMessage& word : words) method = std::max(method, word.method);
+  return static_cast<Method>(method);
+}
+
 std::int64_t data_bytes(const std::vector<AccessMessage>& words) {
   std::int64_t bytes = 0;
   for (const AccessMessage& word : words) bytes += word.bytes;
@@ -115,9 +122,7 @@ bool CollectiveFile::open_storage() {
 void CollectiveFile::take_hints(MPI_Info info) {
   if (const std::string method = mpi::hint(info, "hocket_collective"); !method.empty()) {
     off_ = method == "off" && !data_set_;
-    method_ = method == "view"   ? CollectiveMethod::view
-              : method == "list" ? CollectiveMethod::list
-                                 : CollectiveMethod::automatic;
+    method_ = method == "view" ? Method::view : method == "list" ? Method::list : Method::automatic;
   }
   aggregators_ = number_of(info, "hocket_aggregators", "cb_nodes", aggregators_, 1, team_.ranks);
   window_ =
@@ -246,12 +251,10 @@ bool CollectiveFile::settle(std::vector<AccessMessage>& words) {
 }
 
 bool CollectiveFile::chooses_lists(const std::vector<AccessMessage>& words) const {
-  std::int64_t method = 0;
-  for (const AccessMessage& word : words) method = std::max(method, word.method);
+  const Method method = method_of(words);
   const std::vector<Description> ranks = descriptions(words);
-  if (method == static_cast<std::int64_t>(CollectiveMethod::list) || !views_can_be_kept(ranks)) return true;
-  return method == static_cast<std::int64_t>(CollectiveMethod::automatic) &&
-         lists_are_shorter(ranks, static_cast<int>(team_.aggregators.size()));
+  if (method == Method::list || !views_can_be_kept(ranks)) return true;
+  return method == Method::automatic && lists_are_shorter(ranks, static_cast<int>(team_.aggregators.size()));
 }
 
 // ---- views and entries -------------------------------------------------------------------------------------------
@@ -367,7 +370,8 @@ std::optional<int> CollectiveFile::access_through_servers(const Local& local, co
   std::optional<Brake> brake;
   if (granted && layout::StripeChunks::may_have_rounds(file, servers, team_.window))
     brake.emplace(team_, ranks_with_data(words), data_bytes(words));
-  return servers_.access(team_, local, team_.window, serialised_, brake ? &*brake : nullptr);
+  return servers_.access(team_, local, team_.window, {.serialised = serialised_, .method = method_of(words)},
+                         brake ? &*brake : nullptr);
 }
 
 // Performs the access in the way that fits: data set, atomic mode, I/O servers or ranks. Returns one errno of all
@@ -376,7 +380,7 @@ int CollectiveFile::access_all(const Local& local, const std::vector<AccessMessa
   Extent file{layout::limit, 0};
   for (const AccessMessage& word : words)
     if (word.bytes > 0) file = {std::min(file.first, word.low), std::max(file.end, word.high)};
-  if (data_set_) return access_data_set(local, file);
+  if (data_set_) return access_data_set(local, words, file);
   if (servers_.is_blocked()) return EIO;
   if (file.end == 0) return 0;
   if (atomic) {
@@ -477,10 +481,11 @@ int CollectiveFile::join(MPI_Info info) {
   return joined.error == EINVAL ? MPI_ERR_BAD_FILE : class_of(joined.error);
 }
 
-int CollectiveFile::access_data_set(const Local& local, Extent file) {
+int CollectiveFile::access_data_set(const Local& local, const std::vector<AccessMessage>& words, Extent file) {
   if (!servers_.used()) return EIO;
   if (file.end == 0) return 0;
-  const std::optional<int> error = servers_.access(team_, local, window_, serialised_, nullptr);
+  const std::optional<int> error =
+      servers_.access(team_, local, window_, {.serialised = serialised_, .method = method_of(words)}, nullptr);
   if (error && local.writes) size_ = std::max(size_, file.end);
   return error.value_or(EIO);
 }
@@ -495,7 +500,7 @@ int CollectiveFile::access_own(const AccessCall& access, MPI_Status* status) {
     return raise(access.file, local ? MPI_ERR_IO : MPI_ERR_UNSUPPORTED_OPERATION);
   }
   serialise();
-  const int error = servers_.access_own(*local, window_, serialised_);
+  const int error = servers_.access_own(*local, window_, {.serialised = serialised_, .method = method_});
   if (error == 0 && local->writes) size_ = std::max(size_, local->view.span(local->data).end);
   return end_access(access, *local, position, error, status);
 }

@@ -17,8 +17,7 @@
 
 namespace hocket::runtime::collective {
 
-// Selects view-based or list-based collective I/O (CLARISSE, section III-A); `automatic` compares both for each access.
-enum class CollectiveMethod : std::int64_t { automatic, view, list };
+using io_client::Method;
 
 // Message that a rank sends to all others before an access. It has only 64-bit numbers, so the struct is sent as it is.
 struct AccessMessage {
@@ -96,7 +95,7 @@ class CollectiveFile {
   int access_all(const Local& local, const std::vector<AccessMessage>& words, bool atomic, bool granted);
   int agree_on_end(int error);
   int leave_servers(MPI_File file);
-  int access_data_set(const Local& local, Extent file);
+  int access_data_set(const Local& local, const std::vector<AccessMessage>& words, Extent file);
   int end_access(const AccessCall& access, const Local& local, std::int64_t position, int error, MPI_Status* status);
   std::optional<int> access_through_servers(const Local& local, const std::vector<AccessMessage>& words, Extent file,
                                             bool granted);
@@ -115,7 +114,7 @@ class CollectiveFile {
   FileServers servers_;
   // Hints of this rank, as last set.
   bool off_ = false;  // hocket_collective=off: the MPI library performs the accesses
-  CollectiveMethod method_ = CollectiveMethod::automatic;
+  Method method_ = Method::automatic;
   std::int64_t aggregators_ = 0;  // 0: a fixed number per node
   std::int64_t window_;
   std::int64_t most_servers_;

@@ -10,7 +10,6 @@
 #include "collective/beating_wait.hpp"
 #include "collective/brake.hpp"
 #include "collective/mpi_wait.hpp"
-#include "io_client/transfer.hpp"
 #include "mpi_shim/warn.hpp"
 #include "process/identity.hpp"
 #include "process/server_map.hpp"
@@ -170,11 +169,11 @@ bool FileServers::leave_out(Team& team, int& error) {
 
 // ---- an access ---------------------------------------------------------------------------------------------------
 
-int FileServers::access_own(const Local& local, std::int64_t window, const std::string& serialised) {
+int FileServers::access_own(const Local& local, std::int64_t window, const io_client::Terms& how) {
   if (local.data.count() == 0) return 0;
   layout::StripeChunks chunks(local.view, local.data, files_.size(), window);
   const io_client::Transferred done = io_client::transfer(
-      files_, local, [&] { return chunks.next(); }, {.serialised = serialised}, io_client::DescriptorWait());
+      files_, local, [&] { return chunks.next(); }, how, io_client::DescriptorWait());
   return done.lost ? EIO : error_of(done, local);
 }
 
@@ -187,13 +186,14 @@ int FileServers::leave() {
   return error;
 }
 
-std::optional<int> FileServers::access(Team& team, const Local& local, std::int64_t window,
-                                       const std::string& serialised, Brake* brake) {
+std::optional<int> FileServers::access(Team& team, const Local& local, std::int64_t window, io_client::Terms how,
+                                       Brake* brake) {
+  how.operation = ++operation_;
+  how.participants = team.ranks;
+  how.gate = brake;
   layout::StripeChunks chunks(local.view, local.data, files_.size(), window);
   const io_client::Transferred done = io_client::transfer(
-      files_, local, [&] { return chunks.next(); },
-      {.serialised = serialised, .operation = ++operation_, .participants = team.ranks, .gate = brake},
-      MpiWait(team.comm));
+      files_, local, [&] { return chunks.next(); }, how, MpiWait(team.comm));
   // The requests at a lost server end with an error, which is none of the storage: the access is repeated.
   int error = done.lost ? 0 : error_of(done, local);
   if (brake && !brake->finish()) error = EIO;

@@ -12,6 +12,7 @@
 #include "collective/exchange.hpp"
 #include "event/server_map.hpp"
 #include "io_client/served_file.hpp"
+#include "io_client/transfer.hpp"
 
 namespace hocket::runtime::collective {
 
@@ -53,12 +54,11 @@ class FileServers {
   // `map_bytes` is rank 0's news(), the same in all ranks; -1 keeps the map. Collective.
   void adopt(Team& team, const std::string& path, int mode, std::int64_t map_bytes, std::int64_t most);
 
-  // Performs the access through all servers, in windows of the file of at most `window` bytes; `serialised` is the
-  // view. Collective. Returns one errno of all ranks, or 0. No value if servers were lost on the way: they are left out
-  // from then on, and the access must be repeated; EIO if one of them may still write. `brake` is given if the access
-  // may be suspended between two rounds; its aggregators are the ranks with data.
-  std::optional<int> access(Team& team, const Local& local, std::int64_t window, const std::string& serialised,
-                            Brake* brake);
+  // Performs the access through all servers, in windows of the file of at most `window` bytes; `how` has the view and
+  // the method. Collective. Returns one errno of all ranks, or 0. No value if servers were lost on the way: they are
+  // left out from then on, and the access must be repeated; EIO if one of them may still write. `brake` is given if the
+  // access may be suspended between two rounds; its aggregators are the ranks with data.
+  std::optional<int> access(Team& team, const Local& local, std::int64_t window, io_client::Terms how, Brake* brake);
   // Waits until the file system has what the servers hold of the file, of all ranks. Losses are kept for sync(). Local.
   void store();
 
@@ -72,7 +72,7 @@ class FileServers {
   void drop() { files_.clear(); }
   // Performs an independent access of this rank, in requests of at most `window` bytes of the file. Returns errno;
   // EIO if the server was lost.
-  int access_own(const Local& local, std::int64_t window, const std::string& serialised);
+  int access_own(const Local& local, std::int64_t window, const io_client::Terms& how);
   // Closes the data set at its server. Returns 0 if readers will see what was written, else errno. Local.
   int leave();
 
