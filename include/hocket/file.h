@@ -16,8 +16,11 @@
  * Life cycle; a bracket joins a pair:
  *
  *   +- hocket_file_open                   data set: all participants; waits for a version to read, or for room
- *   |    hocket_file_put, _put_strided    each process alone; opened to write
- *   |    hocket_file_get, _get_strided    each process alone; opened to read
+ *   |    hocket_file_put, _put_strided, _put_list
+ *   |                                     each process alone; opened to write
+ *   |    hocket_file_get, _get_strided, _get_list
+ *   |                                     each process alone; opened to read
+ *   |    _put_typed, _get_typed           the same for MPI datatypes (file_mpi.h)
  *   |    the same with _all               all participants, with the number of the operation
  *   |    hocket_file_size, _version       each process alone, at any time
  *   |    hocket_file_flush                file: what was put is on the storage afterwards
@@ -37,10 +40,10 @@
  * servers have them.
  *
  * If a server has ended, the access is repeated without it, at last by the process itself. While a server that does not
- * answer may still write, accesses fail (IO), so that it cannot overwrite newer bytes later. Processes that use hocketd's servers see what others have put, also while
- * servers come and go, and whether they put and get or access the file by collective MPI-IO of `hocket run --io
- * hocket`. If processes name servers that write behind, or have lost one that lives, they see what others put through
- * other servers only after the others' hocket_file_flush.
+ * answer may still write, accesses fail (IO), so that it cannot overwrite newer bytes later. Processes that use
+ * hocketd's servers see what others have put, also while servers come and go, and whether they put and get or access
+ * the file by collective MPI-IO of `hocket run --io hocket`. If processes name servers that write behind, or have lost
+ * one that lives, they see what others put through other servers only after the others' hocket_file_flush.
  *
  * A data set has versions. A process, or a group of processes, that opens it to write makes the next version. Readers
  * see the version when all of the group have closed it; if one of them dies, or a put failed, they never do. A process
@@ -58,8 +61,8 @@
  *   passes. hocket uses that memory only during the call.
  * - Units: offsets and lengths are in bytes, below 2^62.
  * - Time limits: every wait is bounded; a server from which nothing comes for 30 s is lost.
- * - Coordination: in an MPI program of `hocket run`, put, get, and flush of a file wait for the application's turn at the
- *   storage, and so does the close of one whose servers write behind. HOCKET_POSIX=0 switches it off.
+ * - Coordination: in an MPI program of `hocket run`, put, get, and flush of a file wait for the application's turn at
+ * the storage, and so does the close of one whose servers write behind. HOCKET_POSIX=0 switches it off.
  * - Errors: functions return HOCKET_OK or a negative HOCKET_ERROR_…; hocket_error_text (error.h) has a line about it.
  *   No function writes to stdout or stderr.
  */
@@ -148,6 +151,17 @@ HOCKET_API int hocket_file_put_strided(hocket_file* file, int64_t offset, int64_
 HOCKET_API int hocket_file_get_strided(hocket_file* file, int64_t offset, int64_t block_bytes, int64_t stride_bytes,
                                        int64_t count, void* data, int64_t* got);
 
+/* Do the same for `count` extents of the file: extent i has `bytes[i]` bytes from `offsets[i]` on. In `data` the
+ * extents follow each other without gaps, in the order of the list. The offsets may come in any order. An extent of 0
+ * bytes, and a list without extents, have no data. If the file or version ends before some extents do, *got counts the
+ * bytes before its end; those of the others are unchanged in `data`. Extents of one call must not overlap, in a get
+ * neither: such a list does nothing. Errors: as above; ARGUMENT also: a negative count, offset or length, extents that
+ * overlap or end behind 2^62. */
+HOCKET_API int hocket_file_put_list(hocket_file* file, int64_t count, const int64_t* offsets, const int64_t* bytes,
+                                    const void* data);
+HOCKET_API int hocket_file_get_list(hocket_file* file, int64_t count, const int64_t* offsets, const int64_t* bytes,
+                                    void* data, int64_t* got);
+
 /* ---- collective -------------------------------------------------------------------------------------------------- */
 
 /* Do the same, all participants together: the servers merge data that are neighbours in the file, whichever process
@@ -163,6 +177,11 @@ HOCKET_API int hocket_file_put_strided_all(hocket_file* file, uint64_t operation
                                            int64_t stride_bytes, int64_t count, const void* data);
 HOCKET_API int hocket_file_get_strided_all(hocket_file* file, uint64_t operation, int64_t offset, int64_t block_bytes,
                                            int64_t stride_bytes, int64_t count, void* data, int64_t* got);
+
+HOCKET_API int hocket_file_put_list_all(hocket_file* file, uint64_t operation, int64_t count, const int64_t* offsets,
+                                        const int64_t* bytes, const void* data);
+HOCKET_API int hocket_file_get_list_all(hocket_file* file, uint64_t operation, int64_t count, const int64_t* offsets,
+                                        const int64_t* bytes, void* data, int64_t* got);
 
 /* ---- about it ---------------------------------------------------------------------------------------------------- */
 

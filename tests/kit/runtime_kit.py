@@ -59,13 +59,14 @@ class Mpi:
         subprocess.run([*compiler, "-O1", "-o", output, PROGRAMS / source, *flags], check=True, timeout=60)
         return output
 
-    def compile_with(self, sources: list[Path], output: Path) -> Path:
+    def compile_with(self, sources: list[Path], output: Path, *libraries: str | Path) -> Path:
         """Build a program from C++ sources that use parts of libhocket which the library does not export.
 
         The sources compile in parallel. Those that use no MPI compile once for all programs of the directory.
+        `libraries` come before the MPI itself.
         """
         prefix = Path(self.mpiexec[0]).parent.parent
-        flags = ["-std=c++20", "-O1", "-pthread", *INCLUDES, "-isystem", prefix / "include"]
+        flags = ["-std=c++20", "-O1", "-pthread", *INCLUDES, f"-I{REPO}/include", "-isystem", prefix / "include"]
         about_mpi = {"libhocket", "tests"}
         objects = [
             output.with_name(f"{output.name if about_mpi & set(source.parts) else source.parent.name}-{source.stem}.o")
@@ -79,7 +80,8 @@ class Mpi:
         for compiler in compilers:
             assert compiler.wait(120) == 0, f"{compiler.args} failed"
         library = prefix / "lib"
-        link = ["g++", "-pthread", "-o", output, *objects, library / "libmpi.so", f"-Wl,-rpath,{library}", "-ldl"]
+        mpi = [library / "libmpi.so", f"-Wl,-rpath,{library}"]
+        link = ["g++", "-pthread", "-o", output, *objects, *libraries, *mpi, "-ldl"]
         subprocess.run(link, check=True, timeout=120)
         return output
 

@@ -6,7 +6,9 @@
  *   get OFFSET BYTES FILE                       gets at most BYTES into FILE
  *   put_strided OFFSET BLOCK STRIDE COUNT FILE
  *   get_strided OFFSET BLOCK STRIDE COUNT FILE
- *   put_all, get_all, put_strided_all, get_strided_all   the same after the number of the operation
+ *   put_list LIST FILE                          LIST: a file of lines "OFFSET BYTES"
+ *   get_list LIST FILE
+ *   put_all, get_all, put_strided_all, …        the same after the number of the operation
  *   size, version, flush, close
  *   fork COMMAND                                a forked process executes COMMAND
  *
@@ -23,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LONGEST = 4096, MOST_WORDS = 16 };
+enum { LONGEST = 4096, MOST_WORDS = 16, MOST_EXTENTS = 100000 };
 
 static char* words[MOST_WORDS];
 static int count, at;
@@ -155,6 +157,48 @@ static int get(int strided, int collective, int64_t* got) {
   return status;
 }
 
+// A list of a file has at most MOST_EXTENTS.
+static int64_t offsets[MOST_EXTENTS], lengths[MOST_EXTENTS];
+
+static int64_t read_list(void) {
+  long long offset, bytes;
+  int64_t extents = 0;
+  FILE* from = fopen(word(), "r");
+  while (from && fscanf(from, "%lld %lld", &offset, &bytes) == 2) {
+    if (extents == MOST_EXTENTS) exit(2);
+    offsets[extents] = offset;
+    lengths[extents++] = bytes;
+  }
+  if (!from || fclose(from) != 0) exit(2);
+  return extents;
+}
+
+static int put_list(int collective) {
+  const unsigned long long operation = collective ? (unsigned long long)number() : 0;
+  const int64_t extents = read_list();
+  size_t bytes;
+  char* data = read_all(word(), &bytes);
+  const int status = collective ? hocket_file_put_list_all(file, operation, extents, offsets, lengths, data)
+                                : hocket_file_put_list(file, extents, offsets, lengths, data);
+  free(data);
+  return status;
+}
+
+// Writes the whole memory, which held dots before.
+static int get_list(int collective, int64_t* got) {
+  const unsigned long long operation = collective ? (unsigned long long)number() : 0;
+  const int64_t extents = read_list();
+  size_t bytes = 0;
+  for (int64_t i = 0; i < extents; ++i) bytes += lengths[i] > 0 ? (size_t)lengths[i] : 0;
+  char* data = memory(bytes);
+  memset(data, '.', bytes);
+  const int status = collective ? hocket_file_get_list_all(file, operation, extents, offsets, lengths, data, got)
+                                : hocket_file_get_list(file, extents, offsets, lengths, data, got);
+  write_all(word(), data, bytes);
+  free(data);
+  return status;
+}
+
 static void carry_out(const char* command);
 
 static void carry_out_in_child(const char* command) {
@@ -176,6 +220,10 @@ static void carry_out(const char* command) {
   int status = 0;
   if (!strcmp(command, "open")) {
     status = open_file();
+  } else if (!strncmp(command, "put_list", 8)) {
+    status = put_list(collective);
+  } else if (!strncmp(command, "get_list", 8)) {
+    status = get_list(collective, &value);
   } else if (!strncmp(command, "put", 3)) {
     status = put(strided, collective);
   } else if (!strncmp(command, "get", 3)) {

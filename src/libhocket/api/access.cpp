@@ -1,6 +1,7 @@
 #include "api/access.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace hocket::api {
 namespace {
@@ -33,6 +34,12 @@ Result<layout::FileView> view_of(const Pattern& pattern) {
   auto tile = layout::resized(0, stride, bytes.value());
   if (!tile) return tile.error();
   return layout::FileView::make(offset, tile.value());
+}
+
+Result<Shape> shape_of(const Pattern& pattern) {
+  Result<layout::FileView> view = view_of(pattern);
+  if (!view) return view.error();
+  return Shape{std::move(view).value(), layout::contiguous_bytes(pattern.bytes()).value()};
 }
 
 std::optional<io_client::Chunk> FileChunks::next() {

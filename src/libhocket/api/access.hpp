@@ -27,6 +27,16 @@ struct Pattern {
 // nothing overflows in a pattern that is accepted.
 Result<layout::FileView> view_of(const Pattern& pattern);
 
+// Where the data of a put or get are.
+struct Shape {
+  layout::FileView view{};  // in the file, from the view's first byte of data on
+  layout::Layout memory{};  // relative to the caller's pointer
+
+  std::int64_t bytes() const { return memory.size(); }
+};
+// As view_of(); in memory the blocks follow each other.
+Result<Shape> shape_of(const Pattern& pattern);
+
 // One put or get, ready to be performed.
 struct FileAccess {
   io_client::Local local;       // its data begin with the view's; a put only reads the memory

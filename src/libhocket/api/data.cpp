@@ -8,6 +8,7 @@
 
 #include "api/access.hpp"
 #include "api/file.hpp"
+#include "api/lists.hpp"
 #include "api/status.hpp"
 #include "base/splitmix.hpp"
 #include "event/server_map.hpp"
@@ -17,6 +18,7 @@ namespace {
 
 using namespace hocket;
 using api::fail;
+using api::FileCall;
 using api::guarded;
 using api::no_null;
 
@@ -108,14 +110,6 @@ int open(const char* path, int mode, const hocket_file_options& options, std::un
   return open_data_set(opening, *name, file);
 }
 
-// A call of a public function, for checks and error texts.
-struct FileCall {
-  const char* function;
-  hocket_file* file;
-  bool collective = false;
-  std::uint64_t operation = 0;
-};
-
 // Checks the file of a call. A forked process shares the connections of its parent, which two processes cannot use.
 int look_at(const std::string& function, const hocket_file* file) {
   if (file == nullptr) return no_null(function.c_str(), "file");
@@ -124,11 +118,13 @@ int look_at(const std::string& function, const hocket_file* file) {
                                          std::to_string(file->process) + ", which has forked; open it in this one");
 }
 
-// Checks a put or get. `data` may be NULL only for 0 bytes.
-int look_at(const FileCall& call, const void* data, std::int64_t bytes, bool writes) {
+// Checks a put or get.
+int look_at(const api::FileCall& call, const api::Shape& shape, const void* data, bool writes) {
   const std::string function = call.function;
   if (const int looked = look_at(function, call.file); looked != HOCKET_OK) return looked;
-  if (data == nullptr && bytes > 0) return no_null(call.function, "data");
+  constexpr std::int64_t lowest_address = 4096;  // the first page of memory is never mapped
+  if (data == nullptr && shape.bytes() > 0 && shape.memory.span().first < lowest_address)
+    return no_null(call.function, "data");
   if (call.collective && call.operation == 0)
     return fail(HOCKET_ERROR_ARGUMENT, function + ": 'operation' is 0; it must be a number above 0");
   if ((call.file->mode & (writes ? HOCKET_FILE_WRITE : HOCKET_FILE_READ)) != 0) return HOCKET_OK;
@@ -136,36 +132,51 @@ int look_at(const FileCall& call, const void* data, std::int64_t bytes, bool wri
                                          (writes ? "write (HOCKET_FILE_WRITE)" : "read (HOCKET_FILE_READ)"));
 }
 
-// Checks and performs one put or get.
-int access(const FileCall& call, const api::Pattern& pattern, void* data, bool writes, std::int64_t* got) {
-  return guarded([&] {
-    if (got != nullptr) *got = 0;
-    const auto view = api::view_of(pattern);
-    if (!view) return fail(HOCKET_ERROR_ARGUMENT, std::string{call.function} + ": " + view.error().text);
-    if (const int looked = look_at(call, data, pattern.bytes(), writes); looked != HOCKET_OK) return looked;
-    const std::int64_t bytes = pattern.bytes();
-    api::FileAccess access{
-        {writes, view.value(), {0, bytes}, layout::contiguous_bytes(bytes).value(), static_cast<std::byte*>(data)}};
-    // The number is the same in all processes of the group, and differs from those of other groups that also count from
-    // 1.
-    if (call.collective) access.operation = splitmix(call.file->group + call.operation * splitmix_step) | 1U;
-    std::int64_t come = 0;
-    const int done = call.file->access(access, come);
-    if (done == HOCKET_OK && got != nullptr) *got = come;
-    return done;
-  });
-}
-
 // Casts const away, because one FileAccess serves both directions; a put only reads the memory.
 int put(const FileCall& call, const api::Pattern& pattern, const void* data) {
-  return access(call, pattern, const_cast<void*>(data), true, nullptr);
+  return guarded([&] { return api::perform(call, api::shape_of(pattern), const_cast<void*>(data), true, nullptr); });
 }
 
 int get(const FileCall& call, const api::Pattern& pattern, void* data, std::int64_t* got) {
-  return access(call, pattern, data, false, got);
+  return guarded([&] { return api::perform(call, api::shape_of(pattern), data, false, got); });
+}
+
+// Returns the places that the list of a call names; NULL is a list without extents.
+Result<api::Shape> shape_of(std::int64_t count, const std::int64_t* offsets, const std::int64_t* bytes) {
+  if (count < 0) return Error{"'count' is " + std::to_string(count) + "; it must be at least 0"};
+  if (count > 0 && (offsets == nullptr || bytes == nullptr))
+    return Error{std::string{"'"} + (offsets == nullptr ? "offsets" : "bytes") + "' is NULL"};
+  const auto size = static_cast<std::size_t>(count);
+  return api::shape_of(api::ExtentList{{offsets, size}, {bytes, size}});
+}
+
+int put_list(const FileCall& call, std::int64_t count, const std::int64_t* offsets, const std::int64_t* bytes,
+             const void* data) {
+  return guarded(
+      [&] { return api::perform(call, shape_of(count, offsets, bytes), const_cast<void*>(data), true, nullptr); });
+}
+
+int get_list(const FileCall& call, std::int64_t count, const std::int64_t* offsets, const std::int64_t* bytes,
+             void* data, std::int64_t* got) {
+  return guarded([&] { return api::perform(call, shape_of(count, offsets, bytes), data, false, got); });
 }
 
 }  // namespace
+
+int api::perform(const FileCall& call, const Result<Shape>& shape, void* data, bool writes, std::int64_t* got) {
+  if (got != nullptr) *got = 0;
+  if (!shape) return fail(HOCKET_ERROR_ARGUMENT, std::string{call.function} + ": " + shape.error().text);
+  const auto& [view, memory] = shape.value();
+  if (const int looked = look_at(call, shape.value(), data, writes); looked != HOCKET_OK) return looked;
+  FileAccess access{{writes, view, {0, memory.size()}, memory, static_cast<std::byte*>(data)}};
+  // The number is the same in all processes of the group, and differs from those of other groups that also count from
+  // 1.
+  if (call.collective) access.operation = splitmix(call.file->group + call.operation * splitmix_step) | 1U;
+  std::int64_t come = 0;
+  const int done = call.file->access(access, come);
+  if (done == HOCKET_OK && got != nullptr) *got = come;
+  return done;
+}
 
 std::uint64_t api::group_number(std::uint64_t given, std::string_view application) {
   std::uint64_t mixed = given == 0 ? transport::new_number() : given;
@@ -221,6 +232,26 @@ int hocket_file_get_strided_all(hocket_file* file, uint64_t operation, int64_t o
                                 int64_t stride_bytes, int64_t count, void* data, int64_t* got) {
   return get({"hocket_file_get_strided_all", file, true, operation}, {offset, block_bytes, stride_bytes, count}, data,
              got);
+}
+
+int hocket_file_put_list(hocket_file* file, int64_t count, const int64_t* offsets, const int64_t* bytes,
+                         const void* data) {
+  return put_list({"hocket_file_put_list", file}, count, offsets, bytes, data);
+}
+
+int hocket_file_get_list(hocket_file* file, int64_t count, const int64_t* offsets, const int64_t* bytes, void* data,
+                         int64_t* got) {
+  return get_list({"hocket_file_get_list", file}, count, offsets, bytes, data, got);
+}
+
+int hocket_file_put_list_all(hocket_file* file, uint64_t operation, int64_t count, const int64_t* offsets,
+                             const int64_t* bytes, const void* data) {
+  return put_list({"hocket_file_put_list_all", file, true, operation}, count, offsets, bytes, data);
+}
+
+int hocket_file_get_list_all(hocket_file* file, uint64_t operation, int64_t count, const int64_t* offsets,
+                             const int64_t* bytes, void* data, int64_t* got) {
+  return get_list({"hocket_file_get_list_all", file, true, operation}, count, offsets, bytes, data, got);
 }
 
 int hocket_file_size(hocket_file* file, int64_t* bytes) {

@@ -56,6 +56,18 @@ struct OpenArguments {
 int open_stored(const OpenArguments& opening, std::unique_ptr<hocket_file>& file);
 int open_data_set(const OpenArguments& opening, std::string_view name, std::unique_ptr<hocket_file>& file);
 
+// A call of a public function that puts or gets, for checks and error texts.
+struct FileCall {
+  const char* function;
+  hocket_file* file;
+  bool collective = false;
+  std::uint64_t operation = 0;
+};
+// Checks and performs the call; `shape` is of its arguments, or says what is wrong with them. `data` is only read if it
+// writes; it may be NULL if there are no data, or if the layout of memory has absolute addresses (MPI_BOTTOM). `got`
+// may be NULL.
+int perform(const FileCall& call, const Result<Shape>& shape, void* data, bool writes, std::int64_t* got);
+
 // Returns a number shared by all processes of the application that gave `given`, and by no others. 0 gives a number of
 // this opening alone.
 std::uint64_t group_number(std::uint64_t given, std::string_view application);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <vector>
 
 #include "api/access_turn.hpp"
 #include "api/file.hpp"
@@ -59,6 +60,26 @@ int transfer(int file, bool writes, std::byte* memory, std::int64_t offset, std:
     // A write that takes nothing would repeat for ever; a read of nothing is the end of the file.
     if (n == 0) return writes ? EIO : 0;
     done += n;
+  }
+  return 0;
+}
+
+// Transfers one run of the file as `transfer` does, from or to wherever its data are in memory.
+int transfer_run(int file, const io_client::Local& local, const layout::MappedExtent& run, std::int64_t& done) {
+  constexpr std::int64_t most_staged = 1 << 20;
+  layout::Walk memory = io_client::memory_walk(local, {run.data, run.data + run.length});
+  if (std::byte* const straight = io_client::run_of(memory, local.buffer, 0))
+    return transfer(file, local.writes, straight, run.at, run.length, done);
+  std::vector<std::byte> staged(static_cast<std::size_t>(std::min(run.length, most_staged)));
+  for (done = 0; done < run.length;) {
+    const std::int64_t bytes = std::min(run.length - done, most_staged);
+    const std::span<std::byte> part = io_client::bytes_at(staged.data(), bytes);
+    if (local.writes) layout::gather(memory, local.buffer, 0, part);
+    std::int64_t moved = 0;
+    const int error = transfer(file, local.writes, part.data(), run.at + done, bytes, moved);
+    if (!local.writes) layout::scatter(memory, local.buffer, 0, part.first(static_cast<std::size_t>(moved)));
+    done += moved;
+    if (error != 0 || moved < bytes) return error;
   }
   return 0;
 }
@@ -277,7 +298,7 @@ int StoredFile::access_by_itself(const FileAccess& access, std::int64_t& got) co
   got = 0;
   while (const auto run = segments.next()) {
     std::int64_t done = 0;
-    const int error = transfer(own(), local.writes, local.buffer + run->data, run->at, run->length, done);
+    const int error = transfer_run(own(), local, *run, done);
     if (error != 0) return fail_of_file(error, (local.writes ? "cannot write " : "cannot read ") + path);
     got += done;
     if (done < run->length) break;  // the end of the file
