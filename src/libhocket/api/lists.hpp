@@ -1,4 +1,5 @@
-// Describes a put or get whose data lie at a list of places in the file (file.h: hocket_file_put_list). Pure.
+// Describes a put or get whose data lie at a list of places in the file (file.h: hocket_file_put_list). It
+// accesses nothing.
 #pragma once
 
 #include "api/access.hpp"
