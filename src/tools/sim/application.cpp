@@ -52,10 +52,18 @@ void SimulatedApplication::set_processes(std::int64_t processes) {
 
 double SimulatedApplication::most_bandwidth(std::int64_t processes, const PhaseSpec& phase) const {
   if (phase.cached) return spec_.cache_bytes_per_s;
-  double most = targets_[phase.target_index].bandwidth;
+  double most = targets_[phase.target_index].most_bandwidth();
   if (spec_.io_bandwidth > 0) most = std::min(most, spec_.io_bandwidth);
   if (!spec_.io_curve.empty()) most = std::min(most, spec_.io_bytes / spec_.io_curve.iteration(processes).value);
   return most;
+}
+
+double SimulatedApplication::alone_s(double bytes, std::int64_t processes, const PhaseSpec& phase) const {
+  const TargetSpec& target = targets_[phase.target_index];
+  const double rate = most_bandwidth(processes, phase);
+  if (phase.cached || target.cache.bytes <= 0 || rate <= target.bandwidth) return bytes / rate;
+  const double until_full = rate * target.cache.bytes / (rate - target.bandwidth);
+  return std::min(bytes, until_full) / rate + std::max(0.0, bytes - until_full) / target.bandwidth;
 }
 
 // ---- periods -----------------------------------------------------------------------------------------------------
@@ -109,7 +117,7 @@ void SimulatedApplication::operation_done(Duration io) {
   const double bytes = operation_bytes();
   result.io_s += to_s(io);
   // The time alone is at the first size, as the comparison is with an application that nobody resizes.
-  result.io_alone_s += bytes / most_bandwidth(spec_.processes, present);
+  result.io_alone_s += alone_s(bytes, spec_.processes, present);
   (present.reads ? result.bytes_read : result.bytes_written) += bytes;
   ++result.operations;
   if (++operation_ < present.operations) return;
@@ -297,7 +305,7 @@ std::vector<event::Profile> SimulatedApplication::profile() const {
     told.iteration_spread_s = told.iteration_s * spec_.jitter;
     for (const PhaseSpec& phase : phases_) {
       // The coordinator gets the mean I/O time of a phase, with the whole target at its disposal.
-      told.io_s += phase.bytes / most_bandwidth(point.processes, phase) / static_cast<double>(phases_.size());
+      told.io_s += alone_s(phase.bytes, point.processes, phase) / static_cast<double>(phases_.size());
     }
     told.io_spread_s = told.io_s * spec_.io_jitter;
     told.samples = profile_samples;

@@ -134,6 +134,8 @@ class SimulatedApplication {
  private:
   std::int64_t control_point_from(std::int64_t iteration) const;
   double most_bandwidth(std::int64_t processes, const PhaseSpec& phase) const;
+  // Returns the seconds of an operation alone on its target. A write cache is empty before it.
+  double alone_s(double bytes, std::int64_t processes, const PhaseSpec& phase) const;
   void set_processes(std::int64_t processes);
   // Finds the next phase of the period that takes place, beginning with phase `from`.
   void look_for_phase(std::size_t from);

@@ -139,7 +139,7 @@ Clairvoyant::Mask Clairvoyant::by_rule(std::size_t target, Mask& stops) const {
       const std::size_t i = least(rest, false);
       rest &= ~bit(i);
       rate += applications_[i].bandwidth();
-      const bool fits = rate <= scenario_.targets[target].bandwidth * (1 + 1e-9);
+      const bool fits = rate <= scenario_.targets[target].most_bandwidth() * (1 + 1e-9);
       // An application that exceeds the bandwidth alone is granted when the target is free, or it would never run.
       if (fits || (holding | grants) == 0) grants |= bit(i);
     }

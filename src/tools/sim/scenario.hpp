@@ -3,6 +3,7 @@
 // one scenario can serve several simulations.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,6 +20,9 @@ struct TargetSpec {
   double bandwidth = 0;     // bytes per second
   double interference = 1;  // slowdown of many concurrent transfers; 1: none
   BandwidthSharing sharing = BandwidthSharing::fair;
+  WriteCache cache{};
+  // Returns the largest rate at which it takes data.
+  double most_bandwidth() const { return std::max(bandwidth, cache.bytes_per_s); }
 };
 
 // The cost model of a reconfiguration: the application computes nothing for this time (simulated seconds).

@@ -99,6 +99,13 @@ class ScenarioReader {
     target.bandwidth = fields.number("bandwidth_bytes_per_s", bytes_per_s, std::nullopt);
     target.interference = fields.number("interference", {1, 1000}, 1);
     target.sharing = static_cast<BandwidthSharing>(choice(fields, "sharing", {"fair", "queued", "proportional"}));
+    target.cache.bytes = fields.number("write_cache_bytes", bytes, 0);
+    target.cache.bytes_per_s = fields.number("write_cache_bytes_per_s", bytes_per_s, 0);
+    if ((target.cache.bytes > 0) != (target.cache.bytes_per_s > 0)) {
+      fields.wrong("write_cache_bytes", "give both write_cache_bytes and write_cache_bytes_per_s, or neither");
+    } else if (target.cache.bytes > 0 && target.cache.bytes_per_s < target.bandwidth) {
+      fields.wrong("write_cache_bytes_per_s", "a cache slower than its disks: give bandwidth_bytes_per_s or more");
+    }
     for (const TargetSpec& other : plan_.scenario.targets) {
       if (other.name == target.name) fields.wrong("name", "there is a target of that name already");
     }
@@ -250,6 +257,12 @@ class ScenarioReader {
     }
   }
 
+  // A write cache would serve reads as fast as writes, and fill with them.
+  void refuse_reads_from_write_caches(TableFields& fields, const PhaseSpec& phase) {
+    const bool cached = plan_.scenario.targets[phase.target_index].cache.bytes > 0;
+    if (cached && phase.reads && !phase.cached) fields.wrong("kind", "its target has a write cache: only writes");
+  }
+
   // Reads the phases of a period. Each has its own keys and draws its own random values.
   void read_phases(TableFields& fields, const toml::table& table, ApplicationSpec& spec) {
     if (!fields.has("phases")) return fields.may_have("phases");
@@ -264,6 +277,7 @@ class ScenarioReader {
       spec.phases.push_back(read_phase(keys, spec, spec.phases.empty() ? std::nullopt : std::optional{after}));
       after = spec.phases.back().after;
       if (!problem_.error()) refuse_limits_where_queued(fields, spec.phases.back().target_index);
+      if (!problem_.error()) refuse_reads_from_write_caches(keys, spec.phases.back());
     }
   }
 

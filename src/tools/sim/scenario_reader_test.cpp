@@ -60,7 +60,8 @@ TEST(ScenarioReaderTest, ReadsWhereAnApplicationCanBeInterruptedAndHowATargetIsS
   std::string text = good;
   text.replace(text.find("processes = 64"), 14,
                "processes = 64\nfiles = 4\ngrain = \"file\"\nround_bytes = 16e6\nio_bandwidth_bytes_per_s = 1e9");
-  text.replace(text.find("2.6e9"), 5, "2.6e9\nsharing = \"proportional\"");
+  text.replace(text.find("2.6e9"), 5,
+               "2.6e9\nsharing = \"proportional\"\nwrite_cache_bytes = 1e9\nwrite_cache_bytes_per_s = 5e9");
   const auto plan = read(text);
   ASSERT_TRUE(plan) << plan.error().text;
   const ApplicationSpec& spec = plan.value().scenario.applications.at(0);
@@ -68,6 +69,8 @@ TEST(ScenarioReaderTest, ReadsWhereAnApplicationCanBeInterruptedAndHowATargetIsS
   EXPECT_EQ(spec.grain, Grain::file);
   EXPECT_EQ(spec.round_bytes, 16e6);
   EXPECT_EQ(plan.value().scenario.targets.at(0).sharing, BandwidthSharing::proportional);
+  EXPECT_EQ(plan.value().scenario.targets.at(0).cache.bytes, 1e9);
+  EXPECT_EQ(plan.value().scenario.targets.at(0).most_bandwidth(), 5e9);
 }
 
 TEST(ScenarioReaderTest, ReadsTheIoPhasesOfAPeriod) {
@@ -197,6 +200,13 @@ constexpr Invalid invalid[] = {
     {"PhaseWithUnknownKey", "io_bytes = 11.9e9", "phases = [{ io_bytes = 1, opeations = 2 }]", "'operations'?"},
     {"PhaseAtNoTarget", "io_bytes = 11.9e9", "phases = [{ io_bytes = 1, target = \"gpsf\" }]", "'gpfs'?"},
     {"NoSharing", "2.6e9", "2.6e9\nsharing = \"proportionate\"", "did you mean 'proportional'?"},
+    {"CacheWithoutRate", "2.6e9", "2.6e9\nwrite_cache_bytes = 1e9", "or neither"},
+    {"CacheSlowerThanItsDisks", "2.6e9", "2.6e9\nwrite_cache_bytes = 1e9\nwrite_cache_bytes_per_s = 1e9",
+     "slower than its disks"},
+    {"ReadsFromAWriteCache", "2.6e9",
+     "2.6e9\nwrite_cache_bytes = 1e9\nwrite_cache_bytes_per_s = 5e9\n[[applications]]\nname = \"R\"\nprocesses = 1\n"
+     "iterations = 1\niterations_per_phase = 1\niteration_s = 1\nphases = [{ io_bytes = 1, kind = \"read\" }]",
+     "only writes"},
     {"UnknownDistribution", "processes = 64", "processes = { uniforn = [1, 2] }", "did you mean 'uniform'?"},
     {"EmptyRange", "processes = 64", "processes = { uniform = [9, 2] }", "give [least, most]"},
     {"NoPowerOfTwo", "processes = 64", "processes = { power_of_two = [9, 15] }", "no power of two"},

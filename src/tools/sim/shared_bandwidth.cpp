@@ -35,7 +35,7 @@ SharedBandwidth::TransferNumber SharedBandwidth::start(Time now, double bytes, d
     return transfer;
   }
   // A transfer that can use the whole bandwidth never becomes limited.
-  states_[transfer].most = most_bytes_per_s < bandwidth_ ? most_bytes_per_s : unlimited;
+  states_[transfer].most = most_bytes_per_s < std::max(bandwidth_, cache_.bytes_per_s) ? most_bytes_per_s : unlimited;
   states_[transfer].weight = weight;
   put_among_sharing(transfer, bytes);
   rebalance();
@@ -116,7 +116,7 @@ void SharedBandwidth::take_ended(Time now, std::vector<TransferNumber>& ended) {
     ended.push_back(sharing_by_end_.top());
     remove(ended.back());
   }
-  if (ended.size() > before) rebalance();
+  if (ended.size() > before || cache_.bytes > 0) rebalance();
   // Queued transfers all end together.
   if (!queued_.empty() && queued_bytes_ <= together() * 1e-9) {
     ended.insert(ended.end(), queued_.begin(), queued_.end());
@@ -128,9 +128,10 @@ void SharedBandwidth::take_ended(Time now, std::vector<TransferNumber>& ended) {
 }
 
 Time SharedBandwidth::next_end() const {
-  if (!queued_.empty()) return after(now_, queued_bytes_, together());
   Time next = Time::max();
-  if (!limited_by_end_.empty()) next = limited_by_end_.top_key();
+  if (!cache_full_ && inflow() > disks()) next = after(now_, cache_.bytes - cached_, inflow() - disks());
+  if (!queued_.empty()) return std::min(next, after(now_, queued_bytes_, together()));
+  if (!limited_by_end_.empty()) next = std::min(next, limited_by_end_.top_key());
   if (!sharing_by_end_.empty()) next = std::min(next, after(now_, sharing_by_end_.top_key() - virtual_, level_));
   return next;
 }
@@ -143,19 +144,36 @@ double SharedBandwidth::rate(TransferNumber transfer) const {
 void SharedBandwidth::advance(Time now) {
   const Duration passed = now - now_;
   now_ = now;
+  const double rate_of_all = together();
+  if (cache_.bytes > 0) advance_cache(passed);
   if (active() == 0) return;
   busy_ += passed;
   if (active() > 1) overlap_ += passed;
   if (!sharing_by_end_.empty()) virtual_ += level_ * to_s(passed);
   if (queued_bytes_ > 0) {
     const double before = queued_bytes_;
-    queued_bytes_ = std::max(0.0, before - together() * to_s(passed));
+    queued_bytes_ = std::max(0.0, before - rate_of_all * to_s(passed));
     queued_scale_ *= queued_bytes_ / before;
   }
 }
 
+// A cache counts as full until a millionth of it is free. Otherwise rounding errors of a full cache, whose inflow is
+// what it empties, would make it alternate between full and not full.
+void SharedBandwidth::advance_cache(Duration passed) {
+  constexpr double nothing = 1e-9;
+  constexpr double free_again = 1e-6;
+  cached_ = std::clamp(cached_ + (inflow() - disks()) * to_s(passed), 0.0, cache_.bytes);
+  const double most = cache_.bytes * (1 - (cache_full_ ? free_again : nothing));
+  cache_full_ = cached_ >= most;
+}
+
+double SharedBandwidth::inflow() const {
+  if (!queued_.empty()) return together();
+  return limited_sum_ + (sharing_by_end_.empty() ? 0 : level_ * weight_sum_);
+}
+
 // Interference applies from the second transfer on.
-double SharedBandwidth::together() const {
+double SharedBandwidth::disks() const {
   const auto n = static_cast<double>(active());
   return n <= 1 ? bandwidth_ : bandwidth_ / (1 + (interference_ - 1) * (n - 1) / n);
 }

@@ -15,6 +15,9 @@
 // Interference: n concurrent transfers get bandwidth / (1 + (interference - 1) (n - 1) / n) together. With 1 nothing
 // is lost; many concurrent writers take `interference` times as long as one after the other.
 //
+// A target may have a write cache. Until the cache is full, it takes data at its own, higher rate; it empties at the
+// bandwidth, also while nobody writes. A full cache takes what it empties, so all transfers together get the bandwidth.
+//
 // Deterministic, not thread-safe. Bandwidths are bytes per second.
 #pragma once
 
@@ -29,6 +32,12 @@ namespace hocket::sim {
 
 enum class BandwidthSharing { fair, queued, proportional };
 
+// The memory of the storage servers in front of their disks.
+struct WriteCache {
+  double bytes = 0;        // 0: the target has none
+  double bytes_per_s = 0;  // rate at which it takes data while it is not full; at least the target's bandwidth
+};
+
 // One target. The caller drives it: it starts transfers, asks for the next end, and collects transfers that have
 // ended.
 class SharedBandwidth {
@@ -36,8 +45,12 @@ class SharedBandwidth {
   using TransferNumber = IndexedHeap<double>::HeapNumber;  // numbers are reused
 
   explicit SharedBandwidth(double bytes_per_s, double interference = 1,
-                           BandwidthSharing sharing = BandwidthSharing::fair)
-      : bandwidth_(bytes_per_s), interference_(interference), sharing_(sharing) {}
+                           BandwidthSharing sharing = BandwidthSharing::fair, WriteCache cache = {})
+      : bandwidth_(bytes_per_s),
+        interference_(interference),
+        sharing_(sharing),
+        cache_(cache),
+        cache_full_(cache.bytes <= 0) {}
 
   // Starts a transfer and returns its number. In every function with `now`, time must not go back. `most_bytes_per_s`
   // is the maximum that the transfer can use; queued targets ignore it and `weight`.
@@ -51,7 +64,8 @@ class SharedBandwidth {
   // Changes the weight from now on. Queued targets ignore it.
   void set_weight(Time now, TransferNumber transfer, double weight);
 
-  // Returns when the next transfer ends if nothing else starts, or Time::max() if none is under way.
+  // Returns when the next transfer ends or the write cache is full if nothing else starts, or Time::max() if no
+  // transfer is under way.
   Time next_end() const;
   std::size_t active() const { return limited_by_end_.size() + sharing_by_end_.size() + queued_.size(); }
   // Returns the present rate in bytes per second. Precondition: the transfer is under way, and the sharing is not
@@ -78,8 +92,9 @@ class SharedBandwidth {
   TransferNumber new_transfer();
   void enqueue(TransferNumber transfer, double bytes);
   void dequeue(TransferNumber transfer, double bytes);
-  // Moves the clock to `now`: accounts busy time, virtual time, and the bytes of queued transfers.
+  // Moves the clock to `now`: accounts busy time, virtual time, cached bytes, and the bytes of queued transfers.
   void advance(Time now);
+  void advance_cache(Duration passed);
   // Restores max-min fairness after a change: moves transfers between limited and sharing, and sets the level.
   void rebalance();
   // Make a transfer limited or sharing; what is left of it stays the same.
@@ -90,14 +105,20 @@ class SharedBandwidth {
   void take_out(TransferNumber transfer);
   void remove(TransferNumber transfer);
   double left_now(TransferNumber transfer) const;
-  // Returns the bandwidth of all transfers together, after interference.
-  double together() const;
+  // Returns the bandwidth of the disks, after interference, and of all transfers together.
+  double disks() const;
+  double together() const { return cache_full_ ? disks() : cache_.bytes_per_s; }
+  // Returns the rate of all transfers at present.
+  double inflow() const;
   // Returns the level if limited transfers of this total weight and bandwidth became sharing.
   double level_with(double weight, double most) const;
 
   double bandwidth_;
   double interference_;
   BandwidthSharing sharing_;
+  WriteCache cache_;
+  double cached_ = 0;  // bytes in the write cache
+  bool cache_full_;    // true without a cache
   Time now_{};
   double virtual_ = 0;      // bytes that a sharing transfer of weight 1 got since the target was last idle
   double level_ = 0;        // bytes per second for each sharing transfer of weight 1

@@ -57,6 +57,52 @@ TEST(SharedBandwidthTest, AnArrivalPutsTheEndOff) {
   EXPECT_EQ(target.next_end(), at(2));
 }
 
+// 100 bytes/s behind a cache of 300 bytes that takes 400 bytes/s: it is full after a second and 400 bytes.
+class WriteCaches : public testing::TestWithParam<BandwidthSharing> {
+ protected:
+  SharedBandwidth target_{100, 1, GetParam(), {300, 400}};
+};
+
+TEST_P(WriteCaches, AWriterIsFastUntilTheCacheIsFull) {
+  target_.start(at(0), 1000, 1000);
+  EXPECT_EQ(target_.next_end(), at(1));
+  EXPECT_THAT(ended_at(target_, at(1)), ElementsAre());
+  EXPECT_EQ(target_.next_end(), at(7));
+  EXPECT_THAT(ended_at(target_, at(7)), ElementsAre(0));
+  EXPECT_EQ(target_.next_end(), Time::max());
+}
+
+TEST_P(WriteCaches, EmptyWhileNobodyWrites) {
+  target_.start(at(0), 1000, 1000);
+  ended_at(target_, at(1));
+  ended_at(target_, at(7));
+  target_.start(at(8.5), 200, 1000);  // 150 bytes are free, which is enough for 200
+  EXPECT_EQ(target_.next_end(), at(9));
+  // After half a second at 400 bytes/s the cache is full as the transfer ends.
+  EXPECT_THAT(ended_at(target_, at(9)), ElementsAre(0));
+  target_.start(at(9), 100, 1000);
+  EXPECT_EQ(target_.next_end(), at(10));
+}
+
+TEST_P(WriteCaches, OfTwoAtOnceNeitherBenefits) {
+  target_.start(at(0), 400, 1000);
+  target_.start(at(0), 400, 1000);
+  EXPECT_THAT(ended_at(target_, at(1)), ElementsAre());
+  EXPECT_EQ(target_.next_end(), at(5));
+  EXPECT_EQ(ended_at(target_, at(5)).size(), 2U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sharing, WriteCaches, testing::Values(BandwidthSharing::fair, BandwidthSharing::queued));
+
+TEST(SharedBandwidthTest, ACacheEmptiesBesideWritersThatAreSlowerThanTheDisks) {
+  SharedBandwidth target{100, 1, BandwidthSharing::fair, {300, 400}};
+  target.start(at(0), 400, 1000);
+  EXPECT_THAT(ended_at(target, at(1)), ElementsAre(0));
+  target.start(at(1), 1000, 50);
+  target.start(at(3), 100, 1000);  // 100 bytes are free: it gets 350 bytes/s until it ends
+  EXPECT_EQ(target.next_end(), at(3) + from_s(100.0 / 350) + Duration{1});
+}
+
 TEST(SharedBandwidthTest, QueuedTransfersThatOverlapEndTogether) {
   SharedBandwidth target{100, 1, BandwidthSharing::queued};
   target.start(at(0), 100, 1000);

@@ -27,7 +27,7 @@ Simulation::Simulation(const Scenario& scenario, std::unique_ptr<Controller> con
     : scenario_(scenario), controller_(std::move(controller)), members_(scenario.applications.size()) {
   daemon_.node = "node1";
   for (const TargetSpec& target : scenario.targets) {
-    targets_.emplace_back(target.bandwidth, target.interference, target.sharing);
+    targets_.emplace_back(target.bandwidth, target.interference, target.sharing, target.cache);
   }
   targets_.emplace_back(page_cache);
   users_.resize(targets_.size());
@@ -395,7 +395,7 @@ void Simulation::obey(QueueNumber i, const event::PauseIo& pause) {
   if (!running || pause.request != member.request || member.pausing) return;
   const QueueNumber target = member.target;
   const bool cached = target == scenario_.targets.size();
-  const double rate = cached ? application.bandwidth() : scenario_.targets[target].bandwidth;
+  const double rate = cached ? application.bandwidth() : scenario_.targets[target].most_bandwidth();
   const double nothing = rate * 1e-9;  // bytes that take less than a nanosecond
   const double done = bytes_done(i);
   const double stop = application.stop_after(done);
