@@ -1,0 +1,3 @@
+from reproduce.figure import Figure
+
+FIGURES: tuple[Figure, ...] = ()

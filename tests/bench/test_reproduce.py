@@ -1,0 +1,155 @@
+"""`./dev reproduce`: selection, the cache, the page, and what is said of results."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+
+import pytest
+from checkout import REPO
+from hocket.errors import UsageError
+
+sys.path.insert(0, str(REPO / "bench"))
+
+from hocket.sim.swf import Job
+from reproduce import calciom, calciom_cache, calciom_jobs, calciom_rounds, page
+from reproduce.cache import Cache, state_of
+from reproduce.figure import AGREES, DIFFERS, PARTLY, Figure, Finding, Options, Value, drawing, missing
+from reproduce.registry import FIGURES, PAPERS, select
+from reproduce.scenarios import Scenario
+
+MADE = Figure(
+    "calciom-1", "a <title>", "simulator", "nothing", lambda _: {}, lambda _: Finding((), AGREES, ""), lambda *_: None
+)
+SOME = (MADE, drawing("calciom-5", "a drawing", "docs"), missing("clarisse-8", "absent", "a model"))
+
+
+def test_each_figure_is_listed_once_and_is_whole():
+    names = [one.identity for one in FIGURES]
+    assert len(names) == len(set(names))
+    assert {one.paper for one in FIGURES} <= set(PAPERS)
+    for one in FIGURES:
+        assert one.title and one.needs
+        assert (one.make is None) == (one.judge is None) == (one.draw is None)
+        assert one.can_be_made == (one.how not in ("drawing", "missing")), one.identity
+
+
+def test_a_paper_or_all_selects_what_can_be_made():
+    assert select(["all"], SOME) == select(["calciom"], SOME) == select(["calciom-1", "all"], SOME) == [MADE]
+    assert select(["clarisse"], SOME) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("calcium-1", "did you mean 'calciom-1'"), ("nonsense", "lists what there is"), ("clarisse-8", "a model")],
+)
+def test_what_cannot_be_selected_is_refused_with_a_hint(name, told):
+    with pytest.raises(UsageError, match=told):
+        select([name], SOME)
+
+
+def test_results_are_kept_for_the_same_options_only(tmp_path):
+    cache, other = Cache(tmp_path / "new"), Options(swf=tmp_path / "log.swf")
+    assert cache.load(MADE, Options()) is None
+    cache.save(MADE, Options(), {"x": 1})
+    assert cache.load(MADE, Options()) == {"x": 1}
+    assert cache.load(MADE, other) is None
+    cache.path(MADE).write_text('{"results"')
+    assert cache.load(MADE, Options()) is None
+
+
+def test_the_state_of_the_sources_changes_with_each_file(tmp_path):
+    def git(*words: str) -> None:
+        who = ("-c", "user.name=n", "-c", "user.email=e", "-c", "commit.gpgsign=false")
+        subprocess.run(["git", "-C", tmp_path, *who, *words], check=True, capture_output=True)
+
+    assert state_of(tmp_path / "absent") == "unknown"
+    git("init")
+    (tmp_path / "a").write_text("1")
+    git("add", "a")
+    git("commit", "-m", "first")
+    states = [state_of(tmp_path)]
+    (tmp_path / "a").write_text("2")
+    states.append(state_of(tmp_path))
+    (tmp_path / "b").write_text("3")
+    states.append(state_of(tmp_path))
+    assert len(set(states)) == 3
+    assert all(one.startswith(states[0]) for one in states)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "\N{EN DASH}"), ("low", "low"), (0.054321, "0.05432"), (1234.5, "1,234"), (14.0, "14")],
+)
+def test_numbers_have_the_digits_that_matter(value, text):
+    assert page.number(value) == text
+
+
+def test_the_page_has_paper_and_own_values_and_is_self_contained():
+    finding = Finding((Value("factor", "x", 14.0, 13.9, calibrated=True), Value("b", "", None, 2.0)), DIFFERS, "a & b")
+    text = page.page([page.Shown(MADE, finding, b"png")], SOME, PAPERS, "abc123")
+    assert "<td>14</td><td>13.9</td><td>x</td><td>calibrated</td>" in text
+    assert "a &lt;title&gt;" in text and "a &amp; b" in text and "1 differs" in text and "abc123" in text
+    assert "data:image/png;base64,cG5n" in text
+    assert "http" not in text
+    for one in SOME:
+        assert one.identity in text
+
+
+def test_a_scenario_is_valid_toml():
+    scenario = Scenario({"bandwidth_bytes_per_s": 1e9}, [calciom_rounds.application("A", 3.0)], {"seed": 2})
+    read = tomllib.loads(scenario.text())
+    assert read["seed"] == 2 and read["platform"]["cores_per_node"] == calciom_rounds.PROCESSES
+    assert read["applications"][0]["phases"][0]["operations"] == calciom_rounds.BLOCKS
+
+
+def test_shares_of_jobs_by_count_and_by_time():
+    jobs = [Job(1, 0, 30, 100), Job(2, 0, 10, 2048), Job(3, 5, 60, 4096)]
+    assert calciom_jobs.share_up_to(jobs, 2048, by_time=False) == pytest.approx(2 / 3)
+    assert calciom_jobs.share_up_to(jobs, 2048, by_time=True) == pytest.approx(0.4)
+    found = calciom_jobs.sizes(jobs)
+    assert [size for size, _, _ in found] == [128, 2048, 4096]
+    assert sum(of_time for _, _, of_time in found) == pytest.approx(1)
+
+
+def test_the_paper_s_64_percent_are_20_jobs():
+    assert calciom_jobs.jobs_needed(0.64, 0.05) == pytest.approx(19.9, abs=0.1)
+
+
+def test_a_slow_write_loses_a_fifth():
+    assert calciom_cache.slow([10, 7.9, 8.1, 2], [10, 10, 10, 10]) == [2, 4]
+
+
+def test_the_limit_of_a_process_gives_the_calibrated_factor():
+    share = calciom.PROCESS_SHARE * calciom.SMALL  # of the target, alone
+    beside = calciom.SMALL / calciom.CORES
+    assert share / beside == pytest.approx(calciom.PAPER_FACTOR)
+
+
+def points(*rows: tuple[float, float, float, int]) -> dict:
+    keys = ("dt_s", "a_s", "b_s", "stops")
+    return [dict(zip(keys, row, strict=True)) | {"a": row[1] / 4, "b": row[2]} for row in rows]
+
+
+@pytest.mark.parametrize(("last", "agreement"), [(3.0, AGREES), (2.0, DIFFERS)])
+def test_the_dynamic_choice_must_change_where_the_paper_says(last, agreement):
+    dynamic = points(*((dt, 5.0, 1.0, int(dt <= last)) for dt in (0.0, 1.0, 2.0, 3.0, 3.5)))
+    interfere = points(*((dt, 5.0, 2.0, 0) for dt in (0.0, 1.0, 2.0, 3.0, 3.5)))
+    made = {"alone_s": [4.0, 1.0], "points": {"dynamic": dynamic, "interfere": interfere}}
+    assert calciom.judge_choice({"graph": made}).agreement == agreement
+
+
+def test_the_saw_has_a_tooth_for_each_jump():
+    made = {
+        "alone_s": [4.0, 1.0],
+        "points": {"interrupt": points(*((dt / 4, 5.0, 2 - dt % 4 / 4, 1) for dt in range(16)))},
+    }
+    assert calciom.teeth(made) == 3
+
+
+def test_a_delay_that_never_pays_is_said():
+    rows = points(*((dt / 10, 6.0 - dt / 20, 6.0 - dt / 20, 0) for dt in range(11)))
+    finding = calciom.judge_delays({"graph": {"alone_s": [4.0, 4.0], "points": {"interfere": rows}}})
+    assert finding.agreement == PARTLY
+    assert finding.values[0].ours == 0
