@@ -78,3 +78,14 @@ def drawing(identity: str, title: str, shown_by: str) -> Figure:
 
 def missing(identity: str, title: str, needs: str) -> Figure:
     return Figure(identity, title, MISSING, needs)
+
+
+NEAR = 0.1  # relative difference up to which a value agrees
+
+
+def near(ours: float, paper: float, within: float = NEAR) -> bool:
+    return abs(ours - paper) <= within * abs(paper)
+
+
+def agreement(checks: list[bool]) -> str:
+    return AGREES if all(checks) else PARTLY if any(checks) else DIFFERS

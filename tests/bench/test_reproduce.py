@@ -13,9 +13,9 @@ from hocket.errors import UsageError
 sys.path.insert(0, str(REPO / "bench"))
 
 from hocket.sim.swf import Job
-from reproduce import calciom, calciom_cache, calciom_jobs, calciom_rounds, page
+from reproduce import calciom, calciom_cache, calciom_jobs, calciom_rounds, flexmpi_sharing, page
 from reproduce.cache import Cache, state_of
-from reproduce.figure import AGREES, DIFFERS, PARTLY, Figure, Finding, Options, Value, drawing, missing
+from reproduce.figure import AGREES, DIFFERS, PARTLY, Figure, Finding, Options, Value, agreement, drawing, missing, near
 from reproduce.registry import FIGURES, PAPERS, select
 from reproduce.scenarios import Scenario
 
@@ -153,3 +153,34 @@ def test_a_delay_that_never_pays_is_said():
     finding = calciom.judge_delays({"graph": {"alone_s": [4.0, 4.0], "points": {"interfere": rows}}})
     assert finding.agreement == PARTLY
     assert finding.values[0].ours == 0
+
+
+def test_agreement_is_all_some_or_none():
+    assert [agreement(checks) for checks in ([True, True], [True, False], [False])] == [AGREES, PARTLY, DIFFERS]
+    assert near(-0.44, -0.49, 0.11) and not near(-0.44, -0.49)
+
+
+def test_the_one_that_grows_is_named():
+    assert flexmpi_sharing.winners([14, 8, 8, 6]) == {"A1"}
+
+
+@pytest.mark.parametrize("cores", flexmpi_sharing.SIZES)
+def test_an_assumption_of_table_2_changes_alone(cores):
+    text = (flexmpi_sharing.SCENARIOS / f"table2-{cores}.toml").read_text()
+    original = tomllib.loads(text)
+    changed = {name: tomllib.loads(change(text)) for name, change in flexmpi_sharing.VARIANTS.items()}
+    for one, *others in zip(
+        original["applications"], *(each["applications"] for each in changed.values()), strict=True
+    ):
+        flat, steep, *jitters = others
+        assert flat["io_curve"] == one["io_curve"][:1]
+        assert all(size * s == pytest.approx(one["processes"] * one["io_curve"][0][1]) for size, s in steep["io_curve"])
+        assert [each["jitter"] for each in jitters] == [0, 0.2]
+        for key in set(one) - {"io_curve", "jitter"}:
+            assert all(other[key] == one[key] for other in others), key
+
+
+def test_the_order_of_the_policies_is_io_aware_first():
+    rates = {"fair": {"flops": 1.0}, "speedup": {"flops": 1.1}, "io-aware": {"flops": 1.2}}
+    assert flexmpi_sharing.order_holds(rates)
+    assert not flexmpi_sharing.order_holds(rates | {"io-aware": {"flops": 1.05}})
