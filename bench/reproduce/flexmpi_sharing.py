@@ -240,7 +240,7 @@ def judge_flops(results: Results) -> Finding:
         f"With another assumption it holds everywhere: {', '.join(cured)}. "
         if cured
         else "No single assumption of the scenarios brings it back, each changed alone: not the I/O curve, its "
-        "saturation, or the jitter. I/O that is the same at all sizes comes nearest. What is left, and not varied here, "
+        "saturation, or the jitter. I/O that is the same at all sizes comes nearest. What is left, not varied here, "
         "is the speedup of A1 and A3: the policy gives them nearly all cores, of which they make little, while A2 and "
         "A4, half of the computing, stay as small as they were."
     )

@@ -13,7 +13,7 @@ from hocket.errors import UsageError
 sys.path.insert(0, str(REPO / "bench"))
 
 from hocket.sim.swf import Job
-from reproduce import calciom, calciom_cache, calciom_jobs, calciom_rounds, flexmpi_sharing, page
+from reproduce import calciom, calciom_cache, calciom_jobs, calciom_rounds, clarisse_live, flexmpi_sharing, page
 from reproduce.cache import Cache, state_of
 from reproduce.figure import AGREES, DIFFERS, PARTLY, Figure, Finding, Options, Value, agreement, drawing, missing, near
 from reproduce.registry import FIGURES, PAPERS, select
@@ -178,6 +178,16 @@ def test_an_assumption_of_table_2_changes_alone(cores):
         assert [each["jitter"] for each in jitters] == [0, 0.2]
         for key in set(one) - {"io_curve", "jitter"}:
             assert all(other[key] == one[key] for other in others), key
+
+
+def test_seconds_of_a_benchmark_line_have_its_unit():
+    assert clarisse_live.seconds_of({"value": 52.0, "unit": "µs"}) == pytest.approx(52e-6)
+
+
+def test_an_expensive_grant_is_said():
+    lines = {"alone": {"value": 300.0, "unit": "µs"}}
+    assert clarisse_live.judge_grant(lines).agreement == DIFFERS
+    assert clarisse_live.judge_grant({"alone": {"value": 52.0, "unit": "µs"}}).agreement == AGREES
 
 
 def test_the_order_of_the_policies_is_io_aware_first():
