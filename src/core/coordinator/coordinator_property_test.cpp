@@ -350,12 +350,7 @@ class Chaos {
       case 11:
       case 12: return event::FinishIo{some_request(member), {}, 0, one_in(2)};
       case 13:
-      case 14: {
-        if (one_in(2)) return event::RenewIo{some_request(member)};
-        event::InformIo inform{static_cast<std::int64_t>(pick(100)), "", static_cast<std::int64_t>(pick(4))};
-        inform.phase_over = one_in(2);
-        return inform;
-      }
+      case 14: return event::RenewIo{some_request(member)};
       case 15: return phase();
       case 16: return one_in(3) ? event::Body{event::Bye{}} : event::Body{event::Lost{"gone"}};
       case 17:
