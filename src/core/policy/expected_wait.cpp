@@ -122,7 +122,10 @@ bool QueuePlay::is_delayed(const AccessDecision& decision) const {
 void QueuePlay::serve(const std::vector<const model::Application*>& together) {
   std::vector<PhaseJob> jobs;
   for (const model::Application* one : together) {
-    const model::Work work = model::work_of(*one, view_.target);
+    model::Work work = model::work_of(*one, view_.target);
+    // An application about which nothing is known is expected to need as long again as its phase has lasted.
+    if (!work.known && one->demand.since != Time{})
+      work.left_s = std::max(work.left_s, to_s(view_.now - one->demand.since));
     // A phase that has lasted longer than usual may end at any time; only the spread of whole phases is known.
     const double spread = spread_of(*one);
     add(0, spread < 1 ? spread * work.alone_s : work.left_s);

@@ -103,6 +103,7 @@ TEST_F(ExpectedWaitTest, AnUnknownApplicationAheadMakesTheWaitUncertain) {
   const auto answer = ask(500, 2);
   EXPECT_EQ(answer.ahead, 1);
   EXPECT_EQ(answer.uncertainty, Duration{-1});
+  EXPECT_GE(to_s(ask(60'000, 2).wait), 59) << "it has held the target for a minute";
 }
 
 TEST_F(ExpectedWaitTest, OtherTargetsDoNotCount) {
