@@ -577,6 +577,8 @@ class Analysis:
             application.end_ns = event.time_ns
 
     def _on_set_policy(self, event: Event) -> None:
+        if event.get("for_application", "") or event.get("target", ""):
+            return  # of one application or target: the daemon's stays
         self._replaced = {event.member: self.policy}
         self.policy = event.get("policy", "") or self.policy
 

@@ -13,9 +13,9 @@ from typing import Any
 KEYS: dict[type, str] = {
     str: """
         action addresses application application_asked application_given because_of behind decided_for directory
-        failed file filter flop_source holder how info io_intervals job method metric model modelled mpi node
-        on_node operation places policy port program quantity reason redistribution redistribution_strategy
-        server spawn spawn_strategy state target text trace trace_error version wait_intervals
+        failed file filter flop_source for_application holder how info io_intervals job method metric model modelled mpi
+        node on_node operation places policy port program quantity reason redistribution redistribution_strategy
+        server spawn spawn_strategy state target target_policies text trace trace_error version wait_intervals
     """,
     int: """
         all_comm_ns all_cpu_ns announced_left app applications asked_ns at_iteration back_ns buffer_bytes busy_ns bytes
@@ -31,7 +31,7 @@ KEYS: dict[type, str] = {
         waited_ns wanted woken
     """,
     bool: """
-        begun done in_map malleable met of_one_process phase_over relative write_behind
+        allow begun done in_map malleable met of_one_process phase_over relative write_behind
     """,
     float: """
         actual_s bytes_per_s comm_s flop flop_per_iteration io_ratio io_s io_spread_s iteration_s

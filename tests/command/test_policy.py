@@ -6,7 +6,7 @@ import json
 import os
 
 import pytest
-from hocket.bus import VERSION
+from hocket.bus import VERSION, Bus
 from hocket.cli import main
 from stand_in_hocketd import StandIn
 
@@ -44,7 +44,44 @@ def test_set_changes_and_tells(agent, capsys):
     assert main(["policy", "show"]) == 0
     assert main(["policy", "show", "--json"]) == 0
     shown, as_json = capsys.readouterr().out.split("\n", 1)
-    assert (shown, json.loads(as_json)) == ("fcfs+io-aware", {"policy": "fcfs+io-aware", "metric": ""})
+    expected = {"policy": "fcfs+io-aware", "metric": "", "targets": {}, "applications": {}}
+    assert (shown, json.loads(as_json)) == ("fcfs+io-aware", expected)
+
+
+def test_show_says_which_policy_holds_for_whom(agent, capsys):
+    agent.daemon["target_policies"] = "dev:8:1=fcfs\ndev:8:2=cost?"
+    agent.applications = [
+        {"app": 1, "application": "a", "policy": "fcfs"},
+        {"app": 2, "application": "b", "policy": "interfere"},
+    ]
+    assert main(["policy", "show"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "fcfs",
+        "target dev:8:1: fcfs, for all applications",
+        "target dev:8:2: cost, unless an application switches",
+        "application b: interfere",
+    ]
+    assert main(["policy", "show", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["targets"] == {
+        "dev:8:1": {"policy": "fcfs", "allow": False},
+        "dev:8:2": {"policy": "cost", "allow": True},
+    }
+    assert told["applications"] == {"a": "fcfs", "b": "interfere"}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["fcfs", "--allow"], "--allow needs --target"),
+        (["--app", "a", "--metric", "io-time"], "--app and --target take the name of a policy"),
+        (["fcfs", "--target", "t", "--metric", "io-time"], "--app and --target take the name of a policy"),
+    ],
+)
+def test_what_holds_for_all_is_not_set_for_one(agent, capsys, words, told):
+    assert main(["policy", "set", *words]) == 2
+    assert told in capsys.readouterr().err
+    assert not [event for event in agent.received if event["type"] == "SET_POLICY"]
 
 
 def test_a_metric_is_set_with_a_policy_or_alone(agent, capsys):
@@ -123,3 +160,25 @@ def test_the_daemon_takes_combinations_and_refuses_others(daemon, capsys):
     assert "predictive" in refused
     assert main(["policy", "show"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "fcfs+predictive"
+
+
+def test_the_daemon_takes_a_policy_for_one_application_or_target(daemon, capsys):
+    with Bus.connect() as application:
+        application.send("HELLO", job="job", application_asked="a", program="/bin/a", mpi="mpich", processes=2)
+        application.list()
+        assert main(["policy", "set", "--app", "a", "none"]) == 0
+        assert main(["policy", "set", "--target", "dev:8:1", "fcfs"]) == 0
+        assert capsys.readouterr().err.splitlines() == [
+            "hocket: the policy for a is interfere now",
+            "hocket: the policy for dev:8:1 is fcfs now, for all applications",
+        ]
+        assert main(["policy", "show", "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert told["targets"] == {"dev:8:1": {"policy": "fcfs", "allow": False}}
+        assert told["applications"] == {"a": "interfere"}
+        assert main(["policy", "set", "--target", "dev:8:1", "default"]) == 0
+        assert "the policy for dev:8:1 is cost now" in capsys.readouterr().err
+        assert main(["policy", "set", "--app", "a", "phase-shift"]) == 2
+        assert "decides about cores" in capsys.readouterr().err
+        assert main(["policy", "set", "--app", "b", "none"]) == 2
+        assert "no application 'b' is running" in capsys.readouterr().err

@@ -146,7 +146,7 @@ def types_in_cpp() -> dict[str, set[str]]:
     }
     found: dict[str, set[str]] = {}
     lists = (REPO / "src/core/event/fields.hpp").read_text()
-    for name, body in re.findall(r"template <Of<(\w+)> E(.*?)\n\}", lists, re.DOTALL):
+    for name, body in re.findall(r"template <Of<(\w+)> E(.*?)(?:\n|\{)\}", lists, re.DOTALL):
         for key, member in re.findall(r'visit\("(\w+)", e\.(\w+)\)', body):
             found.setdefault(key, set()).add(structs[name].get(member, ""))
     return found

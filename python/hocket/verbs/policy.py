@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import subprocess
+from collections.abc import Mapping
 
 from hocket import paths
 from hocket.bus import Bus, BusError
@@ -20,9 +21,14 @@ examples:
   hocket policy set none                  # no application waits or is resized
   hocket policy set dynamic --metric interference               # wait, preempt or continue: the cheapest
   hocket policy set --metric "max(io_time/alone)"               # the same policies, another metric
+  hocket policy set --app jacobi none     # jacobi never waits; others wait for it
+  hocket policy set --app jacobi default  # jacobi takes turns again
+  hocket policy set --target dev:8:1 fcfs # for the operator: turns there, whatever applications switch to
+  hocket policy set --target dev:8:1 fcfs --allow               # applications may switch there
 
 A policy is one name, or several of different kinds joined by '+': one for access to targets, one against interference,
-one that shares out cores. It holds for all applications of the daemon, from now on.
+one that shares out cores. It holds for all applications of the daemon, from now on. With --app or --target it is one
+policy for access, for that application or target only; 'default' takes it back.
 
 A metric, which 'cost' and 'dynamic' minimise, is cpu-time (process seconds in I/O, waits included; the default),
 io-time, interference (the sum of interference factors), makespan, or a formula of processes, io_time, alone, end, flops
@@ -39,6 +45,10 @@ def add(parsers: argparse._SubParsersAction) -> None:
         "policy", metavar="TEXT", nargs="?", default="", help="names joined by '+', e.g. fcfs+io-aware"
     )
     setting.add_argument("--metric", default="", metavar="M", help="what the policy minimises: a name, or a formula")
+    only = setting.add_mutually_exclusive_group()
+    only.add_argument("--app", default="", metavar="APP", help="for this application only")
+    only.add_argument("--target", default="", metavar="TARGET", help="for this target only")
+    setting.add_argument("--allow", action="store_true", help="with --target: applications may switch there")
     setting.set_defaults(verb=_set)
     showing = actions.add_parser("show", help="print the policies in force")
     showing.add_argument("--json", action="store_true", help="as JSON")
@@ -75,20 +85,67 @@ def _in_force(bus: Bus) -> dict[str, str]:
 def _set(arguments: argparse.Namespace) -> int:
     if not arguments.policy and not arguments.metric:
         raise UsageError("policy set: give the names of policies, or --metric M, or both")
+    if arguments.allow and not arguments.target:
+        raise UsageError("policy set: --allow needs --target TARGET")
     with Bus.connect() as bus:
-        change_policy(bus, arguments.policy, arguments.metric)
+        if not arguments.app and not arguments.target:
+            change_policy(bus, arguments.policy, arguments.metric)
+        elif not arguments.policy or arguments.metric:
+            raise UsageError("policy set: --app and --target take the name of a policy, and no --metric")
+        else:
+            _change_for(bus, arguments)
     return 0
+
+
+def _change_for(bus: Bus, arguments: argparse.Namespace) -> None:
+    """Put a policy in force for one application or one target, and say what holds there now.
+
+    Raises UsageError with the daemon's reason.
+    """
+    wanted = {"for_application": arguments.app, "target": arguments.target, "allow": arguments.allow}
+    bus.send("SET_POLICY", policy=arguments.policy, **wanted)
+    try:
+        found = bus.list()  # a refusal arrives before this answer
+    except BusError as error:
+        raise UsageError(str(error)) from error
+    targets = _targets_of(found.daemon)
+    if arguments.target:
+        policy, allows = targets.get(arguments.target, (str(found.daemon["policy"]).split("+")[0], True))
+        tell(f"the policy for {arguments.target} is {policy} now" + (", for all applications" * (not allows)))
+        return
+    for row in found.applications:
+        if row["application"] != arguments.app:
+            continue
+        told = f"the policy for {arguments.app} is {row.get('policy', '')} now"
+        fixed = row.get("target", "") in targets and not targets[row["target"]][1]
+        tell(told + f" on {row['target']}, where the operator set it for all applications" * fixed)
+
+
+def _targets_of(daemon: Mapping[str, object]) -> dict[str, tuple[str, bool]]:
+    """Return the policy of each target that has one of its own, and whether applications may switch there."""
+    parts = [one.rpartition("=") for one in str(daemon.get("target_policies", "")).splitlines()]
+    return {target: (policy.rstrip("?"), policy.endswith("?")) for target, _, policy in parts}
 
 
 def _show(arguments: argparse.Namespace) -> int:
     with Bus.connect() as bus:
-        found = _in_force(bus)
+        told = bus.list()
+    found = {name: str(told.daemon.get(name, "")) for name in ("policy", "metric")}
+    targets = _targets_of(told.daemon)
+    applications = {str(row["application"]): str(row.get("policy", "")) for row in told.applications}
     if arguments.json:
-        print_json(found)
-    else:
-        print(found["policy"])
-        if found["metric"]:
-            print(f"metric: {found['metric']}")
+        of_targets = {name: {"policy": policy, "allow": allows} for name, (policy, allows) in targets.items()}
+        print_json({**found, "targets": of_targets, "applications": applications})
+        return 0
+    print(found["policy"])
+    if found["metric"]:
+        print(f"metric: {found['metric']}")
+    for name, (policy, allows) in targets.items():
+        print(f"target {name}: {policy}, " + ("unless an application switches" if allows else "for all applications"))
+    access = found["policy"].split("+")[0]
+    for name, policy in applications.items():
+        if policy and policy != {"none": "interfere"}.get(access, access):
+            print(f"application {name}: {policy}")
     return 0
 
 

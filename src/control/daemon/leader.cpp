@@ -365,6 +365,13 @@ event::Daemon Leader::describe_daemon(Time now) const {
   daemon.version = HOCKET_VERSION;
   daemon.policy = policy::text_of(coordinator_.policies());
   daemon.metric = coordinator_.metric().text();
+  for (const auto& [target, set] : coordinator_.access_policies().targets()) {
+    daemon.target_policies.append(daemon.target_policies.empty() ? "" : "\n")
+        .append(target)
+        .append("=")
+        .append(set.policy->name);
+    if (set.allows) daemon.target_policies.append("?");
+  }
   daemon.trace = trace_ ? trace_->path() : trace_path_;  // the present part, which names the earlier ones
   daemon.pid = getpid();
   daemon.applications = static_cast<std::int64_t>(coordinator_.cluster().applications().size());

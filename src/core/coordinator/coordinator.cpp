@@ -15,6 +15,10 @@ constexpr Time latest = time_from_ns(std::int64_t{1} << 62);
 // Largest number of unfinished requests of a member. A member with more never finishes its requests.
 constexpr std::size_t most_requests = 1024;
 
+// The policy name that ends what was set for one application or target.
+constexpr std::string_view default_policy = "default";
+constexpr std::size_t longest_quoted = 64;
+
 // True for a tool. It states neither processes nor an MPI, observes, and does no I/O.
 bool is_tool(const event::Hello& hello) { return hello.processes <= 0 && hello.mpi.empty(); }
 
@@ -195,6 +199,7 @@ void Coordinator::on(const Moment& moment, const event::WithdrawResize& withdraw
 }
 
 void Coordinator::on(const Moment& moment, const event::SetPolicy& set) {
+  if (!set.application.empty() || !set.target.empty()) return set_policy_for(moment, set);
   if (set.policy.empty() && set.metric.empty()) return refuse(moment, "SET_POLICY without 'policy' and 'metric'");
   const auto metric = set.metric.empty() ? access_.metric() : policy::Metric::parse(set.metric);
   if (!metric) return refuse(moment, metric.error().text);
@@ -203,6 +208,42 @@ void Coordinator::on(const Moment& moment, const event::SetPolicy& set) {
   policies_ = parsed.value();
   access_.set_policy(moment, *policies_.access, metric.value());
   if (!set.policy.empty()) steering_.set_policies(moment, policies_);
+}
+
+void Coordinator::set_policy_for(const Moment& moment, const event::SetPolicy& set) {
+  const auto quoted = [](const std::string& text) { return "'" + text.substr(0, longest_quoted) + "'"; };
+  if (!set.application.empty() && !set.target.empty()) {
+    return refuse(moment, "SET_POLICY for an application and for a target: send two");
+  }
+  if (!set.metric.empty()) return refuse(moment, "a metric holds for the whole daemon: set it without --app, --target");
+  const policy::Policy* access = nullptr;  // "default": none of its own
+  if (set.policy != default_policy) {
+    const auto parsed = policy::parse_combination(set.policy, settings_.loaded);
+    if (!parsed) return refuse(moment, parsed.error().text);
+    if (parsed.value().interference != nullptr || parsed.value().sharing != nullptr) {
+      return refuse(moment, quoted(set.policy) +
+                                " decides about cores, which all applications share: name a policy for " +
+                                "access to targets, or set it for the daemon");
+    }
+    access = parsed.value().access;
+  }
+  if (set.target.size() > PoliciesInForce::longest_target) {
+    return refuse(moment, "the name of target " + quoted(set.target) + "… has " + std::to_string(set.target.size()) +
+                              " bytes: at most " + std::to_string(PoliciesInForce::longest_target) + " may be");
+  }
+  if (!set.target.empty()) {
+    const auto& targets = access_.policies().targets();
+    if (targets.size() >= PoliciesInForce::most_targets && !targets.contains(set.target)) {
+      return refuse(moment, std::to_string(targets.size()) + " targets have policies of their own, no more may: set " +
+                                "'default' for some");
+    }
+    return access_.set_target_policy(moment, set.target, {access, set.allow});
+  }
+  const model::Application* application = cluster_.find_application(set.application);
+  if (application == nullptr) {
+    return refuse(moment, "no application " + quoted(set.application) + " is running: 'hocket ls' lists them");
+  }
+  access_.set_application_policy(moment, application->id, access);
 }
 
 void Coordinator::on(const Moment& moment, const event::MapAdopted& said) {
@@ -279,6 +320,7 @@ event::Application Coordinator::describe(const model::Application& application, 
   row.flop_source = model::name_of(application.flop_source);
   row.map_epoch = servers_.epoch_of(application);
   row.model = model::name_of(model::fit(application));
+  row.policy = access_.policies().of(application.id, application.target).name;
   row.phases_in_period = history.phases() > 0 ? static_cast<std::int64_t>(history.cycle_length()) : 0;
   return row;
 }

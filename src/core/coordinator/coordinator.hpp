@@ -63,6 +63,7 @@ class Coordinator {
   const model::Cluster& cluster() const { return cluster_; }
   const policy::Combination& policies() const { return policies_; }
   const policy::Metric& metric() const { return access_.metric(); }
+  const PoliciesInForce& access_policies() const { return access_.policies(); }
   const model::Cores& cores() const { return cores_; }
   // True if the daemon must report the end of a process that it started for this request (PROCESS_FAILED).
   bool awaits(AppId app, RequestId request) const { return joining_.awaits(app, request); }
@@ -109,6 +110,8 @@ class Coordinator {
   template <class Other>
   void on(const Moment&, const Other&) {}
 
+  // Sets the access policy for one application or one target.
+  void set_policy_for(const Moment& moment, const event::SetPolicy& set);
   // Publishes MODEL when an application's I/O phases stop or start to fit a period.
   void tell_model(const Moment& moment, const model::Application& application);
   // Removes the member that sent the event from all parts. Does nothing for a tool.

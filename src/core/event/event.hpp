@@ -330,11 +330,15 @@ struct Tick {
 };
 
 // Changes the policies, on behalf of the operator. `policy` has names joined by `+` (policy/combination.hpp), each of
-// which sets its kind. If it is "", the policies stay as they are.
+// which sets its kind. If it is "", the policies stay as they are. With `application` or `target`, `policy` is one
+// access policy for these only, or "default": what holds for others holds for them again.
 struct SetPolicy {
   static constexpr std::string_view name = "SET_POLICY";
   std::string policy;
-  std::string metric{};  // for `cost` and `dynamic` from now on (policy/metric.hpp); "": as before
+  std::string metric{};       // for `cost` and `dynamic` from now on (policy/metric.hpp); "": as before
+  std::string application{};  // its name; "": all
+  std::string target{};       // "": all
+  bool allow = false;         // with `target`: applications may have another policy there
 };
 
 // Requests a resize of an application. RECONFIGURATION or REFUSED answers it.
@@ -629,6 +633,7 @@ struct Application {
   std::string model;                  // of its I/O phases: "learning", "regular" (they have a period), "irregular"
   std::int64_t phases_in_period = 0;  // length of the cycle; 0: there was no phase
   std::int64_t told_processes = 0;    // that have reported their `cpu` and `comm`
+  std::string policy;                 // access policy that decides about its requests for `target`
 };
 
 // Describes one I/O server, as the controller knows it. In the answer to LIST it follows the applications.
@@ -668,10 +673,11 @@ struct Daemon {
   std::int64_t events = 0;  // since the start
   Time started{};
   Time now{};
-  std::string trace_error;     // why the trace ends early; "": it is complete
-  std::int64_t cores = 0;      // most that resized applications may use in all
-  std::int64_t map_epoch = 0;  // of the server map; 0: there was never an I/O server
-  std::string metric;          // minimised by `cost` and `dynamic`
+  std::string trace_error;      // why the trace ends early; "": it is complete
+  std::int64_t cores = 0;       // most that resized applications may use in all
+  std::int64_t map_epoch = 0;   // of the server map; 0: there was never an I/O server
+  std::string metric;           // minimised by `cost` and `dynamic`
+  std::string target_policies;  // a line "TARGET=POLICY" for each that differs; "?" follows if applications may switch
 };
 
 // Reports how many events of the member's subscriptions were dropped because it did not read fast enough.

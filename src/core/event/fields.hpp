@@ -308,6 +308,9 @@ template <Of<SetPolicy> E, class V>
 void fields(E& e, V&& visit) {
   visit("policy", e.policy);
   visit("metric", e.metric);
+  visit("for_application", e.application);
+  visit("target", e.target);
+  visit("allow", e.allow);
 }
 
 template <Of<SetServer> E, class V>
@@ -521,6 +524,7 @@ void fields(E& e, V&& visit) {
   visit("model", e.model);
   visit("phases_in_period", e.phases_in_period);
   visit("told_processes", e.told_processes);
+  visit("policy", e.policy);
 }
 
 template <Of<IoServer> E, class V>
@@ -563,6 +567,7 @@ void fields(E& e, V&& visit) {
   visit("cores", e.cores);
   visit("map_epoch", e.map_epoch);
   visit("metric", e.metric);
+  visit("target_policies", e.target_policies);
 }
 
 template <Of<EventsLost> E, class V>

@@ -1,6 +1,7 @@
 // The program hocket-sim: simulates a scenario under a policy, or searches for its best schedule, and prints the
 // result as one JSON object. Exit code 2 means a wrong option, scenario or policy; the message is one line.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -34,12 +35,19 @@ bool leaves_all_alone(const policy::Combination& combination) {
          combination.sharing == nullptr;
 }
 
+// True if the scenario names a policy for one application or target.
+bool differs(const sim::Scenario& scenario) {
+  const auto has_policy = [](const auto& spec) { return !spec.policy.empty(); };
+  return std::ranges::any_of(scenario.targets, has_policy) || std::ranges::any_of(scenario.applications, has_policy);
+}
+
 // Returns the coordinator, or no controller if nothing would use one. A trace always needs one.
 Result<std::unique_ptr<sim::Controller>> make_controller(const sim::ScenarioFile& plan,
                                                          const coordinator::CoordinatorSettings& settings,
                                                          const std::string& trace) {
   std::unique_ptr<sim::Controller> controller;
-  if (trace.empty() && leaves_all_alone(settings.policy)) return controller;
+  const bool alone = leaves_all_alone(settings.policy) && !differs(plan.scenario);
+  if (trace.empty() && alone) return controller;
   controller = std::make_unique<sim::Controller>(settings);
   if (trace.empty()) return controller;
   const trace::TraceHeader header{HOCKET_VERSION, "simulated", 0, sim::Simulation::start,

@@ -23,6 +23,8 @@ struct TargetSpec {
   WriteCache cache{};
   // Returns the largest rate at which it takes data.
   double most_bandwidth() const { return std::max(bandwidth, cache.bytes_per_s); }
+  std::string policy{};        // access policy for this target from the start; "": the scenario's
+  bool policy_allows = false;  // applications may have another one there
 };
 
 // The cost model of a reconfiguration: the application computes nothing for this time (simulated seconds).
@@ -81,6 +83,7 @@ struct Troubles {
 struct ApplicationSpec {
   std::string name;  // unique in the scenario
   std::string program = "jacobi";
+  std::string policy{};  // access policy for this application; "": as for others
   // Default target of the phases: its name, and its position in Scenario::targets.
   std::string target;
   std::size_t target_index = 0;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/nearest.hpp"
+#include "policy/combination.hpp"
 #include "sim/fields.hpp"
 
 namespace hocket::sim {
@@ -85,6 +86,18 @@ class ScenarioReader {
     return 0;
   }
 
+  // Reads the name of an access policy, or "" if there is none.
+  static std::string access_policy(TableFields& fields) {
+    std::string name = fields.text("policy", "");
+    const auto parsed = policy::parse_combination(name.empty() ? "none" : name);
+    if (!parsed) {
+      fields.wrong("policy", parsed.error().text);
+    } else if (parsed.value().interference != nullptr || parsed.value().sharing != nullptr) {
+      fields.wrong("policy", "it decides about cores, which all applications share: name one for access to targets");
+    }
+    return name;
+  }
+
   void read_platform(const toml::table& table) {
     TableFields fields{problem_, table, "[platform]"};
     plan_.scenario.nodes = fields.whole("nodes", {1, 1e6}, std::nullopt);
@@ -106,6 +119,8 @@ class ScenarioReader {
     } else if (target.cache.bytes > 0 && target.cache.bytes_per_s < target.bandwidth) {
       fields.wrong("write_cache_bytes_per_s", "a cache slower than its disks: give bandwidth_bytes_per_s or more");
     }
+    target.policy = access_policy(fields);
+    target.policy_allows = fields.truth("policy_allows", false);
     for (const TargetSpec& other : plan_.scenario.targets) {
       if (other.name == target.name) fields.wrong("name", "there is a target of that name already");
     }
@@ -147,6 +162,7 @@ class ScenarioReader {
   void read_application(TableFields& fields, ApplicationSpec& spec) {
     const double cores = static_cast<double>(plan_.scenario.nodes * plan_.scenario.cores_per_node);
     spec.program = fields.text("program", spec.program);
+    spec.policy = access_policy(fields);
     spec.processes = fields.whole("processes", {1, cores}, std::nullopt);
     spec.malleable = fields.truth("malleable", false);
     spec.start_s = fields.number("start_s", seconds, 0);

@@ -199,6 +199,8 @@ constexpr Invalid invalid[] = {
     {"PhaseOfNoKind", "io_bytes = 11.9e9", "phases = [{ io_bytes = 1, kind = \"writ\" }]", "did you mean 'write'?"},
     {"PhaseWithUnknownKey", "io_bytes = 11.9e9", "phases = [{ io_bytes = 1, opeations = 2 }]", "'operations'?"},
     {"PhaseAtNoTarget", "io_bytes = 11.9e9", "phases = [{ io_bytes = 1, target = \"gpsf\" }]", "'gpfs'?"},
+    {"NoPolicy", "2.6e9", "2.6e9\npolicy = \"fcsf\"", "did you mean 'fcfs'?"},
+    {"NotForOneTarget", "2.6e9", "2.6e9\npolicy = \"phase-shift\"", "decides about cores"},
     {"NoSharing", "2.6e9", "2.6e9\nsharing = \"proportionate\"", "did you mean 'proportional'?"},
     {"CacheWithoutRate", "2.6e9", "2.6e9\nwrite_cache_bytes = 1e9", "or neither"},
     {"CacheSlowerThanItsDisks", "2.6e9", "2.6e9\nwrite_cache_bytes = 1e9\nwrite_cache_bytes_per_s = 1e9",

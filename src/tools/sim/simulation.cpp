@@ -47,6 +47,10 @@ Simulation::Simulation(const Scenario& scenario, std::unique_ptr<Controller> con
 }
 
 SimulationReport Simulation::run(const bool& stop) {
+  for (const TargetSpec& target : scenario_.targets) {
+    if (target.policy.empty() || !controller_) continue;
+    send(daemon_, event::SetPolicy{target.policy, {}, {}, target.name, target.policy_allows});
+  }
   // Queue entries carry no payload: the number says whose state to look at.
   const Time until = scenario_.until_s > 0 ? time_at(scenario_.until_s) : Time::max();
   while (!stop && !queue_.empty() && queue_.top_key() <= until) {
@@ -101,6 +105,7 @@ void Simulation::begin(QueueNumber i) {
   if (controller_) {
     event::Hello hello{"job" + std::to_string(i + 1), spec.name, spec.program, "mpich", {}, 0, spec.processes};
     send(members_[i].self, std::move(hello));
+    if (!spec.policy.empty()) send(daemon_, event::SetPolicy{spec.policy, {}, members_[i].self.application});
     // The daemon sends the profile points, as it does from its store in a real run.
     for (event::Profile& point : application.profile()) {
       point.app = members_[i].app;

@@ -99,6 +99,19 @@ TEST(SimulationTest, AgreesWithSimGrid) {
   }
 }
 
+// The two always want the disk at the same time.
+TEST(SimulationTest, APolicyMayHoldForOneApplicationOrTarget) {
+  Scenario scenario = scenario_of({program("a", 0.5, 2000, 7), program("b", 0.5, 2000, 7)});
+  const auto waits_s = [&](std::size_t i) { return run(scenario, &policy::fcfs).applications.at(i).wait_s; };
+  EXPECT_GT(waits_s(0) + waits_s(1), 0);
+  scenario.applications[0].policy = scenario.applications[1].policy = "none";
+  EXPECT_EQ(waits_s(0) + waits_s(1), 0);
+  scenario.targets[0].policy = "fcfs";
+  EXPECT_GT(waits_s(0) + waits_s(1), 0) << "applications cannot bypass what is set for the target";
+  scenario.targets[0].policy_allows = true;
+  EXPECT_EQ(waits_s(0) + waits_s(1), 0);
+}
+
 std::vector<ApplicationSpec> crowd(std::size_t count, double jitter) {
   std::vector<ApplicationSpec> programs;
   for (std::size_t i = 0; i < count; ++i) {

@@ -162,7 +162,8 @@ void AccessController::expect_wait(const Moment& moment, const Application* aske
   if (cluster_.find_target(asked.target) != nullptr) {
     Target& target = cluster_.target(asked.target);
     count_progress(target, moment.now);
-    estimate = policy::expected_wait({cluster_, target, moment.now, access_settings_}, *policy_, asker, asked.bytes);
+    const policy::Policy& policy = policies_.of(asker == nullptr ? AppId{} : asker->id, target.name);
+    estimate = policy::expected_wait({cluster_, target, moment.now, access_settings_}, policy, asker, asked.bytes);
   }
   const Duration uncertainty = estimate.uncertainty_s ? from_s(*estimate.uncertainty_s) : Duration{-1};
   moment.commands.push_back(
@@ -197,7 +198,7 @@ void AccessController::tell_announced(const Moment& moment, const Application& a
   if (spare == before.spare()) return;
   event::Decision record;
   record.number = ++decisions_;
-  record.policy = policy_->name;
+  record.policy = policies_.of(application.id, application.target).name;
   record.decided_for = application.name;
   record.action = spare == 0 ? "ignore" : spare < before.spare() ? "doubt" : "believe";
   record.from = record.to = application.computing_processes();
@@ -219,14 +220,19 @@ void AccessController::leave(const Moment& moment, Member& member) {
     free_kept(application, [](const Holder&) { return true; });
     end_demand(application);
     tell_slowdown(moment, application);
+    policies_.unset_application(application.id);
   }
   settle(moment);
 }
 
 void AccessController::set_policy(const Moment& moment, const policy::Policy& policy, const policy::Metric& metric) {
-  policy_ = &policy;
+  policies_.set(policy);
   access_settings_.metric = metric;
   access_settings_.most_slowdown = most_slowdown_of(settings_, policy);
+  ask_everywhere(moment);
+}
+
+void AccessController::ask_everywhere(const Moment& moment) {
   ledger_.each_due(Time::max(), [&](Target& target) { touch(target); });
   for (const auto& [id, application] : cluster_.applications())
     for (const auto holder : application.held) touch(*holder->target);
@@ -345,7 +351,8 @@ void AccessController::give_back(Member& member, Ledger::RequestPlace request, R
 // The learnt idle hold lasts for the longest usual gap between two accesses. A target that other applications hold as
 // well is not held idle.
 Duration AccessController::hold_for(const Holder& holder) const {
-  if (!policy_->learnt_hold && !settings_.learnt_hold) return settings_.linger;
+  const policy::Policy& policy = policies_.of(holder.application->id, holder.target->name);
+  if (!policy.learnt_hold && !settings_.learnt_hold) return settings_.linger;
   const model::AccessHistory& accesses = holder.application->accesses;
   if (holder.target->holders.size() > 1 || accesses.follows() < least_follows) return Duration{};
   const auto gap = accesses.gap();
@@ -382,6 +389,7 @@ void AccessController::settle(const Moment& moment) {
     // Deadlocks are broken after the policy was asked: if it grants the target to many at once, no request waits any
     // more.
     if (grant_deadlocked(moment, *target)) ask_policy_if_any(moment, *target);
+    grant_beside_others(moment, *target);
     if (std::holds_alternative<event::Tick>(moment.event.body)) send_reminders(moment, *target);
     ledger_.set_timer(*target, wake_time(*target));
     cluster_.drop_if_idle(*target);
@@ -390,20 +398,40 @@ void AccessController::settle(const Moment& moment) {
 }
 
 void AccessController::ask_policy_if_any(const Moment& moment, Target& target) {
-  if (!target.waiting.empty() || (policy_->shares && !target.holders.empty()))
-    ask_policy(moment, target);
+  const auto shares = [](const policy::Policy* policy) { return policy->shares; };
+  const bool shared =
+      policies_.are_all_alike() ? policies_.general().shares : std::ranges::any_of(policies_.at(target), shares);
+  if (!target.waiting.empty() || (shared && !target.holders.empty()))
+    ask_policies(moment, target);
   else
     share_out(moment, target, {});  // the previous policy may have sent shares
 }
 
-void AccessController::ask_policy(const Moment& moment, Target& target) {
+void AccessController::ask_policies(const Moment& moment, Target& target) {
   Ledger::ask_again(target, {});
   count_progress(target, moment.now);
-  policy::AccessDecision decision = policy_->decide({cluster_, target, moment.now, access_settings_}, moment.event);
+  std::vector<policy::AccessDecision> decisions;
+  std::vector<policy::BandwidthShare> shares;
+  Time again{};
+  for (const policy::Policy* policy : policies_.at(target)) {
+    const policy::AccessDecision& made = decisions.emplace_back(ask_policy(moment, target, *policy));
+    shares.insert(shares.end(), made.shares.begin(), made.shares.end());
+    if (made.again > moment.now) again = again == Time{} ? made.again : std::min(again, made.again);
+  }
+  share_out(moment, target, shares);
+  if (again > moment.now && !target.waiting.empty()) {
+    Ledger::ask_again(target, std::max(again, moment.now + soonest_again));
+  }
+  for (const policy::AccessDecision& made : decisions) tell(moment, target, made);
+}
+
+policy::AccessDecision AccessController::ask_policy(const Moment& moment, Target& target,
+                                                    const policy::Policy& policy) {
+  policy::AccessDecision decision = decision_of(moment, target, policy);
   // A preempted holder in its idle hold frees the target at once, so the policy must decide again.
   while (interrupt(moment, target, decision)) {
     tell(moment, target, decision);
-    decision = policy_->decide({cluster_, target, moment.now, access_settings_}, moment.event);
+    decision = decision_of(moment, target, policy);
   }
   for (const policy::Grant& chosen : decision.grants) {
     Member* member = cluster_.find(chosen.member);
@@ -413,11 +441,7 @@ void AccessController::ask_policy(const Moment& moment, Target& target) {
     if (holder && (*holder)->pausing) continue;
     apply(moment, *member, *request, RequestInput::grant);
   }
-  share_out(moment, target, decision.shares);
-  if (decision.again > moment.now && !target.waiting.empty()) {
-    Ledger::ask_again(target, std::max(decision.again, moment.now + soonest_again));
-  }
-  tell(moment, target, decision);
+  return decision;
 }
 
 // Sends GRANT_IO with the new share to each holder whose share has changed.
@@ -484,7 +508,7 @@ void AccessController::record(const Moment& moment, const Application& applicati
   static const std::string nobody;
   event::Decision record;
   record.number = ++decisions_;
-  record.policy = policy_->name;
+  record.policy = policies_.of(application.id, target.name).name;
   record.decided_for = application.name;
   record.because_of = other == nullptr ? nobody : other->name;
   record.action = action;
@@ -507,6 +531,7 @@ Time AccessController::wake_time(const Target& target) const {
   if (Ledger::of(target).again != Time{}) wake = std::min(wake, Ledger::of(target).again);
   if (!Ledger::of(target).kept.empty()) wake = std::min(wake, Ledger::of(target).kept.begin()->first.first);
   wake = std::min(wake, held_up(target).value_or(wake));
+  wake = std::min(wake, beside_others(target).value_or(wake));
   return std::min(wake, deadlocked(target).value_or(wake));
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "coordinator/arbitration/ledger.hpp"
+#include "coordinator/arbitration/policies_in_force.hpp"
 #include "coordinator/arbitration/request_states.hpp"
 #include "coordinator/command.hpp"
 #include "model/cluster.hpp"
@@ -26,11 +27,11 @@ class AccessController {
       : settings_(settings),
         cluster_(cluster),
         decisions_(decisions),
-        policy_(settings.policy.access),
+        policies_(*settings.policy.access),
         access_settings_(settings.access),
         ledger_(settings.lease, settings.keep_alive) {
     access_settings_.longest_wait = settings.turn;
-    access_settings_.most_slowdown = most_slowdown_of(settings, *policy_);
+    access_settings_.most_slowdown = most_slowdown_of(settings, policies_.general());
   }
 
   // Handles START_IO with a number that the member has not used before. It answers GRANT_IO or QUEUED_IO.
@@ -53,10 +54,13 @@ class AccessController {
   void tick(const Moment& moment);
   // Replaces the access policy and the metric, and asks the new policy about every target in use.
   void set_policy(const Moment& moment, const policy::Policy& policy, const policy::Metric& metric);
+  // Set the policy for a target, or for an application; without one, what holds for others holds for it again.
+  void set_target_policy(const Moment& moment, const std::string& target, const TargetPolicy& set);
+  void set_application_policy(const Moment& moment, AppId app, const policy::Policy* policy);
 
   // Returns the time of the next `tick` that can change anything.
   std::optional<Time> deadline() const;
-  const policy::Policy& policy() const { return *policy_; }
+  const PoliciesInForce& policies() const { return policies_; }
   const policy::Metric& metric() const { return access_settings_.metric; }
 
  private:
@@ -127,8 +131,20 @@ class AccessController {
   void settle(const Moment& moment);
   // Asks the policy about the target if a request waits there, or if the policy assigns bandwidth shares to holders.
   void ask_policy_if_any(const Moment& moment, model::Target& target);
-  // Asks the policy and carries out its decision: interruptions, grants, shares, and the time of the next question.
-  void ask_policy(const Moment& moment, model::Target& target);
+  // Asks the policies of the applications at the target and carries out what they decide: interruptions, grants,
+  // shares, and the time of the next question.
+  void ask_policies(const Moment& moment, model::Target& target);
+  // Asks one policy, interrupts, and grants. Returns its last decision.
+  policy::AccessDecision ask_policy(const Moment& moment, model::Target& target, const policy::Policy& policy);
+  void ask_everywhere(const Moment& moment);
+  // mixing.cpp: returns what a policy decides about the applications under it.
+  policy::AccessDecision decision_of(const Moment& moment, const model::Target& target,
+                                     const policy::Policy& policy) const;
+  // Returns the time at which a request is granted beside holders under other policies; nothing if there are none, or
+  // if an application under its own policy holds the target too.
+  std::optional<Time> beside_others_at(const model::Target& target, const model::Request& request) const;
+  std::optional<Time> beside_others(const model::Target& target) const;  // the first one
+  void grant_beside_others(const Moment& moment, const model::Target& target);
   // Repeats QUEUED_IO to the waiting members if the reminder is due.
   void send_reminders(const Moment& moment, model::Target& target);
   // Returns the next time at which something is due at the target; Time{}: never.
@@ -144,7 +160,7 @@ class AccessController {
   const CoordinatorSettings& settings_;
   model::Cluster& cluster_;
   std::int64_t& decisions_;
-  const policy::Policy* policy_;
+  PoliciesInForce policies_;
   policy::AccessSettings access_settings_;
   Ledger ledger_;
   std::vector<model::Target*> touched_;

@@ -119,7 +119,7 @@ void AccessController::tell_slowdown(const Moment& moment, const Application& ap
   if (access_settings_.most_slowdown <= 0 || application.history.phases() == 0) return;
   event::Decision record;
   record.number = ++decisions_;
-  record.policy = policy_->name;
+  record.policy = policies_.of(application.id, application.target).name;
   record.decided_for = application.name;
   record.action = "estimate";
   record.from = record.to = application.computing_processes();

@@ -1,0 +1,90 @@
+// This part of AccessController lets several policies decide about one target, each about the applications under it.
+//
+// Each policy sees all holders and all waiting requests, because they all load the target. Only what it decides about
+// its own applications is carried out: an application under `interfere` never waits, and one under `fcfs` waits for all
+// holders. A holder is interrupted, or limited to a bandwidth share, by its own policy only.
+#include <algorithm>
+
+#include "base/saturating.hpp"
+#include "coordinator/arbitration/access.hpp"
+#include "coordinator/arbitration/places.hpp"
+
+namespace hocket::coordinator {
+
+using model::Request;
+using model::Target;
+
+policy::AccessDecision AccessController::decision_of(const Moment& moment, const Target& target,
+                                                     const policy::Policy& policy) const {
+  if (policies_.are_all_alike()) {
+    return policy.decide({cluster_, target, moment.now, access_settings_}, moment.event);
+  }
+  policy::AccessSettings settings = access_settings_;
+  settings.most_slowdown = most_slowdown_of(settings_, policy);
+  policy::AccessDecision decision = policy.decide({cluster_, target, moment.now, settings}, moment.event);
+  const auto of_another = [&](AppId app) { return &policies_.of(app, target.name) != &policy; };
+  std::erase_if(decision.grants, [&](const policy::Grant& grant) {
+    const model::Member* member = cluster_.find(grant.member);
+    return member == nullptr || of_another(member->application->id);
+  });
+  std::erase_if(decision.interruptions, of_another);
+  std::erase_if(decision.shares, [&](const policy::BandwidthShare& share) { return of_another(share.application); });
+  std::erase_if(decision.choices, [&](const policy::Choice& choice) {
+    return of_another(choice.application) || (choice.action == "interrupt" && of_another(choice.because_of));
+  });
+  return decision;
+}
+
+// Applications under other policies may hold the target for ever, one after the other, as they do not take turns with
+// this one. So the time slice bounds the wait for them.
+std::optional<Time> AccessController::beside_others_at(const Target& target, const Request& request) const {
+  const policy::Policy* own = &policies_.of(request.application, target.name);
+  const bool waits_for_its_own = std::any_of(
+      target.holders.begin(), target.holders.end(),
+      [&](const model::Holder& holder) { return &policies_.of(holder.application->id, target.name) == own; });
+  if (target.holders.empty() || waits_for_its_own) return std::nullopt;
+  return saturating_sum(request.since, settings_.turn);
+}
+
+std::optional<Time> AccessController::beside_others(const Target& target) const {
+  std::optional<Time> first;
+  if (policies_.are_all_alike()) return first;
+  for (const Request& request : target.waiting) {
+    if (const auto at = beside_others_at(target, request)) first = std::min(first.value_or(*at), *at);
+  }
+  return first;
+}
+
+void AccessController::grant_beside_others(const Moment& moment, const Target& target) {
+  if (policies_.are_all_alike()) return;
+  for (auto place = target.waiting.begin(); place != target.waiting.end();) {
+    const auto at = beside_others_at(target, *place);
+    if (!at || *at > moment.now) {
+      ++place;
+      continue;
+    }
+    model::Member& member = *cluster_.find(place->member);
+    apply(moment, member, *find(member, place->id), RequestInput::grant);
+    place = target.waiting.begin();  // other requests of the application were granted with it
+  }
+}
+
+void AccessController::set_target_policy(const Moment& moment, const std::string& target, const TargetPolicy& set) {
+  if (set.policy == nullptr) {
+    policies_.unset_target(target);
+  } else {
+    policies_.set_target(target, set);
+  }
+  ask_everywhere(moment);
+}
+
+void AccessController::set_application_policy(const Moment& moment, AppId app, const policy::Policy* policy) {
+  if (policy == nullptr) {
+    policies_.unset_application(app);
+  } else {
+    policies_.set_application(app, *policy);
+  }
+  ask_everywhere(moment);
+}
+
+}  // namespace hocket::coordinator
