@@ -537,7 +537,7 @@ struct Model {
   Duration period_spread{};  // standard deviation
 };
 
-// Reports that a server is slower than its peers and was removed from the map (coordinator/servers/slow_servers.hpp).
+// Reports that a server is slower than its peers and was removed from the map (model/slow_servers.hpp).
 // It goes to no member, as DECISION. An external monitor may send it too (CLARISSE, section IV-A), with `server` alone.
 struct SlowIoServer {
   static constexpr std::string_view name = "SLOW_IO_SERVER";

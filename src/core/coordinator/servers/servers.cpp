@@ -126,9 +126,7 @@ void Servers::load(const Moment& moment, const event::ServerLoad& load) {
 }
 
 void Servers::hold_off(const Moment& moment, ServerEntry& entry, const std::optional<SlowServers::Finding>& finding) {
-  const Duration first = settings_.slow_server_hold_off;
-  const bool again = entry.hold_off > Duration::zero() && moment.now - entry.back < 4 * entry.hold_off;
-  entry.hold_off = again ? std::min(2 * entry.hold_off, std::max(first, longest_hold_off)) : first;
+  entry.hold_off = model::next_hold_off(settings_.slow_server_hold_off, entry.hold_off, entry.back, moment.now);
   entry.back = moment.now + entry.hold_off;
   apply(entry, slow_input(), moment.now);
 

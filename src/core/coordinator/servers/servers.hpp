@@ -15,9 +15,9 @@
 //
 // A slow server stays out for a hold-off. A server without requests has no service times, so only a trial can show
 // whether it has recovered. The hold-off doubles each time that the server is found slow again, up to
-// `longest_hold_off`. It starts anew once the server was up for four times the last hold-off. The last server of the
-// map is never taken out for slowness. If the map would become empty because the others left or were drained, a slow
-// server returns at once. While it is out, the map names it as set aside: it stays the home of its data sets.
+// `model::longest_hold_off`. It starts anew once the server was up for four times the last hold-off. The last server of
+// the map is never taken out for slowness. If the map would become empty because the others left or were drained, a
+// slow server returns at once. While it is out, the map names it as set aside: it stays the home of its data sets.
 //
 // Servers is a part of the coordinator; pure, not thread-safe.
 #pragma once
@@ -32,18 +32,19 @@
 
 #include "coordinator/command.hpp"
 #include "coordinator/servers/server_states.hpp"
-#include "coordinator/servers/slow_servers.hpp"
 #include "coordinator/servers/storing_states.hpp"
 #include "event/server_map.hpp"
 #include "model/cluster.hpp"
+#include "model/slow_servers.hpp"
 
 namespace hocket::coordinator {
+
+using model::SlowServers;
 
 // The known servers with their states and loads. A call costs O(servers); a new map costs one message for each member.
 class Servers {
  public:
   static constexpr std::size_t most = 1024;  // servers, lost ones included; beyond it the oldest lost one is forgotten
-  static constexpr Duration longest_hold_off = std::chrono::minutes{10};
   static constexpr std::int64_t missed_heartbeats = 5;             // that make a server hung
   static constexpr Duration cut_limit = std::chrono::seconds{5};   // for the end of a process after its connection's
   static constexpr Duration standstill = std::chrono::seconds{1};  // a tick that is later: the daemon did not run

@@ -150,7 +150,7 @@ class Observer {
     EXPECT_EQ(std::ranges::count(before, told.server), 1) << "it was not in the map";
     EXPECT_GE(before.size(), 2U) << "the last one";
     EXPECT_GE(told.hold_off, settings.slow_server_hold_off);
-    EXPECT_LE(told.hold_off, Servers::longest_hold_off);
+    EXPECT_LE(told.hold_off, model::longest_hold_off);
     if (told.reports == 0) return;
     ++detected_;
     EXPECT_GE(before.size(), 3U);

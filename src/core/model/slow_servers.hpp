@@ -37,7 +37,7 @@
 #include "base/time.hpp"
 #include "event/event.hpp"
 
-namespace hocket::coordinator {
+namespace hocket::model {
 
 // The recent reports of the servers in the map. A report costs O(servers).
 class SlowServers {
@@ -93,4 +93,10 @@ class SlowServers {
   std::map<MemberId, Reports> reports_;
 };
 
-}  // namespace hocket::coordinator
+inline constexpr Duration longest_hold_off = std::chrono::minutes{10};
+
+// Returns how long a server stays out that is found slow now. A hold-off doubles if the server was back for less than
+// four times its last one. `first` is the shortest; `last` is 0 if there was none; `back` is the end of the last one.
+Duration next_hold_off(Duration first, Duration last, Time back, Time now);
+
+}  // namespace hocket::model

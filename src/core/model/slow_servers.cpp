@@ -1,8 +1,8 @@
-#include "coordinator/servers/slow_servers.hpp"
+#include "model/slow_servers.hpp"
 
 #include <algorithm>
 
-namespace hocket::coordinator {
+namespace hocket::model {
 namespace {
 
 // Returns the median; of two middle values the longer one. Precondition: not empty.
@@ -68,4 +68,9 @@ std::optional<SlowServers::Finding> SlowServers::report(MemberId server, const e
   return Finding{report.service, peers->middle};
 }
 
-}  // namespace hocket::coordinator
+Duration next_hold_off(Duration first, Duration last, Time back, Time now) {
+  const bool again = last > Duration::zero() && now - back < 4 * last;
+  return again ? std::min(2 * last, std::max(first, longest_hold_off)) : first;
+}
+
+}  // namespace hocket::model

@@ -1,11 +1,11 @@
 // Tests the rule of slow_servers.hpp clause by clause, and on simulated servers.
-#include "coordinator/servers/slow_servers.hpp"
+#include "model/slow_servers.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-namespace hocket::coordinator {
+namespace hocket::model {
 namespace {
 
 using std::chrono::microseconds;
@@ -216,4 +216,4 @@ TEST(SlowServersProperties, TheSlowOneIsFoundAndNoOther) {
 }
 
 }  // namespace
-}  // namespace hocket::coordinator
+}  // namespace hocket::model
