@@ -54,3 +54,20 @@ def test_a_hint_that_is_set_later_steers_what_comes_after(mpi: kit.Mpi, built, t
     assert (run.code, run.err) == (0, "")
     assert [log.read_text() for log in tmp_path.glob("log.*")] == ["tool init 1 allreduce 0 write 2\n"] * 2
     assert (tmp_path / "f").read_bytes() == (b"A" * 10 + b"B" * 10) * 4
+
+
+def test_a_slow_aggregator_loses_its_file_domain(mpi: kit.Mpi, built, tmp_path: Path, timed_storage: Path) -> None:
+    """Each access has four rounds in each of four domains, until rank 2 has been slow in three of them."""
+    times, rounds = 20, 4
+    settings = {"HOCKET_IO": "hocket", "STORAGE_LOG": str(tmp_path / "log")}
+    settings |= {"STORAGE_SLOW_RANK": "2", "STORAGE_MS": "50"}
+    hints = ("cb_nodes=4", f"hocket_buffer_size={64 << 10}")
+    program = [built("rewrites.c"), tmp_path / "timed", times, *hints]
+    run = mpi.run(program, settings, ranks=4, preload=f"{mpi.libhocket}:{timed_storage}")
+    assert (run.code, run.out) == (0, "right\n"), f"{mpi.name}: {run.out}{run.err}"
+    logs = [log.read_text().splitlines() for log in tmp_path.glob("log.*")]
+    written = [sum(line.startswith("write ") for line in log) for log in logs]
+    of_slow_rank = next(count for log, count in zip(logs, written, strict=True) if log[0].startswith("begun"))
+    assert len(written) == 4
+    assert 3 * rounds <= of_slow_rank <= times * rounds / 2, written
+    assert sum(written) - of_slow_rank > 3 * times * rounds, f"{written}: the others have its domain"

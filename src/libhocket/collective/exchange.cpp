@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/clock.hpp"
 #include "collective/brake.hpp"
 #include "mpi_shim/calls.hpp"
 
@@ -473,7 +474,13 @@ void Exchange::submit(Slot& slot, std::function<int()> access) {
   slot.stored = false;
   team_.worker.submit([this, &slot, access = std::move(access), node = team_.node.get(), rank = team_.rank] {
     // After an error, the exchange continues without file accesses, so that no rank waits for ever.
-    if (error_ == 0) error_ = access();
+    if (error_ == 0) {
+      const Time begun = node_now();
+      error_ = access();
+      team_.work.service += node_now() - begun;
+      team_.work.bytes += slot.round.span.count();
+      ++team_.work.operations;
+    }
     slot.stored = true;  // the exchange may end at once, and destroy itself
     if (node) node->ring(rank);
   });

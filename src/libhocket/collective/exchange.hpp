@@ -18,6 +18,7 @@
 #include "collective/storage.hpp"
 #include "collective_plan/lists.hpp"
 #include "collective_plan/plan.hpp"
+#include "collective_plan/slow_aggregators.hpp"
 #include "io_client/local.hpp"
 
 namespace hocket::runtime::collective {
@@ -37,6 +38,7 @@ struct Team {
   int rank = 0;
   int ranks = 1;
   std::vector<int> aggregators;      // their ranks, ascending
+  AggregatorWork work;               // of this rank in this access; the worker counts it
   std::int64_t window = 0;           // bytes of a collective buffer
   std::unique_ptr<NodeMemory> node;  // nullptr: this rank shares no memory with others
   // Private collective buffers and coverage of an aggregator without shared memory; allocated when first needed.

@@ -10,10 +10,12 @@
 #include <limits>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "collective/agreement.hpp"
 #include "collective/brake.hpp"
 #include "collective/data_set.hpp"
 #include "collective/datatypes.hpp"
+#include "collective_plan/aggregators.hpp"
 #include "mpi_shim/calls.hpp"
 #include "mpi_shim/end_job.hpp"
 #include "mpi_shim/warn.hpp"
@@ -72,6 +74,11 @@ bool has_rounds(const Grid& grid) {
   for (int i = 0; i < grid.aggregators(); ++i)
     if (grid.domain(i).count() > 0 && grid.round_of(i, grid.domain(i).end - 1) > 0) return true;
   return false;
+}
+
+std::int64_t nodes_in(std::vector<std::int64_t> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return std::unique(numbers.begin(), numbers.end()) - numbers.begin();
 }
 
 std::vector<int> ranks_with_data(const std::vector<AccessMessage>& words) {
@@ -222,8 +229,9 @@ AccessMessage CollectiveFile::word_of(const Local& local) {
 }
 
 // Settles what the ranks' messages say: the server map of rank 0, the number of aggregators (the smallest that hints
-// ask for, else two per node), which are spread evenly over the ranks, and the memory that they share. Returns true if
-// the file may use other servers now. Collective; expensive only if something has changed.
+// ask for, else two per node), which are spread evenly over the nodes and lose their domains while they are slow, and
+// the memory that they share. Returns true if the file may use other servers now. Collective; expensive only if
+// something has changed.
 bool CollectiveFile::settle(std::vector<AccessMessage>& words) {
   std::int64_t count = unasked, window = largest_window, most = all_servers;
   bool shares = true;
@@ -235,13 +243,14 @@ bool CollectiveFile::settle(std::vector<AccessMessage>& words) {
   }
   const bool adopts = words.front().map_bytes >= 0 || servers_.is_limited_otherwise(most);
   if (adopts) servers_.adopt(team_, path_, mode_, words.front().map_bytes, most);
-  if (count == unasked && nodes_ == 0) nodes_ = count_nodes(team_.comm);
-  if (count == unasked) count = std::min(team_.ranks, aggregators_of_a_node * nodes_);
-  const bool same = count == static_cast<std::int64_t>(team_.aggregators.size()) && window == team_.window;
+  if (nodes_.empty()) nodes_ = node_numbers(team_.comm);
+  if (count == unasked) count = std::min<std::int64_t>(team_.ranks, aggregators_of_a_node * nodes_in(nodes_));
+  if (count != static_cast<std::int64_t>(chosen_.size())) chosen_ = choose_aggregators(nodes_, static_cast<int>(count));
+  std::vector<int> aggregators = slow_.keep(chosen_);
+  const bool same = aggregators == team_.aggregators && window == team_.window;
   if (same && shares == sharing_) return adopts;
   sharing_ = shares;
-  team_.aggregators.clear();
-  for (std::int64_t i = 0; i < count; ++i) team_.aggregators.push_back(static_cast<int>(i * team_.ranks / count));
+  team_.aggregators = std::move(aggregators);
   team_.forget_windows();
   team_.window = window;
   team_.node = shares ? NodeMemory::make(team_.comm, team_.aggregators, window) : nullptr;
@@ -393,17 +402,29 @@ int CollectiveFile::access_all(const Local& local, const std::vector<AccessMessa
   return agree_on_end(access_through_ranks(local, words, file, granted));
 }
 
-// Agrees on the end of an access through ranks: counts the time that it was suspended, and returns one errno of all
-// ranks, the same in all. Collective.
+// Agrees on the end of an access through ranks: counts the time that it was suspended, learns what each aggregator's
+// accesses took, and returns one errno of all ranks, the same in all. Collective.
 int CollectiveFile::agree_on_end(int error) {
   struct End {
     std::int64_t error = 0;
     std::int64_t stood_ns = 0;
+    std::int64_t now_ns = 0;  // rank 0's is used
+    std::int64_t operations = 0;
+    std::int64_t bytes = 0;
+    std::int64_t service_ns = 0;
   };
-  const std::optional<std::vector<End>> all = tell_all(team_, End{error, team_.stood.count()});
+  const AggregatorWork own = std::exchange(team_.work, {});
+  const std::optional<std::vector<End>> all = tell_all(
+      team_, End{error, team_.stood.count(), to_ns(node_now()), own.operations, own.bytes, own.service.count()});
   count_standstill(team_, all ? Duration{all->front().stood_ns} : Duration{});
   if (!all) return EIO;
-  for (const End& end : *all) error = one_of(error, static_cast<int>(end.error));
+  std::vector<AggregatorWork> work;
+  for (const End& end : *all) {
+    error = one_of(error, static_cast<int>(end.error));
+    work.push_back({end.operations, end.bytes, Duration{end.service_ns}});
+  }
+  // Failed accesses say nothing about speed.
+  if (error == 0) slow_.take(work, time_from_ns(all->front().now_ns));
   return error;
 }
 

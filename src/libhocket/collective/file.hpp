@@ -130,7 +130,9 @@ class CollectiveFile {
   std::optional<layout::FileView> serialised_view_;  // the view that serialised_ describes
   std::optional<layout::FileView> sent_;             // the view that the aggregators have
   std::vector<layout::FileView> views_;              // in an aggregator: of all ranks
-  int nodes_ = 0;                                    // that the ranks run on; 0: not counted yet
+  std::vector<int> chosen_;                          // ranks that aggregate unless they are slow
+  SlowAggregators slow_;                             // the same in all ranks
+  std::vector<std::int64_t> nodes_;                  // a number for the node of each rank; empty: not asked yet
   bool sharing_ = true;                              // shared memory on a node, as last agreed
 };
 

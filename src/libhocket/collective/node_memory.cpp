@@ -57,11 +57,10 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 
 }  // namespace
 
-int count_nodes(MPI_Comm comm) {
-  std::vector<std::int64_t> identities = gather(comm, identity());
-  if (identities.empty()) return 1;
-  std::sort(identities.begin(), identities.end());
-  return static_cast<int>(std::unique(identities.begin(), identities.end()) - identities.begin());
+std::vector<std::int64_t> node_numbers(MPI_Comm comm) {
+  std::vector<std::int64_t> numbers = gather(comm, identity());
+  if (numbers.empty()) numbers.assign(static_cast<std::size_t>(mpi::size_of(comm)), 0);
+  return numbers;
 }
 
 // The first bytes of the segment: the token that proves its identity, and the two boards of tell_all().

@@ -19,9 +19,9 @@
 
 namespace hocket::runtime::collective {
 
-// Returns the number of nodes that the processes run on. Two processes count as being on one node if they see each
-// other's process ids. Collective over `comm`; returns 1 if MPI fails.
-int count_nodes(MPI_Comm comm);
+// Returns a number for the node of each rank, equal for ranks of one node. Two processes count as being on one node if
+// they see each other's process ids. Collective over `comm`; if MPI fails, all are on one node.
+std::vector<std::int64_t> node_numbers(MPI_Comm comm);
 
 // The segment as this rank maps it: collective buffers with their gates and coverage, posts, wake-up counters and
 // boards for tell_all(). Ranks passed to its functions are ranks of the communicator.

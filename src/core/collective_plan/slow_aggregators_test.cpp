@@ -1,0 +1,82 @@
+#include "collective_plan/slow_aggregators.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/splitmix.hpp"
+
+namespace hocket::collective_plan {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+
+constexpr std::int64_t mebibyte = 1 << 20;
+
+class SlowAggregatorsTest : public ::testing::Test {
+ protected:
+  // One access a 100 ms: each aggregating rank makes four file accesses of `ms` each, the slow one of `slow_ms`.
+  std::vector<int> access(int slow, int slow_ms = 20, int ms = 2) {
+    aggregators = domains.keep(chosen);
+    now += milliseconds{100};
+    std::vector<AggregatorWork> work(8);
+    for (const int rank : aggregators)
+      work[static_cast<std::size_t>(rank)] = {4, 4 * mebibyte, 4 * milliseconds{rank == slow ? slow_ms : ms}};
+    domains.take(work, now);
+    return aggregators;
+  }
+
+  SlowAggregators domains;
+  std::vector<int> chosen{0, 2, 4, 6};
+  std::vector<int> aggregators;
+  Time now = Time{} + seconds{1000};
+};
+
+TEST_F(SlowAggregatorsTest, ASlowOneLosesItsDomainAtTheNextControlPoint) {
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(access(4), ElementsAre(0, 2, 4, 6)) << "access " << i;
+  EXPECT_THAT(access(4), ElementsAre(0, 2, 6));
+}
+
+TEST_F(SlowAggregatorsTest, ItReturnsAfterAHoldOffThatDoubles) {
+  while (access(4).size() == 4) continue;
+  now += seconds{9};
+  EXPECT_THAT(access(4), ElementsAre(0, 2, 6));
+  now += seconds{1};
+  access(4);  // its end is after the hold-off
+  EXPECT_THAT(access(4), ElementsAre(0, 2, 4, 6));
+  while (access(4).size() == 4) continue;
+  now += seconds{15};
+  access(4);
+  EXPECT_THAT(access(4), ElementsAre(0, 2, 6));
+  now += seconds{5};
+  access(4);
+  EXPECT_THAT(access(4), ElementsAre(0, 2, 4, 6));
+}
+
+TEST_F(SlowAggregatorsTest, OfTwoNeitherIsSlow) {
+  chosen = {0, 4};
+  for (int i = 0; i < 20; ++i) EXPECT_THAT(access(4), ElementsAre(0, 4));
+}
+
+TEST_F(SlowAggregatorsTest, EqualOnesKeepTheirDomainsUnderNoise) {
+  std::uint64_t state = 3;
+  for (int i = 0; i < 500; ++i) {
+    aggregators = domains.keep(chosen);
+    ASSERT_THAT(aggregators, ElementsAre(0, 2, 4, 6)) << "access " << i;
+    std::vector<AggregatorWork> work(8);
+    for (const int rank : chosen)
+      work[static_cast<std::size_t>(rank)] = {
+          4, 4 * mebibyte, milliseconds{4 + static_cast<std::int64_t>(splitmix(state += splitmix_step) % 3)}};
+    domains.take(work, now += milliseconds{100});
+  }
+}
+
+TEST_F(SlowAggregatorsTest, OneRemainsWhateverIsSlow) {
+  chosen = {0, 2, 4};
+  for (int slow : {0, 2, 4, 0, 2, 4})
+    for (int i = 0; i < 8; ++i) ASSERT_GE(access(slow).size(), 2U);
+}
+
+}  // namespace
+}  // namespace hocket::collective_plan
