@@ -15,7 +15,7 @@ OWN_CSS = """
 section { margin-top: 44px; break-inside: avoid; }
 section h2 { margin-bottom: 2px; }
 section img { display: block; width: 100%; height: auto; background: #fff; margin: 10px 0; }
-section td:first-child { text-align: left; }
+section td:first-child { text-align: left; padding-left: 0; }
 .paper { font-size: 22px; margin-top: 52px; }
 .agrees { color: var(--constant); } .partly { color: var(--waiting); } .differs { color: var(--both); }
 .verdict b { font-weight: 600; }
@@ -23,6 +23,7 @@ table.all td, table.all th { text-align: left; font-size: 15px; vertical-align: 
 table.all td:first-child { white-space: nowrap; }
 a { color: inherit; }
 """
+WORDS = {AGREES: "agree", PARTLY: "agree in part", DIFFERS: "differ"}  # of several
 CLASSES = {AGREES: "agrees", PARTLY: "partly", DIFFERS: "differs"}
 
 
@@ -47,7 +48,7 @@ def number(value: Number) -> str:
 def page(shown: Sequence[Shown], figures: Sequence[Figure], papers: dict[str, str], state: str) -> str:
     """Return the page. `figures` are all that exist, for the list at its end."""
     counts = {one: sum(each.finding.agreement == one for each in shown) for one in CLASSES}
-    told = ", ".join(f"{count} {agreement}" for agreement, count in counts.items() if count)
+    told = ", ".join(f"{count} {WORDS[agreement]}" for agreement, count in counts.items() if count)
     body = []
     for paper, name in papers.items():
         sections = [_section(one) for one in shown if one.figure.paper == paper]
@@ -68,7 +69,7 @@ def page(shown: Sequence[Shown], figures: Sequence[Figure], papers: dict[str, st
 <p class="finding">{len(shown)} figures: {told or "none"}.</p>
 <p class="notes">Each table has the paper's value beside hocket's. A dash: the text of the paper has no number.
 “Calibrated”: a parameter was chosen so that the value is the paper's, so it proves nothing.
-No other value was fitted.</p>
+Scenarios and modules say what else they assume.</p>
 </header>
 <main>
 {"".join(body)}

@@ -90,7 +90,7 @@ def test_the_page_has_paper_and_own_values_and_is_self_contained():
     finding = Finding((Value("factor", "x", 14.0, 13.9, calibrated=True), Value("b", "", None, 2.0)), DIFFERS, "a & b")
     text = page.page([page.Shown(MADE, finding, b"png")], SOME, PAPERS, "abc123")
     assert "<td>14</td><td>13.9</td><td>x</td><td>calibrated</td>" in text
-    assert "a &lt;title&gt;" in text and "a &amp; b" in text and "1 differs" in text and "abc123" in text
+    assert "a &lt;title&gt;" in text and "a &amp; b" in text and "1 differ." in text and "abc123" in text
     assert "data:image/png;base64,cG5n" in text
     assert "http" not in text
     for one in SOME:
