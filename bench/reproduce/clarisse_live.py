@@ -14,6 +14,7 @@ from reproduce import plots
 from reproduce.figure import AGREES, DIFFERS, Finding, Options, Results, Value, agreement
 
 ATTEMPTS = 4
+MOST_AFTER = 1.2  # of an operation before the load
 OPERATION_S = 1.0  # shortest operation that the paper's bound of the overhead is for
 MOST_OVERHEAD, MOST_CONTROL, LEAST_SPEEDUP = 0.0002, 0.003, 3.59
 
@@ -40,11 +41,16 @@ def judge_elastic(results: Results) -> Finding:
         Value("operations until the removal", "", 2, len(results["slow"])),
         Value("computing of the control plane / operation", "", "less than 0.003 (Fig. 11)", control),
     )
-    checks = [slow / after >= LEAST_SPEEDUP, after / before <= 1.2, control <= MOST_CONTROL]
+    checks = [slow / after >= LEAST_SPEEDUP, after / before <= MOST_AFTER, control <= MOST_CONTROL]
     verdict = (
-        "The slow server is found and taken out, and the following operations are as fast as before. How much a delay "
-        "of 512 µs a request costs depends on how many requests an operation is for a server: there are few and large "
-        "ones here, so the load costs much less than on Blue Gene/Q. Operations are shorter than the paper's 1 s."
+        "The slow server is found and taken out. "
+        + (
+            "The following operations are as fast as before. "
+            if after / before <= MOST_AFTER
+            else "Other work on this machine hides the rest: operations after it are slower than before the load. "
+        )
+        + "How much a delay of 512 µs a request costs depends on how many requests an operation is for a server: there "
+        "are few and large ones here, so the load costs much less than on Blue Gene/Q."
     )
     return Finding(values, agreement(checks), verdict)
 

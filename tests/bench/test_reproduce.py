@@ -184,6 +184,13 @@ def test_seconds_of_a_benchmark_line_have_its_unit():
     assert clarisse_live.seconds_of({"value": 52.0, "unit": "µs"}) == pytest.approx(52e-6)
 
 
+def test_a_busy_machine_is_said():
+    quiet = {"before": [1.0], "slow": [4.0, 4.0], "after": [1.0], "computed_s": 0.001}
+    assert clarisse_live.judge_elastic(quiet).agreement == AGREES
+    busy = clarisse_live.judge_elastic(quiet | {"after": [1.5]})
+    assert busy.agreement == PARTLY and "Other work" in busy.verdict
+
+
 def test_an_expensive_grant_is_said():
     lines = {"alone": {"value": 300.0, "unit": "µs"}}
     assert clarisse_live.judge_grant(lines).agreement == DIFFERS
