@@ -140,7 +140,7 @@ TEST(ServerMap, KeepsDataSetsAtServersThatAreSetAside) {
   ServerMap map{4, {{"s1", "/scratch", "unix:/run/s1"}, {"s2", "/scratch", "unix:/run/s2 tcp:n:1", true}}};
   EXPECT_EQ(text_of(map.servers), "s1 /scratch unix:/run/s1\ns2 /scratch unix:/run/s2 tcp:n:1 slow:\n");
   EXPECT_EQ(parse_server_map(4, text_of(map.servers)).value(), map);
-  EXPECT_FALSE(parse_server_map(4, "s2 /scratch slow:\n")) << "without an address";
+  EXPECT_FALSE(parse_server_map(4, "s2 /scratch  slow:\n")) << "without an address";
   const auto files = servers_of(map, "/scratch/f");
   ASSERT_EQ(files.size(), 1U);
   EXPECT_EQ(files[0].name, "s1");
