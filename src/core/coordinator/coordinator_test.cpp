@@ -500,16 +500,16 @@ TEST_F(CoordinatorTest, AFinishedStepKeepsTheTargetUntilWhatWasPreparedIsComplet
 
 // An inner level knows more, so the policy decides anew.
 TEST_F(CoordinatorTest, WhatIsInformedDuringAPhaseIsDecidedUpon) {
-  static const policy::Policy by_files{"by-files", "", [](const policy::View& view, const event::Event&) {
-                                         policy::AccessDecision decision;
-                                         if (view.target.holders.empty())
-                                           decision.grants = {{view.target.waiting.front().member,
-                                                               view.target.waiting.front().id}};
-                                         for (const model::Holder& holder : view.target.holders)
-                                           if (holder.application->demand.files > 1 && !holder.pausing)
-                                             decision.interruptions.push_back(holder.application->id);
-                                         return decision;
-                                       }};
+  static const policy::Policy by_files{
+      "by-files", "", [](const policy::View& view, const event::Event&) {
+        policy::AccessDecision decision;
+        if (view.target.holders.empty())
+          decision.grants = {{view.target.waiting.front().member, view.target.waiting.front().id}};
+        for (const model::Holder& holder : view.target.holders)
+          if (holder.application->demand.files > 1 && !holder.pausing)
+            decision.interruptions.push_back(holder.application->id);
+        return decision;
+      }};
   restart(testing::usual_settings(by_files));
   hello(1, "job-a");
   hello(2, "job-b");

@@ -308,8 +308,7 @@ int watch_served(const char* routine, Call call, const AccessCall& access, MPI_S
   const Depth depth;
   if (!depth.watched()) return call(status);
   const auto serve = [&](MPI_Status* filled, bool granted = false) {
-    if (!hot.own_files.load(std::memory_order_relaxed))
-      return by_library(access.file, [&] { return call(filled); });
+    if (!hot.own_files.load(std::memory_order_relaxed)) return by_library(access.file, [&] { return call(filled); });
     const std::optional<int> rc = file_service.access(access, granted, filled);
     return rc ? *rc : call(filled);
   };

@@ -259,9 +259,9 @@ TEST_F(SteeringTest, AnApplicationThatIsAboutToStartWaitsForCoresThatComeBack) {
   change(1, cores, 0);
   poke(32);
   record(33, 1, 1, true, 4, cores);
-  EXPECT_EQ(at(34, 9, event::AskCores{"job3", "app3", 4, seconds{60}}),
-            (Lines{"0 DECISION 2 scripted reclaim app1 12 to 8", "1 RECONFIGURE 2 to 8 at 0",
-                   "9 CORES_FOR wait 4 job3"}));
+  EXPECT_EQ(
+      at(34, 9, event::AskCores{"job3", "app3", 4, seconds{60}}),
+      (Lines{"0 DECISION 2 scripted reclaim app1 12 to 8", "1 RECONFIGURE 2 to 8 at 0", "9 CORES_FOR wait 4 job3"}));
   EXPECT_THAT(record(36, 1, 2, true, cores, 8),
               ::testing::IsSupersetOf({"9 CORES_FOR start 0 job3", "0 DECISION 3 cores start app3 0 to 4"}));
   EXPECT_EQ(coordinator.cores().free(), 0) << "they are kept for it";
