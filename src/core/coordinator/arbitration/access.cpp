@@ -204,7 +204,7 @@ void AccessController::tell_announced(const Moment& moment, const Application& a
   record.from = record.to = application.computing_processes();
   event::AnnouncedIo reason = compared;
   reason.phases = record.action == "doubt" ? spare : 0;
-  record.reason = std::move(reason);
+  record.reason = reason;
   moment.commands.push_back({{}, std::move(record)});
 }
 
