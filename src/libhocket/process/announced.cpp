@@ -13,12 +13,12 @@ namespace {
 
 // Fills in the fields that START_IO and INFORM_IO share.
 template <class E>
-void tell(E& told, const IoLeft& left, std::string info) {
+void tell(E& told, const IoLeft& left, const std::string& info) {
   told.phase_bytes = left.bytes;
   told.files = left.files;
   told.rounds = left.rounds;
   told.bytes_per_round = left.bytes_per_round;
-  told.info = std::move(info);
+  told.info = info;
 }
 
 }  // namespace
