@@ -89,7 +89,7 @@ def make_sharing(_: Options) -> Results:
     return {"as the scenarios are": sharing()}
 
 
-# What may decide the order of the policies: each assumption of the scenarios by itself, changed.
+# The candidates that may decide the order of the policies: each assumption of the scenarios by itself, changed.
 
 
 def same_io(text: str) -> str:

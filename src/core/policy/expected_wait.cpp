@@ -12,7 +12,7 @@ namespace hocket::policy {
 namespace {
 
 constexpr double longest_s = 1e9;
-// What is assumed of an application that is unknown, or that has done no I/O yet.
+// The assumptions about an application that is unknown, or that has done no I/O yet.
 constexpr std::string_view usual_operation = "MPI_File_write_at_all";
 
 // Returns the relative standard deviation of the I/O time of an application's phases. One that has shown fewer than two

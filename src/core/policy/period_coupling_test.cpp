@@ -47,7 +47,7 @@ class PeriodCoupling : public Interference {
     return !decision.changes.empty() && decision.changes.front().return_at_iteration == 0;
   }
 
-  // How two applications ended that ran together.
+  // The outcome of two applications that ran together.
   struct Ending {
     int changed = 0;  // applications that have not their original size
     int resizes = 0;

@@ -41,9 +41,9 @@ class RoundGate {
   virtual bool failed() const = 0;
 };
 
-// How a server learns where the data of an access are (CLARISSE, section III-A): it keeps views, and forgets lists of
-// offsets and lengths. `automatic` takes what is shorter for this access. A view that is too long for a server
-// (ServerLink::most_view_bytes) is never sent.
+// The way in which a server learns where the data of an access are (CLARISSE, section III-A): it keeps views, and
+// forgets lists of offsets and lengths. `automatic` takes what is shorter for this access. A view that is too long for
+// a server (ServerLink::most_view_bytes) is never sent.
 enum class Method : std::int64_t { automatic, view, list };
 
 // Conditions of a transfer.

@@ -27,14 +27,14 @@ struct Pattern {
 // nothing overflows in a pattern that is accepted.
 Result<layout::FileView> view_of(const Pattern& pattern);
 
-// Where the data of a put or get are.
+// A Shape says where the data of a put or get are.
 struct Shape {
   layout::FileView view{};  // in the file, from the view's first byte of data on
   layout::Layout memory{};  // relative to the caller's pointer
 
   std::int64_t bytes() const { return memory.size(); }
 };
-// As view_of(); in memory the blocks follow each other.
+// Returns the view of view_of() with its memory, in which the blocks follow each other.
 Result<Shape> shape_of(const Pattern& pattern);
 
 // One put or get, ready to be performed.

@@ -14,7 +14,7 @@ struct AccessTurns {
   bool (*begin)(bool writes, const char* routine, int file, std::int64_t bytes);
   // The same for storing what was written before.
   bool (*begin_sync)(const char* routine, int file);
-  // `moved`: bytes; less than 0 if the access failed.
+  // `moved`: bytes; 0 if the access failed.
   void (*end)(std::int64_t moved);
 };
 inline constinit std::atomic<const AccessTurns*> access_turns = nullptr;
@@ -26,7 +26,7 @@ class AccessTurn {
     const char* const routine = writes ? "hocket_file_put" : "hocket_file_get";
     if (turns_ != nullptr && !turns_->begin(writes, routine, file, bytes)) turns_ = nullptr;
   }
-  // For a call that stores what was put before.
+  // This one is of a call that stores what was put before.
   AccessTurn(const char* routine, int file) : turns_(access_turns.load(std::memory_order_acquire)) {
     if (turns_ != nullptr && !turns_->begin_sync(routine, file)) turns_ = nullptr;
   }
@@ -40,7 +40,7 @@ class AccessTurn {
 
  private:
   const AccessTurns* turns_;
-  std::int64_t moved_ = -1;
+  std::int64_t moved_ = 0;
 };
 
 }  // namespace hocket::api

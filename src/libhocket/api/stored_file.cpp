@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "api/access_turn.hpp"
@@ -93,9 +94,6 @@ class StoredFile final : public hocket_file, private HeldPut {
     path = opening.path;
     mode = opening.mode;
     group = group_number(opening.group, opening.application);
-  }
-  ~StoredFile() override {
-    if (process == getpid()) note_held(false);
   }
 
   int reach(const OpenArguments& opening);
@@ -284,7 +282,7 @@ int StoredFile::access_locked(const FileAccess& access, std::int64_t& got) {
   }
 }
 
-// Without servers this process's own calls ask for their turn.
+// Only an access through servers asks here: without them, this process's own calls ask for their turn.
 io_client::Transferred StoredFile::pass_in_turn(const FileAccess& access) {
   AccessTurn turn{access.local.writes, own(), access.local.data.count()};
   const io_client::Transferred passed = pass(served_, access, participants_);
@@ -357,9 +355,8 @@ int StoredFile::tell_loss() {
 int StoredFile::flush() {
   const std::lock_guard lock(mutex_);
   if (!served_.empty()) {
-    AccessTurn turn{"hocket_file_flush", own()};
+    const AccessTurn turn{"hocket_file_flush", own()};
     ask_all([](ServedFile& one) { one.sync(); });
-    turn.moved(0);
   }
   note_held(false);
   const std::string others = std::exchange(others_lost_, {});
@@ -375,14 +372,12 @@ int StoredFile::flush() {
 }
 
 int StoredFile::close() {
-  note_held(false);
   const std::lock_guard lock(mutex_);
+  note_held(false);
   // Servers first: they may still have data of this file.
-  if (any_behind() && (mode & HOCKET_FILE_WRITE) != 0) {
-    AccessTurn turn{"hocket_file_close", own()};
-    ask_all([](ServedFile& one) { one.close(); });
-    turn.moved(0);
-  } else {
+  {
+    std::optional<AccessTurn> turn;
+    if (any_behind() && (mode & HOCKET_FILE_WRITE) != 0) turn.emplace("hocket_file_close", own());
     ask_all([](ServedFile& one) { one.close(); });
   }
   const int told = tell_loss();

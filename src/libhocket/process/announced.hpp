@@ -1,5 +1,5 @@
-// What the application has announced of its I/O phases, and how much of it has been done (prepared.hpp). It goes with
-// each START_IO.
+// Keeps what the application has announced of its I/O phases, and how much of it has been done (prepared.hpp). It goes
+// with each START_IO.
 //
 // Thread-safe. The functions may throw std::bad_alloc.
 #pragma once

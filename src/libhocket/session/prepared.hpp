@@ -17,13 +17,13 @@
 
 namespace hocket::runtime {
 
-// What all processes have done since the program began, as far as this process knows.
+// IoDone counts what all processes have done since the program began, as far as this process knows.
 struct IoDone {
   std::int64_t bytes = 0;
   std::int64_t files = 0;  // accessed and closed
 };
 
-// What is left of the prepared phase. 0 means unknown, or that more was done than announced.
+// IoLeft is the rest of the prepared phase. 0 means unknown, or that more was done than announced.
 struct IoLeft {
   std::int64_t bytes = 0;
   std::int64_t files = 0;            // the present one included

@@ -78,7 +78,7 @@ TEST_P(WriteCaches, EmptyWhileNobodyWrites) {
   ended_at(target_, at(7));
   target_.start(at(8.5), 200, 1000);  // 150 bytes are free, which is enough for 200
   EXPECT_EQ(target_.next_end(), at(9));
-  // After half a second at 400 bytes/s the cache is full as the transfer ends.
+  // The cache is full after half a second at 400 bytes/s, as the transfer ends.
   EXPECT_THAT(ended_at(target_, at(9)), ElementsAre(0));
   target_.start(at(9), 100, 1000);
   EXPECT_EQ(target_.next_end(), at(10));
