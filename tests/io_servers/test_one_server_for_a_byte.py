@@ -6,6 +6,8 @@ The random program of tests/collective_io/test_random_io.py shows the same for t
 from __future__ import annotations
 
 import random
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,53 @@ def test_processes_that_opened_a_file_under_different_maps_see_what_the_others_p
     assert (served_directory / "f").read_bytes() == model
 
 
+def test_who_opened_a_file_before_servers_came_sees_what_others_put(
+    program, start_server, served_directory: Path
+) -> None:
+    """That process uses no server, and nobody tells it of one."""
+    path, model = served_directory / "f", bytearray(noise(MIB, 1))
+    path.write_bytes(model)
+    early = program()
+    early.must("open", path, "rw")
+    start_server("s1", "--write-behind", *SLOW)
+    late = program()
+    late.must("open", path, "rw")
+    for number in range(5):
+        data = noise(1000, number)
+        late.put(number * 500, data)
+        model[number * 500 : number * 500 + 1000] = data
+        assert early.get("get", 0, MIB) == model, number
+        late.put(0, noise(2000, number))
+        early.put(0, bytes(model[:2000]))  # the server has an older version of these bytes
+        assert early.get("get", 0, MIB) == model, number
+    late.put(MIB, b"more")
+    assert early.must("size") == MIB + 4
+    late.must("close"), early.must("close")
+    assert path.read_bytes() == model + b"more"
+
+
+@pytest.mark.parametrize("how", ["stopped", "killed"])
+def test_nobody_waits_for_a_server_that_ended_with_what_it_held(
+    program, start_server, served_directory: Path, how: str
+) -> None:
+    """hocketd kills a server that is stopped. What it held is lost, which the process that put it is told."""
+    path = served_directory / "f"
+    path.write_bytes(bytes(MIB))
+    early = program()
+    early.must("open", path, "rw")
+    server = start_server("s1", "--write-behind", "--inject", "delay=20s")
+    late = program()
+    late.must("open", path, "rw")
+    late.put(0, noise(1000, 1))
+    server.process.send_signal(signal.SIGSTOP if how == "stopped" else signal.SIGKILL)
+    began = time.monotonic()
+    assert early.get("get", 0, MIB) == bytes(MIB)
+    assert time.monotonic() - began < 19
+    early.put(0, b"newer")
+    early.must("close")
+    assert path.read_bytes()[:5] == b"newer"
+
+
 def test_what_ranks_wrote_is_got_and_what_is_put_is_not_overwritten(
     mpi: kit.Mpi, built, program, start_server, settings, served_directory: Path, tmp_path: Path
 ) -> None:
@@ -89,12 +138,14 @@ def test_what_ranks_wrote_is_got_and_what_is_put_is_not_overwritten(
 
 
 READS = ["pread", "readv", "fread", "fstat", "stat", "lseek", "copy", "signal", "second", "second_off"]
+MORE_READS = ["fgets", "mmap", "aio", "splice", "lstat", "statx", "iread", "cat", "stdin"]
 SHORTENS = ["ftruncate", "truncate", "open", "fopen"]
+WRITES = ["pwrite", "second_write"]
 PART = 5000  # bytes that tests/programs/sees_held.c overwrites at the start of each rank's block
 VERY_SLOW = ("--write-behind", "--inject", "delay=150ms")
 
 
-@pytest.mark.parametrize("how", READS + SHORTENS + ["pwrite", "second_write"])
+@pytest.mark.parametrize("how", READS + SHORTENS + WRITES)
 def test_a_program_sees_what_servers_hold_of_its_files(
     mpi: kit.Mpi, built, start_server, settings, served_directory: Path, prefix: Path, how: str
 ) -> None:
@@ -103,20 +154,39 @@ def test_a_program_sees_what_servers_hold_of_its_files(
 
 
 @pytest.mark.parametrize("io", ["hocket", "mpi"])
-@pytest.mark.parametrize("how", [*READS, *SHORTENS, "pwrite", "second_write"])
+@pytest.mark.parametrize("how", READS + SHORTENS + WRITES)
 def test_a_program_sees_what_servers_hold_of_its_puts(
     mpi: kit.Mpi, built, start_server, settings, served_directory: Path, prefix: Path, how: str, io: str
 ) -> None:
     sees_held(mpi, built, start_server, settings | {"HOCKET_IO": io}, served_directory, prefix, how, "put")
 
 
-def sees_held(mpi, built, start_server, settings, served_directory: Path, prefix: Path, how: str, *put: str) -> None:
+@pytest.mark.parametrize("who", ["write_alone", "put_alone"])
+@pytest.mark.parametrize("how", READS + MORE_READS + SHORTENS + WRITES + ["fprintf"])
+def test_who_did_not_write_sees_what_servers_hold(
+    mpi: kit.Mpi, built, start_server, settings, served_directory: Path, prefix: Path, how: str, who: str
+) -> None:
+    """Rank 1 has not opened the file before, and takes no part in writing it."""
+    sees_held(mpi, built, start_server, settings, served_directory, prefix, how, who)
+
+
+@pytest.mark.parametrize("how", ["pread", "pwrite", "cat"])
+def test_so_it_does_where_posix_calls_are_left_alone(
+    mpi: kit.Mpi, built, start_server, settings, served_directory: Path, prefix: Path, how: str
+) -> None:
+    settings = settings | {"HOCKET_POSIX": "0"}
+    sees_held(mpi, built, start_server, settings, served_directory, prefix, how, "write_alone")
+
+
+def sees_held(mpi, built, start_server, settings, served_directory: Path, prefix: Path, how: str, *who: str) -> None:
     start_server("s1", *VERY_SLOW), start_server("s2", *VERY_SLOW)
     path = served_directory / "f"
     flags = [f"-I{REPO}/include", f"{prefix}/lib/libhocket.so", f"-Wl,-rpath,{prefix}/lib"]
-    done = kit.finish(mpi.start([built("sees_held.c", *flags), how, path, *put], settings))
+    done = kit.finish(mpi.start([built("sees_held.c", *flags), how, path, *who], settings))
     assert done.code == 0, done.out
     model = bytearray(b"A" * BLOCK + b"B" * BLOCK)
-    if how in ("pwrite", "second_write"):
-        model[:PART], model[BLOCK : BLOCK + PART] = b"1" * PART, b"0" * PART
+    if how in [*WRITES, "fprintf"]:
+        model[:PART] = b"1" * PART
+        if not any("alone" in one for one in who):
+            model[BLOCK : BLOCK + PART] = b"0" * PART
     assert path.read_bytes() == (b"" if how in SHORTENS else model)

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "transport/held_table.hpp"
+
 namespace hocket::io_client {
 namespace {
 
@@ -141,6 +143,13 @@ void place(std::span<ServedFile> files, const std::string& path, const transport
 bool is_placed(std::span<const ServedFile> files) {
   const event::Placement placement = placement_of(files);
   return std::all_of(files.begin(), files.end(), [&](const ServedFile& file) { return file.placement() == placement; });
+}
+
+bool is_among(std::span<const ServedFile> files, std::uint64_t server) {
+  return std::any_of(files.begin(), files.end(), [&](const ServedFile& one) {
+    const std::string& name = one.server().name;
+    return transport::hash_of_server(name.data(), name.size()) == server;
+  });
 }
 
 std::string absolute(const std::string& path) {

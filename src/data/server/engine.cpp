@@ -78,12 +78,8 @@ void Engine::submit(Task task, Time now) {
   runs_ += held->runs;
   own.file->outstanding.insert(ticket);
   load_.queue.fetch_add(1, std::memory_order_relaxed);
-  if (own.writes && own.behind) {
-    held->acknowledged = true;
-    ++own.behind->under_way;
-    ++own.file->behind;
-    calls_.answer({.to = own.asker, .bytes = own.bytes, .early = true});
-  }
+  if (own.writes && own.behind) acknowledge_early(own, ticket);
+  held->acknowledged = own.behind != nullptr;
   // Requests held earlier must not be overtaken by this one, so they are scheduled before it.
   const Holding::Tickets before = holding_.release_file(own.file->number, own.operation);
   const Holding::OperationKey key{own.file->number, own.operation};
@@ -98,6 +94,20 @@ void Engine::submit(Task task, Time now) {
   } else {
     schedule(ticket);
   }
+}
+
+// Answers a write before it is in the file, unless no other process could see that it is not.
+void Engine::acknowledge_early(Task& task, std::uint64_t ticket) {
+  ServerFile& file = *task.file;
+  if (settings_.held != nullptr && file.held != nullptr) {
+    transport::HeldWrites::acknowledge(*file.held, ticket);
+  } else if (settings_.held != nullptr) {
+    file.held = settings_.held->enter(key_of(file.identity.first, file.identity.second), ticket);
+    if (file.held == nullptr) return task.behind.reset();
+  }
+  ++task.behind->under_way;
+  ++file.behind;
+  calls_.answer({.to = task.asker, .bytes = task.bytes, .early = true});
 }
 
 void Engine::end(const FilePtr& file, std::uint64_t operation, SessionId session, int participants, Time now) {
@@ -225,6 +235,7 @@ void Engine::settle(std::unique_ptr<HeldTask> held, AccessOutcome outcome) {
     end_behind(task, outcome.error);
   }
   held.reset();
+  show_held(*file);
   pass_barriers(file);
   files_.forget_if_unused(file);
 }
@@ -240,6 +251,13 @@ void Engine::end_behind(const Task& task, int error) {
         fmt::format("lost {} bytes of {} that were written behind: {}", task.bytes, file.path, error_text(error)));
   }
   if (--opening.under_way == 0) calls_.stored(opening, file.errors.untold(opening.told));
+}
+
+// Tells other processes how far the file's requests have been carried out.
+void Engine::show_held(ServerFile& file) {
+  if (file.held == nullptr) return;
+  if (file.behind == 0) return settings_.held->leave(*std::exchange(file.held, nullptr));
+  transport::HeldWrites::settle(*file.held, *file.outstanding.begin() - 1);
 }
 
 // ---- sync, close and store -----------------------------------------------------------------------------------------

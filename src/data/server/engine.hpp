@@ -22,6 +22,7 @@
 #include "server/scheduler.hpp"
 #include "server/storage.hpp"
 #include "server/workers.hpp"
+#include "transport/held_writes.hpp"
 #include "transport/staging.hpp"
 
 namespace hocket::server {
@@ -72,6 +73,8 @@ class Engine {
     int threads = 2;                       // I/O threads; also the largest number of batches under way
     bool merges = true;                    // false: each request is a batch of its own (benchmarks)
     Injection injection{};                 // delays and errors for tests
+    // The table in which other processes see what is held; nullptr: none need to.
+    transport::HeldWrites* held = nullptr;
   };
   // Functions that the engine calls, possibly inside `submit`.
   struct EngineCalls {
@@ -173,7 +176,9 @@ class Engine {
   void start(Batch batch);
   void finish(const Batch& batch, const std::vector<AccessOutcome>& outcomes, Duration took, Time started);
   void settle(std::unique_ptr<HeldTask> held, AccessOutcome outcome);
+  void acknowledge_early(Task& task, std::uint64_t ticket);
   void end_behind(const Task& task, int error);
+  void show_held(ServerFile& file);
   void pass_barriers(const FilePtr& file);
   void await_flush(const PendingSync& sync);
   void flush(std::vector<PendingSync> syncs);

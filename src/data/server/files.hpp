@@ -19,6 +19,7 @@
 #include "event/server_map.hpp"
 #include "server/write_back.hpp"
 #include "transport/file_identity.hpp"
+#include "transport/held_table.hpp"
 
 namespace hocket::server {
 
@@ -46,6 +47,7 @@ struct ServerFile {
   std::map<event::Placement, int> placements;           // openings by placement
   event::Placement present = event::unknown_placement;  // by the server map
   std::size_t behind = 0;                               // writes that were answered and not carried out yet
+  transport::HeldTable::HeldFile* held = nullptr;       // where other processes see them, while there are any
   // Tickets of its reads and writes that were received and not carried out yet.
   std::set<std::uint64_t> outstanding;
   WriteBackErrors errors;            // of writes that had been acknowledged already, and of fdatasync

@@ -19,6 +19,7 @@
 #include "server/control.hpp"
 #include "server/server.hpp"
 #include "transport/address.hpp"
+#include "transport/held_writes.hpp"
 #include "transport/proof.hpp"
 
 namespace {
@@ -154,8 +155,12 @@ int serve(const ServerOptions& options, const server::Injection& injection) {
   const std::string base = options.runtime_directory + "/servers/" + options.name;
   const auto lock = take_name(base, options.name);
   if (!lock) return complain(lock.error(), failed);
+  const auto held = transport::HeldWrites::in(options.runtime_directory, options.name);
+  if (!held) return complain(held.error(), failed);
+  server::HocketServer::ServerSettings settings = settings_of(options, injection);
+  settings.engine.held = held.value().get();
   server::LoadCounters load;
-  const auto server = server::HocketServer::make(settings_of(options, injection), options.directory, load, log);
+  const auto server = server::HocketServer::make(settings, options.directory, load, log);
   if (!server) return complain(server.error(), failed);
   const auto addresses = listen(*server.value(), options, base);
   if (!addresses) return complain(addresses.error(), failed);

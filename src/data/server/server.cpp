@@ -128,7 +128,7 @@ void HocketServer::wait() {
   const Time since = now_;
   const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms());
   now_ = node_now();
-  load_.beats.fetch_add(1, std::memory_order_relaxed);
+  beat();
   const auto ready = std::span{events}.first(static_cast<std::size_t>(std::max(count, 0)));
   for (const epoll_event& event : ready) {
     if ((event.events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) != 0) hang_up(event.data.u64);
@@ -230,6 +230,12 @@ event::Placement HocketServer::present_placement(const ServerFile& file) {
   return event::placement_at(*map_, path, settings_.name);
 }
 
+// Shows hocketd, and processes that wait for what is held, that the loop runs.
+void HocketServer::beat() {
+  load_.beats.fetch_add(1, std::memory_order_relaxed);
+  if (settings_.engine.held != nullptr) settings_.engine.held->beat();
+}
+
 // Carries out and answers everything that was received, and receives nothing more. Each client has until the farewell
 // limit to read its answers.
 void HocketServer::settle_down() {
@@ -242,7 +248,7 @@ void HocketServer::settle_down() {
     constexpr auto beat_ms = std::chrono::duration_cast<std::chrono::milliseconds>(beat_every).count();
     ::poll(&done, 1, static_cast<int>(beat_ms));
     now_ = node_now();
-    load_.beats.fetch_add(1, std::memory_order_relaxed);
+    beat();
     engine_.workers().reap();
     engine_.advance(now_);
     show_life();

@@ -84,6 +84,7 @@ class HocketServer {
   void log_of_stranger(std::string_view line);
   void end_greeting(ClientSession& session);
   void note_progress(ClientSession& session) const;
+  void beat();
   void show_life();
   void part_with_the_gone();
   void settle_down();

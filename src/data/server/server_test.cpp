@@ -9,6 +9,7 @@
 #include <random>
 
 #include "server/testing.hpp"
+#include "transport/held_view.hpp"
 
 namespace hocket::server {
 namespace {
@@ -617,6 +618,53 @@ TEST_F(ServedBehind, HoldsOnlyForThePlacementOfTheMap) {
   EXPECT_TRUE(is_held(*link, handle, 0, "f"));
   take_map(std::nullopt);
   EXPECT_FALSE(is_held(*link, handle, 0, "g")) << "hocketd may give others a new map";
+}
+
+// A server whose table other processes of the node see.
+struct ServedInView : Served {
+  ServedInView() {
+    auto held = transport::HeldWrites::in(root_, "s1");
+    EXPECT_TRUE(held) << held.error().text;
+    held_ = std::move(held).value();
+    start({.engine = {.injection = {.delay = std::chrono::milliseconds{100}}, .held = held_.get()},
+           .name = "s1",
+           .write_behind = true});
+    view_.attach(root_);
+    struct stat status {};
+    fstat(file_.get(), &status);
+    key_ = key_of(status.st_dev, status.st_ino);
+  }
+  ~ServedInView() override { stop(); }
+
+  std::unique_ptr<transport::HeldWrites> held_;
+  transport::HeldView view_;
+  FileKey key_ = no_file;
+};
+
+TEST_F(ServedInView, OtherProcessesWaitForWhatItHolds) {
+  const Link link = connect();
+  const Handle handle = open_file(*link);
+  std::string all;
+  for (const std::string part : {"one", "two", "three"}) {
+    EXPECT_EQ(write_now(*link, handle, OffsetPlace{static_cast<std::int64_t>(all.size())}, bytes_of(part)), 0);
+    all += part;
+    EXPECT_TRUE(view_.any() || contents() == all);
+    EXPECT_TRUE(view_.await(key_));
+    EXPECT_EQ(contents(), all);
+  }
+  EXPECT_GT(link->early(handle).answered, 0);
+  EXPECT_EQ(sync_now(*link, handle), 0);
+  EXPECT_FALSE(view_.any());
+}
+
+TEST_F(ServedInView, WhatOthersCannotSeeIsNotHeld) {
+  while (held_->enter(key_, 1) != nullptr) {  // until its bucket is full
+  }
+  const Link link = connect();
+  const Handle handle = open_file(*link);
+  EXPECT_EQ(write_now(*link, handle, OffsetPlace{0}, bytes_of(std::string{"data"})), 0);
+  EXPECT_EQ(contents(), "data");
+  EXPECT_EQ(link->early(handle).answered, 0);
 }
 
 TEST_F(ServedBehind, StoresWhatAllClientsWroteWhenAsked) {

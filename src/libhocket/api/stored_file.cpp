@@ -12,6 +12,7 @@
 #include "api/access_turn.hpp"
 #include "api/file.hpp"
 #include "api/held_puts.hpp"
+#include "api/held_view.hpp"
 #include "api/server_list.hpp"
 #include "api/status.hpp"
 #include "base/clock.hpp"
@@ -122,6 +123,8 @@ class StoredFile final : public hocket_file, private HeldPut {
   void leave_out_lost();
   // Fails if a lost server may still write what this process sent: older data could overwrite newer ones.
   int refuse_if_parting();
+  // Waits until the file system has what servers of this node hold that this file does not use. Fails if one hangs.
+  int await_others() const;
   // True if some server answers writes before they are in the file.
   bool any_behind() const;
   // Sends a request to each server, waits, and notes the losses.
@@ -246,6 +249,13 @@ int StoredFile::refuse_if_parting() {
   return parting_.empty() ? HOCKET_OK : fail(HOCKET_ERROR_IO, path + ": " + parting_.front().text_of_parting());
 }
 
+// These servers may be of a map that this process does not have yet, or of one that it had before.
+int StoredFile::await_others() const {
+  const auto is_used = [this](std::uint64_t server) { return io_client::is_among(served_, server); };
+  if (!held_view.any() || held_view.await(key_of(identity_.st_dev, identity_.st_ino), is_used)) return HOCKET_OK;
+  return fail(HOCKET_ERROR_IO, path + ": an I/O server of this node that holds data of it hangs; end that server");
+}
+
 bool StoredFile::any_behind() const {
   return std::any_of(served_.begin(), served_.end(), [](const ServedFile& one) { return one.writes_behind(); });
 }
@@ -265,6 +275,7 @@ int StoredFile::access_locked(const FileAccess& access, std::int64_t& got) {
     leave_out_lost();
     if (!io_client::is_placed(served_)) open_at_servers();
     if (const int refused = refuse_if_parting(); refused != HOCKET_OK) return refused;
+    if (const int refused = await_others(); refused != HOCKET_OK) return refused;
     if (served_.empty()) return access_by_itself(access, got);
     const io_client::Transferred passed = pass_in_turn(access);
     if (passed.lost) continue;  // the caller still has all bytes: repeat with at least one server less
@@ -308,6 +319,7 @@ int StoredFile::size(std::int64_t& bytes) {
   const std::lock_guard lock(mutex_);
   if (any_behind()) ask_all([](ServedFile& one) { one.store(); });
   note_held(false);
+  if (const int refused = await_others(); refused != HOCKET_OK) return refused;
   struct stat status {};
   if (fstat(own(), &status) != 0) return fail_of_file(errno, "cannot determine the length of " + path);
   bytes = status.st_size;

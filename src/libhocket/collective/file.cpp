@@ -10,6 +10,7 @@
 #include <limits>
 #include <utility>
 
+#include "api/held_view.hpp"
 #include "base/clock.hpp"
 #include "collective/agreement.hpp"
 #include "collective/brake.hpp"
@@ -439,7 +440,7 @@ std::optional<int> CollectiveFile::access(const AccessCall& access, bool granted
     const std::optional<Local> local = prepare(access, position);
     AccessMessage own;
     if (local) own = word_of(*local);
-    own.must_wait = !data_set_ && servers_.must_wait() ? 1 : 0;
+    own.must_wait = !data_set_ && (servers_.must_wait() || !has_what_others_hold()) ? 1 : 0;
     std::optional<std::vector<AccessMessage>> words = tell_all(team_, own);
     if (!words) return class_of(EIO);
     servers_.block(
@@ -459,6 +460,13 @@ std::optional<int> CollectiveFile::access(const AccessCall& access, bool granted
     written_ |= local->writes;
     return end_access(access, *local, position, access_all(*local, *words, atomic != 0, granted), status);
   }
+}
+
+// Waits until the file system has what servers of this node hold that this file does not use. They may be of another
+// map, or of an application that has another. Returns false if one of them hangs.
+bool CollectiveFile::has_what_others_hold() const {
+  const auto is_used = [this](std::uint64_t server) { return servers_.uses(server); };
+  return !api::held_view.any() || api::held_view.await(key_, is_used);
 }
 
 void CollectiveFile::store_held() {

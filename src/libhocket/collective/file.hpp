@@ -92,6 +92,7 @@ class CollectiveFile {
   AccessMessage word_of(const Local& local);
   bool settle(std::vector<AccessMessage>& words);
   int refusal(AccessDirection direction) const;
+  bool has_what_others_hold() const;
   int access_all(const Local& local, const std::vector<AccessMessage>& words, bool atomic, bool granted);
   int agree_on_end(int error);
   int leave_servers(MPI_File file);

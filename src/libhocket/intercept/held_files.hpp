@@ -8,19 +8,13 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <span>
+
+#include "transport/file_key.hpp"
 
 namespace hocket::runtime {
 
-// Stands for a file by device and inode. Two files may have the same key; then one of them is stored needlessly.
-using FileKey = std::uint64_t;
-constexpr FileKey no_file = 0;
-
-inline FileKey key_of(const struct stat& file) {
-  constexpr std::uint64_t spread = 0x9e3779b97f4a7c15;  // odd, 2^64 divided by the golden ratio
-  return (file.st_ino + file.st_dev * spread) * spread | 1;
-}
+inline FileKey key_of(const struct stat& file) { return hocket::key_of(file.st_dev, file.st_ino); }
 
 // A table of fixed size. Reading takes no lock and is async-signal-safe; one thread at a time may write.
 class HeldFiles {

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "api/access_turn.hpp"
+#include "api/held_view.hpp"
 #include "intercept/descriptors.hpp"
 #include "intercept/held_files.hpp"
 #include "intercept/hooks.hpp"
@@ -195,12 +196,10 @@ class PosixAccess {
 // of its C++ variables (access.h).
 alignas(PosixAccess) constinit thread_local std::array<std::byte, sizeof(PosixAccess)> under_way{};
 
-// Makes servers store what they may hold of the file. The deputy does it, because this thread may have been interrupted
-// anywhere. If the deputy is stuck, the program's call goes on, and may miss these bytes.
-void show(const struct stat& file) {
-  const FileKey key = key_of(file);
-  if (!S_ISREG(file.st_mode) || !held_files.may_be(key)) return;
-  const NotCancelled not_cancelled;
+// Makes servers store what they may hold of a file of this process. The deputy does it, because this thread may have
+// been interrupted anywhere. If the deputy is stuck, the program's call goes on, and may miss these bytes.
+void show_own(FileKey key) {
+  if (!held_files.may_be(key)) return;
   while (!deputy.claim())
     if (!deputy.await_turn()) return;
   errand = {};
@@ -208,14 +207,34 @@ void show(const struct stat& file) {
   if (deputy.send()) deputy.release();
 }
 
-// Looks the file up with `find`, if servers may hold data of any.
+// True if servers may hold data of some file: of one that this process wrote through them, or of any, if they run on
+// this node.
+bool any_held() { return hot.holds.load(std::memory_order_relaxed) || api::held_view.any(); }
+
+// Looks the file up with `find`, if servers may hold data of any. Servers of this node hold what they have not stored
+// yet, whoever wrote it, so it is enough to wait. This concerns accesses by the MPI library, too.
+template <class Find>
+[[gnu::noinline]] void show(Find find) {
+  static constinit thread_local bool looks = false;  // `find` calls functions that are wrapped
+  if (looks) return;
+  const SameErrno same;
+  const NotCancelled not_cancelled;
+  struct stat file {};
+  looks = true;
+  const bool found = find(file) == 0 && S_ISREG(file.st_mode);
+  looks = false;
+  if (!found) return;
+  const FileKey key = key_of(file);
+  if (api::held_view.any()) api::held_view.await(key);
+  if (!hot.holds.load(std::memory_order_relaxed) || !posix_watched()) return;
+  const Inside inside;
+  show_own(key);
+}
+
 template <class Find>
 void show_if(Find find) {
-  if (!hot.holds.load(std::memory_order_relaxed) || !posix_watched()) return;
-  const SameErrno same;
-  const Inside inside;
-  struct stat file {};
-  if (find(file) == 0) show(file);
+  if (any_held()) [[unlikely]]
+    show(find);
 }
 
 template <class Worth>
@@ -244,11 +263,6 @@ bool begin_sync(const char* routine, int fd) {
 // Put and get through I/O servers take part as if they accessed the file themselves. They see what servers hold.
 constexpr api::AccessTurns turns_of_puts{begin_bytes, begin_sync, [](std::int64_t moved) { posix_end(moved); }};
 
-void show_descriptor(int fd) {
-  if (fd > STDERR_FILENO && hot.holds.load(std::memory_order_relaxed)) [[unlikely]]
-    posix_show(fd);
-}
-
 }  // namespace
 }  // namespace hocket::runtime::posix
 
@@ -258,7 +272,7 @@ using namespace hocket::runtime;
 bool posix_watched() { return hot.is_posix_watched() && !Inside::any(); }
 
 bool posix_begin(bool writes, const char* routine, int fd, const iovec* parts, int count) {
-  posix::show_descriptor(fd);
+  posix_show(fd);
   std::int64_t bytes = 0;
   for (int i = 0; i < count && i < IOV_MAX && bytes < posix::most_of_a_call; ++i)
     bytes += static_cast<std::int64_t>(std::min<std::size_t>(parts[i].iov_len, posix::most_of_a_call));
@@ -266,7 +280,7 @@ bool posix_begin(bool writes, const char* routine, int fd, const iovec* parts, i
 }
 
 bool posix_begin_sync(const char* routine, int fd) {
-  posix::show_descriptor(fd);
+  posix_show(fd);
   return posix::begin_sync(routine, fd);
 }
 
@@ -285,7 +299,7 @@ void posix_show_path(int directory, const char* path) {
   posix::show_if([&](struct stat& file) { return path ? fstatat(directory, path, &file, 0) : -1; });
 }
 
-bool posix_any_held() { return hot.holds.load(std::memory_order_relaxed); }
+bool posix_any_held() { return posix::any_held(); }
 
 void posix_watch_begins(void (*store)(FileKey key)) {
   posix::store_held = store;

@@ -35,11 +35,12 @@ bool posix_begin_sync(const char* routine, int fd);
 // Ends the access. `moved` is in bytes; less than 0 means that the call failed.
 void posix_end(ssize_t moved);
 
-// Make I/O servers store what they may hold of a file that this process wrote collectively, before a call that accesses
-// the file otherwise. They wait as long as an access through these servers would, and leave errno as it is.
+// Called before a call that accesses a file. Until the file system has what I/O servers hold of it, they wait: for
+// servers of this node, whoever wrote it; for others, if this process did, and then as long as an access through these
+// servers would. They leave errno as it is. They serve all processes, also without MPI, and calls by the MPI library.
 void posix_show(int fd);
 void posix_show_path(int directory, const char* path);
-// True if servers may hold data of some file of this process.
+// True if servers may hold data of some file.
 bool posix_any_held(void);
 
 // Notes that the descriptors from `first` to `last` are closed or refer to other files.

@@ -1,13 +1,15 @@
 // Wraps functions of libc. First come those that read and write files by descriptor, under each name by which compiled
 // programs reach them (with 64-bit offsets; with the checks of _FORTIFY_SOURCE). Then come the streams that move
-// blocks, and the functions after which a descriptor refers to another file. Last come those that depend on the length
-// of a file, for the sake of I/O servers that hold data behind its end.
+// blocks, and the functions after which a descriptor refers to another file. Last come those that are wrapped only for
+// the sake of I/O servers, which may hold data of the file: they depend on its length or its bytes.
 //
-// libhocket does not see stores into mapped files, msync, io_uring, aio, splice, or sync and its like for whole file
-// systems. It does not see text that goes through C's streams, or data that these still hold when they are flushed. Nor
-// does it see statically linked programs and system calls without libc.
+// libhocket does not count mapped files, msync, io_uring, aio, splice, sync and its like for whole file systems, text
+// that goes through C's streams, or data that these still hold when they are flushed. It does not see loads and stores
+// in mapped files, io_uring, single characters of C's streams, statically linked programs, and system calls without
+// libc.
 #undef _FORTIFY_SOURCE
 #define _GNU_SOURCE
+#include <aio.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,13 +19,17 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "intercept/posix.h"
 
 #undef fread_unlocked
 #undef fwrite_unlocked
+#undef fgets_unlocked
+#undef fputs_unlocked
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -131,8 +137,13 @@ static bool is_small(bool writes, FILE* stream, size_t bytes) {
          descriptor_of(stream) > STDERR_FILENO;
 }
 
+// Flushes of streams happen inside libc, so data that a stream is to write or has read count as accessed now.
+static void show_stream(FILE* stream) {
+  if (stream && posix_any_held()) posix_show(descriptor_of(stream));
+}
+
 static bool begin_stream(bool writes, const char* routine, FILE* stream, size_t bytes) {
-  if (!posix_watched()) return false;
+  if (!posix_watched()) return show_stream(stream), false;
   const int fd = descriptor_of(stream);
   if (fd <= STDERR_FILENO) return false;
   const bool begun = posix_begin(writes, routine, fd, ONE(passed[writes] + bytes));
@@ -184,11 +195,16 @@ FORGETTING(int, close, (int fd), (fd), fd, fd)
 FORGETTING(int, dup2, (int old, int new), (old, new), new, new)
 FORGETTING(int, dup3, (int old, int new, int flags), (old, new, flags), new, new)
 FORGETTING(int, close_range, (unsigned first, unsigned last, int flags), (first, last, flags), first, last)
-FORGETTING(int, fclose, (FILE * stream), (stream), descriptor_of(stream), descriptor_of(stream))
+static int last_use_of(FILE* stream) {  // the stream is flushed
+  show_stream(stream);
+  return descriptor_of(stream);
+}
+
+FORGETTING(int, fclose, (FILE * stream), (stream), last_use_of(stream), descriptor_of(stream))
 FORGETTING(FILE*, freopen, (const char* path, const char* mode, FILE* stream), (path, mode, stream),
-           descriptor_of(stream), descriptor_of(stream))
+           (posix_show_path(AT_FDCWD, path), last_use_of(stream)), descriptor_of(stream))
 FORGETTING(FILE*, freopen64, (const char* path, const char* mode, FILE* stream), (path, mode, stream),
-           descriptor_of(stream), descriptor_of(stream))
+           (posix_show_path(AT_FDCWD, path), last_use_of(stream)), descriptor_of(stream))
 FORGETTING(int, pclose, (FILE * stream), (stream), descriptor_of(stream), descriptor_of(stream))
 FORGETTING(int, fcloseall, (void), (), 0, UINT_MAX)
 
@@ -200,7 +216,7 @@ EXPORT void closefrom(int first) {
   next(first);
 }
 
-// Wraps a function that depends on the length of a file, or changes it. I/O servers may hold data behind its end.
+// Wraps a function that is not counted, but depends on what I/O servers hold of a file.
 #define SHOWING(result_type, name, parameters, arguments, show) \
   KNOWN(name, #name)                                            \
   EXPORT result_type name parameters {                          \
@@ -228,10 +244,95 @@ SHOWING(int, fstatat, (int at, const char* restrict path, struct stat* restrict 
         (at, path, file, flags), posix_show_path(at, path))
 SHOWING(int, fstatat64, (int at, const char* restrict path, struct stat64* restrict file, int flags),
         (at, path, file, flags), posix_show_path(at, path))
-SHOWING(FILE*, fopen, (const char* restrict path, const char* restrict mode), (path, mode),
-        if (strchr(mode, 'w')) posix_show_path(AT_FDCWD, path))
-SHOWING(FILE*, fopen64, (const char* restrict path, const char* restrict mode), (path, mode),
-        if (strchr(mode, 'w')) posix_show_path(AT_FDCWD, path))
+SHOWING_PATH(int, lstat, (const char* restrict path, struct stat* restrict file), (path, file))
+SHOWING_PATH(int, lstat64, (const char* restrict path, struct stat64* restrict file), (path, file))
+SHOWING(int, statx, (int at, const char* restrict path, int flags, unsigned mask, struct statx* restrict file),
+        (at, path, flags, mask, file), (*path || !(flags & AT_EMPTY_PATH)) ? posix_show_path(at, path) : posix_show(at))
+SHOWING_PATH(FILE*, fopen, (const char* restrict path, const char* restrict mode), (path, mode))
+SHOWING_PATH(FILE*, fopen64, (const char* restrict path, const char* restrict mode), (path, mode))
+
+// Programs that were linked to a libc before 2.33 use these instead of stat and its like.
+int __xstat(int version, const char* path, struct stat* file);
+int __lxstat(int version, const char* path, struct stat* file);
+int __fxstat(int version, int fd, struct stat* file);
+int __xstat64(int version, const char* path, struct stat64* file);
+int __lxstat64(int version, const char* path, struct stat64* file);
+int __fxstat64(int version, int fd, struct stat64* file);
+SHOWING_PATH(int, __xstat, (int version, const char* path, struct stat* file), (version, path, file))
+SHOWING_PATH(int, __lxstat, (int version, const char* path, struct stat* file), (version, path, file))
+SHOWING_FD(int, __fxstat, (int version, int fd, struct stat* file), (version, fd, file))
+SHOWING_PATH(int, __xstat64, (int version, const char* path, struct stat64* file), (version, path, file))
+SHOWING_PATH(int, __lxstat64, (int version, const char* path, struct stat64* file), (version, path, file))
+SHOWING_FD(int, __fxstat64, (int version, int fd, struct stat64* file), (version, fd, file))
+
+// Asynchronous accesses of libc are carried out by threads of its own, whose calls are not wrapped.
+SHOWING(int, aio_read, (struct aiocb * access), (access), posix_show(access->aio_fildes))
+SHOWING(int, aio_read64, (struct aiocb64 * access), (access), posix_show(access->aio_fildes))
+SHOWING(int, aio_write, (struct aiocb * access), (access), posix_show(access->aio_fildes))
+SHOWING(int, aio_write64, (struct aiocb64 * access), (access), posix_show(access->aio_fildes))
+SHOWING(int, lio_listio, (int mode, struct aiocb* const list[restrict], int count, struct sigevent* restrict event),
+        (mode, list, count, event), for (int i = 0; i < count; ++i) if (list[i]) posix_show(list[i]->aio_fildes))
+SHOWING(int, lio_listio64, (int mode, struct aiocb64* const list[restrict], int count, struct sigevent* restrict event),
+        (mode, list, count, event), for (int i = 0; i < count; ++i) if (list[i]) posix_show(list[i]->aio_fildes))
+SHOWING(ssize_t, splice, (int fd, off64_t* at, int to, off64_t* to_at, size_t bytes, unsigned flags),
+        (fd, at, to, to_at, bytes, flags), (posix_show(fd), posix_show(to)))
+
+// Allocators may map memory before the constructors above have run, and dlsym may allocate.
+#define MAPPING(name, offset)                                                                  \
+  KNOWN(name, #name)                                                                           \
+  EXPORT void* name(void* where, size_t bytes, int protection, int flags, int fd, offset at) { \
+    void* (*next)(void*, size_t, int, int, int, offset) =                                      \
+        __extension__(void* (*)(void*, size_t, int, int, int, offset))                         \
+            atomic_load_explicit(&known_##name, memory_order_acquire);                         \
+    if (!next) return (void*)syscall(SYS_mmap, where, bytes, protection, flags, fd, at);       \
+    if (fd >= 0) posix_show(fd);                                                               \
+    return next(where, bytes, protection, flags, fd, at);                                      \
+  }
+MAPPING(mmap, off_t)
+MAPPING(mmap64, off64_t)
+
+// Text that goes through C's streams. Calls that move one character are left out, because a check would slow them down.
+#define SHOWING_STREAM(result_type, name, parameters, arguments) \
+  SHOWING(result_type, name, parameters, arguments, show_stream(stream))
+SHOWING_STREAM(char*, fgets, (char* restrict text, int room, FILE* restrict stream), (text, room, stream))
+SHOWING_STREAM(char*, fgets_unlocked, (char* restrict text, int room, FILE* restrict stream), (text, room, stream))
+SHOWING_STREAM(ssize_t, getline, (char** restrict line, size_t* restrict room, FILE* restrict stream),
+               (line, room, stream))
+SHOWING_STREAM(ssize_t, getdelim, (char** restrict line, size_t* restrict room, int end, FILE* restrict stream),
+               (line, room, end, stream))
+ssize_t __getdelim(char** line, size_t* room, int end, FILE* stream);
+SHOWING_STREAM(ssize_t, __getdelim, (char** line, size_t* room, int end, FILE* stream), (line, room, end, stream))
+SHOWING_STREAM(int, fputs, (const char* restrict text, FILE* restrict stream), (text, stream))
+SHOWING_STREAM(int, fputs_unlocked, (const char* restrict text, FILE* restrict stream), (text, stream))
+SHOWING_STREAM(int, vfprintf, (FILE* restrict stream, const char* restrict format, va_list values),
+               (stream, format, values))
+int __vfprintf_chk(FILE* stream, int checks, const char* format, va_list values);
+SHOWING_STREAM(int, __vfprintf_chk, (FILE * stream, int checks, const char* format, va_list values),
+               (stream, checks, format, values))
+// C99 programs call fscanf and vfscanf by these names.
+int __isoc99_vfscanf(FILE* stream, const char* format, va_list values);
+SHOWING_STREAM(int, __isoc99_vfscanf, (FILE * stream, const char* format, va_list values), (stream, format, values))
+SHOWING_STREAM(int, fflush, (FILE * stream), (stream))
+SHOWING_STREAM(int, fseek, (FILE * stream, long offset, int whence), (stream, offset, whence))
+SHOWING_STREAM(int, fseeko, (FILE * stream, off_t offset, int whence), (stream, offset, whence))
+SHOWING_STREAM(int, fseeko64, (FILE * stream, off64_t offset, int whence), (stream, offset, whence))
+
+// Functions with a variable number of arguments hand these on to their form with a list.
+#define LISTED(name, parameters, with_list, last) \
+  EXPORT int name parameters {                    \
+    show_stream(stream);                          \
+    va_list values;                               \
+    va_start(values, last);                       \
+    const int result = with_list;                 \
+    va_end(values);                               \
+    return result;                                \
+  }
+int __fprintf_chk(FILE* stream, int checks, const char* format, ...);
+int __isoc99_fscanf(FILE* stream, const char* format, ...);
+LISTED(fprintf, (FILE* restrict stream, const char* restrict format, ...), vfprintf(stream, format, values), format)
+LISTED(__fprintf_chk, (FILE * stream, int checks, const char* format, ...),
+       __vfprintf_chk(stream, checks, format, values), format)
+LISTED(__isoc99_fscanf, (FILE * stream, const char* format, ...), __isoc99_vfscanf(stream, format, values), format)
 
 // Wraps a function that may open a file with O_TRUNC. The mode comes last, if it is there at all.
 #define OPENING(name, parameters, arguments, directory)               \
