@@ -33,6 +33,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "strategies": [sys.executable, str(REPO / "bench" / "strategies.py")],
     "regret": [sys.executable, str(REPO / "bench" / "regret.py")],
     "campaign": [sys.executable, str(REPO / "bench" / "campaign.py")],
+    "arbitrate": [sys.executable, str(REPO / "bench" / "arbitrate.py")],
     "framework": [sys.executable, str(REPO / "bench" / "framework.py")],
 }
 

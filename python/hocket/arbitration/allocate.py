@@ -1,0 +1,105 @@
+"""Asks hocket-arbitrate, which has the policies of hocketd, what each policy gives out."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hocket import paths
+from hocket.arbitration.jobs import Job
+from hocket.errors import HocketError
+
+POLICIES = ("zero", "one", "static", "size", "process", "mckp", "oracle")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What allocations may do (AllocationRules in src/core/allocation/allocation.hpp)."""
+
+    direct: bool = True
+    divides_evenly: bool = False
+    most_loss: float | None = None  # of a job under mckp, beside static: 0.2 means 20 %
+    shared_server: bool = False
+
+
+@dataclass(frozen=True)
+class Given:
+    """What one job gets: `bandwidth` in bytes/s, and `loss` as a part of the best that it could have alone.
+
+    Both are None for a job that nobody has measured.
+    """
+
+    servers: int
+    shared: bool
+    bandwidth: int | None
+    loss: float | None
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """What a policy gives out, or why it cannot (`error`)."""
+
+    policy: str
+    jobs: list[Given]
+    servers: int
+    bandwidth: int
+    error: str = ""
+
+
+def allocate(
+    jobs: Sequence[Job], servers: int, system: tuple[int, int], policies: Sequence[str], rules: Rules
+) -> list[Allocation]:
+    """Return what each policy gives out of `servers`. `system` has the machine's nodes and servers.
+
+    A job without measurements has one choice, the default number of `static`, as in section 3.1 of the paper.
+    """
+    asked = {
+        "servers": servers,
+        "system_nodes": system[0],
+        "system_servers": system[1],
+        "rules": {"direct": rules.direct, "divides_evenly": rules.divides_evenly, "shared_server": rules.shared_server},
+        "policies": list(policies),
+        "jobs": [
+            {
+                "name": job.name,
+                "nodes": job.nodes,
+                "processes": job.processes,
+                "choices": list(job.bandwidth.items()) or [(math.ceil(job.nodes * system[1] / system[0]), 0)],
+            }
+            for job in jobs
+        ],
+    }
+    if rules.most_loss is not None:
+        asked["rules"]["least_of_static"] = 1 - rules.most_loss
+    answer = _ask(json.dumps(asked))
+    return [_allocation(policy, answer[policy], jobs, servers) for policy in policies]
+
+
+def _ask(asked: str) -> dict[str, dict]:
+    program = paths.prefix() / "libexec" / "hocket" / "hocket-arbitrate"
+    try:
+        done = subprocess.run([program], input=asked, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise HocketError(f"cannot start {program}: {error.strerror}; install hocket anew") from error
+    if done.returncode != 0:
+        raise HocketError(done.stderr.strip() or f"{program} ended with {done.returncode}")
+    return json.loads(done.stdout)
+
+
+def _allocation(policy: str, answer: dict, jobs: Sequence[Job], servers: int) -> Allocation:
+    if "error" in answer:
+        return Allocation(policy, [], 0, 0, answer["error"])
+    given = [_given(job, one, servers) for job, one in zip(jobs, answer["jobs"], strict=True)]
+    return Allocation(policy, given, answer["servers"], answer["bandwidth"])
+
+
+def _given(job: Job, one: dict, servers: int) -> Given:
+    if not job.bandwidth:
+        return Given(one["servers"], one["shared"], None, None)
+    # Figure 7: beside the best that the job would have alone with as many servers.
+    alone = max((rate for number, rate in job.bandwidth.items() if number <= servers), default=0)
+    loss = 1 - one["bandwidth"] / alone if alone > 0 else 0.0
+    return Given(one["servers"], one["shared"], one["bandwidth"], loss)
