@@ -70,6 +70,13 @@ double profiled_s(const Application& application, const CyclePhase* kind) {
   return application.curve.io(processes).value * part;
 }
 
+// Returns the least bytes that the present phase has in all: what was moved, and the access that is under way.
+double seen_bytes(const Application& application) {
+  const IoDemand& demand = application.demand;
+  const std::int64_t present = application.granted > 0 ? demand.largest : 0;
+  return positive_bytes(std::max(demand.largest, saturating_sum(demand.moved, present)));
+}
+
 // Returns the seconds alone of the present phase. The sources come in order of trust: the announcement, the curve,
 // earlier phases of the application, phases of others on the target. Returns nothing if none of them says anything.
 std::optional<double> known_alone_s(const Application& application, const Target& target) {
@@ -86,7 +93,8 @@ std::optional<double> known_alone_s(const Application& application, const Target
     return to_s(due->io.mean);
   }
   if (target.record != nullptr) {
-    if (bytes > 0 && target.record->bytes_per_s > 0) return bytes / target.record->bytes_per_s;
+    const double seen = demand.bytes > 0 ? bytes : seen_bytes(application);
+    if (seen > 0 && target.record->bytes_per_s > 0) return seen / target.record->bytes_per_s;
     if (target.record->phase_s > 0) return target.record->phase_s;
   }
   return std::nullopt;

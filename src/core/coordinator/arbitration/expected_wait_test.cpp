@@ -71,6 +71,21 @@ TEST_F(ExpectedWaitTest, AFreeTargetIsGrantedAtOnce) {
   EXPECT_EQ(unknown.ahead, 0);
 }
 
+// Only the rate of the target is known, from another application of 4 processes: 4000 bytes/s. The phase goes on after
+// the bytes of one access.
+TEST_F(ExpectedWaitTest, AnUnknownPhaseHasAtLeastTheAccessThatIsUnderWay) {
+  hello(1, "a", "a");
+  hello(2, "b", "b");
+  show_phase(0, 1, 1'000);
+  for (std::uint64_t access = 0; access < 4; ++access) {
+    const auto from_ms = static_cast<std::int64_t>(10'000 + access * 1'000);
+    start(from_ms, 2, 50 + access, "dev:8:1", 4000);
+    EXPECT_NEAR(to_s(ask(from_ms + 300, 1).wait), 0.7, 0.1) << "access " << access;
+    EXPECT_NEAR(to_s(ask(from_ms + 800, 1).wait), 0.2, 0.1) << "access " << access;
+    at(from_ms + 1'000, 2, event::FinishIo{RequestId{50 + access}, seconds{1}, 1000, false});
+  }
+}
+
 TEST_F(ExpectedWaitTest, TheHolderAndTheQueueAreServedBefore) {
   three_known();
   start(40'000, 1, 101);
