@@ -61,6 +61,10 @@ struct StartIo {
   std::int64_t files = 0;            // still to be accessed in the phase, the present one included
   std::int64_t rounds = 0;           // of collective buffering in each file
   std::int64_t bytes_per_round = 0;  // of all processes
+  // The parts of the target that the operation uses, "ost3,ost7" (event/part_names.hpp); "": the whole target. If
+  // `parts_error` says why they cannot be meant, the whole target is used, too.
+  std::string parts{};
+  std::string parts_error{};
 };
 
 // Tells what the application has prepared for its I/O phase, between two requests (CALCioM, section III-C): an inner
@@ -108,6 +112,7 @@ struct AskWait {
   std::int64_t number = 0;  // chosen by the caller; the answer repeats it
   std::string target;
   std::int64_t bytes = 0;  // of all processes, that the caller would access; 0: not known
+  std::string parts{};     // of the target, as in START_IO
 };
 
 // Reports an I/O phase that has ended, as the monitor measured it (P_io = T_cpu + T_comm + T_io, CLARISSE+FlexMPI,

@@ -47,6 +47,8 @@ void fields(E& e, V&& visit) {
   visit("files", e.files);
   visit("rounds", e.rounds);
   visit("bytes_per_round", e.bytes_per_round);
+  visit("parts", e.parts);
+  visit("parts_error", e.parts_error);
 }
 
 template <Of<InformIo> E, class V>
@@ -86,6 +88,7 @@ void fields(E& e, V&& visit) {
   visit("number", e.number);
   visit("target", e.target);
   visit("bytes", e.bytes);
+  visit("parts", e.parts);
 }
 
 // The intervals are texts, because no field but the properties of USER holds a list.

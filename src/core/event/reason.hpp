@@ -46,6 +46,7 @@ struct AccessChoice {
   double delay = not_known;
   double interfere = not_known;
   double interrupt = not_known;
+  std::string parts{};  // of the target, for which the request asks; "": the whole target
   bool operator==(const AccessChoice&) const = default;
 };
 
@@ -66,6 +67,16 @@ struct AnnouncedIo {
   std::int64_t accessed = 0;   // bytes of all processes
   std::int64_t phases = 0;     // more such I/O phases until that changes what is believed; 0: none, it has changed
   bool operator==(const AnnouncedIo&) const = default;
+};
+
+// The parts of a target that a request names are not used: it asks for the whole target.
+struct PartsIgnored {
+  static constexpr std::string_view name = "parts_ignored";
+  std::string target;
+  std::string file;   // of the request; "": none
+  std::string parts;  // as they were given, perhaps shortened
+  std::string error;  // what is wrong with them
+  bool operator==(const PartsIgnored&) const = default;
 };
 
 // ---- interference ------------------------------------------------------------------------------------------------
@@ -334,11 +345,12 @@ struct ResizedByTool {
   bool operator==(const ResizedByTool&) const = default;
 };
 
-using Reason = std::variant<NoReason, AccessChoice, SlowdownEstimate, AnnouncedIo, PhaseConflict, PhaseShift,
-                            PeriodCoupling, IrregularPhases, EqualPart, SpeedupGain, IoBalance, ObjectiveGain,
-                            ProbeStep, CoresReclaimed, CoresAwaited, PolicyEnded, GivenUp, Circumstance, SpeedupMissing,
-                            CoresMissing, SavingTooLarge, NotWorthIt, ThirdConflict, NeitherResizable, InvalidSize,
-                            IterationPast, StopsTooLong, ReturnsTooEarly, ResizedTooLate, CoresExceeded, ResizedByTool>;
+using Reason =
+    std::variant<NoReason, AccessChoice, SlowdownEstimate, AnnouncedIo, PhaseConflict, PhaseShift, PeriodCoupling,
+                 IrregularPhases, EqualPart, SpeedupGain, IoBalance, ObjectiveGain, ProbeStep, CoresReclaimed,
+                 CoresAwaited, PolicyEnded, GivenUp, Circumstance, SpeedupMissing, CoresMissing, SavingTooLarge,
+                 NotWorthIt, ThirdConflict, NeitherResizable, InvalidSize, IterationPast, StopsTooLong, ReturnsTooEarly,
+                 ResizedTooLate, CoresExceeded, ResizedByTool, PartsIgnored>;
 
 inline bool is_none(const Reason& reason) { return std::holds_alternative<NoReason>(reason); }
 inline Reason because(std::string_view circumstance) { return Circumstance{std::string{circumstance}}; }

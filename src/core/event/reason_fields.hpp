@@ -18,6 +18,7 @@ void fields(E& e, V&& visit) {
   visit("delay", e.delay);
   visit("interfere", e.interfere);
   visit("interrupt", e.interrupt);
+  visit("parts", e.parts);
 }
 
 template <Of<SlowdownEstimate> E, class V>
@@ -33,6 +34,14 @@ void fields(E& e, V&& visit) {
   visit("announced", e.announced);
   visit("accessed", e.accessed);
   visit("phases", e.phases);
+}
+
+template <Of<PartsIgnored> E, class V>
+void fields(E& e, V&& visit) {
+  visit("target", e.target);
+  visit("file", e.file);
+  visit("parts", e.parts);
+  visit("error", e.error);
 }
 
 template <Of<PhaseConflict> E, class V>

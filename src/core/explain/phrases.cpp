@@ -63,7 +63,8 @@ class Phrases {
     if (action == "delay") does = " waits for a while, then goes beside ";
     const std::string whom = other.empty() ? " waits" : does + quoted(other);
     const char* more = action == "deadlock" ? ", which waits for what it has itself" : "";
-    return quoted(name_) + whom + " on " + choice.target + more + costs(choice);
+    return quoted(name_) + whom + " on " + choice.target + (choice.parts.empty() ? "" : " (" + choice.parts + ")") +
+           more + costs(choice);
   }
 
   std::string operator()(const event::SlowdownEstimate& estimate) const {
@@ -85,6 +86,12 @@ class Phrases {
     if (decision_.action == "ignore")
       return sizes + "; its announcements are ignored until they hold in two phases in a row";
     return sizes + "; its announcements count again";
+  }
+
+  std::string operator()(const event::PartsIgnored& ignored) const {
+    const std::string of_file = ignored.file.empty() ? "" : " for " + ignored.file;
+    return quoted(name_) + " named the parts " + quoted(ignored.parts) + of_file + ": " + ignored.error +
+           ", so it uses all of " + ignored.target;
   }
 
   std::string operator()(const event::PhaseConflict& conflict) const {

@@ -209,7 +209,12 @@ void begin_progress(Holder& holder) {
   const Target& target = *holder.target;
   // An unknown interference stays 0, so that the target's value applies, which may be learned in the meantime.
   const Slowness slowness{application.io.interference, disturbance(application.io, target.record)};
-  holder.user = holder.target->progress.enter(slowness, demanded_by(application, target));
+  holder.user = holder.target->progress.enter(slowness, demanded_by(application, target), holder.parts);
+}
+
+void change_parts(Holder& holder) {
+  end_progress(holder);
+  begin_progress(holder);
 }
 
 void end_progress(Holder& holder) {

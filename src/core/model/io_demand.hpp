@@ -134,6 +134,8 @@ void demand(Application& application, const event::StartIo& start, Time now);
 void count_progress(Target& target, Time now, double assumed);
 // Starts counting the progress of a holder that has got its first grant.
 void begin_progress(Holder& holder);
+// Takes in that the holder uses other parts of the target from now on.
+void change_parts(Holder& holder);
 // Stops counting the progress of a holder whose last grant has ended.
 void end_progress(Holder& holder);
 // Takes a report of progress: all processes moved `bytes` since the request; 0: unknown. In a step of the program

@@ -1,8 +1,11 @@
 // Progress computes how the holders of a target advance while they slow each other down. Its unit is the second
 // alone: the work that a holder does in one second with the target to itself.
 //
+// Holders slow each other down if their parts of the target meet (part_set.hpp).
+//
 // An event costs as much as there are different slowness values among the holders, independent of how many holders
-// there are. A thousand applications about which nothing was learned have a single one.
+// there are, and the square of the different sets of parts. A thousand applications about which nothing was learned,
+// all on the whole target, have one of each.
 //
 // Pure, not thread-safe.
 #pragma once
@@ -11,6 +14,7 @@
 #include <cstddef>
 
 #include "base/short_vector.hpp"
+#include "model/part_set.hpp"
 
 namespace hocket::model {
 
@@ -61,8 +65,8 @@ class Progress {
     ServiceSums taken_;  // sums when last taken
   };
 
-  // Adds a user that advances from now on. `demanded` is its demand, 0 to 1.
-  UserToken enter(const Slowness& slowness, double demanded);
+  // Adds a user of these parts that advances from now on. `demanded` is its demand, 0 to 1.
+  UserToken enter(const Slowness& slowness, double demanded, const PartSet& parts = {});
   // Removes a user. Its work must have been taken before, or it is lost.
   void leave(UserToken& user);
   // Advances all users by `passed_s` seconds. `of_target` is the interference of users that have none of their own.
@@ -72,22 +76,33 @@ class Progress {
   ServiceSums take(UserToken& user) const;
 
  private:
-  // The users of equal slowness. They advance equally, so one sum is enough.
+  // The users of equal parts. They have the same others, so one sum of each kind is enough.
+  struct PartsGroup {
+    PartSet parts;
+    std::size_t users = 0;
+    double demanded = 0;  // of its users
+    double shared_s = 0;
+    double others_s = 0;
+    double excess_s = 0;
+  };
+  // The users of equal slowness and equal parts. They advance equally.
   struct SlownessGroup {
     Slowness slowness;
+    std::size_t group = 0;  // number of the PartsGroup
     double served_s = 0;
     std::size_t users = 0;
   };
   ServiceSums all(const UserToken& user) const {
-    return {paces_[user.pace_].served_s, shared_s_, others_s_, excess_s_};
+    const SlownessGroup& pace = paces_[user.pace_];
+    const PartsGroup& group = groups_[pace.group];
+    return {pace.served_s, group.shared_s, group.others_s, group.excess_s};
   }
+  std::size_t group_of(const PartSet& parts);
+  TargetUse use_beside(const PartsGroup& group) const;
 
-  ShortVector<SlownessGroup> paces_;  // entries without users are reused
+  ShortVector<SlownessGroup> paces_;  // entries without users are reused, here and below
+  ShortVector<PartsGroup> groups_;
   std::size_t users_ = 0;
-  double demanded_ = 0;  // of all users
-  double shared_s_ = 0;
-  double others_s_ = 0;
-  double excess_s_ = 0;
 };
 
 }  // namespace hocket::model

@@ -11,6 +11,7 @@
 #include "base/time.hpp"
 #include "model/access_history.hpp"
 #include "model/io_demand.hpp"
+#include "model/part_set.hpp"
 #include "model/progress.hpp"
 #include "model/uncoordinated.hpp"
 
@@ -56,6 +57,7 @@ struct Request {
   Time granted{};           // time of the grant
   bool paused = false;      // queued: it had a grant and was suspended
   double served_s = 0;      // progress before a suspension, in seconds alone
+  PartSet parts{};          // of the target that the operation uses
   LedgerOnly<RequestFacts> ledger{};
 };
 using Requests = std::list<Request>;  // moved between lists, never copied, so iterators stay valid
@@ -77,6 +79,7 @@ struct Holder {
   Progress::UserToken user{};  // valid while it has grants
   Occupancy occupancy{};       // valid while it has grants
   ByLoad others_before{};      // Target::present_s when the occupancy began
+  PartSet parts{};             // that its grants use; in an idle hold those of the last one
   LedgerOnly<HolderFacts> ledger{};
 };
 using Holders = std::list<Holder>;
@@ -87,6 +90,7 @@ struct TargetFacts {
   std::map<std::pair<Time, AppId>, Holders::iterator> kept;  // idle holds, by their ends
   std::int64_t pausing = 0;                                  // holders that are to stop
   std::int64_t paused = 0;                                   // requests that wait after a suspension
+  std::int64_t parted = 0;                                   // requests, also granted ones, for parts of the target
   bool shared = false;                                       // a holder has a bandwidth share below 1
   Time remind{};                                             // if requests wait: time of the next QUEUED_IO to them
   Time wake{};                                               // if requests wait: time of the next event due here
@@ -97,6 +101,7 @@ struct TargetFacts {
 struct alignas(64) Target {
   std::string name;
   std::uint64_t number = 0;        // in order of first use, which is the order of processing
+  PartNumbers part_numbers;        // of all parts that were named while the target was in use
   TargetRecord* record = nullptr;  // what was learned of the target; outlives it
   Time last_wait{};                // latest time at which a request waited
   Requests waiting;                // in order of first arrival, also after a suspension

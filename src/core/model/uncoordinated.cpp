@@ -4,10 +4,10 @@
 
 namespace hocket::model {
 
-TargetUse Uncoordinated::use() const {
+TargetUse Uncoordinated::use(const PartSet& parts) const {
   TargetUse use{};
   for (const SimulatedAccess& access : accesses_) {
-    if (access.ended) continue;
+    if (access.ended || !access.parts.meets(parts)) continue;
     use.users += 1;
     use.demanded += access.demanded;
   }
@@ -18,16 +18,19 @@ void Uncoordinated::advance(Time now) {
   constexpr double rounding_s = 1e-9;
   while (now_ < now) {
     const TargetUse all = use();
+    const auto beside = [&](const SimulatedAccess& one) { return one.parts.is_whole() ? all : use(one.parts); };
     double step_s = to_s(now - now_);
     for (const SimulatedAccess& access : accesses_) {
       if (access.ended) continue;
-      step_s = std::min(step_s, (access.size_s - access.done_s) * slowdown(access.slowness, all));
+      step_s = std::min(step_s, (access.size_s - access.done_s) * slowdown(access.slowness, beside(access)));
     }
     step_s = std::max(step_s, rounding_s);
     now_ = std::min(now, now_ + from_s(step_s));
     for (SimulatedAccess& access : accesses_) {
+      if (!access.ended) access.done_s += step_s / slowdown(access.slowness, beside(access));
+    }
+    for (SimulatedAccess& access : accesses_) {
       if (access.ended) continue;
-      access.done_s += step_s / slowdown(access.slowness, all);
       if (access.done_s >= access.size_s - rounding_s) access.ended = now_;
     }
     std::erase_if(accesses_, [](const SimulatedAccess& one) { return one.ended && !one.goes_on; });
@@ -35,17 +38,19 @@ void Uncoordinated::advance(Time now) {
   }
 }
 
-void Uncoordinated::begin(AppId application, const Slowness& slowness, double demanded, double expected_s, Time now) {
+void Uncoordinated::begin(AppId application, const Slowness& slowness, double demanded, double expected_s, Time now,
+                          const PartSet& parts) {
   const auto same = [&](const SimulatedAccess& one) { return one.application == application; };
   const auto found = std::find_if(accesses_.begin(), accesses_.end(), same);
   if (found != accesses_.end() && found->goes_on) return;
   if (found == accesses_.end()) {
-    accesses_.push_back({application, slowness, demanded, expected_s, 0, 0, true, now, {}});
+    accesses_.push_back({application, slowness, demanded, expected_s, 0, 0, true, now, {}, parts});
     return;
   }
   // The previous access would still be in progress. Its remaining time was counted when it really ended.
   const double left_s = found->size_s - found->done_s;
-  *found = {application, slowness, demanded, expected_s, -left_s, left_s * slowdown(slowness, use()), true, now, {}};
+  *found = {application, slowness, demanded, expected_s, -left_s, left_s * slowdown(slowness, use(parts)),
+            true,        now,      {},       parts};
 }
 
 std::optional<double> Uncoordinated::end(AppId application, double alone_s, Time now) {
@@ -56,7 +61,7 @@ std::optional<double> Uncoordinated::end(AppId application, double alone_s, Time
   const double carried_s = found->carried_s;
   const double left_s = alone_s - found->done_s;
   if (left_s > 0 && !found->ended) {
-    const double more_s = left_s * slowdown(found->slowness, use());
+    const double more_s = left_s * slowdown(found->slowness, use(found->parts));
     found->size_s = alone_s;
     found->goes_on = false;
     return std::max(0.0, elapsed_s + more_s - carried_s);

@@ -172,6 +172,7 @@ std::vector<double> Costs::latest() const {
   // Accesses that have ended in reality would still continue without coordination, and slow the others down there.
   for (const model::Uncoordinated::SimulatedAccess& access : view_.target.uncoordinated.accesses()) {
     const auto same = [&](const Contender* one) { return one->application->id == access.application; };
+    if (!access.parts.meets(view_.parts)) continue;
     if (access.goes_on || std::any_of(contenders_.begin(), contenders_.end(), same)) continue;
     jobs.push_back({1, access.size_s, access.size_s - access.done_s, 0, access.slowness, access.demanded, 0});
   }
@@ -260,7 +261,7 @@ AccessDecision Costs::decide() {
   // contenders() lists the holders in the order of the target, so both lists advance together.
   auto contender = all_.holders.begin();
   double first_end_s = longest_delay_s;
-  for (const model::Holder& holder : view_.target.holders) {
+  for (const model::Holder& holder : view_.holders()) {
     const Contender* one = &*contender++;
     const Known known = known_of_holder(holder);
     // Rule 2: an overdue holder counts as absent, so nothing waits for it.

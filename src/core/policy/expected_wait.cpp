@@ -63,6 +63,8 @@ class QueuePlay {
 QueuePlay::QueuePlay(const View& view, const Policy& policy, const model::Application* asker, std::int64_t bytes)
     : view_(view), policy_(policy), calls_policy_(is_built_in(policy)), target_(view.target) {
   asker_ = asker == nullptr ? AppId{} : asker->id;
+  target_.holders.remove_if([&](const model::Holder& one) { return !one.parts.meets(view.parts); });
+  target_.waiting.remove_if([&](const model::Request& one) { return !one.parts.meets(view.parts); });
   const auto is_of_asker = [&](const model::Request& one) { return one.of == asker; };
   if (std::none_of(target_.waiting.begin(), target_.waiting.end(), is_of_asker)) ask_for_newcomer(asker, bytes);
 }
@@ -196,7 +198,7 @@ WaitEstimate QueuePlay::run() {
 WaitEstimate expected_wait(const View& view, const Policy& policy, const model::Application* asker,
                            std::int64_t bytes) {
   const auto is_asker = [&](const model::Holder& one) { return one.application == asker; };
-  if (std::any_of(view.target.holders.begin(), view.target.holders.end(), is_asker)) return {};
+  if (std::ranges::any_of(view.holders(), is_asker)) return {};
   return QueuePlay{view, policy, asker, bytes}.run();
 }
 

@@ -5,8 +5,8 @@ namespace hocket::policy {
 namespace {
 
 AccessDecision decide(const View& view, const event::Event&) {
-  if (!view.target.holders.empty()) return {};
-  const model::Request& first = view.target.waiting.front();
+  if (!view.holders().empty()) return {};
+  const model::Request& first = view.waiting().front();
   return {.grants = {{first.member, first.id}}};
 }
 

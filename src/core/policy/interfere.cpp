@@ -6,7 +6,7 @@ namespace {
 
 AccessDecision decide(const View& view, const event::Event&) {
   AccessDecision all;
-  for (const model::Request& request : view.target.waiting) all.grants.push_back({request.member, request.id});
+  for (const model::Request& request : view.waiting()) all.grants.push_back({request.member, request.id});
   return all;
 }
 

@@ -6,6 +6,7 @@
 // it to the list in policy.cpp.
 #pragma once
 
+#include <ranges>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -30,12 +31,22 @@ struct AccessSettings {
   double most_slowdown = 0;
 };
 
-// The read-only state from which a policy decides about one target. Its references are valid during the call only.
+// The read-only state from which a policy decides about one target, or about parts of it that requests ask for. Its
+// references are valid during the call only.
 struct View {
   const model::Cluster& cluster;
-  const model::Target& target;  // its holders, and the waiting requests in order of arrival
+  const model::Target& target;  // with all its holders and waiting requests
   Time now;
   const AccessSettings& settings;
+  model::PartSet parts{};  // that the decision is about
+
+  // The holders and the waiting requests that a policy has to consider, those that meet `parts`; in order of arrival.
+  auto holders() const {
+    return std::views::filter(target.holders, [this](const model::Holder& one) { return one.parts.meets(parts); });
+  }
+  auto waiting() const {
+    return std::views::filter(target.waiting, [this](const model::Request& one) { return one.parts.meets(parts); });
+  }
 };
 
 // A waiting request of the target that the coordinator is to grant now.
@@ -82,6 +93,8 @@ struct AccessDecision {
 //   - A holder continues without a decision until its time slice is over, it stops, or it is preempted.
 //   - A holder whose lease or idle hold has ended is no longer in the view.
 //   - A holder that is to pause keeps the target until it has paused. Until then it is granted nothing there.
+//   - If requests ask for parts of the target, it calls this for each set of parts, and carries out what concerns
+//     requests and holders of just these parts (coordinator/arbitration/parts.hpp).
 using Decide = AccessDecision (*)(const View& view, const event::Event& event);
 
 struct Policy {

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "base/saturating.hpp"
+#include "coordinator/arbitration/parts.hpp"
 #include "coordinator/arbitration/places.hpp"
+#include "event/part_names.hpp"
 #include "event/reason_fields.hpp"
 #include "model/occupancy.hpp"
 #include "policy/expected_wait.hpp"
@@ -32,9 +34,10 @@ constexpr double shortest_hold_s = 0.001;
 constexpr double longest_hold_s = 0.5;
 
 // Returns the facts of a choice: the target, and the value of the metric under each action that was compared.
-event::AccessChoice facts_of(const Target& target, const policy::Metric& metric,
+event::AccessChoice facts_of(const Target& target, const model::PartSet& parts, const policy::Metric& metric,
                              const std::vector<policy::Cost>& costs) {
   event::AccessChoice choice{target.name};
+  choice.parts = event::text_of_parts(target.part_numbers.names_of(parts));
   if (!costs.empty()) choice.metric = metric.text();
   for (const policy::Cost& cost : costs) {
     fields(choice, [&cost]([[maybe_unused]] std::string_view key, auto& field) {
@@ -49,8 +52,18 @@ event::AccessChoice facts_of(const Target& target, const policy::Metric& metric,
 // Returns the QUEUED_IO of a request at that position of the queue.
 event::QueuedIo queued(const Request& request, std::int64_t position) {
   event::QueuedIo answer{request.id, position, {}};
-  const model::Holders& holders = request.target->holders;
-  if (!holders.empty()) answer.behind = holders.front().application->name;
+  const Target& target = *request.target;
+  // A request for parts of the target is behind those only that it meets.
+  if (!request.parts.is_whole()) {
+    const auto own = std::find_if(target.waiting.begin(), target.waiting.end(),
+                                  [&](const Request& one) { return &one == &request; });
+    const auto meets = [&](const Request& one) { return one.parts.meets(request.parts); };
+    position = 1 + std::count_if(target.waiting.begin(), own, meets);
+    answer.position = position;
+  }
+  const auto has = [&](const Holder& one) { return one.parts.meets(request.parts); };
+  const auto holder = std::find_if(target.holders.begin(), target.holders.end(), has);
+  if (holder != target.holders.end()) answer.behind = holder->application->name;
   return answer;
 }
 
@@ -65,10 +78,12 @@ void AccessController::start(const Moment& moment, Member& member, const event::
 
   Target& target = cluster_.target(start.target);
   free_kept_long_enough(target, now);
+  const model::PartSet parts = parts_of(moment, application, target, start);
   // If the time slice is over, the application's idle hold ends too, and its request waits like any other.
-  bool yields = is_turn_over(target, now);
+  bool yields = is_turn_over(target, parts_with(application, target, parts), now);
   if (yields) free_kept(application, [&](const Holder& holder) { return holder.target == &target; });
   Request asked{start.request, member.id, application.id, &application, &target, RequestState::queued, start.bytes};
+  asked.parts = parts;
   const bool only_one = application.waiting == 0 && application.granted == 0;
   asked.kind = application.accesses.asked(start.operation, target.record, start.bytes, only_one, now);
   const Ledger::RequestPlace request = ledger_.add(member, asked, now);
@@ -82,7 +97,11 @@ void AccessController::start(const Moment& moment, Member& member, const event::
   ledger_.renew(member, target, now);
   const auto holder = find_holder(application, target);
   yields |= holder && (*holder)->pausing;
-  if (!yields && (holder || is_small(application, *request))) grant(moment, member, request);
+  const bool continues = holder && extends(**holder, *request);
+  if (!yields && (continues || is_small(application, *request)))
+    grant(moment, member, request);
+  else if (holder && (*holder)->grants == 0)
+    free_holder(*holder);  // its next operation uses other parts, so that the idle hold has no purpose
   touch(target);
   settle(moment);
   if (request->state != RequestState::queued) return;
@@ -93,7 +112,7 @@ void AccessController::start(const Moment& moment, Member& member, const event::
   }
   const auto position = static_cast<std::int64_t>(target.waiting.size());
   moment.commands.push_back({member.id, queued(*request, position)});
-  if (settings_.tell_waits) tell_wait(moment, application, target);
+  if (settings_.tell_waits) tell_wait(moment, application, *request);
 }
 
 // The phase continues while a request of the application is not finished: another member may have begun the next one.
@@ -163,7 +182,9 @@ void AccessController::expect_wait(const Moment& moment, const Application* aske
     Target& target = cluster_.target(asked.target);
     count_progress(target, moment.now);
     const policy::Policy& policy = policies_.of(asker == nullptr ? AppId{} : asker->id, target.name);
-    estimate = policy::expected_wait({cluster_, target, moment.now, access_settings_}, policy, asker, asked.bytes);
+    const auto parts = parts_named(target, asked.parts);
+    const policy::View view{cluster_, target, moment.now, access_settings_, parts ? parts.value() : model::PartSet{}};
+    estimate = policy::expected_wait(view, policy, asker, asked.bytes);
   }
   const Duration uncertainty = estimate.uncertainty_s ? from_s(*estimate.uncertainty_s) : Duration{-1};
   moment.commands.push_back(
@@ -221,6 +242,7 @@ void AccessController::leave(const Moment& moment, Member& member) {
     end_demand(application);
     tell_slowdown(moment, application);
     policies_.unset_application(application.id);
+    ignored_.erase(application.id);
   }
   settle(moment);
 }
@@ -292,10 +314,14 @@ void AccessController::grant(const Moment& moment, const Member& member, Ledger:
   Target& target = *request->target;
   count_progress(target, moment.now);
   member.application->demand.granted = true;
+  const auto held = find_holder(*member.application, target);
+  const model::PartSet before = held ? (*held)->parts : model::PartSet{};
   const auto holder = ledger_.grant(member, request, moment.now);
   if (holder->grants == 1) {
     model::begin_progress(*holder);
     model::begin_occupancy(*holder, *request);
+  } else if (before != holder->parts) {
+    model::change_parts(*holder);
   }
   model::join_occupancy(*holder, *request);
   moment.commands.push_back(
@@ -303,10 +329,13 @@ void AccessController::grant(const Moment& moment, const Member& member, Ledger:
 }
 
 // Applications exclude each other, not themselves. With one request, all requests of the application on that target are
-// granted.
+// granted, unless another one holds further parts that they need.
 void AccessController::grant_queued_of(const Moment& moment, const Application& application, const Target& target) {
-  each_request(application, target, RequestState::queued,
-               [&](const Member& member, Ledger::RequestPlace request) { grant(moment, member, request); });
+  const auto holder = find_holder(application, target);
+  if (!holder) return;
+  each_request(application, target, RequestState::queued, [&](const Member& member, Ledger::RequestPlace request) {
+    if (extends(**holder, *request)) grant(moment, member, request);
+  });
 }
 
 void AccessController::withdraw(Member& member, Ledger::RequestPlace request, Time now) {
@@ -319,12 +348,16 @@ void AccessController::withdraw(Member& member, Ledger::RequestPlace request, Ti
 
 void AccessController::requeue(const Member& member, Ledger::RequestPlace request, Time now) {
   Application& application = *member.application;
+  const model::PartSet before = (*find_holder(application, *request->target))->parts;
   const auto holder = ledger_.suspend(member, request, now);
   application.io.stops = true;
   bound_wait(member, request, now);
   touch(*request->target);
   model::stop_access(*holder, *request);
-  if (holder->grants > 0) return;
+  if (holder->grants > 0) {
+    if (before != holder->parts) model::change_parts(*holder);
+    return;
+  }
   model::end_progress(*holder);
   model::end_occupancy(*holder, now, true, cluster_.few_run());
   model::learn_stop(application, now - Ledger::of(*holder).told);
@@ -336,15 +369,19 @@ void AccessController::give_back(Member& member, Ledger::RequestPlace request, R
   Application& application = *member.application;
   Target& target = *request->target;
   count_progress(target, now);
+  const model::PartSet before = (*find_holder(application, target))->parts;
   const auto holder = ledger_.end(member, request, now);
   touch(target);
   holder->occupancy.whole &= how == RequestAction::release;
-  if (holder->grants > 0) return;
+  if (holder->grants > 0) {
+    if (before != holder->parts) model::change_parts(*holder);
+    return;
+  }
   model::end_progress(*holder);
   model::end_occupancy(*holder, now, false, cluster_.few_run());
   if (holder->pausing) model::learn_stop(application, now - Ledger::of(*holder).told);
   const Duration hold = after == IdleHold::free || holder->pausing ? Duration{} : hold_for(*holder);
-  if (hold == Duration{} || is_turn_over(target, now)) return free_holder(holder);
+  if (hold == Duration{} || is_turn_over(target, holder->parts, now)) return free_holder(holder);
   Ledger::keep(holder, now + hold);
 }
 
@@ -354,7 +391,9 @@ Duration AccessController::hold_for(const Holder& holder) const {
   const policy::Policy& policy = policies_.of(holder.application->id, holder.target->name);
   if (!policy.learnt_hold && !settings_.learnt_hold) return settings_.linger;
   const model::AccessHistory& accesses = holder.application->accesses;
-  if (holder.target->holders.size() > 1 || accesses.follows() < least_follows) return Duration{};
+  const auto is_beside = [&](const Holder& one) { return &one != &holder && one.parts.meets(holder.parts); };
+  const model::Holders& all = holder.target->holders;
+  if (std::any_of(all.begin(), all.end(), is_beside) || accesses.follows() < least_follows) return Duration{};
   const auto gap = accesses.gap();
   return gap ? from_s(std::clamp(gap->longest_s, shortest_hold_s, longest_hold_s)) : settings_.linger;
 }
@@ -384,6 +423,7 @@ void AccessController::settle(const Moment& moment) {
   const std::vector<Target*> touched = std::exchange(touched_, {});
   for (Target* target : touched) {
     go_on_if_alone(moment, *target);
+    grant_further(moment, *target);
     grant_held_up(moment, *target);
     ask_policy_if_any(moment, *target);
     // Deadlocks are broken after the policy was asked: if it grants the target to many at once, no request waits any
@@ -410,28 +450,48 @@ void AccessController::ask_policy_if_any(const Moment& moment, Target& target) {
 void AccessController::ask_policies(const Moment& moment, Target& target) {
   Ledger::ask_again(target, {});
   count_progress(target, moment.now);
-  std::vector<policy::AccessDecision> decisions;
+  const std::vector<ContestDecision> decisions = ask_contests(moment, target);
   std::vector<policy::BandwidthShare> shares;
   Time again{};
-  for (const policy::Policy* policy : policies_.at(target)) {
-    const policy::AccessDecision& made = decisions.emplace_back(ask_policy(moment, target, *policy));
-    shares.insert(shares.end(), made.shares.begin(), made.shares.end());
-    if (made.again > moment.now) again = again == Time{} ? made.again : std::min(again, made.again);
+  for (const auto& [parts, decision, prefers_others, freed] : decisions) {
+    shares.insert(shares.end(), decision.shares.begin(), decision.shares.end());
+    if (decision.again > moment.now) again = again == Time{} ? decision.again : std::min(again, decision.again);
+    if (prefers_others) grant_preferred(moment, target, parts);
   }
   share_out(moment, target, shares);
   if (again > moment.now && !target.waiting.empty()) {
     Ledger::ask_again(target, std::max(again, moment.now + soonest_again));
   }
-  for (const policy::AccessDecision& made : decisions) tell(moment, target, made);
+  for (const ContestDecision& made : decisions) tell(moment, target, made.parts, made.decision);
 }
 
-policy::AccessDecision AccessController::ask_policy(const Moment& moment, Target& target,
-                                                    const policy::Policy& policy) {
-  policy::AccessDecision decision = decision_of(moment, target, policy);
+// If a decision has ended an idle hold, other contests may concern what has become free: all are asked again.
+std::vector<AccessController::ContestDecision> AccessController::ask_contests(const Moment& moment, Target& target) {
+  std::vector<ContestDecision> decisions;
+  for (bool again = true; std::exchange(again, false);) {
+    decisions.clear();
+    const std::vector<model::PartSet> contests = contests_of(target);
+    for (const model::PartSet& parts : contests) {
+      for (const policy::Policy* policy : policies_.at(target)) {
+        decisions.push_back(ask_policy(moment, target, parts, *policy));
+        again |= decisions.back().freed && contests.size() > 1;
+      }
+    }
+  }
+  return decisions;
+}
+
+AccessController::ContestDecision AccessController::ask_policy(const Moment& moment, Target& target,
+                                                               const model::PartSet& parts,
+                                                               const policy::Policy& policy) {
+  bool prefers_others = false;
+  bool freed = false;
+  policy::AccessDecision decision = decision_of(moment, target, parts, policy, prefers_others);
   // A preempted holder in its idle hold frees the target at once, so the policy must decide again.
   while (interrupt(moment, target, decision)) {
-    tell(moment, target, decision);
-    decision = decision_of(moment, target, policy);
+    freed = true;
+    tell(moment, target, parts, decision);
+    decision = decision_of(moment, target, parts, policy, prefers_others);
   }
   for (const policy::Grant& chosen : decision.grants) {
     Member* member = cluster_.find(chosen.member);
@@ -441,7 +501,7 @@ policy::AccessDecision AccessController::ask_policy(const Moment& moment, Target
     if (holder && (*holder)->pausing) continue;
     apply(moment, *member, *request, RequestInput::grant);
   }
-  return decision;
+  return {parts, std::move(decision), prefers_others, freed};
 }
 
 // Sends GRANT_IO with the new share to each holder whose share has changed.
@@ -471,11 +531,14 @@ void AccessController::share_out(const Moment& moment, Target& target,
 
 // Publishes what was compared and what was chosen, for operators. A choice is published once, until another one
 // replaces it.
-void AccessController::tell(const Moment& moment, const Target& target, const policy::AccessDecision& decision) {
+void AccessController::tell(const Moment& moment, const Target& target, const model::PartSet& parts,
+                            const policy::AccessDecision& decision) {
   std::vector<policy::Choice> choices = decision.choices;
   if (choices.empty() && settings_.tell_waits) {  // a policy in Python gives its actions, but no reasons
     for (const AppId id : decision.interruptions) {
-      const auto of_another = [id](const Request& request) { return request.application != id; };
+      const auto of_another = [&](const Request& request) {
+        return request.application != id && request.parts.meets(parts);
+      };
       const auto last = std::find_if(target.waiting.rbegin(), target.waiting.rend(), of_another);
       if (last != target.waiting.rend()) choices.push_back({last->application, id, "interrupt"});
     }
@@ -486,34 +549,37 @@ void AccessController::tell(const Moment& moment, const Target& target, const po
     if (application == nullptr || other == nullptr) continue;
     const model::PublishedChoice published{choice.action, other->id};
     if (std::exchange(application->demand.published, published) == published) continue;
-    record(moment, *application, other, target, choice.action, decision.costs);
+    record(moment, *application, other, choice.action,
+           facts_of(target, parts, access_settings_.metric, decision.costs));
   }
 }
 
 // The policy lets the application wait and may not have explained that: fcfs and policies in Python never do.
-void AccessController::tell_wait(const Moment& moment, Application& application, const Target& target) {
-  const auto is_other = [&](const Holder& one) { return one.application != &application; };
+void AccessController::tell_wait(const Moment& moment, Application& application, const Request& request) {
+  const Target& target = *request.target;
+  const auto is_other = [&](const Holder& one) {
+    return one.application != &application && one.parts.meets(request.parts);
+  };
   const auto holder = std::find_if(target.holders.begin(), target.holders.end(), is_other);
   const Application* other = holder == target.holders.end() ? nullptr : holder->application;
   const AppId because_of = other == nullptr ? AppId{} : other->id;
   model::PublishedChoice& published = application.demand.published;
   if (!published.action.empty() && published.because_of == because_of) return;
   published = {"wait", because_of};
-  record(moment, application, other, target, published.action, {});
+  record(moment, application, other, published.action, facts_of(target, request.parts, access_settings_.metric, {}));
 }
 
-// `other` is nullptr if the application waits for no particular one.
 void AccessController::record(const Moment& moment, const Application& application, const Application* other,
-                              const Target& target, std::string_view action, const std::vector<policy::Cost>& costs) {
+                              std::string_view action, event::AccessChoice choice) {
   static const std::string nobody;
   event::Decision record;
   record.number = ++decisions_;
-  record.policy = policies_.of(application.id, target.name).name;
+  record.policy = policies_.of(application.id, choice.target).name;
   record.decided_for = application.name;
   record.because_of = other == nullptr ? nobody : other->name;
   record.action = action;
   record.from = record.to = application.computing_processes();
-  record.reason = facts_of(target, access_settings_.metric, costs);
+  record.reason = std::move(choice);
   moment.commands.push_back({{}, std::move(record)});
 }
 

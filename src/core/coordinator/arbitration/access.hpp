@@ -6,8 +6,11 @@
 // as the member has requests and the target has holders.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "coordinator/arbitration/ledger.hpp"
@@ -87,6 +90,18 @@ class AccessController {
   std::optional<Duration> held_up_for(const model::Holder& holder) const;
   // Returns the time at which `grant_held_up` has to grant a request at this target.
   std::optional<Time> held_up(const model::Target& target) const;
+  // parts.cpp: returns the parts of the target that START_IO names. If they cannot be used, it publishes why, and
+  // returns the whole target.
+  model::PartSet parts_of(const Moment& moment, const model::Application& application, model::Target& target,
+                          const event::StartIo& start);
+  // Returns the sets of parts of the target about which policies have to decide, in order of arrival.
+  std::vector<model::PartSet> contests_of(const model::Target& target) const;
+  // Grants holders the requests for further parts that nobody else holds. Without it, such a request could wait behind
+  // one that waits for its own application.
+  void grant_further(const Moment& moment, const model::Target& target);
+  // Grants the first request for these parts, about which a policy preferred a request for others, unless it waits for
+  // a holder after all. In that other contest the policy may have preferred a third request, and so on in a circle.
+  void grant_preferred(const Moment& moment, const model::Target& target, const model::PartSet& parts);
   // Grants a holder's requests that have waited for too long beside its own grants.
   void grant_held_up(const Moment& moment, const model::Target& target);
   // Returns the time at which the first request in a deadlock at this target is granted, to break the circle.
@@ -95,13 +110,15 @@ class AccessController {
   bool grant_deadlocked(const Moment& moment, const model::Target& target);
   // Sets the holders' bandwidth shares and sends those that have changed. An empty list gives each the whole.
   void share_out(const Moment& moment, model::Target& target, const std::vector<policy::BandwidthShare>& shares);
-  // Publishes the choices of a decision (DECISION), each once in a row.
-  void tell(const Moment& moment, const model::Target& target, const policy::AccessDecision& decision);
+  // Publishes the choices of a decision (DECISION) about these parts, each once in a row.
+  void tell(const Moment& moment, const model::Target& target, const model::PartSet& parts,
+            const policy::AccessDecision& decision);
   // Publishes a DECISION for a wait that the policy did not explain.
-  void tell_wait(const Moment& moment, model::Application& application, const model::Target& target);
-  // Publishes one DECISION about `application` on `target`, with the costs that were compared.
+  void tell_wait(const Moment& moment, model::Application& application, const model::Request& request);
+  // Publishes one DECISION about `application`, for the reason `choice`. `other` is nullptr if it waits for no
+  // particular one.
   void record(const Moment& moment, const model::Application& application, const model::Application* other,
-              const model::Target& target, std::string_view action, const std::vector<policy::Cost>& costs);
+              std::string_view action, event::AccessChoice choice);
   void withdraw(model::Member& member, Ledger::RequestPlace request, Time now);
   // Removes a granted request. With the application's last grant on the target, the target becomes free or an idle hold
   // begins.
@@ -110,8 +127,9 @@ class AccessController {
   Duration hold_for(const model::Holder& holder) const;
   // True if the access is expected to be no longer than CoordinatorSettings::small_access.
   bool is_small(const model::Application& application, const model::Request& request) const;
-  // True if the holder's time slice is over: another request has waited for CoordinatorSettings::turn.
-  bool is_turn_over(const model::Target& target, Time now) const;
+  // True if the time slice of holders of these parts is over: a request for one of them has waited for
+  // CoordinatorSettings::turn.
+  bool is_turn_over(const model::Target& target, const model::PartSet& parts, Time now) const;
   // Updates the estimated progress of the holders. Call it before any change among them.
   void count_progress(model::Target& target, Time now) {
     model::count_progress(target, now, access_settings_.interference);
@@ -134,12 +152,20 @@ class AccessController {
   // Asks the policies of the applications at the target and carries out what they decide: interruptions, grants,
   // shares, and the time of the next question.
   void ask_policies(const Moment& moment, model::Target& target);
-  // Asks one policy, interrupts, and grants. Returns its last decision.
-  policy::AccessDecision ask_policy(const Moment& moment, model::Target& target, const policy::Policy& policy);
+  // Asks one policy about these parts, interrupts, and grants. Returns its last decision.
+  struct ContestDecision {
+    model::PartSet parts;
+    policy::AccessDecision decision;
+    bool prefers_others;  // it would grant requests for other parts only
+    bool freed;           // it has ended an idle hold
+  };
+  std::vector<ContestDecision> ask_contests(const Moment& moment, model::Target& target);
+  ContestDecision ask_policy(const Moment& moment, model::Target& target, const model::PartSet& parts,
+                             const policy::Policy& policy);
   void ask_everywhere(const Moment& moment);
   // mixing.cpp: returns what a policy decides about the applications under it.
-  policy::AccessDecision decision_of(const Moment& moment, const model::Target& target,
-                                     const policy::Policy& policy) const;
+  policy::AccessDecision decision_of(const Moment& moment, const model::Target& target, const model::PartSet& parts,
+                                     const policy::Policy& policy, bool& prefers_others) const;
   // Returns the time at which a request is granted beside holders under other policies; nothing if there are none, or
   // if an application under its own policy holds the target too.
   std::optional<Time> beside_others_at(const model::Target& target, const model::Request& request) const;
@@ -164,6 +190,7 @@ class AccessController {
   policy::AccessSettings access_settings_;
   Ledger ledger_;
   std::vector<model::Target*> touched_;
+  std::map<AppId, std::pair<std::string, std::string>> ignored_;  // file and parts of the last PartsIgnored
 };
 
 }  // namespace hocket::coordinator

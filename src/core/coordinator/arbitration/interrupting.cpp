@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "coordinator/arbitration/access.hpp"
+#include "coordinator/arbitration/parts.hpp"
 #include "coordinator/arbitration/places.hpp"
 
 namespace hocket::coordinator {
@@ -15,6 +16,7 @@ namespace {
 using model::Application;
 using model::Holder;
 using model::Member;
+using model::PartSet;
 using model::Request;
 using model::RequestState;
 using model::Target;
@@ -28,19 +30,21 @@ constexpr Duration longest_held_up = std::chrono::seconds{1};
 // end the operation.
 constexpr Duration longest_beside = std::chrono::seconds{5};
 
-// Returns the time since which the longest waiting request waits. Suspended requests keep their place, but have waited
-// only since their suspension, so later requests are looked at too. Precondition: a request waits.
-Time waited_since(const Target& target) {
+// Returns the time since which the longest waiting request for one of these parts waits; Time::max() if none waits.
+// Suspended requests keep their place, but have waited only since their suspension, so later requests are looked at
+// too.
+Time waited_since(const Target& target, const PartSet& parts) {
   Time first = Time::max();
   std::int64_t paused = Ledger::of(target).paused;
   bool all_but_paused = false;
   for (auto request = target.waiting.begin(); request != target.waiting.end() && !(all_but_paused && paused == 0);
        ++request) {
-    first = std::min(first, request->since);
+    const bool meets = request->parts.meets(parts);
+    if (meets) first = std::min(first, request->since);
     if (request->paused)
       --paused;
     else
-      all_but_paused = true;
+      all_but_paused |= meets;
   }
   return first;
 }
@@ -53,12 +57,6 @@ struct Link {
   Time since;                // time at which the path to this node was complete
   Duration patience;         // how long the path may exist before it counts as a deadlock
 };
-
-// True if the application has a grant on the target.
-bool has(const Application& application, const Target& target) {
-  const auto holder = find_holder(application, target);
-  return holder && (*holder)->grants > 0;
-}
 
 // Returns the time of the holder's oldest grant that has not ended.
 Time busy_since(const Holder& holder) {
@@ -81,25 +79,33 @@ Duration patience_for(const Link& link, const Member& member, Duration turn) {
   return std::max(link.patience, has(member, *link.has) ? longest_beside : std::max(turn, longest_beside));
 }
 
-// Returns the holders of the target that wait for another target, the holders of that one that wait, and so on. Each
-// application and each target is visited once.
-std::vector<Link> waited_for(const Target& target, Duration turn) {
+// True if the application holds all of the request's parts itself, so that the request waits only for the next time
+// slice.
+bool has_all(const Application& application, const Request& request) {
+  const auto holder = find_holder(application, *request.target);
+  return holder && (*holder)->grants > 0 && (*holder)->parts.covers(request.parts);
+}
+
+// Returns the holders among `firsts`, all of one target, that wait for others, the holders for which they wait, and so
+// on. Each application and each target is visited once; a target whose requests use parts, once for each request.
+std::vector<Link> waited_for(const std::vector<const Holder*>& firsts, Duration turn) {
   std::vector<Link> found;
-  for (const Holder& holder : target.holders) {
-    if (holder.grants == 0 || holder.application->waiting == 0) continue;
-    found.push_back({holder.application, &target, holder.application, busy_since(holder), {}});
+  for (const Holder* holder : firsts) {
+    if (holder->grants == 0 || holder->application->waiting == 0) continue;
+    found.push_back({holder->application, holder->target, holder->application, busy_since(*holder), {}});
   }
   if (found.empty()) return found;
   std::unordered_set<const Application*> applications;
-  std::unordered_set<const Target*> targets{&target};
+  std::unordered_set<const Target*> targets;
+  if (Ledger::of(*firsts.front()->target).parted == 0) targets.insert(firsts.front()->target);
   for (const Link& link : found) applications.insert(link.application);
   const auto follow = [&](const Link from, const Member& member, const Request& request) {
-    // If the application has the target itself, the request waits only for the next time slice.
-    if (request.state != RequestState::queued || has(*from.application, *request.target)) return;
-    if (!targets.insert(request.target).second) return;
+    if (request.state != RequestState::queued || has_all(*from.application, request)) return;
+    if (Ledger::of(*request.target).parted == 0 && !targets.insert(request.target).second) return;
+    const PartSet reach = reach_of(*request.target, request.parts);
     const Duration patience = patience_for(from, member, turn);
     for (const Holder& next : request.target->holders) {
-      if (next.grants == 0 || !applications.insert(next.application).second) continue;
+      if (next.grants == 0 || !next.parts.meets(reach) || !applications.insert(next.application).second) continue;
       const Time since = std::max({from.since, request.since, busy_since(next)});
       found.push_back({next.application, request.target, from.first, since, patience});
     }
@@ -115,23 +121,39 @@ std::vector<Link> waited_for(const Target& target, Duration turn) {
   return found;
 }
 
+// Returns the holders of the target, grouped so that a request waits for all of a group or for none: all together, but
+// each alone if requests use parts of the target.
+std::vector<std::vector<const Holder*>> holder_groups(const Target& target) {
+  std::vector<std::vector<const Holder*>> groups;
+  for (const Holder& holder : target.holders) {
+    if (groups.empty() || Ledger::of(target).parted > 0) groups.emplace_back();
+    groups.back().push_back(&holder);
+  }
+  return groups;
+}
+
 // Calls `visit(request, first, due)` for each request at the target that closes a circle of the wait-for graph. The
 // circle begins with `first`, beside which the request is granted at `due`.
 template <class Visit>
 void each_deadlocked(const Target& target, Duration turn, Visit visit) {
   if (target.waiting.empty()) return;
-  for (const Link& link : waited_for(target, turn)) {
-    if (has(*link.application, target)) continue;
-    each_request(*link.application, target, RequestState::queued, [&](const Member& member, auto request) {
-      visit(request, *link.first, std::max(link.since, request->since) + patience_for(link, member, turn));
-    });
+  for (const auto& group : holder_groups(target)) {
+    for (const Link& link : waited_for(group, turn)) {
+      each_request(*link.application, target, RequestState::queued, [&](const Member& member, auto request) {
+        const auto first = find_holder(*link.first, target);
+        if (link.application == link.first || has_all(*link.application, *request)) return;
+        if (!(*first)->parts.meets(reach_of(target, request->parts))) return;
+        visit(request, *link.first, std::max(link.since, request->since) + patience_for(link, member, turn));
+      });
+    }
   }
 }
 
 }  // namespace
 
-bool AccessController::is_turn_over(const Target& target, Time now) const {
-  return !target.waiting.empty() && now - waited_since(target) >= settings_.turn;
+bool AccessController::is_turn_over(const Target& target, const PartSet& parts, Time now) const {
+  const Time first = waited_since(target, parts);
+  return first != Time::max() && now - first >= settings_.turn;
 }
 
 // Idle holders stop at once. Holders with operations under way are asked to pause. No application is preempted more
@@ -159,7 +181,8 @@ void AccessController::tell_to_pause(const Moment& moment, const Holder& holder)
   const Target& target = *holder.target;
   std::string because_of;
   for (const Request& request : target.waiting) {
-    if (request.application != holder.application->id) because_of = request.of->name;
+    if (request.application != holder.application->id && request.parts.meets(holder.parts))
+      because_of = request.of->name;
   }
   each_request(*holder.application, target, RequestState::granted,
                [&](const Member& member, Ledger::RequestPlace request) {
@@ -173,7 +196,9 @@ void AccessController::go_on_if_alone(const Moment& moment, Target& target) {
   if (Ledger::of(target).pausing == 0) return;
   for (Holder& holder : target.holders) {
     const AppId id = holder.application->id;
-    const auto of_another = [id](const Request& request) { return request.application != id; };
+    const auto of_another = [&](const Request& request) {
+      return request.application != id && request.parts.meets(holder.parts);
+    };
     if (!holder.pausing || std::any_of(target.waiting.begin(), target.waiting.end(), of_another)) continue;
     Ledger::end_pause(holder);
     grant_queued_of(moment, *holder.application, target);
@@ -200,10 +225,11 @@ std::vector<const Holder*> AccessController::asking_holders(const Target& target
 // The limit is the shorter one if an operation began before the application had to give the target up. It is the longer
 // one if the member asks beside a later operation. Else the request waits for the next time slice.
 std::optional<Duration> AccessController::held_up_for(const Holder& holder) const {
-  if (holder.target->waiting.empty()) return std::nullopt;
+  const Time waited = waited_since(*holder.target, holder.parts);
+  if (waited == Time::max()) return std::nullopt;
   Time since = Ledger::of(holder).told;
   // Without a pause, the holder has to yield since its time slice ended, or since it got the target if that is later.
-  if (!holder.pausing) since = std::max(waited_since(*holder.target) + settings_.turn, holder.since);
+  if (!holder.pausing) since = std::max(waited + settings_.turn, holder.since);
   std::optional<Duration> longest;
   each_request(*holder.application, *holder.target, RequestState::granted,
                [&](const Member& member, Ledger::RequestPlace request) {
@@ -225,7 +251,7 @@ std::optional<Time> AccessController::held_up(const Target& target) const {
     const auto longest = held_up_for(*holder);
     if (!longest) continue;
     for (const Request& request : target.waiting) {
-      if (request.application != holder->application->id) continue;
+      if (request.application != holder->application->id || !extends(*holder, request)) continue;
       first = std::min(first.value_or(Time::max()), request.since + *longest);
     }
   }
@@ -252,7 +278,7 @@ bool AccessController::grant_deadlocked(const Moment& moment, const Target& targ
     apply(moment, *cluster_.find(request->member), request, RequestInput::grant);
     policy::AccessDecision decision;
     decision.choices = {{request->application, first, "deadlock"}};
-    tell(moment, target, decision);
+    tell(moment, target, request->parts, decision);
   }
   return !due.empty();
 }
@@ -263,7 +289,8 @@ void AccessController::grant_held_up(const Moment& moment, const Target& target)
     if (!longest) continue;
     each_request(*holder->application, target, RequestState::queued,
                  [&](const Member& member, Ledger::RequestPlace request) {
-                   if (moment.now - request->since >= *longest) grant(moment, member, request);
+                   if (moment.now - request->since >= *longest && extends(*holder, *request))
+                     grant(moment, member, request);
                  });
     if (holder->pausing) tell_to_pause(moment, *holder);
   }

@@ -19,6 +19,7 @@ Ledger::RequestPlace Ledger::add(Member& member, Request request, Time now) {
   request.state = RequestState::queued;
   facts(request).order = ++facts(target).arrivals;
   request.since = now;
+  if (!request.parts.is_whole()) ++facts(target).parted;
   if (target.waiting.empty()) facts(target).remind = now + keep_alive_;
   const RequestPlace place = requests_.append(target.waiting, request);
   member.requests.push_back(place);
@@ -31,6 +32,7 @@ void Ledger::withdraw(Member& member, RequestPlace request, Time now) {
   forget_bound(request);
   target.last_wait = now;
   if (request->paused) --facts(target).paused;
+  if (!request->parts.is_whole()) --facts(target).parted;
   member.requests.remove(request);
   requests_.remove(target.waiting, request);
   member.application->count_requests(-1, 0, now);
@@ -54,6 +56,8 @@ Ledger::HolderPlace Ledger::grant(const Member& member, RequestPlace request, Ti
   } else if ((*holder)->grants == 0) {
     facts(target).kept.erase({of(**holder).kept_until, application.id});
   }
+  if ((*holder)->grants == 0) (*holder)->parts = request->parts;
+  (*holder)->parts.add(request->parts);
   ++(*holder)->grants;
   application.count_requests(-1, +1, now);
   return *holder;
@@ -73,15 +77,30 @@ Ledger::HolderPlace Ledger::suspend(const Member& member, RequestPlace request, 
   member.application->count_requests(+1, -1, now);
   const HolderPlace holder = *find_holder(*member.application, target);
   --holder->grants;
+  set_parts(holder, request->parts);
   return holder;
+}
+
+void Ledger::set_parts(HolderPlace holder, const model::PartSet& ended) {
+  if (of(*holder->target).parted == 0 && holder->parts.is_whole()) return;
+  std::optional<model::PartSet> parts;
+  each_request(*holder->application, *holder->target, RequestState::granted, [&](const Member&, RequestPlace one) {
+    if (parts)
+      parts->add(one->parts);
+    else
+      parts = one->parts;
+  });
+  holder->parts = parts.value_or(ended);
 }
 
 Ledger::HolderPlace Ledger::end(Member& member, RequestPlace request, Time now) {
   const HolderPlace holder = *find_holder(*member.application, *request->target);
   member.requests.remove(request);
-  requests_.remove(granted_, request);
   member.application->count_requests(0, -1, now);
   --holder->grants;
+  if (!request->parts.is_whole()) --facts(*request->target).parted;
+  set_parts(holder, request->parts);
+  requests_.remove(granted_, request);
   return holder;
 }
 

@@ -106,6 +106,8 @@ class Ledger {
   static model::TargetFacts& facts(model::Target& target) { return target.ledger.facts_; }
 
   void forget_bound(RequestPlace request);
+  // Sets the holder's parts to those of its grants. Those of `ended` stay if it has none left.
+  static void set_parts(HolderPlace holder, const model::PartSet& ended);
 
   Duration lease_;
   Duration keep_alive_;

@@ -7,6 +7,7 @@
 
 #include "base/saturating.hpp"
 #include "coordinator/arbitration/access.hpp"
+#include "coordinator/arbitration/parts.hpp"
 #include "coordinator/arbitration/places.hpp"
 
 namespace hocket::coordinator {
@@ -15,13 +16,19 @@ using model::Request;
 using model::Target;
 
 policy::AccessDecision AccessController::decision_of(const Moment& moment, const Target& target,
-                                                     const policy::Policy& policy) const {
+                                                     const model::PartSet& parts, const policy::Policy& policy,
+                                                     bool& prefers_others) const {
   if (policies_.are_all_alike()) {
-    return policy.decide({cluster_, target, moment.now, access_settings_}, moment.event);
+    const policy::View view{cluster_, target, moment.now, access_settings_, parts};
+    policy::AccessDecision decision = policy.decide(view, moment.event);
+    prefers_others = keep_own(decision, view);
+    return decision;
   }
   policy::AccessSettings settings = access_settings_;
   settings.most_slowdown = most_slowdown_of(settings_, policy);
-  policy::AccessDecision decision = policy.decide({cluster_, target, moment.now, settings}, moment.event);
+  const policy::View view{cluster_, target, moment.now, settings, parts};
+  policy::AccessDecision decision = policy.decide(view, moment.event);
+  prefers_others = keep_own(decision, view);
   const auto of_another = [&](AppId app) { return &policies_.of(app, target.name) != &policy; };
   std::erase_if(decision.grants, [&](const policy::Grant& grant) {
     const model::Member* member = cluster_.find(grant.member);
@@ -39,10 +46,12 @@ policy::AccessDecision AccessController::decision_of(const Moment& moment, const
 // this one. So the time slice bounds the wait for them.
 std::optional<Time> AccessController::beside_others_at(const Target& target, const Request& request) const {
   const policy::Policy* own = &policies_.of(request.application, target.name);
-  const bool waits_for_its_own = std::any_of(
-      target.holders.begin(), target.holders.end(),
-      [&](const model::Holder& holder) { return &policies_.of(holder.application->id, target.name) == own; });
-  if (target.holders.empty() || waits_for_its_own) return std::nullopt;
+  const auto meets = [&](const model::Holder& holder) { return holder.parts.meets(request.parts); };
+  const bool waits_for_its_own =
+      std::any_of(target.holders.begin(), target.holders.end(), [&](const model::Holder& holder) {
+        return meets(holder) && &policies_.of(holder.application->id, target.name) == own;
+      });
+  if (std::none_of(target.holders.begin(), target.holders.end(), meets) || waits_for_its_own) return std::nullopt;
   return saturating_sum(request.since, settings_.turn);
 }
 

@@ -25,6 +25,16 @@ inline std::optional<model::Holders::iterator> find_holder(const model::Applicat
   return std::nullopt;
 }
 
+// True if the holder may have the request's parts of the target beside its own: no other application holds one that the
+// holder does not hold itself.
+inline bool extends(const model::Holder& holder, const model::Request& request) {
+  if (holder.parts.covers(request.parts)) return true;
+  for (const model::Holder& other : holder.target->holders) {
+    if (&other != &holder && request.parts.meets_beyond(holder.parts, other.parts)) return false;
+  }
+  return true;
+}
+
 // True if a member of the application has a request on the target, queued or granted.
 inline bool wants(const model::Application& application, const model::Target& target) {
   for (const model::Member* member : application.members) {

@@ -42,7 +42,9 @@ model::Slowness slowness_of(const Application& application, const Request& reque
     sum += beside > 0 ? beside : assumed;
     ++count;
   };
-  for (const model::Holder& holder : target.holders) add(*holder.application, holder.occupancy.kind);
+  for (const model::Holder& holder : target.holders) {
+    if (holder.parts.meets(request.parts)) add(*holder.application, holder.occupancy.kind);
+  }
   if (count > 0) return {sum / count, 0};
   const double alike =
       model::interference_of(application, target, request.kind, application.accesses.load(request.kind));
@@ -80,6 +82,7 @@ Ends ends_of(const Application& application, const Request& request, Time now, d
   std::vector<policy::PhaseJob> uncoordinated{job(own.uncoordinated_s)};
   for (const model::Holder& holder : target.holders) {
     if (holder.application == &application || holder.grants == 0 || granted.size() >= most_looked_at) continue;
+    if (!holder.parts.meets(request.parts)) continue;
     const RemainingTime left = left_of(target, *holder.application, model::remaining_of(holder, now));
     granted.push_back(job(left.now_s));
     uncoordinated.push_back(job(left.uncoordinated_s));
@@ -88,14 +91,14 @@ Ends ends_of(const Application& application, const Request& request, Time now, d
   for (const Request& other : target.waiting) {
     if (uncoordinated.size() >= most_looked_at) break;
     const Application* waiting = other.of;
-    if (waiting == &application || waiting == last) continue;
+    if (waiting == &application || waiting == last || !other.parts.meets(request.parts)) continue;
     last = waiting;
     uncoordinated.push_back(job(left_of(target, *waiting, model::remaining_of(*waiting, other)).uncoordinated_s));
   }
   // Accesses that have ended, but would still be under way without coordination.
   for (const model::Uncoordinated::SimulatedAccess& access : target.uncoordinated.accesses()) {
     if (uncoordinated.size() >= 2 * most_looked_at) break;
-    if (!access.goes_on && access.application != application.id) {
+    if (!access.goes_on && access.application != application.id && access.parts.meets(request.parts)) {
       uncoordinated.push_back(job(std::max(rounding_s, access.size_s - access.done_s)));
     }
   }
@@ -111,7 +114,7 @@ void AccessController::watch_slowdown(const Application& application, const Requ
   const model::Slowness slowness = slowness_of(application, request, access_settings_.interference);
   const model::Remaining remaining = model::remaining_of(application, request);
   const double expected_s = remaining.known ? remaining.access_s : std::numeric_limits<double>::infinity();
-  target.uncoordinated.begin(application.id, slowness, 1, expected_s, now);
+  target.uncoordinated.begin(application.id, slowness, 1, expected_s, now, request.parts);
 }
 
 // Publishes for operators the effect of coordination on an application, and the error of that estimate.
