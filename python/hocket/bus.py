@@ -257,13 +257,14 @@ class Bus:
             raise BusError(f"hocketd did not answer within {timeout:g} s; is it stopped? see 'hocket daemon status'")
         return Listing(listed["APPLICATION"], dict(answer.fields), listed["IO_SERVER"])
 
-    def expected_wait(self, target: str, timeout: float = 5.0) -> dict[str, Any]:
+    def expected_wait(self, target: str, timeout: float = 5.0, parts: str = "") -> dict[str, Any]:
         """Return how long a request for the target would wait, with the fields of EXPECTED_WAIT.
 
+        `parts` are those of the target for which it would ask, "ost3,ost7"; "" asks for all of it.
         `uncertainty_ns` is -1 if an application ahead is unknown. Raises BusError if hocketd does not answer.
         """
         number = next(self._questions)
-        self.send("ASK_WAIT", number=number, target=target)
+        self.send("ASK_WAIT", number=number, target=target, parts=parts)
         others: list[Event] = []
         try:
             while (answer := self._next_answer(timeout)) is not None:

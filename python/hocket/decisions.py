@@ -30,6 +30,7 @@ ACCESS_ACTIONS = (
     "doubt",
     "ignore",
     "believe",
+    "whole",
 )
 CHANGING = ("expand", "shrink", "return", "reclaim")
 FOUND_OUT = ("stopped_ns", "until_ns", "outcomes", "node")  # of a decision; no fields of the event

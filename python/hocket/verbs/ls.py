@@ -20,12 +20,12 @@ state: computing, waiting (for a grant), io. period: from the start of one I/O p
 spread. If phases of several kinds alternate, it is the period of the whole cycle, with its number of phases;
 "irregular": the phases fit no period. next: the expected start of the next I/O phase. If an application is malleable
 ('hocket resize'), two more columns show how many of its processes sleep, and how often it was resized; "2 → 4"
-processes: a resize is under way. The last lines say how long another application would wait at each target in use,
-by the policy in force and what is known of the applications. --json gives all fields, times in nanoseconds of the
-node's monotonic clock ("now_ns" of "daemon" is the present); docs/ls.schema.json documents them.
+processes: a resize is under way. The last lines say how long another application would wait at each target in use, or
+at the parts of it in use, by the policy in force and what is known of the applications. --json gives all fields, times
+in nanoseconds of the node's monotonic clock ("now_ns" of "daemon" is the present); docs/ls.schema.json documents them.
 """
 HEADING = ("APPLICATION", "STATE", "PROCESSES", "PHASES", "PERIOD", "LAST I/O", "WAITED", "NEXT")
-KEYS_OF_TARGET = ("target", "wait_ns", "uncertainty_ns", "ahead")
+KEYS_OF_TARGET = ("target", "parts", "wait_ns", "uncertainty_ns", "ahead")
 OF_MALLEABLE = ("SLEEPING", "RESIZED")  # columns after PROCESSES, if an application is malleable
 
 
@@ -40,8 +40,8 @@ def add(parsers: argparse._SubParsersAction) -> None:
 def run(arguments: argparse.Namespace) -> int:
     with Bus.connect() as bus:
         listing = bus.list()
-        names = sorted({str(one["target"]) for one in listing.applications if one["target"]})
-        waits = [bus.expected_wait(name) for name in names]
+        names = sorted({(str(one["target"]), str(one["parts"])) for one in listing.applications if one["target"]})
+        waits = [{**bus.expected_wait(name, parts=parts), "parts": parts} for name, parts in names]
     if arguments.json:
         named = [{"application": one["application"], **one} for one in listing.applications]
         targets = [{key: one[key] for key in KEYS_OF_TARGET} for one in waits]
@@ -61,6 +61,8 @@ def wait_text(wait: dict[str, Any]) -> str:
     off = wait["uncertainty_ns"]
     spread = f"± {off / 1e9:.2f} s" if off >= 0 else "or more: not all of them are known"
     where = with_mount_points(str(wait["target"]))
+    if wait["parts"]:
+        where += f" ({wait['parts']})"
     return f"{where}: another application would wait {wait['wait_ns'] / 1e9:.2f} {spread}, behind {wait['ahead']}"
 
 

@@ -286,6 +286,7 @@ event::Application Coordinator::describe(const model::Application& application, 
   row.state = model::name_of(application.activity);
   row.since = application.since;
   row.target = application.target;
+  row.parts = application.parts;
 
   const model::IoHistory& history = application.history;
   row.phases = history.phases();

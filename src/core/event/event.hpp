@@ -639,6 +639,7 @@ struct Application {
   std::int64_t phases_in_period = 0;  // length of the cycle; 0: there was no phase
   std::int64_t told_processes = 0;    // that have reported their `cpu` and `comm`
   std::string policy;                 // access policy that decides about its requests for `target`
+  std::string parts;                  // of `target`, "ost3,ost7"; "": all of it
 };
 
 // Describes one I/O server, as the controller knows it. In the answer to LIST it follows the applications.

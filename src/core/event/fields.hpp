@@ -528,6 +528,7 @@ void fields(E& e, V&& visit) {
   visit("phases_in_period", e.phases_in_period);
   visit("told_processes", e.told_processes);
   visit("policy", e.policy);
+  visit("parts", e.parts);
 }
 
 template <Of<IoServer> E, class V>

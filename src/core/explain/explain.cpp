@@ -27,7 +27,7 @@ struct Doing {
   std::string_view beside;
   std::string_view alone;
 };
-constexpr std::array<Doing, 10> access_actions{
+constexpr std::array<Doing, 11> access_actions{
     {{"interrupt", "interrupts", "goes first"},
      {"wait", "waits for", "waits"},
      {"interfere", "goes on beside", "goes on at once"},
@@ -37,7 +37,8 @@ constexpr std::array<Doing, 10> access_actions{
      {"estimate", "ended beside", "ended"},
      {"doubt", "did other I/O than announced beside", "did other I/O than announced"},
      {"ignore", "is not believed beside", "is not believed any more"},
-     {"believe", "is believed again beside", "is believed again"}}};
+     {"believe", "is believed again beside", "is believed again"},
+     {"whole", "uses a whole target beside", "uses a whole target"}}};
 constexpr std::array<NameAndWords, 6> core_actions{{{"expand", "expands"},
                                                     {"shrink", "shrinks"},
                                                     {"return", "goes back"},

@@ -67,6 +67,20 @@ TEST(Sentence, SaysWhatWasAnnouncedAndWhatIsIgnored) {
   EXPECT_THAT(sentence(decision("believe", io)), EndsWith("its announcements count again"));
 }
 
+TEST(Sentence, SaysWhichPartsAreIgnoredAndWhy) {
+  event::Decision whole = decision("whole", event::PartsIgnored{"dev:8:1", "/scratch/x", "a,,b", "a name is empty"});
+  whole.because_of = "";
+  EXPECT_EQ(heading(whole), "a uses a whole target");
+  EXPECT_EQ(sentence(whole),
+            "'a' named the parts 'a,,b' for /scratch/x: a name is empty, so it uses all of dev:8:1");
+}
+
+TEST(Sentence, NamesThePartsOfTheTarget) {
+  event::AccessChoice choice{"dev:8:1"};
+  choice.parts = "ost3,ost7";
+  EXPECT_EQ(sentence(decision("wait", choice)), "'a' waits for 'b' on dev:8:1 (ost3,ost7)");
+}
+
 // ---- sizes -------------------------------------------------------------------------------------------------------
 
 TEST(Sentence, SaysWhatAShiftSavesAndCosts) {

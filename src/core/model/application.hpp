@@ -117,6 +117,7 @@ struct alignas(64) Application {
 
   AccessHistory accesses;
   std::string target;  // latest one requested
+  std::string parts;   // of it, as in START_IO; "": all of it
 
   IoDemand demand;             // of the present I/O phase
   std::int64_t processes = 0;  // sum over members; see computing_processes

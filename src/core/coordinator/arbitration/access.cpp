@@ -89,6 +89,7 @@ void AccessController::start(const Moment& moment, Member& member, const event::
   const Ledger::RequestPlace request = ledger_.add(member, asked, now);
   member.last_request = start.request;
   application.target = start.target;
+  application.parts = parts.is_whole() ? std::string{} : event::text_of_parts(target.part_numbers.names_of(parts));
   if (application.demand.over) end_demand(application);
   model::demand(application, start, now);
   request->before = application.demand.moved;
@@ -463,22 +464,6 @@ void AccessController::ask_policies(const Moment& moment, Target& target) {
     Ledger::ask_again(target, std::max(again, moment.now + soonest_again));
   }
   for (const ContestDecision& made : decisions) tell(moment, target, made.parts, made.decision);
-}
-
-// If a decision has ended an idle hold, other contests may concern what has become free: all are asked again.
-std::vector<AccessController::ContestDecision> AccessController::ask_contests(const Moment& moment, Target& target) {
-  std::vector<ContestDecision> decisions;
-  for (bool again = true; std::exchange(again, false);) {
-    decisions.clear();
-    const std::vector<model::PartSet> contests = contests_of(target);
-    for (const model::PartSet& parts : contests) {
-      for (const policy::Policy* policy : policies_.at(target)) {
-        decisions.push_back(ask_policy(moment, target, parts, *policy));
-        again |= decisions.back().freed && contests.size() > 1;
-      }
-    }
-  }
-  return decisions;
 }
 
 AccessController::ContestDecision AccessController::ask_policy(const Moment& moment, Target& target,

@@ -103,7 +103,7 @@ PartSet AccessController::parts_of(const Moment& moment, const Application& appl
   record.number = ++decisions_;
   record.policy = policies_.of(application.id, target.name).name;
   record.decided_for = application.name;
-  record.action = "ignore";
+  record.action = "whole";
   record.from = record.to = application.computing_processes();
   record.reason =
       event::PartsIgnored{target.name, start.file.substr(0, longest_shown), start.parts.substr(0, longest_shown),
@@ -122,6 +122,22 @@ std::vector<PartSet> AccessController::contests_of(const Target& target) const {
   if (!std::ranges::any_of(policies_.at(target), shares)) return contests;
   for (const Holder& holder : target.holders) add_once(contests, holder.parts);
   return contests;
+}
+
+// If a decision has ended an idle hold, other contests may concern what has become free: all are asked again.
+std::vector<AccessController::ContestDecision> AccessController::ask_contests(const Moment& moment, Target& target) {
+  std::vector<ContestDecision> decisions;
+  for (bool again = true; std::exchange(again, false);) {
+    decisions.clear();
+    const std::vector<model::PartSet> contests = contests_of(target);
+    for (const model::PartSet& parts : contests) {
+      for (const policy::Policy* policy : policies_.at(target)) {
+        decisions.push_back(ask_policy(moment, target, parts, *policy));
+        again |= decisions.back().freed && contests.size() > 1;
+      }
+    }
+  }
+  return decisions;
 }
 
 void AccessController::grant_further(const Moment& moment, const Target& target) {

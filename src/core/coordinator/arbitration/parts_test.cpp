@@ -107,6 +107,24 @@ TEST_F(Parts, IdleHoldKeepsThoseOfTheLastOperation) {
   EXPECT_EQ(start_parts(4, 1, 2, "ost2"), (Lines{"3 GRANT_IO 1 waited 1", "1 QUEUED_IO 2 position 1 behind b"}));
 }
 
+// Two applications use ost1 and ost2 again and again, so that one of them is always held.
+TEST_F(Parts, RequestWithManyIsServedAfterTheTimeSlice) {
+  std::uint64_t request = 1;
+  start_parts(0, 1, request, "ost1");
+  start_parts(5, 2, request, "ost2");
+  EXPECT_EQ(start_parts(6, 3, 1, "ost1,ost2"), Lines{"3 QUEUED_IO 1 position 1 behind a"});
+  for (std::int64_t ms = 10;; ms += 10) {
+    ASSERT_LT(ms, 4000) << "the time slice is 3 s";
+    Lines lines = finish(ms, 1, request, false);
+    for (const std::string& line : finish(ms + 5, 2, request, false)) lines.push_back(line);
+    if (std::find(lines.begin(), lines.end(), "3 GRANT_IO 1 waited " + std::to_string(ms + 5 - 6)) != lines.end())
+      break;
+    ++request;
+    start_parts(ms + 1, 1, request, "ost1");
+    start_parts(ms + 6, 2, request, "ost2");
+  }
+}
+
 TEST_F(Parts, CircleWithinOneTargetIsBroken) {
   start_parts(0, 1, 1, "ost1");
   start_parts(0, 2, 1, "ost2");
@@ -146,7 +164,7 @@ TEST_F(Parts, CircleThroughAQueueIsBroken) {
 TEST_F(Parts, UnusableOnesAreTheWholeTargetAndAreToldOnce) {
   start_parts(0, 1, 1, "ost1");
   EXPECT_EQ(start_parts(1, 2, 1, "ost2,,"),
-            (Lines{"0 DECISION 1 fcfs ignore b 4 to 4", "2 QUEUED_IO 1 position 1 behind a"}));
+            (Lines{"0 DECISION 1 fcfs whole b 4 to 4", "2 QUEUED_IO 1 position 1 behind a"}));
   event::StartIo start{RequestId{2}, "dev:8:1", "/f", "MPI_File_write_all", 10};
   start.parts = "ost2,,";
   EXPECT_TRUE(reasons_of<event::PartsIgnored>(testing::event_of(2, 2, start)).empty());
