@@ -298,6 +298,26 @@ TEST_F(PolicyFiles, SeeWhatWasPrepared) {
   EXPECT_THAT(said_, IsEmpty());
 }
 
+TEST_F(PolicyFiles, SeeThePartsOfTheTarget) {
+  target_.holders.push_back({applications_[0], &target_, 1});
+  target_.holders.back().parts = target_.part_numbers.set_of({"ost1"}).value();
+  target_.waiting.front().parts = target_.part_numbers.set_of({"ost2", "ost3"}).value();
+  EXPECT_THAT(granted("  target = view.target\n"
+                      "  assert (target.parts, target.holder_parts) == ((), (('ost1',),)), target\n"
+                      "  assert [r.parts for r in target.waiting] == [('ost2', 'ost3'), ()], target\n"
+                      "  return []\n"),
+              IsEmpty());
+  EXPECT_THAT(said_, IsEmpty());
+  const auto file = loaded(
+      "NAME = 'mine'\nKIND = 'access'\ndef decide(view, event):\n"
+      "  assert view.target.parts == ('ost3',) and view.target.holders == (), view.target\n"
+      "  return [{'grant': view.target.waiting[0]}]\n");
+  ASSERT_TRUE(file.ok()) << file.error().text;
+  const policy::View view{cluster_, target_, now, access_settings_, target_.part_numbers.set_of({"ost3"}).value()};
+  EXPECT_EQ(file.value().policy.access->decide(view, event_).grants.size(), 1U);
+  EXPECT_THAT(said_, IsEmpty());
+}
+
 TEST_F(PolicyFiles, InterruptWhoHasTheTarget) {
   target_.holders.push_back({applications_[0], &target_, 1});
   const auto file = loaded(

@@ -177,7 +177,7 @@ namespace {
 std::string add_interruption(CommandFields& fields, const policy::View& view, policy::AccessDecision& decision) {
   const AppId id = id_of(fields.application("interrupt", view.cluster));
   const auto is_it = [id](const model::Holder& holder) { return holder.application->id == id; };
-  if (fields.wrong().empty() && std::ranges::none_of(view.target.holders, is_it)) {
+  if (fields.wrong().empty() && std::ranges::none_of(view.holders(), is_it)) {
     fields.fail("'interrupt' is not an application of view.target.holders");
   }
   decision.interruptions.push_back(id);
@@ -193,7 +193,7 @@ Result<policy::AccessDecision> access_decision(PyObject* commands, const policy:
     CommandFields fields(command, {"grant", "interrupt"}, {});
     if (!fields.wrong().empty()) return fields.wrong();
     if (fields.kind() == "interrupt") return add_interruption(fields, view, decision);
-    const model::Request* request = request_of(fields.find("grant"), view.target);
+    const model::Request* request = request_of(fields.find("grant"), view);
     if (!request)
       return "'grant' is " + shown(fields.find("grant")) + ", which is not a request of view.target.waiting";
     for (const policy::Grant& other : decision.grants)

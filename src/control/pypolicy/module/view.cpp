@@ -56,10 +56,12 @@ PyStructSequence_Field application_fields[] = {{"id", doc},
                                                {"bytes_per_round", doc},
                                                {"info", doc},
                                                {}};
-PyStructSequence_Field request_fields[] = {{"application", doc}, {"bytes", doc},  {"since_s", doc}, {"member", doc},
-                                           {"id", doc},          {"paused", doc}, {"left_s", doc},  {}};
-PyStructSequence_Field target_fields[] = {
-    {"name", doc}, {"holders", doc}, {"waiting", doc}, {"pausing", doc}, {"left_s", doc}, {"stop_s", doc}, {}};
+PyStructSequence_Field request_fields[] = {{"application", doc}, {"bytes", doc}, {"since_s", doc},
+                                           {"member", doc},      {"id", doc},    {"paused", doc},
+                                           {"left_s", doc},      {"parts", doc}, {}};
+PyStructSequence_Field target_fields[] = {{"name", doc},    {"holders", doc},      {"waiting", doc},
+                                          {"pausing", doc}, {"left_s", doc},       {"stop_s", doc},
+                                          {"parts", doc},   {"holder_parts", doc}, {}};
 PyStructSequence_Field view_fields[] = {{"now_s", doc},
                                         {"applications", doc},
                                         {"subject", doc},
@@ -225,20 +227,33 @@ Ref stop_of(const model::Application& application, const model::Target& target) 
   return application.io.stop_s > 0 ? number(application.io.stop_s) : none();
 }
 
+// Returns the names of the parts; an empty tuple for the whole target.
+Ref parts_of(const model::PartSet& parts, const model::Target& target) {
+  return tuple_of(target.part_numbers.names_of(parts), [](const std::string& name) { return text(name); });
+}
+
 Ref request(const model::Request& one, const model::Target& target, const model::Cluster& cluster) {
   const model::Application* application = cluster.find(one.application);
   return make(request_type, application_or_none(application), number(one.bytes), seconds(one.since),
               number(static_cast<std::int64_t>(one.member.value)), number(static_cast<std::int64_t>(one.id.value)),
-              truth(one.paused), left_of(application, target));
+              truth(one.paused), left_of(application, target), parts_of(one.parts, target));
 }
 
-Ref target(const model::Target& of, const model::Cluster& cluster) {
+// Makes the target of the view, with the holders and requests that the decision is about.
+Ref target(const policy::View& view) {
+  const model::Target& of = view.target;
+  std::vector<const model::Holder*> holders;
+  for (const model::Holder& holder : view.holders()) holders.push_back(&holder);
+  std::vector<const model::Request*> waiting;
+  for (const model::Request& one : view.waiting()) waiting.push_back(&one);
   return make(target_type, text(of.name),
-              tuple_of(of.holders, [](const model::Holder& holder) { return application_or_none(holder.application); }),
-              tuple_of(of.waiting, [&](const model::Request& one) { return request(one, of, cluster); }),
-              truth(std::ranges::any_of(of.holders, &model::Holder::pausing)),
-              tuple_of(of.holders, [&](const model::Holder& holder) { return left_of(holder.application, of); }),
-              tuple_of(of.holders, [&](const model::Holder& holder) { return stop_of(*holder.application, of); }));
+              tuple_of(holders, [](const model::Holder* holder) { return application_or_none(holder->application); }),
+              tuple_of(waiting, [&](const model::Request* one) { return request(*one, of, view.cluster); }),
+              truth(std::ranges::any_of(view.holders(), &model::Holder::pausing)),
+              tuple_of(holders, [&](const model::Holder* holder) { return left_of(holder->application, of); }),
+              tuple_of(holders, [&](const model::Holder* holder) { return stop_of(*holder->application, of); }),
+              parts_of(view.parts, of),
+              tuple_of(holders, [&](const model::Holder* holder) { return parts_of(holder->parts, of); }));
 }
 
 Ref value_of(const event::Value& value) {
@@ -301,8 +316,8 @@ Ref view_of(const policy::CoreView& view, AppId subject) {
 
 // A policy for access sees a target and no cores.
 Ref view_of(const policy::View& view) {
-  return make(view_type, seconds(view.now), applications(view.cluster), none(), target(view.target, view.cluster),
-              none(), none(), none(), none(), none(), none());
+  return make(view_type, seconds(view.now), applications(view.cluster), none(), target(view), none(), none(), none(),
+              none(), none(), none());
 }
 
 Ref event_of(const event::Event& event) {
@@ -327,9 +342,9 @@ const model::Application* application_of(PyObject* object, const model::Cluster&
   return nullptr;
 }
 
-const model::Request* request_of(PyObject* object, const model::Target& target) {
+const model::Request* request_of(PyObject* object, const policy::View& view) {
   if (!Py_IS_TYPE(object, request_type)) return nullptr;
-  for (const model::Request& one : target.waiting)
+  for (const model::Request& one : view.waiting())
     if (one.member.value == field(object, 3) && one.id.value == field(object, 4)) return &one;
   return nullptr;
 }

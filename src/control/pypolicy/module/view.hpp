@@ -29,6 +29,6 @@ Ref event_of(const event::Event& event);
 // Returns the application of a tuple or name, or nullptr if the cluster has none such.
 const model::Application* application_of(PyObject* object, const model::Cluster& cluster);
 // Returns the request of a tuple, or nullptr if the object is none or the request does not wait for the target.
-const model::Request* request_of(PyObject* object, const model::Target& target);
+const model::Request* request_of(PyObject* object, const policy::View& view);
 
 }  // namespace hocket::pypolicy
