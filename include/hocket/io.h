@@ -92,6 +92,12 @@ extern "C" {
  *   hocket_target     the same; else the file system of
  *   file              the path of a file; else that of the working directory
  *
+ *   targets           the parts of that storage that the I/O uses (storage servers, OSTs), "ost3,ost7"; else
+ *   hocket_targets    the same; else those on which the file is, if the file system tells; else all of it
+ *
+ * Two applications conflict only where their parts meet. At most 64 names of at most 64 bytes; others are ignored, with
+ * one line on stderr.
+ *
  * Other keys are passed on unchanged. A value that should be a number and is none is ignored, with one line on stderr.
  * MPI_INFO_NULL announces nothing. Errors: ORDER (before MPI_Init or after MPI_Finalize), MEMORY. */
 HOCKET_API int hocket_io_prepare(MPI_Info info);

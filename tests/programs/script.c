@@ -5,6 +5,7 @@
 //   all                 every rank takes part again
 //   open=PATH           collective, write-only, created; with `self` each rank adds its rank to the name
 //   target=NAME         the next open names its target by hint
+//   targets=NAMES       the next open names the parts of its target by hint
 //   collective=METHOD   MPI_File_set_info: who does the file's collective accesses from here on, and how
 //   write=BYTES  split=BYTES  start=BYTES  alone=BYTES
 //                       each rank writes its block after the earlier data: collective, split collective,
@@ -40,6 +41,7 @@ static MPI_Comm comm;
 static MPI_File file;
 static MPI_Offset written;  // by all ranks of comm
 static char target[256];
+static char targets[256];
 
 static void sleep_for(double seconds) {
   struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
@@ -74,10 +76,9 @@ static void open_file(const char* path) {
     snprintf(name, sizeof name, "%s.%d", path, rank);
   else
     snprintf(name, sizeof name, "%s", path);
-  if (*target) {
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "hocket_target", target);
-  }
+  if (*target || *targets) MPI_Info_create(&info);
+  if (*target) MPI_Info_set(info, "hocket_target", target);
+  if (*targets) MPI_Info_set(info, "hocket_targets", targets);
   if (MPI_File_open(comm, name, MPI_MODE_CREATE | MPI_MODE_WRONLY, info, &file) != MPI_SUCCESS) {
     fprintf(stderr, "rank %d: open failed\n", rank);
     file = MPI_FILE_NULL;
@@ -203,6 +204,7 @@ int main(int argc, char** argv) {
       check(MPI_Comm_split(MPI_COMM_WORLD, taking_part, rank, &comm));
     }
     if (!strcmp(action, "target")) snprintf(target, sizeof target, "%s", value);
+    if (!strcmp(action, "targets")) snprintf(targets, sizeof targets, "%s", value);
     if (!strcmp(action, "open")) open_file(value);
     if (!strcmp(action, "write") || !strcmp(action, "split") || !strcmp(action, "start") || !strcmp(action, "alone"))
       write_block(action, atoi(value));

@@ -6,6 +6,7 @@
 
 #include "event/server_map.hpp"
 #include "mpi_shim/calls.hpp"
+#include "mpi_shim/warn.hpp"
 #include "process/announced.hpp"
 #include "process/identity.hpp"
 #include "process/reporter.hpp"
@@ -13,6 +14,8 @@
 
 namespace hocket::runtime {
 namespace {
+
+constexpr const char* targets_hint = "hocket_targets";
 
 // All records. It is never destroyed, because other libraries' destructors may still call MPI.
 struct Tables {
@@ -63,6 +66,11 @@ void Opening::done(bool opened, MPI_File file, MPI_Info info) {
   if (!watched_) return;
   if (!opened) return mpi::free(file_.agreement);
   if (file_.root || Reporter::find()) file_.target = file_.data_set ? file_.name : target_of(file_.name);
+  // One process asks for the layout, because a thousand would load the metadata server.
+  if (file_.root && identity().coordinates() && !file_.data_set) {
+    file_.layout = layout_of(file_.name);
+    file_.parts = choose_parts(std::nullopt, file_.layout);
+  }
   take_hints(file_, info);
   const std::lock_guard lock(tables().mutex);
   tables().files[file] = std::make_shared<OpenFile>(std::move(file_));
@@ -106,17 +114,28 @@ Bursts::Burst& burst_of(OpenFile& file, Bursts& bursts) {
   if (Bursts::Burst* burst = known.load(std::memory_order_acquire)) return *burst;
   const std::lock_guard lock(tables().mutex);
   if (file.target.empty()) file.target = target_of(file.name);
-  Bursts::Burst& burst = bursts.of(file.target);
+  Bursts::Burst& burst = bursts.of(file.target, file.parts);
   known.store(&burst, std::memory_order_release);
   return burst;
 }
 
 void take_hints(OpenFile& file, MPI_Info info) {
   std::string target = mpi::hint(info, "hocket_target");
-  if (target.empty()) return;
-  const std::lock_guard lock(tables().mutex);
-  file.target = std::move(target);
-  std::atomic_ref(file.burst).store(nullptr, std::memory_order_release);
+  const auto targets = mpi::find_hint(info, targets_hint);
+  if (target.empty() && !targets) return;
+  std::string line;
+  {
+    const std::lock_guard lock(tables().mutex);
+    if (!target.empty()) {
+      file.target = std::move(target);
+      file.layout.reset();  // the file system's parts are not those of another target
+    }
+    const FileParts before = std::exchange(file.parts, choose_parts(targets, file.layout));
+    std::atomic_ref(file.burst).store(nullptr, std::memory_order_release);
+    if (file.root && !file.parts.error.empty() && file.parts != before)
+      line = ignored_line(file.parts, targets_hint, file.name, file.target);
+  }
+  if (!line.empty()) warn(line);
 }
 
 bool any_started() { return tables().started_count.load(std::memory_order_relaxed) > 0; }

@@ -13,6 +13,7 @@
 #include "base/time.hpp"
 #include "intercept/services.hpp"
 #include "session/bursts.hpp"
+#include "session/file_parts.hpp"
 
 namespace hocket::runtime {
 
@@ -33,10 +34,12 @@ struct BegunAccess {
 struct OpenFile {
   std::string name;
   std::string target;
-  MPI_Comm agreement;     // duplicate of the file's communicator, owned; none if no ranks have to agree
-  bool control = false;   // collective accesses are control points
-  bool data_set = false;  // is exchanged by name, and shares no storage with others
-  bool root = false;      // this is rank 0 of the file's communicator, which sends the requests
+  FileParts parts{};                  // of the target
+  std::optional<PartNames> layout{};  // in rank 0: where the file lies, if the file system tells
+  MPI_Comm agreement;                 // duplicate of the file's communicator, owned; none if no ranks have to agree
+  bool control = false;               // collective accesses are control points
+  bool data_set = false;              // is exchanged by name, and shares no storage with others
+  bool root = false;                  // this is rank 0 of the file's communicator, which sends the requests
   // The bursts of its target, once an independent access has begun. Threads access it concurrently (atomic_ref).
   Bursts::Burst* burst = nullptr;
   // In rank 0, the number of end messages of the other ranks that it has not received. A rank's messages arrive in
@@ -70,10 +73,11 @@ void file_closed(OpenFile* file);
 // thread used last is found without a lock.
 OpenFile* find_file(MPI_File file);
 
-// Returns the bursts of the file's target, and determines that target if it is not known yet.
+// Returns the bursts of the file's target and parts, and determines that target if it is not known yet.
 Bursts::Burst& burst_of(OpenFile& file, Bursts& bursts);
 
-// Sets the file's target to the hint `hocket_target`, if the info has it.
+// Sets the file's target to the hint `hocket_target` and its parts to the hint `hocket_targets`, if the info has them.
+// Rank 0 writes one line about parts that cannot be meant.
 void take_hints(OpenFile& file, MPI_Info info);
 
 // A nonblocking access that has been started.

@@ -86,7 +86,9 @@ BegunAccess begin_collective(OpenFile* file, const CalledRoutine& asked, Time st
     begun.in_one_call = use == RequestPurpose::operation;
     // The other ranks are assumed to access as many bytes.
     const std::int64_t bytes = saturating_product(asked.bytes(), begun.processes);
-    begun.request = grants::ask({{}, file->target, file->name, asked.routine, bytes}, use);
+    event::StartIo start_io{{}, file->target, file->name, asked.routine, bytes};
+    file->parts.describe(start_io);
+    begun.request = grants::ask(std::move(start_io), use);
   }
   if (begun.request) decision |= granted;
   if (agree && !alone) decision = mpi::agree(file->agreement, decision);

@@ -234,13 +234,16 @@ std::int64_t bytes_of(MPI_Count count, MPI_Datatype type) {
   return static_cast<std::int64_t>(count * size);
 }
 
-std::string hint(MPI_Info info, const char* key) {
-  if (info == no_info()) return {};
+std::optional<std::string> find_hint(MPI_Info info, const char* key) {
+  if (info == no_info()) return std::nullopt;
   std::array<char, MPI_MAX_INFO_VAL + 1> value{};
   int found = 0;
-  if (HOCKET_PMPI(Info_get)(info, key, MPI_MAX_INFO_VAL, value.data(), &found) != MPI_SUCCESS || !found) return {};
+  if (HOCKET_PMPI(Info_get)(info, key, MPI_MAX_INFO_VAL, value.data(), &found) != MPI_SUCCESS || !found)
+    return std::nullopt;
   return value.data();
 }
+
+std::string hint(MPI_Info info, const char* key) { return find_hint(info, key).value_or(std::string{}); }
 
 std::vector<std::pair<std::string, std::string>> pairs(MPI_Info info) {
   std::vector<std::pair<std::string, std::string>> found;

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -130,7 +131,8 @@ inline std::int64_t bytes_in(const MPI_Status& status) {
 #endif
 }
 
-// Returns the hint's value, or "" if the info lacks it.
+// Returns the hint's value; nothing, or "", if the info lacks it.
+std::optional<std::string> find_hint(MPI_Info info, const char* key);
 std::string hint(MPI_Info info, const char* key);
 // Returns all keys and values of the info.
 std::vector<std::pair<std::string, std::string>> pairs(MPI_Info info);

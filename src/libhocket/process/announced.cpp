@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/saturating.hpp"
 #include "mpi_shim/warn.hpp"
@@ -54,25 +55,54 @@ std::string Announced::announced_target() const {
   return target.empty() ? prepared_.value("hocket_target") : target;
 }
 
+std::optional<std::string> Announced::announced_parts() const {
+  for (const char* key : {"targets", "hocket_targets"}) {
+    if (std::string value = prepared_.value(key); !value.empty()) return value;
+  }
+  return std::nullopt;
+}
+
+FileParts Announced::parts_of(const std::optional<std::string>& announced, const std::string& file,
+                              const std::string& target, bool is_named) {
+  FileParts parts = choose_parts(announced, is_named ? std::nullopt : layout_of(file));
+  if (parts.error.empty()) return parts;
+  bool is_new = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_new = std::exchange(ignored_, parts) != parts;
+  }
+  if (is_new) warn(ignored_line(parts, "hocket_targets", file, target));
+  return parts;
+}
+
 void Announced::describe_wait(event::AskWait& asked) {
   std::string file;
+  std::optional<std::string> targets;
   {
     const std::lock_guard lock(mutex_);
     asked.target = announced_target();
     file = prepared_.value("file");
+    targets = announced_parts();
     asked.bytes = prepared_.left(done()).bytes;
   }
-  if (asked.target.empty()) asked.target = target_of(file.empty() ? "." : file);
+  const bool is_named = !asked.target.empty();
+  if (!is_named) asked.target = target_of(file.empty() ? "." : file);
+  if (const FileParts parts = parts_of(targets, file, asked.target, is_named); parts.error.empty())
+    asked.parts = parts.names;
 }
 
 void Announced::describe_step(event::StartIo& start) {
+  std::optional<std::string> targets;
   {
     const std::lock_guard lock(mutex_);
     has_steps_ = true;
     start.target = announced_target();
     start.file = prepared_.value("file");
+    targets = announced_parts();
   }
-  if (start.target.empty()) start.target = target_of(start.file.empty() ? "." : start.file);
+  const bool is_named = !start.target.empty();
+  if (!is_named) start.target = target_of(start.file.empty() ? "." : start.file);
+  parts_of(targets, start.file, start.target, is_named).describe(start);
   describe(start);
 }
 

@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <string>
 
 #include "event/event.hpp"
+#include "session/file_parts.hpp"
 #include "session/prepared.hpp"
 
 namespace hocket::runtime {
@@ -48,11 +50,16 @@ class Announced {
   bool is_left();
   // Returns the target of a step; "": the one of the announced file or of the working directory. `mutex_` is held.
   std::string announced_target() const;
+  // Returns the parts of the target that were announced, else those of the announced file. Without a lock.
+  FileParts parts_of(const std::optional<std::string>& announced, const std::string& file, const std::string& target,
+                     bool is_named);
+  std::optional<std::string> announced_parts() const;  // `mutex_` is held
 
-  std::mutex mutex_;  // guards the next three
+  std::mutex mutex_;  // guards the next four
   Prepared prepared_;
   bool has_steps_ = false;  // a step has begun since the first level: bytes are counted over all processes
   bool changed_ = false;    // since hocketd was told last
+  FileParts ignored_;       // the last announced parts that could not be meant
   std::atomic<std::int64_t> moved_ = 0;
   std::atomic<std::int64_t> files_ = 0;
 };

@@ -20,12 +20,14 @@ constexpr Duration longest_gathering = std::chrono::seconds{5};
 
 }  // namespace
 
-Bursts::Burst& Bursts::of(const std::string& target) {
+Bursts::Burst& Bursts::of(const std::string& target, const FileParts& parts) {
   const std::lock_guard lock(mutex_);
   for (Burst& burst : bursts_)
-    if (burst.target == target) return burst;
-  bursts_.emplace_back().target = target;
-  return bursts_.back();
+    if (burst.target == target && burst.parts == parts) return burst;
+  Burst& burst = bursts_.emplace_back();
+  burst.target = target;
+  burst.parts = parts;
+  return burst;
 }
 
 Bursts::BurstAccess Bursts::begin(Burst& burst, bool in_one_call, Describe describe) {
@@ -73,6 +75,7 @@ bool Bursts::may_begin(std::unique_lock<std::mutex>& lock, Burst& burst, Describ
   if (burst.request) return waited;
   event::StartIo start;
   start.target = burst.target;
+  burst.parts.describe(start);
   describe(start);
   ask(lock, burst, std::move(start));
   return true;

@@ -14,6 +14,7 @@
 
 #include "base/function_ref.hpp"
 #include "event/event.hpp"
+#include "session/file_parts.hpp"
 #include "session/pace.hpp"
 #include "session/session.hpp"
 
@@ -25,8 +26,9 @@ class Bursts {
   Bursts(Session& session, Duration gap) : session_(session), gap_(gap) {}
 
   struct Burst;
-  // Returns the record of the target's bursts, which lives as long as this object. Linear in the number of targets.
-  Burst& of(const std::string& target);
+  // Returns the record of the bursts on these parts of the target, which lives as long as this object. Linear in the
+  // number of records.
+  Burst& of(const std::string& target, const FileParts& parts = {});
 
   // Fills in a START_IO before it is sent. It runs under the lock of this object, so it must not call this object.
   using Describe = FunctionRef<void(event::StartIo&)>;
@@ -74,13 +76,14 @@ class Bursts {
   const Duration gap_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::list<Burst> bursts_;  // one a target
+  std::list<Burst> bursts_;  // one a target and set of its parts
 };
 
 // The bursts of one target, one after the other. The lock of `Bursts` guards all members but `running`, which a thread
 // may decrease without it.
 struct Bursts::Burst {
   std::string target;
+  FileParts parts;
   RequestId request;             // none: no burst is granted
   std::uint64_t seen = 0;        // Session::changes() when the standing of the request was last checked
   bool asking = false;           // a thread waits for hocketd, without the lock
