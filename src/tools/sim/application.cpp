@@ -31,6 +31,8 @@ SimulatedApplication::SimulatedApplication(const ApplicationSpec& spec, const st
     only.bytes = spec.io_bytes;
     only.target = spec.target;
     only.target_index = spec.target_index;
+    only.parts = spec.parts;
+    only.part_numbers = spec.part_numbers;
     phases_.push_back(std::move(only));
   }
   next_phase_ = phases_.size();
@@ -52,7 +54,8 @@ void SimulatedApplication::set_processes(std::int64_t processes) {
 
 double SimulatedApplication::most_bandwidth(std::int64_t processes, const PhaseSpec& phase) const {
   if (phase.cached) return spec_.cache_bytes_per_s;
-  double most = targets_[phase.target_index].most_bandwidth();
+  const TargetSpec& target = targets_[phase.target_index];
+  double most = target.most_bandwidth() * target.fraction(phase.parts.size());
   if (spec_.io_bandwidth > 0) most = std::min(most, spec_.io_bandwidth);
   if (!spec_.io_curve.empty()) most = std::min(most, spec_.io_bytes / spec_.io_curve.iteration(processes).value);
   return most;
@@ -61,9 +64,11 @@ double SimulatedApplication::most_bandwidth(std::int64_t processes, const PhaseS
 double SimulatedApplication::alone_s(double bytes, std::int64_t processes, const PhaseSpec& phase) const {
   const TargetSpec& target = targets_[phase.target_index];
   const double rate = most_bandwidth(processes, phase);
-  if (phase.cached || target.cache.bytes <= 0 || rate <= target.bandwidth) return bytes / rate;
-  const double until_full = rate * target.cache.bytes / (rate - target.bandwidth);
-  return std::min(bytes, until_full) / rate + std::max(0.0, bytes - until_full) / target.bandwidth;
+  const double fraction = target.fraction(phase.parts.size());
+  const double disks = target.bandwidth * fraction;
+  if (phase.cached || target.cache.bytes <= 0 || rate <= disks) return bytes / rate;
+  const double until_full = rate * target.cache.bytes * fraction / (rate - disks);
+  return std::min(bytes, until_full) / rate + std::max(0.0, bytes - until_full) / disks;
 }
 
 // ---- periods -----------------------------------------------------------------------------------------------------

@@ -193,6 +193,11 @@ Result<SimulationReport> best_schedule(const Scenario& scenario) {
         fmt::format("the best schedule is searched for {} applications at most, and '{}' has {}: leave some out",
                     most_searched, scenario.name, scenario.applications.size())};
   }
+  const auto has_parts = [](const TargetSpec& target) { return !target.parts.empty(); };
+  if (std::ranges::any_of(scenario.targets, has_parts)) {
+    return Error{fmt::format(
+        "the best schedule is not searched where targets have parts, as in '{}': leave out 'parts'", scenario.name)};
+  }
   return ScheduleSearch{scenario}.report();
 }
 

@@ -167,6 +167,23 @@ std::vector<std::pair<double, double>> TableFields::points(std::string_view key,
   return points;
 }
 
+std::vector<std::string> TableFields::texts(std::string_view key) {
+  std::vector<std::string> texts;
+  const toml::node* node = find(key, false);
+  if (node == nullptr) return texts;
+  const toml::array* array = node->as_array();
+  if (array == nullptr || array->empty()) {
+    wrong(key, "give [\"NAME\", …], at least one");
+    return texts;
+  }
+  for (const toml::node& element : *array) {
+    const auto text = element.value_exact<std::string>();
+    if (!text) wrong(key, fmt::format("'{}' is no text: give names in quotes", text_of(element)));
+    texts.push_back(text.value_or(std::string{}));
+  }
+  return texts;
+}
+
 void TableFields::end() {
   for (const auto& [key, node] : table_) {
     if (std::find(known_.begin(), known_.end(), key.str()) != known_.end()) continue;

@@ -61,6 +61,9 @@ class TableFields {
   // none.
   std::vector<std::pair<double, double>> points(std::string_view key, Limits first, Limits second);
 
+  // Returns the texts of ["TEXT", …]; an absent key gives none.
+  std::vector<std::string> texts(std::string_view key);
+
   // Declares a key that the caller reads itself, so that end() accepts it.
   void may_have(std::string_view key) { known_.push_back(key); }
   bool has(std::string_view key) const { return table_.contains(key); }

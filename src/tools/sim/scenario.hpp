@@ -25,6 +25,12 @@ struct TargetSpec {
   double most_bandwidth() const { return std::max(bandwidth, cache.bytes_per_s); }
   std::string policy{};        // access policy for this target from the start; "": the scenario's
   bool policy_allows = false;  // applications may have another one there
+  // Names of its parts (storage servers, OSTs), of equal bandwidth; none: it is one whole.
+  std::vector<std::string> parts{};
+  // Returns the fraction of the target that so many parts are; 0 stands for all.
+  double fraction(std::size_t count) const {
+    return count == 0 ? 1 : static_cast<double>(count) / static_cast<double>(parts.size());
+  }
 };
 
 // The cost model of a reconfiguration: the application computes nothing for this time (simulated seconds).
@@ -66,6 +72,9 @@ struct PhaseSpec {
   std::string target;   // name of the target of its files, even if cached
   // Position in Scenario::targets.
   std::size_t target_index = 0;
+  // Parts of the target that its files are on, by name and by position in TargetSpec::parts; none: all.
+  std::vector<std::string> parts{};
+  std::vector<std::size_t> part_numbers{};
   std::int64_t operations = 1;  // all of the same size
   double operation_gap_s = 0;   // seconds of computing between two operations
 };
@@ -87,6 +96,8 @@ struct ApplicationSpec {
   // Default target of the phases: its name, and its position in Scenario::targets.
   std::string target;
   std::size_t target_index = 0;
+  std::vector<std::string> parts{};  // default of the phases on that target, as in PhaseSpec
+  std::vector<std::size_t> part_numbers{};
   std::int64_t processes = 1;
   bool malleable = false;
   double start_s = 0;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/nearest.hpp"
+#include "event/part_names.hpp"
 #include "policy/combination.hpp"
 #include "sim/fields.hpp"
 
@@ -121,6 +122,7 @@ class ScenarioReader {
     }
     target.policy = access_policy(fields);
     target.policy_allows = fields.truth("policy_allows", false);
+    target.parts = read_part_names(fields);
     for (const TargetSpec& other : plan_.scenario.targets) {
       if (other.name == target.name) fields.wrong("name", "there is a target of that name already");
     }
@@ -247,6 +249,7 @@ class ScenarioReader {
       add_point(fields, "io_curve", spec.io_curve, processes, s);
     }
     spec.target_index = read_target_of(fields, spec.target);
+    if (!problem_.error()) spec.parts = read_parts_of(fields, spec.target_index, spec.part_numbers);
     spec.phase_gap_s = fields.number("phase_gap_s", seconds, fields.has("phases") ? usual_phase_gap_s : 0);
     if (!problem_.error()) refuse_limits_where_queued(fields, spec.target_index);
   }
@@ -263,6 +266,35 @@ class ScenarioReader {
       fields.wrong("target", fmt::format("there is no such target: did you mean '{}'?", nearest(name, names)));
     }
     return static_cast<std::size_t>(found - names.begin());
+  }
+
+  // Returns the part names that the key lists, each once.
+  static std::vector<std::string> read_part_names(TableFields& fields) {
+    std::vector<std::string> names = fields.texts("parts");
+    const auto parsed = event::part_names_of(event::text_of_parts(names));
+    if (names.empty()) return names;
+    if (!parsed)
+      fields.wrong("parts", parsed.error().text);
+    else if (parsed.value().size() != names.size())
+      fields.wrong("parts", "a name is there twice, or has a comma: give each part a name of its own");
+    return names;
+  }
+
+  // Returns the parts of the target that the key names, and sets `numbers` to their positions.
+  std::vector<std::string> read_parts_of(TableFields& fields, std::size_t target, std::vector<std::size_t>& numbers) {
+    const std::vector<std::string> names = read_part_names(fields);
+    const std::vector<std::string>& all = plan_.scenario.targets[target].parts;
+    numbers.clear();
+    for (const std::string& name : names) {
+      const auto found = std::find(all.begin(), all.end(), name);
+      if (found == all.end()) {
+        fields.wrong("parts", fmt::format("target '{}' has no part '{}': name some of its 'parts'",
+                                          plan_.scenario.targets[target].name, name));
+        return {};
+      }
+      numbers.push_back(static_cast<std::size_t>(found - all.begin()));
+    }
+    return names;
   }
 
   // Queued targets have no maximum for each writer (shared_bandwidth.hpp), so such a limit would have no effect.
@@ -312,8 +344,14 @@ class ScenarioReader {
     phase.operation_gap_s = fields.number("operation_gap_s", seconds, 0);
     phase.target = spec.target;
     phase.target_index = spec.target_index;
+    phase.parts = spec.parts;
+    phase.part_numbers = spec.part_numbers;
     if (fields.has("target")) phase.target_index = read_target_of(fields, phase.target);
     fields.may_have("target");
+    // The application's parts are those of its own target.
+    if (!problem_.error() && (fields.has("parts") || phase.target_index != spec.target_index))
+      phase.parts = read_parts_of(fields, phase.target_index, phase.part_numbers);
+    fields.may_have("parts");
     fields.end();
     return phase;
   }

@@ -52,6 +52,17 @@ TEST(ScenarioReaderTest, ReadsWhatItIsGiven) {
   EXPECT_EQ(plan.value().settings.cores, 144);
 }
 
+TEST(ScenarioReaderTest, ReadsThePartsOfATarget) {
+  std::string text = good;
+  text.replace(text.find("2.6e9"), 5, "2.6e9\nparts = [\"ost0\", \"ost1\", \"ost2\"]");
+  text.replace(text.find("processes = 64"), 14, "processes = 64\nparts = [\"ost2\", \"ost0\"]");
+  const auto plan = read(text);
+  ASSERT_TRUE(plan) << plan.error().text;
+  const Scenario& scenario = plan.value().scenario;
+  EXPECT_EQ(scenario.targets.at(0).parts.size(), 3U);
+  EXPECT_EQ(scenario.applications.at(0).part_numbers, (std::vector<std::size_t>{2, 0}));
+}
+
 TEST(ScenarioReaderTest, ReadsWhereAnApplicationCanBeInterruptedAndHowATargetIsShared) {
   const ApplicationSpec usual = read(good).value().scenario.applications.at(0);
   EXPECT_EQ(usual.files, 1);
@@ -199,6 +210,10 @@ constexpr Invalid invalid[] = {
     {"PhaseOfNoKind", "io_bytes = 11.9e9", "phases = [{ io_bytes = 1, kind = \"writ\" }]", "did you mean 'write'?"},
     {"PhaseWithUnknownKey", "io_bytes = 11.9e9", "phases = [{ io_bytes = 1, opeations = 2 }]", "'operations'?"},
     {"PhaseAtNoTarget", "io_bytes = 11.9e9", "phases = [{ io_bytes = 1, target = \"gpsf\" }]", "'gpfs'?"},
+    {"NoParts", "2.6e9", "2.6e9\nparts = []", "at least one"},
+    {"PartTwice", "2.6e9", "2.6e9\nparts = [\"a\", \"a\"]", "there twice"},
+    {"PartWithoutName", "2.6e9", "2.6e9\nparts = [\"\"]", "a name is empty"},
+    {"NoSuchPart", "processes = 64", "processes = 64\nparts = [\"ost9\"]", "target 'gpfs' has no part 'ost9'"},
     {"NoPolicy", "2.6e9", "2.6e9\npolicy = \"fcsf\"", "did you mean 'fcfs'?"},
     {"NotForOneTarget", "2.6e9", "2.6e9\npolicy = \"phase-shift\"", "decides about cores"},
     {"NoSharing", "2.6e9", "2.6e9\nsharing = \"proportionate\"", "did you mean 'proportional'?"},

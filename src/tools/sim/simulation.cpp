@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "event/part_names.hpp"
+
 namespace hocket::sim {
 namespace {
 
@@ -27,7 +29,8 @@ Simulation::Simulation(const Scenario& scenario, std::unique_ptr<Controller> con
     : scenario_(scenario), controller_(std::move(controller)), members_(scenario.applications.size()) {
   daemon_.node = "node1";
   for (const TargetSpec& target : scenario.targets) {
-    targets_.emplace_back(target.bandwidth, target.interference, target.sharing, target.cache);
+    targets_.emplace_back(target.bandwidth, target.interference, target.sharing, target.cache,
+                          std::max<std::size_t>(1, target.parts.size()));
   }
   targets_.emplace_back(page_cache);
   users_.resize(targets_.size());
@@ -249,6 +252,7 @@ void Simulation::start_operation(QueueNumber i) {
   event::StartIo asked{member.request, phase.target, {}, phase.reads ? reading : writing};
   asked.bytes = static_cast<std::int64_t>(member.rest);
   asked.phase_bytes = application.announced();
+  if (!phase.cached) asked.parts = event::text_of_parts(phase.parts);
   const SimulatedApplication::Parts parts = application.announced_parts();
   asked.files = parts.files;
   asked.rounds = parts.rounds;
@@ -311,7 +315,10 @@ void Simulation::transfer(QueueNumber i) {
 void Simulation::start_transfer(QueueNumber i, double bytes) {
   SimulatedMember& member = members_[i];
   const QueueNumber target = member.target;
-  member.transfer = targets_[target].start(now_, bytes, applications_[i].bandwidth(), weight_of(i));
+  const bool cached = target == scenario_.targets.size();
+  const StripedBandwidth::PartNumbers all;
+  member.transfer = targets_[target].start(now_, bytes, applications_[i].bandwidth(), weight_of(i),
+                                           cached ? all : applications_[i].phase().part_numbers);
   bytes_[target] += bytes;
   auto& users = users_[target];
   if (member.transfer >= users.size()) users.resize(member.transfer + 1);

@@ -22,7 +22,7 @@
 #include "sim/indexed_heap.hpp"
 #include "sim/report.hpp"
 #include "sim/scenario.hpp"
-#include "sim/shared_bandwidth.hpp"
+#include "sim/striped_bandwidth.hpp"
 
 namespace hocket::sim {
 
@@ -43,7 +43,7 @@ class Simulation {
  private:
   using QueueNumber = std::uint32_t;  // index of an application in the scenario; also of other entries of the queue
   static constexpr bool never = false;
-  static constexpr auto no_transfer = static_cast<SharedBandwidth::TransferNumber>(-1);
+  static constexpr auto no_transfer = static_cast<StripedBandwidth::TransferNumber>(-1);
   // The state of an application as a member of the coordinator: its connection, its request and its transfer.
   struct SimulatedMember {
     Controller::MemberIdentity self;
@@ -63,7 +63,7 @@ class Simulation {
     double compute_s = 0;       // seconds of computing, at the end of the last operation
     double compute_before = 0;  // the same at the end of the last phase
     QueueNumber target = 0;     // target of the present operation
-    SharedBandwidth::TransferNumber transfer = no_transfer;
+    StripedBandwidth::TransferNumber transfer = no_transfer;
     SimulatedResize resize;
   };
 
@@ -132,10 +132,10 @@ class Simulation {
   IndexedHeap<Time> queue_;
   std::vector<SimulatedApplication> applications_;
   std::vector<SimulatedMember> members_;         // same order as applications_
-  std::vector<SharedBandwidth> targets_;         // order of the scenario, then the page cache
+  std::vector<StripedBandwidth> targets_;        // order of the scenario, then the page cache
   std::vector<std::vector<QueueNumber>> users_;  // application of each transfer, by target
   std::vector<double> bytes_;                    // bytes transferred, by target
-  std::vector<SharedBandwidth::TransferNumber> ended_;
+  std::vector<StripedBandwidth::TransferNumber> ended_;
   Controller::MemberIdentity daemon_;
   Duration renewal_{};  // a third of a lease
   // DECISION events, and all events of the queue.

@@ -123,6 +123,30 @@ std::vector<ApplicationSpec> crowd(std::size_t count, double jitter) {
   return programs;
 }
 
+TEST(SimulationTest, ApplicationsOnDisjointPartsDoNotWait) {
+  Scenario scenario = scenario_of({program("a", 0.5, 2000, 7), program("b", 0.5, 2000, 7)});
+  scenario.targets[0].parts = {"ost0", "ost1", "ost2", "ost3"};
+  const auto use = [&](std::size_t i, std::vector<std::size_t> numbers) {
+    ApplicationSpec& spec = scenario.applications[i];
+    spec.part_numbers = std::move(numbers);
+    spec.parts.clear();
+    for (const std::size_t number : spec.part_numbers) spec.parts.push_back("ost" + std::to_string(number));
+  };
+  use(0, {0, 1});
+  use(1, {2, 3});
+  const SimulationReport apart = run(scenario, &policy::fcfs);
+  for (const ApplicationResult& one : apart.applications) {
+    EXPECT_EQ(one.wait_s, 0);
+    EXPECT_NEAR(one.total_s(), 7 * (5 + 4), 1e-6) << "half of the parts have half of the bandwidth";
+    EXPECT_NEAR(one.alone_s, one.total_s(), 1e-6);
+  }
+  EXPECT_NEAR(apart.targets.at(0).overlap_s, 28, 1e-6);
+  use(1, {1, 2});
+  const SimulationReport common = run(scenario, &policy::fcfs);
+  EXPECT_NEAR(common.applications.at(1).wait_s, 4, 1e-6) << "then they are out of step";
+  EXPECT_NEAR(common.targets.at(0).overlap_s, 0, 1e-6);
+}
+
 TEST(SimulationTest, TheSameScenarioGivesTheSameReport) {
   Scenario scenario = scenario_of(crowd(8, 0.3));
   for (const policy::Policy* access : {static_cast<const policy::Policy*>(nullptr), &policy::fcfs}) {
