@@ -14,8 +14,9 @@ KEYS: dict[type, str] = {
     str: """
         action addresses application application_asked application_given because_of behind decided_for directory
         failed file filter flop_source for_application holder how info io_intervals job method metric model modelled mpi
-        node on_node operation places policy port program quantity reason redistribution redistribution_strategy
-        server spawn spawn_strategy state target target_policies text trace trace_error version wait_intervals
+        node on_node operation parts parts_error places policy port program quantity reason redistribution
+        redistribution_strategy server spawn spawn_strategy state target target_policies text trace trace_error version
+        wait_intervals
     """,
     int: """
         ahead all_comm_ns all_cpu_ns announced_left app applications asked_ns at_iteration back_ns buffer_bytes

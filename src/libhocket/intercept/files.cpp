@@ -10,6 +10,7 @@
 #include "process/announced.hpp"
 #include "process/identity.hpp"
 #include "process/reporter.hpp"
+#include "session/file_layout.hpp"
 #include "session/target.hpp"
 
 namespace hocket::runtime {

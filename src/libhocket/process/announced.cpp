@@ -7,6 +7,7 @@
 #include "base/saturating.hpp"
 #include "mpi_shim/warn.hpp"
 #include "process/identity.hpp"
+#include "session/file_layout.hpp"
 #include "session/target.hpp"
 
 namespace hocket::runtime {

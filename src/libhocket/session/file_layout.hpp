@@ -8,15 +8,12 @@
 #include <cstddef>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/function_ref.hpp"
+#include "session/file_parts.hpp"
 
 namespace hocket::runtime {
-
-using PartNames = std::vector<std::string>;  // sorted, each once, one at least
 
 // Returns the parts of the file; nothing if they are not known, or more than a request may name. One to three system
 // calls on the file's metadata, on BeeGFS one more for each part.

@@ -4,11 +4,13 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "event/event.hpp"
-#include "session/file_layout.hpp"
 
 namespace hocket::runtime {
+
+using PartNames = std::vector<std::string>;  // sorted, each once, one at least
 
 // What START_IO says about parts.
 struct FileParts {

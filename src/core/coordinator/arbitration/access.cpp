@@ -382,7 +382,9 @@ void AccessController::give_back(Member& member, Ledger::RequestPlace request, R
   model::end_occupancy(*holder, now, false, cluster_.few_run());
   if (holder->pausing) model::learn_stop(application, now - Ledger::of(*holder).told);
   const Duration hold = after == IdleHold::free || holder->pausing ? Duration{} : hold_for(*holder);
-  if (hold == Duration{} || is_turn_over(target, holder->parts, now)) return free_holder(holder);
+  // A request for further parts would wait for its application's own idle hold.
+  const bool asks = Ledger::of(target).parted > 0 && wants(application, target);
+  if (hold == Duration{} || asks || is_turn_over(target, holder->parts, now)) return free_holder(holder);
   Ledger::keep(holder, now + hold);
 }
 

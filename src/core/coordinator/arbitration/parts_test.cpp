@@ -107,6 +107,14 @@ TEST_F(Parts, IdleHoldKeepsThoseOfTheLastOperation) {
   EXPECT_EQ(start_parts(4, 1, 2, "ost2"), (Lines{"3 GRANT_IO 1 waited 1", "1 QUEUED_IO 2 position 1 behind b"}));
 }
 
+TEST_F(Parts, IdleHoldDoesNotDelayTheApplicationsOwnRequest) {
+  start_parts(0, 1, 1, "ost1");
+  start_parts(0, 2, 1, "ost2");
+  EXPECT_EQ(start_parts(1, 1, 2, "ost1,ost2"), Lines{"1 QUEUED_IO 2 position 1 behind a"});
+  EXPECT_EQ(finish(2, 1, 1, false), Lines{});
+  EXPECT_EQ(finish(3, 2, 1), Lines{"1 GRANT_IO 2 waited 2"});
+}
+
 // Two applications use ost1 and ost2 again and again, so that one of them is always held.
 TEST_F(Parts, RequestWithManyIsServedAfterTheTimeSlice) {
   std::uint64_t request = 1;
