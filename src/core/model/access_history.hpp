@@ -93,6 +93,7 @@ struct Occupancy {
   double shared_s = 0;       // time beside others
   double idle_beside_s = 0;  // the part of it during which the others had no access under way
   ByLoad others_s{};         // number of others by load, integrated over the occupancy
+  double met_s = 0;          // number of others that use the same parts of the target, integrated over shared_s
 };
 
 // Learns from the occupancies of one application and predicts its next access, phase and gap. Memory is bounded: at

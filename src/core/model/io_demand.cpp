@@ -200,6 +200,7 @@ void take_progress(Holder& holder) {
   demand.excess_s += done.excess_s;
   holder.occupancy.served_s += done.served_s;
   holder.occupancy.shared_s += done.shared_s;
+  holder.occupancy.met_s += done.others_s;
 }
 
 }  // namespace

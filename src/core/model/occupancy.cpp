@@ -35,6 +35,14 @@ void learn_contention(TargetRecord& record, AccessLoad own,
   known.contention.add(shown->contention);
 }
 
+// Leaves out those others that used other parts of the target. Their loads count as those of all others.
+void count_met_only(Occupancy& occupancy) {
+  double all_s = 0;
+  for (const double others_s : occupancy.others_s) all_s += others_s;
+  if (!(all_s > occupancy.met_s)) return;
+  for (double& others_s : occupancy.others_s) others_s *= occupancy.met_s / all_s;
+}
+
 // Returns the time alone of a large write at the rate that all have on the target; 0 if unknown. The write itself
 // contributes to that rate.
 double told_by_rate(TargetRecord* record, const Occupancy& occupancy, Time now) {
@@ -155,6 +163,7 @@ void end_occupancy(Holder& holder, Time now, bool goes_on, bool few) {
     occupancy.others_s[load] += target.present_s[load] - holder.others_before[load];
   }
   occupancy.others_s[number(own)] -= to_s(now - occupancy.since);
+  if (!holder.parts.is_whole()) count_met_only(occupancy);
   // The contention does not matter for an access that was alone.
   const double beside = occupancy.shared_s > 0 ? interference_of(application, target, occupancy.kind, own) : 0;
   const double told_s = own == AccessLoad::write ? told_by_rate(target.record, occupancy, now) : 0;

@@ -33,6 +33,25 @@ TEST(Progress, EachHasItsOwnPaceOrTheTargets) {
   EXPECT_DOUBLE_EQ(progress.seen(own).excess_s, 12);
 }
 
+TEST(Progress, OnlyThoseWhosePartsMeetAreSlower) {
+  Progress progress;
+  const Progress::UserToken one = progress.enter({}, 1, PartSet::of({1}));
+  const Progress::UserToken two = progress.enter({}, 1, PartSet::of({2}));
+  progress.advance(6, 2);
+  EXPECT_EQ(progress.seen(one).served_s, 6);
+  EXPECT_EQ(progress.seen(one).shared_s, 0);
+  Progress::UserToken both = progress.enter({}, 1, PartSet::of({1, 2}));
+  progress.advance(6, 2);
+  EXPECT_DOUBLE_EQ(progress.seen(one).served_s, 9);
+  EXPECT_DOUBLE_EQ(progress.seen(two).others_s, 6);
+  EXPECT_DOUBLE_EQ(progress.seen(both).served_s, 2) << "beside two";
+  progress.leave(both);
+  const Progress::UserToken whole = progress.enter({}, 1);
+  progress.advance(6, 2);
+  EXPECT_DOUBLE_EQ(progress.seen(one).served_s, 12);
+  EXPECT_DOUBLE_EQ(progress.seen(whole).served_s, 2) << "the whole target meets all parts";
+}
+
 TEST(Progress, NobodyIsSlowerBeforeTheTargetIsFull) {
   Progress progress;
   const Progress::UserToken half = progress.enter({}, 0.5);

@@ -42,6 +42,15 @@ TEST_F(Alone, OneAfterTheOtherNobodyIsLater) {
   EXPECT_NEAR(end(2, 1, 2), 2, 1e-6);
 }
 
+TEST_F(Alone, ThoseOnDisjointPartsAreNotSlower) {
+  queue.advance(at(0));
+  queue.begin(AppId{1}, half, 1, 1, at(0), PartSet::of({1}));
+  queue.begin(AppId{2}, half, 1, 1, at(0), PartSet::of({2}));
+  queue.begin(AppId{3}, half, 1, 1, at(0), PartSet::of({2, 3}));
+  EXPECT_NEAR(end(1, 1, 1), 1, 1e-6);
+  EXPECT_NEAR(end(2, 1, 1), 2, 1e-6);
+}
+
 // An access of 1 s waits for all of one of 10 s; uncoordinated, it would have taken 2 s.
 TEST_F(Alone, TheSmallOneBehindTheLargeOneIsLate) {
   begin(1, 10, 0);
