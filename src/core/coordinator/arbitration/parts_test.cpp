@@ -125,8 +125,8 @@ TEST_F(Parts, RequestWithManyIsServedAfterTheTimeSlice) {
     ASSERT_LT(ms, 4000) << "the time slice is 3 s";
     Lines lines = finish(ms, 1, request, false);
     for (const std::string& line : finish(ms + 5, 2, request, false)) lines.push_back(line);
-    if (std::find(lines.begin(), lines.end(), "3 GRANT_IO 1 waited " + std::to_string(ms + 5 - 6)) != lines.end())
-      break;
+    const auto is_c = [](const std::string& line) { return line.starts_with("3 GRANT_IO 1"); };
+    if (std::any_of(lines.begin(), lines.end(), is_c)) break;
     ++request;
     start_parts(ms + 1, 1, request, "ost1");
     start_parts(ms + 6, 2, request, "ost2");
