@@ -71,8 +71,7 @@ TEST(Sentence, SaysWhichPartsAreIgnoredAndWhy) {
   event::Decision whole = decision("whole", event::PartsIgnored{"dev:8:1", "/scratch/x", "a,,b", "a name is empty"});
   whole.because_of = "";
   EXPECT_EQ(heading(whole), "a uses a whole target");
-  EXPECT_EQ(sentence(whole),
-            "'a' named the parts 'a,,b' for /scratch/x: a name is empty, so it uses all of dev:8:1");
+  EXPECT_EQ(sentence(whole), "'a' named the parts 'a,,b' for /scratch/x: a name is empty, so it uses all of dev:8:1");
 }
 
 TEST(Sentence, NamesThePartsOfTheTarget) {
