@@ -1,11 +1,12 @@
 // Solves a dense system A x = b by Jacobi iteration, with regular checkpoints of the whole state.
 //
-// Each rank holds a block of rows. An iteration is a product with these rows, an Allgatherv of x, and an Allreduce of
-// the residual. Checkpoints use collective MPI-IO. The program is malleable: the number of ranks can change between
-// two iterations. `jacobi --help` lists the options.
+// Each rank holds a block of rows, by its speed. An iteration is a product with these rows, an Allgatherv of x, and an
+// Allreduce of the residual. Checkpoints use collective MPI-IO. The program is malleable: the number of ranks can
+// change between two iterations. `jacobi --help` lists the options.
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <hocket/malleable.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,9 @@ static const char kHelp[] =
     "                          so few cores carry many of them; the computing, the I/O and the resizes are real\n"
     "  --jitter J              with --emulate: each iteration's time is up to J times longer or shorter (0), evenly …\n"
     "  --jitter-seed S         … drawn from S and the iteration's number (1)\n"
+    "  --slow-rank R:FACTOR    rank R computes its rows FACTOR times (whole, 1 to 1000) in each iteration, as if its "
+    "core\n"
+    "                          were that much slower; the results are the same\n"
     "  --print-every K         print the residual every K iterations (10)\n"
     "\n"
     "It is malleable: hocket resize, HOCKET_RESIZE and the like change the number of processes (docs/malleable.md).\n"
@@ -52,6 +56,7 @@ struct options {
   const char *system, *restart, *checkpoint_dir;
   uint64_t generate, seed, iterations, checkpoint_every, print_every, chunk_bytes;
   uint64_t jitter_seed;
+  uint64_t slow_rank, slow_factor;  // factor 1: no rank is slow
   double tolerance, iteration_time, jitter;
   struct curve emulate;
   int verify, help;
@@ -75,9 +80,23 @@ static const struct option kOptions[] = {{"system", required_argument, 0, 's'},
                                          {"emulate", required_argument, 0, 'e'},
                                          {"jitter", required_argument, 0, 'j'},
                                          {"jitter-seed", required_argument, 0, 'J'},
+                                         {"slow-rank", required_argument, 0, 'w'},
                                          {"print-every", required_argument, 0, 'p'},
                                          {"help", no_argument, 0, 'h'},
                                          {0, 0, 0, 0}};
+
+// Reads the value "RANK:FACTOR".
+static void set_slow_rank(struct options* o, const char* name, const char* text) {
+  char rank[32];
+  const char* colon = strchr(text, ':');
+  if (!colon || (size_t)(colon - text) >= sizeof rank) {
+    snprintf(bad, sizeof bad, "--%s %.100s is not of the form RANK:FACTOR (see --help)", name, text);
+    return;
+  }
+  snprintf(rank, sizeof rank, "%.*s", (int)(colon - text), text);
+  o->slow_rank = whole_number(bad, name, rank, 0, INT_MAX);
+  if (!bad[0]) o->slow_factor = whole_number(bad, name, colon + 1, 1, 1000);
+}
 
 static void set_option(struct options* o, int key, const char* name) {
   switch (key) {
@@ -95,6 +114,7 @@ static void set_option(struct options* o, int key, const char* name) {
     case 'e': curve_parse(&o->emulate, bad, name, optarg); break;
     case 'j': o->jitter = real_number(bad, name, optarg, 0, 1); break;
     case 'J': o->jitter_seed = whole_number(bad, name, optarg, 0, UINT64_MAX); break;
+    case 'w': set_slow_rank(o, name, optarg); break;
     case 'p': o->print_every = whole_number(bad, name, optarg, 1, UINT64_MAX); break;
     case 'h': o->help = 1; break;
     default: break;
@@ -120,6 +140,7 @@ static void check_together(const struct options* o) {
 static void parse(struct options* o, int argc, char** argv) {
   *o = (struct options){.seed = 1,
                         .jitter_seed = 1,
+                        .slow_factor = 1,
                         .iterations = 1000,
                         .tolerance = 1e-10,
                         .print_every = 10,
@@ -156,18 +177,18 @@ struct run {
 };
 
 // Registers the arrays; every process registers the same ones. The equations are constant, so an asynchronous resize
-// can move them while the sources compute.
+// can move them while the sources compute. The rows are weighted: a slower rank gets fewer.
 static int register_arrays(struct run* run, uint64_t n) {
   struct state* s = &run->state;
   hocket_malleable* job = run->job;
   const int64_t rows = (int64_t)n;
   MPI_Type_contiguous((int)n + 1, MPI_DOUBLE, &run->equation_type);
   MPI_Type_commit(&run->equation_type);
-  int status = hocket_malleable_array(job, "equations", run->equation_type, rows, HOCKET_MALLEABLE_BLOCK,
+  int status = hocket_malleable_array(job, "equations", run->equation_type, rows, HOCKET_MALLEABLE_WEIGHTED,
                                       HOCKET_MALLEABLE_CONSTANT, &s->equations);
   if (!status)
     status =
-        hocket_malleable_array(job, "x", MPI_DOUBLE, rows, HOCKET_MALLEABLE_BLOCK, HOCKET_MALLEABLE_VARIABLE, &s->x);
+        hocket_malleable_array(job, "x", MPI_DOUBLE, rows, HOCKET_MALLEABLE_WEIGHTED, HOCKET_MALLEABLE_VARIABLE, &s->x);
   if (!status)
     status = hocket_malleable_array(job, "header", MPI_BYTE, sizeof *s->header, HOCKET_MALLEABLE_REPLICATED,
                                     HOCKET_MALLEABLE_VARIABLE, &s->header);
@@ -238,9 +259,20 @@ static double norm(const struct run* run, const struct exact_sum* squares) {
   return sqrt(exact_total(squares, run->state.comm));
 }
 
+// Computes the rows of the rank of --slow-rank again and again, before the iteration that counts.
+static void slow_down(const struct run* run) {
+  const struct options* o = run->options;
+  volatile double forgotten = 0;
+  if ((uint64_t)run->state.rank != o->slow_rank) return;
+  for (uint64_t again = 1; again < o->slow_factor; again++)
+    for (uint64_t row = 0; row < run->state.rows; row++) forgotten = defect(run, row);
+  (void)forgotten;
+}
+
 // Does x = x + D^-1 (b - A x) for this rank's rows, and gathers the result.
 static void iterate(struct run* run) {
   struct state* s = &run->state;
+  slow_down(run);
   struct exact_sum squares = {0};
   for (uint64_t row = 0; row < s->rows; row++) {
     const uint64_t i = s->first_row + row;
