@@ -85,7 +85,7 @@ def _resize(pid: int, one: Reconfiguration, start_ns: int) -> list[dict[str, Any
         place = {"cat": "reconfiguration", "ph": "X", "pid": pid, "tid": RESIZES}
         return {"name": name, **place, "ts": (from_ns - start_ns) / 1e3, "dur": (to_ns - from_ns) / 1e3, "args": told}
 
-    name = f"{one.sources} → {one.targets}" + ("" if one.done else " given up")
+    name = one.sizes + ("" if one.done else " given up")
     told: dict[str, Any] = {"method": one.method, "iteration": one.iteration, "stopped_ms": one.stopped_ns / 1e6}
     told |= {"waited_ms": one.wait_ns / 1e6, "bytes_moved": one.bytes_moved, "bytes_kept": one.bytes_kept}
     told |= {"reason": one.reason} if one.reason else {}

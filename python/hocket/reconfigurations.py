@@ -75,6 +75,13 @@ class Reconfiguration:
         return ", ".join(words for words in (spawn, data) if words)
 
     @property
+    def sizes(self) -> str:
+        """Return the processes before and after it, or that only the shares of the processes changed."""
+        if self.done and self.sources == self.targets and self.spawn == "merge":
+            return f"{self.sources} balanced"
+        return f"{self.sources} → {self.targets}"
+
+    @property
     def parts(self) -> list[Part]:
         """Return the parts that took time, in their order.
 
@@ -151,7 +158,7 @@ def text_table(found: Sequence[Reconfiguration], zero_ns: int) -> str:
         method = one.method if one.done else f"{one.method or '-'}  GIVEN UP"
         moved = [quantity(one.bytes_moved), quantity(one.bytes_kept)]
         at = f"{(one.begin_ns - zero_ns) / 1e9:.2f}"
-        rows.append([one.application, at, f"{one.sources} → {one.targets}", method, *cells(one), *moved])
+        rows.append([one.application, at, one.sizes, method, *cells(one), *moved])
     lines = [columns(HEADINGS, rows, range(4, len(HEADINGS))), *_failures(found, zero_ns)]
     if any(part.overlapped_ns >= OVERLAP_NS for one in found for part in one.parts):
         lines.append("in brackets: how long of it the application computed")

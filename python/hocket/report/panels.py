@@ -268,7 +268,7 @@ def _steps(application: Application, analysis: Analysis, end_s: float) -> Iterab
 
 def _change(one: Reconfiguration, zero_ns: int) -> Change:
     start_s, end_s = (one.begin_ns - zero_ns) / 1e9, (one.end_ns - zero_ns) / 1e9
-    size = f"{one.application} {one.sources} → {one.targets} processes at {start_s:.2f} s"
+    size = f"{one.application} {one.sizes} processes at {start_s:.2f} s"
     figures = ", ".join(f"{part.kind} {(part.end_ns - part.start_ns) / 1e9:.3f} s" for part in one.parts)
     text = f"{size}: {one.method}; {figures}; stopped for {one.stopped_ns / 1e9:.3f} s"
     if not one.done:

@@ -56,7 +56,7 @@ def _group(name: str, run: str, found: Sequence[Reconfiguration], zero_ns: int) 
 
 
 def _cells(one: Reconfiguration, zero_ns: int) -> str:
-    at = f"<td>{(one.begin_ns - zero_ns) / 1e9:.2f}</td><td>{one.sources} → {one.targets}</td>"
+    at = f"<td>{(one.begin_ns - zero_ns) / 1e9:.2f}</td><td>{one.sizes}</td>"
     if not one.done:
         reason = escape(one.reason or "no reason was given")
         return f'{at}<td class="reason" colspan="{len(COLUMNS) - 2}">given up: {reason}</td>'

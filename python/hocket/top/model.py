@@ -161,4 +161,4 @@ def _resized(one: Reconfiguration) -> str:
     """Return a reconfiguration as the text of an entry."""
     if not one.done:
         return f"stays at {one.sources} processes: {one.reason or 'no reason was given'}"
-    return f"{one.sources} → {one.targets} processes, stopped for {one.stopped_ns / 1e9:.2f} s"
+    return f"{one.sizes} processes, stopped for {one.stopped_ns / 1e9:.2f} s"
