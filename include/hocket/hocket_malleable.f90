@@ -8,6 +8,8 @@
 !     give it the attributes target and save, or let it be part of an allocated object. hocket writes into it, also at
 !     hocket_malleable_next: after each registration and when hocket_malleable_next returned HOCKET_MALLEABLE_RESIZED,
 !     call c_f_pointer with it and the part's size (hocket_malleable_range) to get the array;
+!   - ranges of HOCKET_MALLEABLE_WEIGHTED may be new after any iteration: hocket balances them by itself until the
+!     program calls hocket_malleable_balance;
 !   - indexes of a sparse matrix, first elements and iterations count from 0, as in C.
 module hocket_malleable
   use, intrinsic :: iso_c_binding, only: c_ptr, c_int, c_int64_t, c_double, c_char

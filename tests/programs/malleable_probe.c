@@ -9,6 +9,8 @@
 //
 // The environment holds settings that tests need:
 //   PROBE_BALANCE=1           rank 0 reports half the speed of the others; its lines also have its share
+//   PROBE_WORK="A B"          each iteration computes (sleeps) A ns for each weighted element in rank 0, B ns in the
+//                             others; the lines of rank 0 also have its share
 //   PROBE_RESIZES=N           end two iterations after the N-th resize (not with PROBE_BALANCE or HOCKET_PROCESSES)
 //   PROBE_USAGE=1             the lines of rank 0 also have its descriptors and KiB of memory; at start and end it
 //                             prints how many communicators it can make
@@ -159,7 +161,7 @@ static void resized(long iteration, const char* word) {
   if (rank != 0) return;
   if (tells_usage)
     printf("%s %ld processes %d descriptors %d kib %ld\n", word, iteration, size, descriptors(), resident_kib());
-  else if (getenv("PROBE_BALANCE")) {
+  else if (getenv("PROBE_BALANCE") || getenv("PROBE_WORK")) {
     int64_t first, n;
     range("weighted", &first, &n);
     printf("%s %ld processes %d share %lld\n", word, iteration, size, (long long)n);
@@ -240,6 +242,19 @@ static void balance(void) {
   must(hocket_malleable_balance(job, rank == 0 ? 0.2 : 0.1), "balance");
 }
 
+static void work(void) {
+  const char* wanted = getenv("PROBE_WORK");
+  long first_ns, other_ns;
+  int64_t first, n;
+  int rank;
+  if (!wanted || sscanf(wanted, "%ld %ld", &first_ns, &other_ns) != 2) return;
+  MPI_Comm_rank(hocket_malleable_comm(job), &rank);
+  range("weighted", &first, &n);
+  const long ns = n * (rank == 0 ? first_ns : other_ns);
+  const struct timespec pause = {ns / 1000000000, ns % 1000000000};
+  nanosleep(&pause, NULL);
+}
+
 // Runs after a resize in each destination rank; count[1] is the number of resizes so far.
 static void count_resize(long iteration) {
   const char* wanted = getenv("PROBE_RESIZES");
@@ -263,6 +278,7 @@ static void compute(long ms) {
     check(it);
     step(it);
     if (ms) nanosleep(&pause, NULL);
+    work();
     if (balanced && (it + 1) % 5 == 0) balance();
   }
   must(state, "next");

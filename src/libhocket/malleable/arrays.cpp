@@ -177,10 +177,21 @@ ElementRange Arrays::rows_of(int matrix, int rank) const {
   return part_of(matrices_[static_cast<std::size_t>(matrix)].rows, rank);
 }
 
-std::int64_t Arrays::weighted_elements(int rank) const {
+const Partition* Arrays::weighted() const {
   for (const MovingArray& part : parts_)
-    if (part.sharing == ArrayDistribution::weighted) return part_of(part.shares, rank).count();
-  return 0;
+    if (part.sharing == ArrayDistribution::weighted) return &part.shares;
+  return nullptr;
+}
+
+double Arrays::weighted_bytes() const {
+  double bytes = 0;
+  for (const MovingArray& part : parts_) {
+    const bool follows = part.sharing == ArrayDistribution::like_rows &&
+                         matrices_[part.matrix].spec.sharing == ArrayDistribution::weighted;
+    if (follows || part.sharing == ArrayDistribution::weighted)
+      bytes += static_cast<double>(part.length) * static_cast<double>(part.element_bytes);
+  }
+  return bytes;
 }
 
 std::uint64_t Arrays::registry() const {

@@ -76,9 +76,11 @@ class Arrays {
   // Return the elements (rows) that `rank` holds now; empty for a rank that holds nothing.
   redistribute::ElementRange range(int array, int rank) const;
   redistribute::ElementRange rows_of(int matrix, int rank) const;
-  // Returns the elements that `rank` holds of the first array with distribution *weighted*; 0 if there is no such
-  // array.
-  std::int64_t weighted_elements(int rank) const;
+  // Returns the current distribution of the first array or matrix with distribution *weighted*; nullptr if there is
+  // none.
+  const redistribute::Partition* weighted() const;
+  // Returns the bytes of all that is distributed by weights, in all processes together.
+  double weighted_bytes() const;
 
   // Returns a hash that is equal in processes that registered the same arrays.
   std::uint64_t registry() const;

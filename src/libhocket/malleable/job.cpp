@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdlib>
 #include <functional>
 #include <sstream>
@@ -148,7 +147,7 @@ Result<ControlPointResult> MalleableJob::begin_as_first() {
   wanted_->processes = settings_.processes;
   asked_ = node_now();
   starting_up_ = true;
-  const ControlPointResult state = start_reconfiguration();
+  const ControlPointResult state = start_reconfiguration(false);
   starting_up_ = false;
   if (state != ControlPointResult::go_on) return state;
   // The application could not grow; arrays whose distribution differs from the initial one must still be redistributed.
@@ -161,6 +160,7 @@ Result<ControlPointResult> MalleableJob::begin_as_first() {
 // woken comes out of that of the others. No control point follows the last iteration.
 LoopStep MalleableJob::next(std::int64_t last) {
   ControlPointResult state = left_ ? ControlPointResult::leave : ControlPointResult::resized;
+  last_ = last;
   if (iterating_ && ++iteration_ < last) state = point();
   iterating_ = state != ControlPointResult::leave && iteration_ < last;
   if (!iterating_) return LoopStep::end;
@@ -170,15 +170,16 @@ LoopStep MalleableJob::next(std::int64_t last) {
 ControlPointResult MalleableJob::point() {
   control_every_ = control_point_ >= 0 ? iteration_ - control_point_ : 0;
   control_point_ = iteration_;
+  note_busy_time();
   if (change_) change_->mark = node_now();
-  const bool moves = change_ && change_->moving;          // the new distribution is settled already
-  if (balance_ && !moves) weights_ = measured_weights();  // also used by a resize that begins at this control point
+  const bool moves = change_ && change_->moving;     // the new distribution is settled already
+  if (balance_ && !moves) weights_ = told_speeds();  // also used by a resize that begins at this control point
   ControlPointResult state = moves ? follow_moving() : follow(decide());
   if (state == ControlPointResult::go_on && balance_ && !change_) state = share_out_anew(weights_);
   balance_ = false;
   tell_progress();
   point_since_ = node_now();
-  comm_since_ = hot.sums().comm;
+  elsewhere_since_ = time_elsewhere();
   return state;
 }
 
@@ -197,7 +198,9 @@ MalleableJob::ControlPointDecision MalleableJob::decide() {
     if (change_)
       decision = decide_about_start();
     else if (is_start_due())
-      decision = {ControlPointDecision::start};
+      decision = {ControlPointDecision::start, balances_itself()};
+    else if (balances_itself() && rebalancing_.is_look_due())
+      decision = {ControlPointDecision::look};
   }
   if (HOCKET_PMPI(Bcast)(&decision, sizeof decision, mpi::byte_type(), 0, ours_) != MPI_SUCCESS)
     end_job("MPI failed at a control point", true);
@@ -302,7 +305,8 @@ bool MalleableJob::tell_record(event::Reconfiguration record, std::int64_t wante
 // Carries out rank 0's decision. Collective.
 ControlPointResult MalleableJob::follow(ControlPointDecision decision) {
   switch (decision.kind) {
-    case ControlPointDecision::start: return start_reconfiguration();
+    case ControlPointDecision::start: return start_reconfiguration(decision.by_speed != 0);
+    case ControlPointDecision::look: return look_at_balance();
     case ControlPointDecision::unite: return unite();
     case ControlPointDecision::cancel: give_up(change_->failure); return ControlPointResult::go_on;
     default: return ControlPointResult::go_on;
@@ -310,9 +314,10 @@ ControlPointResult MalleableJob::follow(ControlPointDecision decision) {
 }
 
 // Begins a reconfiguration at this control point. A merge with fewer processes needs no new ones and moves data at
-// once. Collective.
-ControlPointResult MalleableJob::start_reconfiguration() {
+// once. `by_speed`: weighted arrays are shared out by the speeds of now. Collective.
+ControlPointResult MalleableJob::start_reconfiguration(bool by_speed) {
   change_.emplace();
+  change_->speeds = by_speed ? speeds_now() : weights_;
   change_->all = ours_;
   change_->rank = rank_;
   change_->began = change_->mark = node_now();
@@ -337,7 +342,7 @@ void MalleableJob::brief_sources() {
     take_places(change.places, change.nodes, change.cores);
     change.targets = wanted_->processes;
     change.wanted_on = wanted_on_;
-    begin_record();
+    begin_record(wanted_->request, asked_);
     blob.put(change.targets);
     blob.put(change.methods);
     blob.put(change.places);
@@ -353,10 +358,10 @@ void MalleableJob::brief_sources() {
 }
 
 // Fills the first part of the record, which describes the reconfiguration for hocketd. In rank 0.
-void MalleableJob::begin_record() {
+void MalleableJob::begin_record(RequestId request, Time asked) {
   event::Reconfiguration& record = change_->record;
   const Methods& methods = change_->methods;
-  record.request = wanted_->request;
+  record.request = request;
   record.sources = size_;
   record.targets = change_->targets;
   record.iteration = iteration_;
@@ -365,7 +370,7 @@ void MalleableJob::begin_record() {
   record.redistribution = Names::of(methods.redistribution);
   record.redistribution_strategy = Names::of(methods.redistribution_strategy);
   record.start = change_->began;
-  record.wait = change_->began - asked_;
+  record.wait = change_->began - asked;
 }
 
 // Starts the time limit of a reconfiguration when all source ranks are in this control point: until then some compute,
@@ -407,37 +412,6 @@ void MalleableJob::declare_flop(double per_iteration) {
   if (flop_per_iteration_ == per_iteration) return;
   flop_per_iteration_ = per_iteration;
   announced_ = -1;  // sends it at the next control point
-}
-
-// ---- balance -----------------------------------------------------------------------------------------------------
-
-void MalleableJob::balance(double busy_s) {
-  balance_ = true;
-  const double since_s = to_s(node_now() - point_since_);
-  busy_s_ = busy_s > 0 ? busy_s : std::max(0.0, since_s - to_s(hot.sums().comm - comm_since_));
-}
-
-// Returns the speed of each process in elements per second since the last control point. Collective.
-std::vector<double> MalleableJob::measured_weights() {
-  const auto elements = static_cast<double>(arrays_.weighted_elements(rank_));
-  const double speed = busy_s_ > 0 ? elements / busy_s_ : 0;
-  // The bit patterns of non-negative doubles have the order of the numbers, so an integer maximum gathers them.
-  std::vector<std::int64_t> bits(static_cast<std::size_t>(size_));
-  bits[static_cast<std::size_t>(rank_)] = std::bit_cast<std::int64_t>(speed);
-  if (!mpi::largest(ours_, bits)) end_job("MPI failed when speeds were compared", true);
-  std::vector<double> weights;
-  weights.reserve(bits.size());
-  for (const std::int64_t each : bits) weights.push_back(std::bit_cast<double>(each));
-  // A process that had nothing to compute counts as average.
-  double sum = 0;
-  int known = 0;
-  for (const double weight : weights) {
-    sum += weight;
-    known += weight > 0;
-  }
-  for (double& weight : weights)
-    if (weight <= 0) weight = known ? sum / known : 1;
-  return weights;
 }
 
 // ---- the end -----------------------------------------------------------------------------------------------------

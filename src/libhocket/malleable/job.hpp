@@ -21,6 +21,7 @@
 #include "malleable/spawn.hpp"
 #include "malleable/watch.hpp"
 #include "malleable/worlds.hpp"
+#include "redistribute/balance.hpp"
 
 namespace hocket::runtime {
 
@@ -55,6 +56,7 @@ struct OngoingReconfiguration {
   int rank = 0;  // in `all`
   redistribute::Roles roles;
   Departure departure;
+  std::vector<double> speeds;              // speed of each source rank
   std::vector<double> weights;             // speed of each destination rank
   bool same_arrays = true;                 // the new processes registered the same arrays
   std::unique_ptr<Redistribution> moving;  // constant data, while the sources compute
@@ -100,7 +102,8 @@ class MalleableJob {
   // Ends the iteration under way, if there is one, with a control point, and begins the next one below `last`.
   // Collective.
   LoopStep next(std::int64_t last);
-  // Requests a new distribution by speed at the next control point. `busy_s` <= 0: the time measured outside of MPI.
+  // Requests a new distribution by speed at the next control point, and leaves such requests to the program from now
+  // on. `busy_s` <= 0: the time measured outside of MPI. Collective.
   void balance(double busy_s);
   // Declares the floating-point operations of one iteration of all processes; rank 0 sends them at the next control
   // point.
@@ -111,8 +114,9 @@ class MalleableJob {
  private:
   // Rank 0's decision at a control point, broadcast as it is.
   struct ControlPointDecision {
-    enum Action : std::int64_t { none, start, unite, cancel };
+    enum Action : std::int64_t { none, start, unite, cancel, look };
     std::int64_t kind = none;
+    std::int64_t by_speed = 0;  // with start: weighted arrays are shared out by the speeds measured until now
   };
   MalleableJob() = default;
 
@@ -126,9 +130,9 @@ class MalleableJob {
   void withdraw(RequestId request);
   void refuse_wanted(const std::string& reason);
   ControlPointResult follow(ControlPointDecision decision);
-  ControlPointResult start_reconfiguration();
+  ControlPointResult start_reconfiguration(bool by_speed);
   void brief_sources();
-  void begin_record();
+  void begin_record(RequestId request, Time asked);
   void announce();
   void tell_progress();
   // Sends the record to hocketd; false if there is none.
@@ -136,8 +140,18 @@ class MalleableJob {
   void give_up(const std::string& reason);
   void limit_change();
   void part_at_the_end();
-  // Speeds of all ranks; collective.
-  std::vector<double> measured_weights();
+
+  // Implemented in job_balance.cpp: computing times, and a new distribution by speed without a resize.
+  static Duration time_elsewhere();
+  double busy_since_control_point_s() const;
+  void note_busy_time();
+  void measure_anew(bool resized);
+  bool balances_itself() const;
+  std::vector<redistribute::ProcessTime> times_of_all(double busy_s, double error_s);
+  std::vector<double> told_speeds();
+  std::vector<double> speeds_now();
+  double cost_of_move_s(const std::vector<double>& weights) const;
+  ControlPointResult look_at_balance();
 
   // Implemented in job_spawn.cpp: new and sleeping processes enter the merged communicator.
   ControlPointResult start_growth();
@@ -213,15 +227,20 @@ class MalleableJob {
   std::vector<double> weights_;  // speed of each rank
   double busy_s_ = 0;            // computing time of this process, for balance()
   bool balance_ = false;
-  std::int64_t iteration_ = 0;       // iterations done
-  bool iterating_ = false;           // inside an iteration of the program's loop
-  std::int64_t control_point_ = -1;  // iterations done at this process's last control point; -1: none yet
-  std::int64_t control_every_ = 0;   // iterations between the last two control points
+  bool balanced_by_program_ = false;  // it calls balance(): hocket does not decide besides
+  redistribute::BusyWindow window_;   // since the last look at the balance
+  redistribute::BusyWindow earlier_;  // since the last distribution, before the window
+  bool settles_ = true;               // the iteration under way prepares for new ranges: it is not measured
+  std::int64_t iteration_ = 0;        // iterations done
+  bool iterating_ = false;            // inside an iteration of the program's loop
+  std::int64_t control_point_ = -1;   // iterations done at this process's last control point; -1: none yet
+  std::int64_t control_every_ = 0;    // iterations between the last two control points
   std::int64_t composition_ = 0;  // times that the set of computing processes has changed, as far as this process knows
   double flop_per_iteration_ = 0;  // of all processes together, as declared
   std::int64_t scheduled_ = -1;    // iteration of the last schedule entry that has begun
   Time point_since_{};             // end of the last control point
-  Duration comm_since_{};          // time in MPI communication until then
+  Duration elsewhere_since_{};     // time in MPI and I/O until then
+  std::int64_t last_ = 0;          // iterations that the program wants, as far as it knows
 
   std::optional<OngoingReconfiguration> change_;
   // State of rank 0.
@@ -232,6 +251,8 @@ class MalleableJob {
   Time looked_{};                             // last attempt to reach a lost hocketd
   std::int64_t announced_ = -1;               // connection to hocketd on which MALLEABLE was sent last
   std::int64_t processes_asked_ = 0;          // number of the last request for processes
+  redistribute::Rebalancing rebalancing_;
+  redistribute::MoveCost move_cost_;
 };
 
 }  // namespace hocket::runtime

@@ -63,8 +63,9 @@ void MalleableJob::choose_targets() {
     change.departure = {};
     change.departure.sleepers = sleepers_;
     // A new process counts as average, since its speed is unknown.
-    const double mean = std::accumulate(weights_.begin(), weights_.end(), 0.0) / static_cast<double>(weights_.size());
-    change.weights = weights_;
+    const std::vector<double>& speeds = change.speeds;
+    const double mean = std::accumulate(speeds.begin(), speeds.end(), 0.0) / static_cast<double>(speeds.size());
+    change.weights = speeds;
     change.weights.resize(static_cast<std::size_t>(everyone), mean);
   } else {
     change.departure = leave_all(processes_, sleepers_);
@@ -78,7 +79,7 @@ ControlPointResult MalleableJob::shrink() {
   limit_change();
   change.departure = runtime::shrink(processes_, sleepers_, static_cast<int>(change.targets));
   change.roles = {ranks(0, size_), change.departure.stay};
-  for (const int rank : change.departure.stay) change.weights.push_back(weights_[static_cast<std::size_t>(rank)]);
+  for (const int rank : change.departure.stay) change.weights.push_back(change.speeds[static_cast<std::size_t>(rank)]);
   return move();
 }
 
@@ -96,12 +97,7 @@ ControlPointResult MalleableJob::share_out_anew(const std::vector<double>& weigh
   change.weights = weights;
   change.methods = settings_.methods;
   change.methods.redistribution_strategy = Strategy::blocking;
-  if (rank_ == 0) {
-    wanted_.emplace();
-    asked_ = change.began;
-    begin_record();
-    wanted_.reset();
-  }
+  if (rank_ == 0) begin_record({}, change.began);
   if (!arrays_.plan(ours_, change.roles, rank_, weights)) end_job("MPI failed when shares were planned", true);
   if (arrays_.all_in_place(change.roles)) {
     change_.reset();
@@ -126,6 +122,7 @@ void MalleableJob::brief_all() {
     blob.put(change.weights);
     blob.put(change.cores);
     blob.put(change.woken);
+    blob.put(balanced_by_program_);
     blob.put(arrays_.registry());
     arrays_.brief(blob);
   }
@@ -138,6 +135,7 @@ void MalleableJob::brief_all() {
   blob.take(change.weights);
   blob.take(change.cores);
   blob.take(change.woken);
+  blob.take(balanced_by_program_);
   blob.take(registry);
   change.same_arrays = registry == arrays_.registry();
   if (change.same_arrays) arrays_.take_briefing(blob);
@@ -378,6 +376,7 @@ void MalleableJob::go_to_targets(MPI_Comm targets) {
   size_ = mpi::size_of(ours_);
   arrays_.adopt();
   weights_ = change.weights;
+  measure_anew(change.roles.sources != change.roles.targets);
   sleepers_ = change.departure.sleepers;
   renew_programs_communicator();
   processes_ = gather_processes(ours_);
@@ -473,6 +472,8 @@ void MalleableJob::finish_record() {
   // Sleepers end when the last computing process of their world has gone.
   const std::int64_t released = sleepers_before - change.woken + record.put_to_sleep - sleepers_after;
   record.ended = static_cast<std::int64_t>(change.departure.end.size()) + std::max<std::int64_t>(0, released);
+  move_cost_.learn(static_cast<double>(record.bytes_moved), to_s(record.constant_stopped + record.variable),
+                   to_s(record.resuming));
   tell_record(record, change.wanted_on);
 }
 

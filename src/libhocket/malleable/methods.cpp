@@ -141,6 +141,12 @@ ResizeSettings read_resize_settings(const std::function<const char*(const char*)
     else
       reader.wrong("HOCKET_RESIZE_MAX_S", text, "is not a number of seconds above 0", "60");
   }
+  if (const auto text = reader.read("HOCKET_BALANCE"); !text.empty()) {
+    if (text == "0" || text == "1")
+      settings.balances = text == "1";
+    else
+      reader.wrong("HOCKET_BALANCE", text, "is neither 0 nor 1", "1");
+  }
   return settings;
 }
 

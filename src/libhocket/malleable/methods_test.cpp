@@ -45,11 +45,13 @@ TEST(Methods, AreChosenByName) {
                             {"HOCKET_REDISTRIBUTION", "rma-lockall"},
                             {"HOCKET_REDISTRIBUTION_STRATEGY", "wait-targets"},
                             {"HOCKET_PROCESSES", "4"},
-                            {"HOCKET_RESIZE_MAX_S", "2.5"}});
+                            {"HOCKET_RESIZE_MAX_S", "2.5"},
+                            {"HOCKET_BALANCE", "0"}});
   EXPECT_EQ(result.settings.methods.text(), "baseline single-async, rma-lockall wait-targets");
   EXPECT_EQ(result.settings.methods.worlds, Worlds::node);
   EXPECT_EQ(result.settings.processes, 4);
   EXPECT_DOUBLE_EQ(to_s(result.settings.limit), 2.5);
+  EXPECT_FALSE(result.settings.balances);
   EXPECT_TRUE(result.complaints.empty());
 }
 
@@ -80,6 +82,14 @@ TEST(Methods, WrongNumbersAreToldAndNotUsed) {
       EXPECT_EQ(result.complaints.size(), 1U) << key << text;
     }
   }
+}
+
+TEST(Methods, ArraysAreBalancedUnlessTheUserSaysNo) {
+  EXPECT_TRUE(read({}).settings.balances);
+  EXPECT_TRUE(read({{"HOCKET_BALANCE", "1"}}).settings.balances);
+  const Read result = read({{"HOCKET_BALANCE", "never"}});
+  EXPECT_TRUE(result.settings.balances);
+  EXPECT_THAT(result.complaints, ElementsAre("HOCKET_BALANCE='never' is neither 0 nor 1: using 1"));
 }
 
 TEST(Methods, EachThreadedStrategyHasOneThatWaits) {
