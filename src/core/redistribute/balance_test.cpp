@@ -207,29 +207,27 @@ TEST(RebalancingProperty, SpeedsThatStayNeedFewMoves) {
 }
 
 // An oracle knows each change of speed, and then moves at once or waits, whichever costs less. Besides the price of its
-// moves, a program may lose what happens until an imbalance is noticed: in up to two looks after the longest distance.
+// moves, a program may lose what happens until an imbalance is noticed: one longest distance, and two looks.
 TEST(RebalancingProperty, TheTotalLossIsBoundedBesideAnOracle) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     SimulatedProgram program(seed, 0.05);
-    const double move_s = std::exp2(program.draw(-4, 14));
+    const double move_s = std::exp2(program.draw(-4, 18));
     double oracle_s = 0;
     double unnoticed_s = 0;
     std::int64_t remaining = 20'000;
-    double never_s = 0;
     while (remaining > 0) {
       program.change_a_speed();
       const std::int64_t lasts = std::min<std::int64_t>(remaining, program.draw(100, 6000));
       const double before_s = program.avoidable_now_s();
       oracle_s += std::min(move_s, before_s * static_cast<double>(lasts));
-      unnoticed_s += before_s * static_cast<double>(std::min(lasts, 2 * Rebalancing::longest));
-      never_s += before_s * static_cast<double>(lasts);
+      unnoticed_s += before_s * static_cast<double>(std::min(lasts, Rebalancing::longest + 2 * Rebalancing::shortest));
       for (std::int64_t i = 0; i < lasts; ++i) program.iterate(--remaining, move_s);
     }
     const Outcome& found = program.outcome;
     // 2 % of the computing time counts as balance.
     const double tolerated_s = 20'000 * 0.1 * 10;
-    EXPECT_LE(found.lost_s + found.moving_s, 3 * oracle_s + unnoticed_s + tolerated_s) << "seed " << seed;
-    EXPECT_LE(found.moving_s, found.lost_s * 1.5 + tolerated_s) << "a move is paid by a loss before it, seed " << seed;
+    EXPECT_LE(found.lost_s + found.moving_s, 2.2 * oracle_s + unnoticed_s + tolerated_s) << "seed " << seed;
+    EXPECT_LE(found.moving_s, 1.1 * found.lost_s) << "a move is paid by a loss before it, seed " << seed;
   }
 }
 
