@@ -21,6 +21,11 @@ def probe(mpi, prefix, built) -> kit.Probe:
     return kit.Probe(mpi, built("malleable_probe.c", *kit.link_flags(prefix, mpi.name)))
 
 
+@pytest.fixture
+def hold(tmp_path) -> kit.Hold:
+    return kit.Hold(tmp_path)
+
+
 def shares(done: runtime_kit.Run) -> list[tuple[int, int, float]]:
     """Return iteration, processes, and rank 0's part of the elements, after each change of the shares."""
     assert done.code == 0, done.err
@@ -90,3 +95,20 @@ def test_jacobi_with_a_slow_rank_computes_the_same_numbers(controller, tmp_path,
     moved = [one for one in controller.events("RECONFIGURATION") if one["bytes_moved"] > 0]
     assert moved, "the slow rank kept all of its rows"
     assert {(one["sources"], one["targets"], one["request"]) for one in moved} == {(2, 2, 0)}
+
+
+@pytest.mark.parametrize("mpi", ["mpich"], indirect=True)
+def test_a_resize_that_waits_for_its_iteration_is_made_after_new_shares(probe, hold, controller):
+    hold.at(2)
+    settings = runtime_kit.settings(controller.socket)
+    job = probe.start(2, 60, PROBE_WORK=SLOW_FIRST, **settings, **hold.setting)
+    job.reads("^held 2 ")
+    told, *_ = controller.await_events("MALLEABLE", 1)
+    controller.tell(told["member"], {"type": "RECONFIGURE", "request": 7, "processes": 3, "at_iteration": 50})
+    hold.release(2)
+    found = shares(job.ends())
+    assert found[0][1] == 2, "it was balanced first"
+    assert (50, 3) in [(at, size) for at, size, _ in found]
+    (made,) = [one for one in controller.events("RECONFIGURATION") if one["request"] == 7]
+    assert made["done"]
+    assert made["targets"] == 3
