@@ -8,7 +8,9 @@
 // code 3.
 //
 // The environment holds settings that tests need:
-//   PROBE_BALANCE=1           rank 0 reports half the speed of the others; its lines also have its share
+//   PROBE_BALANCE=1           rank 0 reports half the speed of the others after each fifth iteration; its lines also
+//                             have its share
+//   PROBE_BALANCE=once        the same after the fifth iteration only
 //   PROBE_WORK="A B"          each iteration computes (sleeps) A ns for each weighted element in rank 0, B ns in the
 //                             others; the lines of rank 0 also have its share
 //   PROBE_RESIZES=N           end two iterations after the N-th resize (not with PROBE_BALANCE or HOCKET_PROCESSES)
@@ -265,7 +267,8 @@ static void compute(long ms) {
   int state, first = 1;
   int64_t it;
   const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
-  const int balanced = getenv("PROBE_BALANCE") != NULL;
+  const char* balanced = getenv("PROBE_BALANCE");
+  const int once = balanced && strcmp(balanced, "once") == 0;
   while ((state = hocket_malleable_next(job, iterations, &it)) > 0) {
     if (state == HOCKET_MALLEABLE_RESIZED) {
       if (!first || hocket_malleable_joined(job)) count_resize(it);
@@ -279,7 +282,7 @@ static void compute(long ms) {
     step(it);
     if (ms) nanosleep(&pause, NULL);
     work();
-    if (balanced && (it + 1) % 5 == 0) balance();
+    if (balanced && (once ? it == 4 : (it + 1) % 5 == 0)) balance();
   }
   must(state, "next");
   if (hocket_malleable_left(job)) return;
