@@ -39,6 +39,54 @@ TEST_F(DynamicTest, TheMetricDecides) {
       << "each order ends at the same time: nothing is stopped for it";
 }
 
+// Reports the iterations of an application, from which its FLOP/s follow.
+void computes(model::Application& application, double flops) {
+  constexpr double iteration_s = 0.5;
+  for (int report = 0; report < 2; ++report) application.iterations.add(4, iteration_s, 0);  // the first is not used
+  application.flop_per_iteration = flops * iteration_s;
+}
+
+// CALCioM, sections I and II-E. By I/O time the shorter one goes first.
+TEST_F(DynamicTest, FlopsMayChangeWhoGoesFirst) {
+  model::Application& longer = waits(4, 10, 0);
+  model::Application& shorter = waits(4, 6, 0);
+  const auto first = [this](const char* text) {
+    metric(text);
+    return granted(decide(dynamic, 0));
+  };
+  EXPECT_EQ(first("io-time"), std::vector{shorter.id});
+  EXPECT_EQ(first("flops*io_time"), std::vector{shorter.id}) << "without FLOP/s, the processes stand for them";
+  computes(longer, 3e9);
+  EXPECT_EQ(first("flops*io_time"), std::vector{shorter.id}) << "those of one cannot be compared with processes";
+  computes(shorter, 1e9);
+  EXPECT_EQ(first("flops*io_time"), std::vector{longer.id}) << "3 * 10 + 1 * 16 < 1 * 6 + 3 * 16";
+  EXPECT_EQ(first("io-time"), std::vector{shorter.id});
+}
+
+TEST_F(DynamicTest, FlopsMayChangeWhoIsInterrupted) {
+  model::Application& holder = holds(4, 10, 0, 0);
+  computes(holder, 3e9);
+  computes(waits(4, 6, 0), 1e9);
+  metric("io-time");
+  EXPECT_EQ(decide(dynamic, 0).interruptions, std::vector{holder.id});
+  metric("flops*io_time");
+  const AccessDecision by_flops = decide(dynamic, 0);
+  EXPECT_TRUE(by_flops.interruptions.empty());
+  EXPECT_NEAR(*cost(by_flops, "wait"), 3e9 * 10 + 1e9 * 16, 1e3);
+  EXPECT_NEAR(*cost(by_flops, "interrupt"), 1e9 * 6 + 3e9 * 16, 1e3);
+}
+
+TEST_F(DynamicTest, RunTimesMayChangeWhoGoesFirst) {
+  model::Application& longer = waits(4, 10, 0);
+  model::Application& shorter = waits(4, 6, 0);
+  longer.arrived = at(-50);
+  metric("max(run_time)");
+  EXPECT_EQ(granted(decide(dynamic, 0)), std::vector{longer.id}) << "60 s instead of 66 s";
+  longer.arrived = shorter.arrived = at(0);
+  metric("sum(run_time)");
+  EXPECT_EQ(granted(decide(dynamic, 0)), std::vector{shorter.id});
+}
+
 TEST_F(DynamicTest, WhoStopsLateIsNotInterruptedForLittle) {
   model::Application& large = holds(64, 10, 0, 5);
   waits(64, 1, 5);
