@@ -49,6 +49,7 @@ class Observer {
   std::size_t granted_after_waiting() const { return granted_after_waiting_; }
   std::size_t expired() const { return expired_; }
   std::size_t kept_used() const { return kept_used_; }
+  std::size_t holds_ended() const { return holds_ended_; }
   std::size_t deadlocks() const { return deadlocks_; }
 
  private:
@@ -118,6 +119,15 @@ class Observer {
       kept_.erase({request.target, request.app});
       if (!finish.phase_over) kept_[{request.target, request.app}] = now_ + linger;
     }
+  }
+
+  // The prepared phase is complete. While the application has requests, the phase goes on.
+  void before(const event::InformIo& inform) {
+    const auto member = members_.find(from_);
+    if (member == members_.end() || !inform.phase_over) return;
+    const std::uint64_t app = member->second.app;
+    if (std::any_of(requests_.begin(), requests_.end(), [&](const auto& r) { return r.second.app == app; })) return;
+    holds_ended_ += std::erase_if(kept_, [&](const auto& kept) { return kept.first.second == app; });
   }
 
   void before(const event::RenewIo& renew) {
@@ -296,6 +306,7 @@ class Observer {
   std::size_t granted_after_waiting_ = 0;
   std::size_t expired_ = 0;
   std::size_t kept_used_ = 0;
+  std::size_t holds_ended_ = 0;  // idle holds, by INFORM_IO
   std::size_t deadlocks_ = 0;
 };
 
@@ -350,7 +361,7 @@ class Chaos {
       case 11:
       case 12: return event::FinishIo{some_request(member), {}, 0, one_in(2)};
       case 13:
-      case 14: return event::RenewIo{some_request(member)};
+      case 14: return one_in(2) ? event::Body{event::RenewIo{some_request(member)}} : inform();
       case 15: return phase();
       case 16: return one_in(3) ? event::Body{event::Bye{}} : event::Body{event::Lost{"gone"}};
       case 17:
@@ -378,6 +389,12 @@ class Chaos {
     phase.io = one_in(5) ? Duration{static_cast<std::int64_t>(random_())} : milliseconds{pick(50)};
     phase.bytes_written = static_cast<std::int64_t>(random_());
     return phase;
+  }
+  event::InformIo inform() {
+    const auto number = [&] { return static_cast<std::int64_t>(one_in(5) ? random_() : pick(100)); };
+    event::InformIo inform{number(), "note=x", number(), number(), number()};
+    inform.phase_over = one_in(2);
+    return inform;
   }
   // Sends what members and tools send, in no order; resizing_property_test.cpp checks the results.
   event::Body resizing(std::uint64_t member) {
@@ -426,6 +443,7 @@ TEST(CoordinatorProperties, HoldInAnyOrderOfEvents) {
   std::size_t expired = 0;
   std::size_t kept = 0;
   std::size_t deadlocks = 0;
+  std::size_t holds_ended = 0;
   for (std::uint64_t seed = 1; seed <= 5000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Coordinator coordinator{settings};
@@ -440,12 +458,14 @@ TEST(CoordinatorProperties, HoldInAnyOrderOfEvents) {
     expired += observer.expired();
     kept += observer.kept_used();
     deadlocks += observer.deadlocks();
+    holds_ended += observer.holds_ended();
   }
   // Checks that the orders were hostile enough to reach the cases in question.
   EXPECT_GT(waited, 10'000u);
   EXPECT_GT(expired, 10'000u);
   EXPECT_GT(kept, 1'000u);
   EXPECT_GT(deadlocks, 300u);
+  EXPECT_GT(holds_ended, 300u);
 }
 
 // From any state, if no member sends anything again, all waiting requests are granted, one lease and one idle hold
