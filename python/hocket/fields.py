@@ -32,7 +32,7 @@ KEYS: dict[type, str] = {
         told_processes uncertainty_ns variable_ns wait_ns waited_ns wanted woken
     """,
     bool: """
-        allow begun done in_map malleable met of_one_process phase_over relative wait write_behind
+        allow begun done in_map malleable met of_one_process phase_over relative unstopped wait write_behind
     """,
     float: """
         actual_s bytes_per_s comm_s flop flop_per_iteration io_ratio io_s io_spread_s iteration_s

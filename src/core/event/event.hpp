@@ -87,6 +87,7 @@ struct FinishIo {
   std::int64_t bytes = 0;   // moved by the requesting rank
   bool phase_over = false;  // no operation of this phase follows, so no idle hold is needed
   Duration idle{};          // from the last access under the request to its end
+  bool unstopped = false;   // answers PAUSE_IO of one access of the MPI library: it has no place to stop before its end
 };
 
 // Extends the lease of a grant, because its holder still works.

@@ -68,6 +68,7 @@ void fields(E& e, V&& visit) {
   visit("bytes", e.bytes);
   visit("phase_over", e.phase_over);
   visit("idle_ns", e.idle);
+  visit("unstopped", e.unstopped);
 }
 
 template <Of<RenewIo> E, class V>

@@ -24,6 +24,7 @@
 #include "mpi_shim/depth.hpp"
 #include "mpi_shim/next.hpp"
 #include "mpi_shim/our_mpi.hpp"
+#include "process/grants.hpp"
 #include "process/lifecycle.hpp"
 #include "process/reporter.hpp"
 
@@ -310,7 +311,9 @@ int watch_served(const char* routine, Call call, const AccessCall& access, MPI_S
   const auto serve = [&](MPI_Status* filled, bool granted = false) {
     if (!hot.own_files.load(std::memory_order_relaxed)) return by_library(access.file, [&] { return call(filled); });
     const std::optional<int> rc = file_service.access(access, granted, filled);
-    return rc ? *rc : call(filled);
+    if (!rc) return call(filled);
+    grants::done_by_hocket();
+    return *rc;
   };
   if (!hot.is_reported()) return count_access(access.direction, serve, status);
   return pass_access(access.direction, true, {routine, access.count, access.type}, serve, access.file, status);

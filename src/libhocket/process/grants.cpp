@@ -31,8 +31,21 @@ Paces& paces() {
 constinit thread_local PacedAccess under_way;
 constinit thread_local std::uint64_t known_changes = 0;
 constinit thread_local Duration waited_so_far{};
+constinit thread_local bool by_hocket = false;  // hocket has done this thread's access
 
 constinit std::atomic<std::int64_t> reported = 0;  // bytes in FINISH_IO of this process's accesses
+constinit Counter unstopped_accesses;
+constinit Counter unstopped_ns;
+
+// Returns true if this thread's access was to pause, and had no place to stop because the MPI library did it.
+bool could_not_stop(Session& session, RequestId request) {
+  const bool ours = std::exchange(by_hocket, false);
+  const std::optional<Time> asked = session.asked_to_pause(request);
+  if (ours || !asked) return false;
+  unstopped_accesses.add(1);
+  unstopped_ns.add((node_now() - *asked).count());
+  return true;
+}
 
 // Learns from an access that ends now after `io`, in which all processes moved `all` bytes.
 void learn_pace(const event::FinishIo& finish, const std::string& target, std::int64_t all,
@@ -51,6 +64,7 @@ void learn_pace(const event::FinishIo& finish, const std::string& target, std::i
 
 RequestId ask(event::StartIo start, RequestPurpose use) noexcept {
   announced().describe(start);
+  by_hocket = false;
   Session& session = Reporter::get().session();
   const std::string target = start.target;
   const RequestId request = session.ask(std::move(start), use);
@@ -69,8 +83,9 @@ RequestId ask(event::StartIo start, RequestPurpose use) noexcept {
   return request;
 }
 
-void finish(const event::FinishIo& finish, const std::string& target, int processes, bool in_one_call) noexcept {
+void finish(event::FinishIo finish, const std::string& target, int processes, bool in_one_call) noexcept {
   Session& session = Reporter::get().session();
+  finish.unstopped = could_not_stop(session, finish.request);
   const std::int64_t all = std::max(session.progress_of(finish.request), saturating_product(finish.bytes, processes));
   session.progress(all);
   announced().moved(all);
@@ -79,6 +94,8 @@ void finish(const event::FinishIo& finish, const std::string& target, int proces
   reported += finish.bytes;
   session.finish(finish);
 }
+
+Unstopped unstopped() noexcept { return {unstopped_accesses.get(), Duration{unstopped_ns.get()}}; }
 
 std::int64_t reported_bytes() noexcept { return reported; }
 
@@ -103,6 +120,8 @@ Duration take_waited() noexcept { return std::exchange(waited_so_far, Duration{}
 void progress(std::int64_t bytes) noexcept {
   if (Reporter* const reporter = Reporter::find()) reporter->session().progress(bytes);
 }
+
+void done_by_hocket() noexcept { by_hocket = true; }
 
 void begins_to_move() noexcept { under_way.moves_from(node_now()); }
 

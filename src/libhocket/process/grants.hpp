@@ -18,7 +18,16 @@ namespace hocket::runtime::grants {
 RequestId ask(event::StartIo start, RequestPurpose use) noexcept;
 // Sends FINISH_IO. Each of the file's `processes` is assumed to have moved as many bytes as this one, unless
 // `progress` has reported more. `in_one_call`: the time of the access shows how fast the target is.
-void finish(const event::FinishIo& finish, const std::string& target, int processes, bool in_one_call) noexcept;
+void finish(event::FinishIo finish, const std::string& target, int processes, bool in_one_call) noexcept;
+
+// Accesses of the MPI library that ended after PAUSE_IO, because they have no place to stop, and the time that others
+// waited for their ends.
+struct Unstopped {
+  std::int64_t accesses = 0;
+  Duration others_waited{};
+};
+// Returns those of this process so far.
+Unstopped unstopped() noexcept;
 
 // Returns the bytes that this process has reported by `finish` so far. A step that encloses such accesses does not
 // report them again.
@@ -38,6 +47,8 @@ Duration take_waited() noexcept;
 
 // Sets the bytes that all processes have moved in this thread's access so far. For the process that sent the request.
 void progress(std::int64_t bytes) noexcept;
+// Notes that hocket has done this thread's access, not the MPI library. It could stop between two rounds.
+void done_by_hocket() noexcept;
 // Notes that the data of this thread's access begin to move, in rounds.
 void begins_to_move() noexcept;
 // Returns true if this thread's access, which moves data in rounds, has less than all of the target's bandwidth. Two

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,7 @@
 #include "mpi_shim/calls.hpp"
 #include "mpi_shim/warn.hpp"
 #include "process/flop_of_phases.hpp"
+#include "process/grants.hpp"
 #include "process/identity.hpp"
 #include "process/reporter.hpp"
 
@@ -32,19 +34,34 @@ void warn_of_wrong_settings(const Identity& own) {
     warn(rest.substr(0, end));
 }
 
+// Says how often accesses could not stop for other applications, and what would help. The time is that of the process
+// with most of it: what several processes report may be the same wait.
+void tell_unstopped(const Identity& own, std::int64_t accesses, Duration others_waited) {
+  if (accesses == 0) return;
+  std::array<char, 32> waited{};
+  std::snprintf(waited.data(), waited.size(), "%.2f s", to_s(others_waited));
+  const bool by_hocket = own.settings.io == Io::hocket;
+  warn(std::to_string(accesses) + (accesses == 1 ? " access" : " accesses") +
+       " of the MPI library could not stop for other applications, which waited " + waited.data() + " for the end: " +
+       (by_hocket ? "" : "run it with --io hocket, ") + "make accesses smaller, or use the steps of hocket/io.h");
+}
+
 // Sums up what BYE reports, over all processes, and sends it. Collective over the world.
 void say_bye(const Identity& own) {
   const Duration cpu = spent(node_now()).cpu;
   const TimeSums sums = hot.sums();
   const Counters& counters = hot.counters;
-  std::array<std::int64_t, 9> all = {cpu.count(),           sums.comm.count(),        sums.io.count(),
-                                     sums.wait.count(),     counters.io_calls(),      counters.comm.calls.get(),
-                                     counters.bytes_read(), counters.bytes_written(), hot.uncoordinated.get()};
-  std::array<std::int64_t, 2> most = {cpu.count(), sums.comm.count()};
+  const grants::Unstopped unstopped = grants::unstopped();
+  std::array<std::int64_t, 10> all = {cpu.count(),           sums.comm.count(),        sums.io.count(),
+                                      sums.wait.count(),     counters.io_calls(),      counters.comm.calls.get(),
+                                      counters.bytes_read(), counters.bytes_written(), hot.uncoordinated.get(),
+                                      unstopped.accesses};
+  std::array<std::int64_t, 3> most = {cpu.count(), sums.comm.count(), unstopped.others_waited.count()};
   mpi::sum(mpi::world(), all);
   mpi::most(mpi::world(), most);
   mpi::forget_told();
   if (own.rank == 0 && all[8] > 0) warn_of_missing_hocketd("hocketd at " + own.settings.socket + " was missing");
+  if (own.speaks()) tell_unstopped(own, all[9], Duration{most[2]});
   event::Bye bye;
   if (own.rank == 0)
     bye = {Duration{all[0]}, Duration{all[1]}, Duration{all[2]}, Duration{all[3]},  all[4],           all[5],

@@ -80,6 +80,8 @@ class Session {
   // Sends PAUSED_IO for this request, if it is to pause, without waiting.
   void answer_pause(RequestId request);
   Standing standing(RequestId request);
+  // Returns when PAUSE_IO of a request came that is still to pause.
+  std::optional<Time> asked_to_pause(RequestId request);
   // The bandwidth share of a request.
   struct RequestShare {
     double part = 1;     // fraction of the target's bandwidth while others have the target too; 1 if not granted
@@ -141,6 +143,7 @@ class Session {
     Standing standing = Standing::none;  // assigned by `change` alone
     Time since{};                        // begin of the current wait
     Time heard{};                        // last message that it is still queued
+    Time pause_came{};                   // arrival of the last PAUSE_IO
     RequestShare share{1, true};         // bandwidth share of the target
     std::int64_t connection = 0;         // value of connections_ when it was sent
     std::int64_t bytes = 0;              // bytes moved by all processes since START_IO

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <optional>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "session/bursts.hpp"
 #include "session/session.hpp"
 #include "session/session_testing.hpp"
@@ -62,8 +64,10 @@ TEST_F(PauseTest, IsHeardOfWhileNobodyWaitsAndAnsweredInTheMiddle) {
   Session session = make();
   const RequestId request = ask_and_be_told(session, controller);
   EXPECT_EQ(called_, 1);
+  EXPECT_TRUE(session.asked_to_pause(request));
   session.pause(1000, 7);
   EXPECT_FALSE(wanted_);
+  EXPECT_FALSE(session.asked_to_pause(request)) << "it has answered";
   EXPECT_EQ(session.standing(request), Standing::granted);
   const auto paused = controller.await_last<event::PausedIo>();
   EXPECT_EQ(paused.request, request);
@@ -85,7 +89,11 @@ TEST_F(PauseTest, IsHeardOfWhileNobodyWaitsAndAnsweredInTheMiddle) {
 TEST_F(PauseTest, TheEndOfTheAccessIsAnAnswer) {
   Controller controller(settings_.socket);
   Session session = make();
+  const Time before = node_now();
   const RequestId request = ask_and_be_told(session, controller);
+  const std::optional<Time> asked = session.asked_to_pause(request);
+  ASSERT_TRUE(asked);
+  EXPECT_TRUE(before <= *asked && *asked <= node_now());
   session.finish({request, {}, 0, false});
   EXPECT_FALSE(wanted_);
   session.pause(0, 0);

@@ -114,6 +114,12 @@ Standing Session::standing(RequestId request) {
   return found ? found->standing : Standing::none;
 }
 
+std::optional<Time> Session::asked_to_pause(RequestId request) {
+  const std::lock_guard lock(requests_mutex_);
+  const SessionRequest* found = find(request);
+  return found && found->standing == Standing::to_pause ? std::optional(found->pause_came) : std::nullopt;
+}
+
 void Session::progress(std::int64_t bytes) {
   const std::lock_guard lock(requests_mutex_);
   for (SessionRequest& request : requests_)
@@ -165,6 +171,7 @@ void Session::hear(const event::PauseIo& pause) {
     const bool unattended = found->use == RequestPurpose::step && !found->awaited;
     step = change(*found, unattended ? StandingInput::pause_unattended : StandingInput::pause);
     if (!step.does(StandingAction::tell | StandingAction::answer)) return;
+    found->pause_came = node_now();
     burst = found->use == RequestPurpose::burst;
     show();
     hook = hook_;
