@@ -23,6 +23,7 @@ from hocket.lanes import IO, WAITING, Interval, overlaps, overlay
 from hocket.periods import IRREGULAR
 from hocket.reconfigurations import Reconfiguration
 from hocket.trace import Trace, collector_at_rest, consistent
+from hocket.unstopped import Unstopped
 
 
 @dataclass
@@ -42,10 +43,17 @@ class Operation:
     io_ns: int = 0
     pauses: list[tuple[int, int | None]] = field(default_factory=list)  # start and end (or None) of each preemption
     stops_for: str = ""  # application for which PAUSE_IO last preempted this operation
+    stop_asked_ns: int | None = None  # time of the last PAUSE_IO
+    stop_awaited_by: list[Operation] = field(default_factory=list, repr=False)  # that waited for the target then
 
     @property
     def is_paused(self) -> bool:
         return bool(self.pauses) and self.pauses[-1][1] is None
+
+    def waits_until(self, now_ns: int) -> int:
+        """Return the end of its present or last wait for a grant."""
+        granted_ns = self.pauses[-1][1] if self.pauses else self.granted_ns
+        return next((end for end in (granted_ns, self.finished_ns) if end is not None), now_ns)
 
     def parts(self, now_ns: int) -> Iterator[Interval]:
         """Yield its waiting and its I/O.
@@ -183,6 +191,7 @@ class Application:
     flop_of_profile: float = 0.0  # per iteration, from its profile; 0: not known
     irregular: bool = False  # no period fits its I/O phases, by the last MODEL event
     interruptions: int = 0  # how often it was preempted in the middle of its I/O
+    unstopped: list[Unstopped] = field(default_factory=list)  # accesses that were to be preempted, and could not stop
     forgotten: Times = field(default_factory=Times, repr=False)  # busy time of dropped phases
     forgotten_ns: int = 0  # end of the dropped time
 
@@ -450,6 +459,14 @@ class Analysis:
         operation = application and application.latest.get((event.member, event.get("request", 0)))
         if operation:
             operation.stops_for = event.get("because_of", "")
+            operation.stop_asked_ns = event.time_ns
+            operation.stop_awaited_by = [
+                other
+                for one in self.applications
+                if one.name == operation.stops_for and one.end_ns is None
+                for other in one.latest.values()
+                if other.target == operation.target and (other.granted_ns is None or other.is_paused)
+            ]
 
     def _on_paused_io(self, event: Event) -> None:
         application = self._application(event)
@@ -478,6 +495,8 @@ class Analysis:
         if operation:
             operation.finished_ns = event.time_ns
             operation.io_ns = event.get("io_ns", 0)
+            if event.get("unstopped", False):
+                self._note_unstopped(application, operation, event.time_ns)
             operation.asker_bytes = event.get("bytes", 0)
 
     def _on_lease_expired(self, event: Event) -> None:
@@ -494,6 +513,14 @@ class Analysis:
             self.policy = self._replaced.pop(event.member)
         if event.application:
             self._decide(Decision(event.time_ns, event.application, "refused", target=event.get("text", "")))
+
+    def _note_unstopped(self, application: Application, operation: Operation, end_ns: int) -> None:
+        """Note that the operation ended, though it was to stop. The wait ends earlier if the others got a grant."""
+        asked_ns = end_ns if operation.stop_asked_ns is None else operation.stop_asked_ns
+        waits = [other.waits_until(end_ns) for other in operation.stop_awaited_by]
+        until_ns = max(asked_ns, min(end_ns, max(waits, default=end_ns)))
+        application.unstopped.append(Unstopped(asked_ns, until_ns, operation.stops_for))
+        operation.stop_awaited_by = []
 
     def _refuse_resize(self, asked: Event, refused: Event) -> None:
         """Note a resize that the coordinator refused.

@@ -14,6 +14,7 @@ from statistics import median
 from hocket.analysis import Analysis, analyse
 from hocket.errors import UsageError
 from hocket.trace import Trace, read_trace
+from hocket.unstopped import waited_s, waiting_for
 
 ALONE, UNCOORDINATED, SCHEDULED, OTHER = "alone", "uncoordinated", "scheduled", ""
 ROLES = (ALONE, UNCOORDINATED, SCHEDULED, OTHER)
@@ -55,6 +56,10 @@ class Row:
     interference: float | None = None
     cost: float | None = None
     interruptions: int = 0
+    # Accesses that were to be preempted and could not stop, and what others waited for their ends (hocket.unstopped).
+    unstopped: int = 0
+    unstopped_wait_s: float = 0.0
+    unstopped_for: tuple[str, ...] = ()
     # Mean and largest value over the processes, in seconds; a largest value of 0 is not known.
     cpu_s: float = 0.0
     comm_s: float = 0.0
@@ -102,6 +107,9 @@ def _rows(run: Run, alone: dict[str, float]) -> Iterable[Row]:
                 interference=io_s / reference if reference and run.role == UNCOORDINATED else None,
                 cost=(io_s + wait_s) / reference if reference and run.role == SCHEDULED else None,
                 interruptions=application.interruptions,
+                unstopped=len(application.unstopped),
+                unstopped_wait_s=waited_s(application.unstopped),
+                unstopped_for=waiting_for(application.unstopped),
                 cpu_s=spent.cpu_s,
                 comm_s=spent.comm_s,
                 cpu_most_s=spent.cpu_most_s,

@@ -14,6 +14,7 @@ from hocket.perfetto import chrome_trace
 from hocket.top.model import TopModel
 from hocket.top.render import View, plain, render
 from hocket.trace import read_trace
+from hocket.unstopped import Unstopped, waited_s, waiting_for
 
 S = 1_000_000_000
 DECIDED = {
@@ -87,6 +88,57 @@ def test_one_that_ends_instead_of_pausing_was_not_interrupted(tmp_path):
     analysis = analyse(read_trace(write_trace(tmp_path / "run.jsonl", lines)))
     assert (analysis.named("a").interruptions, analysis.named("a").wait_s(analysis.now_ns)) == (0, 0.0)
     assert all(one.kind != "preempted" for one in analysis.decisions)
+
+
+# a ends at 8 s instead of pausing, and b gets its turn then.
+UNSTOPPED = [
+    *LINES[:10],
+    ("in", "FINISH_IO", 8.0, "a", 1, {"request": 7, "io_ns": 7 * S, "bytes": 500, "unstopped": True}),
+    ("out", "GRANT_IO", 8.0, "b", 2, {"request": 9, "target": "t", "waited_ns": 51 * S // 10}),
+    ("in", "FINISH_IO", 8.5, "b", 2, {"request": 9, "io_ns": S // 2, "bytes": 20, "phase_over": True}),
+    *LINES[-2:],
+]
+
+
+def test_an_access_that_could_not_stop_is_told_with_its_cost_and_what_to_do(tmp_path, capsys):
+    path = write_trace(tmp_path / "run.jsonl", UNSTOPPED)
+    a, b = analyse(read_trace(path)).applications
+    assert (a.unstopped, b.unstopped, a.interruptions) == ([Unstopped(29 * S // 10, 8 * S, "b")], [], 0)
+    assert main(["trace", "summary", str(path)]) == 0
+    said = (
+        "a could not stop once when it was asked to, and b waited 5.10 s for the end of its access; run it with "
+        "--io hocket, make its accesses smaller, or use the steps of hocket/io.h"
+    )
+    assert capsys.readouterr().out.splitlines()[-1] == said
+    assert main(["trace", "summary", "--json", str(path)]) == 0
+    rows = json.loads(capsys.readouterr().out)["applications"]
+    assert [(r["unstopped"], r["unstopped_wait_s"], r["unstopped_for"]) for r in rows] == [(1, 5.1, ["b"]), (0, 0, [])]
+    assert main(["report", str(path), "-o", str(tmp_path / "report")]) == 0
+    assert capsys.readouterr().err == f"hocket: {said}\n"
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert "<caption>Accesses that could not stop" in page and "could not stop once" in page and "--io hocket" in page
+
+
+def test_what_it_cost_ends_with_the_other_ones_wait(tmp_path):
+    beside = ("out", "GRANT_IO", 4.0, "b", 2, {"request": 9, "target": "t", "waited_ns": 11 * S // 10})
+    lines = [*UNSTOPPED[:10], beside, *(line for line in UNSTOPPED[10:] if line[1] != "GRANT_IO")]
+    a = analyse(read_trace(write_trace(tmp_path / "run.jsonl", lines))).named("a")
+    assert a.unstopped == [Unstopped(29 * S // 10, 4 * S, "b")]
+
+
+def test_waits_for_several_accesses_at_once_count_once():
+    found = [Unstopped(5 * S, 6 * S, "b"), Unstopped(3 * S, 8 * S, "c"), Unstopped(7 * S, 9 * S, "b")]
+    assert (waited_s(found), waiting_for(found)) == (6.0, ("b", "c"))
+
+
+def test_an_access_that_could_stop_is_not_told(trace, tmp_path, capsys):
+    ended = [line for line in LINES if line[1] != "PAUSED_IO"]  # before its next round ended
+    for path in (trace, write_trace(tmp_path / "ended.jsonl", ended)):
+        assert all(not one.unstopped for one in analyse(read_trace(path)).applications)
+        assert main(["trace", "summary", str(path)]) == 0
+        assert "could not stop" not in capsys.readouterr().out
+        assert main(["report", str(path), "-o", str(tmp_path / "report")]) == 0
+        assert "could not stop" not in (tmp_path / "report" / "report.html").read_text()
 
 
 def test_one_that_is_paused_waits_until_now(tmp_path):

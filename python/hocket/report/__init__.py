@@ -25,10 +25,14 @@ __all__ = ["Report", "Row", "Run", "compare", "text_table", "write_report"]
 
 @dataclass(frozen=True)
 class Report:
-    """The files of a report. `pngs`: the picture of all runs, then one for each of several runs."""
+    """The files of a report, and the rows of its table.
+
+    `pngs`: the picture of all runs, then one for each of several runs.
+    """
 
     html: Path
     pngs: list[Path]
+    rows: list[Row]
 
 
 def write_report(
@@ -54,10 +58,10 @@ def write_report(
         raise HocketError("no application in " + ", ".join(str(t.path) for run in runs for t in run.traces))
     verb = doing(a for run in runs for analysis in run.analyses for a in analysis.applications)
     out = Path(out_dir)
-    report = Report(out / "report.html", [out / "timeline.png"])
+    report = Report(out / "report.html", [out / "timeline.png"], compare(runs, io_alone_s))
     try:
         out.mkdir(parents=True, exist_ok=True)
-        report.html.write_text(page(title, notes, runs, compare(runs, io_alone_s), panels, length_s), encoding="utf-8")
+        report.html.write_text(page(title, notes, runs, report.rows, panels, length_s), encoding="utf-8")
         note = notes[0] if notes else ""  # a picture has no room for more
         write_png(panels, length_s, title, note, verb, report.pngs[0])
         for panel in panels if len(panels) > 1 else []:

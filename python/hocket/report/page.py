@@ -16,6 +16,7 @@ from hocket.report.resizes import resizes_table
 from hocket.report.spent import spent_table
 from hocket.report.style import CSS
 from hocket.report.svg import mark_shape, svg
+from hocket.report.unstopped import unstopped_table
 
 NAMED_FACTORS = 4  # in the sentence at the top; of more, only the least and the greatest
 COLUMNS = (
@@ -54,6 +55,7 @@ def page(
 {_table(rows, notes)}
 {_key(runs, panels)}
 {figures}
+{unstopped_table(rows)}
 {spent_table(rows)}
 {decisions_table(runs)}
 {resizes_table(runs)}

@@ -232,6 +232,8 @@ def _lane(application: Application, analysis: Analysis, length_s: float) -> Lane
         notes.append(f"waited {waited:.2f} s")
     if application.interruptions:
         notes.append(f"preempted {times(application.interruptions)}")
+    if application.unstopped:
+        notes.append(f"could not stop {times(len(application.unstopped))}")
     if (resized := sum(one.done for one in application.reconfigurations)) > 0:
         notes.append(f"{resized} resize{'' if resized == 1 else 's'}")
     end_s = bars[-1].end_s if bars else 0.0

@@ -184,6 +184,8 @@ def _figures(model: TopModel, application: Application, forecast: Forecast) -> l
         facts.append(f"waited {waited:.2f} s")
     if application.interruptions:
         facts.append(f"preempted {times(application.interruptions)}")
+    if application.unstopped:
+        facts.append(f"could not stop {times(len(application.unstopped))}")
     if forecast.next_start_ns > model.now_ns and application.end_ns is None and not forecast.irregular:
         ahead = (forecast.next_start_ns - model.now_ns) / 1e9
         facts.append(f"next in {ahead:.1f} ± {forecast.next_uncertainty_ns / 1e9:.1f} s")

@@ -8,7 +8,8 @@ from pathlib import Path
 from hocket.comparison import ALONE, OTHER, SCHEDULED, UNCOORDINATED, Run
 from hocket.errors import UsageError
 from hocket.trace import read_trace
-from hocket.verbs import help_text
+from hocket.unstopped import sentence
+from hocket.verbs import help_text, tell
 
 EXAMPLES = """
 examples:
@@ -49,7 +50,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("no trace given; write 'hocket report TRACE'")
     names = dict.fromkeys(a.name for one in runs for analysis in one.analyses for a in analysis.applications)
     title = arguments.title or "I/O of " + (", ".join(names) if len(names) <= 4 else f"{len(names)} applications")
-    print(write_report(runs, arguments.output, title, arguments.note).html)
+    report = write_report(runs, arguments.output, title, arguments.note)
+    print(report.html)
+    for row in report.rows:
+        if row.unstopped:
+            tell(sentence(row))
     return 0
 
 

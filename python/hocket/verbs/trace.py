@@ -12,6 +12,7 @@ from hocket.errors import HocketError
 from hocket.perfetto import chrome_trace
 from hocket.reconfigurations import text_table as reconfigurations_table
 from hocket.trace import read_trace
+from hocket.unstopped import sentence
 from hocket.verbs import help_text, print_json, tell
 
 EXAMPLES = """
@@ -51,6 +52,9 @@ def _summary(arguments: argparse.Namespace) -> int:
         print_json(told | {"reconfigurations": [one.as_json(zero_ns) for one in found]})
     else:
         print(text_table(rows))
+        for row in rows:
+            if row.unstopped:
+                print(sentence(row))
         if found:
             print(f"\n{reconfigurations_table(found, zero_ns)}")
     return 0
