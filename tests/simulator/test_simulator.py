@@ -106,6 +106,22 @@ def test_a_trace_changes_nothing_and_hocketd_decides_the_same_again(simulate, pr
     assert re.fullmatch(rf"{re.escape(str(trace))}: \d+ events and \d+ commands agree\n", replay.stdout)
 
 
+def test_a_new_application_waits_for_cores_as_under_hocketd(simulate, prefix, tmp_path):
+    trace = tmp_path / "new.jsonl"
+    expanded, new = simulate("new-application", "--trace", trace)["applications"]
+    assert expanded["reconfigurations"] >= 2, "it has grown, and has returned the cores"
+    assert expanded["cores_wait_s"] == 0 < new["cores_wait_s"] < 60
+    assert new["start_s"] == pytest.approx(300 + new["cores_wait_s"])
+    (asked,) = [line for line in map(json.loads, trace.read_text().splitlines()) if line.get("in") == "ASK_CORES"]
+    assert (asked["processes"], asked["longest_ns"]) == (64, 60_000_000_000)
+    assert [line["wait"] for line in told_of(trace, "CORES_FOR")] == [True, False]
+    (start,) = [line for line in told_of(trace, "DECISION") if line["action"] == "start"]
+    assert (start["decided_for"], start["reason"]["missing"]) == ("B", 0)
+    words = [str(prefix / "bin" / "hocketd"), "--replay", str(trace)]
+    replay = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S)
+    assert (replay.returncode, replay.stderr) == (0, "")
+
+
 def test_hocket_report_draws_a_simulated_run(simulate, tmp_path, capsys):
     trace, report = tmp_path / "d.jsonl", tmp_path / "report"
     told = simulate("use-case-d", "--trace", trace)

@@ -25,6 +25,7 @@ namespace hocket::sim {
 // means.
 enum class ApplicationState {
   not_started,
+  asking,  // has asked for cores, and has not started
   computing,
   waiting,  // waits for a grant
   io,

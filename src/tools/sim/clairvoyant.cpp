@@ -45,6 +45,8 @@ const std::vector<coordinator::Command>& Clairvoyant::send(Time, const MemberIde
   const std::size_t i = from.id.value - 1;
   if (std::holds_alternative<event::Hello>(body)) {
     commands_.push_back({from.id, event::Welcome{AppId{from.id.value}, {}, {}, for_ever}});
+  } else if (const auto* wanted = std::get_if<event::AskCores>(&body)) {
+    commands_.push_back({from.id, event::CoresFor{wanted->job, false, 0, {}}});  // nobody is ever resized
   } else if (const auto* asked = std::get_if<event::StartIo>(&body)) {
     start(i, *asked);
   } else if (std::holds_alternative<event::FinishIo>(body)) {

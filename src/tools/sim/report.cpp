@@ -28,7 +28,8 @@ nlohmann::ordered_json json_of(const ApplicationResult& a) {
           {"reconfigurations", a.reconfigurations},
           {"bytes_written", std::llround(a.bytes_written)},
           {"operations", a.operations},
-          {"bytes_read", std::llround(a.bytes_read)}};
+          {"bytes_read", std::llround(a.bytes_read)},
+          {"cores_wait_s", a.cores_wait_s}};
 }
 
 nlohmann::ordered_json json_of(const TargetResult& t) {

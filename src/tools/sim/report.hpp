@@ -13,9 +13,10 @@ struct ApplicationResult {
   std::string name;
   std::int64_t processes_first = 0;
   std::int64_t processes_last = 0;
-  double start_s = 0;
-  double end_s = 0;    // the end of the simulation if that came first
-  double alone_s = 0;  // time of the same work without other applications, at the first size
+  double start_s = 0;       // after `cores_wait_s`
+  double cores_wait_s = 0;  // wait for cores before the start
+  double end_s = 0;         // the end of the simulation if that came first
+  double alone_s = 0;       // time of the same work without other applications, at the first size
   double compute_s = 0;
   double io_s = 0;                 // without waits
   double io_alone_s = 0;           // I/O time of the same operations alone, at the first size

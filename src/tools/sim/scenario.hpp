@@ -101,6 +101,7 @@ struct ApplicationSpec {
   std::int64_t processes = 1;
   bool malleable = false;
   double start_s = 0;
+  double wait_for_cores_s = 0;  // it asks for cores first, and waits for them at most this long; 0: it does not ask
   // Iterations in all, iterations in one I/O period, and iterations between two control points.
   std::int64_t iterations = 0;
   std::int64_t iterations_per_phase = 0;

@@ -19,6 +19,7 @@ constexpr double most_seconds = 1e9;  // seconds: 30 years
 constexpr double most_bytes = 1e18;
 constexpr double most_count = 1e9;
 constexpr Limits seconds{0, most_seconds};
+constexpr Limits wait_for_cores{0, 3600};  // seconds, as in `hocket run --wait-for-cores`
 constexpr Limits time_of_an_iteration{1e-9, most_seconds};
 constexpr Limits count_limits{1, most_count};
 constexpr Limits bytes{0, most_bytes};
@@ -168,6 +169,7 @@ class ScenarioReader {
     spec.processes = fields.whole("processes", {1, cores}, std::nullopt);
     spec.malleable = fields.truth("malleable", false);
     spec.start_s = fields.number("start_s", seconds, 0);
+    spec.wait_for_cores_s = fields.number("wait_for_cores_s", wait_for_cores, 0);
     spec.iterations = fields.whole("iterations", count_limits, std::nullopt);
     spec.iterations_per_phase = fields.whole("iterations_per_phase", count_limits, std::nullopt);
     if (spec.iterations_per_phase > spec.iterations) {

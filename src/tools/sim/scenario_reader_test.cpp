@@ -63,6 +63,17 @@ TEST(ScenarioReaderTest, ReadsThePartsOfATarget) {
   EXPECT_EQ(scenario.applications.at(0).part_numbers, (std::vector<std::size_t>{2, 0}));
 }
 
+TEST(ScenarioReaderTest, ReadsHowLongAnApplicationWaitsForCores) {
+  EXPECT_EQ(read(good).value().scenario.applications.at(0).wait_for_cores_s, 0) << "it begins at once";
+  std::string text = good;
+  text.replace(text.find("processes = 64"), 14, "processes = 64\nwait_for_cores_s = 60");
+  EXPECT_EQ(read(text).value().scenario.applications.at(0).wait_for_cores_s, 60);
+  text.replace(text.find("wait_for_cores_s = 60"), 21, "wait_for_cores_s = 4000");
+  const auto wrong = read(text);
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().text.find("wait_for_cores_s"), std::string::npos) << wrong.error().text;
+}
+
 TEST(ScenarioReaderTest, ReadsWhereAnApplicationCanBeInterruptedAndHowATargetIsShared) {
   const ApplicationSpec usual = read(good).value().scenario.applications.at(0);
   EXPECT_EQ(usual.files, 1);

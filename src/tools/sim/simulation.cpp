@@ -14,10 +14,14 @@ constexpr const char* reading = "MPI_File_read_all";
 constexpr double page_cache = 1e18;  // bytes per second: so fast that no access slows down another
 // Smallest bandwidth share of a grant that is obeyed; with 0 a transfer would never end.
 constexpr double least_share = 1e-6;
+constexpr Duration longest_answer = std::chrono::seconds{5};  // that `hocket run` waits for CORES_FOR beyond its bound
 constexpr const char* resize_method = "merge plain, collective blocking";
 
 double seconds(Time t) { return to_s(t - Simulation::start); }
 Time time_at(double s) { return Simulation::start + from_s(s); }
+
+// Returns the job of an application, as its HELLO names it.
+std::string job_of(std::size_t i) { return "job" + std::to_string(i + 1); }
 
 std::int64_t share_of_a_process(double bytes, std::int64_t processes) {
   return static_cast<std::int64_t>(bytes / static_cast<double>(processes));
@@ -80,7 +84,8 @@ void Simulation::happen(QueueNumber number) {
 void Simulation::application_event(QueueNumber i) {
   SimulatedApplication& application = applications_[i];
   switch (application.state) {
-    case ApplicationState::not_started: return begin(i);
+    case ApplicationState::not_started: return arrive(i);
+    case ApplicationState::asking: return begin(i);
     // An entry in these states means that HOCKET_MAX_WAIT_S is over.
     case ApplicationState::waiting:
     case ApplicationState::paused: return give_up_waiting(i);
@@ -101,12 +106,26 @@ void Simulation::application_event(QueueNumber i) {
 
 // ---- beginning, computing, ending ----------------------------------------------------------------------------------
 
+// Asks for cores first if the scenario says so, as `hocket run` does. CORES_FOR lets the application begin. If it does
+// not come, the application begins nevertheless.
+void Simulation::arrive(QueueNumber i) {
+  SimulatedApplication& application = applications_[i];
+  const ApplicationSpec& spec = application.spec();
+  if (!controller_ || spec.wait_for_cores_s <= 0) return begin(i);
+  application.state = ApplicationState::asking;
+  members_[i].since = now_;
+  const Duration longest = from_s(spec.wait_for_cores_s);
+  queue_.set(i, now_ + longest + longest_answer);
+  send(members_[i].self, event::AskCores{job_of(i), spec.name, spec.processes, longest});
+}
+
 void Simulation::begin(QueueNumber i) {
   SimulatedApplication& application = applications_[i];
   const ApplicationSpec& spec = application.spec();
+  if (application.state == ApplicationState::asking) application.result.cores_wait_s = to_s(now_ - members_[i].since);
   application.state = ApplicationState::stopped;
   if (controller_) {
-    event::Hello hello{"job" + std::to_string(i + 1), spec.name, spec.program, "mpich", {}, 0, spec.processes};
+    event::Hello hello{job_of(i), spec.name, spec.program, "mpich", {}, 0, spec.processes};
     send(members_[i].self, std::move(hello));
     if (!spec.policy.empty()) send(daemon_, event::SetPolicy{spec.policy, {}, members_[i].self.application});
     // The daemon sends the profile points, as it does from its store in a real run.
@@ -412,6 +431,7 @@ void Simulation::obey(QueueNumber i, const event::PauseIo& pause) {
   const double done = bytes_done(i);
   const double stop = application.stop_after(done);
   const double most = application.operation_bytes() - nothing;
+  member.unstopped = application.spec().grain == Grain::operation;
   if (done >= most || stop >= most) return;
   member.pausing = true;
   if (stop <= done + nothing) {
@@ -489,8 +509,9 @@ void Simulation::tell_operation(QueueNumber i, const OperationResult& done) {
   const double gap_s = applications_[i].spec().phase_gap_s;
   SimulatedMember& member = members_[i];
   const bool over = gap_s == 0 && done.last;
+  const bool unstopped = std::exchange(member.unstopped, false);
   if (std::exchange(member.coordinated, false)) {
-    send(member.self, event::FinishIo{member.request, done.io, done.bytes, over});
+    send(member.self, event::FinishIo{member.request, done.io, done.bytes, over, {}, unstopped});
   }
   if (over) return tell_phase(i);
   if (gap_s > 0) queue_.set(number_of_monitor(i), now_ + from_s(gap_s) + Duration{1});
@@ -533,6 +554,9 @@ void Simulation::obey(const coordinator::Command& command) {
     if (application.state == ApplicationState::ended) return;
     application.want(now_, *reconfigure);
     if (application.state == ApplicationState::computing) schedule(i);
+  } else if (const auto* cores = std::get_if<event::CoresFor>(&command.body)) {
+    // Later, because this may be inside the answer to another application's event.
+    if (application.state == ApplicationState::asking && !cores->wait) queue_.set(i, now_);
   } else if (const auto* welcome = std::get_if<event::Welcome>(&command.body)) {
     member.app = welcome->app;
     member.self.application = welcome->application;
@@ -557,7 +581,7 @@ void Simulation::cut_off() {
   for (QueueNumber i = 0; i < applications_.size(); ++i) {
     SimulatedApplication& application = applications_[i];
     ApplicationResult& result = application.result;
-    result.start_s = application.spec().start_s;
+    result.start_s = application.spec().start_s + result.cores_wait_s;
     switch (application.state) {
       case ApplicationState::ended: continue;
       case ApplicationState::computing: application.compute_until(now_, application.iterations_done(now_)); break;
@@ -569,6 +593,7 @@ void Simulation::cut_off() {
       case ApplicationState::between: application.gap_done(now_ - members_[i].since); break;
       case ApplicationState::io: result.io_s += to_s(members_[i].io_before + (now_ - members_[i].io_start)); break;
       case ApplicationState::stopped: result.stopped_s += to_s(now_ - members_[i].resize.start); break;
+      case ApplicationState::asking: result.cores_wait_s = to_s(now_ - members_[i].since); [[fallthrough]];
       case ApplicationState::not_started: result.start_s = std::max(result.start_s, seconds(now_)); break;
     }
     result.end_s = std::max(result.start_s, seconds(now_));

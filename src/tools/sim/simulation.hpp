@@ -56,6 +56,7 @@ class Simulation {
     double rest = 0;            // bytes of the operation that are not part of the present transfer
     bool pausing = false;       // true if it stops at the end of the present transfer
     bool pauses_now = false;    // true if it stops at once instead
+    bool unstopped = false;     // true if it was asked to pause, and its operations have no place to stop
     Time since{};               // start of the present wait, pause or gap
     Time io_start{};            // start of the present transfer
     Duration io_before{};       // I/O time of the operation before the present transfer
@@ -78,6 +79,7 @@ class Simulation {
   void happen(QueueNumber number);
   void application_event(QueueNumber i);
   void target_event(QueueNumber target);
+  void arrive(QueueNumber i);
   void begin(QueueNumber i);
   // Continues after an operation or a control point: with the end, the next phase, or computing.
   void go_on(QueueNumber i);

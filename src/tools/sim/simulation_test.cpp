@@ -61,6 +61,84 @@ SimulationReport run(const Scenario& scenario, const policy::Policy* access = nu
   return Simulation{scenario, std::move(controller)}.run();
 }
 
+// Eight cores: the first application has four, and policy `fair` gives it the others. The second one comes at 42.1 s.
+class CoresBeforeAStart : public testing::Test {
+ protected:
+  static Scenario scenario(double wait_for_cores_s) {
+    ApplicationSpec first = program("a", 0.5, 100, 40);  // `fair` decides after its I/O phases
+    first.malleable = true;
+    ApplicationSpec second = program("b", 0.5, 0, 4);
+    second.start_s = 42.1;
+    second.wait_for_cores_s = wait_for_cores_s;
+    Scenario scenario = scenario_of({first, second});
+    scenario.cores_per_node = 8;
+    return scenario;
+  }
+  static coordinator::CoordinatorSettings settings(const policy::CorePolicy* sharing) {
+    coordinator::CoordinatorSettings settings = settings_of(policy::fcfs);
+    settings.policy.sharing = sharing;
+    settings.cores = 8;
+    settings.probe = false;
+    return settings;
+  }
+  static SimulationReport simulate(double wait_for_cores_s, const policy::CorePolicy* sharing) {
+    const Scenario asked = scenario(wait_for_cores_s);
+    return Simulation{asked, std::make_unique<Controller>(settings(sharing))}.run();
+  }
+};
+
+TEST_F(CoresBeforeAStart, AreAwaitedWhileAnotherOneReturnsThem) {
+  const SimulationReport report = simulate(60, &policy::fair);
+  const ApplicationResult& first = report.applications.at(0);
+  const ApplicationResult& second = report.applications.at(1);
+  EXPECT_GE(first.reconfigurations, 2) << "it grew, and gave back";
+  EXPECT_GT(second.cores_wait_s, 0);
+  EXPECT_LT(second.cores_wait_s, 3) << "until a control point, and for a reconfiguration";
+  EXPECT_DOUBLE_EQ(second.start_s, 42.1 + second.cores_wait_s);
+  EXPECT_NEAR(second.total_s(), 20, 1e-6) << "all cores are its own";
+}
+
+TEST_F(CoresBeforeAStart, AreAwaitedNoLongerThanTheBound) {
+  const SimulationReport report = simulate(0.1, &policy::fair);
+  EXPECT_DOUBLE_EQ(report.applications.at(1).cores_wait_s, 0.1);
+}
+
+TEST_F(CoresBeforeAStart, AreNotAwaitedIfNobodyReturnsThem) {
+  EXPECT_EQ(simulate(60, nullptr).applications.at(1).cores_wait_s, 0);
+}
+
+TEST_F(CoresBeforeAStart, AreNotAskedForWithoutAControllerOrTheKey) {
+  EXPECT_EQ(simulate(0, &policy::fair).applications.at(1).start_s, 42.1);
+  const Scenario alone = scenario(60);
+  EXPECT_EQ(Simulation(alone, nullptr).run().applications.at(1).start_s, 42.1);
+}
+
+// A controller that does not answer ASK_CORES.
+class Silent : public Controller {
+ public:
+  using Controller::Controller;
+  const std::vector<coordinator::Command>& send(Time now, const MemberIdentity& from, event::Body body) override {
+    static const std::vector<coordinator::Command> none;
+    if (std::holds_alternative<event::AskCores>(body)) return none;
+    return Controller::send(now, from, std::move(body));
+  }
+};
+
+TEST_F(CoresBeforeAStart, AreNotAwaitedForEverIfNoAnswerComes) {
+  const Scenario asked = scenario(60);
+  const SimulationReport report = Simulation{asked, std::make_unique<Silent>(settings(nullptr))}.run();
+  EXPECT_DOUBLE_EQ(report.applications.at(1).cores_wait_s, 65);
+}
+
+TEST_F(CoresBeforeAStart, AreAwaitedUntilTheSimulationEnds) {
+  Scenario asked = scenario(60);
+  asked.until_s = 42.2;
+  const SimulationReport report = Simulation{asked, std::make_unique<Controller>(settings(&policy::fair))}.run();
+  const ApplicationResult& second = report.applications.at(1);
+  EXPECT_NEAR(second.cores_wait_s, 0.1, 1e-9);
+  EXPECT_DOUBLE_EQ(second.start_s, second.end_s);
+}
+
 TEST(SimulationTest, OneAloneTakesWhatItsCurveAndTheTargetSay) {
   const SimulationReport report = run(scenario_of({program("a", 0.5, 2000, 7)}));
   const ApplicationResult& a = report.applications.at(0);
@@ -393,6 +471,7 @@ TEST_P(Grains, APauseComesWhereTheScenarioAllowsIt) {
     EXPECT_NEAR(time, 1 + stop.dt + stop.b_waits, 2e-9);
     EXPECT_EQ(event.round, stop.round);
   }
+  EXPECT_EQ(heard<event::FinishIo>(1).at(0).second.unstopped, stop.grain == Grain::operation);
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, Grains,
