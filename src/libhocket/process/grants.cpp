@@ -37,11 +37,12 @@ constinit std::atomic<std::int64_t> reported = 0;  // bytes in FINISH_IO of this
 constinit Counter unstopped_accesses;
 constinit Counter unstopped_ns;
 
-// Returns true if this thread's access was to pause, and had no place to stop because the MPI library did it.
+// Returns true if this thread's access was to pause, and had no place to stop because the MPI library did it. An
+// application in a step stops at its next call of hocket/io.h instead.
 bool could_not_stop(Session& session, RequestId request) {
   const bool ours = std::exchange(by_hocket, false);
   const std::optional<Time> asked = session.asked_to_pause(request);
-  if (ours || !asked) return false;
+  if (ours || !asked || hot.in_step.load(std::memory_order_relaxed)) return false;
   unstopped_accesses.add(1);
   unstopped_ns.add((node_now() - *asked).count());
   return true;
