@@ -195,8 +195,9 @@ const std::array keys{
     Key{"daemon", "exit_when_idle_s", Number{&DaemonSettings::exit_when_idle_s, not_negative},
         "the daemon exits after this many seconds without a connected member; 0: never"},
     Key{"coordinator", "policy", Text{&DaemonSettings::policy, a_policy},
-        "policy names joined by '+', at most one of each kind: for access to targets, against interference, and for\n"
-        "idle cores. \"none\": interfere alone. hocketd --print-policies lists all, and what each does"},
+        "policy names joined by '+', at most one of each kind: for access to targets, against interference, for idle\n"
+        "cores, and for I/O servers. \"none\": interfere alone. hocketd --print-policies lists all, and what each "
+        "does"},
     Key{"coordinator", "policy_file", Text{&DaemonSettings::policy_file, any_text},
         "file of a policy in Python (docs/write-a-policy.md), which replaces the policy of its kind; empty: none. "
         "Only\n"

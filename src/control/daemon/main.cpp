@@ -161,6 +161,7 @@ void print_policies() {
   for (const policy::CorePolicy* one : policy::core_policies()) {
     print(one->name, one->kind == policy::CoreKind::sharing ? "sharing" : "interference", one->summary);
   }
+  for (const policy::ServerPolicy* one : policy::server_policies()) print(one->name, "servers", one->summary);
 }
 
 int replay(const std::string& trace, const std::string& policy_file) {

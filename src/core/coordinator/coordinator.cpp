@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "model/prediction.hpp"
@@ -22,6 +23,20 @@ constexpr std::size_t longest_quoted = 64;
 // True for a tool. It states neither processes nor an MPI, observes, and does no I/O.
 bool is_tool(const event::Hello& hello) { return hello.processes <= 0 && hello.mpi.empty(); }
 
+template <class E, class... Types>
+constexpr bool is_one_of = (std::is_same_v<E, Types> || ...);
+
+// True if the servers policy is asked after such an event (policy/server_policy.hpp).
+bool concerns_servers(const event::Body& body) {
+  using namespace event;  // NOLINT(google-build-using-namespace): the list below
+  return std::visit(
+      []<class E>(const E&) {
+        return is_one_of<E, Server, ServerLoad, ServerEnded, SetServer, SlowIoServer, MapAdopted, Hello, IoPhase, Bye,
+                         Lost, SetPolicy>;
+      },
+      body);
+}
+
 }  // namespace
 
 const std::vector<Command>& Coordinator::handle(const event::Event& event) {
@@ -30,6 +45,7 @@ const std::vector<Command>& Coordinator::handle(const event::Event& event) {
   now_ = std::clamp(event.time, now_, latest);
   const Moment moment{event, now_, commands_};
   std::visit([&](const auto& body) { on(moment, body); }, event.body);
+  if (concerns_servers(event.body)) servers_.decide(moment);
   return commands_;
 }
 
@@ -207,7 +223,9 @@ void Coordinator::on(const Moment& moment, const event::SetPolicy& set) {
   if (!parsed) return refuse(moment, parsed.error().text);
   policies_ = parsed.value();
   access_.set_policy(moment, *policies_.access, metric.value());
-  if (!set.policy.empty()) steering_.set_policies(moment, policies_);
+  if (set.policy.empty()) return;
+  steering_.set_policies(moment, policies_);
+  servers_.set_policy(policies_.for_servers());
 }
 
 void Coordinator::set_policy_for(const Moment& moment, const event::SetPolicy& set) {
@@ -220,9 +238,10 @@ void Coordinator::set_policy_for(const Moment& moment, const event::SetPolicy& s
   if (set.policy != default_policy) {
     const auto parsed = policy::parse_combination(set.policy, settings_.loaded);
     if (!parsed) return refuse(moment, parsed.error().text);
-    if (parsed.value().interference != nullptr || parsed.value().sharing != nullptr) {
-      return refuse(moment, quoted(set.policy) +
-                                " decides about cores, which all applications share: name a policy for " +
+    if (parsed.value().has_others()) {
+      const char* what = parsed.value().servers != nullptr ? "I/O servers" : "cores";
+      return refuse(moment, quoted(set.policy) + " decides about " + what +
+                                ", which all applications share: name a policy for " +
                                 "access to targets, or set it for the daemon");
     }
     access = parsed.value().access;

@@ -41,11 +41,18 @@ std::optional<SlowServers::Peers> SlowServers::of_peers(MemberId server, const L
   return Peers{median(std::move(medians)), longest};
 }
 
+std::optional<SlowServers::Finding> SlowServers::finding(MemberId server) const {
+  const auto found = reports_.find(server);
+  return found == reports_.end() ? std::nullopt : found->second.found;
+}
+
 std::optional<SlowServers::Finding> SlowServers::report(MemberId server, const event::ServerLoad& load, Time now) {
   const auto found = reports_.find(server);
-  const bool is_stuck = load.oldest >= stuck;
-  if (found == reports_.end() || margin_ <= 0 || (load.operations <= 0 && !is_stuck)) return std::nullopt;
+  if (found == reports_.end() || margin_ <= 0) return std::nullopt;
   Reports& own = found->second;
+  own.found.reset();
+  const bool is_stuck = load.oldest >= stuck;
+  if (load.operations <= 0 && !is_stuck) return std::nullopt;
 
   LoadReport report{now, -1, load.oldest, is_stuck};
   if (load.operations > 0) {
@@ -64,8 +71,8 @@ std::optional<SlowServers::Finding> SlowServers::report(MemberId server, const e
       static_cast<double>(report.service.count()) > margin_ * n / (n - 1) * static_cast<double>(peers->middle.count());
   const bool is_slow = pays && report.service - peers->middle >= least_longer && report.service > peers->longest;
   own.slow = is_slow ? own.slow + 1 : 0;
-  if (own.slow < running) return std::nullopt;
-  return Finding{report.service, peers->middle};
+  if (own.slow >= running) own.found = {report.service, peers->middle};
+  return own.found;
 }
 
 Duration next_hold_off(Duration first, Duration last, Time back, Time now) {

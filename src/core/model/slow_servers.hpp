@@ -61,8 +61,10 @@ class SlowServers {
     Duration service;  // time of one operation at the server
     Duration peers;    // time of one operation at the peers
   };
-  // Takes in a report of a server in the map. Returns the measurement if it makes the server slow.
+  // Takes in a report of a server in the map. Returns finding().
   std::optional<Finding> report(MemberId server, const event::ServerLoad& load, Time now);
+  // Returns the measurement if the server's last report makes it slow.
+  std::optional<Finding> finding(MemberId server) const;
 
  private:
   // One report, reduced to a single operation.
@@ -76,6 +78,7 @@ class SlowServers {
   struct Reports {
     std::deque<LoadReport> last;
     std::int64_t slow = 0;  // slow reports in a row up to now
+    std::optional<Finding> found{};
   };
 
   // The peers' times that a report is compared with.

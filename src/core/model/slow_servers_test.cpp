@@ -19,7 +19,9 @@ class SlowServersTest : public ::testing::Test {
   // Sends a report of ten operations at `ms`. Returns true if it makes the server slow.
   bool report(std::uint64_t server, std::int64_t ms, std::int64_t service_us, std::int64_t bytes = mebibyte) {
     const event::ServerLoad load{10, 10 * bytes, microseconds{10 * service_us}, 0, 0, {}};
-    return detector.report(MemberId{server}, load, at(ms)).has_value();
+    const bool is_slow = detector.report(MemberId{server}, load, at(ms)).has_value();
+    EXPECT_EQ(detector.finding(MemberId{server}).has_value(), is_slow);
+    return is_slow;
   }
   bool stuck_for(std::uint64_t server, std::int64_t ms, Duration oldest) {
     return detector.report(MemberId{server}, {0, 0, {}, 1, mebibyte, oldest}, at(ms)).has_value();

@@ -8,6 +8,7 @@ namespace hocket::policy {
 namespace {
 
 constexpr const CorePolicy* known[] = {&phase_shift, &period_coupling, &fair, &speedup, &io_aware, &predictive};
+constexpr const ServerPolicy* known_servers[] = {&set_aside};
 constexpr std::string_view none = "none";
 
 // Splits the text at each '+' and trims spaces. Empty names stay, so that add() can refuse them.
@@ -37,8 +38,10 @@ Error unknown(std::string_view name, const Loaded& loaded) {
   std::vector<std::string_view> names;
   for (const Policy* policy : policies()) names.push_back(policy->name);
   for (const CorePolicy* policy : known) names.push_back(policy->name);
+  for (const ServerPolicy* policy : known_servers) names.push_back(policy->name);
   if (loaded.access) names.push_back(loaded.access->name);
   if (loaded.core) names.push_back(loaded.core->name);
+  if (loaded.servers) names.push_back(loaded.servers->name);
   names.push_back(none);
   std::string all;
   for (const std::string_view one : names) all.append(all.empty() ? "" : ", ").append(one);
@@ -59,13 +62,18 @@ Status set(const P*& place, const P* policy, std::string_view kind) {
   return success();
 }
 
-// Adds the policy of that name; a loaded one comes first. `access` stays nullptr while no name is of that kind.
+// Returns the policy of that name, a loaded one first; nullptr if there is none of this kind.
+template <class P, class List>
+const P* find(const P* loaded, const List& list, std::string_view name) {
+  return loaded != nullptr && loaded->name == name ? loaded : find(list, name);
+}
+
+// Adds the policy of that name. `access` stays nullptr while no name is of that kind.
 Status add(std::string_view name, const Loaded& loaded, const Policy*& access, Combination& combination) {
-  const bool loaded_access = loaded.access && loaded.access->name == name;
-  if (const Policy* policy = loaded_access ? loaded.access : find(policies(), name))
-    return set(access, policy, "for access to targets");
-  const bool loaded_core = loaded.core && loaded.core->name == name;
-  const CorePolicy* policy = loaded_core ? loaded.core : find(core_policies(), name);
+  if (const Policy* policy = find(loaded.access, policies(), name)) return set(access, policy, "for access to targets");
+  if (const ServerPolicy* policy = find(loaded.servers, server_policies(), name))
+    return set(combination.servers, policy, "for I/O servers");
+  const CorePolicy* policy = find(loaded.core, core_policies(), name);
   if (!policy) return unknown(name, loaded);
   if (policy->kind == CoreKind::sharing) return set(combination.sharing, policy, "for sharing out cores");
   return set(combination.interference, policy, "against interference");
@@ -74,6 +82,7 @@ Status add(std::string_view name, const Loaded& loaded, const Policy*& access, C
 }  // namespace
 
 std::span<const CorePolicy* const> core_policies() { return known; }
+std::span<const ServerPolicy* const> server_policies() { return known_servers; }
 
 Result<Combination> parse_combination(std::string_view text, const Loaded& loaded) {
   Combination combination;
@@ -86,12 +95,13 @@ Result<Combination> parse_combination(std::string_view text, const Loaded& loade
                    "': name it alone, or leave it out"};
     if (const Status added = add(name, loaded, access, combination); !added) return added.error();
   }
-  combination.access = access ? access : &fcfs;  // then a core policy was named: split() never returns nothing
+  combination.access = access ? access : &fcfs;  // then one of another kind was named: split() never returns nothing
   return combination;
 }
 
 Combination with(Combination combination, const Loaded& loaded) {
   if (loaded.access) combination.access = loaded.access;
+  if (loaded.servers) combination.servers = loaded.servers;
   if (!loaded.core) return combination;
   const bool shares = loaded.core->kind == CoreKind::sharing;
   (shares ? combination.sharing : combination.interference) = loaded.core;
@@ -104,6 +114,7 @@ std::string text_of(const Combination& combination) {
   append(combination.access->name);
   if (combination.interference) append(combination.interference->name);
   if (combination.sharing) append(combination.sharing->name);
+  if (combination.servers) append(combination.servers->name);
   return text;
 }
 

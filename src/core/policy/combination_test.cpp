@@ -35,6 +35,21 @@ TEST(Combinations, APolicyForCoresComesWithFcfs) {
   }
 }
 
+TEST(Combinations, SlowServersAreSetAsideUnlessAnotherPolicyIsNamed) {
+  EXPECT_EQ(&parsed("interfere+fair").for_servers(), &set_aside);
+  EXPECT_EQ(parsed("interfere+fair").servers, nullptr);
+  for (const ServerPolicy* policy : server_policies()) {
+    const Combination alone = parsed(policy->name);
+    EXPECT_EQ(alone.access, &fcfs);
+    EXPECT_EQ(&alone.for_servers(), policy);
+    EXPECT_TRUE(alone.has_others());
+    EXPECT_EQ(text_of(alone), "fcfs+" + std::string{policy->name});
+    EXPECT_FALSE(policy->summary.empty());
+  }
+  EXPECT_EQ(refusal("set-aside+set-aside"),
+            "policies 'set-aside' and 'set-aside' are both for I/O servers: name one of them");
+}
+
 TEST(Combinations, OneOfEachKindInAnyOrder) {
   for (const char* text : {"fcfs+phase-shift+io-aware", "io-aware+fcfs+phase-shift", " phase-shift + io-aware "}) {
     const Combination all = parsed(text);
@@ -79,7 +94,8 @@ TEST(Combinations, ALoadedPolicyTakesThePlaceOfItsKind) {
 TEST(Combinations, ARefusalSaysWhatIsWrong) {
   EXPECT_EQ(refusal("phase-shfit"),
             "unknown policy 'phase-shfit': did you mean 'phase-shift'? there are: " + testing::names_of(policies()) +
-                ", " + testing::names_of(core_policies()) + ", none; several are joined by '+'");
+                ", " + testing::names_of(core_policies()) + ", " + testing::names_of(server_policies()) +
+                ", none; several are joined by '+'");
   EXPECT_EQ(refusal("fcfs+interfere"),
             "policies 'fcfs' and 'interfere' are both for access to targets: name one of them");
   EXPECT_EQ(refusal("phase-shift+period-coupling"),

@@ -94,8 +94,10 @@ class ScenarioReader {
     const auto parsed = policy::parse_combination(name.empty() ? "none" : name);
     if (!parsed) {
       fields.wrong("policy", parsed.error().text);
-    } else if (parsed.value().interference != nullptr || parsed.value().sharing != nullptr) {
-      fields.wrong("policy", "it decides about cores, which all applications share: name one for access to targets");
+    } else if (parsed.value().has_others()) {
+      fields.wrong(
+          "policy",
+          "it decides about cores or I/O servers, which all applications share: name one for access to targets");
     }
     return name;
   }

@@ -12,8 +12,6 @@ namespace {
 using explain::number;
 using explain::quoted;
 
-// The load in listings covers this window.
-constexpr Duration load_window = std::chrono::seconds{1};
 // Bound on the reports kept. It exceeds what a server sends in that window if it keeps to one report each 50 ms.
 constexpr std::size_t most_recent = 64;
 constexpr std::size_t longest_name = 64;
@@ -119,10 +117,7 @@ void Servers::load(const Moment& moment, const event::ServerLoad& load) {
   }
   while (!entry->recent.empty() && moment.now - entry->recent.front().at >= load_window) entry->recent.pop_front();
   if (entry->recent.size() > most_recent) entry->recent.pop_front();
-  const auto finding = detector_.report(entry->member, load, moment.now);
-  if (!finding || server_step(entry->state, slow_input()).action != ServerAction::hold_off) return;
-  hold_off(moment, *entry, finding);
-  publish(moment);
+  detector_.report(entry->member, load, moment.now);
 }
 
 void Servers::hold_off(const Moment& moment, ServerEntry& entry, const std::optional<SlowServers::Finding>& finding) {
@@ -333,6 +328,17 @@ void Servers::welcome(const Moment& moment, MemberId member) const {
   if (handed_epoch_ > 0) moment.commands.push_back({member, event::NewServerMap{handed_epoch_, handed_text_}});
 }
 
+Servers::ServerWork Servers::recent_work(const ServerEntry& entry, Time now) {
+  ServerWork sum{};
+  for (const ServerWork& work : entry.recent) {
+    if (now - work.at >= load_window) continue;
+    sum.operations = saturating_sum(sum.operations, work.operations);
+    sum.bytes = saturating_sum(sum.bytes, work.bytes);
+    sum.service = saturating_sum(sum.service, work.service);
+  }
+  return sum;
+}
+
 std::vector<event::IoServer> Servers::describe(Time now) const {
   std::vector<event::IoServer> rows;
   for (const ServerEntry& entry : entries_) {
@@ -354,12 +360,10 @@ std::vector<event::IoServer> Servers::describe(Time now) const {
     row.service = entry.sums.service;
     row.queue = entry.queue;
     row.held_bytes = entry.held_bytes;
-    for (const ServerWork& work : entry.recent) {
-      if (now - work.at >= load_window) continue;
-      row.operations_per_s += static_cast<double>(work.operations) / to_s(load_window);
-      row.bytes_per_s += static_cast<double>(work.bytes) / to_s(load_window);
-      row.busy = saturating_sum(row.busy, work.service);
-    }
+    const ServerWork recent = recent_work(entry, now);
+    row.operations_per_s = static_cast<double>(recent.operations) / to_s(load_window);
+    row.bytes_per_s = static_cast<double>(recent.bytes) / to_s(load_window);
+    row.busy = recent.service;
     row.last_service = entry.last_service;
     if (entry.state == ServerState::slow) row.back = entry.back;
   }

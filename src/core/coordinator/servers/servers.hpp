@@ -1,6 +1,8 @@
 // Servers keeps the I/O servers and the server map: the list of servers in use. The map is the control variable that
 // steers collective I/O (CLARISSE, section IV-A).
 //
+// The servers policy says which of them are in use (policy/server_policy.hpp, deciding.cpp).
+//
 // server_states.hpp is the table of a server's states: up, drained, slow, hung, or lost.
 //
 // The map holds the servers that are up, in their order of arrival. Each change of the map begins a new epoch, and
@@ -36,6 +38,7 @@
 #include "event/server_map.hpp"
 #include "model/cluster.hpp"
 #include "model/slow_servers.hpp"
+#include "policy/server_policy.hpp"
 
 namespace hocket::coordinator {
 
@@ -45,17 +48,21 @@ using model::SlowServers;
 class Servers {
  public:
   static constexpr std::size_t most = 1024;  // servers, lost ones included; beyond it the oldest lost one is forgotten
-  static constexpr std::int64_t missed_heartbeats = 5;             // that make a server hung
-  static constexpr Duration cut_limit = std::chrono::seconds{5};   // for the end of a process after its connection's
-  static constexpr Duration standstill = std::chrono::seconds{1};  // a tick that is later: the daemon did not run
+  static constexpr std::int64_t missed_heartbeats = 5;              // that make a server hung
+  static constexpr Duration cut_limit = std::chrono::seconds{5};    // for the end of a process after its connection's
+  static constexpr Duration load_window = std::chrono::seconds{1};  // of the load in listings
+  static constexpr Duration standstill = std::chrono::seconds{1};   // a tick that is later: the daemon did not run
 
   // Both arguments must outlive this object.
   Servers(const CoordinatorSettings& settings, const model::Cluster& cluster)
-      : settings_(settings), cluster_(cluster), detector_(settings.slow_server) {}
+      : settings_(settings),
+        cluster_(cluster),
+        policy_(&settings.policy.for_servers()),
+        detector_(settings.slow_server) {}
 
   // Handles SERVER: a server joins the map, or is refused with the reason.
   void arrive(const Moment& moment, const event::Server& server);
-  // Handles SERVER_LOAD: counts the server's work, and takes it out of the map if it is slow.
+  // Handles SERVER_LOAD: counts the server's work.
   void load(const Moment& moment, const event::ServerLoad& load);
   // Handles MAP_STORED: a server that writes behind holds nothing of earlier epochs any more.
   void stored(const Moment& moment, const event::MapStored& said);
@@ -65,6 +72,10 @@ class Servers {
   void set(const Moment& moment, const event::SetServer& set);
   // Handles SLOW_IO_SERVER of an external monitor: takes the named server out of the map for a hold-off.
   void told_slow(const Moment& moment, const event::SlowIoServer& told);
+  // Puts another policy in force.
+  void set_policy(const policy::ServerPolicy& policy) { policy_ = &policy; }
+  // Asks the policy, and does what it wants. Called after an event that changed what it may see.
+  void decide(const Moment& moment);
   // Handles MAP_ADOPTED: records the oldest epoch that the member's files still use.
   void adopted(const model::Member& member, const event::MapAdopted& said);
   // Sends the current map to a member that was just welcomed. Sends nothing before the first map.
@@ -121,6 +132,8 @@ class Servers {
     return entry == nullptr ? ServerState::unknown : entry->state;
   }
   std::size_t up() const;
+  // Returns what the policy sees of the servers.
+  std::vector<policy::ServerStatus> statuses(Time now) const;
   // Returns why a SERVER message is refused; "" if it is accepted.
   std::string what_is_wrong(const Moment& moment, const event::Server& server);
   // Forgets the oldest lost server if the list is full.
@@ -148,8 +161,12 @@ class Servers {
   std::vector<event::ServerMap::MappedServer> in_map() const;
   static void refuse(const Moment& moment, std::string text);
 
+  // Returns the sum of a server's reports of the last second.
+  static ServerWork recent_work(const ServerEntry& entry, Time now);
+
   const CoordinatorSettings& settings_;
   const model::Cluster& cluster_;
+  const policy::ServerPolicy* policy_;
   SlowServers detector_;
   std::vector<ServerEntry> entries_;
   std::int64_t epoch_ = 0;         // the newest

@@ -1,0 +1,80 @@
+// Servers policies steer which I/O servers are used (CLARISSE, sections III-C and IV-A). The server map is their
+// control variable.
+//
+// A servers policy is, like an access policy, a function without state of its own: it reads the view, and everything
+// that it can do is in the ServerDecision that it returns. The coordinator carries that out
+// (coordinator/servers/deciding.cpp), and ignores with a reason what it cannot do. Pure: no I/O, clock or randomness.
+// To add a policy, write a file with a `decide` function and one `ServerPolicy` record. Then declare the record below
+// and add it to the list in combination.cpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "event/event.hpp"
+#include "model/cluster.hpp"
+#include "model/slow_servers.hpp"
+
+namespace hocket::policy {
+
+// An I/O server, as its reports show it. The texts are valid during the call only.
+struct ServerStatus {
+  std::string_view name;
+  MemberId member;         // none if it is lost
+  std::string_view state;  // as in IO_SERVER: "up", "drained", "slow", "hung", "lost"
+  std::string_view directory;
+  bool write_behind = false;
+  std::int64_t queue = 0;       // at its last report
+  std::int64_t held_bytes = 0;  // at its last report
+  double operations_per_s = 0;  // over the last second
+  double bytes_per_s = 0;       // over the last second
+  Duration busy{};              // service time in the last second, of all its threads
+  Duration last_service{};      // mean of one operation in its last report with any; 0: none yet
+  // Set if its last report makes it slower than its peers (model/slow_servers.hpp).
+  std::optional<model::SlowServers::Finding> slow{};
+};
+
+// The read-only state from which a servers policy decides. Its references are valid during the call only.
+struct ServersView {
+  const model::Cluster& cluster;
+  std::span<const ServerStatus> servers;  // in order of arrival, lost ones included
+  Time now;
+};
+
+// One change that the policy wants.
+struct ServerChange {
+  enum class Action {
+    set_aside,  // the server is slow: it leaves the map for a hold-off
+  };
+  Action action = Action::set_aside;
+  std::string server;
+  std::optional<model::SlowServers::Finding> slow{};  // of `set_aside`: the measurement, if there is one
+};
+
+// Everything that a servers policy wants done after one event.
+struct ServerDecision {
+  std::vector<ServerChange> changes;
+};
+
+// The coordinator calls this after each event that changed what is known of servers or of who uses them: SERVER,
+// SERVER_LOAD, SERVER_ENDED, SET_SERVER, SLOW_IO_SERVER, MAP_ADOPTED, HELLO, IO_PHASE, BYE, LOST, SET_POLICY. Servers
+// send SERVER_LOAD also as a heartbeat, so a policy is asked at least every second.
+using DecideServers = ServerDecision (*)(const ServersView& view, const event::Event& event);
+
+struct ServerPolicy {
+  std::string_view name;
+  std::string_view summary;  // one line, for people
+  DecideServers decide;
+};
+
+// The built-in policies. Each is defined in the file of its name. `set_aside` is in force unless another is named.
+extern const ServerPolicy set_aside;
+
+// Returns all built-in servers policies, in the order in which tools list them.
+std::span<const ServerPolicy* const> server_policies();
+
+}  // namespace hocket::policy
