@@ -28,7 +28,7 @@ constexpr Duration call_limit = std::chrono::milliseconds{500};
 
 // A loaded policy and the identity of its file.
 struct PolicyFile {
-  policy::Loaded policy;  // exactly one of its two members is set
+  policy::Loaded policy;  // exactly one of its members is set
   std::string path;       // path that the caller gave
   std::string sha256;     // SHA-256 of the file, hexadecimal: a replay needs the same file
 };

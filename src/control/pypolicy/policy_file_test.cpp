@@ -84,6 +84,18 @@ class PolicyFiles : public testing::Test {
     return members;
   }
 
+  // Returns what a servers policy with this body of decide changes. There are the servers s1 and s2.
+  std::vector<policy::ServerChange> changed(const std::string& body) {
+    const auto file = loaded("NAME = 'mine'\nKIND = 'servers'\ndef decide(view, event):\n" + body);
+    EXPECT_TRUE(file.ok()) << (file.ok() ? "" : file.error().text);
+    if (!file) return {};
+    using std::chrono::milliseconds;
+    const policy::ServerStatus servers[] = {{"s1", MemberId{3}, "up", "/scratch", true, 3, 4, 5, 6, milliseconds{500},
+                                             milliseconds{250}, model::SlowServers::Finding{}},
+                                            {"s2", MemberId{4}, "up", "/scratch"}};
+    return file.value().policy.servers->decide({cluster_, servers, now}, event_).changes;
+  }
+
   std::string at_line(int line) const { return path_ + ":" + std::to_string(line) + ": "; }
 
   model::Cluster cluster_;
@@ -336,6 +348,44 @@ TEST_F(PolicyFiles, AMistakeAboutAccessLeavesItToFirstComeFirstServed) {
         "  return [{'interrupt': view.applications[0]}]\n", "  return [{'interrupt': 3}]\n"}) {
     EXPECT_THAT(granted(body), ElementsAre(MemberId{1})) << body;
     EXPECT_EQ(said_.size(), 1) << body;
+  }
+}
+
+// ---- I/O servers ---------------------------------------------------------------------------------------------------
+
+TEST_F(PolicyFiles, SeeServersAndCommandThem) {
+  const auto changes = changed(
+      "  assert (view.now_s, [a.name for a in view.applications]) == (5.0, ['a', 'b'])\n"
+      "  s1, s2 = view.servers\n"
+      "  assert (s1.name, s1.state, s1.directory, s1.write_behind, s1.queue) == ('s1', 'up', '/scratch', True, 3)\n"
+      "  assert (s1.held_bytes, s1.operations_per_s, s1.bytes_per_s) == (4, 5.0, 6.0)\n"
+      "  assert (s1.busy_s, s1.service_s, s1.slow, s2.slow) == (0.5, 0.25, True, False)\n"
+      "  return [{'set_aside': s1}, {'drain': 's2', 'text': 'why'}, {'add': 'gone'}]\n");
+  EXPECT_THAT(said_, IsEmpty());
+  ASSERT_EQ(changes.size(), 3);
+  using Action = policy::ServerChange::Action;
+  EXPECT_EQ(changes[0].action, Action::set_aside);
+  EXPECT_EQ(changes[0].server, "s1");
+  EXPECT_EQ(changes[1].action, Action::drain);
+  EXPECT_EQ(changes[1].server, "s2");
+  EXPECT_EQ(changes[1].text, "why");
+  EXPECT_EQ(changes[2].action, Action::add);
+  EXPECT_EQ(changes[2].server, "gone") << "the coordinator says that it is";
+}
+
+TEST_F(PolicyFiles, AMistakeAboutServersChangesNothing) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"  raise ValueError('no')\n", "ValueError: no"},
+      {"  while True: pass\n", "TooSlow: it took longer than 0.5 s"},
+      {"  return [{'drain': 3}]\n", "'drain' is 3, which is not a server or its name"},
+      {"  return [{'drain': view.applications[0]}]\n", "which is not a server or its name"},
+      {"  return [{'resize': 'a', 'processes': 3}]\n", "unknown key 'resize'"},
+      {"  return [{'drain': 's1', 'add': 's1'}]\n", "unknown key 'drain'"},
+  };
+  for (const auto& [body, why] : wrong) {
+    EXPECT_THAT(changed(body), IsEmpty()) << body;
+    ASSERT_EQ(said_.size(), 1) << body;
+    EXPECT_THAT(said_[0], HasSubstr(why)) << body;
   }
 }
 

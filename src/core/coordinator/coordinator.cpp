@@ -225,7 +225,7 @@ void Coordinator::on(const Moment& moment, const event::SetPolicy& set) {
   access_.set_policy(moment, *policies_.access, metric.value());
   if (set.policy.empty()) return;
   steering_.set_policies(moment, policies_);
-  servers_.set_policy(policies_.for_servers());
+  servers_.set_policy(moment, policies_.for_servers());
 }
 
 void Coordinator::set_policy_for(const Moment& moment, const event::SetPolicy& set) {

@@ -48,7 +48,7 @@ class Coordinator {
         resizing_(settings_, cluster_, cores_),
         joining_(settings_),
         steering_(settings_, cluster_, cores_, resizing_, decisions_),
-        servers_(settings_, cluster_) {}
+        servers_(settings_, cluster_, decisions_) {}
   Coordinator(const Coordinator&) = delete;  // the parts refer to each other
   Coordinator& operator=(const Coordinator&) = delete;
 
@@ -123,7 +123,7 @@ class Coordinator {
   policy::Combination policies_;
   model::Cluster cluster_;
   model::Cores cores_;
-  std::int64_t decisions_ = 0;  // published by AccessController and Steering together
+  std::int64_t decisions_ = 0;  // published by AccessController, Steering and Servers together
   AccessController access_;
   Resizing resizing_;
   Joining joining_;

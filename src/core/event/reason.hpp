@@ -189,6 +189,14 @@ struct CoresAwaited {
   bool operator==(const CoresAwaited&) const = default;
 };
 
+// A servers policy changed which I/O servers are used.
+struct ServersInUse {
+  static constexpr std::string_view name = "servers-in-use";
+  std::string servers;     // in use after it, "s1, s2"; a long list is cut off
+  std::int64_t epoch = 0;  // of the server map that has them
+  bool operator==(const ServersInUse&) const = default;
+};
+
 // The policy that changed the size is not in force any more.
 struct PolicyEnded {
   static constexpr std::string_view name = "policy-ended";
@@ -232,10 +240,14 @@ inline constexpr std::string_view phase_early = "phase-early";
 inline constexpr std::string_view phase_missing = "phase-missing";
 inline constexpr std::string_view no_answer = "no-answer";
 
-inline constexpr std::array all{not_malleable, set_by_hand,     resized_by_hand,   being_resized, resize_refused,
-                                same_size,     nobody_commands, no_control_points, unknown_times, cost_grows,
-                                process_lost,  other_size,      not_done,          own_size,      phase_early,
-                                phase_missing, no_answer};
+// These are about I/O servers.
+inline constexpr std::string_view last_server = "last-server";
+inline constexpr std::string_view drained_by_hand = "drained-by-hand";
+
+inline constexpr std::array all{not_malleable, set_by_hand,     resized_by_hand,   being_resized,  resize_refused,
+                                same_size,     nobody_commands, no_control_points, unknown_times,  cost_grows,
+                                process_lost,  other_size,      not_done,          own_size,       phase_early,
+                                phase_missing, no_answer,       last_server,       drained_by_hand};
 }  // namespace circumstance
 
 // No size is known to reach the speedup.
@@ -338,6 +350,21 @@ struct CoresExceeded {
   bool operator==(const CoresExceeded&) const = default;
 };
 
+// A servers policy names a server that does not run.
+struct ServerGone {
+  static constexpr std::string_view name = "server-gone";
+  std::string server;
+  bool operator==(const ServerGone&) const = default;
+};
+
+// A servers policy changes its mind too often.
+struct ChangedLately {
+  static constexpr std::string_view name = "changed-lately";
+  double since_s = 0;  // since its last change
+  double least_s = 0;  // between two changes
+  bool operator==(const ChangedLately&) const = default;
+};
+
 // A tool resizes the application.
 struct ResizedByTool {
   static constexpr std::string_view name = "resized-by-tool";
@@ -348,9 +375,10 @@ struct ResizedByTool {
 using Reason =
     std::variant<NoReason, AccessChoice, SlowdownEstimate, AnnouncedIo, PhaseConflict, PhaseShift, PeriodCoupling,
                  IrregularPhases, EqualPart, SpeedupGain, IoBalance, ObjectiveGain, ProbeStep, CoresReclaimed,
-                 CoresAwaited, PolicyEnded, GivenUp, Circumstance, SpeedupMissing, CoresMissing, SavingTooLarge,
-                 NotWorthIt, ThirdConflict, NeitherResizable, InvalidSize, IterationPast, StopsTooLong, ReturnsTooEarly,
-                 ResizedTooLate, CoresExceeded, ResizedByTool, PartsIgnored>;
+                 CoresAwaited, ServersInUse, PolicyEnded, GivenUp, Circumstance, SpeedupMissing, CoresMissing,
+                 SavingTooLarge, NotWorthIt, ThirdConflict, NeitherResizable, InvalidSize, IterationPast, StopsTooLong,
+                 ReturnsTooEarly, ResizedTooLate, CoresExceeded, ServerGone, ChangedLately, ResizedByTool,
+                 PartsIgnored>;
 
 inline bool is_none(const Reason& reason) { return std::holds_alternative<NoReason>(reason); }
 inline Reason because(std::string_view circumstance) { return Circumstance{std::string{circumstance}}; }

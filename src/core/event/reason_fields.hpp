@@ -133,6 +133,23 @@ void fields(E& e, V&& visit) {
   visit("decision", e.decision);
 }
 
+template <Of<ServersInUse> E, class V>
+void fields(E& e, V&& visit) {
+  visit("servers", e.servers);
+  visit("epoch", e.epoch);
+}
+
+template <Of<ServerGone> E, class V>
+void fields(E& e, V&& visit) {
+  visit("server", e.server);
+}
+
+template <Of<ChangedLately> E, class V>
+void fields(E& e, V&& visit) {
+  visit("since_s", e.since_s);
+  visit("least_s", e.least_s);
+}
+
 template <Of<Circumstance> E, class V>
 void fields(E& e, V&& visit) {
   visit("what", e.what);

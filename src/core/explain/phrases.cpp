@@ -38,6 +38,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, circumstance
     {circumstance::phase_early, "its I/O phase came before it was back"},
     {circumstance::phase_missing, "its I/O phase did not come"},
     {circumstance::no_answer, "it did not answer in time"},
+    {circumstance::last_server, "@ is the last I/O server that is up"},
+    {circumstance::drained_by_hand, "@ was drained by hand"},
 }};
 
 // Returns the words for the source of a FLOP count; the names are those of APPLICATION.
@@ -163,6 +165,20 @@ class Phrases {
                        cores_text(awaited.cores) + " that others gave back";
     if (awaited.missing > 0) text += "; " + number(awaited.missing) + " are still missing";
     return text;
+  }
+
+  std::string operator()(const event::ServersInUse& use) const {
+    const std::string words = decision_.text.empty() ? "" : std::string{decision_.text} + "; ";
+    return words + "I/O servers from epoch " + number(use.epoch) + " on: " + use.servers;
+  }
+
+  std::string operator()(const event::ServerGone& gone) const {
+    return "no I/O server called " + quoted(gone.server) + " runs";
+  }
+
+  std::string operator()(const event::ChangedLately& lately) const {
+    return quoted(name_) + " was changed " + about_seconds(lately.since_s) + " ago, and a policy changes it every " +
+           about_seconds(lately.least_s) + " at most";
   }
 
   std::string operator()(const event::PolicyEnded&) const {

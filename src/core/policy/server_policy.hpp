@@ -49,10 +49,13 @@ struct ServersView {
 struct ServerChange {
   enum class Action {
     set_aside,  // the server is slow: it leaves the map for a hold-off
+    drain,      // the server leaves the map until it is added
+    add,        // a drained or slow server enters the map again
   };
   Action action = Action::set_aside;
   std::string server;
   std::optional<model::SlowServers::Finding> slow{};  // of `set_aside`: the measurement, if there is one
+  std::string text{};                                 // why, in the words of a policy in Python
 };
 
 // Everything that a servers policy wants done after one event.

@@ -205,4 +205,25 @@ Result<policy::AccessDecision> access_decision(PyObject* commands, const policy:
   return decision;
 }
 
+Result<policy::ServerDecision> server_decision(PyObject* commands) {
+  using Action = policy::ServerChange::Action;
+  policy::ServerDecision decision;
+  const Status taken = each(commands, [&](PyObject* command) {
+    CommandFields fields(command, {"set_aside", "drain", "add"}, {"text"});
+    if (!fields.wrong().empty()) return fields.wrong();
+    policy::ServerChange change;
+    change.action = fields.kind() == "drain" ? Action::drain : fields.kind() == "add" ? Action::add : Action::set_aside;
+    PyObject* server = fields.find(fields.kind());
+    change.server = server_name_of(server);
+    if (change.server.empty()) {
+      fields.fail("'" + std::string{fields.kind()} + "' is " + shown(server) + ", which is not a server or its name");
+    }
+    change.text = fields.words("text");
+    decision.changes.push_back(std::move(change));
+    return fields.wrong();
+  });
+  if (!taken) return taken.error();
+  return decision;
+}
+
 }  // namespace hocket::pypolicy

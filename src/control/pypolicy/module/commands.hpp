@@ -5,6 +5,7 @@
 #include "base/result.hpp"
 #include "policy/core_policy.hpp"
 #include "policy/policy.hpp"
+#include "policy/server_policy.hpp"
 #include "pypolicy/module/python.hpp"
 
 namespace hocket::pypolicy {
@@ -13,5 +14,7 @@ namespace hocket::pypolicy {
 // and why. The applications and requests must be those of `view`.
 Result<policy::CoreDecision> core_decision(PyObject* commands, const policy::CoreView& view);
 Result<policy::AccessDecision> access_decision(PyObject* commands, const policy::View& view);
+// Servers may have any name: the coordinator ignores a server that has gone since.
+Result<policy::ServerDecision> server_decision(PyObject* commands);
 
 }  // namespace hocket::pypolicy

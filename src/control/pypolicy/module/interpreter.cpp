@@ -29,6 +29,7 @@ struct InForce {
   std::int64_t line = 0;  // first line of decide
   policy::Policy access{};
   policy::CorePolicy core{};
+  policy::ServerPolicy servers{};
 };
 InForce* in_force = nullptr;
 
@@ -120,6 +121,17 @@ policy::AccessDecision decide_access(const policy::View& view, const event::Even
   return policy::fcfs.decide(view, event);
 }
 
+// Decides about servers. A failure changes nothing.
+policy::ServerDecision decide_servers(const policy::ServersView& view, const event::Event& event) {
+  const ViewScope asking(view.cluster, view.now, Duration{-1});
+  const Ref result = call(view_of(view), event);
+  if (!result) return {};
+  auto decision = server_decision(result.get());
+  if (decision) return std::move(decision).value();
+  say(at(in_force->path, in_force->line) + ": " + decision.error().text);
+  return {};
+}
+
 // ---- the start ---------------------------------------------------------------------------------------------------
 
 // Starts an isolated interpreter with a fixed hash seed. The environment has no influence, and sets iterate in the
@@ -177,13 +189,17 @@ Result<policy::Loaded> record_of(PyObject* module, InForce& policy) {
   const std::string kind = words("KIND");
   if (kind == "access") {
     policy.access = {policy.name, policy.summary, decide_access};
-    return policy::Loaded{&policy.access, nullptr};
+    return policy::Loaded{&policy.access, nullptr, nullptr};
+  }
+  if (kind == "servers") {
+    policy.servers = {policy.name, policy.summary, decide_servers};
+    return policy::Loaded{nullptr, nullptr, &policy.servers};
   }
   if (kind != "interference" && kind != "sharing")
-    return Error{"KIND is '" + kind + R"(': give KIND = "access", "interference" or "sharing")"};
+    return Error{"KIND is '" + kind + R"(': give KIND = "access", "interference", "sharing" or "servers")"};
   policy.core = {policy.name, policy.summary,
                  kind == "sharing" ? policy::CoreKind::sharing : policy::CoreKind::interference, decide_cores};
-  return policy::Loaded{nullptr, &policy.core};
+  return policy::Loaded{nullptr, &policy.core, nullptr};
 }
 
 Result<PolicyFile> run(const PolicySource& source, MessageSink say) {

@@ -16,7 +16,8 @@ namespace {
 
 // ---- types -------------------------------------------------------------------------------------------------------
 
-PyTypeObject *phase_type, *point_type, *pace_type, *application_type, *request_type, *target_type, *view_type;
+PyTypeObject *phase_type, *point_type, *pace_type, *application_type, *request_type, *target_type, *view_type,
+    *server_type, *servers_view_type;
 
 // The field names are the interface for policies, described in docs/write-a-policy.md. The functions application_of
 // and request_of read some fields by position.
@@ -73,6 +74,20 @@ PyStructSequence_Field view_fields[] = {{"now_s", doc},
                                         {"uncertainty_s", doc},
                                         {"reconfiguration_s", doc},
                                         {}};
+
+PyStructSequence_Field server_fields[] = {{"name", doc},
+                                          {"state", doc},
+                                          {"directory", doc},
+                                          {"write_behind", doc},
+                                          {"queue", doc},
+                                          {"held_bytes", doc},
+                                          {"operations_per_s", doc},
+                                          {"bytes_per_s", doc},
+                                          {"busy_s", doc},
+                                          {"service_s", doc},
+                                          {"slow", doc},
+                                          {}};
+PyStructSequence_Field servers_view_fields[] = {{"now_s", doc}, {"applications", doc}, {"servers", doc}, {}};
 
 // Creates a type of named tuples from the fields, which end with an empty one.
 bool make_type(PyTypeObject*& type, const char* name, PyStructSequence_Field* fields) {
@@ -256,6 +271,13 @@ Ref target(const policy::View& view) {
               tuple_of(holders, [&](const model::Holder* holder) { return parts_of(holder->parts, of); }));
 }
 
+// The order of the items is that of server_fields.
+Ref server(const policy::ServerStatus& one) {
+  return make(server_type, text(one.name), text(one.state), text(one.directory), truth(one.write_behind),
+              number(one.queue), number(one.held_bytes), number(one.operations_per_s), number(one.bytes_per_s),
+              seconds(one.busy), seconds(one.last_service), truth(one.slow.has_value()));
+}
+
 Ref value_of(const event::Value& value) {
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return number(*whole);
   if (const auto* real = std::get_if<double>(&value)) return number(*real);
@@ -298,7 +320,9 @@ bool make_types() {
          make_type(pace_type, "hocket.Pace", pace_fields) &&
          make_type(application_type, "hocket.Application", application_fields) &&
          make_type(request_type, "hocket.Request", request_fields) &&
-         make_type(target_type, "hocket.Target", target_fields) && make_type(view_type, "hocket.View", view_fields);
+         make_type(target_type, "hocket.Target", target_fields) && make_type(view_type, "hocket.View", view_fields) &&
+         make_type(server_type, "hocket.Server", server_fields) &&
+         make_type(servers_view_type, "hocket.ServersView", servers_view_fields);
 }
 
 ViewScope::ViewScope(const model::Cluster& cluster, Time now, Duration uncertainty) {
@@ -318,6 +342,10 @@ Ref view_of(const policy::CoreView& view, AppId subject) {
 Ref view_of(const policy::View& view) {
   return make(view_type, seconds(view.now), applications(view.cluster), none(), target(view), none(), none(), none(),
               none(), none(), none());
+}
+
+Ref view_of(const policy::ServersView& view) {
+  return make(servers_view_type, seconds(view.now), applications(view.cluster), tuple_of(view.servers, server));
 }
 
 Ref event_of(const event::Event& event) {
@@ -340,6 +368,11 @@ const model::Application* application_of(PyObject* object, const model::Cluster&
   for (const auto& [id, one] : cluster.applications())
     if (!name.empty() && one.name == name) return &one;
   return nullptr;
+}
+
+std::string server_name_of(PyObject* object) {
+  const bool is_tuple = object != nullptr && Py_IS_TYPE(object, server_type);
+  return as_text(is_tuple ? PyStructSequence_GetItem(object, 0) : object);
 }
 
 const model::Request* request_of(PyObject* object, const policy::View& view) {

@@ -4,6 +4,7 @@
 
 #include "policy/core_policy.hpp"
 #include "policy/policy.hpp"
+#include "policy/server_policy.hpp"
 #include "pypolicy/module/python.hpp"
 
 namespace hocket::pypolicy {
@@ -24,10 +25,13 @@ class ViewScope {
 // Return a copy of the state for one decision. nullptr: an exception is set.
 Ref view_of(const policy::CoreView& view, AppId subject);
 Ref view_of(const policy::View& view);
+Ref view_of(const policy::ServersView& view);
 Ref event_of(const event::Event& event);
 
 // Returns the application of a tuple or name, or nullptr if the cluster has none such.
 const model::Application* application_of(PyObject* object, const model::Cluster& cluster);
+// Returns the name of a server that is given by a tuple or name; "" for another object.
+std::string server_name_of(PyObject* object);
 // Returns the request of a tuple, or nullptr if the object is none or the request does not wait for the target.
 const model::Request* request_of(PyObject* object, const policy::View& view);
 

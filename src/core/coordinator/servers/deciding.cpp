@@ -1,6 +1,8 @@
 // The servers policy: what it sees, and what is done of what it wants.
 #include "coordinator/servers/servers.hpp"
 
+#include <utility>
+
 namespace hocket::coordinator {
 
 using policy::ServerChange;
@@ -31,12 +33,90 @@ void Servers::decide(const Moment& moment) {
   if (entries_.empty()) return;
   const std::vector<policy::ServerStatus> servers = statuses(moment.now);
   const policy::ServerDecision decision = policy_->decide({cluster_, servers, moment.now}, moment.event);
-  for (const ServerChange& change : decision.changes) {
-    ServerEntry* entry = find(change.server);
-    if (server_step(state_of(entry), slow_input()).action != ServerAction::hold_off) continue;
-    hold_off(moment, *entry, change.slow);
-    publish(moment);
+  for (const ServerChange& wanted : decision.changes) change(moment, wanted);
+}
+
+void Servers::set_policy(const Moment& moment, const policy::ServerPolicy& policy) {
+  if (policy_ == &policy) return;
+  policy_ = &policy;
+  ignored_.clear();
+  for (ServerEntry& entry : entries_) {
+    if (std::exchange(entry.by_policy, false)) apply(entry, ServerInput::add, moment.now);
   }
+  publish(moment);
+}
+
+// ---- one change ----------------------------------------------------------------------------------------------------
+
+std::optional<event::Reason> Servers::obstacle(const ServerEntry* entry, const ServerChange& change, Time now) const {
+  const ServerState state = state_of(entry);
+  if (server_step(state, ServerInput::add).action == ServerAction::refuse) return event::ServerGone{change.server};
+  const bool leaves = change.action != ServerChange::Action::add;
+  if (leaves && state == ServerState::up && up() == 1) return event::because(event::circumstance::last_server);
+  if (entry->by_hand) return event::because(event::circumstance::drained_by_hand);
+  // A server that was found slow is set aside at once.
+  if (change.action == ServerChange::Action::set_aside || !entry->changed) return std::nullopt;
+  const Duration since = now - *entry->changed;
+  if (since >= between_changes) return std::nullopt;
+  return event::ChangedLately{to_s(since), to_s(between_changes)};
+}
+
+void Servers::change(const Moment& moment, const ServerChange& change) {
+  ServerEntry* entry = find(change.server);
+  const bool adds = change.action == ServerChange::Action::add;
+  const bool sets_aside = change.action == ServerChange::Action::set_aside;
+  const ServerInput input = adds ? ServerInput::add : sets_aside ? slow_input() : ServerInput::drain;
+  const ServerStep step = server_step(state_of(entry), input);
+  if (step.next == state_of(entry) && step.action != ServerAction::refuse) return;  // it is so already
+  if (auto why = obstacle(entry, change, moment.now)) {
+    return ignore(moment, change.server.substr(0, longest_name), change.text, *std::move(why));
+  }
+  entry->changed = moment.now;
+  ignored_.erase(change.server);
+  if (sets_aside) {
+    hold_off(moment, *entry, change.slow);
+    return publish(moment);
+  }
+  if (step.action == ServerAction::vouch) entry->hold_off = {};
+  entry->by_policy = !adds;
+  apply(*entry, input, moment.now);
+  publish(moment);
+  tell(moment, change.server, adds ? "add" : "drain", change.text, event::ServersInUse{names_in_use(), epoch_}, {});
+}
+
+void Servers::tell(const Moment& moment, std::string about, std::string_view action, std::string text,
+                   event::Reason reason, event::Reason obstacle) {
+  event::Decision decision;
+  decision.number = ++decisions_;
+  decision.policy = policy_->name;
+  decision.decided_for = std::move(about);
+  decision.action = action;
+  decision.text = std::move(text);
+  decision.reason = std::move(reason);
+  decision.obstacle = std::move(obstacle);
+  moment.commands.push_back({{}, std::move(decision)});
+}
+
+void Servers::ignore(const Moment& moment, const std::string& about, std::string text, event::Reason obstacle) {
+  // The kind of the obstacle, because its numbers differ each time.
+  const auto* circumstance = std::get_if<event::Circumstance>(&obstacle);
+  const std::string kind = circumstance != nullptr ? circumstance->what : std::to_string(obstacle.index());
+  // A policy may make up any number of names of servers. They share an entry.
+  const bool is_known = find(about) != nullptr;
+  if (!ignored_[is_known ? about : std::string{}].insert(kind).second) return;
+  tell(moment, about, "leave", std::move(text), {}, std::move(obstacle));
+}
+
+// Cuts a long list off, because a DECISION must fit into a frame.
+std::string Servers::names_in_use() const {
+  constexpr std::size_t longest = 1000;
+  std::string names;
+  for (const ServerEntry& entry : entries_) {
+    if (!entry.in_map) continue;
+    if (names.size() > longest) return names + ", …";
+    names.append(names.empty() ? "" : ", ").append(entry.said.server);
+  }
+  return names.empty() ? "none" : names;
 }
 
 }  // namespace hocket::coordinator

@@ -14,12 +14,12 @@ using explain::quoted;
 
 // Bound on the reports kept. It exceeds what a server sends in that window if it keeps to one report each 50 ms.
 constexpr std::size_t most_recent = 64;
-constexpr std::size_t longest_name = 64;
 constexpr Duration longest_heartbeat = std::chrono::hours{1};
 
 bool is_name(std::string_view name) {
   constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-  return !name.empty() && name.size() <= longest_name && name.find_first_not_of(allowed) == std::string_view::npos;
+  return !name.empty() && name.size() <= Servers::longest_name &&
+         name.find_first_not_of(allowed) == std::string_view::npos;
 }
 
 }  // namespace
@@ -167,6 +167,8 @@ void Servers::set(const Moment& moment, const event::SetServer& set) {
     return refuse(moment, quoted(set.server) + (hangs ? " is hung, and leaves the map when its process has ended"
                                                       : " is lost: start a server again"));
   }
+  entry->by_hand = !adds;
+  entry->by_policy = false;
   if (step.next == entry->state) return;
   if (step.action == ServerAction::vouch) entry->hold_off = {};
   apply(*entry, input, moment.now);

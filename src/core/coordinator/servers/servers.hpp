@@ -21,12 +21,18 @@
 // the map is never taken out for slowness. If the map would become empty because the others left or were drained, a
 // slow server returns at once. While it is out, the map names it as set aside: it stays the home of its data sets.
 //
+// A policy changes a server or an application at most every `between_changes`, so that a policy which changes its mind
+// at every event does not keep applications from working. What a server was drained for by hand stays. A DECISION says
+// what was done, and once what was not, and why.
+//
 // Servers is a part of the coordinator; pure, not thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -48,16 +54,19 @@ using model::SlowServers;
 class Servers {
  public:
   static constexpr std::size_t most = 1024;  // servers, lost ones included; beyond it the oldest lost one is forgotten
-  static constexpr std::int64_t missed_heartbeats = 5;              // that make a server hung
-  static constexpr Duration cut_limit = std::chrono::seconds{5};    // for the end of a process after its connection's
-  static constexpr Duration load_window = std::chrono::seconds{1};  // of the load in listings
-  static constexpr Duration standstill = std::chrono::seconds{1};   // a tick that is later: the daemon did not run
+  static constexpr std::int64_t missed_heartbeats = 5;            // that make a server hung
+  static constexpr std::size_t longest_name = 64;                 // of a server
+  static constexpr Duration cut_limit = std::chrono::seconds{5};  // for the end of a process after its connection's
+  static constexpr Duration between_changes = std::chrono::seconds{5};  // of one server by a policy
+  static constexpr Duration load_window = std::chrono::seconds{1};      // of the load in listings
+  static constexpr Duration standstill = std::chrono::seconds{1};       // a tick that is later: the daemon did not run
 
-  // Both arguments must outlive this object.
-  Servers(const CoordinatorSettings& settings, const model::Cluster& cluster)
+  // The arguments must outlive this object. `decisions` counts those that the coordinator has published.
+  Servers(const CoordinatorSettings& settings, const model::Cluster& cluster, std::int64_t& decisions)
       : settings_(settings),
         cluster_(cluster),
         policy_(&settings.policy.for_servers()),
+        decisions_(decisions),
         detector_(settings.slow_server) {}
 
   // Handles SERVER: a server joins the map, or is refused with the reason.
@@ -72,8 +81,8 @@ class Servers {
   void set(const Moment& moment, const event::SetServer& set);
   // Handles SLOW_IO_SERVER of an external monitor: takes the named server out of the map for a hold-off.
   void told_slow(const Moment& moment, const event::SlowIoServer& told);
-  // Puts another policy in force.
-  void set_policy(const policy::ServerPolicy& policy) { policy_ = &policy; }
+  // Puts another policy in force. What the earlier one drained is added.
+  void set_policy(const Moment& moment, const policy::ServerPolicy& policy);
   // Asks the policy, and does what it wants. Called after an event that changed what it may see.
   void decide(const Moment& moment);
   // Handles MAP_ADOPTED: records the oldest epoch that the member's files still use.
@@ -121,9 +130,12 @@ class Servers {
     std::deque<ServerWork> recent;               // reports of the last second
     std::int64_t queue = 0;
     std::int64_t held_bytes = 0;
-    Duration last_service{};  // mean time of an operation in the last report with any
-    Duration hold_off{};      // the last hold-off; 0: it was never slow, or an operator added it
-    Time back{};              // end of the last hold-off, which may be past
+    Duration last_service{};        // mean time of an operation in the last report with any
+    Duration hold_off{};            // the last hold-off; 0: it was never slow, or an operator added it
+    Time back{};                    // end of the last hold-off, which may be past
+    bool by_hand = false;           // a tool drained it
+    bool by_policy = false;         // a policy drained it
+    std::optional<Time> changed{};  // by a policy, the last time
   };
 
   ServerEntry* find(std::string_view name);
@@ -143,6 +155,16 @@ class Servers {
   void apply(ServerEntry& entry, ServerInput input, Time now);
   // Returns the input for a server that was found slow.
   ServerInput slow_input() const { return up() > 1 ? ServerInput::slow : ServerInput::slow_alone; }
+  // Carry out one change that the policy wants, or say why not.
+  void change(const Moment& moment, const policy::ServerChange& change);
+  // Returns why a server is not changed so; nothing if it can be.
+  std::optional<event::Reason> obstacle(const ServerEntry* entry, const policy::ServerChange& change, Time now) const;
+  // Publishes a DECISION about a server.
+  void tell(const Moment& moment, std::string about, std::string_view action, std::string text, event::Reason reason,
+            event::Reason obstacle);
+  // The same about something that is not done, once until something about the subject is done.
+  void ignore(const Moment& moment, const std::string& about, std::string text, event::Reason obstacle);
+  std::string names_in_use() const;
   // Takes a slow server out of the map for a hold-off and publishes SLOW_IO_SERVER. `finding`: the detector's
   // measurement; nothing if a monitor named the server.
   void hold_off(const Moment& moment, ServerEntry& entry, const std::optional<SlowServers::Finding>& finding);
@@ -167,6 +189,8 @@ class Servers {
   const CoordinatorSettings& settings_;
   const model::Cluster& cluster_;
   const policy::ServerPolicy* policy_;
+  std::int64_t& decisions_;
+  std::map<std::string, std::set<std::string>> ignored_;  // by subject: the kinds of obstacles that were published
   SlowServers detector_;
   std::vector<ServerEntry> entries_;
   std::int64_t epoch_ = 0;         // the newest

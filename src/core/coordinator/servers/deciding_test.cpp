@@ -1,0 +1,145 @@
+// Tests what the coordinator does of what a servers policy wants, and what it ignores.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "coordinator/coordinator.hpp"
+#include "coordinator/script_testing.hpp"
+#include "explain/explain.hpp"
+
+namespace hocket::coordinator {
+namespace {
+
+using policy::ServerChange;
+using testing::Lines;
+using Action = ServerChange::Action;
+
+// What the policy under test wants. It is global because a policy is a plain function.
+std::function<policy::ServerDecision(const policy::ServersView&)> wants;
+const policy::ServerPolicy mine{"mine", "",
+                                [](const policy::ServersView& view, const event::Event&) { return wants(view); }};
+const policy::ServerPolicy other{
+    "other", "", [](const policy::ServersView&, const event::Event&) -> policy::ServerDecision { return {}; }};
+
+class DecidingTest : public testing::Script {
+ protected:
+  DecidingTest() : Script(settings()) {
+    wants = [](const policy::ServersView&) { return policy::ServerDecision{}; };
+  }
+
+  static CoordinatorSettings settings() {
+    CoordinatorSettings made = testing::usual_settings();
+    made.policy.servers = &mine;
+    made.loaded.servers = &other;
+    return made;
+  }
+  // A DECISION with its sentence.
+  std::optional<std::string> line_of(const Command& command) override {
+    if (const auto* made = std::get_if<event::Decision>(&command.body)) {
+      return std::to_string(made->number) + " " + std::string{made->policy} + ": " + explain::heading(*made) + ": " +
+             explain::sentence(*made);
+    }
+    return testing::describe(command);
+  }
+  Lines server(std::int64_t ms, std::uint64_t number) {
+    const std::string name = "s" + std::to_string(number);
+    return at(ms, 10 + number, event::Server{name, "unix:/" + name, "/scratch", 1 << 20, false, 77});
+  }
+  // Has the policy want these changes at the next event only, which comes at that time.
+  Lines decide(std::int64_t ms, std::vector<ServerChange> changes) {
+    wants = [&](const policy::ServersView&) { return policy::ServerDecision{changes}; };
+    Lines lines = at(ms, 11, event::ServerLoad{});
+    wants = [](const policy::ServersView&) { return policy::ServerDecision{}; };
+    return lines;
+  }
+  static ServerChange to(Action action, const std::string& server, const std::string& text = {}) {
+    return {action, server, {}, text};
+  }
+
+  static constexpr std::uint64_t tool = 99;
+};
+
+TEST_F(DecidingTest, DrainsAddsAndSetsAside) {
+  hello(1);
+  for (std::uint64_t i = 1; i <= 3; ++i) server(0, i);
+  EXPECT_EQ(decide(1000, {to(Action::drain, "s2", "too near")}),
+            (Lines{"1 SERVER_MAP 4 s1 s3",
+                   "1 mine: s2 leaves the server map: too near; I/O servers from epoch 4 on: s1, s3"}));
+  EXPECT_EQ(decide(1001, {to(Action::drain, "s2")}), Lines{}) << "it is";
+  EXPECT_EQ(decide(9000, {to(Action::add, "s2")}),
+            (Lines{"1 SERVER_MAP 5 s1 s2 s3",
+                   "2 mine: s2 enters the server map again: I/O servers from epoch 5 on: s1, s2, s3"}));
+  EXPECT_EQ(decide(9001, {to(Action::set_aside, "s3")}),
+            (Lines{"0 SLOW_IO_SERVER s3 for 10000", "1 SERVER_MAP 6 s1 s2"}))
+      << "slow servers are set aside at once";
+}
+
+TEST_F(DecidingTest, SeesServersAndTheirLoad) {
+  hello(1);
+  server(0, 1);
+  server(0, 2);
+  wants = [](const policy::ServersView& view) {
+    EXPECT_EQ(view.servers.size(), 2U);
+    EXPECT_EQ(view.cluster.applications().size(), 1U);
+    const policy::ServerStatus& first = view.servers.front();
+    EXPECT_EQ(first.name, "s1");
+    EXPECT_EQ(first.state, "up");
+    EXPECT_EQ(first.queue, 3);
+    EXPECT_EQ(first.held_bytes, 4096);
+    EXPECT_EQ(first.operations_per_s, 10);
+    EXPECT_EQ(first.busy, std::chrono::milliseconds{20});
+    EXPECT_EQ(first.last_service, std::chrono::milliseconds{2});
+    return policy::ServerDecision{};
+  };
+  at(5, 11, event::ServerLoad{10, 10 << 20, std::chrono::milliseconds{20}, 3, 4096, {}});
+}
+
+TEST_F(DecidingTest, IgnoresWhatCannotBeAndSaysSoOnce) {
+  hello(1);
+  server(0, 1);
+  EXPECT_EQ(decide(1, {to(Action::drain, "s1")}),
+            Lines{"1 mine: s1 is left alone: left alone: 's1' is the last I/O server that is up"});
+  EXPECT_EQ(decide(2, {to(Action::set_aside, "s1")}), Lines{}) << "it was said";
+  EXPECT_EQ(decide(3, {to(Action::drain, "s9", "why")}),
+            Lines{"2 mine: s9 is left alone: why; left alone: no I/O server called 's9' runs"});
+  EXPECT_EQ(decide(4, {to(Action::drain, "s8")}), Lines{}) << "names that are made up do not fill the log";
+  server(5, 2);
+  at(6, 12, event::Lost{});
+  EXPECT_EQ(decide(7, {to(Action::add, "s2")}),
+            Lines{"3 mine: s2 is left alone: left alone: no I/O server called 's2' runs"});
+}
+
+TEST_F(DecidingTest, APolicyThatChangesItsMindAtEveryEventIsHeldBack) {
+  hello(1);
+  for (std::uint64_t i = 1; i <= 2; ++i) server(0, i);
+  std::size_t maps = 0, decisions = 0;
+  for (std::int64_t ms = 1000; ms < 31'000; ms += 50) {
+    const bool is_up = coordinator.servers().describe(Time{}).back().state == "up";
+    for (const std::string& line : decide(ms, {to(is_up ? Action::drain : Action::add, "s2")})) {
+      (line.find("SERVER_MAP") != std::string::npos ? maps : decisions)++;
+    }
+  }
+  EXPECT_EQ(maps, 6U) << "in 30 s";
+  EXPECT_EQ(decisions, 12U) << "each change, and that the next one was held back";
+}
+
+TEST_F(DecidingTest, WhatWasDrainedByHandStays) {
+  for (std::uint64_t i = 1; i <= 2; ++i) server(0, i);
+  at(1, tool, event::SetServer{"s2", "drain"});
+  EXPECT_EQ(decide(2, {to(Action::add, "s2")}),
+            Lines{"1 mine: s2 is left alone: left alone: 's2' was drained by hand"});
+  at(3, tool, event::SetServer{"s2", "add"});
+  EXPECT_EQ(decide(4, {to(Action::drain, "s2")}).size(), 1U);
+}
+
+TEST_F(DecidingTest, WhatAPolicyDrainedIsAddedWhenItEnds) {
+  hello(1);
+  for (std::uint64_t i = 1; i <= 3; ++i) server(0, i);
+  at(1, tool, event::SetServer{"s1", "drain"});
+  decide(2, {to(Action::drain, "s2")});
+  EXPECT_EQ(at(3, tool, event::SetPolicy{"fcfs+other"}), Lines{"1 SERVER_MAP 6 s2 s3"});
+  EXPECT_EQ(at(4, tool, event::SetPolicy{"fcfs+other"}), Lines{});
+}
+
+}  // namespace
+}  // namespace hocket::coordinator
