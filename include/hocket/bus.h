@@ -32,7 +32,7 @@
  *   |    |    hocket_bus_listing_event          belongs to the listing
  *   |    +- hocket_bus_listing_free
  *   |
- *   |    hocket_bus_report_slow_server, _drain_server, _add_server
+ *   |    hocket_bus_report_slow_server, _drain_server, _add_server, _assign_servers
  *   |
  *   +- hocket_bus_close
  *
@@ -190,11 +190,15 @@ HOCKET_API void hocket_bus_listing_free(hocket_bus_listing* listing);
  * - drain: the server leaves the map until it is added. It still stores what it holds: wait until no application of the
  *   listing has a `map_epoch` from before you end it, as `hocket servers drain` does.
  * - add: a drained or slow server enters the map again.
+ * - assign: files of the application of this name use only these servers: "NAME,NAME", a number of them, or "all". While
+ *   an application has servers of its own, servers with write-behind write through.
  *
- * Errors: ARGUMENT (the daemon refuses: no such server, or the last one; the text says which), CONNECTION, MEMORY. */
+ * Errors: ARGUMENT (the daemon refuses: no such server or application, or the last server; the text says which),
+ * CONNECTION, MEMORY. */
 HOCKET_API int hocket_bus_report_slow_server(hocket_bus* bus, const char* server);
 HOCKET_API int hocket_bus_drain_server(hocket_bus* bus, const char* server);
 HOCKET_API int hocket_bus_add_server(hocket_bus* bus, const char* server);
+HOCKET_API int hocket_bus_assign_servers(hocket_bus* bus, const char* application, const char* servers);
 
 #ifdef __cplusplus
 }

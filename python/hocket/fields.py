@@ -15,8 +15,8 @@ KEYS: dict[type, str] = {
         action addresses application application_asked application_given because_of behind decided_for directory
         failed file filter flop_source for_application holder how info io_intervals job method metric model modelled mpi
         node on_node operation parts parts_error places policy port program quantity reason redistribution
-        redistribution_strategy server spawn spawn_strategy state target target_policies text trace trace_error version
-        wait_intervals
+        redistribution_strategy server servers spawn spawn_strategy state target target_policies text trace trace_error
+        version wait_intervals
     """,
     int: """
         ahead all_comm_ns all_cpu_ns announced_left app applications asked_ns at_iteration back_ns buffer_bytes
@@ -33,6 +33,7 @@ KEYS: dict[type, str] = {
     """,
     bool: """
         allow begun done in_map malleable met of_one_process phase_over relative unstopped wait write_behind
+        write_through
     """,
     float: """
         actual_s bytes_per_s comm_s flop flop_per_iteration io_ratio io_s io_spread_s iteration_s

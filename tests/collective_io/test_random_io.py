@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import runtime_kit as kit
 from daemon_kit import Daemon
-from hocket.bus import Bus
+from hocket.bus import Bus, BusError
 from stand_in_hocketd import StandIn
 from story import Story
 
@@ -52,6 +52,20 @@ class MapChanges:
     def __exit__(self, *_: object) -> None:
         self.ends.set()
         self.thread.join()
+
+
+class Assignments(MapChanges):
+    """Gives every application other servers of its own, or all again, as long as it is entered."""
+
+    def change(self) -> None:
+        with Bus.connect(self.daemon.socket) as bus:
+            for servers in itertools.cycle((*self.servers, "all")):
+                with contextlib.suppress(BusError):  # it has ended since
+                    for one in bus.list().applications:
+                        wanted = {"server": servers, "action": "assign", "for_application": one["application"]}
+                        bus.send("SET_SERVER", **wanted)
+                if self.ends.wait(0.1):
+                    return
 
 
 def sanitizers_of(library: Path) -> list[str]:
@@ -122,7 +136,7 @@ def test_so_they_are_through_io_servers(
 
 
 @pytest.mark.parametrize("name, ranks", [("mpich", 3), ("openmpi", 4)], ids=["mpich", "openmpi"])
-@pytest.mark.parametrize("changes", [False, True], ids=["one map", "many maps"])
+@pytest.mark.parametrize("changes", [None, MapChanges, Assignments], ids=["one map", "many maps", "own maps"])
 def test_so_they_are_through_servers_that_write_behind(
     library: Path,
     daemon: Daemon,
@@ -131,13 +145,17 @@ def test_so_they_are_through_servers_that_write_behind(
     served_directory: Path,
     name: str,
     ranks: int,
-    changes: bool,
+    changes: type[MapChanges] | None,
 ) -> None:
-    """Servers that hold data for different times; in the second case they leave the map and join it all the time."""
+    """Servers that hold data for different times.
+
+    In the second case they leave the map and join it all the time; in the third the application gets other ones of its
+    own.
+    """
     start_server("s1", "--write-behind")
     start_server("s2", "--write-behind", "--inject", "delay=20ms")
     mpi = {"mpich": kit.mpich, "openmpi": kit.openmpi}[name](library)
-    with MapChanges(daemon, ["s2", "s1"]) if changes else contextlib.nullcontext():
+    with changes(daemon, ["s2", "s1"]) if changes else contextlib.nullcontext():
         run_cases(
             mpi,
             built_programs[0],

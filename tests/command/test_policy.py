@@ -143,7 +143,7 @@ def test_the_installed_hocketd_lists_all_kinds(prefix, monkeypatch, capsys):
     monkeypatch.setenv("HOCKET_PREFIX", os.fspath(prefix))
     assert main(["policy", "ls", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert {one["kind"] for one in told} == {"access", "interference", "sharing"}
+    assert {one["kind"] for one in told} == {"access", "interference", "sharing", "servers"}
     assert {"fcfs", "interfere", "phase-shift", "period-coupling", "fair", "speedup", "io-aware", "predictive"} <= {
         one["name"] for one in told
     }

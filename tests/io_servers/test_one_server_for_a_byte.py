@@ -16,6 +16,7 @@ from checkout import REPO
 from daemon_kit import Daemon
 from hocket.bus import Bus
 from put_get_kit import MIB, noise
+from story import Story
 
 pytestmark = pytest.mark.timeout(180)
 BLOCK = MIB + 5  # of a rank: data of both ranks lie in several stripes, which belong to both servers
@@ -135,6 +136,44 @@ def test_what_ranks_wrote_is_got_and_what_is_put_is_not_overwritten(
     assert kit.finish(job).code == 0
     one.must("close")
     assert path.read_bytes() == model
+
+
+def test_an_application_with_servers_of_its_own_and_others_see_the_same_bytes(
+    mpi: kit.Mpi, built, program, start_server, daemon: Daemon, story: Story, settings, served_directory: Path, tmp_path
+) -> None:
+    """A job writes by the map of all, then by its own, then by that of all again. Another process puts and gets."""
+    start_server("s1", "--write-behind"), start_server("s2", "--write-behind", *SLOW)
+    path = served_directory / "f"
+    marks = [tmp_path / f"mark{i}" for i in range(6)]
+    script: list[object] = [built("script.c"), f"open={path}"]
+    for written, go in zip(marks[::2], marks[1::2], strict=True):
+        script += [f"write={BLOCK}", f"mark={written}", f"await={go}"]
+    job = mpi.start([*script, "close"], settings)
+    model, one = bytearray(), program()
+    for turn, servers in enumerate(("s1", "all", "all")):
+        kit.wait_until(marks[2 * turn].exists, 30, "the write")
+        model[2 * turn * BLOCK : 2 * (turn + 1) * BLOCK] = b"A" * BLOCK + b"B" * BLOCK
+        if turn == 0:
+            one.must("open", path, "rw")
+        assert one.get("get", 0, len(model) + MIB) == model, f"after write {turn}"
+        for offset in (0, MIB - 100, 2 * MIB - 7):
+            data = noise(4321, offset + turn)
+            one.put(offset, data)
+            model[offset : offset + len(data)] = data
+        since = len(story.read())
+        with Bus.connect() as bus:
+            job_name = next(row["application"] for row in bus.list().applications if row["mpi"] == mpi.name)
+            bus.send("SET_SERVER", server=servers, action="assign", for_application=job_name)
+            if turn == 0:
+                story.awaits("SERVER_MAP", since=since, application=job_name)
+                assert [row["held_bytes"] for row in bus.list().servers] == [0, 0], "they have stored"
+        marks[2 * turn + 1].touch()
+    assert kit.finish(job).code == 0
+    one.must("close")
+    assert path.read_bytes() == model
+    own = [line for line in story.all("SERVER_MAP") if line.get("application") and " slow:" in line["text"]]
+    assert own and all(line["application"] == job_name for line in own)
+    assert story.all("SERVER_MAP", write_through=True), "servers were told"
 
 
 READS = ["pread", "readv", "fread", "fstat", "stat", "lseek", "copy", "signal", "second", "second_off"]

@@ -207,6 +207,42 @@ def test_drain_waits_for_those_who_use_the_server(daemon, server, application):
     assert (wrong.returncode, wrong.stderr) == (2, "hocket: no server is called 's3'; 'hocket servers' lists them\n")
 
 
+def test_servers_are_assigned_to_one_application(daemon, server, application):
+    for name in ("s1", "s2", "s3"):
+        server(name)
+    first, second = application("first"), application("second")
+    assert next_map(first) == next_map(second) == (3, ["s1", "s2", "s3"])
+    done = hocket("servers", "assign", "first", "s3,s1")
+    said = "hocket: first uses s1, s3 from its next collective access on\n"
+    assert (done.returncode, done.stderr) == (0, said)
+    assert next_map(first) == (4, ["s1", "s3"])
+    assert second.answer(0.2) is None, "its map is as it was"
+    assert hocket("servers", "assign", "second", "1").stderr.startswith("hocket: second uses s2 from")
+    assert next_map(second) == (5, ["s2"])
+    assert hocket("servers").stdout.splitlines()[-2:] == ["first: s1, s3", "second: s2"]
+    assert "first: its files use the I/O servers s1, s3\n" in hocket("ls").stdout
+    told = json.loads(hocket("ls", "--json").stdout)["applications"]
+    assert {row["application"]: row["servers"] for row in told} == {"first": "s1, s3", "second": "s2"}
+
+    first.send("MAP_ADOPTED", epoch=4)
+    first.list()
+    late = hocket("servers", "drain", "s2", "--timeout", "0.2")
+    assert "which 'first' has not adopted within 0.2 s" in late.stderr, "the list of all is in its map, too"
+    assert (next_map(first), next_map(second)) == ((6, ["s1", "s3"]), (6, ["s1", "s3"]))
+    for wrong, why in ((("third", "s1"), "no application 'third' is running"), (("first", "s9"), "called 's9' runs")):
+        told = hocket("servers", "assign", *wrong)
+        assert (told.returncode, told.stderr.count("\n")) == (2, 1) and why in told.stderr
+    assert hocket("servers", "assign", "first", "all").stderr.startswith("hocket: first uses all servers from")
+    assert first.answer(0.2) is None, "s1 and s3 are all"
+    hocket("servers", "add", "s2")
+    assert next_map(first) == (7, ["s1", "s2", "s3"])
+    trace = daemon.trace
+    assert daemon.stop() == 0
+    command = [daemon.process.args[0], "--replay", trace]
+    replayed = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+    assert replayed.returncode == 0, replayed.stderr
+
+
 def test_servers_lists_them(daemon, server, application):
     assert hocket("servers").stdout.startswith("no server runs")
     one = server("s1", write_behind=True)
@@ -226,7 +262,7 @@ def test_servers_lists_them(daemon, server, application):
     assert lines[3] == "map: epoch 3; used by: jacobi 1"
     told = json.loads(hocket("servers", "--json").stdout)
     assert told["epoch"] == 3
-    assert told["applications"] == [{"application": "jacobi", "map_epoch": 1}]
+    assert told["applications"] == [{"application": "jacobi", "map_epoch": 1, "servers": ""}]
     row = told["servers"][0]
     assert (row["operations"], row["bytes"], row["queue"], row["held_bytes"]) == (10, 10 << 20, 3, 2_000_000)
     assert row["pid"] > 1, "stamped by the daemon"

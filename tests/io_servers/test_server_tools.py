@@ -67,6 +67,7 @@ def test_c_programs_list_and_change_the_map(servers, prefix: Path, tmp_path: Pat
     assert act("first", "slow") == ["done", "IO_SERVER first slow", "IO_SERVER second up", "DAEMON  "]
     assert act("second", "slow")[0] == "SLOW_IO_SERVER: 'second' is the last server of the map and stays"
     assert act("first", "add") == ["done", *listed]
+    assert act("second", "assign")[0] == "no application 'app' is running: 'hocket ls' lists them"
     assert act("second", "publish more")[0].startswith("SLOW_IO_SERVER has one property, the text 'server'")
     assert act("second", "publish") == ["done", "IO_SERVER first up", "IO_SERVER second slow", "DAEMON  "]
 

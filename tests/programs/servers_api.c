@@ -7,6 +7,7 @@ static int act(hocket_bus* bus, const char* server, const char* action) {
   if (!strcmp(action, "slow")) return hocket_bus_report_slow_server(bus, server);
   if (!strcmp(action, "drain")) return hocket_bus_drain_server(bus, server);
   if (!strcmp(action, "add")) return hocket_bus_add_server(bus, server);
+  if (!strcmp(action, "assign")) return hocket_bus_assign_servers(bus, "app", server);
   hocket_bus_properties* properties = hocket_bus_properties_create();
   hocket_bus_properties_add_string(properties, "server", server);
   if (!strcmp(action, "publish more")) hocket_bus_properties_add_int(properties, "load", 1);

@@ -8,7 +8,7 @@ from typing import Any
 from hocket.bus import Bus
 from hocket.mounts import with_mount_points
 from hocket.periods import IRREGULAR
-from hocket.tables import columns, duration, with_spread
+from hocket.tables import columns, duration, printable, with_spread
 from hocket.verbs import help_text, print_json
 
 EXAMPLES = """
@@ -20,9 +20,10 @@ state: computing, waiting (for a grant), io. period: from the start of one I/O p
 spread. If phases of several kinds alternate, it is the period of the whole cycle, with its number of phases;
 "irregular": the phases fit no period. next: the expected start of the next I/O phase. If an application is malleable
 ('hocket resize'), two more columns show how many of its processes sleep, and how often it was resized; "2 → 4"
-processes: a resize is under way. The last lines say how long another application would wait at each target in use, or
-at the parts of it in use, by the policy in force and what is known of the applications. --json gives all fields, times
-in nanoseconds of the node's monotonic clock ("now_ns" of "daemon" is the present); docs/ls.schema.json documents them.
+processes: a resize is under way. A line each names the I/O servers that are assigned to an application ('hocket servers
+assign'). The last lines say how long another application would wait at each target in use, or at the parts of it in
+use, by the policy in force and what is known of the applications. --json gives all fields, times in nanoseconds of the
+node's monotonic clock ("now_ns" of "daemon" is the present); docs/ls.schema.json documents them.
 """
 HEADING = ("APPLICATION", "STATE", "PROCESSES", "PHASES", "PERIOD", "LAST I/O", "WAITED", "NEXT")
 KEYS_OF_TARGET = ("target", "parts", "wait_ns", "uncertainty_ns", "ahead")
@@ -48,6 +49,9 @@ def run(arguments: argparse.Namespace) -> int:
         print_json({"applications": named, "targets": targets, "daemon": listing.daemon})
     elif listing.applications:
         print(table(listing.applications, listing.daemon["now_ns"]))
+        for one in listing.applications:
+            if one.get("servers"):
+                print(f"{printable(one['application'])}: its files use the I/O servers {one['servers']}")
         for one in waits:
             if one["ahead"]:
                 print(wait_text(one))

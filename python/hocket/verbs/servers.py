@@ -1,4 +1,4 @@
-"""hocket servers: lists the I/O servers, and takes one out of the server map or puts it back."""
+"""hocket servers: lists the I/O servers, takes one out of the server map or puts it back, and assigns servers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from hocket import io_servers
-from hocket.bus import Bus, Listing
+from hocket.bus import Bus, BusError, Listing
 from hocket.errors import UsageError
 from hocket.tables import columns, duration, printable, quantity
 from hocket.verbs import help_text, print_json, tell
@@ -18,13 +18,17 @@ examples:
   hocket servers drain s2          # applications use the others; returns when none uses s2 any more
   hocket servers add s2            # use it again
   hocket servers slow s2           # it is slow, as you or a monitor found: take it out, and try it again after a while
+  hocket servers assign app s1,s3  # files of the application app use these servers only
+  hocket servers assign app 4      # four servers, those which the fewest other applications have
+  hocket servers assign app all    # no servers of its own any more
 
 state: up (in the server map, so applications use it), drained (taken out by you), slow (taken out because it was
 slower than its peers, or you said so; tried again after a while), hung (sends no heartbeat; hocketd kills it; the map
 keeps it until it has ended), lost (its process has ended). load: the part of the last second in which it worked, all
 its threads together; service: what one operation took; bandwidth: of the last second; held: data in its buffers;
 epoch: the epoch of the map in which it was put in or taken out. Applications adopt a new map at control points: the
-last line shows the epoch that each of them uses.
+last lines show the epoch that each of them uses, and the servers that are assigned to an application. While there are
+any, servers with write-behind write through. An application whose servers are all gone uses all others.
 """
 HEADING = ("SERVER", "STATE", "DIRECTORY", "LOAD", "SERVICE", "BANDWIDTH", "QUEUE", "HELD", "EPOCH", "")
 LIMIT_S = 60.0
@@ -48,13 +52,17 @@ def add(parsers: argparse._SubParsersAction) -> None:
     slowing = actions.add_parser("slow", help="report that a server is slow: it leaves the map for a while")
     slowing.add_argument("name", metavar="NAME")
     slowing.set_defaults(verb=_slow)
+    assigning = actions.add_parser("assign", help="have the files of an application use certain servers only")
+    assigning.add_argument("application", metavar="APP")
+    assigning.add_argument("servers", metavar="N|NAME,…|all", help="how many, which ones, or all again")
+    assigning.set_defaults(verb=_assign)
 
 
 def _list(arguments: argparse.Namespace) -> int:
     with Bus.connect() as bus:
         listing = bus.list()
     if arguments.json:
-        users = [{key: one[key] for key in ("application", "map_epoch")} for one in listing.applications]
+        users = [{key: one[key] for key in ("application", "map_epoch", "servers")} for one in listing.applications]
         print_json({"epoch": listing.daemon["map_epoch"], "servers": listing.servers, "applications": users})
     elif listing.servers:
         print(table(listing))
@@ -69,7 +77,8 @@ def table(listing: Listing) -> str:
     users = [f"{printable(one['application'])} {one['map_epoch']}" for one in listing.applications if one["map_epoch"]]
     rows = [_row(one, now_ns) for one in listing.servers]
     epochs = f"map: epoch {listing.daemon['map_epoch']}; used by: {', '.join(users) or 'no application'}"
-    return f"{columns(HEADING, rows, right=range(3, 9))}\n{epochs}"
+    own = [f"{printable(one['application'])}: {one['servers']}" for one in listing.applications if one.get("servers")]
+    return "\n".join((columns(HEADING, rows, right=range(3, 9)), epochs, *own))
 
 
 def _row(one: dict[str, Any], now_ns: int) -> tuple[str, ...]:
@@ -122,4 +131,17 @@ def _slow(arguments: argparse.Namespace) -> int:
         tell(f"{arguments.name} is out of the map, and is tried again in {again}")
     else:
         tell(f"{arguments.name} stays {found['state']}")
+    return 0
+
+
+def _assign(arguments: argparse.Namespace) -> int:
+    name = arguments.application
+    with Bus.connect() as bus:
+        bus.send("SET_SERVER", server=arguments.servers, action="assign", for_application=name)
+        try:
+            listing = bus.list()  # a refusal arrives before this answer
+        except BusError as error:
+            raise UsageError(str(error)) from error
+    used = next((one["servers"] for one in listing.applications if one["application"] == name), "")
+    tell(f"{name} uses {used or 'all servers'} from its next collective access on")
     return 0

@@ -93,7 +93,8 @@ class PolicyFiles : public testing::Test {
     const policy::ServerStatus servers[] = {{"s1", MemberId{3}, "up", "/scratch", true, 3, 4, 5, 6, milliseconds{500},
                                              milliseconds{250}, model::SlowServers::Finding{}},
                                             {"s2", MemberId{4}, "up", "/scratch"}};
-    return file.value().policy.servers->decide({cluster_, servers, now}, event_).changes;
+    const policy::AssignedServers assigned[] = {{applications_[1]->id, {"s1", "s2"}, true, 7, 6}};
+    return file.value().policy.servers->decide({cluster_, servers, assigned, now}, event_).changes;
   }
 
   std::string at_line(int line) const { return path_ + ":" + std::to_string(line) + ": "; }
@@ -360,17 +361,26 @@ TEST_F(PolicyFiles, SeeServersAndCommandThem) {
       "  assert (s1.name, s1.state, s1.directory, s1.write_behind, s1.queue) == ('s1', 'up', '/scratch', True, 3)\n"
       "  assert (s1.held_bytes, s1.operations_per_s, s1.bytes_per_s) == (4, 5.0, 6.0)\n"
       "  assert (s1.busy_s, s1.service_s, s1.slow, s2.slow) == (0.5, 0.25, True, False)\n"
-      "  return [{'set_aside': s1}, {'drain': 's2', 'text': 'why'}, {'add': 'gone'}]\n");
+      "  given, = view.assigned\n"
+      "  assert (given.application.name, given.servers) == ('b', ('s1', 's2'))\n"
+      "  assert (given.by_hand, given.epoch, given.adopted) == (True, 7, 6)\n"
+      "  return [{'assign': 'a', 'servers': [s2, 'gone']}, {'assign': given.application, 'servers': ()},\n"
+      "          {'set_aside': s1}, {'drain': 's2', 'text': 'why'}, {'add': 'gone'}]\n");
   EXPECT_THAT(said_, IsEmpty());
-  ASSERT_EQ(changes.size(), 3);
+  ASSERT_EQ(changes.size(), 5);
   using Action = policy::ServerChange::Action;
-  EXPECT_EQ(changes[0].action, Action::set_aside);
-  EXPECT_EQ(changes[0].server, "s1");
-  EXPECT_EQ(changes[1].action, Action::drain);
-  EXPECT_EQ(changes[1].server, "s2");
-  EXPECT_EQ(changes[1].text, "why");
-  EXPECT_EQ(changes[2].action, Action::add);
-  EXPECT_EQ(changes[2].server, "gone") << "the coordinator says that it is";
+  EXPECT_EQ(changes[0].action, Action::assign);
+  EXPECT_EQ(changes[0].application, applications_[0]->id);
+  EXPECT_THAT(changes[0].servers, ElementsAre("s2", "gone"));
+  EXPECT_EQ(changes[1].application, applications_[1]->id);
+  EXPECT_THAT(changes[1].servers, IsEmpty());
+  EXPECT_EQ(changes[2].action, Action::set_aside);
+  EXPECT_EQ(changes[2].server, "s1");
+  EXPECT_EQ(changes[3].action, Action::drain);
+  EXPECT_EQ(changes[3].server, "s2");
+  EXPECT_EQ(changes[3].text, "why");
+  EXPECT_EQ(changes[4].action, Action::add);
+  EXPECT_EQ(changes[4].server, "gone") << "the coordinator says that it is";
 }
 
 TEST_F(PolicyFiles, AMistakeAboutServersChangesNothing) {
@@ -380,6 +390,12 @@ TEST_F(PolicyFiles, AMistakeAboutServersChangesNothing) {
       {"  return [{'drain': 3}]\n", "'drain' is 3, which is not a server or its name"},
       {"  return [{'drain': view.applications[0]}]\n", "which is not a server or its name"},
       {"  return [{'resize': 'a', 'processes': 3}]\n", "unknown key 'resize'"},
+      {"  return [{'drain': 's1', 'servers': []}]\n", "'servers' belongs to 'assign'"},
+      {"  return [{'assign': 'c', 'servers': []}]\n", "'assign' is 'c', which is not an application of the view"},
+      {"  return [{'assign': None, 'servers': []}]\n", "'assign' is None, which is not an application of the view"},
+      {"  return [{'assign': 'a'}]\n", "it has no 'servers'"},
+      {"  return [{'assign': 'a', 'servers': 's1'}]\n", "'servers' is 's1': give a list of servers or their names"},
+      {"  return [{'assign': 'a', 'servers': [None]}]\n", "'servers' has None, which is not a server"},
       {"  return [{'drain': 's1', 'add': 's1'}]\n", "unknown key 'drain'"},
   };
   for (const auto& [body, why] : wrong) {

@@ -60,7 +60,7 @@ void Coordinator::on(const Moment& moment, const event::Hello& hello) {
     welcome.application = member->application->name;
   }
   moment.commands.push_back({origin.member, std::move(welcome)});
-  if (member) servers_.welcome(moment, member->id);
+  if (member) servers_.welcome(moment, *member);
   if (joins) steering_.joined(moment, *member->application);
 }
 
@@ -266,7 +266,7 @@ void Coordinator::set_policy_for(const Moment& moment, const event::SetPolicy& s
 }
 
 void Coordinator::on(const Moment& moment, const event::MapAdopted& said) {
-  if (model::Member* member = cluster_.find(moment.event.origin.member)) servers_.adopted(*member, said);
+  if (model::Member* member = cluster_.find(moment.event.origin.member)) servers_.adopted(moment, *member, said);
 }
 
 void Coordinator::remove(const Moment& moment) {
@@ -339,6 +339,7 @@ event::Application Coordinator::describe(const model::Application& application, 
   row.flop_per_iteration = application.flop_per_iteration;
   row.flop_source = model::name_of(application.flop_source);
   row.map_epoch = servers_.epoch_of(application);
+  row.servers = servers_.own_servers_of(application);
   row.model = model::name_of(model::fit(application));
   row.policy = access_.policies().of(application.id, application.target).name;
   row.phases_in_period = history.phases() > 0 ? static_cast<std::int64_t>(history.cycle_length()) : 0;

@@ -64,6 +64,7 @@ struct Words {
     if (!map) out << " broken: " << map.error().text;
     for (std::size_t i = 0; map && i < map.value().servers.size(); ++i)
       if (!map.value().servers[i].set_aside) out << " " << map.value().servers[i].name;
+    if (e.write_through) out << ", write through";
   }
   void operator()(const event::SlowIoServer& e) {
     out << " " << e.server << " for " << e.hold_off.count() / 1'000'000;

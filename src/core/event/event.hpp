@@ -375,12 +375,13 @@ struct AskCores {
   Duration longest{};  // time limit of the wait
 };
 
-// Removes an I/O server from the server map, or adds it again, for a tool. Only a failure is answered, by REFUSED; LIST
-// shows the state.
+// Removes an I/O server from the server map, adds it again, or assigns servers to an application, for a tool. Only a
+// failure is answered, by REFUSED; LIST shows the state.
 struct SetServer {
   static constexpr std::string_view name = "SET_SERVER";
-  std::string server;
-  std::string action;  // "drain", "add"
+  std::string server;         // its name; with "assign", "NAME,NAME", a number of servers, or "all"
+  std::string action;         // "drain", "add", "assign"
+  std::string application{};  // of "assign": its name
 };
 
 // ---- controller → application ------------------------------------------------------------------------------------
@@ -460,12 +461,14 @@ struct ProcessesReady {
 };
 
 // Distributes the server map of a new epoch (event/server_map.hpp) to every member of every application: after WELCOME,
-// if there is a map, and at each change. I/O servers get it before, if one of them writes behind: they store what they
-// hold, and answer MAP_STORED.
+// if there is a map, and at each change. Servers that are not assigned to its application are set aside in it. I/O
+// servers get the map of all before, if one of them writes behind: they store what they hold, and answer MAP_STORED.
 struct NewServerMap {
   static constexpr std::string_view name = "SERVER_MAP";
   std::int64_t epoch = 0;
   std::string text;
+  // For I/O servers: an application has a map of its own, so a byte may have several servers, and none holds any.
+  bool write_through = false;
 };
 
 // Reports that a holder did not renew its lease in time, so that its grant is revoked and others may be served.
@@ -640,7 +643,8 @@ struct Application {
   std::int64_t phases_in_period = 0;  // length of the cycle; 0: there was no phase
   std::int64_t told_processes = 0;    // that have reported their `cpu` and `comm`
   std::string policy;                 // access policy that decides about its requests for `target`
-  std::string parts;                  // of `target`, "ost3,ost7"; "": all of it
+  std::string parts{};                // of `target`, "ost3,ost7"; "": all of it
+  std::string servers{};              // I/O servers of its own map, "s1, s2"; "": it uses all
 };
 
 // Describes one I/O server, as the controller knows it. In the answer to LIST it follows the applications.

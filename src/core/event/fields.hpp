@@ -321,6 +321,7 @@ template <Of<SetServer> E, class V>
 void fields(E& e, V&& visit) {
   visit("server", e.server);
   visit("action", e.action);
+  visit("for_application", e.application);
 }
 
 // ---- controller → application ------------------------------------------------------------------------------------
@@ -385,6 +386,7 @@ template <Of<NewServerMap> E, class V>
 void fields(E& e, V&& visit) {
   visit("epoch", e.epoch);
   visit("text", e.text);
+  visit("write_through", e.write_through);
 }
 
 // The key "application" names the origin, so the holder has a key of its own.
@@ -530,6 +532,7 @@ void fields(E& e, V&& visit) {
   visit("told_processes", e.told_processes);
   visit("policy", e.policy);
   visit("parts", e.parts);
+  visit("servers", e.servers);
 }
 
 template <Of<IoServer> E, class V>

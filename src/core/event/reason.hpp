@@ -243,11 +243,14 @@ inline constexpr std::string_view no_answer = "no-answer";
 // These are about I/O servers.
 inline constexpr std::string_view last_server = "last-server";
 inline constexpr std::string_view drained_by_hand = "drained-by-hand";
+inline constexpr std::string_view assigned_by_hand = "assigned-by-hand";
+inline constexpr std::string_view map_not_adopted = "map-not-adopted";
 
-inline constexpr std::array all{not_malleable, set_by_hand,     resized_by_hand,   being_resized,  resize_refused,
-                                same_size,     nobody_commands, no_control_points, unknown_times,  cost_grows,
-                                process_lost,  other_size,      not_done,          own_size,       phase_early,
-                                phase_missing, no_answer,       last_server,       drained_by_hand};
+inline constexpr std::array all{not_malleable,  set_by_hand,     resized_by_hand,   being_resized,   resize_refused,
+                                same_size,      nobody_commands, no_control_points, unknown_times,   cost_grows,
+                                process_lost,   other_size,      not_done,          own_size,        phase_early,
+                                phase_missing,  no_answer,       last_server,       drained_by_hand, assigned_by_hand,
+                                map_not_adopted};
 }  // namespace circumstance
 
 // No size is known to reach the speedup.

@@ -3,7 +3,7 @@
 //
 // Its text form (SERVER_MAP) has one line per server, "NAME DIRECTORY ADDRESSES". In the directory, '%' and all bytes
 // but printable ASCII are written as %XX. The addresses may hold spaces. The line of a server that is set aside ends
-// with " slow:". Pure.
+// with " slow:", which is older than the other reason. Pure.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,13 @@ struct ServerMap {
     std::string name;
     std::string directory;  // absolute; the server opens files below it only
     std::string addresses;  // on which it listens: "unix:/path tcp:host:port"
-    // It is slow, so no file uses it for now. It stays the home of its data sets, which nobody would find elsewhere.
+    // It is slow, or not assigned to the application, so no file of it uses the server for now. It stays the home of
+    // its data sets, which nobody would find elsewhere.
     bool set_aside = false;
     friend bool operator==(const MappedServer&, const MappedServer&) = default;
   };
   std::int64_t epoch = 0;  // 0: no map was received. Rises by one with each change; a new hocketd starts again
-  std::vector<MappedServer> servers;  // in order of arrival, the same for all applications; may be empty
+  std::vector<MappedServer> servers;  // in order of arrival, for all applications; may be empty
   friend bool operator==(const ServerMap&, const ServerMap&) = default;
 };
 

@@ -39,14 +39,15 @@ constexpr std::array<Doing, 11> access_actions{
      {"ignore", "is not believed beside", "is not believed any more"},
      {"believe", "is believed again beside", "is believed again"},
      {"whole", "uses a whole target beside", "uses a whole target"}}};
-constexpr std::array<NameAndWords, 8> core_actions{{{"expand", "expands"},
+constexpr std::array<NameAndWords, 9> core_actions{{{"expand", "expands"},
                                                     {"shrink", "shrinks"},
                                                     {"return", "goes back"},
                                                     {"reclaim", "gives cores back"},
                                                     {"cancel", "is left as it is"},
                                                     {"leave", "is left alone"},
                                                     {"drain", "leaves the server map"},
-                                                    {"add", "enters the server map again"}}};
+                                                    {"add", "enters the server map again"},
+                                                    {"assign", "gets other I/O servers"}}};
 constexpr std::array<NameAndWords, 3> quantities{{{event::quantity::phase_start, "start of the next I/O phase"},
                                                   {event::quantity::period, "I/O period"},
                                                   {event::quantity::cores, "cores"}}};

@@ -40,6 +40,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, circumstance
     {circumstance::no_answer, "it did not answer in time"},
     {circumstance::last_server, "@ is the last I/O server that is up"},
     {circumstance::drained_by_hand, "@ was drained by hand"},
+    {circumstance::assigned_by_hand, "the I/O servers of @ were assigned by hand"},
+    {circumstance::map_not_adopted, "@ has not adopted its last server map yet"},
 }};
 
 // Returns the words for the source of a FLOP count; the names are those of APPLICATION.

@@ -115,6 +115,11 @@ Application* Cluster::find_application(const std::string& name) {
   return found == by_name_.end() ? nullptr : found->second;
 }
 
+const Application* Cluster::find_application(const std::string& name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second;
+}
+
 const Target* Cluster::find_target(const std::string& name) const {
   const auto found = targets_.find(name);
   return found == targets_.end() ? nullptr : &found->second;

@@ -31,6 +31,7 @@ class Cluster {
   Application* find(AppId id);
   const Application* find(AppId id) const;
   Application* find_application(const std::string& name);
+  const Application* find_application(const std::string& name) const;
   const Target* find_target(const std::string& name) const;
 
   // Returns the target of that name, and creates it if there is none.

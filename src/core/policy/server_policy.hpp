@@ -38,10 +38,20 @@ struct ServerStatus {
   std::optional<model::SlowServers::Finding> slow{};
 };
 
+// An application to which servers are assigned. It uses those of them that are in the map; all while none is.
+struct AssignedServers {
+  AppId application;
+  std::vector<std::string_view> servers;
+  bool by_hand = false;      // the policy cannot change it
+  std::int64_t epoch = 0;    // of its newest map
+  std::int64_t adopted = 0;  // oldest epoch that it uses; 0: none
+};
+
 // The read-only state from which a servers policy decides. Its references are valid during the call only.
 struct ServersView {
   const model::Cluster& cluster;
   std::span<const ServerStatus> servers;  // in order of arrival, lost ones included
+  std::span<const AssignedServers> assigned;
   Time now;
 };
 
@@ -51,10 +61,13 @@ struct ServerChange {
     set_aside,  // the server is slow: it leaves the map for a hold-off
     drain,      // the server leaves the map until it is added
     add,        // a drained or slow server enters the map again
+    assign,     // the application uses these servers only; none: it uses all
   };
   Action action = Action::set_aside;
-  std::string server;
+  std::string server{};                               // all but `assign`
   std::optional<model::SlowServers::Finding> slow{};  // of `set_aside`: the measurement, if there is one
+  AppId application{};                                // of `assign`
+  std::vector<std::string> servers{};                 // of `assign`
   std::string text{};                                 // why, in the words of a policy in Python
 };
 

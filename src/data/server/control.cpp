@@ -128,6 +128,8 @@ void Control::tell_stored() {
 void Control::take(const event::NewServerMap& map) {
   auto read = event::parse_server_map(map.epoch, map.text);
   if (!read) return lost("hocketd sent a server map that cannot be read: " + read.error().text);
+  // By a map without servers, this one may hold no byte.
+  if (map.write_through) read.value().servers.clear();
   take_map_(std::move(read).value(), [signals = signals_, newest = stored_epoch_, epoch = map.epoch] {
     std::int64_t known = *newest;
     while (known < epoch && !newest->compare_exchange_weak(known, epoch)) {

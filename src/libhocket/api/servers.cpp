@@ -71,3 +71,10 @@ int hocket_bus_add_server(hocket_bus* bus, const char* server) {
     return hocket::event::SetServer{std::move(name), "add"};
   });
 }
+
+int hocket_bus_assign_servers(hocket_bus* bus, const char* application, const char* servers) {
+  if (application == nullptr) return no_null("hocket_bus_assign_servers", "application");
+  return request("hocket_bus_assign_servers", bus, servers, [application](std::string names) {
+    return hocket::event::SetServer{std::move(names), "assign", application};
+  });
+}

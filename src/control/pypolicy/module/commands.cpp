@@ -205,20 +205,49 @@ Result<policy::AccessDecision> access_decision(PyObject* commands, const policy:
   return decision;
 }
 
-Result<policy::ServerDecision> server_decision(PyObject* commands) {
-  using Action = policy::ServerChange::Action;
+namespace {
+
+using policy::ServerChange;
+
+// Adds servers for an application. No server means that it uses all.
+void add_assignment(CommandFields& fields, const policy::ServersView& view, ServerChange& change) {
+  const model::Application* application = fields.application("assign", view.cluster);
+  if (!application) fields.fail("'assign' is None, which is not an application of the view");
+  change.application = id_of(application);
+  PyObject* servers = fields.find("servers");
+  if (servers == nullptr) return fields.fail("it has no 'servers'");
+  if (!PyList_Check(servers) && !PyTuple_Check(servers))
+    return fields.fail("'servers' is " + shown(servers) + ": give a list of servers or their names");
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(servers); ++i) {
+    PyObject* server = PySequence_Fast_GET_ITEM(servers, i);
+    change.servers.push_back(server_name_of(server));
+    if (change.servers.back().empty()) fields.fail("'servers' has " + shown(server) + ", which is not a server");
+  }
+}
+
+}  // namespace
+
+Result<policy::ServerDecision> server_decision(PyObject* commands, const policy::ServersView& view) {
+  using Action = ServerChange::Action;
+  static constexpr std::pair<std::string_view, Action> actions[] = {
+      {"set_aside", Action::set_aside}, {"drain", Action::drain}, {"add", Action::add}, {"assign", Action::assign}};
   policy::ServerDecision decision;
   const Status taken = each(commands, [&](PyObject* command) {
-    CommandFields fields(command, {"set_aside", "drain", "add"}, {"text"});
+    CommandFields fields(command, {"set_aside", "drain", "add", "assign"}, {"servers", "text"});
     if (!fields.wrong().empty()) return fields.wrong();
-    policy::ServerChange change;
-    change.action = fields.kind() == "drain" ? Action::drain : fields.kind() == "add" ? Action::add : Action::set_aside;
-    PyObject* server = fields.find(fields.kind());
-    change.server = server_name_of(server);
-    if (change.server.empty()) {
-      fields.fail("'" + std::string{fields.kind()} + "' is " + shown(server) + ", which is not a server or its name");
-    }
+    ServerChange change;
+    change.action = std::ranges::find(actions, fields.kind(), [](const auto& one) { return one.first; })->second;
     change.text = fields.words("text");
+    if (change.action == Action::assign) {
+      add_assignment(fields, view, change);
+    } else {
+      PyObject* server = fields.find(fields.kind());
+      change.server = server_name_of(server);
+      if (change.server.empty()) {
+        fields.fail("'" + std::string{fields.kind()} + "' is " + shown(server) + ", which is not a server or its name");
+      }
+      if (fields.find("servers")) fields.fail("'servers' belongs to 'assign'");
+    }
     decision.changes.push_back(std::move(change));
     return fields.wrong();
   });

@@ -15,6 +15,6 @@ namespace hocket::pypolicy {
 Result<policy::CoreDecision> core_decision(PyObject* commands, const policy::CoreView& view);
 Result<policy::AccessDecision> access_decision(PyObject* commands, const policy::View& view);
 // Servers may have any name: the coordinator ignores a server that has gone since.
-Result<policy::ServerDecision> server_decision(PyObject* commands);
+Result<policy::ServerDecision> server_decision(PyObject* commands, const policy::ServersView& view);
 
 }  // namespace hocket::pypolicy

@@ -126,7 +126,7 @@ policy::ServerDecision decide_servers(const policy::ServersView& view, const eve
   const ViewScope asking(view.cluster, view.now, Duration{-1});
   const Ref result = call(view_of(view), event);
   if (!result) return {};
-  auto decision = server_decision(result.get());
+  auto decision = server_decision(result.get(), view);
   if (decision) return std::move(decision).value();
   say(at(in_force->path, in_force->line) + ": " + decision.error().text);
   return {};

@@ -17,7 +17,7 @@ namespace {
 // ---- types -------------------------------------------------------------------------------------------------------
 
 PyTypeObject *phase_type, *point_type, *pace_type, *application_type, *request_type, *target_type, *view_type,
-    *server_type, *servers_view_type;
+    *server_type, *servers_view_type, *assigned_type;
 
 // The field names are the interface for policies, described in docs/write-a-policy.md. The functions application_of
 // and request_of read some fields by position.
@@ -87,7 +87,10 @@ PyStructSequence_Field server_fields[] = {{"name", doc},
                                           {"service_s", doc},
                                           {"slow", doc},
                                           {}};
-PyStructSequence_Field servers_view_fields[] = {{"now_s", doc}, {"applications", doc}, {"servers", doc}, {}};
+PyStructSequence_Field assigned_fields[] = {{"application", doc}, {"servers", doc}, {"by_hand", doc},
+                                            {"epoch", doc},       {"adopted", doc}, {}};
+PyStructSequence_Field servers_view_fields[] = {
+    {"now_s", doc}, {"applications", doc}, {"servers", doc}, {"assigned", doc}, {}};
 
 // Creates a type of named tuples from the fields, which end with an empty one.
 bool make_type(PyTypeObject*& type, const char* name, PyStructSequence_Field* fields) {
@@ -322,6 +325,7 @@ bool make_types() {
          make_type(request_type, "hocket.Request", request_fields) &&
          make_type(target_type, "hocket.Target", target_fields) && make_type(view_type, "hocket.View", view_fields) &&
          make_type(server_type, "hocket.Server", server_fields) &&
+         make_type(assigned_type, "hocket.Assigned", assigned_fields) &&
          make_type(servers_view_type, "hocket.ServersView", servers_view_fields);
 }
 
@@ -345,7 +349,12 @@ Ref view_of(const policy::View& view) {
 }
 
 Ref view_of(const policy::ServersView& view) {
-  return make(servers_view_type, seconds(view.now), applications(view.cluster), tuple_of(view.servers, server));
+  const auto assigned = [&](const policy::AssignedServers& one) {
+    return make(assigned_type, application_or_none(view.cluster.find(one.application)), tuple_of(one.servers, text),
+                truth(one.by_hand), number(one.epoch), number(one.adopted));
+  };
+  return make(servers_view_type, seconds(view.now), applications(view.cluster), tuple_of(view.servers, server),
+              tuple_of(view.assigned, assigned));
 }
 
 Ref event_of(const event::Event& event) {

@@ -32,8 +32,15 @@ std::vector<policy::ServerStatus> Servers::statuses(Time now) const {
 void Servers::decide(const Moment& moment) {
   if (entries_.empty()) return;
   const std::vector<policy::ServerStatus> servers = statuses(moment.now);
-  const policy::ServerDecision decision = policy_->decide({cluster_, servers, moment.now}, moment.event);
-  for (const ServerChange& wanted : decision.changes) change(moment, wanted);
+  const std::vector<policy::AssignedServers> assigned = assignments();
+  const policy::ServerDecision decision = policy_->decide({cluster_, servers, assigned, moment.now}, moment.event);
+  for (const ServerChange& wanted : decision.changes) {
+    if (wanted.action == ServerChange::Action::assign) {
+      change_application(moment, wanted);
+    } else {
+      change(moment, wanted);
+    }
+  }
 }
 
 void Servers::set_policy(const Moment& moment, const policy::ServerPolicy& policy) {
@@ -42,6 +49,10 @@ void Servers::set_policy(const Moment& moment, const policy::ServerPolicy& polic
   ignored_.clear();
   for (ServerEntry& entry : entries_) {
     if (std::exchange(entry.by_policy, false)) apply(entry, ServerInput::add, moment.now);
+  }
+  for (auto& [app, map] : maps_) {
+    map.ignored.clear();
+    if (!map.by_hand) assign(map, {});
   }
   publish(moment);
 }
@@ -69,7 +80,9 @@ void Servers::change(const Moment& moment, const ServerChange& change) {
   const ServerStep step = server_step(state_of(entry), input);
   if (step.next == state_of(entry) && step.action != ServerAction::refuse) return;  // it is so already
   if (auto why = obstacle(entry, change, moment.now)) {
-    return ignore(moment, change.server.substr(0, longest_name), change.text, *std::move(why));
+    // A policy may make up any number of names of servers. They share what was said.
+    std::set<std::string>& said = ignored_[entry == nullptr ? std::string{} : change.server];
+    return ignore(moment, change.server.substr(0, longest_name), said, change.text, *std::move(why));
   }
   entry->changed = moment.now;
   ignored_.erase(change.server);
@@ -81,7 +94,8 @@ void Servers::change(const Moment& moment, const ServerChange& change) {
   entry->by_policy = !adds;
   apply(*entry, input, moment.now);
   publish(moment);
-  tell(moment, change.server, adds ? "add" : "drain", change.text, event::ServersInUse{names_in_use(), epoch_}, {});
+  tell(moment, change.server, adds ? "add" : "drain", change.text, event::ServersInUse{names_in_use(), list_.epoch},
+       {});
 }
 
 void Servers::tell(const Moment& moment, std::string about, std::string_view action, std::string text,
@@ -97,26 +111,32 @@ void Servers::tell(const Moment& moment, std::string about, std::string_view act
   moment.commands.push_back({{}, std::move(decision)});
 }
 
-void Servers::ignore(const Moment& moment, const std::string& about, std::string text, event::Reason obstacle) {
+void Servers::ignore(const Moment& moment, const std::string& about, std::set<std::string>& said, std::string text,
+                     event::Reason obstacle) {
   // The kind of the obstacle, because its numbers differ each time.
   const auto* circumstance = std::get_if<event::Circumstance>(&obstacle);
   const std::string kind = circumstance != nullptr ? circumstance->what : std::to_string(obstacle.index());
-  // A policy may make up any number of names of servers. They share an entry.
-  const bool is_known = find(about) != nullptr;
-  if (!ignored_[is_known ? about : std::string{}].insert(kind).second) return;
+  if (!said.insert(kind).second) return;
   tell(moment, about, "leave", std::move(text), {}, std::move(obstacle));
 }
 
-// Cuts a long list off, because a DECISION must fit into a frame.
-std::string Servers::names_in_use() const {
+namespace {
+
+// Cuts a long list off, because a DECISION and a listing must fit into a frame.
+std::string listed(const std::vector<event::ServerMap::MappedServer>& servers) {
   constexpr std::size_t longest = 1000;
   std::string names;
-  for (const ServerEntry& entry : entries_) {
-    if (!entry.in_map) continue;
+  for (const event::ServerMap::MappedServer& one : servers) {
+    if (one.set_aside) continue;
     if (names.size() > longest) return names + ", …";
-    names.append(names.empty() ? "" : ", ").append(entry.said.server);
+    names.append(names.empty() ? "" : ", ").append(one.name);
   }
   return names.empty() ? "none" : names;
 }
+
+}  // namespace
+
+std::string Servers::names_in_use() const { return listed(in_map()); }
+std::string Servers::names_in_use(const ApplicationMap& map) const { return listed(map_of(map, in_map())); }
 
 }  // namespace hocket::coordinator

@@ -53,7 +53,10 @@ class DecidingTest : public testing::Script {
     return lines;
   }
   static ServerChange to(Action action, const std::string& server, const std::string& text = {}) {
-    return {action, server, {}, text};
+    return {action, server, {}, {}, {}, text};
+  }
+  static ServerChange assign(std::uint64_t app, std::vector<std::string> servers, const std::string& text = {}) {
+    return {Action::assign, {}, {}, AppId{app}, std::move(servers), text};
   }
 
   static constexpr std::uint64_t tool = 99;
@@ -139,6 +142,65 @@ TEST_F(DecidingTest, WhatAPolicyDrainedIsAddedWhenItEnds) {
   decide(2, {to(Action::drain, "s2")});
   EXPECT_EQ(at(3, tool, event::SetPolicy{"fcfs+other"}), Lines{"1 SERVER_MAP 6 s2 s3"});
   EXPECT_EQ(at(4, tool, event::SetPolicy{"fcfs+other"}), Lines{});
+}
+
+TEST_F(DecidingTest, AssignsServersToAnApplication) {
+  hello(1), hello(2, "job-b", "b");
+  for (std::uint64_t i = 1; i <= 3; ++i) server(0, i);
+  EXPECT_EQ(decide(1, {assign(1, {"s2", "s1"}, "it is first")}),
+            (Lines{"1 SERVER_MAP 4 s1 s2",
+                   "1 mine: app gets other I/O servers: it is first; I/O servers from epoch 4 on: s1, s2"}));
+  EXPECT_EQ(decide(2, {assign(1, {"s1", "s2"})}), Lines{}) << "it has them";
+  EXPECT_EQ(decide(6000, {assign(1, {})}),
+            (Lines{"1 SERVER_MAP 5 s1 s2 s3",
+                   "2 mine: app gets other I/O servers: I/O servers from epoch 5 on: s1, s2, s3"}));
+  EXPECT_EQ(decide(7000, {assign(9, {"s1"})}), Lines{}) << "it has left";
+}
+
+TEST_F(DecidingTest, IgnoresAssignmentsThatCannotBe) {
+  hello(1);
+  for (std::uint64_t i = 1; i <= 2; ++i) server(0, i);
+  at(0, 12, event::Lost{});
+  EXPECT_EQ(decide(1, {assign(1, {"s1", "s2"})}),
+            Lines{"1 mine: app is left alone: left alone: no I/O server called 's2' runs"});
+  EXPECT_EQ(decide(1, {assign(1, {"s3"})}), Lines{}) << "it was said";
+  at(2, 22, event::Server{"s2", "unix:/s2", "/scratch", 1 << 20, false, 77});
+  EXPECT_EQ(decide(2, {assign(1, {"s1"})}).size(), 2U);
+  EXPECT_EQ(decide(3, {assign(1, {"s2"})}),
+            Lines{"3 mine: app is left alone: left alone: 'app' was changed 0.00 s ago, and a policy changes it every "
+                  "5.00 s at most"});
+  at(4, 1, event::MapAdopted{3});
+  EXPECT_EQ(decide(10'000, {assign(1, {"s2"})}),
+            Lines{"4 mine: app is left alone: left alone: 'app' has not adopted its last server map yet"});
+  EXPECT_EQ(decide(62'003, {assign(1, {"s2"})}).size(), 2U) << "it does not wait for ever";
+  at(63'000, tool, event::SetServer{"s1", "assign", "app"});
+  EXPECT_EQ(decide(130'000, {assign(1, {"s2"})}),
+            Lines{"6 mine: app is left alone: left alone: the I/O servers of 'app' were assigned by hand"});
+}
+
+TEST_F(DecidingTest, WhatAPolicyAssignedIsTakenBackWhenItEnds) {
+  hello(1), hello(2, "job-b", "b");
+  for (std::uint64_t i = 1; i <= 2; ++i) server(0, i);
+  decide(1, {assign(1, {"s1"})});
+  at(2, tool, event::SetServer{"s2", "assign", "b"});
+  EXPECT_EQ(at(3, tool, event::SetPolicy{"fcfs+other"}), Lines{"1 SERVER_MAP 5 s1 s2"});
+}
+
+TEST_F(DecidingTest, SeesWhatIsAssigned) {
+  hello(1);
+  for (std::uint64_t i = 1; i <= 2; ++i) server(0, i);
+  decide(1, {assign(1, {"s2"})});
+  at(2, 1, event::MapAdopted{3});
+  wants = [](const policy::ServersView& view) {
+    EXPECT_EQ(view.assigned.size(), 1U);
+    EXPECT_EQ(view.assigned[0].application, AppId{1});
+    EXPECT_EQ(view.assigned[0].servers, std::vector<std::string_view>{"s2"});
+    EXPECT_EQ(view.assigned[0].epoch, 3);
+    EXPECT_EQ(view.assigned[0].adopted, 3);
+    EXPECT_FALSE(view.assigned[0].by_hand);
+    return policy::ServerDecision{};
+  };
+  at(3, 11, event::ServerLoad{});
 }
 
 }  // namespace

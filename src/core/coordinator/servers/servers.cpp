@@ -16,15 +16,19 @@ using explain::quoted;
 constexpr std::size_t most_recent = 64;
 constexpr Duration longest_heartbeat = std::chrono::hours{1};
 
-bool is_name(std::string_view name) {
-  constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-  return !name.empty() && name.size() <= Servers::longest_name &&
-         name.find_first_not_of(allowed) == std::string_view::npos;
-}
-
 }  // namespace
 
+bool Servers::is_name(std::string_view name) {
+  constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  return !name.empty() && name.size() <= longest_name && name.find_first_not_of(allowed) == std::string_view::npos;
+}
+
 Servers::ServerEntry* Servers::find(std::string_view name) {
+  const auto found = std::ranges::find_if(entries_, [&](const ServerEntry& e) { return e.said.server == name; });
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+const Servers::ServerEntry* Servers::find(std::string_view name) const {
   const auto found = std::ranges::find_if(entries_, [&](const ServerEntry& e) { return e.said.server == name; });
   return found == entries_.end() ? nullptr : &*found;
 }
@@ -152,10 +156,11 @@ void Servers::told_slow(const Moment& moment, const event::SlowIoServer& told) {
 }
 
 void Servers::set(const Moment& moment, const event::SetServer& set) {
+  if (set.action == "assign") return assign_by_hand(moment, set);
   ServerEntry* entry = find(set.server);
   const bool adds = set.action == "add";
   if (!adds && set.action != "drain") {
-    return refuse(moment, "SET_SERVER: unknown action " + quoted(set.action) + ": \"drain\" or \"add\"");
+    return refuse(moment, "SET_SERVER: unknown action " + quoted(set.action) + ": \"drain\", \"add\" or \"assign\"");
   }
   if (entry == nullptr) {
     return refuse(moment, "no server is called " + quoted(set.server) + "; 'hocket servers' lists them");
@@ -176,9 +181,9 @@ void Servers::set(const Moment& moment, const event::SetServer& set) {
 }
 
 void Servers::leave(const Moment& moment) {
-  adopted_.erase(moment.event.origin.member);
+  forget(moment.event.origin.member);
   ServerEntry* entry = find(moment.event.origin.member);
-  if (entry == nullptr) return;
+  if (entry == nullptr) return publish(moment);  // the maps of those that stay may be alike again
   const bool in_order = std::holds_alternative<event::Bye>(moment.event.body);
   const ServerInput input = in_order ? ServerInput::leave : ServerInput::lose;
   const ServerAction action = server_step(entry->state, input).action;
@@ -266,69 +271,7 @@ std::optional<Time> Servers::deadline() const {
   return next;
 }
 
-// ---- the map -------------------------------------------------------------------------------------------------------
-
-std::vector<event::ServerMap::MappedServer> Servers::in_map() const {
-  std::vector<event::ServerMap::MappedServer> servers;
-  for (const ServerEntry& entry : entries_) {
-    const bool aside = entry.state == ServerState::slow;
-    if (entry.in_map || aside)
-      servers.push_back({entry.said.server, entry.said.directory, entry.said.addresses, aside});
-  }
-  return servers;
-}
-
-void Servers::publish(const Moment& moment) {
-  if (up() == 0) {
-    // A slow server is better than none: the one whose trial comes first returns.
-    ServerEntry* first = nullptr;
-    for (ServerEntry& entry : entries_) {
-      if (entry.state == ServerState::slow && (first == nullptr || entry.back < first->back)) first = &entry;
-    }
-    if (first != nullptr) apply(*first, ServerInput::need, moment.now);
-  }
-  std::string text = event::text_of(in_map());
-  const bool changed = text != text_;
-  if (changed) {
-    ++epoch_;
-    text_ = std::move(text);
-  }
-  for (ServerEntry& entry : entries_) {
-    if (entry.epoch == 0) entry.epoch = epoch_;
-    if (changed && entry.member) store(moment, entry, StoringInput::tell);
-  }
-  hand_out(moment);
-}
-
-void Servers::store(const Moment& moment, ServerEntry& entry, StoringInput input) const {
-  if (!entry.said.write_behind) return;
-  const StoringStep step = storing_step(entry.storing, input);
-  entry.storing = step.next;
-  if (step.action == StoringAction::send) moment.commands.push_back({entry.member, event::NewServerMap{epoch_, text_}});
-}
-
-void Servers::stored(const Moment& moment, const event::MapStored& said) {
-  ServerEntry* entry = find(moment.event.origin.member);
-  if (entry == nullptr || said.epoch != epoch_) return;  // an earlier epoch: the answer to the newest is still to come
-  store(moment, *entry, StoringInput::answer);
-  hand_out(moment);
-}
-
-void Servers::hand_out(const Moment& moment) {
-  const bool all_stored =
-      std::ranges::all_of(entries_, [](const ServerEntry& entry) { return entry.storing == StoringState::clear; });
-  if (!all_stored || handed_epoch_ == epoch_) return;
-  handed_epoch_ = epoch_;
-  handed_text_ = text_;
-  handed_ = in_map();
-  for (const auto& [id, application] : cluster_.applications()) {
-    for (const model::Member* member : application.members) welcome(moment, member->id);
-  }
-}
-
-void Servers::welcome(const Moment& moment, MemberId member) const {
-  if (handed_epoch_ > 0) moment.commands.push_back({member, event::NewServerMap{handed_epoch_, handed_text_}});
-}
+// ---- listings -----------------------------------------------------------------------------------------------------
 
 Servers::ServerWork Servers::recent_work(const ServerEntry& entry, Time now) {
   ServerWork sum{};
@@ -374,24 +317,6 @@ std::vector<event::IoServer> Servers::describe(Time now) const {
 
 void Servers::refuse(const Moment& moment, std::string text) {
   moment.commands.push_back({moment.event.origin.member, event::Refused{std::move(text)}});
-}
-
-void Servers::adopted(const model::Member& member, const event::MapAdopted& said) {
-  const std::int64_t epoch = std::clamp<std::int64_t>(said.epoch, 0, handed_epoch_);
-  if (epoch == 0) {
-    adopted_.erase(member.id);
-  } else {
-    adopted_[member.id] = epoch;
-  }
-}
-
-std::int64_t Servers::epoch_of(const model::Application& application) const {
-  std::int64_t oldest = 0;
-  for (const model::Member* member : application.members) {
-    const auto used = adopted_.find(member->id);
-    if (used != adopted_.end() && (oldest == 0 || used->second < oldest)) oldest = used->second;
-  }
-  return oldest;
 }
 
 }  // namespace hocket::coordinator

@@ -5,10 +5,12 @@
 //
 // server_states.hpp is the table of a server's states: up, drained, slow, hung, or lost.
 //
-// The map holds the servers that are up, in their order of arrival. Each change of the map begins a new epoch, and
-// every member of every application receives the new map (SERVER_MAP). Applications adopt it at their control points
-// and report that (MAP_ADOPTED). Servers that write behind receive the new map first, and applications only when these
-// have stored what they held (storing_states.hpp).
+// The map holds the servers that are up, in their order of arrival. Servers can be assigned to an application. It then
+// has a map of its own, in which the others are set aside. Each change begins a new epoch: every member of every
+// application whose map has changed receives it (SERVER_MAP). Applications adopt it at their control points and report
+// that (MAP_ADOPTED). Servers that write behind receive a new list of all first, and applications their maps only when
+// these have stored what they held (storing_states.hpp). While the maps of applications differ, these servers write
+// through: a byte then has a server in each map, and what one of them held would be hidden from the others.
 //
 // A server promises a heartbeat: a SERVER_LOAD at least every `Server::heartbeat` while its loop runs. If five are
 // missing, it is hung: the daemon kills it (HUNG_IO_SERVER), and the map loses it when its process has ended
@@ -57,9 +59,12 @@ class Servers {
   static constexpr std::int64_t missed_heartbeats = 5;            // that make a server hung
   static constexpr std::size_t longest_name = 64;                 // of a server
   static constexpr Duration cut_limit = std::chrono::seconds{5};  // for the end of a process after its connection's
-  static constexpr Duration between_changes = std::chrono::seconds{5};  // of one server by a policy
-  static constexpr Duration load_window = std::chrono::seconds{1};      // of the load in listings
-  static constexpr Duration standstill = std::chrono::seconds{1};       // a tick that is later: the daemon did not run
+  // Least time between two changes of one server or application by a policy, and the longest that a policy waits for an
+  // application to adopt its last map.
+  static constexpr Duration between_changes = std::chrono::seconds{5};
+  static constexpr Duration adoption_limit = std::chrono::seconds{60};
+  static constexpr Duration load_window = std::chrono::seconds{1};  // of the load in listings
+  static constexpr Duration standstill = std::chrono::seconds{1};   // a tick that is later: the daemon did not run
 
   // The arguments must outlive this object. `decisions` counts those that the coordinator has published.
   Servers(const CoordinatorSettings& settings, const model::Cluster& cluster, std::int64_t& decisions)
@@ -77,18 +82,18 @@ class Servers {
   void stored(const Moment& moment, const event::MapStored& said);
   // Handles SERVER_ENDED: the process of a server has ended.
   void ended(const Moment& moment, const event::ServerEnded& ended);
-  // Handles SET_SERVER of a tool: drains a server, or adds it to the map again.
+  // Handles SET_SERVER of a tool: drains a server, adds it to the map again, or assigns servers to an application.
   void set(const Moment& moment, const event::SetServer& set);
   // Handles SLOW_IO_SERVER of an external monitor: takes the named server out of the map for a hold-off.
   void told_slow(const Moment& moment, const event::SlowIoServer& told);
-  // Puts another policy in force. What the earlier one drained is added.
+  // Puts another policy in force. What the earlier one drained is added, and what it assigned is taken back.
   void set_policy(const Moment& moment, const policy::ServerPolicy& policy);
   // Asks the policy, and does what it wants. Called after an event that changed what it may see.
   void decide(const Moment& moment);
   // Handles MAP_ADOPTED: records the oldest epoch that the member's files still use.
-  void adopted(const model::Member& member, const event::MapAdopted& said);
+  void adopted(const Moment& moment, const model::Member& member, const event::MapAdopted& said);
   // Sends the current map to a member that was just welcomed. Sends nothing before the first map.
-  void welcome(const Moment& moment, MemberId member) const;
+  void welcome(const Moment& moment, const model::Member& member);
   // Handles BYE or LOST of the member that sent the event: a server, or the user of a map.
   void leave(const Moment& moment);
   // Returns the slow servers to the map whose hold-off is over, and finds the hung ones.
@@ -99,10 +104,13 @@ class Servers {
   // True if the daemon must report the end of this process (SERVER_ENDED).
   bool awaits_end(std::string_view server, std::int64_t pid) const;
 
-  // Returns the newest epoch. Applications may still have an earlier one, until all servers have stored what they held.
-  std::int64_t epoch() const { return epoch_; }
+  // Returns the epoch of the newest list of all servers. Applications may still have an earlier one, until all servers
+  // have stored what they held.
+  std::int64_t epoch() const { return list_.epoch; }
   // Returns the oldest epoch that a member of the application uses; 0 if none uses I/O servers.
   std::int64_t epoch_of(const model::Application& application) const;
+  // Returns the servers of an application that has a map of its own, "s1, s2"; "" for another.
+  std::string own_servers_of(const model::Application& application) const;
   // Returns the servers as rows of a listing, in order of arrival.
   std::vector<event::IoServer> describe(Time now) const;
 
@@ -138,7 +146,28 @@ class Servers {
     std::optional<Time> changed{};  // by a policy, the last time
   };
 
+  // A server map as it is sent.
+  struct MapText {
+    std::int64_t epoch = 0;  // 0: there is none
+    std::string text;        // one line for each server
+  };
+  // What one application uses.
+  struct ApplicationMap {
+    std::set<std::string> assigned;  // names; empty: it uses all servers
+    bool by_hand = false;            // a tool assigned them
+    bool reassigned = false;         // since `newest` was made
+    std::optional<Time> changed;     // by a policy, the last time
+    std::set<std::string> ignored;   // kinds of obstacles that were published since then
+    MapText newest;
+    MapText handed;       // the one that its members have
+    bool is_own = false;  // `handed` differs from that of others
+    // Members that may use a map of its own, with the newest epoch of such a map. They do until they have adopted a
+    // later one.
+    std::map<MemberId, std::int64_t> apart;
+  };
+
   ServerEntry* find(std::string_view name);
+  const ServerEntry* find(std::string_view name) const;
   ServerEntry* find(MemberId member);
   static ServerState state_of(const ServerEntry* entry) {
     return entry == nullptr ? ServerState::unknown : entry->state;
@@ -155,16 +184,28 @@ class Servers {
   void apply(ServerEntry& entry, ServerInput input, Time now);
   // Returns the input for a server that was found slow.
   ServerInput slow_input() const { return up() > 1 ? ServerInput::slow : ServerInput::slow_alone; }
+  std::vector<policy::AssignedServers> assignments() const;
   // Carry out one change that the policy wants, or say why not.
   void change(const Moment& moment, const policy::ServerChange& change);
-  // Returns why a server is not changed so; nothing if it can be.
+  void change_application(const Moment& moment, const policy::ServerChange& change);
+  void assign_by_hand(const Moment& moment, const event::SetServer& set);
+  static void assign(ApplicationMap& map, std::set<std::string> names);
+  std::set<std::string> least_assigned(std::size_t count, AppId app) const;
+  // Returns the first of these names that no running server has; "" if all run.
+  std::string gone_among(const std::set<std::string>& names) const;
+  // Return why a server, or the servers of an application, are not changed so; nothing if they can be.
+  std::optional<event::Reason> obstacle(const model::Application& application, const ApplicationMap& map,
+                                        const std::set<std::string>& names, Time now) const;
   std::optional<event::Reason> obstacle(const ServerEntry* entry, const policy::ServerChange& change, Time now) const;
   // Publishes a DECISION about a server.
   void tell(const Moment& moment, std::string about, std::string_view action, std::string text, event::Reason reason,
             event::Reason obstacle);
-  // The same about something that is not done, once until something about the subject is done.
-  void ignore(const Moment& moment, const std::string& about, std::string text, event::Reason obstacle);
+  // The same about something that is not done, unless `said` has the obstacle already.
+  void ignore(const Moment& moment, const std::string& about, std::set<std::string>& said, std::string text,
+              event::Reason obstacle);
+  // Returns the names of the servers that are in use by the list of all, or by an application, for people.
   std::string names_in_use() const;
+  std::string names_in_use(const ApplicationMap& map) const;
   // Takes a slow server out of the map for a hold-off and publishes SLOW_IO_SERVER. `finding`: the detector's
   // measurement; nothing if a monitor named the server.
   void hold_off(const Moment& moment, ServerEntry& entry, const std::optional<SlowServers::Finding>& finding);
@@ -177,10 +218,18 @@ class Servers {
   // Makes a server hung whose heartbeat is missing, and has the daemon kill it.
   void find_hung(const Moment& moment);
   void kill(const Moment& moment, const ServerEntry& entry) const;
-  // Begins a new epoch if the map has changed, and hands the newest map out as soon as that is safe.
+  // Begins a new epoch if a map has changed, and hands the newest maps out as soon as that is safe.
   void publish(const Moment& moment);
   void hand_out(const Moment& moment);
+  static void hand(const Moment& moment, ApplicationMap& map, MemberId member);
   std::vector<event::ServerMap::MappedServer> in_map() const;
+  static std::vector<event::ServerMap::MappedServer> map_of(const ApplicationMap& map,
+                                                            std::vector<event::ServerMap::MappedServer> all);
+  // True if an application has, or may still use, a map of its own.
+  bool are_maps_apart() const;
+  // Forgets the member, and the application that has ended with it.
+  void forget(MemberId member);
+  static bool is_name(std::string_view name);
   static void refuse(const Moment& moment, std::string text);
 
   // Returns the sum of a server's reports of the last second.
@@ -190,13 +239,16 @@ class Servers {
   const model::Cluster& cluster_;
   const policy::ServerPolicy* policy_;
   std::int64_t& decisions_;
-  std::map<std::string, std::set<std::string>> ignored_;  // by subject: the kinds of obstacles that were published
+  std::map<std::string, std::set<std::string>> ignored_;  // by server: the kinds of obstacles that were published
   SlowServers detector_;
   std::vector<ServerEntry> entries_;
-  std::int64_t epoch_ = 0;         // the newest
-  std::string text_;               // text of its map, one line for each server
-  std::int64_t handed_epoch_ = 0;  // the one that applications have
-  std::string handed_text_;
+  std::map<AppId, ApplicationMap> maps_;  // of all applications
+  std::int64_t epoch_ = 0;                // the newest of any map
+  std::int64_t told_epoch_ = 0;           // the newest that servers were told
+  std::int64_t handed_epoch_ = 0;         // `epoch_` when maps were handed out last
+  bool write_through_ = false;            // as servers were told
+  MapText list_;                          // of all servers
+  MapText handed_list_;                   // the same, as applications have it
   std::vector<event::ServerMap::MappedServer> handed_;
   std::unordered_map<MemberId, std::int64_t> adopted_;  // oldest epochs in use, of the members that use I/O servers
 };

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "coordinator/coordinator.hpp"
 #include "coordinator/script_testing.hpp"
 
@@ -22,6 +24,12 @@ class ServersTest : public testing::Script {
   }
   Lines set(std::int64_t ms, const std::string& name, const std::string& action) {
     return at(ms, tool, event::SetServer{name, action});
+  }
+  Lines assign(std::int64_t ms, const std::string& servers, const std::string& application) {
+    return at(ms, tool, event::SetServer{servers, "assign", application});
+  }
+  std::string own_servers(std::uint64_t app) const {
+    return coordinator.servers().own_servers_of(*coordinator.cluster().find(AppId{app}));
   }
   Lines load(std::int64_t ms, std::uint64_t number, std::int64_t service_us) {
     return at(ms, 10 + number, event::ServerLoad{10, 10 << 20, microseconds{10 * service_us}, 3, 4096, {}});
@@ -95,7 +103,8 @@ TEST_F(ServersTest, ToolsDrainAndAdd) {
   at(4, 11, event::Lost{});
   EXPECT_EQ(set(5, "s1", "add"), Lines{"99 REFUSED 's1' is lost: start a server again"});
   EXPECT_EQ(set(5, "s9", "add"), Lines{"99 REFUSED no server is called 's9'; 'hocket servers' lists them"});
-  EXPECT_EQ(set(5, "s2", "up"), Lines{"99 REFUSED SET_SERVER: unknown action 'up': \"drain\" or \"add\""});
+  EXPECT_EQ(set(5, "s2", "up"), Lines{"99 REFUSED SET_SERVER: unknown action 'up': \"drain\", \"add\" or "
+                                      "\"assign\""});
 }
 
 TEST_F(ServersTest, RefusesWhatIsNoServer) {
@@ -326,6 +335,92 @@ TEST_F(ServersTest, ListsTheLoadOfTheLastSecond) {
   EXPECT_EQ(row(2600).queue, 3);
   EXPECT_EQ(row(2600).held_bytes, 4096);
   EXPECT_EQ(row(2600).pid, 77);
+}
+
+// ---- servers of one application ------------------------------------------------------------------------------------
+
+TEST_F(ServersTest, ToolsAssignServersToAnApplication) {
+  hello(1), hello(2), hello(3, "other", "b");
+  for (std::uint64_t i = 1; i <= 3; ++i) server(1, i);
+  EXPECT_EQ(assign(2, "s3,s2", "app"), (Lines{"1 SERVER_MAP 4 s2 s3", "2 SERVER_MAP 4 s2 s3"})) << "its members only";
+  EXPECT_EQ(own_servers(1), "s2, s3");
+  EXPECT_EQ(own_servers(2), "");
+  EXPECT_EQ(hello(4), (Lines{"4 WELCOME app 1 app fcfs", "4 SERVER_MAP 4 s2 s3"}));
+  EXPECT_EQ(hello(5, "third", "c"), (Lines{"5 WELCOME app 3 c fcfs", "5 SERVER_MAP 3 s1 s2 s3"}));
+  at(2, 4, event::Bye{}), at(2, 5, event::Bye{});
+  EXPECT_EQ(assign(2, "s2,s3", "app"), Lines{}) << "it has them";
+  EXPECT_EQ(assign(3, "1", "b"), Lines{"3 SERVER_MAP 5 s1"}) << "the one that no other application has";
+  EXPECT_EQ(assign(4, "2", "b"), Lines{"3 SERVER_MAP 6 s1 s2"});
+  EXPECT_EQ(assign(5, "all", "app"), (Lines{"1 SERVER_MAP 7 s1 s2 s3", "2 SERVER_MAP 7 s1 s2 s3"}));
+  EXPECT_EQ(coordinator.servers().epoch(), 3) << "the list of all is as it was";
+}
+
+TEST_F(ServersTest, RefusesAssignmentsThatCannotBe) {
+  hello(1);
+  server(1, 1), server(1, 2);
+  EXPECT_EQ(assign(2, "s1", "b"), Lines{"99 REFUSED no application 'b' is running: 'hocket ls' lists them"});
+  EXPECT_EQ(assign(2, "s1,s9", "app"), Lines{"99 REFUSED no server called 's9' runs; 'hocket servers' lists them"});
+  const std::string count = ": give 1 to 2, as many as are up, or \"all\"";
+  EXPECT_EQ(assign(2, "3", "app"), Lines{"99 REFUSED cannot assign 3 servers" + count});
+  EXPECT_EQ(assign(2, "0", "app"), Lines{"99 REFUSED cannot assign 0 servers" + count});
+  const std::string what = " are no servers: give a number, names joined by ',', or \"all\"";
+  for (const char* text : {"", "s1,,s2", "-1", "s 1"}) {
+    if (std::string{text} == "-1") continue;  // a name
+    EXPECT_EQ(assign(2, text, "app"), Lines{"99 REFUSED SET_SERVER: '" + std::string{text} + "'" + what});
+  }
+  at(3, 12, event::Lost{});
+  EXPECT_EQ(assign(4, "s2", "app"), Lines{"99 REFUSED no server called 's2' runs; 'hocket servers' lists them"});
+}
+
+TEST_F(ServersTest, WithoutItsServersAnApplicationUsesAll) {
+  hello(1), hello(2, "other", "b");
+  for (std::uint64_t i = 1; i <= 3; ++i) server(1, i);
+  assign(2, "s1,s2", "app");
+  EXPECT_EQ(set(3, "s1", "drain"), (Lines{"1 SERVER_MAP 5 s2", "2 SERVER_MAP 5 s2 s3"}));
+  EXPECT_EQ(at(4, 12, event::Lost{}), (Lines{"1 SERVER_MAP 6 s3", "2 SERVER_MAP 6 s3"}));
+  EXPECT_EQ(own_servers(1), "");
+  EXPECT_EQ(set(5, "s1", "add"), (Lines{"1 SERVER_MAP 7 s1", "2 SERVER_MAP 7 s1 s3"})) << "it has one again";
+}
+
+TEST_F(ServersTest, TheHomesOfDataSetsFollowTheListOfAll) {
+  hello(1), hello(2, "other", "b");
+  std::map<std::uint64_t, event::ServerMap> maps;
+  const auto take = [&](const event::Event& event) {
+    for (const Command& command : coordinator.handle(event)) {
+      const auto* map = std::get_if<event::NewServerMap>(&command.body);
+      if (map != nullptr) maps[command.to.value] = event::parse_server_map(map->epoch, map->text).value();
+    }
+  };
+  for (std::uint64_t i = 1; i <= 5; ++i) {
+    const std::string name = "s" + std::to_string(i);
+    take(testing::event_of(1, 10 + i, event::Server{name, "unix:/" + name, "/scratch"}));
+  }
+  take(testing::event_of(2, tool, event::SetServer{"s2", "assign", "app"}));
+  ASSERT_EQ(event::servers_of(maps[1], "/scratch/f").size(), 1U);
+  ASSERT_EQ(event::servers_of(maps[2], "/scratch/f").size(), 5U);
+  for (int i = 0; i < 100; ++i) {
+    const std::string data_set = "d" + std::to_string(i);
+    EXPECT_EQ(event::home_of(maps[1], data_set)->name, event::home_of(maps[2], data_set)->name);
+  }
+}
+
+TEST_F(ServersTest, WhileMapsDifferServersWriteThrough) {
+  hello(1), hello(2, "other", "b");
+  beating(1, 1, true), beating(1, 2, true);
+  stored(2, 1, 2), stored(2, 2, 2);
+  EXPECT_EQ(assign(3, "s1", "app"),
+            (Lines{"11 SERVER_MAP 3 s1 s2, write through", "12 SERVER_MAP 3 s1 s2, write through"}));
+  EXPECT_EQ(assign(3, "s2", "b"), Lines{}) << "it waits for the same";
+  EXPECT_EQ(stored(4, 1, 3), Lines{});
+  EXPECT_EQ(stored(4, 2, 3), (Lines{"1 SERVER_MAP 3 s1", "2 SERVER_MAP 4 s2"}));
+  at(5, 1, event::MapAdopted{3}), at(5, 2, event::MapAdopted{4});
+  EXPECT_EQ(assign(6, "all", "app"), Lines{"1 SERVER_MAP 5 s1 s2"});
+  EXPECT_EQ(at(7, 2, event::Bye{}), Lines{}) << "'app' may still use a map of its own";
+  EXPECT_EQ(at(8, 1, event::MapAdopted{5}), (Lines{"11 SERVER_MAP 6 s1 s2", "12 SERVER_MAP 6 s1 s2"}));
+  EXPECT_EQ(stored(9, 1, 6), Lines{}) << "nothing changes for the application";
+  EXPECT_EQ(stored(9, 2, 6), Lines{});
+  EXPECT_EQ(assign(10, "s2", "app").size(), 2U);
+  EXPECT_EQ(at(11, 1, event::Lost{}), (Lines{"11 SERVER_MAP 8 s1 s2", "12 SERVER_MAP 8 s1 s2"})) << "it has ended";
 }
 
 }  // namespace

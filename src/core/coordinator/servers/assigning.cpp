@@ -1,0 +1,147 @@
+// Assigns servers to single applications: by hand, and as the policy wants.
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "coordinator/servers/servers.hpp"
+#include "explain/words.hpp"
+
+namespace hocket::coordinator {
+
+using explain::number;
+using explain::quoted;
+using policy::ServerChange;
+
+namespace {
+
+constexpr std::string_view all_servers = "all";
+
+// Returns the number that the text is; nothing if it is none.
+std::optional<std::size_t> count_in(std::string_view text) {
+  std::size_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return count;
+}
+
+std::set<std::string> split(std::string_view text) {
+  std::set<std::string> names;
+  while (!text.empty()) {
+    const std::size_t at = std::min(text.find(','), text.size());
+    names.emplace(text.substr(0, at));
+    text.remove_prefix(std::min(at + 1, text.size()));
+  }
+  return names;
+}
+
+}  // namespace
+
+// Returns the servers that are up and assigned to the fewest other applications; of equal ones, those that came first.
+std::set<std::string> Servers::least_assigned(std::size_t count, AppId app) const {
+  std::vector<std::pair<std::int64_t, const ServerEntry*>> ranked;
+  for (const ServerEntry& entry : entries_) {
+    if (entry.state != ServerState::up) continue;
+    const auto uses = std::ranges::count_if(maps_, [&](const auto& other) {
+      return other.first != app && other.second.assigned.contains(entry.said.server);
+    });
+    ranked.emplace_back(uses, &entry);
+  }
+  std::ranges::stable_sort(ranked, {}, [](const auto& one) { return one.first; });
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < std::min(count, ranked.size()); ++i) names.insert(ranked[i].second->said.server);
+  return names;
+}
+
+std::string Servers::gone_among(const std::set<std::string>& names) const {
+  const auto gone = std::ranges::find_if(names, [&](const std::string& name) {
+    return server_step(state_of(find(name)), ServerInput::add).action == ServerAction::refuse;
+  });
+  return gone == names.end() ? std::string{} : *gone;
+}
+
+void Servers::assign_by_hand(const Moment& moment, const event::SetServer& set) {
+  const model::Application* application = cluster_.find_application(set.application);
+  if (application == nullptr) {
+    return refuse(moment, "no application " + quoted(set.application.substr(0, longest_name)) +
+                              " is running: 'hocket ls' lists them");
+  }
+  std::set<std::string> names;
+  if (const auto count = count_in(set.server)) {
+    names = least_assigned(*count, application->id);
+    if (*count == 0 || names.size() < *count) {
+      return refuse(moment, "cannot assign " + number(static_cast<std::int64_t>(*count)) + " servers: give 1 to " +
+                                number(static_cast<std::int64_t>(up())) + ", as many as are up, or \"all\"");
+    }
+  } else if (set.server != all_servers) {
+    names = split(set.server);
+    const bool is_list = !names.empty() && std::ranges::all_of(names, [](const auto& name) { return is_name(name); });
+    if (!is_list) {
+      return refuse(moment, "SET_SERVER: " + quoted(set.server.substr(0, longest_name)) +
+                                " are no servers: give a number, names joined by ',', or \"all\"");
+    }
+    if (const std::string gone = gone_among(names); !gone.empty()) {
+      return refuse(moment, "no server called " + quoted(gone) + " runs; 'hocket servers' lists them");
+    }
+  }
+  ApplicationMap& map = maps_.at(application->id);
+  map.by_hand = !names.empty();
+  assign(map, std::move(names));
+  publish(moment);
+}
+
+void Servers::assign(ApplicationMap& map, std::set<std::string> names) {
+  map.reassigned = map.reassigned || names != map.assigned;
+  map.assigned = std::move(names);
+}
+
+void Servers::change_application(const Moment& moment, const ServerChange& change) {
+  const model::Application* application = cluster_.find(change.application);
+  if (application == nullptr) return;  // it has left
+  ApplicationMap& map = maps_.at(change.application);
+  std::set<std::string> names(change.servers.begin(), change.servers.end());
+  if (names == map.assigned) return;
+  if (auto why = obstacle(*application, map, names, moment.now)) {
+    return ignore(moment, application->name, map.ignored, change.text, *std::move(why));
+  }
+  map.changed = moment.now;
+  map.ignored.clear();
+  assign(map, std::move(names));
+  publish(moment);
+  tell(moment, application->name, "assign", change.text, event::ServersInUse{names_in_use(map), map.newest.epoch}, {});
+}
+
+std::optional<event::Reason> Servers::obstacle(const model::Application& application, const ApplicationMap& map,
+                                               const std::set<std::string>& names, Time now) const {
+  if (std::string gone = gone_among(names); !gone.empty()) return event::ServerGone{gone.substr(0, longest_name)};
+  if (map.by_hand) return event::because(event::circumstance::assigned_by_hand);
+  if (!map.changed) return std::nullopt;
+  const Duration since = now - *map.changed;
+  if (since < between_changes) return event::ChangedLately{to_s(since), to_s(between_changes)};
+  const std::int64_t used = epoch_of(application);
+  if (used > 0 && used < map.newest.epoch && since < adoption_limit) {
+    return event::because(event::circumstance::map_not_adopted);
+  }
+  return std::nullopt;
+}
+
+std::vector<policy::AssignedServers> Servers::assignments() const {
+  std::vector<policy::AssignedServers> all;
+  for (const auto& [app, map] : maps_) {
+    if (map.assigned.empty()) continue;
+    const model::Application* application = cluster_.find(app);
+    all.push_back({app,
+                   {map.assigned.begin(), map.assigned.end()},
+                   map.by_hand,
+                   map.newest.epoch,
+                   application == nullptr ? 0 : epoch_of(*application)});
+  }
+  return all;
+}
+
+std::string Servers::own_servers_of(const model::Application& application) const {
+  const auto found = maps_.find(application.id);
+  if (found == maps_.end() || found->second.newest.text == list_.text) return {};
+  return names_in_use(found->second);
+}
+
+}  // namespace hocket::coordinator
