@@ -209,6 +209,18 @@ def test_who_did_not_write_sees_what_servers_hold(
     sees_held(mpi, built, start_server, settings, served_directory, prefix, how, who)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_whoever_writes_in_any_way_is_seen_by_anyone_in_any_way(
+    mpi: kit.Mpi, built, start_server, settings, served_directory: Path, prefix: Path, seed: int
+) -> None:
+    """Ranks write and read one file at random: puts, collective and independent accesses, POSIX, streams, mmap."""
+    start_server("s1", "--write-behind"), start_server("s2", "--write-behind", "--inject", "delay=3ms")
+    flags = [f"-I{REPO}/include", f"{prefix}/lib/libhocket.so", f"-Wl,-rpath,{prefix}/lib"]
+    program = built("any_access.c", *flags)
+    done = kit.finish(mpi.start([program, seed, 150, served_directory / "f"], settings, ranks=3))
+    assert (done.code, done.out) == (0, ""), done.err
+
+
 @pytest.mark.parametrize("how", ["pread", "pwrite", "cat"])
 def test_so_it_does_where_posix_calls_are_left_alone(
     mpi: kit.Mpi, built, start_server, settings, served_directory: Path, prefix: Path, how: str
