@@ -60,6 +60,16 @@ std::uint64_t weight(const ServerMap::MappedServer& server, std::string_view dat
   return mixed ^ mixed >> 32U;
 }
 
+// Orders servers by their weights for a data set. Any fixed order breaks a tie.
+struct Lighter {
+  std::string_view data_set;
+
+  bool operator()(const ServerMap::MappedServer& one, const ServerMap::MappedServer& other) const {
+    const std::uint64_t first = weight(one, data_set), second = weight(other, data_set);
+    return first != second ? first < second : one.name < other.name;
+  }
+};
+
 }  // namespace
 
 bool serves(const ServerMap::MappedServer& server, std::string_view path) {
@@ -98,12 +108,18 @@ std::optional<std::string_view> data_set_of(std::string_view path) {
 }
 
 const ServerMap::MappedServer* home_of(const ServerMap& map, std::string_view data_set) {
-  const auto lighter = [&](const ServerMap::MappedServer& one, const ServerMap::MappedServer& other) {
-    const std::uint64_t first = weight(one, data_set), second = weight(other, data_set);
-    return first != second ? first < second : one.name < other.name;  // any fixed order breaks a tie
-  };
-  const auto home = std::max_element(map.servers.begin(), map.servers.end(), lighter);
+  const auto home = std::max_element(map.servers.begin(), map.servers.end(), Lighter{data_set});
   return home == map.servers.end() ? nullptr : &*home;
+}
+
+std::vector<ServerMap::MappedServer> servers_of_data_set(const ServerMap& map, std::string_view data_set) {
+  std::vector<ServerMap::MappedServer> servers;
+  const ServerMap::MappedServer* const home = home_of(map, data_set);
+  for (const ServerMap::MappedServer& server : map.servers)
+    if (!server.set_aside || &server == home) servers.push_back(server);
+  std::sort(servers.rbegin(), servers.rend(), Lighter{data_set});
+  if (servers.size() > most_servers_of_file) servers.resize(most_servers_of_file);
+  return servers;
 }
 
 std::string text_of(const std::vector<ServerMap::MappedServer>& servers) {

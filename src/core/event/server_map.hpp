@@ -69,9 +69,12 @@ Placement placement_at(const ServerMap& map, std::string_view path, std::string_
 constexpr std::string_view data_set_prefix = "hocket:/";
 // Returns NAME, a part of `path`; nothing if the path names a file.
 std::optional<std::string_view> data_set_of(std::string_view path);
-// Returns the server that stores the data set, by highest random weight; nullptr if the map is empty. It is the same in
-// all processes with the same map. When servers come and go, a data set moves only to a new server, or from one that
+// Returns the home of the data set, by highest random weight; nullptr if the map is empty. It is the same in all
+// processes with the same map. When servers come and go, a data set's home moves only to a new server, or from one that
 // has left.
 const ServerMap::MappedServer* home_of(const ServerMap& map, std::string_view data_set);
+// Returns the servers over which a new version of the data set is striped: the home, then by falling weight those of
+// the others that are not set aside; at most `most_servers_of_file`. Empty if the map is.
+std::vector<ServerMap::MappedServer> servers_of_data_set(const ServerMap& map, std::string_view data_set);
 
 }  // namespace hocket::event

@@ -126,9 +126,13 @@ TEST(ServerMap, GivesADataSetAnotherHomeOnlyWhereAServerCameOrWent) {
     const std::string name = "field" + std::to_string(i);
     const std::string before = home_of(map, name)->name;
     ++sets[before];
+    const auto striped = servers_of_data_set(map, name);
+    EXPECT_EQ(striped.size(), 5U);
+    EXPECT_EQ(striped.front().name, before);
     ServerMap other = map;
     std::reverse(other.servers.begin(), other.servers.end());
     EXPECT_EQ(home_of(other, name)->name, before) << "for whatever order of the servers";
+    EXPECT_EQ(servers_of_data_set(other, name), striped);
     std::erase_if(other.servers, [](const auto& server) { return server.name == "s3"; });
     if (before == "s3") continue;
     EXPECT_EQ(home_of(other, name)->name, before) << name << " after the end of s3";
@@ -149,6 +153,8 @@ TEST(ServerMap, KeepsDataSetsAtServersThatAreSetAside) {
   for (int i = 0; i < 100; ++i) {
     const std::string name = "field" + std::to_string(i);
     EXPECT_EQ(home_of(map, name)->name, home_of(both, name)->name) << name;
+    EXPECT_EQ(servers_of_data_set(map, name).size(), home_of(map, name)->name == "s1" ? 1U : 2U)
+        << "but not their parts";
   }
 }
 

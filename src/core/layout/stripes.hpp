@@ -1,10 +1,12 @@
-// Stripes: which I/O server has which bytes of a file, and how an access is divided among the servers. Pure.
+// Stripes: which I/O server has which bytes of a file or data set, and how an access is divided among the servers.
+// Pure.
 //
 // Stripe i of a file belongs to server i mod n, of n servers in their canonical order (event/server_map.hpp). So a byte
 // has the same server in each access, of whichever process: a server may hold data that are not in the file yet.
 // Accesses of neighbouring data also meet at one server, which merges them.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -17,6 +19,19 @@ constexpr std::int64_t stripe_bytes = 1 << 20;
 // Returns the index of the server that has the byte at this offset. Precondition: servers > 0.
 constexpr std::size_t server_of(std::int64_t offset, std::size_t servers) {
   return static_cast<std::size_t>(offset / stripe_bytes) % servers;
+}
+
+// Returns how many of the bytes before `end` one of the servers has. Precondition: end >= 0; index < servers.
+constexpr std::int64_t bytes_of_server(std::int64_t end, std::size_t index, std::size_t servers) {
+  const std::int64_t row_bytes = stripe_bytes * static_cast<std::int64_t>(servers);
+  const std::int64_t before = stripe_bytes * static_cast<std::int64_t>(index);
+  return end / row_bytes * stripe_bytes + std::clamp<std::int64_t>(end % row_bytes - before, 0, stripe_bytes);
+}
+
+// True if one of the servers has all bytes of the extent, which is not empty.
+constexpr bool is_of_server(Extent file, std::size_t index, std::size_t servers) {
+  const bool in_one_stripe = file.first / stripe_bytes == (file.end - 1) / stripe_bytes;
+  return servers == 1 || (in_one_stripe && server_of(file.first, servers) == index);
 }
 
 // A part of an access, which one server gets. It lies within one stripe.

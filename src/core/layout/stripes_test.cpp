@@ -19,6 +19,27 @@ TEST(Stripes, BelongToTheServersInTurn) {
   EXPECT_EQ(server_of(5 * stripe_bytes, 1), 0U);
 }
 
+// The servers' shares of the bytes before any end add up to it, and each is what the definition of a stripe says.
+TEST(StripesProperties, ServersHaveTheBytesOfTheirStripes) {
+  testing::Random random(7);
+  for (int i = 0; i < 500; ++i) {
+    const std::int64_t servers = draw(random, 1, 9), end = draw(random, 0, 40 * stripe_bytes);
+    std::vector<std::int64_t> shares(static_cast<std::size_t>(servers));
+    for (std::int64_t at = 0; at < end; at += stripe_bytes)
+      shares[server_of(at, shares.size())] += std::min(stripe_bytes, end - at);
+    for (std::size_t k = 0; k < shares.size(); ++k)
+      EXPECT_EQ(bytes_of_server(end, k, shares.size()), shares[k]) << end << " of server " << k << " of " << servers;
+    const std::int64_t first = draw(random, 0, 20 * stripe_bytes), last = first + draw(random, 0, 2 * stripe_bytes);
+    for (std::size_t k = 0; k < shares.size(); ++k) {
+      bool all = true;
+      for (std::int64_t at = first; at <= last; at = std::min(at + stripe_bytes, at < last ? last : last + 1))
+        all &= server_of(at, shares.size()) == k;
+      const bool in_one_stripe = servers == 1 || first / stripe_bytes == last / stripe_bytes;
+      EXPECT_EQ(is_of_server({first, last + 1}, k, shares.size()), all && in_one_stripe);
+    }
+  }
+}
+
 TEST(Stripes, GiveAllServersWorkAtATime) {
   const FileView view;  // one contiguous run
   constexpr std::int64_t half = stripe_bytes / 2;
