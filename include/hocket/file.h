@@ -1,7 +1,7 @@
 /* hocket: put and get, the data plane for programs without MPI-IO (CLARISSE, section III-A). C99 and C++.
  *
- * A path names a file or a data set. A data set, "hocket:/NAME", has no file: its bytes are in the memory of an I/O
- * server, and applications exchange it by its name. Link with -lhocket. In a job started with `hocket run`, the same
+ * A path names a file or a data set. A data set, "hocket:/NAME", has no file: its bytes are in the memory of the I/O
+ * servers, and applications exchange it by its name. Link with -lhocket. In a job started with `hocket run`, the same
  * functions are in the library that watches the program.
  *
  *   hocket_file* file;
@@ -49,8 +49,8 @@
  * see the version when all of the group have closed it; if one of them dies, or a put failed, they never do. A process
  * or group that opens the data set to read receives the oldest version that its application has not read, and waits for
  * it. A version is removed when as many applications as its writer asked for have read it, that is, opened it and
- * closed it in all processes of the group. A writer that is ahead of its readers waits for them. If the server dies,
- * its data sets are lost.
+ * closed it in all processes of the group. A writer that is ahead of its readers waits for them. If a server dies,
+ * the versions are lost of which it had a part; each application that was to read one is told so once, by NO_SERVER.
  *
  * - Who calls: every function is local to the process, except that processes of a group open a data set together, and
  *   call the functions named …_all together. None needs MPI.

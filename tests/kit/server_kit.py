@@ -58,7 +58,7 @@ class Frame:
         truth.
         """
         head = HEADER.pack(
-            changed.get("magic", MAGIC), changed.get("version", 1), self.type, self.flags, self.sequence, self.request,
+            changed.get("magic", MAGIC), changed.get("version", 2), self.type, self.flags, self.sequence, self.request,
             self.handle, self.operation, self.offset, self.bytes, self.shared,
             changed.get("payload_bytes", len(self.payload)), changed.get("meta_bytes", len(self.meta)), self.error,
             self.number,
@@ -124,7 +124,7 @@ class Client:
     def _receive_any(self) -> Frame:
         head = self._read(HEADER.size)
         fields = HEADER.unpack(head)
-        assert fields[:2] == (MAGIC, 1), fields
+        assert fields[:2] == (MAGIC, 2), fields
         self.received += 1
         payload, meta = fields[11], fields[12]
         frame = Frame(*fields[2:11], error=fields[13], number=fields[14])

@@ -53,15 +53,34 @@ void ServedFile::join(const transport::DataSet& what) {
   });
 }
 
+void ServedFile::locate(std::string_view wanted) {
+  if (failed()) return;
+  link_->locate(handle(), wanted, [answers = answers_](int error, std::uint64_t number, std::string_view servers) {
+    answers->take(error);
+    answers->parts = number;
+    answers->servers = servers;
+  });
+}
+
+void ServedFile::open_part(std::uint64_t number, bool writes, std::int64_t length) {
+  if (lost()) return;
+  link_->open_part(number, writes, length, [answers = answers_](int error, transport::ServerLink::Handle handle) {
+    answers->take(error);
+    answers->open = error == 0;
+    answers->handle = handle;
+  });
+}
+
 void ServedFile::sync() {
   if (lost()) return;
   link_->sync(handle(), [answers = answers_](int error, std::int64_t) { answers->take(error); });
 }
 
 // The answer says if writes that were answered early are in the file, or if readers will see a version.
-void ServedFile::close() {
+void ServedFile::close(std::int64_t end) {
   if (failed()) return;
-  link_->close(handle(), [answers = answers_](int error, std::int64_t) { answers->take(error); });
+  link_->close(
+      handle(), [answers = answers_](int error, std::int64_t) { answers->take(error); }, end);
 }
 
 void ServedFile::store(event::Placement placement) {

@@ -1,6 +1,6 @@
 // A file or data set as one I/O server has it open for this process.
 //
-//   connect → open or join → (show, write and read of link()) … → sync → close
+//   connect → open, join or open_part → (show, write and read of link()) … → sync → close
 //
 // Only the constructor blocks. Requests are queued; poll() sends and receives (waiting.hpp repeats it). One thread at a
 // time may use an object; only lack of memory throws. Errors are errno values, 0 for success.
@@ -33,8 +33,11 @@ class ServedFile {
   // file open.
   void open(const std::string& path, const transport::FileIdentity& wanted, transport::OpenMode how);
   void join(const transport::DataSet& what);
+  // Asks where the stripes of the joined version are (ServerLink::locate); the answers are parts() and servers().
+  void locate(std::string_view wanted);
+  void open_part(std::uint64_t number, bool writes, std::int64_t length);
   void sync();
-  void close();
+  void close(std::int64_t end = 0);
   // Waits until the file system has all bytes that the server has answered, to any client (ServerLink::store).
   void store() { store(placement_); }
   // The same; from then on, bytes are where the placement says.
@@ -91,6 +94,9 @@ class ServedFile {
   // True if the server was lost and may have held data of other processes.
   bool may_have_held() const { return lost() && answers_->behind && !answers_->early.in_order; }
 
+  // Return the number of the version's parts, and the servers that have its stripes, as the text of a map.
+  std::uint64_t parts() const { return answers_->parts; }
+  const std::string& servers() const { return answers_->servers; }
   // Return number and length in bytes of the data set's version; the length is 0 for one that is written.
   std::int64_t version() const { return answers_->version; }
   std::int64_t bytes() const { return answers_->bytes; }
@@ -104,6 +110,8 @@ class ServedFile {
     transport::ServerLink::Handle handle = 0;
     std::int64_t version = 0;
     std::int64_t bytes = 0;
+    std::uint64_t parts = 0;
+    std::string servers;
     transport::EarlyAnswers early;  // as of the loss
 
     void take(int its_error) { error = error == 0 ? its_error : error; }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "layout/stripes.hpp"
+
 namespace hocket::server {
 namespace {
 
@@ -138,7 +140,8 @@ void DataSets::serve_waiting(DataSetOutcomes& told) {
     Group& group = **next;
     const VersionId version = group.what.writes ? begin(group, told) : choose(group);
     next = version == 0 ? std::next(next) : waiting_.erase(next);
-    if (version != 0) serve(group, version, told);
+    if (version == 0) continue;
+    versions_.at(version).lost ? tell_loss(group, version, told) : serve(group, version, told);
   }
 }
 
@@ -153,8 +156,20 @@ void DataSets::serve(Group& group, VersionId id, DataSetOutcomes& told) {
     if (version.readers > 0) version.given.insert(group.what.application);
   }
   for (const GroupMember& member : group.members) {
-    told.push_back({served, member, 0, id, group.what.writes, version.number, version.bytes});
+    told.push_back({served, member, 0, id, group.what.writes, version.number, version.length});
   }
+}
+
+// Refuses a group to which a lost version would have been given. The application has then read it.
+void DataSets::tell_loss(Group& group, VersionId id, DataSetOutcomes& told) {
+  Name& name = *group.name;
+  const std::string application = group.what.application;
+  Version& version = versions_.at(id);
+  version.given.insert(application);
+  ++version.done;
+  remember(name, application, version.number);
+  forget_read(name, told);
+  refuse(group, ENODATA, {}, told);
 }
 
 // Creates a version for a group that writes. Returns 0 if the group has to wait.
@@ -164,6 +179,7 @@ DataSets::VersionId DataSets::begin(const Group& group, DataSetOutcomes& told) {
                                     [this](const auto& one) { return versions_.at(one.second).readers > 0; });
   if (name.writing != 0 || unread >= settings_.most_unread || !make_room(name, told)) return 0;
   Version version;
+  version.name = &name;
   version.number = name.last + 1;
   version.expected = name.largest;
   version.readers = group.what.readers;
@@ -177,7 +193,7 @@ DataSets::VersionId DataSets::begin(const Group& group, DataSetOutcomes& told) {
 bool DataSets::has_room(std::int64_t bytes) const {
   std::int64_t taken = 0;
   for (const auto& [id, version] : versions_) taken += std::max(version.bytes, version.expected);
-  return taken <= settings_.most_bytes - bytes;
+  return taken <= settings_.most_bytes - part_bytes_ - bytes;
 }
 
 // True if there is room for another version of the name. If necessary, versions of the name without declared readers
@@ -228,8 +244,9 @@ DataSets::Answered DataSets::grow(GroupMember member, std::int64_t end) {
   Group& group = *found->second;
   if (group.stage != GroupStage::has_open) return {ECANCELED, {}};
   Version& version = versions_.at(group.version);
-  const std::int64_t more = std::max<std::int64_t>(end - version.bytes, 0);
-  if (more <= settings_.most_bytes - bytes_) {
+  version.length = std::max(version.length, end);
+  const std::int64_t more = std::max<std::int64_t>(layout::bytes_of_server(end, 0, version.servers) - version.bytes, 0);
+  if (more <= settings_.most_bytes - bytes()) {
     version.bytes += more;
     bytes_ += more;
     return {};
@@ -240,16 +257,58 @@ DataSets::Answered DataSets::grow(GroupMember member, std::int64_t end) {
   return answered;
 }
 
-DataSets::Answered DataSets::close(GroupMember member, bool intact) {
+DataSets::Answered DataSets::close(GroupMember member, bool intact, std::int64_t end) {
   const auto found = members_.find(member);
   if (found == members_.end()) return {EBADF, {}};
   Group& group = *found->second;
   Answered answered;
   if (!intact) fail(group, answered.outcomes);
+  if (group.what.writes && group.stage == GroupStage::has_open) {
+    std::int64_t& length = versions_.at(group.version).length;
+    length = std::max(length, end);
+  }
   if (group.stage == GroupStage::failed) answered.error = ECANCELED;
   leave(member, group, answered.outcomes);
   serve_waiting(answered.outcomes);
   return answered;
+}
+
+DataSets::VersionId DataSets::version_of(GroupMember member) const {
+  const auto found = members_.find(member);
+  if (found == members_.end() || found->second->stage != GroupStage::has_open) return 0;
+  return found->second->version;
+}
+
+DataSets::DataSetOutcomes DataSets::lose(VersionId id) {
+  DataSetOutcomes told;
+  const auto found = versions_.find(id);
+  if (found == versions_.end() || found->second.lost) return told;
+  Version& version = found->second;
+  if (version.name->writing == id) {
+    const auto writes = [id](const auto& one) {
+      return one.second.what.writes && one.second.stage == GroupStage::has_open && one.second.version == id;
+    };
+    fail(std::find_if(groups_.begin(), groups_.end(), writes)->second, told);
+  } else {
+    version.lost = true;
+    // Who reads it goes on with the servers that are left, and meets an error at the lost one.
+    if (version.held == 0) free(id, told);
+  }
+  serve_waiting(told);
+  return told;
+}
+
+bool DataSets::take(std::int64_t more) {
+  const bool fits = more <= settings_.most_bytes - bytes();
+  if (fits) part_bytes_ += more;
+  return fits;
+}
+
+DataSets::DataSetOutcomes DataSets::give(std::int64_t less) {
+  DataSetOutcomes told;
+  part_bytes_ -= less;
+  serve_waiting(told);
+  return told;
 }
 
 DataSets::DataSetOutcomes DataSets::gone(std::uint64_t client) {
@@ -294,7 +353,7 @@ void DataSets::finish(Group& group, DataSetOutcomes& told) {
   const bool is_good = group.stage == GroupStage::has_open;
   if (!group.what.writes) {
     Version& version = versions_.at(group.version);
-    --version.held;
+    if (--version.held == 0 && version.lost) free(group.version, told);
     if (is_good) {
       ++version.done;
       name.reading.erase(group.what.application);
@@ -326,10 +385,16 @@ void DataSets::remember(Name& name, const std::string& application, std::uint32_
   name.read[application] = number;
 }
 
-void DataSets::forget(VersionId version, DataSetOutcomes& told) {
-  bytes_ -= versions_.at(version).bytes;
-  versions_.erase(version);
+// Frees the memory of a version.
+void DataSets::free(VersionId version, DataSetOutcomes& told) {
+  bytes_ -= std::exchange(versions_.at(version).bytes, 0);
   told.push_back({forgotten, {}, 0, version, false, 0, 0});
+}
+
+void DataSets::forget(VersionId version, DataSetOutcomes& told) {
+  // The memory of a lost version is free already.
+  if (!versions_.at(version).lost) free(version, told);
+  versions_.erase(version);
 }
 
 // Forgets the published versions that no application will read any more, and none has open.

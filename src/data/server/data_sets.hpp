@@ -13,6 +13,11 @@
 // one is published, or until the memory is needed for a newer one. An application gets versions in their order, each
 // once, one at a time.
 //
+// The bytes of a version may be striped over several servers. This one is then the home of the version: it counts its
+// own stripes. The other servers keep *parts*; they count the memory of their parts here, too. If one of them is lost,
+// the version is lost as a whole: a version that is being written is dropped, and the applications that were to read a
+// published one are told so, each once.
+//
 // A group that cannot be served waits until its time limit. Groups that write a name are served in the order in which
 // they became complete. Every call returns what the caller must do for which client.
 #pragma once
@@ -79,7 +84,7 @@ class DataSets {
     VersionId version = 0;
     bool writes = false;
     std::uint32_t number = 0;  // of the version within its name
-    std::int64_t bytes = 0;    // size of the version
+    std::int64_t bytes = 0;    // length of the version
     bool operator==(const DataSetOutcome&) const = default;
   };
   using DataSetOutcomes = std::vector<DataSetOutcome>;
@@ -98,9 +103,19 @@ class DataSets {
   // ECANCELED: the version was dropped before. EBADF: the member writes nothing.
   Answered grow(GroupMember member, std::int64_t end);
   // Closes the member's version after all its requests have been carried out. `intact` is false if one of them
-  // failed. ECANCELED: the version was dropped, or counts as unread by its group, because a member failed or
-  // disconnected.
-  Answered close(GroupMember member, bool intact);
+  // failed; `end` is the end of what the member wrote at any server. ECANCELED: the version was dropped, or counts as
+  // unread by its group, because a member failed or disconnected.
+  Answered close(GroupMember member, bool intact, std::int64_t end = 0);
+  // Returns the version that the member has open; 0 if none.
+  VersionId version_of(GroupMember member) const;
+  // Notes over how many servers a version that is being written is striped, before any stripe but the first is written.
+  void stripe(VersionId version, std::size_t servers) { versions_.at(version).servers = servers; }
+  // Notes that a server with a part of the version was lost. Does nothing if the version has been forgotten.
+  DataSetOutcomes lose(VersionId version);
+  // Reserves memory for parts of other servers' versions. False if there is no room.
+  bool take(std::int64_t bytes);
+  // Gives memory of parts back.
+  DataSetOutcomes give(std::int64_t bytes);
   // Removes all openings of a client that has disconnected.
   DataSetOutcomes gone(std::uint64_t client);
   // Refuses the groups whose time limit is over (ETIMEDOUT).
@@ -110,7 +125,7 @@ class DataSets {
   // Refuses all groups that wait (ECANCELED), because the server stops.
   DataSetOutcomes cancel();
 
-  std::int64_t bytes() const { return bytes_; }  // of all versions
+  std::int64_t bytes() const { return bytes_ + part_bytes_; }  // of all versions and parts here
   std::int64_t limit() const { return settings_.most_bytes; }
   std::size_t versions() const { return versions_.size(); }
   // Returns the number of openings that are not closed.
@@ -118,10 +133,15 @@ class DataSets {
   std::size_t names() const { return names_.size(); }
 
  private:
+  struct Name;
   // A version that is being written, or is published.
   struct Version {
+    Name* name = nullptr;
     std::uint32_t number = 0;
-    std::int64_t bytes = 0;
+    std::size_t servers = 1;      // over which it is striped
+    bool lost = false;            // a server with a part of it was lost after it was published
+    std::int64_t length = 0;      // end of its data, wherever they are
+    std::int64_t bytes = 0;       // in the memory of this server
     std::int64_t expected = 0;    // size expected while it is written: the name's largest so far
     std::int64_t readers = 0;     // declared readers; 0: any
     std::set<std::string> given;  // declared readers that are reading it or have read it
@@ -131,7 +151,7 @@ class DataSets {
   // State of a name.
   struct Name {
     std::uint32_t last = 0;                        // number of the version published last
-    std::int64_t largest = 0;                      // bytes of the largest version published
+    std::int64_t largest = 0;                      // most bytes of a published version here
     VersionId writing = 0;                         // being written; 0: none
     std::map<std::uint32_t, VersionId> published;  // by number
     std::map<std::string, std::uint32_t> read;     // by application: the version it read last
@@ -173,11 +193,14 @@ class DataSets {
   void finish(Group& group, DataSetOutcomes& told);
   void publish(Group& group);
   void remember(Name& name, const std::string& application, std::uint32_t number);
+  void tell_loss(Group& group, VersionId version, DataSetOutcomes& told);
+  void free(VersionId version, DataSetOutcomes& told);
   void forget(VersionId version, DataSetOutcomes& told);
   void forget_read(Name& name, DataSetOutcomes& told);
 
   DataSetSettings settings_;
-  std::int64_t bytes_ = 0;
+  std::int64_t bytes_ = 0;       // of versions
+  std::int64_t part_bytes_ = 0;  // of parts
   std::map<std::string, Name> names_;
   std::map<VersionId, Version> versions_;
   VersionId last_version_ = 0;

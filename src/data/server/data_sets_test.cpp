@@ -301,5 +301,62 @@ TEST(DataSets, NamesAndNumbersAreLookedAt) {
   EXPECT_THAT(words(sets.join({1, 0}, good, at(0))), ElementsAre(error(1, EINVAL))) << "the client's own number";
 }
 
+// ---- versions with parts at other servers
+// ----------------------------------------------------------------------------
+
+TEST(DataSets, CountTheirOwnStripesAndPartsOfOthers) {
+  constexpr std::int64_t mib = 1 << 20;
+  Sets sets;
+  sets.sets = DataSets{{.most_bytes = 3 * mib}};
+  sets.write(1);
+  sets.sets.stripe(sets.sets.version_of({1, 0}), 2);
+  EXPECT_EQ(sets.grow(1, 3 * mib), 0);
+  EXPECT_EQ(sets.sets.bytes(), 2 * mib);
+  EXPECT_TRUE(sets.sets.take(mib));
+  EXPECT_FALSE(sets.sets.take(1));
+  EXPECT_EQ(sets.sets.close({1, 0}, true, 4 * mib).error, 0);
+  const DataSets::DataSetOutcomes told = sets.sets.join({2, 0}, sets.what(2, "reader", 0), at(0));
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].bytes, 4 * mib) << "the length, wherever the bytes are";
+  EXPECT_THAT(sets.close(2), ElementsAre("v1 forgotten"));
+  EXPECT_EQ(sets.sets.bytes(), mib);
+  sets.sets.give(mib);
+  EXPECT_EQ(sets.sets.bytes(), 0);
+}
+
+TEST(DataSets, TellEachReaderOnceThatAVersionIsLost) {
+  Sets sets;
+  sets.publish(1, 2);
+  sets.publish(2, 2);
+  EXPECT_THAT(words(sets.sets.lose(1)), ElementsAre("v1 forgotten"));
+  EXPECT_THAT(words(sets.sets.lose(1)), IsEmpty());
+  EXPECT_EQ(sets.sets.bytes(), 10);
+  EXPECT_THAT(sets.read(3, "a"), ElementsAre(error(3, ENODATA)));
+  EXPECT_THAT(sets.read(4, "a"), ElementsAre("4 gets 2"));
+  EXPECT_THAT(sets.read(5, "b"), ElementsAre(error(5, ENODATA)));
+  EXPECT_EQ(sets.sets.versions(), 1U);
+}
+
+TEST(DataSets, LeaveALostVersionToThoseWhoReadIt) {
+  Sets sets;
+  sets.publish(1);
+  EXPECT_THAT(sets.read(2), ElementsAre("2 gets 1"));
+  EXPECT_THAT(words(sets.sets.lose(1)), IsEmpty()) << "their bytes stay";
+  EXPECT_EQ(sets.sets.bytes(), 10);
+  EXPECT_THAT(sets.gone(2), ElementsAre("v1 forgotten"));
+  EXPECT_THAT(sets.read(3), ElementsAre(error(3, ENODATA)));
+  EXPECT_EQ(sets.sets.versions(), 0U);
+}
+
+TEST(DataSets, DropAVersionThatIsWrittenAndLost) {
+  Sets sets;
+  sets.write(1);
+  EXPECT_EQ(sets.grow(1, 10), 0);
+  EXPECT_THAT(sets.write(2), IsEmpty());
+  EXPECT_THAT(words(sets.sets.lose(1)), ElementsAre("v1 forgotten", "2 gets 1"));
+  EXPECT_EQ(sets.grow(1, 20), ECANCELED);
+  sets.close(1, ECANCELED);
+}
+
 }  // namespace
 }  // namespace hocket::server

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -56,6 +57,10 @@ struct ServerFile {
   // has been forgotten; data written to it are lost.
   bool lost_write = false;
   bool dropped = false;
+  // Over how many servers the version is striped, and which of them this one is. It has its own stripes only, at the
+  // same offsets.
+  std::size_t stripe_index = 0;
+  std::size_t stripe_servers = 1;
 
   bool may_write_behind() const {
     return placements.size() == 1 && placements.begin()->first == present && present != event::unknown_placement;

@@ -138,6 +138,7 @@ Result<std::string> listen(server::HocketServer& server, const ServerOptions& op
 server::HocketServer::ServerSettings settings_of(const ServerOptions& options, const server::Injection& injection) {
   server::HocketServer::ServerSettings settings;
   settings.name = options.name;
+  settings.secret_file = transport::secret_path(options.runtime_directory);
   settings.write_behind = options.write_behind;
   settings.engine.buffer_bytes = static_cast<std::int64_t>(options.buffer_bytes);
   settings.engine.threads = options.threads;

@@ -24,6 +24,7 @@ using transport::Type;
 constexpr std::uint64_t workers_key = 1;
 constexpr std::uint64_t stop_key = 2;
 constexpr std::uint64_t map_key = 3;
+constexpr std::uint64_t leases_key = 4;  // no handler: each round attends to the leases
 constexpr std::uint64_t first_listener = 16;
 constexpr SessionId first_session = 1024;
 
@@ -37,6 +38,7 @@ constexpr Duration least_patience = std::chrono::seconds{1};       // shortest t
 constexpr Duration alive_every = std::chrono::seconds{5};          // between two signs of life for a client that waits
 constexpr Duration accept_pause = std::chrono::milliseconds{100};  // after accept4 has failed
 constexpr Duration thin_pause = std::chrono::milliseconds{20};     // until a stalled session is looked at again
+constexpr Duration readers_limit = std::chrono::seconds{20};       // for those who use data sets, at the end
 constexpr Duration farewell_limit = std::chrono::seconds{2};       // for sending the last answers
 
 // Returns the host of an address as a number.
@@ -64,14 +66,17 @@ HocketServer::HocketServer(const ServerSettings& settings, Files files, LoadCoun
               {.answer = [this](Answer given) { answer(std::move(given)); },
                .stored = [this](const FileOpening& opening, int error) { say_stored(opening, error, false); },
                .log = log_}),
-      exchange_(settings.exchange, engine_.files(),
-                [this](const DataSetExchange::JoinAnswer& joined) { answer_join(joined); }),
+      exchange_(settings.exchange, engine_, settings.secret_file,
+                {.joined = [this](const DataSetExchange::JoinAnswer& joined) { answer_join(joined); },
+                 .located = [this](const DataSetExchange::LocateAnswer& located) { answer_locate(located); },
+                 .log = log_}),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       last_session_(first_session),
       now_(node_now()),
       map_came_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   watch(engine_.workers().descriptor(), workers_key, EPOLLIN, true);
   watch(map_came_.get(), map_key, EPOLLIN, true);
+  watch(exchange_.descriptor(), leases_key, EPOLLIN, true);
 }
 
 HocketServer::~HocketServer() = default;
@@ -100,7 +105,16 @@ void HocketServer::run(int stop) {
   watch(stop, stop_key, EPOLLIN, true);
   while (!stopping_) wait();
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stop, nullptr);
+  await_readers();
   settle_down();
+}
+
+// Waits until no data set is in use here. Readers of a part may still come, because its home is another server; its own
+// versions are found by nobody who has not opened them yet.
+void HocketServer::await_readers() {
+  exchange_.wind_up();
+  const Time deadline = node_now() + readers_limit;
+  while (exchange_.is_in_use() && node_now() < deadline) wait();
 }
 
 // Returns how many milliseconds epoll may wait: until the next deadline, but not beyond the next beat; 0 if work is
@@ -149,6 +163,7 @@ void HocketServer::wait() {
   exchange_.expire(now_);
   engine_.advance(now_);
   bury();  // answers that this causes are sent below with the rest
+  exchange_.attend(now_);
   part_with_the_gone();
   show_life();
   for (auto& [number, session] : sessions_) {
@@ -189,6 +204,7 @@ void HocketServer::handle(std::uint64_t key, std::uint32_t events) {
     stopping_ = true;
     return;
   }
+  if (key == leases_key) return;
   if (key < first_session) return accept_from(listeners_[key - first_listener]);
   const auto found = sessions_.find(key);
   if (found == sessions_.end() || (events & EPOLLIN) == 0) return;
@@ -240,7 +256,7 @@ void HocketServer::beat() {
 // limit to read its answers.
 void HocketServer::settle_down() {
   listeners_.clear();
-  exchange_.cancel();
+  exchange_.say_what_is_lost();
   engine_.release_all();
   engine_.advance(now_);
   while (!engine_.idle()) {
@@ -372,7 +388,10 @@ void HocketServer::bury() {
     std::erase(stalled_, number);
     exchange_.gone(number);
     engine_.gone(number);
-    for (const auto& [handle, opened] : session.handles) engine_.files().close(opened.file, *opened.opening);
+    for (const auto& [handle, opened] : session.handles) {
+      engine_.files().close(opened.file, *opened.opening);
+      part_with(opened);
+    }
     KeptFd socket = session.stream.release();
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket.get(), nullptr);
     if (engine_.has_requests_of(number)) parting_.emplace(number, std::move(socket));
@@ -491,6 +510,9 @@ bool HocketServer::take_frame(ClientSession& session) {
     case Type::share: on_share(session); break;
     case Type::open: on_open(session); break;
     case Type::join: on_join(session); break;
+    case Type::locate: on_locate(session); break;
+    case Type::part:
+    case Type::keep: on_part(session); break;
     case Type::view: on_view(session); break;
     case Type::write:
     case Type::read: return on_transfer(session);

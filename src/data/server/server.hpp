@@ -29,6 +29,7 @@ class HocketServer {
     Engine::EngineSettings engine{};
     DataSets::DataSetSettings exchange{};
     std::string name{};         // reported to clients that ask for the state
+    std::string secret_file{};  // with which it reaches other servers over TCP; "": none
     bool write_behind = false;  // for all files; clients may also request it for each file
     // Time limit for a client that occupies memory others wait for: within it, the client must send the rest of its
     // data or read its answers, or move 64 KiB of them. It is disconnected else.
@@ -49,7 +50,8 @@ class HocketServer {
   void listen(Fd socket, transport::Credentials credentials);
 
   // Serves clients until the descriptor `stop` is readable. It then carries out and answers everything that was
-  // received, disconnects all clients, and returns. Clients that wait for a data set are refused (ECANCELED).
+  // received, disconnects all clients, and returns. Clients that wait for a data set are refused (ECANCELED). Before,
+  // it waits for those that have one open, and for the readers of parts that it keeps, for 20 s at most.
   void run(int stop);
 
   // Takes over a server map of hocketd; no value: the connection to hocketd has ended. `stored` is called in the loop's
@@ -87,6 +89,7 @@ class HocketServer {
   void beat();
   void show_life();
   void part_with_the_gone();
+  void await_readers();
   void settle_down();
   void adopt_maps();
   event::Placement present_placement(const ServerFile& file);
@@ -109,6 +112,8 @@ class HocketServer {
   void on_share(ClientSession& session);
   void on_open(ClientSession& session);
   void on_join(ClientSession& session);
+  void on_locate(ClientSession& session);
+  void on_part(ClientSession& session);
   void on_view(ClientSession& session);
   bool on_transfer(ClientSession& session);
   void on_end(ClientSession& session);
@@ -119,6 +124,8 @@ class HocketServer {
   void answer(Answer answer);
   void say_stored(const FileOpening& opening, int error, bool ends);
   void answer_join(const DataSetExchange::JoinAnswer& joined);
+  void answer_locate(const DataSetExchange::LocateAnswer& located);
+  void part_with(const ClientHandle& handle);
   void reply(ClientSession& session, std::uint64_t request, int error, std::int64_t bytes = 0, std::uint64_t handle = 0,
              std::string text = {});
 

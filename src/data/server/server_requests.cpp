@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "layout/stripes.hpp"
 #include "server/server.hpp"
 
 namespace hocket::server {
@@ -83,7 +84,10 @@ void HocketServer::on_open(ClientSession& session) {
       std::make_shared<FileOpening>(FileOpening{session.number, number, found.file->errors.mark(), 0, header.bytes});
   found.file->present = present_placement(*found.file);
   Files::count(found.file, *opening);
-  session.handles.emplace(number, ClientHandle{found.file, reads, writes, behind, std::move(opening), {}, {}});
+  session.handles.emplace(
+      number,
+      ClientHandle{
+          .file = found.file, .reads = reads, .writes = writes, .write_behind = behind, .opening = std::move(opening)});
   if (found.file->behind == 0 || found.file->may_write_behind())
     return reply(session, header.request, 0, behind ? 1 : 0, number);
   // Bytes that are held here may have another server for this client.
@@ -119,10 +123,60 @@ void HocketServer::answer_join(const DataSetExchange::JoinAnswer& joined) {
     header.bytes = joined.bytes;
     const bool writes = joined.writes;
     auto opening = std::make_shared<FileOpening>(FileOpening{session.number, header.handle});
-    session.handles.emplace(
-        header.handle, ClientHandle{joined.file, !writes, writes, false, std::move(opening), joined.to.request, {}});
+    session.handles.emplace(header.handle, ClientHandle{.file = joined.file,
+                                                        .reads = !writes,
+                                                        .writes = writes,
+                                                        .opening = std::move(opening),
+                                                        .join = joined.to.request});
   }
   session.stream.send(header);
+}
+
+// Asks where the stripes of a version are, of which this server is the home.
+void HocketServer::on_locate(ClientSession& session) {
+  const Header& header = session.stream.header();
+  const auto found = session.handles.find(header.handle);
+  if (found == session.handles.end() || !found->second.join) return reply(session, header.request, EBADF);
+  ++session.unanswered;
+  exchange_.locate({session.number, *found->second.join}, found->second.writes, {session.number, header.request},
+                   session.stream.meta(), now_);
+}
+
+void HocketServer::answer_locate(const DataSetExchange::LocateAnswer& located) {
+  const auto found = sessions_.find(located.to.session);
+  if (found == sessions_.end()) return;
+  --found->second->unanswered;
+  reply(*found->second, located.to.request, located.error, 0, located.number, located.servers);
+}
+
+// Opens a part of another home's version for a client, or begins to keep one for its home.
+void HocketServer::on_part(ClientSession& session) {
+  const Header& header = session.stream.header();
+  if (session.handles.size() >= most_handles) return reply(session, header.request, EMFILE);
+  const bool keeps = header.type == Type::keep;
+  const bool writes = header.has(flag::writes);
+  if (!keeps && header.has(flag::reads) == writes) return reply(session, header.request, EINVAL);
+  DataSetParts& parts = exchange_.parts();
+  const auto [error, file] =
+      keeps ? exchange_.keep({header.operation, header.number, static_cast<std::size_t>(header.bytes)}, session.number)
+            : parts.open(header.operation, writes, header.bytes);
+  if (error != 0) return reply(session, header.request, error);
+  const std::uint64_t number = ++session.last_handle;
+  session.handles.emplace(
+      number,
+      ClientHandle{.file = file,
+                   .reads = !keeps && !writes,
+                   .writes = writes && !keeps,
+                   .opening = std::make_shared<FileOpening>(FileOpening{.session = session.number, .handle = number}),
+                   .part = header.operation,
+                   .keeps = keeps});
+  reply(session, header.request, 0, 0, number);
+}
+
+// Gives a handle of a part back; does nothing for another one.
+void HocketServer::part_with(const ClientHandle& handle) {
+  if (!handle.part || handle.writes) return;
+  exchange_.give(handle.keeps ? exchange_.parts().release(*handle.part) : exchange_.parts().read(*handle.part));
 }
 
 // Stores a view, whose memory counts. There is no answer: a view that is not accepted makes the requests that use it
@@ -165,10 +219,14 @@ int HocketServer::describe(ClientSession& session, Task& task) {
   viewed_ += header.has(flag::viewed) ? 1 : 0;
   auto runs = transport::runs_of(header, session.stream.meta(), has_view ? &*known->second.view : nullptr);
   if (!runs) return EINVAL;
-  if (task.writes && handle.join) {
-    const int error = exchange_.grow({session.number, *handle.join}, runs.value().back().end());
+  const layout::Extent all{runs.value().front().at, runs.value().back().end()};
+  if (task.writes && (handle.join || handle.part)) {
+    const int error = handle.join ? exchange_.grow({session.number, *handle.join}, all.end)
+                                  : exchange_.grow_part(*handle.part, all.end);
     if (error != 0) return error;
   }
+  // Other servers have the other stripes of a data set.
+  if (!layout::is_of_server(all, handle.file->stripe_index, handle.file->stripe_servers)) return EINVAL;
   task.file = handle.file;
   const event::Placement present = handle.file->present;
   task.elsewhere = handle.write_behind && present != event::unknown_placement && present != handle.opening->placement;
@@ -259,8 +317,11 @@ void HocketServer::on_barrier(ClientSession& session) {
     return engine_.store(file, [this, asker] { answer({.to = asker}); });
   }
   for (const auto& [number, view] : found->second.views) session.view_bytes -= view.memory.bytes();
-  if (found->second.join) exchange_.closes({session.number, *found->second.join}, asker, file);
+  if (found->second.join) exchange_.closes({session.number, *found->second.join}, asker, file, header.offset);
+  if (found->second.part && found->second.writes) exchange_.closes_part(asker, file);
+  const ClientHandle closed = std::move(found->second);
   session.handles.erase(found);
+  part_with(closed);
   engine_.close(asker, file, opening);
 }
 

@@ -22,13 +22,17 @@ struct ClientHandle {
   bool writes = false;
   bool write_behind = false;
   OpeningPtr opening;
-  std::optional<std::uint64_t> join;  // for a data set: number of the join request that opened it
+  // For a data set: number of the join request that opened it, or number of the part. `keeps`: it is the home's lease
+  // of the part.
+  std::optional<std::uint64_t> join{};
+  std::optional<std::uint64_t> part{};
+  bool keeps = false;
   struct HandleView {
     std::optional<layout::FileView> view;  // nothing: there was no memory for it
     Reservation memory;                    // that it takes of the server's
   };
   // File views by the client's numbers; requests refer to them instead of sending offsets.
-  std::map<std::uint32_t, HandleView> views;
+  std::map<std::uint32_t, HandleView> views{};
 };
 
 // One client, from the accepted connection until `HocketServer::bury`.

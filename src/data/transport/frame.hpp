@@ -5,7 +5,7 @@
 //                                          ← challenge: meta nonce; flag proof_wanted
 //   prove: meta nonce and tag, or nothing →
 //                                          ← welcome: meta the server's tag, or nothing
-//   then share, open, join, view, write, read, end, sync, close, store, state →
+//   then share, open, join, locate, part, keep, view, write, read, end, sync, close, store, state →
 //                                          ← answer, to each but share, view and end; in any order
 //                                          ← stored, alive, at any time
 //
@@ -47,16 +47,26 @@ enum class Type : std::uint8_t {
   read,
   end,  // handle; operation; number: participants
   sync,
-  close,
+  close,  // handle; offset: of a data set's version at its home, the end of what the client wrote at all servers
   state,
   // meta: name, newline, application; flags: access; operation: group; number: participants; offset: time limit in
   // ms; bytes: declared readers, if it writes.
   join,
   store,  // handle; bytes: placement of the opening from now on
+  // handle of a data set's version at its home; meta: the servers over which the client would stripe it, the home
+  // first, as the text of a server map
+  locate,
+  // operation: number of a part; flags: access; bytes: length of the version, if it is read
+  part,
+  // operation: number of a part; number: its index among the servers; bytes: how many servers. From the home of a
+  // version to the others: the part is kept until the handle is closed or the connection ends.
+  keep,
   challenge = 64,
   welcome,
   // request, error, bytes. To open: handle; bytes 1 if the server writes behind. To write and read: number, of early
-  // and elsewhere. To state: meta text. To join: handle; number: version; bytes: of that version.
+  // and elsewhere. To state: meta text. To join: handle; number: version; bytes: of that version. To locate: handle:
+  // number of the parts; meta: the servers, the home first, as the text of a map; none: the home has all. To part and
+  // keep: handle.
   answer,
   // handle; error. All writes of the handle that were answered have been carried out; `error` is one of them that the
   // client has not been told of, 0 if none. number 1: the server ends, and holds nothing of any client of the file.
@@ -72,7 +82,7 @@ inline constexpr std::uint32_t elsewhere = 2;  // the server map has another pla
 
 // Bits of Header::flags.
 namespace flag {
-inline constexpr std::uint16_t reads = 1;  // reads, writes, write_behind: of open; the first two of join
+inline constexpr std::uint16_t reads = 1;  // reads, writes, write_behind: of open; the first two of join and part
 inline constexpr std::uint16_t writes = 2;
 inline constexpr std::uint16_t write_behind = 4;
 inline constexpr std::uint16_t list = 8;           // write, read: meta has the runs

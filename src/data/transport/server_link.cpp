@@ -143,6 +143,32 @@ void ServerLink::join(const DataSet& what, JoinCallback joined) {
            [joined = std::move(joined)](const PendingCall& by) { joined(by.error, by.handle, by.number, by.bytes); });
 }
 
+void ServerLink::locate(Handle handle, std::string_view servers, LocateCallback located) {
+  Header header;
+  header.type = Type::locate;
+  header.handle = handle;
+  ask_once(header, std::string{servers},
+           [located = std::move(located)](const PendingCall& by) { located(by.error, by.handle, by.text); });
+}
+
+void ServerLink::open_part(std::uint64_t number, bool writes, std::int64_t length, OpenCallback opened) {
+  Header header;
+  header.type = Type::part;
+  header.flags = writes ? flag::writes : flag::reads;
+  header.operation = number;
+  header.bytes = writes ? 0 : length;
+  ask_once(header, {}, [opened = std::move(opened)](const PendingCall& by) { opened(by.error, by.handle); });
+}
+
+void ServerLink::keep(const KeptPart& part, OpenCallback kept) {
+  Header header;
+  header.type = Type::keep;
+  header.operation = part.number;
+  header.number = static_cast<std::uint32_t>(part.index);
+  header.bytes = static_cast<std::int64_t>(part.servers);
+  ask_once(header, {}, [kept = std::move(kept)](const PendingCall& by) { kept(by.error, by.handle); });
+}
+
 void ServerLink::view(Handle handle, std::uint32_t number, std::string_view serialised) {
   views_.erase(key_of(handle, number));
   auto read = layout::read_view(serialised);
@@ -299,11 +325,12 @@ void ServerLink::sync(Handle handle, DoneCallback done) {
   ask_once(header, {}, [done = std::move(done)](const PendingCall& by) { done(by.error, 0); });
 }
 
-void ServerLink::close(Handle handle, DoneCallback done) {
+void ServerLink::close(Handle handle, DoneCallback done, std::int64_t end) {
   for (std::uint32_t number = 0; number < most_views; ++number) views_.erase(key_of(handle, number));
   Header header;
   header.type = Type::close;
   header.handle = handle;
+  header.offset = end;
   ask_once(header, {}, [done = std::move(done)](const PendingCall& by) { done(by.error, 0); });
 }
 

@@ -92,6 +92,13 @@ struct DataSet {
   Duration patience{};  // time limit of the server for serving this request
 };
 
+// The part of a version of a data set that one server keeps. Stripe i belongs to the server with index i mod `servers`.
+struct KeptPart {
+  std::uint64_t number = 0;  // the same for all parts of a version; never used again
+  std::size_t index = 0;     // at least 1: the home has index 0 and no part
+  std::size_t servers = 0;
+};
+
 // A client's end of the connection. Memory that callers pass in stays theirs.
 class ServerLink {
  public:
@@ -103,6 +110,9 @@ class ServerLink {
   using OpenCallback = std::function<void(int error, Handle handle)>;
   // Reports the end of a join. `bytes` is the size of a version that is read; 0 for one that is to be written.
   using JoinCallback = std::function<void(int error, Handle handle, std::int64_t version, std::int64_t bytes)>;
+  // Reports where a version is striped: the number of its parts, and the text of a server map, the home first; an empty
+  // text if the home has all of it.
+  using LocateCallback = std::function<void(int error, std::uint64_t number, std::string_view servers)>;
   using StateCallback = std::function<void(int error, std::string_view text)>;
 
   // Connects to one server. `addresses` are its addresses, separated by blanks; the first one that answers is used, but
@@ -130,6 +140,15 @@ class ServerLink {
   // names or numbers, or clients of the group that disagree. ENOSPC, for writes: the server keeps no more. A reading
   // group counts as not having read the version if it ends before all of its clients have closed.
   void join(const DataSet& what, JoinCallback joined);
+  // Asks the home of a version, which this client has open, where its stripes are. The first stripe is always at the
+  // home. Before others are written, the first client that asks so decides: the version is striped over those of
+  // `servers` (a server map's text, the home first) that can be reached. ECANCELED: the version was dropped.
+  void locate(Handle handle, std::string_view servers, LocateCallback located);
+  // Opens this server's part of a version, in which only its own stripes may be read or written. `length` is that of a
+  // version that is read. ESTALE: the home has gone, or has dropped the version.
+  void open_part(std::uint64_t number, bool writes, std::int64_t length, OpenCallback opened);
+  // Makes this server keep a part of a version, until the handle is closed or the connection ends.
+  void keep(const KeptPart& part, OpenCallback kept);
   // Sends `serialised` (layout::append) as the handle's view `number`, which must be below `most_views`. It replaces
   // an earlier view of that number for later requests. The call copies it. Requests that use a view which the server
   // does not accept fail with EINVAL; if it has no memory for the view, the link repeats them with lists. Views longer
@@ -160,8 +179,9 @@ class ServerLink {
   // Waits until all data written to the file before, by any client, are on the storage (fdatasync), or reports the
   // error.
   void sync(Handle handle, DoneCallback done);
-  // Closes the handle after all earlier requests. The handle must not be used any more.
-  void close(Handle handle, DoneCallback done);
+  // Closes the handle after all earlier requests. The handle must not be used any more. `end` is the end of what this
+  // client wrote to a version at all its servers, which the home is told so.
+  void close(Handle handle, DoneCallback done, std::int64_t end = 0);
   // Asks for the server's state: lines of "key value", such as "operations 12".
   void state(StateCallback told);
 

@@ -1,13 +1,13 @@
-// Implements one version of a data set, in the memory of the server that is its home (CLARISSE, section III-A: the
-// virtual name space).
+// Implements one version of a data set, in the memory of I/O servers (CLARISSE, section III-A: the virtual name space).
+// It is joined at its home. The parts at other servers are opened when an access first needs them.
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <mutex>
-#include <optional>
 #include <thread>
+#include <vector>
 
 #include "api/file.hpp"
 #include "api/server_list.hpp"
@@ -17,6 +17,7 @@
 #include "base/host_name.hpp"
 #include "bus/local_socket.hpp"
 #include "io_client/joining.hpp"
+#include "io_client/striped_set.hpp"
 #include "transport/proof.hpp"
 
 namespace hocket::api {
@@ -53,6 +54,9 @@ int fail_of_data_set(int error, const std::string& what) {
     case ENOSPC:
       return told(HOCKET_ERROR_NO_SPACE,
                   "the server's memory for data sets is full; start it with more, or let readers read");
+    case ENODATA:
+      return told(HOCKET_ERROR_NO_SERVER,
+                  "an I/O server that kept a part of this version was lost; open it again for the next one");
     case ENOMEM: return told(HOCKET_ERROR_MEMORY, "memory has run out");
     default: return told(HOCKET_ERROR_IO, error_text(error).c_str());
   }
@@ -86,14 +90,17 @@ class DataSetFile final : public hocket_file {
   void learn_servers();
   int tell_late() const;
   int tell_fault() const { return fail(code_, "cannot open " + path + ": " + fault_); }
-  // True if the server was lost, and with it the version.
-  bool is_lost() const { return home_->lost(); }
+  // Opens the parts at other servers. Returns an errno.
+  int reach_parts();
+  // True if a server was lost, and with it the version.
+  bool is_lost() const { return io_client::any_lost(files_); }
   int tell_lost() const;
 
   const OpenArguments opening_;
   const std::string name_, application_;
   event::ServerMap map_;
-  std::optional<ServedFile> home_;
+  std::vector<ServedFile> files_;  // that of the home, which is the only one while it is joined; then the parts
+  bool knows_parts_ = false;
   std::int64_t bytes_ = 0;  // length of the version, as far as this process knows
   int code_ = HOCKET_ERROR_NO_SERVER;
   std::string fault_;  // why it cannot be joined now; code_ belongs to it
@@ -118,9 +125,12 @@ bool DataSetFile::reach_home() {
   learn_servers();
   const event::ServerMap::MappedServer* home = event::home_of(map_, name_);
   if (home == nullptr) return false;
-  if (!home_ || !home_->leads_to(*home)) home_.emplace(*home, transport::secret_beside(bus::default_socket()));
-  if (!home_->lost()) return true;
-  fault_ = home_->why();
+  if (files_.empty() || !files_.front().leads_to(*home)) {
+    files_.clear();
+    files_.emplace_back(*home, transport::secret_beside(bus::default_socket()));
+  }
+  if (!is_lost()) return true;
+  fault_ = files_.front().why();
   code_ = HOCKET_ERROR_NO_SERVER;
   return false;
 }
@@ -136,10 +146,11 @@ int DataSetFile::try_to_join(Duration patience) {
   what.readers = opening_.readers;
   // The server answers within this time, so that a missing version does not look like a silent server.
   what.patience = patience;
-  home_->join(what);
-  io_client::await_answers({&*home_, 1});
-  if (!is_lost()) return home_->take_error();
-  fault_ = "the I/O server " + home_->server().name + " was lost: " + home_->why();
+  ServedFile& home = files_.front();
+  home.join(what);
+  io_client::await_answers(files_);
+  if (!is_lost()) return home.take_error();
+  fault_ = "the I/O server " + home.server().name + " was lost: " + home.why();
   code_ = HOCKET_ERROR_NO_SERVER;
   return ECONNRESET;
 }
@@ -150,7 +161,7 @@ int DataSetFile::join() {
   while (true) {
     const int error = try_to_join(attempts.slice(node_now()));
     switch (attempts.after(error, node_now())) {
-      case JoinStep::joined: bytes_ = home_->bytes(); return HOCKET_OK;
+      case JoinStep::joined: bytes_ = files_.front().bytes(); return HOCKET_OK;
       case JoinStep::late: return tell_late();
       case JoinStep::no_server: return tell_fault();
       // No repetition changes servers that the caller has named wrongly.
@@ -172,20 +183,37 @@ int DataSetFile::tell_late() const {
                                         "longer (wait_s)");
 }
 
-// Fails with NO_SERVER: a version ends with the server that keeps it.
+// Fails with NO_SERVER: a version ends with each server that keeps a part of it.
 int DataSetFile::tell_lost() const {
+  const auto lost = std::find_if(files_.rbegin(), files_.rend(), [](const ServedFile& file) { return file.lost(); });
   return fail(HOCKET_ERROR_NO_SERVER, "the I/O server that kept " + path +
-                                          " was lost, with this version of it: " + home_->why() + "; open it again");
+                                          " was lost, with this version of it: " + lost->why() + "; open it again");
+}
+
+int DataSetFile::reach_parts() {
+  const int error = io_client::open_parts(files_, event::servers_of_data_set(map_, name_),
+                                          transport::secret_beside(bus::default_socket()), opening_.writes(),
+                                          io_client::DescriptorWait());
+  knows_parts_ = error == 0;
+  return error;
 }
 
 int DataSetFile::access(const FileAccess& access, std::int64_t& got) {
   if (is_lost()) return tell_lost();
   const io_client::Local& local = access.local;
-  const io_client::Transferred passed = pass({&*home_, 1}, access, opening_.participants);
+  const std::string what = (local.writes ? "cannot write " : "cannot read ") + path;
+  // A read of what is behind the end needs no part.
+  const std::int64_t end = local.writes ? layout::limit : bytes_;
+  const std::int64_t last = std::min(local.data.count() == 0 ? 0 : local.view.span(local.data).end, end);
+  if (!knows_parts_ && io_client::needs_parts({0, last})) {
+    const int error = reach_parts();
+    if (is_lost()) return tell_lost();
+    if (error != 0) return fail_of_data_set(error, what);
+  }
+  const io_client::Transferred passed = pass(files_, access, opening_.participants);
   if (passed.lost) return tell_lost();
   got = passed.there;
-  if (passed.error != 0)
-    return fail_of_data_set(passed.error, (local.writes ? "cannot write " : "cannot read ") + path);
+  if (passed.error != 0) return fail_of_data_set(passed.error, what);
   if (local.writes) bytes_ = std::max(bytes_, local.view.span(local.data).end);
   return HOCKET_OK;
 }
@@ -198,17 +226,15 @@ int DataSetFile::size(std::int64_t& bytes) {
 }
 
 int DataSetFile::version(std::int64_t& number) {
-  number = home_->version();
+  number = files_.front().version();
   return HOCKET_OK;
 }
 
 // The answer to CLOSE says if readers will see the version, or if it counts as read.
 int DataSetFile::close() {
   if (is_lost()) return tell_lost();
-  home_->close();
-  io_client::await_answers({&*home_, 1});
-  if (is_lost()) return tell_lost();
-  const int error = home_->take_error();
+  const int error = io_client::close_version(files_, opening_.writes() ? bytes_ : 0, io_client::DescriptorWait());
+  if (error == ECONNRESET) return tell_lost();
   return error == 0 ? HOCKET_OK : fail_of_data_set(error, "cannot close " + path);
 }
 

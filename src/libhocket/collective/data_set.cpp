@@ -27,7 +27,7 @@ struct AttemptDecision {
   std::int64_t goes_on = 0;  // 0: the attempts have ended
   std::int64_t group = 0;
   std::int64_t application_bytes = 0;  // length of the application's name
-  std::int64_t map_bytes = 0;          // length of the server's text, which follows it; 0: there is no server
+  std::int64_t map_bytes = 0;          // length of the servers' text, which follows it; 0: there is no server
 };
 
 // One attempt to open the version: rank 0 looks at the map, then all ranks wait at the server for one slice of time.
@@ -41,8 +41,9 @@ class Attempt {
   bool choose(JoinStep next);
   // True if there is no further attempt.
   bool is_over() const { return choice_.goes_on == 0; }
-  bool has_server() const { return !server_.name.empty(); }
-  const std::string& server() const { return server_.name; }
+  bool has_server() const { return !servers_.empty(); }
+  // Returns the servers of a new version; the first is the home.
+  const std::vector<event::ServerMap::MappedServer>& servers() const { return servers_; }
   std::uint64_t group() const { return static_cast<std::uint64_t>(choice_.group); }
   // Asks the server for the version. Reuses the connection of the attempt before if it leads to the same server.
   // Returns one error of all ranks, the same in all; 0 if all have joined. Collective.
@@ -54,19 +55,18 @@ class Attempt {
   const Team& team_;
   const Wish& wish_;
   AttemptDecision choice_;
-  event::ServerMap::MappedServer server_;
+  std::vector<event::ServerMap::MappedServer> servers_;
   std::string application_;
 };
 
-// Returns the text that goes with the choice: the application, and the server in the form of a map.
+// Returns the text that goes with the choice: the application, and the servers in the form of a map.
 std::string Attempt::choose_in_root() {
   const std::shared_ptr<const event::ServerMap> map = joined_server_map();
-  const event::ServerMap::MappedServer* const home = event::home_of(*map, wish_.name);
   const std::string application = application_id();
-  const std::string server = home == nullptr ? "" : event::text_of({*home});
+  const std::string servers = event::text_of(event::servers_of_data_set(*map, wish_.name));
   choice_ = {1, static_cast<std::int64_t>(transport::new_number()), static_cast<std::int64_t>(application.size()),
-             static_cast<std::int64_t>(server.size())};
-  return application + server;
+             static_cast<std::int64_t>(servers.size())};
+  return application + servers;
 }
 
 bool Attempt::choose(JoinStep next) {
@@ -78,14 +78,15 @@ bool Attempt::choose(JoinStep next) {
   text.resize(static_cast<std::size_t>(choice_.application_bytes + choice_.map_bytes));
   if (!mpi::broadcast(team_.comm, 0, text.data(), static_cast<std::int64_t>(text.size()))) return false;
   application_ = text.substr(0, static_cast<std::size_t>(choice_.application_bytes));
-  const Result<event::ServerMap> map = event::parse_server_map(0, text.substr(application_.size()));
+  Result<event::ServerMap> map = event::parse_server_map(0, text.substr(application_.size()));
   if (!map) return false;
-  if (!map.value().servers.empty()) server_ = map.value().servers.front();
+  servers_ = std::move(map.value().servers);
   return true;
 }
 
 int Attempt::join(std::optional<ServedFile>& home) const {
-  if (!home || !home->leads_to(server_)) home.emplace(server_, transport::secret_beside(identity().settings.socket));
+  const event::ServerMap::MappedServer& server = servers_.front();
+  if (!home || !home->leads_to(server)) home.emplace(server, transport::secret_beside(identity().settings.socket));
   // A whole slice, also at the end of the time limit: the ranks do not begin at the same time.
   home->join({.name = wish_.name,
               .application = application_,
@@ -126,12 +127,15 @@ std::string reason_of(const JoinedDataSet& joined, const Wish& wish) {
     case ENOSPC: return name + "could not be opened: " + joined.where + " has no memory for it (--exchange)";
     case EINVAL: return name + "is refused by " + joined.where + ": a name has 1 to 255 printable characters";
     case ECONNRESET: return name + "could not be opened: " + joined.where + " was lost";
+    case ENODATA:
+      return name +
+             "could not be read: an I/O server that kept a part of this version was lost; open it again for the next";
     default: return name + "could not be opened: " + error_text(joined.error);
   }
 }
 
 JoinedDataSet join(const Team& team, Wish wish) {
-  const auto failed = [] { return JoinedDataSet{EIO, {}, {}, 0}; };
+  const auto failed = [] { return JoinedDataSet{EIO, {}, {}, {}, 0}; };
   JoinedDataSet joined;
   std::array<std::int64_t, 2> wishes = {wish.readers, wish.patience.count()};
   if (!mpi::smallest(team.comm, wishes)) return failed();
@@ -146,7 +150,8 @@ JoinedDataSet join(const Team& team, Wish wish) {
     if (attempt.has_server()) {
       joined.error = attempt.join(joined.home);
       joined.group = attempt.group();
-      joined.where = "the I/O server " + attempt.server();
+      joined.servers = attempt.servers();
+      joined.where = "the I/O server " + joined.servers.front().name;
     } else {
       joined.error = ENXIO;
     }

@@ -1,9 +1,10 @@
-// Opens a data set: a named object that applications exchange through the memory of an I/O server (CLARISSE, section
+// Opens a data set: a named object that applications exchange through the memory of I/O servers (CLARISSE, section
 // III-A: the virtual name space). The functions are called by the ranks of a file in MPI_File_open; file.hpp then
 // performs the accesses.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "collective/servers.hpp"
 
@@ -29,6 +30,9 @@ struct JoinedDataSet {
   int error = 0;
   std::string where;  // the server that was asked last, for messages to people
   std::optional<ServedFile> home;
+  // Over which a version to be written is striped if it has more than one stripe; the home is the first. The same in
+  // all ranks.
+  std::vector<event::ServerMap::MappedServer> servers;
   // Number that the ranks have in common, for their collective operations at the server.
   std::uint64_t group = 0;
 };

@@ -16,6 +16,7 @@
 #include "collective/brake.hpp"
 #include "collective/data_set.hpp"
 #include "collective/datatypes.hpp"
+#include "collective/mpi_wait.hpp"
 #include "collective_plan/aggregators.hpp"
 #include "mpi_shim/calls.hpp"
 #include "mpi_shim/end_job.hpp"
@@ -502,7 +503,10 @@ int CollectiveFile::join(MPI_Info info) {
   JoinedDataSet joined = collective::join(team_, wish);
   if (joined.error == 0) {
     size_ = joined.home->bytes();
-    servers_.use(std::move(*joined.home), joined.group);
+    servers_.use({.home = std::move(*joined.home),
+                  .servers = std::move(joined.servers),
+                  .writes = wish.writes,
+                  .operation = joined.group});
     return MPI_SUCCESS;
   }
   if (team_.rank == 0) warn(reason_of(joined, wish));
@@ -510,13 +514,20 @@ int CollectiveFile::join(MPI_Info info) {
   return joined.error == EINVAL ? MPI_ERR_BAD_FILE : class_of(joined.error);
 }
 
+// All ranks open the parts at the same access, unless they have opened them before for accesses of their own. The
+// version is lost with each of its servers, so all ranks give it up together.
 int CollectiveFile::access_data_set(const Local& local, const std::vector<AccessMessage>& words, Extent file) {
   if (!servers_.used()) return EIO;
   if (file.end == 0) return 0;
+  const int reached = servers_.reach_parts(file, MpiWait(team_.comm));
   const std::optional<int> error =
       servers_.access(team_, local, window_, {.serialised = serialised_, .method = method_of(words)}, nullptr);
-  if (error && local.writes) size_ = std::max(size_, file.end);
-  return error.value_or(EIO);
+  if (!error || servers_.is_blocked()) {
+    servers_.drop();
+    return EIO;
+  }
+  if (local.writes) size_ = std::max(size_, file.end);
+  return one_of(*error, reached);
 }
 
 int CollectiveFile::access_own(const AccessCall& access, MPI_Status* status) {
@@ -529,7 +540,9 @@ int CollectiveFile::access_own(const AccessCall& access, MPI_Status* status) {
     return raise(access.file, local ? MPI_ERR_IO : MPI_ERR_UNSUPPORTED_OPERATION);
   }
   serialise();
-  const int error = servers_.access_own(*local, window_, {.serialised = serialised_, .method = method_});
+  int error =
+      local->data.count() == 0 ? 0 : servers_.reach_parts(local->view.span(local->data), io_client::DescriptorWait());
+  if (error == 0) error = servers_.access_own(*local, window_, {.serialised = serialised_, .method = method_});
   if (error == 0 && local->writes) size_ = std::max(size_, local->view.span(local->data).end);
   return end_access(access, *local, position, error, status);
 }
@@ -547,7 +560,7 @@ int CollectiveFile::leave(MPI_File file) {
   const bool spoilt = writes && agree_on_error(team_, spoilt_ ? EIO : 0) != 0;
   const bool served = servers_.used();
   if (spoilt) servers_.drop();
-  const int error = agree_on_error(team_, !served ? EIO : spoilt ? ECANCELED : servers_.leave());
+  const int error = agree_on_error(team_, !served ? EIO : spoilt ? ECANCELED : servers_.leave(size_));
   if (error != 0 && team_.rank == 0 && writes)
     warn("what was written to '" + path_ + "' is not available to readers: " +
          (error == ECANCELED ? "one of its processes has ended, or a write failed" : "its I/O server was lost"));

@@ -177,13 +177,25 @@ int FileServers::access_own(const Local& local, std::int64_t window, const io_cl
   return done.lost ? EIO : error_of(done, local);
 }
 
-int FileServers::leave() {
-  ServedFile& home = files_.front();
-  home.close();
-  io_client::await_answers(files_);
-  const int error = home.lost() ? EIO : home.take_error();
-  files_.clear();
+void FileServers::use(OpenedVersion version) {
+  files_.push_back(std::move(version.home));
+  wanted_ = std::move(version.servers);
+  writes_ = version.writes;
+  operation_ = version.operation;
+}
+
+int FileServers::reach_parts(Extent file, io_client::WaitStrategy&& how) {
+  if (knows_parts_ || !io_client::needs_parts(file)) return 0;
+  const int error = io_client::open_parts(files_, wanted_, transport::secret_beside(identity().settings.socket),
+                                          writes_, std::move(how));
+  knows_parts_ = error == 0;
   return error;
+}
+
+int FileServers::leave(std::int64_t end) {
+  const int error = io_client::close_version(files_, writes_ ? end : 0, io_client::DescriptorWait());
+  files_.clear();
+  return error == ECONNRESET ? EIO : error;
 }
 
 std::optional<int> FileServers::access(Team& team, const Local& local, std::int64_t window, io_client::Terms how,

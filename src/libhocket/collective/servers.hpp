@@ -1,5 +1,5 @@
 // The I/O servers of a file (CLARISSE, section IV-A): which servers it uses, by a server map that all ranks of the
-// file adopt at the same access, and the accesses through them. Also the one server of a data set. Used by the thread
+// file adopt at the same access, and the accesses through them. Also the servers of a data set. Used by the thread
 // that performs an access of the file, one at a time; errors are errno values.
 #pragma once
 
@@ -12,6 +12,7 @@
 #include "collective/exchange.hpp"
 #include "event/server_map.hpp"
 #include "io_client/served_file.hpp"
+#include "io_client/striped_set.hpp"
 #include "io_client/transfer.hpp"
 
 namespace hocket::runtime::collective {
@@ -64,19 +65,25 @@ class FileServers {
   // Waits until the file system has what the servers hold of the file, of all ranks. Losses are kept for sync(). Local.
   void store();
 
-  // Uses the server of a data set, which no map changes. `operation` is a number that the ranks which opened it
-  // together have in common.
-  void use(ServedFile home, std::uint64_t operation) {
-    files_.push_back(std::move(home));
-    operation_ = operation;
-  }
-  // Closes the connection without CLOSE, by which the server knows that the version is incomplete.
+  // A version of a data set, whose servers no map changes.
+  struct OpenedVersion {
+    ServedFile home;
+    std::vector<event::ServerMap::MappedServer> servers;  // over which the version is striped if this rank decides it
+    bool writes = false;
+    std::uint64_t operation = 0;  // number that the ranks which opened it together have in common
+  };
+  void use(OpenedVersion version);
+  // Opens the parts of the version at other servers if an access of these bytes of it needs them. A part that cannot be
+  // opened is lost. Local. Returns errno.
+  int reach_parts(Extent file, io_client::WaitStrategy&& how);
+  // Closes the connections without CLOSE, by which the home knows that the version is incomplete.
   void drop() { files_.clear(); }
   // Performs an independent access of this rank, in requests of at most `window` bytes of the file. Returns errno;
   // EIO if the server was lost.
   int access_own(const Local& local, std::int64_t window, const io_client::Terms& how);
-  // Closes the data set at its server. Returns 0 if readers will see what was written, else errno. Local.
-  int leave();
+  // Closes the data set at its servers; `end` is the end of what this rank knows to be written. Returns 0 if readers
+  // will see what was written, else errno. Local.
+  int leave(std::int64_t end);
 
   // Makes the servers flush the file to the storage. Returns 0, or the errno of data written by this rank that are not
   // there: each loss is returned once. Local; the caller agrees on the error.
@@ -101,7 +108,10 @@ class FileServers {
   std::shared_ptr<const event::ServerMap> offered_, seen_;  // rank 0: the map of the last news(), and the map in use
   std::optional<event::ServerMap> map_;                     // in use
   std::int64_t most_ = 0;                                   // limit on the number of servers
-  std::vector<ServedFile> files_;                           // in the canonical order
+  std::vector<ServedFile> files_;                           // in the canonical order; of a data set, the home first
+  std::vector<event::ServerMap::MappedServer> wanted_;      // servers of the data set (OpenedVersion)
+  bool writes_ = false;                                     // the data set
+  bool knows_parts_ = false;                                // files_ has all servers of the version
   bool behind_ = false;
   std::atomic<bool> holds_ = false;
   std::string path_;                 // absolute
