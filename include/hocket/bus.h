@@ -190,8 +190,8 @@ HOCKET_API void hocket_bus_listing_free(hocket_bus_listing* listing);
  * - drain: the server leaves the map until it is added. It still stores what it holds: wait until no application of the
  *   listing has a `map_epoch` from before you end it, as `hocket servers drain` does.
  * - add: a drained or slow server enters the map again.
- * - assign: files of the application of this name use only these servers: "NAME,NAME", a number of them, or "all". While
- *   an application has servers of its own, servers with write-behind write through.
+ * - assign: files of the application of this name use only these servers: "NAME,NAME", a number of them, or "all".
+ * While an application has servers of its own, servers with write-behind write through.
  *
  * Errors: ARGUMENT (the daemon refuses: no such server or application, or the last server; the text says which),
  * CONNECTION, MEMORY. */

@@ -30,9 +30,9 @@
  *
  * Link with -lhocket-mpich or -lhocket-openmpi (lib/hocket of the installation), named before the MPI library itself.
  * Resizes are requested with `hocket resize`, or by HOCKET_RESIZE. They happen in hocket_malleable_next, between two
- * iterations: its *control point*. Without a resize, a control point costs one small broadcast. With weighted arrays, the
- * processes also compare their computing times now and then (see docs/malleable.md, "Balance"), and after any control
- * point the ranges may be new.
+ * iterations: its *control point*. Without a resize, a control point costs one small broadcast. With weighted arrays,
+ * the processes also compare their computing times now and then (see docs/malleable.md, "Balance"), and after any
+ * control point the ranges may be new.
  *
  * Terms: *constant* data are not written after hocket_malleable_begin, and may move while the application computes;
  * *variable* data move at the control point. A program that MPI_Comm_spawn started, and that calls
@@ -71,7 +71,7 @@ enum {
 enum {
   HOCKET_MALLEABLE_REPLICATED = -1, /* every process holds all elements */
   HOCKET_MALLEABLE_BLOCK = -2,      /* ranges of the same size; the first ones hold one more if needed */
-  HOCKET_MALLEABLE_WEIGHTED = -3    /* ranges by the speed of each process, which hocket measures; first the same size */
+  HOCKET_MALLEABLE_WEIGHTED = -3 /* ranges by the speed of each process, which hocket measures; first the same size */
 };
 /* Distribution for sparse matrices only: rows so that each process has about the same number of nonzeros. */
 enum { HOCKET_MALLEABLE_NONZEROS = -4 };
@@ -154,9 +154,9 @@ HOCKET_API int hocket_malleable_next(hocket_malleable* job, int64_t last, int64_
  * process: its elements divided by `busy_s`, the seconds in which it computed with them. If `busy_s` <= 0, the time
  * since the last control point outside of MPI and I/O is used, as hocket measured it. A program need not call this:
  * hocket balances by itself (docs/malleable.md, "Balance") until the program calls this for the first time, and from
- * then on leaves the decision to the program. Resizes then use the speeds of the last call. Collective, each process with its own
- * time. hocket_malleable_next returns HOCKET_MALLEABLE_RESIZED if a range changes. While a reconfiguration is in
- * progress, no separate redistribution happens. Errors: ARGUMENT (before hocket_malleable_begin). */
+ * then on leaves the decision to the program. Resizes then use the speeds of the last call. Collective, each process
+ * with its own time. hocket_malleable_next returns HOCKET_MALLEABLE_RESIZED if a range changes. While a reconfiguration
+ * is in progress, no separate redistribution happens. Errors: ARGUMENT (before hocket_malleable_begin). */
 HOCKET_API int hocket_malleable_balance(hocket_malleable* job, double busy_s);
 
 /* Declares the floating-point operations of one iteration in all processes together (0: unknown), for policies that

@@ -375,13 +375,12 @@ struct ResizedByTool {
   bool operator==(const ResizedByTool&) const = default;
 };
 
-using Reason =
-    std::variant<NoReason, AccessChoice, SlowdownEstimate, AnnouncedIo, PhaseConflict, PhaseShift, PeriodCoupling,
-                 IrregularPhases, EqualPart, SpeedupGain, IoBalance, ObjectiveGain, ProbeStep, CoresReclaimed,
-                 CoresAwaited, ServersInUse, PolicyEnded, GivenUp, Circumstance, SpeedupMissing, CoresMissing,
-                 SavingTooLarge, NotWorthIt, ThirdConflict, NeitherResizable, InvalidSize, IterationPast, StopsTooLong,
-                 ReturnsTooEarly, ResizedTooLate, CoresExceeded, ServerGone, ChangedLately, ResizedByTool,
-                 PartsIgnored>;
+using Reason = std::variant<NoReason, AccessChoice, SlowdownEstimate, AnnouncedIo, PhaseConflict, PhaseShift,
+                            PeriodCoupling, IrregularPhases, EqualPart, SpeedupGain, IoBalance, ObjectiveGain,
+                            ProbeStep, CoresReclaimed, CoresAwaited, ServersInUse, PolicyEnded, GivenUp, Circumstance,
+                            SpeedupMissing, CoresMissing, SavingTooLarge, NotWorthIt, ThirdConflict, NeitherResizable,
+                            InvalidSize, IterationPast, StopsTooLong, ReturnsTooEarly, ResizedTooLate, CoresExceeded,
+                            ServerGone, ChangedLately, ResizedByTool, PartsIgnored>;
 
 inline bool is_none(const Reason& reason) { return std::holds_alternative<NoReason>(reason); }
 inline Reason because(std::string_view circumstance) { return Circumstance{std::string{circumstance}}; }
