@@ -34,10 +34,12 @@ void warn_of_wrong_settings(const Identity& own) {
     warn(rest.substr(0, end));
 }
 
-// Says how often accesses could not stop for other applications, and what would help. The time is that of the process
-// with most of it: what several processes report may be the same wait.
+// Says how often accesses could not stop for other applications, and what would help, if others waited long enough for
+// a user to care; the report has all. The time is that of the process with most of it: what several processes report
+// may be the same wait.
 void tell_unstopped(const Identity& own, std::int64_t accesses, Duration others_waited) {
-  if (accesses == 0) return;
+  constexpr Duration worth_telling = std::chrono::seconds{1};
+  if (accesses == 0 || others_waited < worth_telling) return;
   std::array<char, 32> waited{};
   std::snprintf(waited.data(), waited.size(), "%.2f s", to_s(others_waited));
   const bool by_hocket = own.settings.io == Io::hocket;
