@@ -33,7 +33,7 @@ TEST(Frame, TheBytesAreTheOnesOfTheVersion) {
   Header header = request(0x0102, 0, flag::viewed);
   header.sequence = 0x0807060504030201;
   const HeaderBytes bytes = encode(header);
-  EXPECT_EQ(std::string(bytes.data(), 6), std::string("HKTF\x01\x05", 6));
+  EXPECT_EQ(std::string(bytes.data(), 6), std::string("HKTF\x02\x05", 6));
   EXPECT_EQ(std::string(bytes.data() + 8, 8), "\x01\x02\x03\x04\x05\x06\x07\x08");
   EXPECT_EQ(bytes[40], 2);
   EXPECT_EQ(bytes[41], 1);
@@ -56,7 +56,7 @@ TEST(Frame, WhatIsOutOfBoundsIsRefused) {
   EXPECT_EQ(fault([](Header& h) { h.error = -5; }), "an error below 0");
   EXPECT_EQ(fault([](Header& h) { h.flags = 1U << 12U; }), "an unknown flag");
   EXPECT_EQ(fault([](Header& h) { h.payload = 1; }), "a payload that is not its data");
-  EXPECT_EQ(fault([](Header& h) { h.type = static_cast<Type>(13); }), "an unknown type");
+  EXPECT_EQ(fault([](Header& h) { h.type = static_cast<Type>(16); }), "an unknown type");
 }
 
 TEST(Frame, RandomBytesAreNoFrames) {
