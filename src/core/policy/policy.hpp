@@ -6,7 +6,9 @@
 // it to the list in policy.cpp.
 #pragma once
 
-#include <ranges>
+#include <cstddef>
+#include <iterator>
+#include <list>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -31,6 +33,57 @@ struct AccessSettings {
   double most_slowdown = 0;
 };
 
+// The elements of a list of holders or requests that meet some parts, in order. Refers to both. (clang 14 does not
+// understand the filter of the standard library.)
+template <class T>
+class MeetingParts {
+ public:
+  class iterator {
+   public:
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    using reference = const T&;
+    using pointer = const T*;
+    using iterator_category = std::forward_iterator_tag;
+
+    iterator() = default;
+    iterator(const MeetingParts* range, typename std::list<T>::const_iterator at) : range_(range), at_(at) { skip(); }
+
+    reference operator*() const { return *at_; }
+    pointer operator->() const { return &*at_; }
+    iterator& operator++() {
+      ++at_;
+      skip();
+      return *this;
+    }
+    iterator operator++(int) {
+      const iterator before = *this;
+      ++*this;
+      return before;
+    }
+    bool operator==(const iterator& other) const { return at_ == other.at_; }
+
+   private:
+    void skip() {
+      while (at_ != range_->all_.end() && !at_->parts.meets(range_->parts_)) ++at_;
+    }
+    const MeetingParts* range_ = nullptr;
+    typename std::list<T>::const_iterator at_{};
+  };
+
+  MeetingParts(const std::list<T>& all, const model::PartSet& parts) : all_(all), parts_(parts) {}
+
+  iterator begin() const { return {this, all_.begin()}; }
+  iterator end() const { return {this, all_.end()}; }
+  bool empty() const { return begin() == end(); }
+  // Precondition: not empty().
+  const T& front() const { return *begin(); }
+
+ private:
+  const std::list<T>& all_;
+  const model::PartSet& parts_;
+};
+
 // The read-only state from which a policy decides about one target, or about parts of it that requests ask for. Its
 // references are valid during the call only.
 struct View {
@@ -41,12 +94,8 @@ struct View {
   model::PartSet parts{};  // that the decision is about
 
   // The holders and the waiting requests that a policy has to consider, those that meet `parts`; in order of arrival.
-  auto holders() const {
-    return std::views::filter(target.holders, [this](const model::Holder& one) { return one.parts.meets(parts); });
-  }
-  auto waiting() const {
-    return std::views::filter(target.waiting, [this](const model::Request& one) { return one.parts.meets(parts); });
-  }
+  MeetingParts<model::Holder> holders() const { return {target.holders, parts}; }
+  MeetingParts<model::Request> waiting() const { return {target.waiting, parts}; }
 };
 
 // A waiting request of the target that the coordinator is to grant now.
