@@ -6,13 +6,19 @@
 #include "layout/stripes.hpp"
 
 namespace hocket::io_client {
+namespace {
+
+// Waits by a strategy that is used again afterwards. Waiting moves nothing out of it.
+void await_by(WaitStrategy& how, std::span<ServedFile> files) { await_answers(files, std::move(how)); }
+
+}  // namespace
 
 bool needs_parts(layout::Extent file) { return file.end > layout::stripe_bytes; }
 
 int open_parts(std::vector<ServedFile>& files, const std::vector<event::ServerMap::MappedServer>& wanted,
                std::string_view secret, bool writes, WaitStrategy&& how) {
   files.front().locate(event::text_of(wanted));
-  await_answers(files, std::move(how));
+  await_by(how, files);
   if (any_lost(files)) return ECONNRESET;
   if (const int error = take_error(files); error != 0) return error;
   const auto map = event::parse_server_map(0, files.front().servers());
@@ -23,7 +29,7 @@ int open_parts(std::vector<ServedFile>& files, const std::vector<event::ServerMa
     files.emplace_back(map.value().servers[i], secret);
     files.back().open_part(number, writes, length);
   }
-  await_answers(files, std::move(how));
+  await_by(how, files);
   for (ServedFile& file : files)
     if (file.failed()) file.lose("it keeps no part of this version any more");
   return any_lost(files) ? ECONNRESET : 0;
@@ -33,14 +39,14 @@ int close_version(std::span<ServedFile> files, std::int64_t end, WaitStrategy&& 
   ServedFile& home = files.front();
   const std::span<ServedFile> parts = files.subspan(1);
   for (ServedFile& part : parts) part.close();
-  await_answers(parts, std::move(how));
+  await_by(how, parts);
   const int error = take_error(parts);
   if (any_lost(files) || error != 0) {
     home.lose("given up, because a part of the version is not complete");
     return error != 0 && !any_lost(parts) ? error : ECONNRESET;
   }
   home.close(end);
-  await_answers(files.first(1), std::move(how));
+  await_by(how, files.first(1));
   return home.lost() ? ECONNRESET : home.take_error();
 }
 
