@@ -41,7 +41,7 @@ struct ProcessTime {
 std::vector<double> speeds(std::span<const ProcessTime> times);
 
 // Returns by how much the slowest process computes longer in an iteration than the slowest would with shares by speed;
-// 0 if this may be noise, or is less than 2 % of the computing time.
+// 0 if this may be noise, or is less than 10 % of the computing time.
 double avoidable_s(std::span<const ProcessTime> times);
 
 // Returns the elements that change their process. Precondition: both partitions have the same number of parts.
@@ -56,7 +56,7 @@ class MoveCost {
 
  private:
   double fixed_s_ = 0.01;
-  double s_per_byte_ = 1e-9;
+  double s_per_byte_ = 1e-8;  // of what moves; what stays is copied, too
 };
 
 // Decides when to look at the computing times, and whether to move. One object, in the process that decides.

@@ -53,8 +53,8 @@ TEST(Balance, TheAvoidableTimeIsThatOfTheSlowestBeyondSharesBySpeed) {
 TEST(Balance, NoiseAndSmallGainsAreNone) {
   EXPECT_GT(avoidable_s(times_of({80, 80}, {1, 3}, 30)), 0);
   EXPECT_EQ(avoidable_s(times_of({80, 80}, {1, 3}, 50)), 0) << "within the errors";
-  EXPECT_GT(avoidable_s(times_of({5000, 5000}, {1, 1.06})), 0);
-  EXPECT_EQ(avoidable_s(times_of({5000, 5000}, {1, 1.03})), 0) << "below 2 %";
+  EXPECT_GT(avoidable_s(times_of({5000, 5000}, {1, 1.25})), 0);
+  EXPECT_EQ(avoidable_s(times_of({5000, 5000}, {1, 1.15})), 0) << "below 10 %";
 }
 
 TEST(Balance, FewLargeElementsCannotBeSharedBetter) { EXPECT_EQ(avoidable_s(times_of({2, 1}, {1, 1})), 0); }
@@ -224,7 +224,7 @@ TEST(RebalancingProperty, TheTotalLossIsBoundedBesideAnOracle) {
       for (std::int64_t i = 0; i < lasts; ++i) program.iterate(--remaining, move_s);
     }
     const Outcome& found = program.outcome;
-    // 2 % of the computing time counts as balance.
+    // 10 % of the computing time counts as balance.
     const double tolerated_s = 20'000 * 0.1 * 10;
     EXPECT_LE(found.lost_s + found.moving_s, 2.2 * oracle_s + unnoticed_s + tolerated_s) << "seed " << seed;
     EXPECT_LE(found.moving_s, 1.1 * found.lost_s) << "a move is paid by a loss before it, seed " << seed;
