@@ -57,6 +57,7 @@ def test_disjoint_parts_overlap_and_common_ones_wait(start: Start, daemon: Daemo
     story.awaits("GRANT_IO", application="first")
 
     is_well(start("apart", "targets=ost3", f"open={tmp_path / 'b'}", "write=1000", "close"))
+    story.awaits("BYE", application="apart")
     assert not story.all("QUEUED_IO", application="apart")
 
     second = start("second", "targets=ost2,ost4", f"open={tmp_path / 'c'}", "write=1000", "close")
@@ -80,6 +81,7 @@ def test_independent_accesses_use_their_parts_too(start: Start, daemon: Daemon, 
     first = start("first", "targets=ost1", f"open={tmp_path / 'a'}", "begin=1000", f"await={go}", "finish", "close")
     story.awaits("GRANT_IO", application="first")
     is_well(start("apart", "targets=ost3", f"open={tmp_path / 'b'}", "alone=1000", "close"))
+    story.awaits("BYE", application="apart")
     assert {line["parts"] for line in story.all("START_IO", application="apart")} == {"ost3"}
     assert not story.all("QUEUED_IO", application="apart")
     go.touch()
@@ -113,6 +115,8 @@ def test_two_s_iors(
     for process in runs:
         run = kit.finish(process)
         assert (run.code, run.err) == (0, ""), run.err
+    for name in ("one", "two"):
+        story.awaits("BYE", application=name)
     one, two = spans(story, "one"), spans(story, "two")
     assert one and two
     assert meet((one[0][0], one[-1][1]), (two[0][0], two[-1][1])), "they did not run at the same time"
@@ -140,6 +144,7 @@ def test_unusable_names_are_the_whole_target(start: Start, daemon: Daemon, tmp_p
     target = story.awaits("START_IO")["target"]
     line = f"hocket: hocket_targets={targets} of {file} is ignored: {error}; its I/O uses all of {target}\n"
     assert (run.code, run.err) == (0, line)
+    story.awaits("BYE", application="a")
     assert len(story.all("DECISION", decided_for="a", action="whole")) == 1
     explained = subprocess.run(
         [sys.executable, "-m", "hocket.cli", "explain"], capture_output=True, text=True, check=True
