@@ -35,7 +35,7 @@ def shares(done: runtime_kit.Run) -> list[tuple[int, int, float]]:
 
 
 def test_an_imbalance_is_mended_without_a_resize(probe):
-    (at, size, share), *later = shares(probe.run(2, 60, PROBE_WORK=SLOW_FIRST))
+    (at, size, share), *later = shares(probe.run(2, 60, PROBE_WORK=SLOW_FIRST, HOCKET_BALANCE="1"))
     assert at >= 16, "two looks must find it"
     assert size == 2
     assert share == pytest.approx(1 / 4, abs=0.05)
@@ -43,7 +43,11 @@ def test_an_imbalance_is_mended_without_a_resize(probe):
 
 
 def test_balanced_processes_keep_their_shares(probe):
-    assert shares(probe.run(2, 60, PROBE_WORK=EQUAL)) == []
+    assert shares(probe.run(2, 60, PROBE_WORK=EQUAL, HOCKET_BALANCE="1")) == []
+
+
+def test_without_a_resize_nothing_moves_unless_asked_for(probe):
+    assert shares(probe.run(2, 60, PROBE_WORK=SLOW_FIRST)) == []
 
 
 def test_a_resize_shares_out_by_measured_speed(probe):
@@ -85,6 +89,7 @@ def test_jacobi_with_a_slow_rank_computes_the_same_numbers(controller, tmp_path,
             *(2, "--system", tmp_path / slow, "--generate", 800, "--iterations", 200, "--tolerance", 0),
             *("--slow-rank", slow, "--checkpoint-every", 100, "--checkpoint-dir", tmp_path, "--verify"),
             **runtime_kit.settings(controller.socket),
+            HOCKET_BALANCE="1",
         )
         lines[slow] = [line for line in done.stdout.splitlines() if line.startswith("iteration ")]
         state = (tmp_path / "checkpoint-000200.jacobi").read_bytes()
@@ -100,7 +105,7 @@ def test_jacobi_with_a_slow_rank_computes_the_same_numbers(controller, tmp_path,
 def test_a_resize_that_waits_for_its_iteration_is_made_after_new_shares(probe, hold, controller):
     hold.at(2)
     settings = runtime_kit.settings(controller.socket)
-    job = probe.start(2, 60, PROBE_WORK=SLOW_FIRST, **settings, **hold.setting)
+    job = probe.start(2, 60, PROBE_WORK=SLOW_FIRST, HOCKET_BALANCE="1", **settings, **hold.setting)
     job.reads("^held 2 ")
     told, *_ = controller.await_events("MALLEABLE", 1)
     controller.tell(told["member"], {"type": "RECONFIGURE", "request": 7, "processes": 3, "at_iteration": 50})

@@ -199,7 +199,7 @@ MalleableJob::ControlPointDecision MalleableJob::decide() {
       decision = decide_about_start();
     else if (is_start_due())
       decision = {ControlPointDecision::start, balances_itself()};
-    else if (balances_itself() && rebalancing_.is_look_due())
+    else if (settings_.balance == Balance::always && balances_itself() && rebalancing_.is_look_due())
       decision = {ControlPointDecision::look};
   }
   if (HOCKET_PMPI(Bcast)(&decision, sizeof decision, mpi::byte_type(), 0, ours_) != MPI_SUCCESS)

@@ -43,7 +43,7 @@ void MalleableJob::measure_anew(bool resized) {
 
 // True if hocket decides about the balance, in rank 0: a program that balances itself knows better.
 bool MalleableJob::balances_itself() const {
-  return settings_.balances && !balanced_by_program_ && size_ > 1 && arrays_.weighted() != nullptr;
+  return settings_.balance != Balance::never && !balanced_by_program_ && size_ > 1 && arrays_.weighted() != nullptr;
 }
 
 // Returns what all ranks measured, by rank, the same in each. Collective.

@@ -143,9 +143,9 @@ ResizeSettings read_resize_settings(const std::function<const char*(const char*)
   }
   if (const auto text = reader.read("HOCKET_BALANCE"); !text.empty()) {
     if (text == "0" || text == "1")
-      settings.balances = text == "1";
-    else
-      reader.wrong("HOCKET_BALANCE", text, "is neither 0 nor 1", "1");
+      settings.balance = text == "1" ? Balance::always : Balance::never;
+    else if (text != "resize")
+      reader.wrong("HOCKET_BALANCE", text, "is none of 0, resize, and 1", "resize");
   }
   return settings;
 }

@@ -66,13 +66,16 @@ struct Names {
 std::string_view name_of(Spawn spawn);
 std::string_view name_of(SpawnStrategy strategy);
 
+// When weighted arrays are shared out by the measured speeds of the processes without a call of the program.
+enum class Balance { never, at_resizes, always };
+
 // All settings of a malleable process.
 struct ResizeSettings {
   Methods methods;
   std::int64_t processes = 0;                     // number to reach before the first iteration; 0: no change
   std::map<std::int64_t, std::int64_t> schedule;  // iteration → processes
   Duration limit = from_s(60);                    // time limit of a reconfiguration, after which the job ends
-  bool balances = true;                           // weighted arrays follow the measured speeds without a call
+  Balance balance = Balance::at_resizes;
 };
 
 // Reads HOCKET_SPAWN and the other variables (docs/design/environment.md). `get` is getenv or a stand-in

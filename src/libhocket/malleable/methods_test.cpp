@@ -51,7 +51,7 @@ TEST(Methods, AreChosenByName) {
   EXPECT_EQ(result.settings.methods.worlds, Worlds::node);
   EXPECT_EQ(result.settings.processes, 4);
   EXPECT_DOUBLE_EQ(to_s(result.settings.limit), 2.5);
-  EXPECT_FALSE(result.settings.balances);
+  EXPECT_EQ(result.settings.balance, Balance::never);
   EXPECT_TRUE(result.complaints.empty());
 }
 
@@ -84,12 +84,13 @@ TEST(Methods, WrongNumbersAreToldAndNotUsed) {
   }
 }
 
-TEST(Methods, ArraysAreBalancedUnlessTheUserSaysNo) {
-  EXPECT_TRUE(read({}).settings.balances);
-  EXPECT_TRUE(read({{"HOCKET_BALANCE", "1"}}).settings.balances);
+TEST(Methods, ArraysAreBalancedAtResizesUnlessTheUserSaysMoreOrLess) {
+  EXPECT_EQ(read({}).settings.balance, Balance::at_resizes);
+  EXPECT_EQ(read({{"HOCKET_BALANCE", "resize"}}).settings.balance, Balance::at_resizes);
+  EXPECT_EQ(read({{"HOCKET_BALANCE", "1"}}).settings.balance, Balance::always);
   const Read result = read({{"HOCKET_BALANCE", "never"}});
-  EXPECT_TRUE(result.settings.balances);
-  EXPECT_THAT(result.complaints, ElementsAre("HOCKET_BALANCE='never' is neither 0 nor 1: using 1"));
+  EXPECT_EQ(result.settings.balance, Balance::at_resizes);
+  EXPECT_THAT(result.complaints, ElementsAre("HOCKET_BALANCE='never' is none of 0, resize, and 1: using resize"));
 }
 
 TEST(Methods, EachThreadedStrategyHasOneThatWaits) {
