@@ -154,9 +154,10 @@ HOCKET_API int hocket_malleable_next(hocket_malleable* job, int64_t last, int64_
  * process: its elements divided by `busy_s`, the seconds in which it computed with them. If `busy_s` <= 0, the time
  * since the last control point outside of MPI and I/O is used, as hocket measured it. A program need not call this:
  * hocket balances by itself at resizes (docs/malleable.md, "Balance") until the program calls this for the first time,
- * and from then on leaves the decision to the program. Resizes then use the speeds of the last call. Collective, each process
- * with its own time. hocket_malleable_next returns HOCKET_MALLEABLE_RESIZED if a range changes. While a reconfiguration
- * is in progress, no separate redistribution happens. Errors: ARGUMENT (before hocket_malleable_begin). */
+ * and from then on leaves the decision to the program. Resizes then use the speeds of the last call. Collective, each
+ * process with its own time. hocket_malleable_next returns HOCKET_MALLEABLE_RESIZED if a range changes. While a
+ * reconfiguration is in progress, no separate redistribution happens. Errors: ARGUMENT (before hocket_malleable_begin).
+ */
 HOCKET_API int hocket_malleable_balance(hocket_malleable* job, double busy_s);
 
 /* Declares the floating-point operations of one iteration in all processes together (0: unknown), for policies that
