@@ -16,16 +16,6 @@ EQUAL = "30000 30000"  # ns for each element: 15 ms an iteration, far more than 
 SLOW_FIRST = "90000 30000"
 
 
-@pytest.fixture
-def probe(mpi, prefix, built) -> kit.Probe:
-    return kit.Probe(mpi, built("malleable_probe.c", *kit.link_flags(prefix, mpi.name)))
-
-
-@pytest.fixture
-def hold(tmp_path) -> kit.Hold:
-    return kit.Hold(tmp_path)
-
-
 def shares(done: runtime_kit.Run) -> list[tuple[int, int, float]]:
     """Return iteration, processes, and rank 0's part of the elements, after each change of the shares."""
     assert done.code == 0, done.err

@@ -23,11 +23,6 @@ def probe(mpi, prefix, built, tmp_path) -> kit.Probe:
     return kit.Probe(mpi, Path(program))
 
 
-@pytest.fixture
-def hold(tmp_path) -> kit.Hold:
-    return kit.Hold(tmp_path)
-
-
 def amid_start(
     probe: kit.Probe, hold: kit.Hold, strategy: str, where: str, max_s: int
 ) -> tuple[kit.Running, list[int], int]:

@@ -25,16 +25,6 @@ FOREGROUND = ["plain", "single", "parallel"]
 BACKGROUND = ["async", "single-async", "parallel-async"]
 
 
-@pytest.fixture
-def probe(mpi, prefix, built) -> kit.Probe:
-    return kit.Probe(mpi, built("malleable_probe.c", *kit.link_flags(prefix, mpi.name)))
-
-
-@pytest.fixture
-def hold(tmp_path) -> kit.Hold:
-    return kit.Hold(tmp_path)
-
-
 # ---- how processes are started ---------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-// How many I/O servers each of several jobs gets, by the policies of GekkoFWD, section 3.
+// Gives each of several jobs a number of I/O servers, by the policies of GekkoFWD, section 3.
 //
 //   jobs (nodes, processes, bandwidth by number of servers) + a pool of servers ── policy ──► servers of each job
 //

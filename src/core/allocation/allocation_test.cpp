@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t MB = 1'000'000;
 
-// What Tables 3 and 4 of GekkoFWD say of six jobs, in units of 0.1 MB/s: only the numbers that some policy chose.
+// Six jobs as Tables 3 and 4 of GekkoFWD state them, in units of 0.1 MB/s: only the numbers that some policy chose.
 std::vector<Job> table_4() {
   const auto tenths = [](std::int64_t value) { return value * MB / 10; };
   return {{"BT-C", 32, 128, {{0, tenths(1957)}, {1, tenths(776)}}},

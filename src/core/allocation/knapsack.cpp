@@ -29,7 +29,7 @@ class Table {
         picked[used] = static_cast<std::uint32_t>(item);
       }
     }
-    // What was impossible stays so, whatever was added to it.
+    // An impossible value stays so, whatever was added to it.
     for (std::int64_t& value : next) value = value < impossible / 2 ? impossible : value;
     best_ = std::move(next);
   }

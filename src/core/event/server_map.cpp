@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/fnv.hpp"
 #include "base/utf8.hpp"
 
 namespace hocket::event {
@@ -9,7 +10,6 @@ namespace {
 
 constexpr std::string_view digits = "0123456789ABCDEF";
 constexpr std::string_view set_aside = " slow:";
-constexpr std::uint64_t fnv_basis = 0xcbf29ce484222325U;
 
 // Spaces are escaped too, because they separate the three parts of a line.
 void append_escaped(std::string_view text, std::string& out) {
@@ -47,15 +47,9 @@ std::string_view take(std::string_view& text, char end) {
   return word;
 }
 
-// Computes FNV-1a, continued from `from`. Unlike std::hash, it is the same in all processes and builds.
-std::uint64_t hash(std::string_view text, std::uint64_t from) {
-  for (const char c : text) from = (from ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return from;
-}
-
 // Returns the weight of a server for a data set. The server with the highest weight is its home.
 std::uint64_t weight(const ServerMap::MappedServer& server, std::string_view data_set) {
-  std::uint64_t mixed = hash(data_set, hash(server.name, fnv_basis) ^ 1U);
+  std::uint64_t mixed = fnv1a(data_set, fnv1a(server.name) ^ 1U);
   mixed = (mixed ^ mixed >> 32U) * 0xd6e8feb86659fd93U;  // else names with different last letters get close weights
   return mixed ^ mixed >> 32U;
 }
@@ -92,7 +86,7 @@ Placement placement_of(std::span<const std::string> names) {
   if (names.size() <= 1) return names.empty() ? unknown_placement : one_server;
   constexpr std::uint64_t bits = (std::uint64_t{1} << 60U) - 1;  // frames carry 62
   std::uint64_t mixed = fnv_basis;
-  for (const std::string& name : names) mixed = hash("\n", hash(name, mixed));
+  for (const std::string& name : names) mixed = fnv1a("\n", fnv1a(name, mixed));
   return static_cast<Placement>((mixed ^ mixed >> 60U) & bits) | 2;  // neither of the two special values
 }
 

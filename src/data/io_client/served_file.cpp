@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "transport/held_table.hpp"
+#include "base/fnv.hpp"
 
 namespace hocket::io_client {
 namespace {
@@ -165,10 +165,8 @@ bool is_placed(std::span<const ServedFile> files) {
 }
 
 bool is_among(std::span<const ServedFile> files, std::uint64_t server) {
-  return std::any_of(files.begin(), files.end(), [&](const ServedFile& one) {
-    const std::string& name = one.server().name;
-    return transport::hash_of_server(name.data(), name.size()) == server;
-  });
+  return std::any_of(files.begin(), files.end(),
+                     [&](const ServedFile& one) { return fnv1a(one.server().name) == server; });
 }
 
 std::string absolute(const std::string& path) {

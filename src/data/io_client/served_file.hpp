@@ -135,7 +135,7 @@ void place(std::span<ServedFile> files, const std::string& path, const transport
 // True if bytes have the servers that place() was told.
 bool is_placed(std::span<const ServedFile> files);
 
-// True if the server whose name has this hash is one of theirs (transport::hash_of_server).
+// True if the server whose name has this hash is one of theirs (fnv1a).
 bool is_among(std::span<const ServedFile> files, std::uint64_t server);
 
 // Resolves links in the path of a file, because servers compare it with their directory. A path that does not exist is

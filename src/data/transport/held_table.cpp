@@ -47,10 +47,4 @@ bool lock_held_row(int descriptor, std::size_t row) {
   return fcntl(descriptor, F_OFD_SETLK, &lock) == 0;
 }
 
-std::uint64_t hash_of_server(const char* name, std::size_t length) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (std::size_t i = 0; i < length; ++i) hash = (hash ^ static_cast<unsigned char>(name[i])) * 0x100000001b3;
-  return hash;
-}
-
 }  // namespace hocket::transport

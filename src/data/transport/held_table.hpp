@@ -28,7 +28,7 @@ struct HeldTable {
   // all of its threads have ended: from then on it writes nothing.
   struct alignas(64) ServerRow {
     std::atomic<std::uint64_t> beats;  // rises at least every second while the server runs
-    std::atomic<std::uint64_t> name;   // FNV-1a of the server's name
+    std::atomic<std::uint64_t> name;   // fnv1a() of the server's name
   };
   // A file of one server. Its tickets number the server's requests in the order of arrival.
   struct alignas(64) HeldFile {
@@ -64,8 +64,5 @@ int open_held_table(const char* path);
 HeldTable* map_held_table(int descriptor, bool writable);
 // Locks a row without waiting. Returns false if its server runs, or if the system refuses.
 bool lock_held_row(int descriptor, std::size_t row);
-
-// FNV-1a of a server's name.
-std::uint64_t hash_of_server(const char* name, std::size_t length);
 
 }  // namespace hocket::transport

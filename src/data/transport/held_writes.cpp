@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/fnv.hpp"
+
 namespace hocket::transport {
 
 Result<std::unique_ptr<HeldWrites>> HeldWrites::in(const std::string& runtime_directory, std::string_view server) {
@@ -14,7 +16,7 @@ Result<std::unique_ptr<HeldWrites>> HeldWrites::in(const std::string& runtime_di
   for (std::size_t row = 0; row < HeldTable::most_servers; ++row) {
     if (!lock_held_row(descriptor.get(), row)) continue;
     table->clear(row);  // the one before may have been killed
-    table->servers[row].name.store(hash_of_server(server.data(), server.size()), std::memory_order_relaxed);
+    table->servers[row].name.store(fnv1a(server), std::memory_order_relaxed);
     return std::unique_ptr<HeldWrites>(new HeldWrites{std::move(descriptor), table, row});
   }
   munmap(table, sizeof *table);

@@ -34,7 +34,7 @@ class FileServers {
   // True if servers may hold data of a collective write that the file system does not have. Any thread may ask.
   bool holds() const { return holds_; }
   int count() const { return static_cast<int>(files_.size()); }
-  // True if the server whose name has this hash is in use (transport::hash_of_server).
+  // True if the server whose name has this hash is in use (fnv1a).
   bool uses(std::uint64_t server) const { return io_client::is_among(files_, server); }
   // True if a server of the file was lost that may still write what this rank sent. Then no rank may access the file:
   // older data could overwrite newer ones. The caller agrees on it.
