@@ -213,6 +213,11 @@ def timed_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def lustre_layout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return preloaded("lustre_layout", tmp_path_factory.mktemp("lustre-layout"))
+
+
+@pytest.fixture(scope="session")
 def faulty_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return preloaded("faulty_storage", tmp_path_factory.mktemp("faulty-storage"))
 

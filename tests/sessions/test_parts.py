@@ -88,6 +88,24 @@ def test_independent_accesses_use_their_parts_too(start: Start, daemon: Daemon, 
     is_well(first)
 
 
+def test_all_ranks_learn_the_layout_that_one_asks_for(
+    mpi: kit.Mpi, built: Callable[..., Path], daemon: Daemon, lustre_layout: Path, tmp_path: Path
+):
+    story = Story(daemon)
+    log = tmp_path / "log"
+    (tmp_path / "lustre").mkdir()
+    files = [f"open={tmp_path / 'lustre' / 'a'}", "alone=1000", "write=1000", "close"]
+    files += ["self", f"open={tmp_path / 'lustre' / 'own'}", "alone=1000", "close"]
+    settings = kit.settings(daemon.socket) | {"LAYOUT_OST": "7", "LAYOUT_LOG": str(log)}
+    done = mpi.run([built("script.c"), *files], settings, ranks=2, preload=f"{mpi.libhocket}:{lustre_layout}")
+    assert (done.code, done.err) == (0, "")
+    story.awaits("BYE", application="a")
+    asked = story.all("START_IO", application="a")
+    assert {line["parts"] for line in asked} == {"ost7"}
+    assert len({line["member"] for line in asked}) == 2
+    assert sorted(log.read_text().split()) == ["0", "0", "1"], "rank 0 asks for the common file, each for its own"
+
+
 def spans(story: Story, name: str) -> list[tuple[int, int]]:
     """Return when the application had a grant, from GRANT_IO to the end of the operation."""
     begin = {line["request"]: line["time_ns"] for line in story.all("GRANT_IO", application=name)}

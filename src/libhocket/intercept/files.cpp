@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "event/part_names.hpp"
 #include "event/server_map.hpp"
 #include "mpi_shim/calls.hpp"
 #include "mpi_shim/warn.hpp"
@@ -43,6 +44,18 @@ Tables& tables() {
   return tables;
 }
 
+// Returns rank 0's layout in all ranks, or nothing if MPI fails. Collective. A file system that tells no layout costs
+// one message of four bytes.
+std::optional<PartNames> tell_layout(MPI_Comm comm, const std::optional<PartNames>& layout) {
+  std::string text = layout ? event::text_of_parts(*layout) : std::string{};
+  auto length = static_cast<std::uint32_t>(text.size());
+  if (!mpi::broadcast(comm, 0, &length, sizeof length) || length == 0) return std::nullopt;
+  text.resize(length);
+  if (!mpi::broadcast(comm, 0, text.data(), length)) return std::nullopt;
+  const auto names = event::part_names_of(text);
+  return names ? std::optional(names.value()) : std::nullopt;
+}
+
 }  // namespace
 
 Opening::Opening(MPI_Comm comm, const char* name) {
@@ -65,17 +78,21 @@ Opening::Opening(MPI_Comm comm, const char* name) {
 
 void Opening::done(bool opened, MPI_File file, MPI_Info info) {
   if (!watched_) return;
+  if (identity().coordinates() && !file_.data_set) learn_layout(opened);
   if (!opened) return mpi::free(file_.agreement);
   if (file_.root || Reporter::find()) file_.target = file_.data_set ? file_.name : target_of(file_.name);
-  // One process asks for the layout, because a thousand would load the metadata server.
-  if (file_.root && identity().coordinates() && !file_.data_set) {
-    file_.layout = layout_of(file_.name);
-    file_.parts = choose_parts(std::nullopt, file_.layout);
-  }
   take_hints(file_, info);
   const std::lock_guard lock(tables().mutex);
   tables().files[file] = std::make_shared<OpenFile>(std::move(file_));
   ++changes;
+}
+
+// One rank asks and tells the others, because a thousand that ask would load the metadata server. A rank whose opening
+// failed takes part too, because the others cannot know.
+void Opening::learn_layout(bool opened) {
+  if (file_.root && opened) file_.layout = layout_of(file_.name);
+  if (file_.agreement != mpi::no_comm()) file_.layout = tell_layout(file_.agreement, file_.layout);
+  file_.parts = choose_parts(std::nullopt, file_.layout);
 }
 
 std::shared_ptr<OpenFile> take_file(MPI_File file) {

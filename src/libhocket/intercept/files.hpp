@@ -35,7 +35,7 @@ struct OpenFile {
   std::string name;
   std::string target;
   FileParts parts{};                  // of the target
-  std::optional<PartNames> layout{};  // in rank 0: where the file lies, if the file system tells
+  std::optional<PartNames> layout{};  // where the file lies, if the file system tells
   MPI_Comm agreement;                 // duplicate of the file's communicator, owned; none if no ranks have to agree
   bool control = false;               // collective accesses are control points
   bool data_set = false;              // is exchanged by name, and shares no storage with others
@@ -59,6 +59,8 @@ class Opening {
   void done(bool opened, MPI_File file, MPI_Info info);
 
  private:
+  void learn_layout(bool opened);
+
   OpenFile file_;
   bool watched_ = false;
 };
