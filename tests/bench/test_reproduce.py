@@ -172,11 +172,14 @@ def test_an_assumption_of_table_2_changes_alone(cores):
     for one, *others in zip(
         original["applications"], *(each["applications"] for each in changed.values()), strict=True
     ):
-        flat, steep, *jitters = others
+        flat, steep, ideal, both, *jitters = others
         assert flat["io_curve"] == one["io_curve"][:1]
         assert all(size * s == pytest.approx(one["processes"] * one["io_curve"][0][1]) for size, s in steep["io_curve"])
         assert [each["jitter"] for each in jitters] == [0, 0.2]
-        for key in set(one) - {"io_curve", "jitter"}:
+        first, first_s = one["curve"][0]
+        assert all(size * s == pytest.approx(first * first_s) for size, s in ideal["curve"])
+        assert (both["curve"], both["io_curve"]) == (ideal["curve"], flat["io_curve"])
+        for key in set(one) - {"io_curve", "curve", "jitter"}:
             assert all(other[key] == one[key] for other in others), key
 
 
