@@ -34,6 +34,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "regret": [sys.executable, str(REPO / "bench" / "regret.py")],
     "campaign": [sys.executable, str(REPO / "bench" / "campaign.py")],
     "arbitrate": [sys.executable, str(REPO / "bench" / "arbitrate.py")],
+    "forward": [sys.executable, str(REPO / "bench" / "forward.py")],
     "framework": [sys.executable, str(REPO / "bench" / "framework.py")],
 }
 

@@ -31,12 +31,9 @@ def supervise(program: str, command: list[str], environment: dict[str, str]) -> 
     """
     with tempfile.TemporaryDirectory(prefix="hocket-run-") as directory:
         unfinished = Path(directory) / "unfinished"
-        code = _run(program, command, environment | {"HOCKET_UNFINISHED": str(unfinished)})
+        code = run_child(program, command, environment | {"HOCKET_UNFINISHED": str(unfinished)})
         failed = unfinished.exists()
-    if code < 0:  # ends by the same signal
-        with contextlib.suppress(OSError):  # SIGKILL has no handler
-            signal.signal(-code, signal.SIG_DFL)
-        os.kill(os.getpid(), -code)
+    end_like(code)
     if code == 0 and failed:
         raise UnfinishedError(
             f"the application ended before its work was done, although {Path(program).name} returned 0: exit code "
@@ -45,8 +42,19 @@ def supervise(program: str, command: list[str], environment: dict[str, str]) -> 
     return code
 
 
-def _run(program: str, command: list[str], environment: dict[str, str]) -> int:
-    """Start the launcher, forward signals to it, and return its exit code, or minus the number of its signal."""
+def end_like(code: int) -> None:
+    """End this process by the signal that ended a child: `code` is minus its number. Else return."""
+    if code < 0:
+        with contextlib.suppress(OSError):  # SIGKILL has no handler
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+
+
+def run_child(program: str, command: list[str], environment: dict[str, str]) -> int:
+    """Start the program, forward signals to it, and return its exit code, or minus the number of its signal.
+
+    Call it in the main thread. Raises OSError if the program cannot be started.
+    """
     waited = {*FORWARDED, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
     try:

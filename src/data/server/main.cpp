@@ -16,9 +16,11 @@
 #include "base/utf8.hpp"
 #include "bus/local_socket.hpp"
 #include "bus/private_directory.hpp"
+#include "forward/forward_service.hpp"
 #include "server/control.hpp"
 #include "server/server.hpp"
 #include "transport/address.hpp"
+#include "transport/held_view.hpp"
 #include "transport/held_writes.hpp"
 #include "transport/proof.hpp"
 
@@ -29,6 +31,9 @@ using namespace hocket;
 // Exit codes: a failure at run time, and a wrong command line.
 constexpr int failed = 1;
 constexpr int misused = 2;
+
+// Name of the socket for programs under `hocket forward`, after that of the server (python/hocket/forward_page.py).
+constexpr const char* forward_socket = ".forward";
 
 // Writes one line. Names of files come from clients.
 void log(std::string_view text) { std::fprintf(stderr, "hocket-server: %s\n", printable(text).c_str()); }
@@ -48,6 +53,7 @@ struct ServerOptions {
   std::uint64_t buffer_bytes = 64U << 20U;
   std::uint64_t exchange_bytes = 1U << 30U;
   int threads = 2;
+  int forward_threads = 4;
   bool write_behind = false;
   bool merges_not = false;
 };
@@ -74,6 +80,8 @@ void declare(CLI::App& app, ServerOptions& options) {
                "answer writes before they are in the file; sync and close report what failed");
   app.add_option("--tcp", options.tcp, "also listen at HOST:PORT, for clients on other nodes; port 0: any free one");
   app.add_option("--threads", options.threads, "I/O threads")->check(CLI::Range(1, 64));
+  app.add_option("--forward-threads", options.forward_threads, "calls of programs under 'hocket forward' at a time")
+      ->check(CLI::Range(1, 256));
   app.add_option("--inject", options.injection, "for tests: \"delay=512us after=3\", \"errno=ENOSPC after=2\"");
   app.add_flag("--no-merge", options.merges_not, "for benchmarks: execute each request separately");
 }
@@ -165,6 +173,13 @@ int serve(const ServerOptions& options, const server::Injection& injection) {
   if (!server) return complain(server.error(), failed);
   const auto addresses = listen(*server.value(), options, base);
   if (!addresses) return complain(addresses.error(), failed);
+  transport::HeldView held_by_all;
+  held_by_all.attach(options.runtime_directory);
+  auto socket = forward::listen_for_forwarding(base + forward_socket);
+  if (!socket) return complain(socket.error(), failed);
+  auto forwarding = forward::ForwardService::start({options.forward_threads, &held_by_all}, server.value()->directory(),
+                                                   std::move(socket).value(), log);
+  if (!forwarding) return complain(forwarding.error(), failed);
   event::Server about;
   about.server = options.name;
   about.addresses = addresses.value();
@@ -180,7 +195,9 @@ int serve(const ServerOptions& options, const server::Injection& injection) {
   std::fflush(stdout);
   server.value()->run(stop.get());
   control.leave();
+  forwarding.value().reset();
   unlink((base + ".sock").c_str());
+  unlink((base + forward_socket).c_str());
   return 0;
 }
 

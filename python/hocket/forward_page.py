@@ -1,0 +1,84 @@
+"""The page by which the processes of `hocket forward` know their servers (src/libhocket/forwarding/page_layout.h)."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+from hocket.errors import HocketError
+
+VERSION = 1
+MOST_SERVERS = 64
+SOCKET_BYTES, NAME_BYTES, PREFIX_BYTES = 108, 64, 4096
+HEAD = struct.Struct("<8s6I")
+EPOCH_AT, SERVERS_AT, PROCESSES_AT = 12, 16, 28
+SOCKETS_AT = HEAD.size + NAME_BYTES + PREFIX_BYTES
+COUNTS_AT = SOCKETS_AT + MOST_SERVERS * SOCKET_BYTES
+COUNTS = (
+    "calls",
+    "bytes",
+    "too_large",
+    "limited",
+    "no_slot",
+    "unsafe",
+    "no_server",
+    "mapped",
+    "redone",
+    "lost",
+    "unpatched",
+)
+PAGE_BYTES = COUNTS_AT + 8 * len(COUNTS)
+
+
+class ForwardPage:
+    """A new page in a file. The processes of one run map it; this object alone changes its servers."""
+
+    def __init__(self, path: Path, prefix: str, application: str, group: int, fails: bool) -> None:
+        encoded = os.fsencode(prefix)
+        if len(encoded) >= PREFIX_BYTES:
+            raise HocketError(f"the path {prefix[:80]}… has {len(encoded)} bytes, more than {PREFIX_BYTES - 1}")
+        self.path = path
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.ftruncate(descriptor, PAGE_BYTES)
+            self._memory = mmap.mmap(descriptor, PAGE_BYTES)
+        finally:
+            os.close(descriptor)
+        self._memory[HEAD.size : SOCKETS_AT] = application.encode()[: NAME_BYTES - 1].ljust(
+            NAME_BYTES, b"\0"
+        ) + encoded.ljust(PREFIX_BYTES, b"\0")
+        HEAD.pack_into(self._memory, 0, b"hocketFW", VERSION, 2, 0, group, int(fails), 0)
+
+    def set_servers(self, sockets: Sequence[str]) -> None:
+        """Let all processes use these servers from their next call on. The epoch is odd while they change."""
+        if len(sockets) > MOST_SERVERS:
+            sockets = sockets[:MOST_SERVERS]
+        names = [os.fsencode(one) for one in sockets]
+        too_long = next((one for one in names if len(one) >= SOCKET_BYTES), None)
+        if too_long is not None:
+            raise HocketError(f"the socket {os.fsdecode(too_long)} has a path of more than {SOCKET_BYTES - 1} bytes")
+        epoch = self._number(EPOCH_AT)
+        self._set_number(EPOCH_AT, epoch + 1)
+        for number, name in enumerate(names):
+            at = SOCKETS_AT + number * SOCKET_BYTES
+            self._memory[at : at + SOCKET_BYTES] = name.ljust(SOCKET_BYTES, b"\0")
+        self._set_number(SERVERS_AT, len(names))
+        self._set_number(EPOCH_AT, (epoch + 2) % (1 << 32) or 2)
+
+    def counts(self) -> dict[str, int]:
+        """Return what all processes have done so far, by the names in COUNTS, and how many `processes` there were."""
+        values = struct.unpack_from(f"<{len(COUNTS)}Q", self._memory, COUNTS_AT)
+        return dict(zip(COUNTS, values, strict=True)) | {"processes": self._number(PROCESSES_AT)}
+
+    def remove(self) -> None:
+        self._memory.close()
+        self.path.unlink(missing_ok=True)
+
+    def _number(self, at: int) -> int:
+        return struct.unpack_from("<I", self._memory, at)[0]
+
+    def _set_number(self, at: int, value: int) -> None:
+        struct.pack_into("<I", self._memory, at, value)

@@ -1,0 +1,191 @@
+"""Runs a program whose files' data go through I/O servers (src/libhocket/forwarding)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from hocket import __version__, daemon, io_servers, paths
+from hocket.bus import Bus, BusError
+from hocket.errors import HocketError
+from hocket.forward_page import ForwardPage
+from hocket.mpi import ProgramNotFoundError
+from hocket.supervise import run_child
+from hocket.tables import quantity
+from hocket.verbs import tell
+
+IDLE_S = 30  # idle time in seconds after which a daemon that was started for a program ends
+ANSWER_S = 5.0
+SOCKET_SUFFIX = ".forward"  # of the path of a server's socket for this (src/data/server/main.cpp)
+
+
+@dataclass(frozen=True)
+class How:
+    """What `hocket forward` was asked for."""
+
+    mount: Path  # canonical
+    servers: int | None  # None: all that run, or one
+    group: int
+    name: str
+    fails: bool  # calls fail while no server runs
+
+
+def run(program: str, command: Sequence[str], how: How) -> tuple[int, Mapping[str, int]]:
+    """Run the program, and return its exit code (minus the number of its signal) and the counts of its calls.
+
+    Without servers it runs directly, as the line on stderr says. Raises ProgramNotFoundError if it cannot be started.
+    """
+    library = paths.prefix() / "lib" / "hocket" / "libhocket-forward.so"
+    environment = dict(os.environ)
+    with contextlib.ExitStack() as stack:
+        counts: Mapping[str, int] = {}
+        page: ForwardPage | None = None
+        try:
+            if not library.exists():
+                raise HocketError(f"no libhocket-forward at {library}; is hocket built and installed?")
+            page = stack.enter_context(_served(program, how))
+            preloaded = environment.get("LD_PRELOAD", "")
+            environment["LD_PRELOAD"] = f"{library}:{preloaded}" if preloaded else str(library)
+            environment["HOCKET_FORWARD"] = str(page.path)
+        except HocketError as error:
+            tell(f"{error}; the program runs directly")
+        try:
+            code = run_child(program, list(command), environment)
+        except OSError as error:
+            raise ProgramNotFoundError(f"{program}: cannot be started: {error.strerror}") from error
+        if page is not None:
+            counts = page.counts()
+    return code, counts
+
+
+@contextlib.contextmanager
+def _served(program: str, how: How) -> Iterator[ForwardPage]:
+    """Provide servers and the page, which follows the server map while the program runs."""
+    with contextlib.ExitStack() as stack:
+        bus, _ = daemon.connect_or_start(["--exit-when-idle", str(IDLE_S)])
+        stack.enter_context(bus)
+        usable = {name: one for name, one in io_servers.running(bus).items() if _serves(one, how.mount)}
+        missing = max(0, (how.servers or 1) - len(usable))
+        if missing > 0:
+            started = io_servers.start(bus, missing, ["--dir", str(how.mount)])
+            stack.callback(_stop, started)
+        path = paths.make_runtime_dir() / f"forward-{os.getpid()}-{time.time_ns()}"
+        page = ForwardPage(path, str(how.mount), how.name, how.group, how.fails)
+        stack.callback(page.remove)
+        member = stack.enter_context(Bus.connect())
+        name = _join(member, program, how)
+        if how.servers is not None and how.servers < len(usable):
+            member.send("SET_SERVER", server=str(how.servers), action="assign", for_application=name)
+        first = threading.Event()
+        # The thread takes no signal, because the main thread waits for those of the program (supervise.py).
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        threading.Thread(target=_follow, args=(member, page, how.mount, first), daemon=True).start()
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if not first.wait(ANSWER_S):
+            raise HocketError("hocketd sent no server map; is it stopped? see 'hocket daemon status'")
+        yield page
+        with contextlib.suppress(BusError):
+            member.send("BYE")
+
+
+def _serves(server: Mapping[str, Any], mount: Path) -> bool:
+    """Return True if the server runs on this node, and its files are on the file system of the directory."""
+    socket = forward_socket(server["addresses"])
+    try:
+        same = Path(server["directory"]).stat().st_dev == mount.stat().st_dev
+    except OSError:
+        return False
+    return server["state"] == "up" and socket is not None and Path(socket).exists() and same
+
+
+def forward_socket(addresses: str) -> str | None:
+    """Return the path at which a server with these addresses takes forwarded calls; None: it has none on this node."""
+    for address in addresses.split():
+        if address.startswith("unix:") and address.endswith(".sock"):
+            return address.removeprefix("unix:").removesuffix(".sock") + SOCKET_SUFFIX
+    return None
+
+
+def _join(member: Bus, program: str, how: How) -> str:
+    """Make this run an application of hocketd, which sends it its server map. Return its name there."""
+    member.send(
+        "HELLO",
+        job=f"forward-{os.uname().nodename}-{os.getpid()}-{time.time_ns()}",
+        application_asked=how.name,
+        program=program,
+        mpi="",
+        version=__version__,
+        pid=os.getpid(),
+        processes=1,
+    )
+    welcome = member.answer(ANSWER_S)
+    if welcome is None or welcome.type != "WELCOME":
+        raise HocketError("hocketd did not answer; is it stopped? see 'hocket daemon status'")
+    return str(welcome["application_given"])
+
+
+def _follow(member: Bus, page: ForwardPage, mount: Path, first: threading.Event) -> None:
+    """Write each server map to the page. Processes use it from their next call on, so it is adopted at once."""
+    with contextlib.suppress(BusError, OSError, ValueError):  # the connection, or the page, was closed
+        while (command := member.answer()) is not None:
+            if command.type != "SERVER_MAP":
+                continue
+            page.set_servers(_sockets(str(command["text"]), mount))
+            first.set()
+            member.send("MAP_ADOPTED", epoch=command["epoch"])
+
+
+def _sockets(text: str, mount: Path) -> list[str]:
+    """Return the sockets of the servers in the text of a map (src/core/event/server_map.hpp) that this run may use."""
+    found = []
+    for line in text.splitlines():
+        _name, directory, addresses = line.split(" ", 2)
+        if addresses.endswith(" slow:"):
+            continue
+        server = {"state": "up", "directory": unquote(directory), "addresses": addresses}
+        socket = forward_socket(addresses)
+        if socket is not None and _serves(server, mount):
+            found.append(socket)
+    return found
+
+
+def _stop(names: Sequence[str]) -> None:
+    """End the servers that this run has started. They hold nothing of it."""
+    with contextlib.suppress(HocketError):
+        with Bus.connect() as bus:
+            mine = {name: one for name, one in io_servers.running(bus).items() if name in names}
+        io_servers.stop(mine)
+
+
+def sentences(counts: Mapping[str, int]) -> list[str]:
+    """Return what --check says."""
+    if not counts:
+        return ["nothing was forwarded: the program ran directly"]
+    processes = counts["processes"]
+    many = "1 process" if processes == 1 else f"{processes} processes"
+    lines = [f"forwarded {counts['calls']} calls, {quantity(counts['bytes'])}, of {many}"]
+    for key, text in REASONS.items():
+        if counts[key] > 0:
+            lines.append(f"{counts[key]} {text}")
+    return lines
+
+
+REASONS = {
+    "too_large": "calls of more than 64 MiB were made directly",
+    "limited": "writes were made directly, because the size of files is limited (RLIMIT_FSIZE)",
+    "no_slot": "calls were made directly, because all connections of their process were in use",
+    "unsafe": "calls were made directly, in children of vfork or threads that may be cancelled at any time",
+    "no_server": "calls found no server",
+    "mapped": "mappings of forwarded files: what the program loads and stores there is not forwarded",
+    "redone": "calls were made again after a server had ended",
+    "lost": "calls failed with EIO, because a server ended and nobody knows if it had made them",
+    "unpatched": "processes in which C's streams were not forwarded, because libc's code could not be changed",
+}

@@ -1,0 +1,91 @@
+"""hocket forward: sends the data of a program's files through I/O servers."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+from pathlib import Path
+
+from hocket import forwarding
+from hocket.errors import UsageError
+from hocket.forward_page import MOST_SERVERS
+from hocket.mpi import ProgramNotFoundError
+from hocket.supervise import end_like
+from hocket.verbs import help_text, tell
+
+EXAMPLES = """
+examples:
+  hocket forward --mount /scratch/x -- ./program input       # through one server, which is started and ended
+  hocket forward --servers 4 --mount /scratch/x -- mpiexec -n 8 ./app
+  hocket forward --mount /scratch/x --check -- tar cf /scratch/x/a.tar dir    # says at the end what went directly
+
+What the program and its children read from and write to regular files below the directory goes through the servers;
+the files are ordinary files, and everything else is as without hocket. The program need not be an MPI program, and
+nothing in it changes. Each process uses one of the servers. 'hocket servers assign NAME 4' changes how many an
+application uses, while it runs.
+
+A server that ends or hangs is left out: its calls are made again, directly or through another server. Where nobody can
+know whether it had made a call, the call fails with EIO. docs/forward.md says what is forwarded, and what is not.
+"""
+
+
+def add(parsers: argparse._SubParsersAction) -> None:
+    words = help_text("send the data of a program's files through I/O servers", EXAMPLES)
+    parser = parsers.add_parser(
+        "forward", usage="hocket forward --mount DIR [options] -- ./program [arguments]", **words
+    )
+    parser.add_argument("--mount", required=True, metavar="DIR", help="files below this directory are forwarded")
+    parser.add_argument(
+        "--servers",
+        type=int,
+        metavar="N",
+        help="through how many servers; those that are missing are started and ended (default: all that run, or 1)",
+    )
+    parser.add_argument(
+        "--group",
+        type=int,
+        default=1,
+        metavar="N",
+        help="that many processes stand for a node: they use the same server (default: 1)",
+    )
+    parser.add_argument("--name", help="the application's name in listings (default: its program's name)")
+    parser.add_argument(
+        "--without-servers",
+        choices=("direct", "fail"),
+        default="direct",
+        help="what becomes of calls while no server runs: they are made directly (the default), or fail with EIO",
+    )
+    parser.add_argument("--check", action="store_true", help="say at the end what was forwarded, and what was not")
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="command", help="the program and its arguments")
+    parser.set_defaults(verb=_forward)
+
+
+def _forward(arguments: argparse.Namespace) -> int:
+    command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
+    if not command:
+        raise UsageError("no command given; write 'hocket forward --mount DIR -- ./program'")
+    mount = Path(os.path.realpath(arguments.mount))
+    if not mount.is_dir():
+        raise UsageError(f"--mount {arguments.mount}: there is no such directory")
+    for option, value in (("--servers", arguments.servers), ("--group", arguments.group)):
+        if value is not None and not 1 <= value <= (MOST_SERVERS if option == "--servers" else 1 << 20):
+            raise UsageError(f"{option} {value}: give 1 to {MOST_SERVERS if option == '--servers' else 1 << 20}")
+    if arguments.name and not arguments.name.isprintable():
+        raise UsageError(f"--name {arguments.name!r}: a name has no line breaks and no control characters")
+    program = shutil.which(command[0])
+    if program is None:
+        raise ProgramNotFoundError(f"{command[0]}: there is no such program; is it in PATH?")
+    how = forwarding.How(
+        mount=mount,
+        servers=arguments.servers,
+        group=arguments.group,
+        name=arguments.name or Path(program).name,
+        fails=arguments.without_servers == "fail",
+    )
+    code, counts = forwarding.run(program, command, how)
+    if arguments.check:
+        for line in forwarding.sentences(counts):
+            tell(line)
+    end_like(code)
+    return code

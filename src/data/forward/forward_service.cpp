@@ -1,0 +1,318 @@
+#include "forward/forward_service.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <optional>
+
+namespace hocket::forward {
+namespace {
+
+// Keys of epoll. A connection's key is its number.
+constexpr std::uint64_t stop_key = 1;
+constexpr std::uint64_t listener_key = 2;
+constexpr std::uint64_t first_connection = 16;
+
+constexpr std::size_t most_descriptors = 2;  // of a message
+
+// Returns the descriptors of a received message. The caller owns them.
+std::array<Fd, most_descriptors> descriptors_of(msghdr& message) {
+  std::array<Fd, most_descriptors> found;
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = std::min((part->cmsg_len - CMSG_LEN(0)) / sizeof(int), most_descriptors);
+    for (std::size_t i = 0; i < count; ++i) {
+      int descriptor = -1;
+      std::memcpy(&descriptor, CMSG_DATA(part) + i * sizeof descriptor, sizeof descriptor);
+      found.at(i) = Fd{descriptor};
+    }
+  }
+  return found;
+}
+
+template <class Answer>
+bool send_to(int socket, const Answer& answer, int descriptor = -1) {
+  Answer copy = answer;
+  iovec data{&copy, sizeof copy};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  if (descriptor >= 0) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(part), &descriptor, sizeof descriptor);
+  }
+  return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(sizeof copy);
+}
+
+// Memory that the client shares. It is sealed against shrinking, so that no access faults.
+class ClientSegment {
+ public:
+  ClientSegment() = default;
+  ClientSegment(const ClientSegment&) = delete;
+  ClientSegment& operator=(const ClientSegment&) = delete;
+  ~ClientSegment() {
+    if (memory_ != MAP_FAILED) munmap(memory_, forward_most_bytes);
+  }
+
+  bool map(int descriptor) {
+    const int seals = fcntl(descriptor, F_GET_SEALS);
+    struct stat file {};
+    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(descriptor, &file) != 0 || file.st_size < forward_most_bytes)
+      return false;
+    memory_ = mmap(nullptr, forward_most_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    return memory_ != MAP_FAILED;
+  }
+  void* memory() const { return memory_; }
+  bool is_mapped() const { return memory_ != MAP_FAILED; }
+
+ private:
+  void* memory_ = MAP_FAILED;
+};
+
+ssize_t call(const forward_request& request, int file, int from, void* memory) {
+  iovec data{memory, static_cast<std::size_t>(request.bytes)};
+  off64_t offset = request.offset, from_offset = request.from_offset;
+  switch (request.call) {
+    case forward_read: return preadv2(file, &data, 1, request.offset, request.flags);
+    case forward_write: return pwritev2(file, &data, 1, request.offset, request.flags);
+    case forward_copy:
+      return copy_file_range(from, from_offset < 0 ? nullptr : &from_offset, file, offset < 0 ? nullptr : &offset,
+                             data.iov_len, static_cast<unsigned>(request.flags));
+    case forward_send: return sendfile64(file, from, from_offset < 0 ? nullptr : &from_offset, data.iov_len);
+    default: errno = EINVAL; return -1;
+  }
+}
+
+bool copies(std::uint32_t call) { return call == forward_copy || call == forward_send; }
+
+}  // namespace
+
+struct ForwardService::Connection {
+  std::uint64_t number = 0;
+  Fd socket;
+  ClientSegment segment;
+};
+
+struct ForwardService::Message {
+  union Content {
+    forward_hello hello;
+    forward_request request;
+  };
+  Content content{};
+  std::size_t bytes = 0;
+  std::array<Fd, most_descriptors> descriptors;
+};
+
+Result<Fd> listen_for_forwarding(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return Error{"the path of the socket is too long: " + path};
+  std::copy(path.begin(), path.end(), address.sun_path);
+  Fd socket{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  unlink(path.c_str());
+  if (!socket || bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      chmod(path.c_str(), 0600) != 0 || listen(socket.get(), SOMAXCONN) != 0)
+    return Error{"cannot listen at " + path + ": " + error_text(errno)};
+  return socket;
+}
+
+Result<std::unique_ptr<ForwardService>> ForwardService::start(const ForwardSettings& settings,
+                                                              const std::string& directory, Fd listener, Log log) {
+  struct stat about {};
+  if (stat(directory.c_str(), &about) != 0) return Error{"cannot look at " + directory + ": " + error_text(errno)};
+  std::unique_ptr<ForwardService> service{
+      new ForwardService(settings, about.st_dev, std::move(listener), std::move(log))};
+  if (!service->epoll_ || !service->stop_ || !service->beats_ || service->beat_ == nullptr)
+    return Error{"cannot serve forwarded calls: " + error_text(errno)};
+  for (int i = 0; i < std::max(settings.threads, 1); ++i)
+    service->threads_.emplace_back([&at = *service] { at.serve(); });
+  service->threads_.emplace_back([&at = *service] { at.beat(); });
+  return service;
+}
+
+ForwardService::ForwardService(const ForwardSettings& settings, std::uint64_t device, Fd listener, Log log)
+    : settings_(settings),
+      device_(device),
+      listener_(std::move(listener)),
+      log_(std::move(log)),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      beats_(memfd_create("hocket-beats", MFD_CLOEXEC | MFD_ALLOW_SEALING)),
+      last_(first_connection) {
+  constexpr std::size_t page = 4096;
+  if (!beats_ || ftruncate(beats_.get(), page) != 0) return;
+  void* const memory = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, beats_.get(), 0);
+  if (memory == MAP_FAILED) return;
+  beat_ = new (memory) std::atomic<std::uint64_t>(1);
+  // Clients map it, and only this process changes it.
+  fcntl(beats_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
+  epoll_event stops{.events = EPOLLIN, .data = {.u64 = stop_key}};
+  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, stop_.get(), &stops);
+  watch(listener_.get(), listener_key, true);
+}
+
+ForwardService::~ForwardService() {
+  stopping_ = true;
+  constexpr std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t told = write(stop_.get(), &one, sizeof one);
+  for (std::thread& thread : threads_) thread.join();
+}
+
+// One thread at a time gets an event of a descriptor, until it is watched again.
+void ForwardService::watch(int descriptor, std::uint64_t key, bool is_new) {
+  epoll_event event{.events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, .data = {.u64 = key}};
+  epoll_ctl(epoll_.get(), is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, descriptor, &event);
+}
+
+void ForwardService::serve() {
+  while (!stopping_) {
+    epoll_event event{};
+    if (epoll_wait(epoll_.get(), &event, 1, -1) != 1 || event.data.u64 == stop_key) continue;
+    if (event.data.u64 == listener_key) {
+      accept_all();
+      watch(listener_.get(), listener_key, false);
+      continue;
+    }
+    Connection* connection = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = connections_.find(event.data.u64);
+      if (found != connections_.end()) connection = found->second.get();
+    }
+    // Only this thread has the connection now, so nobody else removes it.
+    if (connection != nullptr && serve_one(*connection)) watch(connection->socket.get(), connection->number, false);
+  }
+}
+
+// A client that gets no answer looks at this before it gives the server up: the storage may just be slow.
+void ForwardService::beat() {
+  while (!stopping_) {
+    beat_->fetch_add(1, std::memory_order_relaxed);
+    pollfd stopped{stop_.get(), POLLIN, 0};
+    poll(&stopped, 1, forward_beat_ms);
+  }
+}
+
+void ForwardService::accept_all() {
+  while (true) {
+    Fd socket{accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
+    if (!socket) {
+      if (errno == EMFILE || errno == ENFILE) {
+        log_("cannot accept a forwarding client: " + error_text(errno));
+        std::this_thread::sleep_for(std::chrono::milliseconds(forward_beat_ms));
+      }
+      return;
+    }
+    const auto peer = peer_of(socket.get());
+    if (!peer || !is_trusted(peer.value().user)) {
+      log_(peer ? "refused a forwarding client of user " + std::to_string(peer.value().user) : peer.error().text);
+      continue;
+    }
+    const std::lock_guard lock(mutex_);
+    auto connection = std::make_unique<Connection>();
+    connection->number = ++last_;
+    connection->socket = std::move(socket);
+    Connection& added = *connection;
+    connections_.emplace(added.number, std::move(connection));
+    watch(added.socket.get(), added.number, true);
+  }
+}
+
+// Returns false if the connection has ended.
+bool ForwardService::serve_one(Connection& connection) {
+  Message message;
+  iovec data{&message.content, sizeof message.content};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(most_descriptors * sizeof(int))> control{};
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control.data();
+  header.msg_controllen = control.size();
+  const ssize_t received = recvmsg(connection.socket.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (received < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+  if (received <= 0) return end(connection, nullptr), false;
+  message.bytes = static_cast<std::size_t>(received);
+  message.descriptors = descriptors_of(header);
+  if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return end(connection, "a message is too long"), false;
+  return connection.segment.is_mapped() ? carry_out(connection, message) : greet(connection, message);
+}
+
+bool ForwardService::greet(Connection& connection, const Message& message) {
+  const forward_hello& hello = message.content.hello;
+  if (message.bytes != sizeof hello || hello.version != forward_version)
+    return end(connection, "a client of another version"), false;
+  if (!message.descriptors[0] || !connection.segment.map(message.descriptors[0].get()))
+    return end(connection, "a client without usable memory"), false;
+  const forward_welcome welcome{forward_version, 0};
+  if (!send_to(connection.socket.get(), welcome, beats_.get())) return end(connection, nullptr), false;
+  return true;
+}
+
+// True if all descriptors are of regular files, and one is on the file system that the service is for. What else a
+// descriptor may be by now, the client does itself.
+bool ForwardService::is_served(const Message& message) const {
+  bool is_here = false;
+  for (const Fd& one : message.descriptors) {
+    struct stat file {};
+    if (!one) continue;
+    if (fstat(one.get(), &file) != 0 || !S_ISREG(file.st_mode)) return false;
+    is_here = is_here || file.st_dev == device_;
+    if (settings_.held != nullptr && settings_.held->any()) settings_.held->await(key_of(file.st_dev, file.st_ino));
+  }
+  return is_here;
+}
+
+// The copies of the descriptors are closed before the answer: then the client may rely on locks, leases and unmounting.
+bool ForwardService::carry_out(Connection& connection, Message& message) {
+  const forward_request& request = message.content.request;
+  const bool copying = copies(request.call);
+  if (message.bytes != sizeof request || request.bytes < 0 || (!copying && request.bytes > forward_most_bytes) ||
+      !message.descriptors[0] || copying != static_cast<bool>(message.descriptors[1]))
+    return end(connection, "a request that is none"), false;
+  forward_answer answer{};
+  if (is_served(message)) {
+    answer.result =
+        call(request, message.descriptors[0].get(), message.descriptors[1].get(), connection.segment.memory());
+    answer.error = answer.result < 0 ? errno : 0;
+    ++requests_;
+    bytes_ += std::max<std::int64_t>(answer.result, 0);
+  } else {
+    answer.own = 1;
+    ++refused_;
+  }
+  message.descriptors = {};
+  return send_to(connection.socket.get(), answer) || (end(connection, nullptr), false);
+}
+
+void ForwardService::end(Connection& connection, const char* reason) {
+  if (reason != nullptr) log_(std::string("disconnected a forwarding client: ") + reason);
+  const std::lock_guard lock(mutex_);
+  connections_.erase(connection.number);
+}
+
+ForwardTotals ForwardService::totals() const {
+  const std::lock_guard lock(mutex_);
+  return {requests_, bytes_, refused_, static_cast<std::int64_t>(connections_.size())};
+}
+
+}  // namespace hocket::forward

@@ -1,0 +1,88 @@
+// Carries out the calls of programs under `hocket forward` (GekkoFWD, section 3): one system call for each request,
+// with the client's own descriptor.
+//
+// A few threads wait for all connections together. The thread that receives a request carries it out and answers, so a
+// call costs two changes of context. A client has at most one request under way on a connection.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/descriptor.hpp"
+#include "forward/protocol.h"
+#include "transport/held_view.hpp"
+
+namespace hocket::forward {
+
+// What a service has done so far.
+struct ForwardTotals {
+  std::int64_t requests = 0;  // carried out
+  std::int64_t bytes = 0;     // moved by these
+  std::int64_t refused = 0;   // left to the client: no regular file of the directory's file system
+  std::int64_t clients = 0;   // connections now
+};
+
+// Serves connections from construction to destruction. Thread-safe.
+class ForwardService {
+ public:
+  struct ForwardSettings {
+    int threads = 4;  // calls under way at a time
+    // What I/O servers of the node hold of files, which calls wait for; nullptr: nothing. It outlives the service.
+    const transport::HeldView* held = nullptr;
+  };
+  using Log = std::function<void(const std::string&)>;
+
+  // Takes over a listening socket of type SOCK_SEQPACKET. Serves regular files of the file system of `directory`, to
+  // clients of this user and root. `log` receives one line at a time, from any thread. Fails if the system lacks
+  // resources, or `directory` cannot be looked at.
+  static Result<std::unique_ptr<ForwardService>> start(const ForwardSettings& settings, const std::string& directory,
+                                                       Fd listener, Log log);
+  // Ends calls under way, answers them, and disconnects all clients.
+  ~ForwardService();
+  ForwardService(const ForwardService&) = delete;
+  ForwardService& operator=(const ForwardService&) = delete;
+
+  ForwardTotals totals() const;
+
+ private:
+  struct Connection;
+  struct Message;
+
+  ForwardService(const ForwardSettings& settings, std::uint64_t device, Fd listener, Log log);
+
+  void serve();
+  void beat();
+  void accept_all();
+  bool serve_one(Connection& connection);
+  bool greet(Connection& connection, const Message& message);
+  bool carry_out(Connection& connection, Message& message);
+  bool is_served(const Message& message) const;
+  void end(Connection& connection, const char* reason);
+  void watch(int descriptor, std::uint64_t key, bool is_new);
+
+  ForwardSettings settings_;
+  std::uint64_t device_;
+  Fd listener_;
+  Log log_;
+  Fd epoll_, stop_, beats_;
+  std::atomic<std::uint64_t>* beat_ = nullptr;  // in the memory of `beats_`
+  std::atomic<bool> stopping_ = false;
+  std::atomic<std::int64_t> requests_ = 0, bytes_ = 0, refused_ = 0;
+  mutable std::mutex mutex_;  // guards the two below
+  std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;
+  std::uint64_t last_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+// Returns a listening socket at `path`, with mode 0600, non-blocking. A file there is removed first.
+Result<Fd> listen_for_forwarding(const std::string& path);
+
+}  // namespace hocket::forward

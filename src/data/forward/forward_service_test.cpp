@@ -1,0 +1,184 @@
+#include "forward/forward_service.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace hocket::forward {
+namespace {
+
+// A service in a directory of its own.
+class Forwarding : public testing::Test {
+ protected:
+  Forwarding() {
+    std::string name = "/tmp/hocket-test-XXXXXX";
+    directory_ = mkdtemp(name.data());
+    auto listener = listen_for_forwarding(directory_ + "/socket");
+    EXPECT_TRUE(listener);
+    auto service = ForwardService::start({.threads = 2}, directory_, std::move(listener).value(),
+                                         [this](const std::string& line) { logged_ = line; });
+    EXPECT_TRUE(service);
+    service_ = std::move(service).value();
+  }
+  ~Forwarding() override {
+    service_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+
+  Fd connect() {
+    Fd socket{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    (directory_ + "/socket").copy(address.sun_path, sizeof address.sun_path - 1);
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    return socket;
+  }
+
+  Fd open(const std::string& name) { return Fd{::open((directory_ + "/" + name).c_str(), O_RDWR | O_CREAT, 0600)}; }
+
+  std::string directory_;
+  std::string logged_;
+  std::unique_ptr<ForwardService> service_;
+};
+
+template <class Message>
+void send(const Fd& socket, Message message, std::initializer_list<int> descriptors) {
+  iovec data{&message, sizeof message};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(4 * sizeof(int))> control{};
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  if (descriptors.size() > 0) {
+    header.msg_control = control.data();
+    header.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
+    cmsghdr* part = CMSG_FIRSTHDR(&header);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(part), std::data(descriptors), descriptors.size() * sizeof(int));
+  }
+  ASSERT_EQ(sendmsg(socket.get(), &header, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof message));
+}
+
+// Returns the next message; nothing if the service has ended the connection.
+template <class Message>
+std::optional<Message> receive(const Fd& socket) {
+  pollfd ready{socket.get(), POLLIN, 0};
+  EXPECT_EQ(poll(&ready, 1, 20'000), 1) << "the service did not answer";
+  Message message{};
+  const ssize_t bytes = recv(socket.get(), &message, sizeof message, 0);
+  return bytes == static_cast<ssize_t>(sizeof message) ? std::optional(message) : std::nullopt;
+}
+
+Fd segment(std::int64_t bytes = forward_most_bytes, int seals = F_SEAL_SHRINK | F_SEAL_GROW) {
+  Fd memory{memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+  EXPECT_EQ(ftruncate(memory.get(), bytes), 0);
+  EXPECT_EQ(fcntl(memory.get(), F_ADD_SEALS, seals), 0);
+  return memory;
+}
+
+constexpr forward_hello hello{.version = forward_version, .processes = 0, .application = {}};
+
+// Returns a connection that may send requests.
+Fd greeted(Fd socket, const Fd& memory) {
+  send(socket, hello, {memory.get()});
+  const auto welcome = receive<forward_welcome>(socket);
+  EXPECT_TRUE(welcome && welcome->error == 0);
+  return socket;
+}
+
+forward_request request(forward_call call, std::int64_t offset, std::int64_t bytes) {
+  return {.call = call, .flags = 0, .offset = offset, .from_offset = -1, .bytes = bytes};
+}
+
+TEST_F(Forwarding, MakesTheCallWithTheClientsOwnDescriptor) {
+  const Fd memory = segment(), file = open("a");
+  const Fd socket = greeted(connect(), memory);
+  ASSERT_EQ(pwrite(memory.get(), "abcdef", 6, 0), 6);
+  send(socket, request(forward_write, -1, 6), {file.get()});
+  EXPECT_EQ(receive<forward_answer>(socket)->result, 6);
+  EXPECT_EQ(lseek(file.get(), 0, SEEK_CUR), 6);
+  send(socket, request(forward_read, 2, 100), {file.get()});
+  EXPECT_EQ(receive<forward_answer>(socket)->result, 4);
+  std::array<char, 4> seen{};
+  ASSERT_EQ(pread(memory.get(), seen.data(), 4, 0), 4);
+  EXPECT_EQ(std::string(seen.data(), 4), "cdef");
+  const ForwardTotals totals = service_->totals();
+  EXPECT_EQ(totals.requests, 2);
+  EXPECT_EQ(totals.bytes, 10);
+}
+
+TEST_F(Forwarding, TellsTheErrorOfTheCall) {
+  const Fd memory = segment(), socket = greeted(connect(), memory);
+  const Fd file{::open((directory_ + "/a").c_str(), O_RDONLY | O_CREAT, 0600)};
+  send(socket, request(forward_write, 0, 1), {file.get()});
+  const auto answer = receive<forward_answer>(socket);
+  EXPECT_EQ(answer->result, -1);
+  EXPECT_EQ(answer->error, EBADF);
+}
+
+TEST_F(Forwarding, LeavesToTheClientWhatIsNoFileHere) {
+  const Fd memory = segment(), socket = greeted(connect(), memory);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const Fd reading{ends[0]}, writing{ends[1]}, elsewhere{memfd_create("elsewhere", 0)}, file = open("a");
+  for (const int one : {writing.get(), elsewhere.get()}) {
+    send(socket, request(forward_write, -1, 1), {one});
+    EXPECT_EQ(receive<forward_answer>(socket)->own, 1U);
+  }
+  send(socket, request(forward_send, -1, 1), {file.get(), reading.get()});  // it could wait for ever
+  EXPECT_EQ(receive<forward_answer>(socket)->own, 1U);
+  EXPECT_EQ(service_->totals().refused, 3);
+}
+
+TEST_F(Forwarding, DisconnectsWhoBreaksTheProtocolAndServesOthers) {
+  const Fd memory = segment(), file = open("a");
+  const Fd good = greeted(connect(), memory);
+  const auto ends = [&](const auto& message, std::initializer_list<int> descriptors, bool is_first) {
+    const Fd socket = is_first ? connect() : greeted(connect(), memory);
+    send(socket, message, descriptors);
+    return !receive<forward_answer>(socket).has_value();
+  };
+  forward_hello other = hello;
+  other.version = forward_version + 1;
+  const Fd small = segment(4096), shrinking = segment(forward_most_bytes, F_SEAL_GROW);
+  EXPECT_TRUE(ends(other, {memory.get()}, true));
+  EXPECT_TRUE(ends(hello, {}, true));
+  EXPECT_TRUE(ends(hello, {small.get()}, true));
+  EXPECT_TRUE(ends(hello, {shrinking.get()}, true));
+  EXPECT_TRUE(ends(request(forward_write, 0, 1), {file.get()}, true));
+  EXPECT_TRUE(ends(request(forward_write, 0, 1), {}, false));
+  EXPECT_TRUE(ends(request(forward_write, 0, -1), {file.get()}, false));
+  EXPECT_TRUE(ends(request(forward_write, 0, forward_most_bytes + 1), {file.get()}, false));
+  EXPECT_TRUE(ends(request(forward_copy, 0, 1), {file.get()}, false));
+  EXPECT_TRUE(ends(request(forward_write, 0, 1), {file.get(), file.get()}, false));
+  EXPECT_TRUE(ends(hello, {file.get(), file.get(), file.get()}, false));
+  send(good, request(forward_write, 0, 1), {file.get()});
+  EXPECT_EQ(receive<forward_answer>(good)->result, 1);
+}
+
+TEST_F(Forwarding, EndsItsConnectionsWithItself) {
+  const Fd memory = segment(), socket = greeted(connect(), memory);
+  service_.reset();
+  EXPECT_FALSE(receive<forward_answer>(socket));
+}
+
+TEST_F(Forwarding, ForgetsClientsThatHaveGone) {
+  const Fd memory = segment();
+  for (int i = 0; i < 100; ++i) greeted(connect(), memory);
+  const Fd last = greeted(connect(), memory);
+  for (int i = 0; i < 2000 && service_->totals().clients > 1; ++i) usleep(10'000);
+  EXPECT_EQ(service_->totals().clients, 1);
+}
+
+}  // namespace
+}  // namespace hocket::forward

@@ -1,0 +1,57 @@
+// The protocol between a forwarding client and a server (GekkoFWD, section 3).
+//
+//   client                                          server
+//   hello, descriptor of the client's segment  →
+//                                              ←    welcome, descriptor of the server's beats
+//   request, descriptors of its files          →    carries out one system call with them
+//                                              ←    answer
+//
+// A connection is a Unix socket of type SOCK_SEQPACKET, so each message is read as a whole. At most one request of a
+// connection is under way. Data are in the segment, from its start on: before a write, and after a read. Each message
+// of a descriptor carries the file as it is now: the server keeps none, and its file offset, flags and rights are those
+// of the client's own open file description.
+//
+// All numbers are in the byte order of the node, because both ends are on it.
+#pragma once
+
+#include <stdint.h>
+
+enum {
+  forward_version = 1,
+  forward_most_bytes = 64 << 20,  // data of one call, and the size of a segment
+  forward_name_bytes = 64,
+  forward_beat_ms = 250,  // between two beats of a server
+};
+
+enum forward_call {
+  forward_read,
+  forward_write,
+  forward_copy,  // copy_file_range: from the second descriptor to the first
+  forward_send,  // sendfile, in the same way
+};
+
+struct forward_hello {
+  uint32_t version;
+  uint32_t processes;  // of the application, as far as is known; 0: it is not
+  char application[forward_name_bytes];
+};
+
+struct forward_welcome {
+  uint32_t version;
+  int32_t error;  // number of errno, 0: the client may send requests
+};
+
+// `offset`, `from_offset`: -1 stands for the offset of the open file description, which moves.
+struct forward_request {
+  uint32_t call;
+  int32_t flags;  // of preadv2, pwritev2
+  int64_t offset;
+  int64_t from_offset;
+  int64_t bytes;
+};
+
+struct forward_answer {
+  int64_t result;
+  int32_t error;  // number of errno, if `result` is -1
+  uint32_t own;   // 1: nothing was done, and the client makes the call itself
+};

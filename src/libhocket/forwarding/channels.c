@@ -1,0 +1,355 @@
+#define _GNU_SOURCE
+#include "forwarding/channels.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "forwarding/page.h"
+#include "forwarding/raw.h"
+
+enum {
+  channels = 64,
+  kept_bytes = 4 << 20,  // of a segment's memory, after a call
+  silence_ms = 5000,     // without a beat
+  retry_ms = 1000,       // until a server that did not accept is tried again
+};
+
+// A descriptor of ours, and what the program would have changed if it had closed it.
+struct own_descriptor {
+  int fd;  // 0: none
+  ino_t inode;
+};
+
+struct channel {
+  _Atomic int busy;
+  struct own_descriptor socket;
+  struct own_descriptor segment_file;
+  char* memory;
+  _Atomic uint64_t* beats;  // of the server
+  pid_t server;
+  uint32_t epoch;  // of the servers for which the connection was made; 0: there is none
+};
+
+// The state of this process. The kernel gives a child of fork an empty page instead.
+struct process_state {
+  _Atomic int stage;  // 0: new, 1: being made, 2: ready
+  pid_t process;
+  _Atomic uint32_t number_after;       // the process's number, plus one; 0: it has none yet
+  _Atomic int64_t no_server_until_ms;  // since no server accepts
+  _Atomic uint32_t without_server;     // the epoch in which none did
+};
+static struct process_state* state;
+static struct channel all[channels];  // a child of fork finds its parent's here, and gives them up
+static _Thread_local unsigned last_used;
+
+// ---- descriptors and memory ----------------------------------------------------------------------------------------
+
+static ino_t inode_of(int fd) {
+  struct stat about;
+  return fstat(fd, &about) == 0 ? about.st_ino : 0;
+}
+
+static bool is_ours(const struct own_descriptor* one) { return one->fd > 0 && inode_of(one->fd) == one->inode; }
+
+// Moves a new descriptor out of the way, to the highest numbers: programs expect the lowest free ones for themselves.
+static struct own_descriptor take_over(int fd) {
+  struct own_descriptor own = {0, 0};
+  if (fd < 0) return own;
+  struct rlimit limit;
+  const rlim_t most = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 65536 ? limit.rlim_cur : 65536;
+  const long high = most > 512 ? RAW3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, most - 3 * channels) : -1;
+  if (high >= 0) RAW1(SYS_close, fd);
+  own.fd = high >= 0 ? (int)high : fd;
+  own.inode = inode_of(own.fd);
+  return own;
+}
+
+static void close_own(struct own_descriptor* one) {
+  if (is_ours(one)) RAW1(SYS_close, one->fd);
+  *one = (struct own_descriptor){0, 0};
+}
+
+static void disconnect(struct channel* channel) {
+  close_own(&channel->socket);
+  if (channel->beats) munmap((void*)channel->beats, 4096);
+  channel->beats = NULL;
+  channel->epoch = 0;
+}
+
+static void drop(struct channel* channel) {
+  disconnect(channel);
+  close_own(&channel->segment_file);
+  if (channel->memory) munmap(channel->memory, forward_most_bytes);
+  memset(channel, 0, sizeof *channel);
+}
+
+// Makes the memory that is shared with servers. Its descriptor is kept, because each new server needs it.
+static bool have_segment(struct channel* channel) {
+  if (channel->memory && is_ours(&channel->segment_file)) return true;
+  close_own(&channel->segment_file);
+  if (channel->memory) munmap(channel->memory, forward_most_bytes);
+  channel->memory = NULL;
+  const int fd = (int)RAW2(SYS_memfd_create, "hocket-forward", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd < 0) return false;
+  const bool made = RAW2(SYS_ftruncate, fd, forward_most_bytes) == 0 &&
+                    RAW3(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+  void* memory = made ? mmap(NULL, forward_most_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+  if (memory == MAP_FAILED) return RAW1(SYS_close, fd), false;
+  channel->segment_file = take_over(fd);
+  channel->memory = memory;
+  return true;
+}
+
+// ---- messages ------------------------------------------------------------------------------------------------------
+
+union control {
+  char bytes[CMSG_SPACE(2 * sizeof(int))];
+  struct cmsghdr align;
+};
+
+static long send_with(int socket, void* data, size_t bytes, const int* descriptors, size_t count) {
+  struct iovec part = {data, bytes};
+  union control control;
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+  if (count > 0) {
+    memset(&control, 0, sizeof control);
+    message.msg_control = control.bytes;
+    message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+    struct cmsghdr* rights = CMSG_FIRSTHDR(&message);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(count * sizeof(int));
+    memcpy(CMSG_DATA(rights), descriptors, count * sizeof(int));
+  }
+  long sent;
+  do sent = RAW3(SYS_sendmsg, socket, &message, MSG_NOSIGNAL);
+  while (sent == -EINTR);
+  return sent;
+}
+
+// Receives a message and at most one descriptor, which is -1 if there is none.
+static long receive_with(int socket, void* data, size_t bytes, int* descriptor) {
+  struct iovec part = {data, bytes};
+  union control control;
+  struct msghdr message = {
+      .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+  long received;
+  do received = RAW3(SYS_recvmsg, socket, &message, MSG_CMSG_CLOEXEC);
+  while (received == -EINTR);
+  *descriptor = -1;
+  for (struct cmsghdr* rights = received >= 0 ? CMSG_FIRSTHDR(&message) : NULL; rights;
+       rights = CMSG_NXTHDR(&message, rights))
+    if (rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS)
+      memcpy(descriptor, CMSG_DATA(rights), sizeof(int));
+  return received;
+}
+
+static int64_t now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+// Waits until the socket is readable, for `ms` at most. Signals do not end the wait.
+static bool is_readable_within(int socket, int64_t ms) {
+  const int64_t deadline = now_ms() + ms;
+  while (true) {
+    int64_t left = deadline - now_ms();
+    if (left < 0) left = 0;
+    struct timespec timeout = {left / 1000, left % 1000 * 1000000};
+    struct pollfd ready = {socket, POLLIN, 0};
+    const long events = RAW(SYS_ppoll, &ready, 1, &timeout, NULL, 8, 0);
+    if (events > 0) return true;
+    if (events != -EINTR || left == 0) return false;
+  }
+}
+
+// ---- connecting ----------------------------------------------------------------------------------------------------
+
+static bool is_trusted(int socket, pid_t* process) {
+  struct ucred peer;
+  socklen_t length = sizeof peer;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return false;
+  *process = peer.pid;
+  return peer.uid == geteuid() || peer.uid == 0;
+}
+
+static bool greet(struct channel* channel, int socket) {
+  struct forward_hello hello = {.version = forward_version};
+  memcpy(hello.application, page_application(), sizeof hello.application);
+  if (send_with(socket, &hello, sizeof hello, &channel->segment_file.fd, 1) != (long)sizeof hello) return false;
+  struct forward_welcome welcome;
+  int beats = -1;
+  if (!is_readable_within(socket, silence_ms)) return false;
+  const long received = receive_with(socket, &welcome, sizeof welcome, &beats);
+  if (beats < 0) return false;
+  void* memory = MAP_FAILED;
+  if (received == (long)sizeof welcome && welcome.version == forward_version && welcome.error == 0)
+    memory = mmap(NULL, 4096, PROT_READ, MAP_SHARED, beats, 0);
+  RAW1(SYS_close, beats);
+  if (memory == MAP_FAILED) return false;
+  channel->beats = memory;
+  return true;
+}
+
+static bool connect_to(struct channel* channel, const char* path) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  memcpy(address.sun_path, path, sizeof address.sun_path);
+  const long fd = RAW3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  channel->socket = take_over((int)fd);
+  long connected;
+  do connected = RAW3(SYS_connect, channel->socket.fd, &address, sizeof address);
+  while (connected == -EINTR);
+  return connected == 0 && is_trusted(channel->socket.fd, &channel->server) && greet(channel, channel->socket.fd);
+}
+
+// Only processes that forward something get a number, so that they are spread over the servers evenly.
+static uint32_t own_number(void) {
+  uint32_t number = atomic_load(&state->number_after);
+  if (number == 0) {
+    const uint32_t given = page_new_process() + 1;
+    if (atomic_compare_exchange_strong(&state->number_after, &number, given)) number = given;
+  }
+  return number - 1;
+}
+
+// Connects to the process's own server, or to the next one that answers.
+static bool have_connection(struct channel* channel) {
+  if (channel->epoch != 0 && channel->epoch == page_epoch() && is_ours(&channel->socket)) return true;
+  disconnect(channel);
+  if (!have_segment(channel)) return false;
+  if (state->without_server == page_epoch() && now_ms() < state->no_server_until_ms) return false;
+  const uint32_t servers = page_servers();
+  for (uint32_t choice = 0; choice < (servers > 0 ? servers : 1); ++choice) {
+    char path[forward_path_bytes];
+    const uint32_t epoch = page_server(own_number(), choice, path);
+    if (epoch == 0) break;
+    if (connect_to(channel, path)) return channel->epoch = epoch, true;
+    disconnect(channel);
+  }
+  state->without_server = page_epoch();
+  state->no_server_until_ms = now_ms() + retry_ms;
+  return false;
+}
+
+// ---- taking and giving back ----------------------------------------------------------------------------------------
+
+// Gives up the parent's connections, and makes the state this process's own.
+static void begin_anew(void) {
+  for (int i = 0; i < channels; ++i) drop(&all[i]);
+  state->process = (pid_t)RAW1(SYS_getpid, 0);
+  atomic_store_explicit(&state->stage, 2, memory_order_release);
+}
+
+bool channels_prepare(void) {
+  void* memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED || madvise(memory, 4096, MADV_WIPEONFORK) != 0) return false;
+  state = memory;
+  begin_anew();
+  return true;
+}
+
+void channels_forked(void) {
+  int is_new = 0;
+  if (atomic_compare_exchange_strong(&state->stage, &is_new, 1)) begin_anew();
+}
+
+// True if the state is this process's own. In a child of vfork it is the parent's. A child that was made without libc
+// finds it empty, and makes it.
+static bool is_ready(void) {
+  if (atomic_load_explicit(&state->stage, memory_order_acquire) != 2) channels_forked();
+  return atomic_load_explicit(&state->stage, memory_order_acquire) == 2 && state->process == (pid_t)RAW1(SYS_getpid, 0);
+}
+
+struct channel* channel_take(enum forward_count* why) {
+  const int before = errno;
+  *why = forward_unsafe;
+  struct channel* taken = NULL;
+  if (!is_ready()) return NULL;
+  *why = forward_no_slot;
+  for (unsigned i = 0; i < channels && !taken; ++i) {
+    struct channel* one = &all[(last_used + i) % channels];
+    if (atomic_exchange_explicit(&one->busy, 1, memory_order_acquire) != 0) continue;
+    last_used = (last_used + i) % channels;
+    taken = one;
+  }
+  if (taken && !have_connection(taken)) {
+    *why = forward_no_server;
+    atomic_store_explicit(&taken->busy, 0, memory_order_release);
+    taken = NULL;
+  }
+  errno = before;
+  return taken;
+}
+
+char* channel_memory(struct channel* channel) { return channel->memory; }
+
+// ---- calls ---------------------------------------------------------------------------------------------------------
+
+// Kills a server that shows no sign of life, and waits until it has ended. Its number is that of the process that
+// accepted the connection, which is still open, but the process may be hidden in another namespace.
+static bool end_server(const struct channel* channel) {
+  if (channel->server <= 0) return false;
+  const long process = RAW2(SYS_pidfd_open, channel->server, 0);
+  if (process < 0) return false;
+  // As long as the connection is open, the number belongs to the server.
+  bool ended = false;
+  if (!is_readable_within(channel->socket.fd, 0)) {
+    RAW4(SYS_pidfd_send_signal, process, SIGKILL, NULL, 0);
+    ended = is_readable_within((int)process, silence_ms);
+  }
+  RAW1(SYS_close, process);
+  return ended;
+}
+
+// Waits for the answer. A server whose storage is slow still beats, and is waited for, as the kernel would be.
+static bool await_answer(const struct channel* channel) {
+  uint64_t beats = atomic_load_explicit(channel->beats, memory_order_relaxed);
+  while (!is_readable_within(channel->socket.fd, silence_ms)) {
+    const uint64_t now = atomic_load_explicit(channel->beats, memory_order_relaxed);
+    if (now == beats) return false;
+    beats = now;
+  }
+  return true;
+}
+
+void channel_give_back(struct channel* channel, int64_t bytes) {
+  if (bytes > kept_bytes && is_ours(&channel->segment_file))
+    RAW4(SYS_fallocate, channel->segment_file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, kept_bytes,
+         forward_most_bytes - kept_bytes);
+  atomic_store_explicit(&channel->busy, 0, memory_order_release);
+}
+
+static enum channel_outcome call(struct channel* channel, const struct forward_request* request, int file, int from,
+                                 struct forward_answer* answer) {
+  const int descriptors[2] = {file, from};
+  struct forward_request copy = *request;
+  if (send_with(channel->socket.fd, &copy, sizeof copy, descriptors, from < 0 ? 1 : 2) != (long)sizeof copy)
+    return channel_not_sent;
+  int none = -1;
+  if (!await_answer(channel) && !end_server(channel) && !is_readable_within(channel->socket.fd, 0))
+    return channel_unknown;
+  const long received = receive_with(channel->socket.fd, answer, sizeof *answer, &none);
+  return received == (long)sizeof *answer ? channel_answered : channel_ended;
+}
+
+enum channel_outcome channel_call(struct channel* channel, const struct forward_request* request, int file, int from,
+                                  struct forward_answer* answer) {
+  const int before = errno;
+  const enum channel_outcome outcome = call(channel, request, file, from, answer);
+  if (outcome != channel_answered) disconnect(channel);
+  errno = before;
+  return outcome;
+}

@@ -1,0 +1,39 @@
+// This process's connections to its server. Each has memory that both ends share, and is used by one call at a time.
+//
+// The functions allocate nothing with malloc, take no lock, and keep errno: a signal handler may have interrupted any
+// of them. Each process has its own connections: after fork the child makes new ones. In a child of vfork, which shares
+// the parent's memory, there are none.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "forwarding/page_layout.h"
+#include "forward/protocol.h"
+
+struct channel;
+
+// Prepares the memory that the kernel empties in children. Called once, before `main`. Returns false if it cannot.
+bool channels_prepare(void);
+// Gives a child of fork connections of its own. libc calls it in the child.
+void channels_forked(void);
+
+// Returns a connection for one call, which the caller gives back; NULL if there is none, and `why` says why.
+struct channel* channel_take(enum forward_count* why);
+// Takes back the connection after a call of that many bytes. Memory of large calls is freed.
+void channel_give_back(struct channel* channel, int64_t bytes);
+
+// Returns the shared memory, of forward_most_bytes.
+char* channel_memory(struct channel* channel);
+
+enum channel_outcome {
+  channel_answered,
+  channel_not_sent,  // nothing has been done, and the connection has ended
+  channel_ended,     // the server has ended: it may have done the call, but does so no more
+  channel_unknown,   // the server hangs, and could not be ended
+};
+
+// Sends the request with the descriptors (`from` -1: none) and waits for the answer. A server that shows no sign of
+// life for 5 s is killed.
+enum channel_outcome channel_call(struct channel* channel, const struct forward_request* request, int file, int from,
+                                  struct forward_answer* answer);

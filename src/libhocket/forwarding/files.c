@@ -1,0 +1,100 @@
+#define _GNU_SOURCE
+#include "forwarding/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "forwarding/page.h"
+#include "forwarding/raw.h"
+
+enum { most_descriptors = 1 << 16 };  // larger ones are not forwarded
+
+// For each descriptor its hint, and if this process has opened it.
+enum { hint_mask = 3, opened_here = 4 };
+static _Atomic uint8_t hints[most_descriptors];
+static _Atomic int largest_seen = -1;
+
+static char* put_number(char* end, unsigned number) {
+  *--end = '\0';
+  do *--end = (char)('0' + number % 10);
+  while (number /= 10);
+  return end;
+}
+
+// True if the kernel's name of the file begins with the prefix. That name has no symbolic links and no "..".
+static bool is_below_prefix(int fd) {
+  static const char directory[] = "/proc/self/fd/";
+  char link[sizeof directory + 12], number[12], path[PATH_MAX];
+  memcpy(link, directory, sizeof directory);
+  strcpy(link + sizeof directory - 1, put_number(number + sizeof number, (unsigned)fd));
+  const long length = RAW4(SYS_readlinkat, AT_FDCWD, link, path, sizeof path);
+  size_t prefix_length;
+  const char* prefix = page_prefix(&prefix_length);
+  if (length <= (long)prefix_length || memcmp(path, prefix, prefix_length) != 0) return false;
+  return path[prefix_length] == '/' || prefix_length == 1;
+}
+
+static bool is_regular(int fd) {
+  struct stat about;
+  return fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+}
+
+static enum file_hint look(int fd) {
+  const int before = errno;
+  const bool forwarded = is_regular(fd) && is_below_prefix(fd);
+  errno = before;
+  uint8_t old = atomic_load_explicit(&hints[fd], memory_order_relaxed);
+  uint8_t found;
+  do {
+    found = file_direct;
+    if (forwarded) found = (old & opened_here) ? file_own : file_forwarded;
+  } while (!atomic_compare_exchange_weak(&hints[fd], &old, found | (old & opened_here)));
+  int largest = atomic_load(&largest_seen);
+  while (fd > largest && !atomic_compare_exchange_weak(&largest_seen, &largest, fd)) {
+  }
+  return found;
+}
+
+enum file_hint file_look(int fd) {
+  if ((unsigned)fd >= most_descriptors) return file_direct;
+  const enum file_hint known = atomic_load_explicit(&hints[fd], memory_order_relaxed) & hint_mask;
+  return known != file_unknown ? known : look(fd);
+}
+
+void file_forget(unsigned first, unsigned last) {
+  const unsigned end = (unsigned)(atomic_load_explicit(&largest_seen, memory_order_relaxed) + 1);
+  for (unsigned fd = first; fd <= last && fd < end; ++fd)
+    atomic_store_explicit(&hints[fd], file_unknown, memory_order_relaxed);
+}
+
+static void set(int fd, uint8_t hint) {
+  if ((unsigned)fd >= most_descriptors) return;
+  atomic_store_explicit(&hints[fd], hint, memory_order_relaxed);
+  int largest = atomic_load(&largest_seen);
+  while (fd > largest && !atomic_compare_exchange_weak(&largest_seen, &largest, fd)) {
+  }
+}
+
+void file_opened(int fd) { set(fd, file_unknown | opened_here); }
+
+void file_duplicated(int old, int fd) {
+  const bool known = (unsigned)old < most_descriptors;
+  set(fd, known ? atomic_load_explicit(&hints[old], memory_order_relaxed) : file_unknown);
+}
+
+void files_shared(void) {
+  const int largest = atomic_load(&largest_seen);
+  for (int fd = 0; fd <= largest; ++fd) {
+    uint8_t old = atomic_load_explicit(&hints[fd], memory_order_relaxed);
+    uint8_t now;
+    do {
+      now = old & hint_mask;
+      if (now == file_own) now = file_forwarded;
+    } while (!atomic_compare_exchange_weak(&hints[fd], &old, now));
+  }
+}

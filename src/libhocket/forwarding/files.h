@@ -1,0 +1,26 @@
+// Which descriptors of this process are forwarded: those of regular files below the prefix.
+//
+// A descriptor is looked at when it is first used, so it does not matter how the process got it. What is known about it
+// is a hint, which may be out of date after a close that the library has not seen: the server looks at each descriptor
+// again. Safe in signal handlers; errno is kept.
+#pragma once
+
+#include <stdbool.h>
+
+enum file_hint {
+  file_unknown,
+  file_direct,  // is no regular file below the prefix
+  file_forwarded,
+  file_own,  // the same, and no other process has its open file description
+};
+
+// Returns what the descriptor refers to, as far as is known.
+enum file_hint file_look(int fd);
+// Notes that the descriptors from `first` to `last` refer to something else now.
+void file_forget(unsigned first, unsigned last);
+// Notes that this process has opened the descriptor itself.
+void file_opened(int fd);
+// Notes that `fd` refers to the same open file description as `old` now.
+void file_duplicated(int old, int fd);
+// Notes that another process may have the open file descriptions of all descriptors.
+void files_shared(void);

@@ -1,0 +1,258 @@
+#define _GNU_SOURCE
+#include "forwarding/forward.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "forwarding/channels.h"
+#include "forwarding/files.h"
+#include "forwarding/page.h"
+#include "forwarding/raw.h"
+
+bool forward_is_on;
+
+// What a call may have changed by itself, noted before it is sent.
+struct before {
+  off64_t offset;  // of the description
+  off64_t size;    // of the file, if it is appended to; else -1
+  unsigned begun;  // calls of this process that move an offset, this one included
+  bool is_alone;   // no other such call was under way
+};
+
+// Calls of this process that move an offset: other threads and signal handlers make them, too.
+static _Atomic unsigned moving_begun, moving_now;
+
+// Returns the bytes of all parts, or -1 if the kernel would refuse them.
+static int64_t bytes_of(const struct iovec* parts, int count) {
+  if (count < 0 || count > IOV_MAX) return -1;
+  int64_t bytes = 0;
+  for (int i = 0; i < count; ++i) {
+    if (parts[i].iov_len > (size_t)SSIZE_MAX - (size_t)bytes) return -1;
+    bytes += (int64_t)parts[i].iov_len;
+  }
+  return bytes;
+}
+
+// A program that limits the size of its files is to get its signal, which a server cannot give it.
+static bool is_limited(void) {
+  struct rlimit64 limit;
+  return RAW4(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0 && limit.rlim_cur != RLIM64_INFINITY;
+}
+
+// Forbids the cancellation of this thread during an exchange. Returns false if it may be cancelled at any place, where
+// nothing could be given back.
+static bool forbid_cancelling(int* state) {
+  int type;
+  pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+  if (type == PTHREAD_CANCEL_ASYNCHRONOUS) {
+    pthread_setcanceltype(type, &type);
+    return false;
+  }
+  pthread_testcancel();
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, state);
+  return true;
+}
+
+static void allow_cancelling(int state) { pthread_setcancelstate(state, &state); }
+
+static void note(int fd, bool writes, struct before* before) {
+  before->is_alone = atomic_fetch_add(&moving_now, 1) == 0;
+  before->begun = atomic_fetch_add(&moving_begun, 1) + 1;
+  before->offset = RAW3(SYS_lseek, fd, 0, SEEK_CUR);
+  before->size = -1;
+  struct stat about;
+  if (writes && (RAW2(SYS_fcntl, fd, F_GETFL) & O_APPEND) && fstat(fd, &about) == 0) before->size = about.st_size;
+}
+
+// What became of an attempt to make a call.
+enum attempt {
+  attempt_done,    // the call was made, and `result` is its result
+  attempt_again,   // it was not made, because the server has ended
+  attempt_direct,  // it was not made, and no server should
+};
+
+static enum attempt fail(ssize_t* result, int error) {
+  page_count(forward_lost, 1);
+  errno = error;
+  *result = -1;
+  return attempt_done;
+}
+
+// The server has ended in the middle of a call. One with an offset of its own can be made again. Else the description's
+// offset shows if the call was made, provided that nobody else moves it.
+static enum attempt settle(struct channel* channel, const struct forward_request* request, enum file_hint hint,
+                           const struct before* before, int fd, ssize_t* result) {
+  if (request->offset >= 0) return page_count(forward_redone, 1), attempt_again;
+  const bool is_alone = before->is_alone && before->begun == atomic_load(&moving_begun);
+  if (hint != file_own || !is_alone) return fail(result, EIO);
+  const off64_t now = RAW3(SYS_lseek, fd, 0, SEEK_CUR);
+  if (now == before->offset) return page_count(forward_redone, 1), attempt_again;
+  const off64_t moved = now - (before->size >= 0 ? before->size : before->offset);
+  if (now < 0 || moved < 0 || moved > request->bytes || (before->size >= 0 && moved != request->bytes))
+    return fail(result, EIO);
+  *result = moved;
+  if (request->call == forward_write && moved < request->bytes) {  // the server was killed within the call
+    const long rest = RAW3(SYS_write, fd, channel_memory(channel) + moved, request->bytes - moved);
+    *result += rest > 0 ? rest : 0;
+  }
+  return attempt_done;
+}
+
+enum { checked_bytes = 64 << 10 };  // calls of up to so many bytes have their memory checked by the kernel
+
+// Copies between the program's memory and the channel's. Returns false if the program's memory is not there, so that
+// the kernel gives the program its EFAULT. Larger calls are copied without that check, which would slow them down.
+static bool copy(bool to_channel, char* memory, const struct iovec* parts, int count, int64_t bytes) {
+  if (bytes <= checked_bytes) {
+    const struct iovec shared = {memory, (size_t)bytes};
+    const long self = RAW1(SYS_getpid, 0);
+    const long number = to_channel ? SYS_process_vm_readv : SYS_process_vm_writev;
+    const long copied = RAW(number, self, &shared, 1, parts, count, 0);
+    if (copied == bytes) return true;
+    if (copied != -EPERM && copied != -ENOSYS) return false;
+  }
+  for (int i = 0; i < count && bytes > 0; ++i) {
+    const size_t some = (int64_t)parts[i].iov_len < bytes ? parts[i].iov_len : (size_t)bytes;
+    if (to_channel)
+      memcpy(memory, parts[i].iov_base, some);
+    else
+      memcpy(parts[i].iov_base, memory, some);
+    memory += some;
+    bytes -= (int64_t)some;
+  }
+  return true;
+}
+
+// Makes one call through the channel.
+static enum attempt send(struct channel* channel, const struct forward_request* request, enum file_hint hint,
+                         const struct before* before, int fd, int from, ssize_t* result) {
+  struct forward_answer answer;
+  switch (channel_call(channel, request, fd, from, &answer)) {
+    case channel_not_sent: return attempt_again;
+    case channel_unknown: return fail(result, EIO);
+    case channel_ended: return settle(channel, request, hint, before, fd, result);
+    case channel_answered: break;
+  }
+  if (answer.own) {
+    file_forget((unsigned)fd, (unsigned)fd);
+    return attempt_direct;
+  }
+  *result = answer.result;
+  if (answer.result < 0) errno = answer.error;
+  page_count(forward_calls, 1);
+  if (answer.result > 0) page_count(forward_bytes, (uint64_t)answer.result);
+  return attempt_done;
+}
+
+static enum attempt exchange(struct channel* channel, const struct forward_request* request, enum file_hint hint,
+                             int fd, int from, ssize_t* result) {
+  struct before before = {0};
+  if (request->offset >= 0) return send(channel, request, hint, &before, fd, from, result);
+  note(fd, request->call != forward_read, &before);
+  const enum attempt attempt = send(channel, request, hint, &before, fd, from, result);
+  atomic_fetch_sub(&moving_now, 1);
+  return attempt;
+}
+
+// Takes a channel. Without one, `attempt` says what becomes of the call.
+static struct channel* take(ssize_t* result, enum attempt* attempt) {
+  enum forward_count why;
+  struct channel* const channel = channel_take(&why);
+  *attempt = attempt_direct;
+  if (channel) return channel;
+  page_count(why, 1);
+  if (why == forward_no_server && page_fails_without_servers()) {
+    errno = EIO;
+    *result = -1;
+    *attempt = attempt_done;
+  }
+  return NULL;
+}
+
+// Makes a call in a thread that is not cancelled meanwhile. `attempt(channel, call, result)` makes it through one
+// channel. Servers may end one after the other, so it is attempted as often as there may be servers.
+typedef enum attempt try_call(struct channel* channel, void* call, ssize_t* result);
+
+static bool make(try_call* attempt_call, void* call, int64_t bytes, ssize_t* result) {
+  int cancelling;
+  if (!forbid_cancelling(&cancelling)) return page_count(forward_unsafe, 1), false;
+  enum attempt attempt = attempt_again;
+  for (int i = 0; i <= forward_most_servers && attempt == attempt_again; ++i) {
+    struct channel* const channel = take(result, &attempt);
+    if (!channel) break;
+    attempt = attempt_call(channel, call, result);
+    channel_give_back(channel, bytes);
+  }
+  allow_cancelling(cancelling);
+  return attempt == attempt_done;
+}
+
+struct access_call {
+  const struct forward_data* data;
+  enum file_hint hint;
+  int64_t bytes;
+};
+
+static enum attempt try_access(struct channel* channel, void* call, ssize_t* result) {
+  const struct access_call* const access = call;
+  const struct forward_data* const data = access->data;
+  const struct forward_request request = {data->writes ? forward_write : forward_read, data->flags, data->offset, -1,
+                                          access->bytes};
+  char* const memory = channel_memory(channel);
+  if (data->writes && !copy(true, memory, data->parts, data->count, access->bytes)) return attempt_direct;
+  const enum attempt attempt = exchange(channel, &request, access->hint, data->fd, -1, result);
+  if (attempt != attempt_done || data->writes || *result <= 0) return attempt;
+  if (!copy(false, memory, data->parts, data->count, *result)) {
+    errno = EFAULT;
+    *result = -1;
+  }
+  return attempt;
+}
+
+bool forward_access(const struct forward_data* data, ssize_t* result) {
+  if (!forward_is_on) return false;
+  const enum file_hint hint = file_look(data->fd);
+  if (hint == file_direct) return false;
+  const int64_t bytes = bytes_of(data->parts, data->count);
+  if (bytes <= 0 || data->offset < -1) return false;
+  if (bytes > forward_most_bytes) return page_count(forward_too_large, 1), false;
+  if (data->writes && is_limited()) return page_count(forward_limited, 1), false;
+  struct access_call call = {data, hint, bytes};
+  return make(try_access, &call, bytes, result);
+}
+
+struct copy_call {
+  struct forward_request request;
+  int fd;
+  int from;
+};
+
+// Two descriptions may have moved, so nobody can tell what a server did that has ended.
+static enum attempt try_copy(struct channel* channel, void* call, ssize_t* result) {
+  const struct copy_call* const copying = call;
+  return exchange(channel, &copying->request, file_forwarded, copying->fd, copying->from, result);
+}
+
+bool forward_copying(bool is_sendfile, int from, off64_t* from_at, int fd, off64_t* at, size_t bytes, unsigned flags,
+                     ssize_t* result) {
+  if (!forward_is_on || bytes == 0 || bytes > SSIZE_MAX) return false;
+  if (file_look(fd) == file_direct && file_look(from) == file_direct) return false;
+  if ((from_at && *from_at < 0) || (at && *at < 0)) return false;
+  if (is_limited()) return page_count(forward_limited, 1), false;
+  struct copy_call call = {
+      {is_sendfile ? forward_send : forward_copy, (int)flags, at ? *at : -1, from_at ? *from_at : -1, (int64_t)bytes},
+      fd,
+      from};
+  if (!make(try_copy, &call, 0, result)) return false;
+  if (*result > 0 && from_at) *from_at += *result;
+  if (*result > 0 && at) *at += *result;
+  return true;
+}

@@ -1,0 +1,46 @@
+// The page that tells the processes of one run which servers they use. It is a file of the runtime directory, and
+// $HOCKET_FORWARD has its path. `hocket forward` alone writes it (python/hocket/forward_page.py), except for
+// `processes` and `counts`.
+#pragma once
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "forward/protocol.h"
+
+enum {
+  forward_most_servers = 64,
+  forward_path_bytes = 108,  // of a Unix socket
+};
+
+// Why a call that the library saw was not forwarded.
+enum forward_count {
+  forward_calls,      // forwarded
+  forward_bytes,      // of these
+  forward_too_large,  // more than forward_most_bytes
+  forward_limited,    // RLIMIT_FSIZE is finite
+  forward_no_slot,    // all connections of the process are in use
+  forward_unsafe,     // the thread may be cancelled at any time, or is a child of vfork
+  forward_no_server,
+  forward_mapped,     // a mapping of a file, whose loads and stores nobody sees
+  forward_redone,     // by the client, after a server had ended
+  forward_lost,       // failed with EIO, because nobody knows if a server that ended had done it
+  forward_unpatched,  // processes whose libc could not be changed, so C's streams are not forwarded
+  forward_counts,
+};
+
+struct forward_page {
+  char magic[8];  // "hocketFW"
+  uint32_t version;
+  _Atomic uint32_t epoch;      // of the servers below; odd while they change
+  _Atomic uint32_t servers;    // how many are in use
+  uint32_t group;              // that many processes stand for a node, and use the same server
+  uint32_t fails;              // 1: calls fail with EIO while no server runs; 0: they are made directly
+  _Atomic uint32_t processes;  // that have come so far
+  char application[forward_name_bytes];
+  char prefix[4096];                                       // canonical; files below it are forwarded
+  char sockets[forward_most_servers][forward_path_bytes];  // paths
+  _Atomic uint64_t counts[forward_counts];
+};
+
+#define FORWARD_MAGIC "hocketFW"

@@ -1,0 +1,294 @@
+"""Programs under `hocket forward`: what they write is right, goes through servers, and survives the servers."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import runtime_kit as kit
+from hocket import io_servers
+from hocket.bus import Bus
+
+pytestmark = pytest.mark.timeout(180)
+
+LIMIT_S = 60
+
+
+def forwarded(run: kit.Run) -> int:
+    """Return how many calls --check says were forwarded."""
+    found = re.search(r"forwarded (\d+) calls", run.err)
+    assert found, run.err
+    return int(found[1])
+
+
+def hocket(*words: str, prefix: Path) -> subprocess.CompletedProcess:
+    environment = os.environ | {"HOCKET_PREFIX": str(prefix)}
+    command = [sys.executable, "-m", "hocket.cli", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env=environment, check=False)
+
+
+SQL = "create table t(a); with recursive n(i) as (select 1 union all select i+1 from n where i<2000) " \
+    "insert into t select i from n; select sum(a) from t;"  # fmt: skip
+# Each makes the file "made" below the mount, from "source" there and "outside".
+COMMON = {
+    "cat": "cat source source > made",
+    "cp": "cp source made",
+    "dd": "dd if=source of=made bs=3k status=none",
+    "dd-direct": "dd if=/dev/zero of=made bs=64k count=16 oflag=direct status=none",
+    "tar": "tar cf made source && tar tf made",
+    "sort": "sort -S 1m -T . source -o made",
+    "awk": "awk '{print length($0)}' source > made",
+    "sed-in-place": "cp source made && sed -i s/e/E/g made",
+    "shell": "while read -r line; do printf '%s\\n' \"$line\"; done < source > made",
+    "append": "for i in 1 2 3; do echo $i >> made; done",
+    "python": 'python3 -c \'text = open("source").read(); open("made", "w").write(text[::-1])\'',
+    "python-mmap": 'cp source made && python3 -c \'import mmap; f = open("made", "r+b"); '
+    'm = mmap.mmap(f.fileno(), 0); m[0:4] = b"MMAP"; m.flush(); f.write(b"wr"); f.flush(); '
+    'assert m[0:4] == b"wrAP"\'',
+    "sqlite": f'sqlite3 base "{SQL}" > made && sqlite3 base "pragma integrity_check" >> made',
+    "sqlite-wal": f'sqlite3 base "pragma journal_mode=wal; {SQL}" > made',
+    "git": "git init -q r && cd r && cp ../source a && git add a && git -c user.name=n -c user.email=e commit -qm m && "
+    "git fsck && git show HEAD:a > ../made",
+    "compiler": "echo 'int main(void) { return 5; }' > p.c && cc p.c -o p; ./p || echo $? > made",
+    "gzip": "gzip -nc source > z && gunzip -c z > made",
+    "outside": "cp outside made",
+    "to-outside": "cp source outside-copy && cp outside-copy made",
+}
+
+
+@pytest.mark.parametrize("name", COMMON)
+def test_what_common_programs_make_is_the_same(name: str, forward: Callable[..., kit.Run], mount: Path, tmp_path: Path):
+    text = "".join(f"line {i} of the source, {i * i}\n" for i in range(9000))
+    (tmp_path / "outside").write_text(text)
+    shell = [
+        "sh",
+        "-ec",
+        f'cd "$0" && ln -s {tmp_path}/outside . && ln -s {tmp_path}/copy outside-copy; {COMMON[name]}',
+    ]
+    (tmp_path / "copy").write_text("")
+    direct = tmp_path / "direct"
+    for directory in (direct, mount):
+        directory.mkdir(exist_ok=True)
+        (directory / "source").write_text(text)
+    wanted = subprocess.run([*shell, direct], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    assert wanted.returncode == 0, wanted.stderr
+    (tmp_path / "copy").write_text("")
+    run = forward(*shell, mount)
+    assert (run.code, run.out) == (0, wanted.stdout), run.err
+    assert (mount / "made").read_bytes() == (direct / "made").read_bytes()
+    assert forwarded(run) > 0
+
+
+def test_fio_verifies_what_it_wrote(forward: Callable[..., kit.Run], mount: Path):
+    options = [
+        "--name=j",
+        f"--directory={mount}",
+        "--size=4m",
+        "--rw=randrw",
+        "--verify=crc32c",
+        "--do_verify=1",
+        "--verify_state_save=0",
+    ]
+    for engine in ("sync", "psync", "vsync", "pvsync2"):
+        run = forward("fio", *options, f"--ioengine={engine}", "--bsrange=512-64k", "--numjobs=2", "--fallocate=none")
+        assert run.code == 0, run.out + run.err
+        assert forwarded(run) > 200, engine
+
+
+CORNERS = (
+    "errors", "offsets", "no-name", "locks", "close-all", "children", "handlers", "cancel", "cancel-pipe", "limit",
+    "threads", "many", "direct", "large"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("corner", CORNERS)
+def test_corners_are_as_the_kernel_has_them(corner: str, forward, programs: Path, mount: Path):
+    program = [programs / "forward_corners", corner]
+    direct = subprocess.run([*program, mount / "direct"], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    assert (direct.returncode, direct.stdout) == (0, "")
+    run = forward(*program, mount / "file")
+    assert (run.code, run.out) == (0, ""), run.err
+    if corner not in ("cancel-pipe", "limit"):
+        assert forwarded(run) > 0
+    assert "failed with EIO" not in run.err
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_calls_are_as_a_model_says(seed: int, forward, programs: Path, mount: Path):
+    run = forward(programs / "random_calls", str(seed), "25000", mount, options=("--servers", "2"))
+    assert (run.code, run.out) == (0, "ok 25000\n"), run.out + run.err
+    assert forwarded(run) > 10000
+
+
+def pids_of_servers() -> dict[str, int]:
+    with Bus.connect() as bus:
+        return {name: one["pid"] for name, one in io_servers.running(bus).items()}
+
+
+def wait_until(condition: Callable[[], bool], what: str, limit_s: float = LIMIT_S) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not happen within {limit_s} s"
+        time.sleep(0.02)
+
+
+def start_servers(count: int, mount: Path, prefix: Path, *options: str) -> None:
+    done = hocket("server", "start", "-n", str(count), "--dir", str(mount), *options, prefix=prefix)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_calls_survive_servers_that_are_killed(
+    seed: int, start_forward, start_daemon, programs: Path, mount: Path, prefix: Path
+):
+    """Each call is made once, or fails with EIO and was made wholly or not at all; the program checks that."""
+    start_daemon()
+    start_servers(2, mount, prefix)
+    process = start_forward(programs / "random_calls", str(seed), "30000", mount)
+    killed = 0
+    while process.poll() is None and killed < 12:
+        for pid in pids_of_servers().values():
+            time.sleep(0.05)
+            os.kill(pid, signal.SIGKILL)
+            killed += 1
+            start_servers(1, mount, prefix)
+    run = kit.finish(process, LIMIT_S)
+    assert (run.code, run.out) == (0, "ok 30000\n"), run.out + run.err
+    assert killed > 2 and forwarded(run) > 100
+
+
+def test_random_calls_survive_changes_of_the_servers(
+    start_forward, start_daemon, programs: Path, mount: Path, prefix: Path
+):
+    start_daemon()
+    start_servers(3, mount, prefix)
+    process = start_forward(programs / "random_calls", "7", "30000", mount, options=("--name", "app"))
+    changes = 0
+    while process.poll() is None and changes < 40:
+        done = hocket("servers", "assign", "app", ("1", "2", "all", "s2", "s3")[changes % 5], prefix=prefix)
+        changes += done.returncode == 0
+    run = kit.finish(process, LIMIT_S)
+    assert (run.code, run.out) == (0, "ok 30000\n"), run.out + run.err
+    assert changes > 3 and "calls found no server" not in run.err
+
+
+def test_the_number_of_servers_changes_while_a_program_runs(
+    start_forward, start_daemon, mount: Path, prefix: Path, tmp_path: Path
+):
+    """Eight processes use as many servers as are assigned, from their next calls on."""
+    start_daemon()
+    start_servers(4, mount, prefix)
+    script = "for i in 1 2 3 4 5 6 7 8; do (while [ ! -e stop ]; do echo $i >> out-$i; sleep 0.01; done) & done; wait"
+    process = start_forward("sh", "-c", f"cd {mount}; {script}", options=("--name", "app", "--servers", "1"))
+
+    def users() -> int:
+        """Return how many servers have connections of the program's processes."""
+        listed = subprocess.run(["ss", "-xH"], capture_output=True, text=True, check=True).stdout
+        return len({word for word in listed.split() if word.endswith(".forward")})
+
+    wait_until(lambda: (mount / "out-8").exists(), "the first write of the last process")
+    wait_until(lambda: users() == 1, "the use of one server")
+    assert hocket("servers", "assign", "app", "4", prefix=prefix).returncode == 0
+    wait_until(lambda: users() == 4, "the use of four servers")
+    assert hocket("servers", "assign", "app", "2", prefix=prefix).returncode == 0
+    wait_until(lambda: users() == 2, "the use of two servers")
+    (mount / "stop").touch()
+    run = kit.finish(process, LIMIT_S)
+    assert run.code == 0, run.err
+    for number in range(1, 9):
+        assert set((mount / f"out-{number}").read_text().split()) == {str(number)}
+
+
+def test_a_server_that_hangs_is_ended_and_nothing_is_lost(start_forward, start_daemon, mount: Path, prefix: Path):
+    start_daemon()
+    start_servers(1, mount, prefix)
+    wait = "while [ ! -e go ]; do sleep 0.05; done"
+    script = f"cd {mount}; echo begun > a; {wait}; echo one >> a; echo two >> a"
+    process = start_forward("sh", "-c", script)
+    wait_until((mount / "a").exists, "the first write")
+    (pid,) = pids_of_servers().values()
+    os.kill(pid, signal.SIGSTOP)
+    (mount / "go").touch()
+    run = kit.finish(process, LIMIT_S)
+    assert run.code == 0, run.err
+    assert (mount / "a").read_text() == "begun\none\ntwo\n"
+
+
+WRITES = (
+    "import os, sys; f = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT); os.write(f, b'x'); sys.stdin.readline(); "
+    "os.write(f, b'y')"
+)
+
+
+@pytest.mark.parametrize(("choice", "code"), [("direct", 0), ("fail", 1)])
+def test_without_servers_calls_are_direct_or_fail_as_the_user_chose(
+    choice: str, code: int, start_forward, start_daemon, mount: Path, prefix: Path
+):
+    start_daemon()
+    start_servers(1, mount, prefix)
+    script = f'{sys.executable} -c "{WRITES}" {mount}/a < {mount}/../fifo'
+    os.mkfifo(mount.parent / "fifo")
+    process = start_forward("sh", "-c", script, options=("--without-servers", choice))
+    with (mount.parent / "fifo").open("w") as end:
+        wait_until(lambda: (mount / "a").exists() and (mount / "a").read_bytes() == b"x", "the first write")
+        (pid,) = pids_of_servers().values()
+        os.kill(pid, signal.SIGKILL)
+        end.write("go\n")
+    run = kit.finish(process, LIMIT_S)
+    assert run.code == code, run.err
+    assert ("Input/output error" in run.err) == (choice == "fail")
+    assert (mount / "a").read_bytes() == (b"xy" if choice == "direct" else b"x")
+
+
+def test_two_programs_write_the_same_file(start_forward, mount: Path):
+    loop = "for i in $(seq 200); do echo {0} >> {1}/common; done"
+    both = [start_forward("sh", "-c", loop.format(name, mount)) for name in ("left", "right")]
+    for process in both:
+        assert kit.finish(process, LIMIT_S).code == 0
+    lines = (mount / "common").read_text().split()
+    assert sorted(lines) == ["left"] * 200 + ["right"] * 200
+
+
+def test_the_edge_of_the_prefix(forward, mount: Path, tmp_path: Path):
+    """Symbolic links and ".." are resolved: what counts is where a file is."""
+    beside = tmp_path / "mount-beside"
+    beside.mkdir()
+    (mount / "in").symlink_to(beside / "file")
+    (beside / "out").symlink_to(mount / "file")
+    run = forward("sh", "-ec", f"echo a > {mount}/../mount-beside/b; echo c > {mount}/in; echo d > {beside}/e")
+    assert (run.code, forwarded(run)) == (0, 0), run.err
+    run = forward("sh", "-ec", f"echo a > {beside}/../mount/b; echo c > {beside}/out")
+    assert (run.code, forwarded(run)) == (0, 2), run.err
+    run = forward("sh", "-ec", f"exec 5> {mount}/f; echo a >&5; mv {mount}/f {beside}/f; echo b >&5; cat {beside}/f")
+    assert (run.code, run.out) == (0, "a\nb\n"), run.err
+
+
+def test_it_says_what_is_wrong(forward, mount: Path, prefix: Path, hocket_dir: Path):
+    nothing = forward("/nonexistent/program")
+    assert (nothing.code, nothing.err) == (
+        127,
+        "hocket: /nonexistent/program: there is no such program; is it in PATH?\n",
+    )
+    for words, said in (
+        (("--mount", "/nonexistent", "--", "true"), "--mount /nonexistent: there is no such directory"),
+        (("--mount", str(mount), "--servers", "0", "--", "true"), "--servers 0: give 1 to 64"),
+        (("--mount", str(mount), "--group", "-1", "--", "true"), "--group -1: give 1 to 1048576"),
+        (("--mount", str(mount)), "no command given; write 'hocket forward --mount DIR -- ./program'"),
+    ):
+        done = hocket("forward", *words, prefix=prefix)
+        assert (done.returncode, done.stderr) == (2, f"hocket: {said}\n")
+
+
+def test_its_exit_is_that_of_the_program_and_it_leaves_nothing(forward, mount: Path, hocket_dir: Path):
+    assert forward("sh", "-c", f"echo a > {mount}/a; exit 7").code == 7
+    assert forward("sh", "-c", "kill -TERM $$").code == -signal.SIGTERM
+    assert not pids_of_servers()
+    assert not list(hocket_dir.glob("forward-*"))
+    assert not list((hocket_dir / "servers").glob("*.forward"))

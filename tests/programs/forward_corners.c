@@ -1,0 +1,317 @@
+// forward_corners CORNER PATH: one corner of POSIX file calls, for programs under `hocket forward`. It exits with 0 if
+// all is as the kernel would have it, else it prints what is not.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHECK(condition)                                                                        \
+  do {                                                                                          \
+    if (!(condition)) {                                                                         \
+      printf("line %d: %s does not hold (errno: %s)\n", __LINE__, #condition, strerror(errno)); \
+      exit(3);                                                                                  \
+    }                                                                                           \
+  } while (0)
+
+static const char* path;
+static char block[1 << 16];
+
+static int make(int flags) {
+  const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | flags, 0600);
+  CHECK(fd >= 0);
+  return fd;
+}
+
+// Errors are those of the kernel.
+static void with_errors(void) {
+  const int fd = make(0);
+  CHECK(write(fd, block, 10) == 10);
+  const int reader = open(path, O_RDONLY), writer = open(path, O_WRONLY), name = open(path, O_PATH);
+  errno = 0;
+  CHECK(write(reader, block, 1) == -1 && errno == EBADF);
+  CHECK(read(writer, block, 1) == -1 && errno == EBADF);
+  CHECK(read(name, block, 1) == -1 && errno == EBADF);
+  CHECK(pread(fd, block, 1, -5) == -1 && errno == EINVAL);
+  CHECK(pwrite(fd, block, 1, -1) == -1 && errno == EINVAL);
+  CHECK(write(fd, NULL, 1) == -1 && errno == EFAULT);
+  CHECK(read(fd, (void*)8, 1) == 0 || errno == EFAULT);
+  CHECK(pwrite(fd, block, 10, INT64_MAX - 3) == -1 && (errno == EFBIG || errno == EINVAL));
+  CHECK(readv(fd, (struct iovec[]){{block, SIZE_MAX / 2}, {block, SIZE_MAX / 2}}, 2) == -1);
+  CHECK(writev(fd, NULL, -1) == -1 && errno == EINVAL);
+  CHECK(read(9999, block, 1) == -1 && errno == EBADF);
+  CHECK(write(fd, block, 0) == 0);
+  errno = 77;
+  CHECK(pread(fd, block, 10, 0) == 10 && errno == 77);
+}
+
+// What stdio, descriptors' duplicates, and O_APPEND do with one file.
+static void with_offsets(void) {
+  const int fd = make(0), other = dup(fd), moved = fcntl(fd, F_DUPFD, 100);
+  CHECK(write(fd, "one", 3) == 3 && write(other, "two", 3) == 3 && write(moved, "six", 3) == 3);
+  CHECK(lseek(fd, 0, SEEK_CUR) == 9);
+  CHECK(lseek(other, 3, SEEK_SET) == 3 && read(fd, block, 3) == 3 && memcmp(block, "two", 3) == 0);
+  CHECK(fcntl(fd, F_SETFL, O_APPEND) == 0 && lseek(fd, 0, SEEK_SET) == 0);
+  CHECK(write(fd, "end", 3) == 3 && lseek(fd, 0, SEEK_CUR) == 12);
+  CHECK(dup2(open("/dev/null", O_WRONLY), moved) == moved && write(moved, "gone", 4) == 4);
+  CHECK(lseek(fd, 0, SEEK_END) == 12);
+  FILE* stream = fdopen(other, "r+");
+  CHECK(stream && fseek(stream, 0, SEEK_SET) == 0 && fputs("TEXT", stream) >= 0 && fclose(stream) == 0);
+  CHECK(pread(fd, block, 4, 0) == 4);
+  struct stat about;
+  CHECK(fstat(fd, &about) == 0 && about.st_size == 16);  // the description still appends
+  CHECK(pread(fd, block, 4, 12) == 4 && memcmp(block, "TEXT", 4) == 0);
+}
+
+// A file is forwarded whatever becomes of its name, and its rights are those of when it was opened.
+static void without_name(void) {
+  const int fd = make(0);
+  char other[600];
+  snprintf(other, sizeof other, "%s-moved", path);
+  CHECK(rename(path, other) == 0 && write(fd, "a", 1) == 1);
+  CHECK(unlink(other) == 0 && write(fd, "b", 1) == 1);
+  CHECK(fchmod(fd, 0) == 0 && pwrite(fd, "c", 1, 2) == 1);
+  CHECK(pread(fd, block, 10, 0) == 3 && memcmp(block, "abc", 3) == 0);
+  const int nameless = open(".", O_TMPFILE | O_RDWR, 0600);
+  if (nameless >= 0) CHECK(write(nameless, "x", 1) == 1 && pread(nameless, block, 1, 0) == 1);
+}
+
+// Locks, and execution of a file that was just written: no server keeps a descriptor.
+static void with_locks(void) {
+  const int fd = make(0);
+  CHECK(write(fd, "#!/bin/sh\nexit 7\n", 17) == 17);
+  CHECK(flock(fd, LOCK_EX | LOCK_NB) == 0);
+  CHECK(write(fd, "#", 1) == 1);
+  const int second = open(path, O_RDWR);
+  CHECK(flock(second, LOCK_EX | LOCK_NB) == -1 && errno == EWOULDBLOCK);
+  close(fd);
+  CHECK(flock(second, LOCK_EX | LOCK_NB) == 0);
+  CHECK(fchmod(second, 0700) == 0);
+  close(second);
+  const int status = system(path);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
+// A process may close all descriptors, and use their numbers for its own files and pipes.
+static void closing_all(void) {
+  int fd = make(0);
+  CHECK(write(fd, "a", 1) == 1);
+  for (int i = 3; i < 1100; ++i) close(i);
+  fd = open(path, O_RDWR);
+  CHECK(fd == 3 && pwrite(fd, "b", 1, 1) == 1);
+  CHECK(syscall(SYS_close_range, 3, ~0U, 0) == 0);
+  int ends[2];
+  CHECK(pipe(ends) == 0 && write(ends[1], "pipe", 4) == 4 && read(ends[0], block, 9) == 4);
+  fd = open(path, O_RDWR);
+  CHECK(pread(fd, block, 9, 0) == 2 && memcmp(block, "ab", 2) == 0);
+  for (int i = 10; i < 1000; ++i) CHECK(dup2(ends[1], i) == i);  // as if each number were in use
+  CHECK(pwrite(fd, "c", 1, 2) == 1 && pread(fd, block, 9, 0) == 3);
+}
+
+// Children by fork write with their parent's offset; so do children of vfork, and programs that they become.
+static void with_children(void) {
+  const int fd = make(0);
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = i % 2 ? fork() : vfork();
+    if (child == 0) _exit(write(fd, "child ", 6) == 6 ? 0 : 3);
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(write(fd, "parent ", 7) == 7);
+  }
+  char command[700];
+  snprintf(command, sizeof command, "printf program >&%d", fd);
+  CHECK(system(command) == 0 && lseek(fd, 0, SEEK_CUR) == 20 * 13 + 7);
+  CHECK(pread(fd, block, 6, 0) == 6 && memcmp(block, "child ", 6) == 0);
+}
+
+static int handled_fd;
+static volatile int handled;
+static void handler(int number) {
+  (void)number;
+  if (write(handled_fd, "h", 1) == 1) ++handled;
+}
+
+// A handler may write while the program writes, and a program may leave it by a jump's relatives: nothing stays locked.
+static void with_handlers(void) {
+  handled_fd = make(O_APPEND);
+  struct sigaction action = {.sa_handler = handler};
+  sigaction(SIGALRM, &action, NULL);
+  struct itimerval often = {{0, 700}, {0, 700}};
+  setitimer(ITIMER_REAL, &often, NULL);
+  for (int i = 0; i < 3000; ++i) CHECK(write(handled_fd, "main", 4) == 4);
+  often = (struct itimerval){{0, 0}, {0, 0}};
+  setitimer(ITIMER_REAL, &often, NULL);
+  struct stat about;
+  CHECK(fstat(handled_fd, &about) == 0 && about.st_size == 3000 * 4 + handled);
+  CHECK(handled > 0);
+}
+
+static void* writes_for_ever(void* unused) {
+  (void)unused;
+  const int fd = open(path, O_WRONLY | O_APPEND);
+  while (write(fd, block, 100) == 100) {
+  }
+  return NULL;
+}
+
+// A thread that is cancelled while it writes leaves nothing behind that hinders others.
+static void with_cancelling(void) {
+  make(0);
+  for (int i = 0; i < 100; ++i) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, writes_for_ever, NULL) == 0);
+    usleep(500);
+    void* result;
+    CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+  }
+  const int fd = open(path, O_RDWR);
+  CHECK(pwrite(fd, "x", 1, 0) == 1);
+  struct stat about;
+  CHECK(fstat(fd, &about) == 0 && about.st_size % 100 == 0);
+  // A thread that waits for a pipe is cancelled there, as without hocket.
+  int ends[2];
+  CHECK(pipe(ends) == 0);
+}
+
+static int waited_end;
+static void* waits(void* unused) {
+  (void)unused;
+  char byte;
+  return read(waited_end, &byte, 1) < 0 ? NULL : NULL;
+}
+static void cancelled_in_pipe(void) {
+  int ends[2];
+  CHECK(pipe(ends) == 0);
+  waited_end = ends[0];
+  pthread_t thread;
+  void* result;
+  CHECK(pthread_create(&thread, NULL, waits, NULL) == 0);
+  usleep(20000);
+  CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+}
+
+// A limit of the file size gives the program its signal.
+static void with_limit(void) {
+  signal(SIGXFSZ, SIG_IGN);
+  const struct rlimit limit = {100, 100};
+  CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  const int fd = make(0);
+  CHECK(write(fd, block, 200) == 100);
+  CHECK(write(fd, block, 1) == -1 && errno == EFBIG);
+}
+
+static void* appends(void* number) {
+  const int fd = open(path, O_WRONLY | O_APPEND);
+  char line[32];
+  for (int i = 0; i < 300; ++i) {
+    const int length = snprintf(line, sizeof line, "%02d %04d\n", (int)(intptr_t)number, i);
+    if (write(fd, line, (size_t)length) != length) return "an append is cut";
+  }
+  close(fd);
+  return NULL;
+}
+
+// Appends of many threads and processes are each whole, and each thread's are in order.
+static void with_threads(void) {
+  make(0);
+  enum { threads = 8 };
+  pthread_t all[threads];
+  const pid_t child = fork();
+  for (intptr_t i = 0; i < threads; ++i)
+    CHECK(pthread_create(&all[i], NULL, appends, (void*)(child == 0 ? i + threads : i)) == 0);
+  void* problem;
+  for (int i = 0; i < threads; ++i) CHECK(pthread_join(all[i], &problem) == 0 && problem == NULL);
+  if (child == 0) exit(0);
+  int status;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  FILE* const lines = fopen(path, "r");
+  int next[2 * threads] = {0}, thread, number, count = 0;
+  while (fscanf(lines, "%d %d", &thread, &number) == 2) {
+    CHECK(thread >= 0 && thread < 2 * threads && number == next[thread]++);
+    ++count;
+  }
+  CHECK(count == 2 * threads * 300);
+}
+
+// Many open files, of which each is written and read.
+static void with_many(void) {
+  struct rlimit limit;
+  enum { files = 10000 };
+  CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  limit.rlim_cur = limit.rlim_max;
+  CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > files + 100);
+  static int fds[files];
+  char name[600];
+  for (int i = 0; i < files; ++i) {
+    snprintf(name, sizeof name, "%s-%d", path, i);
+    fds[i] = open(name, O_RDWR | O_CREAT, 0600);
+    CHECK(fds[i] >= 0 && write(fds[i], &i, sizeof i) == sizeof i);
+  }
+  for (int i = 0; i < files; ++i) {
+    int seen = -1;
+    CHECK(pread(fds[i], &seen, sizeof seen, 0) == sizeof seen && seen == i);
+    snprintf(name, sizeof name, "%s-%d", path, i);
+    CHECK(unlink(name) == 0);
+  }
+}
+
+// Direct I/O: the server's memory is aligned, and errors of alignment are the kernel's.
+static void with_direct(void) {
+  const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_DIRECT, 0600);
+  if (fd < 0 && errno == EINVAL) return;  // the file system has none
+  CHECK(fd >= 0);
+  char* const memory = aligned_alloc(4096, 1 << 20);
+  memset(memory, 'd', 1 << 20);
+  CHECK(pwrite(fd, memory, 1 << 20, 0) == 1 << 20);
+  memset(memory, 0, 1 << 20);
+  CHECK(pread(fd, memory, 1 << 20, 0) == 1 << 20 && memory[0] == 'd' && memory[(1 << 20) - 1] == 'd');
+}
+
+// Calls larger than a connection's memory go directly, and are whole.
+static void with_large(void) {
+  const int fd = make(0);
+  const size_t bytes = 65u << 20;
+  char* const memory = malloc(bytes);
+  memset(memory, 'l', bytes);
+  CHECK(write(fd, memory, bytes) == (ssize_t)bytes && write(fd, memory, bytes / 2) == (ssize_t)(bytes / 2));
+  memset(memory, 0, bytes);
+  CHECK(pread(fd, memory, bytes - (1 << 20), 1 << 20) == (ssize_t)(bytes - (1 << 20)));
+  CHECK(memory[0] == 'l' && memory[bytes - (1 << 20) - 1] == 'l');
+}
+
+static const struct {
+  const char* name;
+  void (*run)(void);
+} corners[] = {
+    {"errors", with_errors},     {"offsets", with_offsets},   {"no-name", without_name},
+    {"locks", with_locks},       {"close-all", closing_all},  {"children", with_children},
+    {"handlers", with_handlers}, {"cancel", with_cancelling}, {"cancel-pipe", cancelled_in_pipe},
+    {"limit", with_limit},       {"threads", with_threads},   {"many", with_many},
+    {"direct", with_direct},     {"large", with_large},
+};
+
+int main(int count, char** words) {
+  if (count != 3) return 2;
+  path = words[2];
+  for (size_t i = 0; i < sizeof corners / sizeof *corners; ++i) {
+    if (strcmp(corners[i].name, words[1]) != 0) continue;
+    corners[i].run();
+    return 0;
+  }
+  return 2;
+}
