@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 from pathlib import Path
@@ -57,6 +58,7 @@ def add(parsers: argparse._SubParsersAction) -> None:
         help="what becomes of calls while no server runs: they are made directly (the default), or fail with EIO",
     )
     parser.add_argument("--check", action="store_true", help="say at the end what was forwarded, and what was not")
+    parser.add_argument("--counts", type=Path, metavar="FILE", help="write what --check counts as JSON")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="command", help="the program and its arguments")
     parser.set_defaults(verb=_forward)
 
@@ -84,6 +86,8 @@ def _forward(arguments: argparse.Namespace) -> int:
         fails=arguments.without_servers == "fail",
     )
     code, counts = forwarding.run(program, command, how)
+    if arguments.counts is not None:
+        arguments.counts.write_text(json.dumps(counts) + "\n", encoding="utf-8")
     if arguments.check:
         for line in forwarding.sentences(counts):
             tell(line)

@@ -44,6 +44,11 @@ def add(parsers: argparse._SubParsersAction) -> None:
         "--tcp", metavar="HOST:PORT", help="also listen there, for clients on other nodes; port 0: any free one"
     )
     starting.add_argument("--write-behind", action="store_true", help="answer before the data are in the file")
+    starting.add_argument(
+        "--forward-limit",
+        metavar="BYTES",
+        help="for measurements: bytes/s of all forwarded calls of a server, e.g. 60m",
+    )
     starting.add_argument("--inject", metavar="TEXT", help='for measurements and tests, e.g. "delay=512us after=3"')
     starting.set_defaults(verb=_start)
     stopping = actions.add_parser("stop", help="end servers; all, if none is named")
@@ -66,11 +71,15 @@ def _start(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--exchange {arguments.exchange}: give bytes, as a number with k, m, g or nothing; 0: none")
     if arguments.tcp is not None and not re.fullmatch(r".+:\d+", arguments.tcp, re.ASCII):
         raise UsageError(f"--tcp {arguments.tcp}: give HOST:PORT, by which other nodes reach this one; port 0: any")
+    limit = arguments.forward_limit
+    if limit is not None and not re.fullmatch(r"0*[1-9]\d*[kmg]?", limit, re.ASCII):
+        raise UsageError(f"--forward-limit {limit}: give more than 0 bytes/s, as a number with k, m, g or nothing")
     options = ["--dir", str(directory)]
     options += ["--buffer", arguments.buffer] if arguments.buffer is not None else []
     options += ["--exchange", arguments.exchange] if arguments.exchange is not None else []
     options += ["--tcp", arguments.tcp] if arguments.tcp is not None else []
     options += ["--write-behind"] if arguments.write_behind else []
+    options += ["--forward-limit", arguments.forward_limit] if arguments.forward_limit is not None else []
     options += ["--inject", arguments.inject] if arguments.inject is not None else []
     with daemon.connect_or_start(["--exit-when-idle", str(IDLE_S)])[0] as bus:
         names = io_servers.start(bus, arguments.n, options)

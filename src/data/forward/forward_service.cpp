@@ -19,6 +19,8 @@
 #include <cstring>
 #include <optional>
 
+#include "base/clock.hpp"
+
 namespace hocket::forward {
 namespace {
 
@@ -296,12 +298,23 @@ bool ForwardService::carry_out(Connection& connection, Message& message) {
     answer.error = answer.result < 0 ? errno : 0;
     ++requests_;
     bytes_ += std::max<std::int64_t>(answer.result, 0);
+    if (settings_.limit_bytes_per_s > 0) take_time(answer.result);
   } else {
     answer.own = 1;
     ++refused_;
   }
   message.descriptors = {};
   return send_to(connection.socket.get(), answer) || (end(connection, nullptr), false);
+}
+
+// Lets a call take as long as if all calls shared a device of that rate.
+void ForwardService::take_time(std::int64_t bytes) {
+  const Duration own{std::max<std::int64_t>(bytes, 0) * 1'000'000'000 / settings_.limit_bytes_per_s};
+  const std::int64_t now_ns = node_now().time_since_epoch().count();
+  std::int64_t free_ns = busy_until_ns_, until_ns = 0;
+  do until_ns = std::max(now_ns, free_ns) + own.count();
+  while (!busy_until_ns_.compare_exchange_weak(free_ns, until_ns));
+  std::this_thread::sleep_for(std::chrono::nanoseconds(until_ns - now_ns));
 }
 
 void ForwardService::end(Connection& connection, const char* reason) {

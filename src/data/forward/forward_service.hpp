@@ -34,7 +34,8 @@ struct ForwardTotals {
 class ForwardService {
  public:
   struct ForwardSettings {
-    int threads = 4;  // calls under way at a time
+    int threads = 4;                     // calls under way at a time
+    std::int64_t limit_bytes_per_s = 0;  // of all calls together, for measurements; 0: none
     // What I/O servers of the node hold of files, which calls wait for; nullptr: nothing. It outlives the service.
     const transport::HeldView* held = nullptr;
   };
@@ -65,6 +66,7 @@ class ForwardService {
   bool greet(Connection& connection, const Message& message);
   bool carry_out(Connection& connection, Message& message);
   bool is_served(const Message& message) const;
+  void take_time(std::int64_t bytes);
   void end(Connection& connection, const char* reason);
   void watch(int descriptor, std::uint64_t key, bool is_new);
 
@@ -76,7 +78,8 @@ class ForwardService {
   std::atomic<std::uint64_t>* beat_ = nullptr;  // in the memory of `beats_`
   std::atomic<bool> stopping_ = false;
   std::atomic<std::int64_t> requests_ = 0, bytes_ = 0, refused_ = 0;
-  mutable std::mutex mutex_;  // guards the two below
+  std::atomic<std::int64_t> busy_until_ns_ = 0;  // under a limit
+  mutable std::mutex mutex_;                     // guards the two below
   std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   std::uint64_t last_ = 0;
   std::vector<std::thread> threads_;

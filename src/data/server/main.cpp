@@ -54,6 +54,7 @@ struct ServerOptions {
   std::uint64_t exchange_bytes = 1U << 30U;
   int threads = 2;
   int forward_threads = 4;
+  std::uint64_t forward_limit = 0;
   bool write_behind = false;
   bool merges_not = false;
 };
@@ -82,6 +83,9 @@ void declare(CLI::App& app, ServerOptions& options) {
   app.add_option("--threads", options.threads, "I/O threads")->check(CLI::Range(1, 64));
   app.add_option("--forward-threads", options.forward_threads, "calls of programs under 'hocket forward' at a time")
       ->check(CLI::Range(1, 256));
+  app.add_option("--forward-limit", options.forward_limit, "for measurements: bytes/s of these calls together; 60m")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 40U));
   app.add_option("--inject", options.injection, "for tests: \"delay=512us after=3\", \"errno=ENOSPC after=2\"");
   app.add_flag("--no-merge", options.merges_not, "for benchmarks: execute each request separately");
 }
@@ -177,8 +181,9 @@ int serve(const ServerOptions& options, const server::Injection& injection) {
   held_by_all.attach(options.runtime_directory);
   auto socket = forward::listen_for_forwarding(base + forward_socket);
   if (!socket) return complain(socket.error(), failed);
-  auto forwarding = forward::ForwardService::start({options.forward_threads, &held_by_all}, server.value()->directory(),
-                                                   std::move(socket).value(), log);
+  auto forwarding = forward::ForwardService::start(
+      {options.forward_threads, static_cast<std::int64_t>(options.forward_limit), &held_by_all},
+      server.value()->directory(), std::move(socket).value(), log);
   if (!forwarding) return complain(forwarding.error(), failed);
   event::Server about;
   about.server = options.name;

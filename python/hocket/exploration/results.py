@@ -1,0 +1,126 @@
+"""The runs of an exploration: a file of lines of JSON, which grows by one with each run, and what follows from them."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from hocket.errors import UsageError
+
+MB = 1e6
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run: what (the name of a pattern), through how many servers, and for which time."""
+
+    name: str
+    servers: int
+    repetition: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a run moved, and its makespan at the client."""
+
+    run: Planned
+    bytes: int
+    seconds: float
+
+    @property
+    def bytes_per_s(self) -> float:
+        return self.bytes / self.seconds
+
+
+def plan(names: Sequence[str], servers: Sequence[int], repetitions: int, seed: int) -> list[Planned]:
+    """Return all runs: each repetition has every pattern and number of servers once, in random order."""
+    generator = random.Random(seed)
+    runs = []
+    for repetition in range(repetitions):
+        round_ = [Planned(name, count, repetition) for name in names for count in servers]
+        generator.shuffle(round_)
+        runs += round_
+    return runs
+
+
+class Results:
+    """The runs in a file. A last line that is cut off, because its run was interrupted, is left out."""
+
+    def __init__(self, path: Path, about: str) -> None:
+        """Open the file, or make it. Raises UsageError if it is of another exploration, which `about` identifies."""
+        self.path = path
+        self.runs: list[Measured] = []
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        if not lines:
+            path.write_text(json.dumps({"exploration": about}) + "\n", encoding="utf-8")
+            return
+        if _parsed(lines[0]) != {"exploration": about}:
+            raise UsageError(f"{path}: these are runs of other patterns or settings; give another --output")
+        for number, line in enumerate(lines[1:], 2):
+            run = _run_of(_parsed(line))
+            if run is not None:
+                self.runs.append(run)
+            elif number < len(lines):
+                raise UsageError(f"{path}, line {number}: this is no run; remove the line, or give another --output")
+        if len(self.runs) + 1 < len(lines):
+            path.write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
+
+    def missing(self, planned: Iterable[Planned]) -> list[Planned]:
+        done = {one.run for one in self.runs}
+        return [one for one in planned if one not in done]
+
+    def add(self, run: Measured) -> None:
+        line = {
+            "name": run.run.name,
+            "servers": run.run.servers,
+            "repetition": run.run.repetition,
+            "bytes": run.bytes,
+            "seconds": run.seconds,
+        }
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        self.runs.append(run)
+
+    def rates(self, name: str) -> dict[int, list[float]]:
+        """Return the bandwidths of a pattern, in bytes/s, by number of servers."""
+        found: dict[int, list[float]] = {}
+        for one in self.runs:
+            if one.run.name == name:
+                found.setdefault(one.run.servers, []).append(one.bytes_per_s)
+        return dict(sorted(found.items()))
+
+
+def curve(rates: dict[int, list[float]]) -> dict[int, float]:
+    """Return the median bandwidth by number of servers, in MB/s."""
+    return {servers: median(values) / MB for servers, values in rates.items()}
+
+
+def jobs_text(jobs: Iterable[tuple[str, int, int, dict[int, float]]]) -> str:
+    """Return a file for 'hocket arbitrate' with these names, nodes, processes, and curves."""
+    text = ""
+    for name, nodes, processes, bandwidth in jobs:
+        listed = ", ".join(f"{servers} = {value:.6g}" for servers, value in bandwidth.items())
+        text += f"[[job]]\nname = {json.dumps(name)}\nnodes = {nodes}\nprocesses = {processes}\n"
+        text += f"bandwidth_mb_s = {{ {listed} }}\n\n"
+    return text
+
+
+def _parsed(line: str) -> object:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+def _run_of(fields: object) -> Measured | None:
+    if not isinstance(fields, dict):
+        return None
+    try:
+        run = Planned(fields["name"], fields["servers"], fields["repetition"])
+        return Measured(run, int(fields["bytes"]), float(fields["seconds"]))
+    except (KeyError, TypeError, ValueError):
+        return None

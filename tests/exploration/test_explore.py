@@ -1,0 +1,173 @@
+"""`hocket explore`: patterns and programs through different numbers of I/O servers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from checkout import REPO
+from hocket.arbitration.jobs import read_jobs
+from hocket.errors import UsageError
+from hocket.exploration.patterns import read_patterns
+from hocket.exploration.results import Measured, Planned, Results, curve, jobs_text, plan
+
+pytestmark = pytest.mark.timeout(180)
+
+PATTERNS = """
+servers = [0, 1, 2]
+repetitions = 2
+[[pattern]]
+name = "p"
+nodes = 2
+processes_per_node = 2
+layout = ["own", "contiguous", "strided"]
+operation = ["write", "read"]
+request = "64k"
+total = "1m"
+"""
+
+
+def explore(*words: str | Path, prefix: Path, code: int = 0) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "hocket.cli", "explore", *map(str, words)]
+    environment = os.environ | {"HOCKET_PREFIX": str(prefix)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=150, env=environment, check=False)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def test_the_papers_189_patterns():
+    asked = read_patterns(REPO / "scenarios" / "forge-189.toml")
+    assert len(asked.patterns) == 189
+    assert {one.processes for one in asked.patterns} == {n * p for n in (8, 16, 32) for p in (12, 24, 48)}
+    assert all(one.direct and one.seconds == 1 for one in asked.patterns)
+    shrunk = read_patterns(REPO / "scenarios" / "forge-189.toml", 48).patterns
+    assert {one.processes for one in shrunk} == {8, 16, 32}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("nodes = 2", "nodes = 0"), "pattern 1: nodes = 0 must be a whole number from 1 to 4096"),
+        (("nodes = 2", "nodes = true"), "pattern 1: nodes = True must be a whole number from 1 to 4096"),
+        (("nodes = 2", "nodes = []"), "pattern 1: nodes = [] must have a value"),
+        (("nodes = 2", "knots = 2"), "pattern 1: key 'knots' is unknown; use name, nodes, "),
+        (('"own"', '"mine"'), "pattern 1: layout = 'mine' is unknown; use own, contiguous, strided"),
+        (('"64k"', '"64q"'), "pattern 1: request = '64q' must be bytes"),
+        (('"64k"', '"65m"'), "pattern 1: request = '65m' must be bytes"),
+        (('"64k"', '"1k"\ndirect = true'), "pattern 1: request = '1k' must be a multiple of 4k"),
+        (('"1m"', "-5"), "pattern 1: total = -5 must be bytes"),
+        (("nodes = 2", "nodes = 2\nseconds = -1"), "pattern 1: seconds = -1 must be from 0 to 86400"),
+        (("[0, 1, 2]", "[0, 65]"), "servers = [0, 65] must be a list of numbers from 0 to 64"),
+        (("[0, 1, 2]", "[]"), "servers = [] must be a list"),
+        (("repetitions = 2", "repetitions = 0"), "repetitions = 0 must be from 1 to 1000"),
+        (("[[pattern]]", "[pattern]"), "there is no [[pattern]]"),
+        (("nodes = 2", "nodes = 4096"), "pattern 1: 4096 nodes of 2 processes are more than 4096; use --shrink"),
+        (("servers", "servers = ["), ".toml: "),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_key_and_value(tmp_path: Path, change: tuple[str, str], said: str):
+    path = written(tmp_path / "p.toml", PATTERNS.replace(*change, 1))
+    with pytest.raises(UsageError) as refused:
+        read_patterns(path)
+    assert str(path) in str(refused.value) and said in str(refused.value)
+    assert "\n" not in str(refused.value).replace(str(path), "")
+
+
+def test_two_patterns_of_one_name_are_refused(tmp_path: Path):
+    path = written(tmp_path / "p.toml", '[[pattern]]\nname = "a"\n[[pattern]]\nname = "a"\n')
+    with pytest.raises(UsageError, match="two patterns are called 'a'"):
+        read_patterns(path)
+
+
+def test_each_round_of_the_plan_has_every_run_once_in_random_order():
+    runs = plan(["a", "b", "c"], [0, 1, 2, 4], 5, seed=3)
+    assert len(set(runs)) == len(runs) == 60
+    rounds = [runs[at : at + 12] for at in range(0, 60, 12)]
+    assert all({one.repetition for one in part} == {number} for number, part in enumerate(rounds))
+    orders = {tuple((one.name, one.servers) for one in part) for part in rounds}
+    assert len(orders) == 5 and plan(["a", "b", "c"], [0, 1, 2, 4], 5, seed=3) == runs
+
+
+def test_interrupted_runs_are_resumed(tmp_path: Path):
+    planned = plan(["a"], [0, 1], 2, seed=1)
+    first = Results(tmp_path / "runs", "x")
+    first.add(Measured(planned[0], 100, 2.0))
+    first.add(Measured(planned[1], 100, 4.0))
+    with (tmp_path / "runs").open("a") as file:
+        file.write('{"name": "a", "ser')  # the machine went down
+    again = Results(tmp_path / "runs", "x")
+    assert again.missing(planned) == planned[2:]
+    again.add(Measured(planned[2], 100, 1.0))
+    assert len(Results(tmp_path / "runs", "x").runs) == 3
+    with pytest.raises(UsageError, match="runs of other patterns or settings"):
+        Results(tmp_path / "runs", "y")
+
+
+def test_the_curves_are_medians_that_arbitrate_reads(tmp_path: Path):
+    results = Results(tmp_path / "runs", "x")
+    for repetition, seconds in enumerate((1.0, 2.0, 10.0)):
+        results.add(Measured(Planned('a "b"', 2, repetition), 20_000_000, seconds))
+    assert curve(results.rates('a "b"')) == {2: 10.0}
+    path = written(tmp_path / "curves.toml", jobs_text([('a "b"', 3, 6, {0: 1.5, 2: 10.0})]))
+    (job,) = read_jobs(path).jobs
+    assert (job.name, job.nodes, job.processes, job.bandwidth) == ('a "b"', 3, 6, {0: 1_500_000, 2: 10_000_000})
+
+
+def test_patterns_are_measured_through_servers(prefix: Path, tmp_path: Path):
+    """Each server has 20 MB/s, so that no run is faster than its servers together."""
+    directory = tmp_path / "files"
+    directory.mkdir()
+    path = written(tmp_path / "p.toml", PATTERNS.replace('"1m"', '"4m"'))
+    words = (path, "--dir", directory, "--output", tmp_path / "out", "--limit", "20m")
+    done = explore(*words, prefix=prefix)
+    lines = (tmp_path / "out" / "runs.jsonl").read_text().splitlines()
+    assert len(lines) == 1 + 6 * 3 * 2
+    assert not list(directory.iterdir())
+    curves = {job["name"]: job["bandwidth_mb_s"] for job in _jobs(tmp_path / "out")}
+    assert len(curves) == 6
+    for name, one in curves.items():
+        assert 0 < one["1"] < 22 and 0 < one["2"] < 44, (name, one)
+    again = explore(*words, prefix=prefix)
+    assert again.stdout == done.stdout
+    assert (tmp_path / "out" / "runs.jsonl").read_text().splitlines() == lines
+
+
+def _jobs(output: Path) -> list[dict]:
+    return tomllib.loads((output / "curves.toml").read_text())["job"]
+
+
+def test_a_program_is_measured_through_servers(prefix: Path, tmp_path: Path):
+    directory = tmp_path / "files"
+    directory.mkdir()
+    how = ("--dir", directory, "--servers", "0,1", "--repeat", "2", "--output", tmp_path / "out")
+    explore(*how, "--", "dd", "if=/dev/zero", f"of={directory}/o", "bs=64k", "count=32", prefix=prefix)
+    runs = [json.loads(line) for line in (tmp_path / "out" / "runs.jsonl").read_text().splitlines()[1:]]
+    assert sorted((one["servers"], one["bytes"]) for one in runs) == [(0, 0), (0, 0), (1, 1 << 21), (1, 1 << 21)]
+    (job,) = _jobs(tmp_path / "out")
+    assert job["name"] == "dd" and all(rate > 0 for rate in job["bandwidth_mb_s"].values())
+
+
+def test_it_says_what_is_wrong(prefix: Path, tmp_path: Path):
+    path = written(tmp_path / "p.toml", PATTERNS)
+    for words, said in (
+        ((path, "--dir", "/nonexistent"), "--dir /nonexistent: there is no such directory"),
+        (("--dir", tmp_path), "give either a file of patterns, PATTERNS.toml, or '-- PROGRAM …'"),
+        (
+            (path, "--dir", tmp_path, "--servers", "1,x"),
+            "--servers 1,x: give numbers from 0 to 64, separated by commas",
+        ),
+        ((path, "--dir", tmp_path, "--shrink", "0"), "--shrink 0: give 1 to 100000"),
+    ):
+        assert explore(*words, prefix=prefix, code=2).stderr == f"hocket: {said}\n"
+    failed = explore("--dir", tmp_path, "--output", tmp_path / "o", "--", "false", prefix=prefix, code=1)
+    assert "false failed with exit code 1" in failed.stderr.splitlines()[-1]
