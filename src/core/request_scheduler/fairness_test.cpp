@@ -1,0 +1,69 @@
+// A small job beside a large one, in a simulated server.
+#include <gtest/gtest.h>
+
+#include "request_scheduler/request_scheduler_testing.hpp"
+#include "request_scheduler/simulated_server_testing.hpp"
+
+namespace hocket::request_scheduler {
+namespace {
+
+constexpr SimulatedServer server{1, 1e9, Duration{5'000}, std::chrono::seconds{10}};
+
+SimulatedJob small_job() { return {1, 1, 4, 2, 1 << 20}; }
+SimulatedJob large_job() { return {2, 2, 64, 64, 1 << 20}; }
+
+double alone(const SimulatedJob& job) { return simulate("fifo", server, {job}).at(job.application); }
+
+class SmallBesideLarge : public ::testing::TestWithParam<std::string_view> {};
+INSTANTIATE_TEST_SUITE_P(, SmallBesideLarge,
+                         ::testing::Values("job-fair", "user-fair", "user-job-fair", "user-size-fair", "wfq"),
+                         test_name);
+
+TEST_P(SmallBesideLarge, KeepsNineTenthsOfItsFairShareOfASaturatedServer) {
+  const double fair = alone(small_job()) / 2;
+  EXPECT_GE(simulate(GetParam(), server, {small_job(), large_job()}).at(1), 0.9 * fair);
+  EXPECT_LT(simulate("fifo", server, {small_job(), large_job()}).at(1), 0.1 * fair);
+}
+
+TEST_P(SmallBesideLarge, KeepsItsFairShareWithRequestsOfAnotherSize) {
+  SimulatedJob small = small_job();
+  small.request_bytes = 64 << 10;
+  small.clients = 4;
+  SimulatedJob large = large_job();
+  large.request_bytes = 4 << 20;
+  // Half of the bytes that the server moves in all, which its cost for each request makes fewer than 1 GB/s.
+  const auto rates = simulate(GetParam(), server, {small, large});
+  EXPECT_GE(rates.at(1), 0.9 * (rates.at(1) + rates.at(2)) / 2);
+  const auto fifo = simulate("fifo", server, {small, large});
+  EXPECT_LT(fifo.at(1), 0.01 * (fifo.at(1) + fifo.at(2)) / 2);
+}
+
+TEST(SizeFair, GivesBySizeBesideALargeJob) {
+  const auto rates = simulate("size-fair", server, {small_job(), large_job()});
+  const double fair = (rates.at(1) + rates.at(2)) * 4 / 68;
+  EXPECT_GE(rates.at(1), 0.9 * fair);
+  EXPECT_LE(rates.at(1), 1.1 * fair);
+}
+
+class Unsaturated : public ::testing::TestWithParam<std::string_view> {};
+INSTANTIATE_TEST_SUITE_P(, Unsaturated,
+                         ::testing::Values("job-fair", "user-fair", "size-fair", "user-job-fair", "user-size-fair",
+                                           "wfq"),
+                         test_name);
+
+TEST_P(Unsaturated, NobodyIsSlowedDownAndALoneJobHasFullSpeed) {
+  SimulatedJob small = small_job();
+  SimulatedJob large = large_job();
+  small.pause = std::chrono::milliseconds{40};   // about 5 % of the server
+  large.pause = std::chrono::milliseconds{160};  // about 40 %
+  const auto rates = simulate(GetParam(), server, {small, large});
+  const auto fifo = simulate("fifo", server, {small, large});
+  EXPECT_GE(rates.at(1), 0.98 * fifo.at(1));
+  EXPECT_GE(rates.at(2), 0.98 * fifo.at(2));
+  EXPECT_GE(rates.at(1), 0.95 * alone(small));
+  EXPECT_GE(rates.at(2), 0.95 * alone(large));
+  EXPECT_GE(simulate(GetParam(), server, {large_job()}).at(2), 0.999 * alone(large_job()));
+}
+
+}  // namespace
+}  // namespace hocket::request_scheduler
