@@ -35,6 +35,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "campaign": [sys.executable, str(REPO / "bench" / "campaign.py")],
     "arbitrate": [sys.executable, str(REPO / "bench" / "arbitrate.py")],
     "forward": [sys.executable, str(REPO / "bench" / "forward.py")],
+    "request-schedulers": [str(BUILD / "bench_request_schedulers")],
     "framework": [sys.executable, str(REPO / "bench" / "framework.py")],
 }
 
