@@ -1,5 +1,6 @@
 #include "request_scheduler/aggregation_wait.hpp"
 
+#include "base/saturating.hpp"
 #include "request_scheduler/merge.hpp"
 
 namespace hocket::request_scheduler {

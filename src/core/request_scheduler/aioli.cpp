@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/saturating.hpp"
 #include "request_scheduler/aggregation_wait.hpp"
 #include "request_scheduler/algorithm.hpp"
 

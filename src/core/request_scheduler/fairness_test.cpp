@@ -38,6 +38,22 @@ TEST_P(SmallBesideLarge, KeepsItsFairShareWithRequestsOfAnotherSize) {
   EXPECT_LT(fifo.at(1), 0.01 * (fifo.at(1) + fifo.at(2)) / 2);
 }
 
+TEST_P(SmallBesideLarge, KeepsItsFairShareIfAllRequestsAreOverdue) {
+  SchedulerSettings settings;
+  settings.most_wait = std::chrono::microseconds{1};
+  const double fair = alone(small_job()) / 2;
+  EXPECT_GE(simulate(GetParam(), server, {small_job(), large_job()}, settings).at(1), 0.9 * fair);
+}
+
+TEST_P(SmallBesideLarge, KeepsItsFairShareOfSeveralWorkers) {
+  SimulatedServer wide = server;
+  wide.workers = 4;
+  SimulatedJob small = small_job();
+  small.clients = 16;  // enough to use half of the server
+  const auto rates = simulate(GetParam(), wide, {small, large_job()});
+  EXPECT_GE(rates.at(1), 0.9 * (rates.at(1) + rates.at(2)) / 2);
+}
+
 TEST(SizeFair, GivesBySizeBesideALargeJob) {
   const auto rates = simulate("size-fair", server, {small_job(), large_job()});
   const double fair = (rates.at(1) + rates.at(2)) * 4 / 68;

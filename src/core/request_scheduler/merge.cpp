@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/saturating.hpp"
+
 namespace hocket::request_scheduler {
 namespace {
 

@@ -1,3 +1,4 @@
+#include <limits>
 #include <string>
 
 #include "base/nearest.hpp"
@@ -22,12 +23,16 @@ constexpr AlgorithmEntry known[] = {
     {"user-size-fair", make_user_size_fair},
 };
 
-// A number that a setting must reach.
+// The range of a setting.
 struct Bound {
   const char* name;
   std::int64_t value;
   std::int64_t least;
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();
 };
+
+// Bound on the data servers of a file system: each has a queue.
+constexpr std::int64_t most_servers = 1 << 16;
 
 // Returns what is wrong with the settings, if anything is.
 std::optional<Error> fault_of(const SchedulerSettings& settings) {
@@ -41,15 +46,16 @@ std::optional<Error> fault_of(const SchedulerSettings& settings) {
       {"mlf_quantum", settings.mlf_quantum, 1},
       {"hbrr_quantum", static_cast<std::int64_t>(settings.hbrr_quantum), 1},
       {"twins_window", settings.twins_window.count(), 1},
-      {"twins_servers", settings.twins_servers, 1},
+      {"twins_servers", settings.twins_servers, 1, most_servers},
       {"twins_stripe", settings.twins_stripe, 1},
       {"twins_first", settings.twins_first, 0},
       {"request_cost", settings.request_cost, 0},
   };
   for (const Bound& bound : bounds) {
-    if (bound.value >= bound.least) continue;
-    return Error{std::string{"invalid "} + bound.name + " " + std::to_string(bound.value) + ": must be at least " +
-                 std::to_string(bound.least)};
+    const bool too_small = bound.value < bound.least;
+    if (!too_small && bound.value <= bound.most) continue;
+    return Error{std::string{"invalid "} + bound.name + " " + std::to_string(bound.value) + ": must be at " +
+                 (too_small ? "least " : "most ") + std::to_string(too_small ? bound.least : bound.most)};
   }
   return std::nullopt;
 }

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/saturating.hpp"
 #include "base/short_vector.hpp"
 #include "base/time.hpp"
 
@@ -17,7 +16,7 @@ namespace hocket::request_scheduler {
 struct FileExtent {
   std::int64_t at = 0;
   std::int64_t length = 0;
-  std::int64_t end() const { return saturating_sum(at, length); }
+  std::int64_t end() const { return at + length; }
   bool operator==(const FileExtent&) const = default;
 };
 
@@ -47,7 +46,7 @@ struct BatchChunk {
   std::int64_t length = 0;
   std::uint32_t request = 0;  // index in `tickets`
   std::int64_t data = 0;      // offset in the request's data
-  std::int64_t end() const { return saturating_sum(at, length); }
+  std::int64_t end() const { return at + length; }
   bool operator==(const BatchChunk&) const = default;
 };
 

@@ -4,10 +4,14 @@
 #include <limits>
 #include <utility>
 
+#include "base/saturating.hpp"
 #include "request_scheduler/merge.hpp"
 
 namespace hocket::request_scheduler {
 namespace {
+
+// Bound on the bytes of a request, so that sums of bytes do not overflow.
+constexpr std::int64_t most_request_bytes = std::int64_t{1} << 40;
 
 // Fills in what follows from the extents.
 void locate(PendingRequest& pending) {
@@ -19,7 +23,7 @@ void locate(PendingRequest& pending) {
   pending.at = request.extents.front().at;
   pending.end = request.extents.back().end();
   request.bytes = 0;
-  for (const FileExtent& extent : request.extents) request.bytes = saturating_sum(request.bytes, extent.length);
+  for (const FileExtent& extent : request.extents) request.bytes += extent.length;
 }
 
 Error fault(const IoRequest& request, const std::string& what) {
@@ -47,15 +51,21 @@ Status RequestScheduler::use(std::string_view name, const SchedulerSettings& set
 Status RequestScheduler::check(const IoRequest& request) const {
   if (requests_.contains(request.ticket)) return fault(request, "the ticket is in use");
   if (request.extents.empty() && request.order == 0) return fault(request, "it needs an extent or an order");
-  if (request.bytes < 0) return fault(request, "negative length " + std::to_string(request.bytes));
+  if (request.extents.empty() && (request.bytes < 0 || request.bytes > most_request_bytes)) {
+    return fault(request, "invalid length " + std::to_string(request.bytes));
+  }
   if (request.processes < 1 || !(request.weight > 0)) return fault(request, "processes and weight must be positive");
   std::int64_t end = 0;
+  std::int64_t left = most_request_bytes;
   for (const FileExtent& extent : request.extents) {
-    if (extent.at < end || extent.length < 0) {
+    const bool in_range = extent.length >= 0 && extent.length <= left &&
+                          extent.at <= std::numeric_limits<std::int64_t>::max() - extent.length;
+    if (extent.at < end || !in_range) {
       return fault(request, "extent of " + std::to_string(extent.length) + " bytes at " + std::to_string(extent.at) +
-                                ": extents must rise and be disjoint");
+                                ": extents must rise, be disjoint, and have at most 1 TiB in all");
     }
     end = extent.end();
+    left -= extent.length;
   }
   return success();
 }

@@ -53,8 +53,8 @@ class RequestScheduler {
   // Fails if no algorithm has the name (algorithm_names), or a setting is out of range.
   static Result<RequestScheduler> create(std::string_view name, const SchedulerSettings& settings = {});
 
-  // Appends a request. Fails, and changes nothing, if its ticket is in use, its extents are not rising and disjoint, or
-  // it has neither extent nor order.
+  // Appends a request. Fails, and changes nothing, if its ticket is in use, its extents are not rising and disjoint, it
+  // has neither extent nor order, or more than 1 TiB.
   Status add(IoRequest request);
   // Returns the next batch, which may run beside all batches under way.
   NextBatch next(Time now);

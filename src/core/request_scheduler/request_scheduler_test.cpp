@@ -127,7 +127,10 @@ TEST_P(EveryRequestScheduler, RefusesWhatItCannotOrderAndLosesNothing) {
 TEST_P(EveryRequestScheduler, TakesOffsetsAtTheEndOfTheRange) {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   ASSERT_TRUE(scheduler_.add(write_at(1, 1, most - 1, 1)));
-  ASSERT_TRUE(scheduler_.add(write_at(2, 1, most - 1, most)));
+  ASSERT_TRUE(scheduler_.add(ordered(2, 1, 9, true, std::int64_t{1} << 40)));
+  EXPECT_FALSE(scheduler_.add(write_at(4, 1, most - 1, 2)));
+  EXPECT_FALSE(scheduler_.add(write_at(4, 1, 0, most)));
+  EXPECT_FALSE(scheduler_.add(ordered(4, 1, 9, true, most)));
   ASSERT_TRUE(scheduler_.add(read_at(3, 1, 0, 0)));
   std::size_t taken = 0;
   for (Time now{}; now < Time{seconds{9}}; now += seconds{1}) {
@@ -229,6 +232,8 @@ TEST(RequestScheduler, KeepsItsAlgorithmIfTheNewOneIsUnknownOrASettingIsWrong) {
   SchedulerSettings settings;
   settings.twins_servers = 0;
   EXPECT_EQ(scheduler.use("twins", settings).error().text, "invalid twins_servers 0: must be at least 1");
+  settings.twins_servers = 1 << 30;
+  EXPECT_FALSE(scheduler.use("twins", settings));
   EXPECT_EQ(scheduler.name(), "sjf");
   EXPECT_FALSE(RequestScheduler::create("", {}));
 }
