@@ -178,6 +178,15 @@ TEST(Twins, TakesTheDataServerThatTheRequestNames) {
   EXPECT_THAT(scheduler.next(Time{}).batch->tickets, ElementsAre(2));
 }
 
+TEST(Twins, LetsAnOverdueRequestGoBeforeItsWindow) {
+  SchedulerSettings settings = four_servers();
+  settings.most_wait = milliseconds{1};
+  auto scheduler = RequestScheduler::create("twins", settings).value();
+  ASSERT_TRUE(scheduler.add(write_at(1, 1, 300, 10)));
+  EXPECT_EQ(scheduler.next(Time{}).again, Time{milliseconds{1}});
+  EXPECT_THAT(scheduler.next(Time{milliseconds{1}}).batch->tickets, ElementsAre(1));
+}
+
 TEST(Twins, BeginsWithTheServerOfTheSetting) {
   SchedulerSettings settings = four_servers();
   settings.twins_first = 3;
@@ -280,6 +289,21 @@ TEST(StatisticalTokensOpportunity, GivesTheShareOfAnIdleApplicationToTheSameUser
       "user-job-fair", {of_application(write_at(1, 1, 0, MiB), 1, 1), of_application(write_at(3, 1, 0, MiB), 3, 2)},
       60'000);  // application 2 of user 2 has no request
   EXPECT_NEAR(shares.at(1), 0.5, 0.02);
+}
+
+TEST(StatisticalTokensOpportunity, GivesTheShareOfAnApplicationThatEndsToTheSameUser) {
+  auto scheduler = RequestScheduler::create("user-job-fair").value();
+  std::uint64_t ticket = 0;
+  const auto send = [&](std::uint64_t application, std::uint64_t user) {
+    ++ticket;
+    (void)scheduler.add(of_application(write_at(ticket, ticket, 0, MiB), application, user));
+  };
+  send(2, 2);
+  scheduler.done(scheduler.next(Time{}).batch->number);  // application 2 of user 2 ends
+  for (int i = 0; i < 4'000; ++i) send(1, 1);
+  for (int i = 0; i < 4'000; ++i) send(3, 2);
+  for (int i = 0; i < 4'000; ++i) scheduler.done(scheduler.next(Time{}).batch->number);
+  EXPECT_NEAR(static_cast<double>(scheduler.statistics().at(3).requests), 2'000, 100);
 }
 
 TEST(StatisticalTokensSeed, DeterminesTheOrder) {

@@ -53,9 +53,8 @@ void join_chunks(RequestBatch& batch, std::int64_t gap) {
 std::vector<PendingRequest*> joined(const ScheduleChoice& choice, const SchedulerSettings& settings) {
   PendingRequest& first = *choice.first;
   std::vector<PendingRequest*> requests{&first};
-  if (choice.merging == Merging::none || first.request.order != 0) return requests;
   const ByOffset& queue = first.queue->requests;
-  if (queue.size() == 1) return requests;
+  if (choice.merging == Merging::none || queue.size() == 1) return requests;
   BatchSize size{first.bytes(), 1, std::min(settings.most_bytes, choice.most_bytes),
                  std::min(settings.most_requests, choice.most_requests)};
   const std::int64_t gap = gap_of(first, settings);

@@ -61,8 +61,8 @@ struct QueueKeyHash {
   }
 };
 
-// The eligible requests of one file, direction, and flags. A request with an `order` has a queue of its own. An empty
-// queue ends.
+// The eligible requests of one file, direction, and flags. A request with an `order` is alone in its queue, because the
+// next one of that order is blocked. An empty queue ends.
 struct RequestQueue {
   QueueKey key;
   std::uint64_t number = 0;  // unique; rises in the order of creation

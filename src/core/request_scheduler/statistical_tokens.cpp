@@ -12,7 +12,7 @@
 // Decided here:
 // - Parts are of bytes, not of requests: the chance of an application is divided by the cost of its oldest request, its
 //   bytes and `request_cost`. These are the compensation tickets of lottery scheduling (Waldspurger and Weihl, OSDI
-//   1994, section 4.5). ThemisIO's source balances processing time with its time-sharing queue; a pure scheduler has no
+//   1994, section 3.4). ThemisIO's source balances processing time with its time-sharing queue; a pure scheduler has no
 //   times of service.
 // - An unused part of an application goes to those of the same user first.
 // - Requests are not merged, since those of other applications would come along for nothing.
