@@ -68,18 +68,44 @@ TEST(Mlf, VisitsFilesInTurn) {
   expect_only("mlf", {write_at(1, 1, 90, 4), write_at(2, 1, 0, 4), write_at(3, 2, 0, 4)}, {{2}, {3}, {1}});
 }
 
-TEST(Aioli, GoesOnWithAFileByOffsetUntilItsQuantumIsUsed) {
+TEST(Aioli, TakesTheRequestsOfAFileByOffset) {
+  expect_only("aioli", {write_at(1, 1, 64 * KiB, 4 * KiB), write_at(2, 1, 0, 4 * KiB), write_at(3, 1, 32 * KiB, 4)},
+              {{2}, {3}, {1}});
+}
+
+TEST(Aioli, GoesOnWithAFileUntilItsQuantumIsUsed) {
   SchedulerSettings settings;
   settings.aioli_quantum = 8 * KiB;
   expect_only("aioli",
-              {write_at(1, 1, 64 * KiB, 4 * KiB), write_at(2, 2, 0, 4 * KiB), write_at(3, 1, 0, 4 * KiB),
-               write_at(4, 1, 32 * KiB, 4 * KiB)},
-              {{2}, {3}, {4}, {1}}, settings);
+              {write_at(1, 1, 0, 4 * KiB), write_at(2, 2, 0, 4), write_at(3, 2, 8, 4),
+               write_at(4, 1, 32 * KiB, 4 * KiB), write_at(5, 1, 64 * KiB, 4 * KiB)},
+              {{1}, {4}, {2}, {3}, {5}}, settings);
 }
 
 TEST(Aioli, LetsSmallRequestsPassLargeOnesWhoseQuantumStillRises) {
   expect_only("aioli", {write_at(1, 1, 0, MiB), write_at(2, 2, 0, 4 * KiB), write_at(3, 3, 0, 4 * KiB)},
               {{2}, {3}, {1}});
+}
+
+// The requests of 4 KiB in the first batch of a queue that had one request of `before` bytes in its last turn.
+std::size_t requests_after(std::string_view name, std::int64_t before) {
+  SchedulerSettings settings;
+  settings.aioli_quantum = 8 * KiB;
+  auto scheduler = RequestScheduler::create(name, settings).value();
+  (void)scheduler.add(write_at(1, 1, 0, before));
+  scheduler.done(scheduler.next(Time{}).batch->number);
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    (void)scheduler.add(write_at(i + 2, 1, MiB + static_cast<std::int64_t>(i) * 4 * KiB, 4 * KiB));
+  }
+  return scheduler.next(Time{}).batch->tickets.size();
+}
+
+TEST(Aioli, AdaptsTheQuantumOfAQueueToWhatItsLastTurnUsed) {
+  EXPECT_EQ(requests_after("aioli", 4 * KiB), 1U);   // half of 8 KiB
+  EXPECT_EQ(requests_after("aioli", 8 * KiB), 2U);   // as before
+  EXPECT_EQ(requests_after("aioli", 12 * KiB), 3U);  // one and a half
+  EXPECT_EQ(requests_after("aioli", 16 * KiB), 4U);  // twice
+  EXPECT_EQ(requests_after("fifo", 16 * KiB), 1U);
 }
 
 // After a batch of two, a single request that does not follow it lets its queue wait for a neighbour.
