@@ -8,17 +8,23 @@
 namespace hocket::request_scheduler {
 namespace {
 
+// Bound on the chunks of a batch of several requests.
+constexpr std::size_t most_chunks = 64 << 10;
+
 // The size of a batch so far, and its bounds.
 struct BatchSize {
   std::int64_t bytes = 0;
   std::size_t requests = 0;
+  std::size_t chunks = 0;
   std::int64_t most_bytes = 0;
   std::size_t most_requests = 0;
 
   // Adds a request if the bounds allow it.
   bool take(const PendingRequest& request) {
-    if (requests >= most_requests || request.bytes() > most_bytes - bytes) return false;
+    const std::size_t more = request.request.extents.size();
+    if (requests >= most_requests || request.bytes() > most_bytes - bytes || chunks + more > most_chunks) return false;
     bytes += request.bytes();
+    chunks += more;
     ++requests;
     return true;
   }
@@ -55,7 +61,7 @@ std::vector<PendingRequest*> joined(const ScheduleChoice& choice, const Schedule
   std::vector<PendingRequest*> requests{&first};
   const ByOffset& queue = first.queue->requests;
   if (choice.merging == Merging::none || queue.size() == 1) return requests;
-  BatchSize size{first.bytes(), 1, std::min(settings.most_bytes, choice.most_bytes),
+  BatchSize size{first.bytes(), 1, first.request.extents.size(), std::min(settings.most_bytes, choice.most_bytes),
                  std::min(settings.most_requests, choice.most_requests)};
   const std::int64_t gap = gap_of(first, settings);
   const bool touching = choice.merging == Merging::touching;

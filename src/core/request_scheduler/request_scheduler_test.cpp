@@ -203,6 +203,20 @@ TEST(RequestScheduler, ReadsSpanSmallGapsAndWritesDoNot) {
   EXPECT_THAT(writes, ElementsAre(Tickets{1}, Tickets{2}));
 }
 
+TEST(RequestScheduler, BoundsTheChunksOfABatch) {
+  std::vector<FileExtent> left;
+  std::vector<FileExtent> right;
+  for (std::int64_t i = 0; i < 40'000; ++i) {
+    left.push_back({i * 4, 1});
+    right.push_back({i * 4 + 1, 1});
+  }
+  EXPECT_THAT(batches_of("to-agg", {explicit_request(1, 1, true, left), explicit_request(2, 1, true, right)}),
+              ElementsAre(Tickets{1}, Tickets{2}));
+  left.resize(10'000);
+  EXPECT_THAT(batches_of("to-agg", {explicit_request(1, 1, true, left), explicit_request(2, 1, true, {{1, 1}})}),
+              ElementsAre(Tickets{1, 2}));
+}
+
 TEST(RequestScheduler, SwitchesWithoutLosingWaitingRequests) {
   auto scheduler = RequestScheduler::create("fifo").value();
   for (std::uint64_t ticket = 1; ticket <= 30; ++ticket) {

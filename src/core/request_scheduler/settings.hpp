@@ -9,9 +9,10 @@
 
 namespace hocket::request_scheduler {
 
-// Defaults are those of the named sources; docs/design/request-schedulers.md has the sources.
+// Quanta, windows, and waits have the defaults of AGIOS and IOFSL.
 struct SchedulerSettings {
-  // Bounds of a batch of several requests. A request above them is carried out alone.
+  // Bounds of a batch of several requests, which has at most 65,536 chunks besides. A request above them is carried out
+  // alone.
   std::int64_t most_bytes = 16 << 20;
   std::size_t most_requests = 1024;
   std::int64_t most_read_gap = 16 << 10;  // unrequested bytes between two reads that are read as well, at most
