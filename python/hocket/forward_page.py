@@ -29,6 +29,7 @@ COUNTS = (
     "redone",
     "lost",
     "unpatched",
+    "sandboxed",
 )
 PAGE_BYTES = COUNTS_AT + 8 * len(COUNTS)
 
@@ -43,7 +44,8 @@ class ForwardPage:
         self.path = path
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            os.ftruncate(descriptor, PAGE_BYTES)
+            # A page without storage would end the processes that map it by SIGBUS.
+            os.posix_fallocate(descriptor, 0, PAGE_BYTES)
             self._memory = mmap.mmap(descriptor, PAGE_BYTES)
         finally:
             os.close(descriptor)

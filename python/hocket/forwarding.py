@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import threading
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from hocket import __version__, daemon, io_servers, paths
+from hocket import __version__, daemon, elf, io_servers, paths
 from hocket.bus import Bus, BusError
 from hocket.errors import HocketError
 from hocket.forward_page import ForwardPage
@@ -52,11 +53,13 @@ def run(program: str, command: Sequence[str], how: How) -> tuple[int, Mapping[st
             if not library.exists():
                 raise HocketError(f"no libhocket-forward at {library}; is hocket built and installed?")
             page = stack.enter_context(_served(program, how))
-            preloaded = environment.get("LD_PRELOAD", "")
-            environment["LD_PRELOAD"] = f"{library}:{preloaded}" if preloaded else str(library)
-            environment["HOCKET_FORWARD"] = str(page.path)
+            if is_static(program):
+                tell(f"{program} is statically linked, so its own data go directly; those of its children do not")
+            environment |= _preloading(library, page.path)
         except HocketError as error:
             tell(f"{error}; the program runs directly")
+        except OSError as error:
+            tell(f"cannot prepare forwarding: {error.strerror}: {error.filename}; the program runs directly")
         try:
             code = run_child(program, list(command), environment)
         except OSError as error:
@@ -66,17 +69,43 @@ def run(program: str, command: Sequence[str], how: How) -> tuple[int, Mapping[st
     return code, counts
 
 
+def is_static(program: str) -> bool:
+    """Return True if no library can be loaded into the program, so that its calls are not seen."""
+    found = elf.read_elf(Path(program))
+    return found is not None and found.static
+
+
+def _preloading(library: Path, page: Path) -> dict[str, str]:
+    """Return the variables by which the loader loads the library. Raises HocketError if it could not find it."""
+    if set(" :") & set(str(library)):
+        raise HocketError(f"{library}: the loader takes no library from a path with blanks or colons")
+    preloaded = os.environ.get("LD_PRELOAD", "")
+    checks = os.environ.get("ASAN_OPTIONS", "")
+    return {
+        "LD_PRELOAD": f"{library}:{preloaded}" if preloaded else str(library),
+        "HOCKET_FORWARD": str(page),
+        # A program with AddressSanitizer ends at once if its library is not the first one. It finds libc's functions
+        # behind ours as well. The user's own setting comes later, and counts.
+        "ASAN_OPTIONS": "verify_asan_link_order=0" + (f":{checks}" if checks else ""),
+    }
+
+
 @contextlib.contextmanager
 def _served(program: str, how: How) -> Iterator[ForwardPage]:
     """Provide servers and the page, which follows the server map while the program runs."""
+    try:
+        str(how.mount).encode()
+    except UnicodeEncodeError as error:
+        raise HocketError(f"--mount {how.mount}: servers cannot serve a directory whose name is not UTF-8") from error
     with contextlib.ExitStack() as stack:
         bus, _ = daemon.connect_or_start(["--exit-when-idle", str(IDLE_S)])
         stack.enter_context(bus)
+        shared = stack.enter_context(SharedServers())
         usable = {name: one for name, one in io_servers.running(bus).items() if _serves(one, how.mount)}
         missing = max(0, (how.servers or 1) - len(usable))
         if missing > 0:
             started = io_servers.start(bus, missing, ["--dir", str(how.mount)])
-            stack.callback(_stop, started)
+            shared.add({name: one["pid"] for name, one in io_servers.running(bus).items() if name in started})
         path = paths.make_runtime_dir() / f"forward-{os.getpid()}-{time.time_ns()}"
         page = ForwardPage(path, str(how.mount), how.name, how.group, how.fails)
         stack.callback(page.remove)
@@ -157,12 +186,40 @@ def _sockets(text: str, mount: Path) -> list[str]:
     return found
 
 
-def _stop(names: Sequence[str]) -> None:
-    """End the servers that this run has started. They hold nothing of it."""
-    with contextlib.suppress(HocketError):
-        with Bus.connect() as bus:
-            mine = {name: one for name, one in io_servers.running(bus).items() if name in names}
-        io_servers.stop(mine)
+class SharedServers:
+    """The servers that runs have started, in a file of the runtime directory. The last run ends them.
+
+    Each run holds a lock of the file, which ends with its process: a later run ends the servers of one that was killed.
+    The daemon is not asked, because it may have ended.
+    """
+
+    def __init__(self) -> None:
+        self._file = (paths.make_runtime_dir() / "forward.servers").open("a+")
+
+    def __enter__(self) -> SharedServers:
+        fcntl.flock(self._file, fcntl.LOCK_SH)
+        return self
+
+    def add(self, pids: Mapping[str, int]) -> None:
+        self._file.write("".join(f"{pid} {name}\n" for name, pid in pids.items()))
+        self._file.flush()
+
+    def __exit__(self, *_: object) -> None:
+        with self._file, contextlib.suppress(BlockingIOError, HocketError):  # another run uses them; one does not end
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._file.seek(0)
+            listed = [line.split() for line in self._file]
+            self._file.truncate(0)
+            io_servers.stop({name: {"pid": int(pid)} for pid, name in listed if _is_server(int(pid), name)})
+
+
+def _is_server(pid: int, name: str) -> bool:
+    """Return True if the process is a server of this name and runtime directory, and not a later one of that pid."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return words[0].endswith(b"hocket-server") and {name.encode(), os.fsencode(paths.runtime_dir())} <= set(words)
 
 
 def sentences(counts: Mapping[str, int]) -> list[str]:
@@ -181,11 +238,12 @@ def sentences(counts: Mapping[str, int]) -> list[str]:
 REASONS = {
     "too_large": "calls of more than 64 MiB were made directly",
     "limited": "writes were made directly, because the size of files is limited (RLIMIT_FSIZE)",
-    "no_slot": "calls were made directly, because all connections of their process were in use",
+    "no_slot": "calls were made directly, because their process had no free connection, descriptor, or memory for one",
     "unsafe": "calls were made directly, in children of vfork or threads that may be cancelled at any time",
     "no_server": "calls found no server",
     "mapped": "mappings of forwarded files: what the program loads and stores there is not forwarded",
     "redone": "calls were made again after a server had ended",
     "lost": "calls failed with EIO, because a server ended and nobody knows if it had made them",
     "unpatched": "processes in which C's streams were not forwarded, because libc's code could not be changed",
+    "sandboxed": "processes limited their system calls (seccomp) and went on directly",
 }

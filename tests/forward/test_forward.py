@@ -15,6 +15,8 @@ import pytest
 import runtime_kit as kit
 from hocket import io_servers
 from hocket.bus import Bus
+from hocket.daemon import is_alive
+from hocket.forward_page import PAGE_BYTES, ForwardPage
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -46,7 +48,7 @@ COMMON = {
     "sort": "sort -S 1m -T . source -o made",
     "awk": "awk '{print length($0)}' source > made",
     "sed-in-place": "cp source made && sed -i s/e/E/g made",
-    "shell": "while read -r line; do printf '%s\\n' \"$line\"; done < source > made",
+    "shell": "head -n 500 source > part; while read -r line; do printf '%s\\n' \"$line\"; done < part > made",
     "append": "for i in 1 2 3; do echo $i >> made; done",
     "python": 'python3 -c \'text = open("source").read(); open("made", "w").write(text[::-1])\'',
     "python-mmap": 'cp source made && python3 -c \'import mmap; f = open("made", "r+b"); '
@@ -104,7 +106,7 @@ def test_fio_verifies_what_it_wrote(forward: Callable[..., kit.Run], mount: Path
 
 CORNERS = (
     "errors", "offsets", "no-name", "locks", "close-all", "children", "handlers", "cancel", "cancel-pipe", "limit",
-    "threads", "many", "direct", "large"
+    "threads", "many", "direct", "large", "jump", "seccomp", "part", "limited"
 )  # fmt: skip
 
 
@@ -118,6 +120,8 @@ def test_corners_are_as_the_kernel_has_them(corner: str, forward, programs: Path
     if corner not in ("cancel-pipe", "limit"):
         assert forwarded(run) > 0
     assert "failed with EIO" not in run.err
+    if corner == "jump":
+        assert "no free connection" not in run.err
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -245,6 +249,164 @@ def test_without_servers_calls_are_direct_or_fail_as_the_user_chose(
     assert run.code == code, run.err
     assert ("Input/output error" in run.err) == (choice == "fail")
     assert (mount / "a").read_bytes() == (b"xy" if choice == "direct" else b"x")
+
+
+def test_the_last_run_ends_the_servers(start_forward, mount: Path):
+    """A run goes on through servers that another one has started, when that one has ended."""
+    until = f"while [ ! -e {mount}/{{0}} ]; do sleep 0.05; done"
+    first = start_forward("sh", "-c", f"echo a > {mount}/first; {until.format('end')}")
+    wait_until((mount / "first").exists, "the first run's write")
+    writes = f"for i in $(seq 20); do echo $i >> {mount}/second || exit; {until.format('go')}; done"
+    second = start_forward("sh", "-c", writes, options=("--without-servers", "fail"))
+    wait_until((mount / "second").exists, "the second run's write")
+    (mount / "end").touch()
+    assert kit.finish(first, LIMIT_S).code == 0
+    (mount / "go").touch()
+    run = kit.finish(second, LIMIT_S)
+    assert (run.code, forwarded(run)) == (0, 20), run.err
+    assert not pids_of_servers()
+
+
+def test_servers_of_a_killed_run_end_with_the_next_one(start_forward, forward, mount: Path):
+    killed = start_forward("sh", "-c", f"echo a > {mount}/a; sleep 1")
+    wait_until((mount / "a").exists, "the write")
+    killed.kill()
+    killed.wait()
+    assert pids_of_servers()
+    assert forwarded(forward("sh", "-c", f"echo a > {mount}/a")) == 1
+    assert not pids_of_servers()
+
+
+def test_servers_end_with_the_run_although_hocketd_was_killed(start_forward, start_daemon, mount: Path):
+    daemon = start_daemon()
+    until = f"while [ ! -e {mount}/go ]; do sleep 0.05; done"
+    process = start_forward("sh", "-c", f"echo a > {mount}/a; {until}; echo b >> {mount}/a")
+    wait_until((mount / "a").exists, "the first write")
+    (server,) = pids_of_servers().values()
+    daemon.kill()
+    (mount / "go").touch()
+    run = kit.finish(process, LIMIT_S)
+    assert (run.code, forwarded(run), (mount / "a").read_text()) == (0, 2, "a\nb\n"), run.err
+    assert not is_alive(server)
+
+
+DIES_AFTER_A_CALL = """
+#define _GNU_SOURCE
+#include <signal.h>
+#include <unistd.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+ssize_t pwritev2(int fd, const struct iovec* parts, int count, off_t at, int flags) {
+  syscall(SYS_pwritev2, fd, parts, count, at, 0, flags);
+  return raise(SIGKILL);
+}
+ssize_t pwritev64v2(int, const struct iovec*, int, off64_t, int) __attribute__((alias("pwritev2")));
+ssize_t copy_file_range(int from, off64_t* from_at, int fd, off64_t* at, size_t bytes, unsigned flags) {
+  syscall(SYS_copy_file_range, from, from_at, fd, at, bytes, flags);
+  return raise(SIGKILL);
+}
+"""
+
+
+@pytest.mark.parametrize("corner", ["append-at", "append-flag", "append-before", "copy-from"])
+def test_a_call_is_made_once_although_its_server_dies_after_it(
+    corner: str, start_forward, start_daemon, programs: Path, mount: Path, prefix: Path, tmp_path: Path, monkeypatch
+):
+    (tmp_path / "dies.c").write_text(DIES_AFTER_A_CALL)
+    library = tmp_path / "dies.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "dies.c"], check=True, timeout=LIMIT_S)
+    start_daemon()
+    with monkeypatch.context() as patch:
+        patch.setenv("LD_PRELOAD", str(library))
+        start_servers(1, mount, prefix)
+    run = kit.finish(start_forward("sh", "-c", f"cd {mount} && {programs}/forward_corners {corner} file"), LIMIT_S)
+    assert (run.code, run.out) == (0, ""), run.err
+    assert "calls failed with EIO" in run.err
+
+
+def is_stopped(pid: int) -> bool:
+    """Return True if all threads of the process are stopped."""
+    states = (path.read_text().rpartition(")")[2].split()[0] for path in Path(f"/proc/{pid}/task").glob("*/stat"))
+    return all(state == "T" for state in states)
+
+
+def test_a_program_that_was_killed_writes_no_more(start_forward, start_daemon, mount: Path, prefix: Path):
+    """Who has awaited its end may rely on that, although the server gets to the call only later."""
+    start_daemon()
+    start_servers(1, mount, prefix)
+    writes = f"import os; f = os.open('{mount}/a', os.O_WRONLY | os.O_CREAT); os.write(f, b'1'); print(flush=True); "
+    shell = f"{sys.executable} -c \"{writes} input(); os.write(f, b'2')\" & echo $! > {mount}/pid; wait $!"
+    os.mkfifo(mount.parent / "fifo")
+    process = start_forward("sh", "-c", f"exec 3< {mount.parent}/fifo; {shell.replace(' & ', ' <&3 & ')}")
+    with (mount.parent / "fifo").open("w") as end:
+        wait_until(lambda: (mount / "a").exists() and (mount / "a").read_bytes() == b"1", "the first write")
+        (server,) = pids_of_servers().values()
+        os.kill(server, signal.SIGSTOP)
+        wait_until(lambda: is_stopped(server), "the stop of the server")
+        end.write("go\n")
+        end.flush()
+        time.sleep(1)  # the request waits in the server's queue
+        os.kill(int((mount / "pid").read_text()), signal.SIGKILL)
+        assert kit.finish(process, LIMIT_S).code == 128 + signal.SIGKILL
+    (mount / "a").write_bytes(b"")
+    os.kill(server, signal.SIGCONT)
+    done = start_forward("sh", "-c", f"echo b > {mount}/b")
+    assert kit.finish(done, LIMIT_S).code == 0
+    assert (mount / "a").read_bytes() == b""
+
+
+def test_servers_are_not_forwarded_themselves(forward, mount: Path, prefix: Path):
+    """A server that a forwarded program starts would wait for itself."""
+    start = f"{sys.executable} -m hocket.cli server start -n 2 --dir {mount}"
+    run = forward("sh", "-ec", f"{start}; for i in 1 2 3 4 5 6; do sh -c 'echo $0 > {mount}/$0' $i; done")
+    assert (run.code, forwarded(run)) == (0, 6), run.err
+
+
+def test_a_mount_of_any_name(forward, mount: Path):
+    for name in (b"a b", "ü%41".encode(), b"line\nbreak"):
+        directory = mount / os.fsdecode(name)
+        directory.mkdir()
+        run = forward("sh", "-c", 'echo a > "$0/f"', str(directory), options=("--mount", str(directory)))
+        assert (run.code, forwarded(run)) == (0, 1), run.err
+
+
+def test_a_mount_whose_name_is_not_utf8(forward, mount: Path):
+    directory = mount / os.fsdecode(b"\xff")
+    directory.mkdir()
+    run = forward("sh", "-c", 'echo a > "$0/f"', str(directory), options=("--mount", str(directory)))
+    assert (run.code, (directory / "f").read_text()) == (0, "a\n")
+    assert "servers cannot serve a directory whose name is not UTF-8; the program runs directly" in run.err
+
+
+def build(source: str, target: Path, *options: str) -> Path:
+    subprocess.run(["cc", *options, "-o", target, "-xc", "-"], input=source.encode(), check=True, timeout=LIMIT_S)
+    return target
+
+
+WRITES_ARGUMENT = """
+#include <stdio.h>
+int main(int count, char** words) { fputs("text", fopen(words[count - 1], "w")); return 0; }
+"""
+
+
+def test_a_static_program_runs_directly_and_that_is_said(forward, mount: Path, tmp_path: Path):
+    program = build(WRITES_ARGUMENT, tmp_path / "static", "-static")
+    run = forward(program, mount / "a")
+    assert (run.code, forwarded(run), (mount / "a").read_text()) == (0, 0, "text")
+    said = f"hocket: {program} is statically linked, so its own data go directly; those of its children do not\n"
+    assert run.err.startswith(said)
+
+
+def test_a_program_with_address_sanitizer(forward, mount: Path, tmp_path: Path):
+    run = forward(build(WRITES_ARGUMENT, tmp_path / "checked", "-fsanitize=address"), mount / "a")
+    assert (run.code, forwarded(run), (mount / "a").read_text()) == (0, 1, "text"), run.err
+
+
+def test_the_page_has_its_storage(tmp_path: Path):
+    """A page that needs more storage later, of a file system that is full by then, would end programs by SIGBUS."""
+    page = ForwardPage(tmp_path / "page", "/prefix", "name", 1, False)
+    about = page.path.stat()
+    assert about.st_blocks * 512 >= about.st_size == PAGE_BYTES
 
 
 def test_two_programs_write_the_same_file(start_forward, mount: Path):

@@ -3,15 +3,19 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -146,7 +150,7 @@ static void handler(int number) {
   if (write(handled_fd, "h", 1) == 1) ++handled;
 }
 
-// A handler may write while the program writes, and a program may leave it by a jump's relatives: nothing stays locked.
+// A handler may write while the program writes: nothing stays locked.
 static void with_handlers(void) {
   handled_fd = make(O_APPEND);
   struct sigaction action = {.sa_handler = handler};
@@ -294,15 +298,132 @@ static void with_large(void) {
   CHECK(memory[0] == 'l' && memory[bytes - (1 << 20) - 1] == 'l');
 }
 
+static sigjmp_buf before_write;
+static volatile sig_atomic_t is_writing;
+static void jumps(int number) {
+  (void)number;
+  if (is_writing) siglongjmp(before_write, 1);
+}
+
+// A handler that leaves a write by a jump finds it done or not begun, and the thread can be cancelled as before.
+static void with_jumps(void) {
+  const int fd = make(0);
+  struct sigaction action = {.sa_handler = jumps};
+  sigaction(SIGALRM, &action, NULL);
+  struct itimerval often = {{0, 300}, {0, 300}};
+  setitimer(ITIMER_REAL, &often, NULL);
+  for (volatile int i = 0; i < 3000; ++i) {
+    if (sigsetjmp(before_write, 1) == 0) {
+      is_writing = 1;
+      CHECK(write(fd, block, 4096) == 4096);
+    }
+    is_writing = 0;
+    struct stat about;
+    CHECK(fstat(fd, &about) == 0 && about.st_size == lseek(fd, 0, SEEK_CUR) && about.st_size % 4096 == 0);
+  }
+  often = (struct itimerval){{0, 0}, {0, 0}};
+  setitimer(ITIMER_REAL, &often, NULL);
+  int state;
+  CHECK(pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state) == 0 && state == PTHREAD_CANCEL_ENABLE);
+}
+
+// A program that permits itself only read, write, and exit can still use them.
+static void with_few_calls(void) {
+  const int fd = make(0);
+  CHECK(write(fd, "a", 1) == 1);
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool limited = write(fd, "b", 1) == 1 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) == 0;
+    syscall(SYS_exit, limited && write(fd, "c", 1) == 1 ? 0 : 3);
+  }
+  int status;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  CHECK(pread(fd, block, 9, 0) == 3 && memcmp(block, "abc", 3) == 0);
+}
+
+// A read into memory of which only the first part is there reads that part, and no more.
+static void with_part_of_memory(void) {
+  const int fd = make(0);
+  char* const memory = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(munmap(memory + 4096, 4096) == 0);
+  CHECK(write(fd, block, 8192) == 8192 && lseek(fd, 0, SEEK_SET) == 0);
+  CHECK(read(fd, memory, 8192) == 4096 && lseek(fd, 0, SEEK_CUR) == 4096);
+  CHECK(pread(fd, memory, 8192, 0) == 4096);
+  CHECK(read(fd, memory + 4096, 1) == -1 && errno == EFAULT && lseek(fd, 0, SEEK_CUR) == 4096);
+}
+
+// A program can use each descriptor that its limit allows.
+static void with_few_descriptors(void) {
+  const struct rlimit limit = {20, 20};
+  CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  const int fd = make(0);
+  for (int next = fd + 1; next < 20; ++next) {
+    CHECK(write(fd, "a", 1) == 1);
+    const int one = next % 2 ? open(path, O_RDWR) : dup(fd);
+    CHECK(one >= 0 && pwrite(one, "b", 1, 0) == 1);
+  }
+  CHECK(write(fd, "a", 1) == 1);
+  CHECK(open(path, O_RDWR) == -1 && errno == EMFILE);
+}
+
+// ---- calls that the server makes before it is killed (test_forward.py): each is made once
+// ------------------------------
+
+static bool is_result(ssize_t result, ssize_t wanted) { return result == wanted || (result == -1 && errno == EIO); }
+
+static void appending_at_offset(void) {
+  const int fd = make(O_APPEND);
+  CHECK(is_result(pwrite(fd, "once", 4, 0), 4));
+  CHECK(lseek(fd, 0, SEEK_END) == 4);
+}
+
+static void appending_by_flag(void) {
+  const int fd = make(0);
+  CHECK(is_result(pwritev2(fd, &(struct iovec){"once", 4}, 1, 0, RWF_APPEND), 4));
+  CHECK(lseek(fd, 0, SEEK_END) == 4);
+}
+
+static void appending_before_offset(void) {
+  const int fd = make(O_APPEND);
+  CHECK(lseek(fd, 4, SEEK_SET) == 4);
+  CHECK(is_result(write(fd, "once", 4), 4));
+  CHECK(lseek(fd, 0, SEEK_END) == 4);
+}
+
+static void copying_from_offset(void) {
+  const int from = make(0), fd = open(".", O_TMPFILE | O_RDWR, 0600);
+  CHECK(ftruncate(from, 8) == 0 && fd >= 0);
+  loff_t at = 0;
+  const ssize_t result = copy_file_range(from, NULL, fd, &at, 4, 0);
+  CHECK(is_result(result, 4) && lseek(from, 0, SEEK_CUR) == 4);
+}
+
 static const struct {
   const char* name;
   void (*run)(void);
 } corners[] = {
-    {"errors", with_errors},     {"offsets", with_offsets},   {"no-name", without_name},
-    {"locks", with_locks},       {"close-all", closing_all},  {"children", with_children},
-    {"handlers", with_handlers}, {"cancel", with_cancelling}, {"cancel-pipe", cancelled_in_pipe},
-    {"limit", with_limit},       {"threads", with_threads},   {"many", with_many},
-    {"direct", with_direct},     {"large", with_large},
+    {"errors", with_errors},
+    {"offsets", with_offsets},
+    {"no-name", without_name},
+    {"locks", with_locks},
+    {"close-all", closing_all},
+    {"children", with_children},
+    {"handlers", with_handlers},
+    {"cancel", with_cancelling},
+    {"cancel-pipe", cancelled_in_pipe},
+    {"limit", with_limit},
+    {"threads", with_threads},
+    {"many", with_many},
+    {"direct", with_direct},
+    {"large", with_large},
+    {"jump", with_jumps},
+    {"seccomp", with_few_calls},
+    {"part", with_part_of_memory},
+    {"limited", with_few_descriptors},
+    {"append-at", appending_at_offset},
+    {"append-flag", appending_by_flag},
+    {"append-before", appending_before_offset},
+    {"copy-from", copying_from_offset},
 };
 
 int main(int count, char** words) {

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -105,6 +106,12 @@ ssize_t call(const forward_request& request, int file, int from, void* memory) {
   }
 }
 
+// True if the server's own limit has failed the call. Clients that forward writes have none.
+bool exceeds_own_limit(int error) {
+  rlimit limit{};
+  return error == EFBIG && getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
 bool copies(std::uint32_t call) { return call == forward_copy || call == forward_send; }
 
 }  // namespace
@@ -202,7 +209,12 @@ void ForwardService::serve() {
       if (found != connections_.end()) connection = found->second.get();
     }
     // Only this thread has the connection now, so nobody else removes it.
-    if (connection != nullptr && serve_one(*connection)) watch(connection->socket.get(), connection->number, false);
+    if (connection == nullptr) continue;
+    // A client that has been killed makes no call any more: who has waited for its end may change the file already.
+    if ((event.events & (EPOLLHUP | EPOLLRDHUP)) != 0)
+      end(*connection, nullptr);
+    else if (serve_one(*connection))
+      watch(connection->socket.get(), connection->number, false);
   }
 }
 
@@ -296,6 +308,7 @@ bool ForwardService::carry_out(Connection& connection, Message& message) {
     answer.result =
         call(request, message.descriptors[0].get(), message.descriptors[1].get(), connection.segment.memory());
     answer.error = answer.result < 0 ? errno : 0;
+    answer.own = exceeds_own_limit(answer.error) ? 1 : 0;
     ++requests_;
     bytes_ += std::max<std::int64_t>(answer.result, 0);
     if (settings_.limit_bytes_per_s > 0) take_time(answer.result);

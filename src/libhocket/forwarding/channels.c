@@ -28,6 +28,7 @@ enum {
 // A descriptor of ours, and what the program would have changed if it had closed it.
 struct own_descriptor {
   int fd;  // 0: none
+  dev_t device;
   ino_t inode;
 };
 
@@ -55,29 +56,29 @@ static _Thread_local unsigned last_used;
 
 // ---- descriptors and memory ----------------------------------------------------------------------------------------
 
-static ino_t inode_of(int fd) {
+static bool is_ours(const struct own_descriptor* one) {
   struct stat about;
-  return fstat(fd, &about) == 0 ? about.st_ino : 0;
+  return one->fd > 0 && fstat(one->fd, &about) == 0 && about.st_ino == one->inode && about.st_dev == one->device;
 }
-
-static bool is_ours(const struct own_descriptor* one) { return one->fd > 0 && inode_of(one->fd) == one->inode; }
 
 // Moves a new descriptor out of the way, to the highest numbers: programs expect the lowest free ones for themselves.
 static struct own_descriptor take_over(int fd) {
-  struct own_descriptor own = {0, 0};
+  struct own_descriptor own = {0, 0, 0};
   if (fd < 0) return own;
   struct rlimit limit;
   const rlim_t most = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 65536 ? limit.rlim_cur : 65536;
-  const long high = most > 512 ? RAW3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, most - 3 * channels) : -1;
+  const rlim_t from = most > 512 ? most - 3 * channels : most - most / 4;
+  const long high = RAW3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, from);
   if (high >= 0) RAW1(SYS_close, fd);
   own.fd = high >= 0 ? (int)high : fd;
-  own.inode = inode_of(own.fd);
+  struct stat about;
+  if (fstat(own.fd, &about) == 0) own.inode = about.st_ino, own.device = about.st_dev;
   return own;
 }
 
 static void close_own(struct own_descriptor* one) {
   if (is_ours(one)) RAW1(SYS_close, one->fd);
-  *one = (struct own_descriptor){0, 0};
+  *one = (struct own_descriptor){0, 0, 0};
 }
 
 static void disconnect(struct channel* channel) {
@@ -87,19 +88,18 @@ static void disconnect(struct channel* channel) {
   channel->epoch = 0;
 }
 
-static void drop(struct channel* channel) {
+// Gives up the connection and its memory.
+static void clear(struct channel* channel) {
   disconnect(channel);
   close_own(&channel->segment_file);
   if (channel->memory) munmap(channel->memory, forward_most_bytes);
-  memset(channel, 0, sizeof *channel);
+  channel->memory = NULL;
 }
 
 // Makes the memory that is shared with servers. Its descriptor is kept, because each new server needs it.
 static bool have_segment(struct channel* channel) {
   if (channel->memory && is_ours(&channel->segment_file)) return true;
-  close_own(&channel->segment_file);
-  if (channel->memory) munmap(channel->memory, forward_most_bytes);
-  channel->memory = NULL;
+  clear(channel);
   const int fd = (int)RAW2(SYS_memfd_create, "hocket-forward", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return false;
   const bool made = RAW2(SYS_ftruncate, fd, forward_most_bytes) == 0 &&
@@ -182,7 +182,7 @@ static bool is_trusted(int socket, pid_t* process) {
   socklen_t length = sizeof peer;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return false;
   *process = peer.pid;
-  return peer.uid == geteuid() || peer.uid == 0;
+  return peer.uid == (uid_t)RAW1(SYS_geteuid, 0) || peer.uid == 0;  // not libc's, which fakeroot replaces
 }
 
 static bool greet(struct channel* channel, int socket) {
@@ -203,12 +203,12 @@ static bool greet(struct channel* channel, int socket) {
   return true;
 }
 
-static bool connect_to(struct channel* channel, const char* path) {
+static bool connect_to(struct channel* channel, int fd, const char* path) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   memcpy(address.sun_path, path, sizeof address.sun_path);
-  const long fd = RAW3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-  if (fd < 0) return false;
-  channel->socket = take_over((int)fd);
+  channel->socket = take_over(fd);
+  const struct timeval most = {silence_ms / 1000, 0};  // while the server's queue of connections is full
+  setsockopt(channel->socket.fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
   long connected;
   do connected = RAW3(SYS_connect, channel->socket.fd, &address, sizeof address);
   while (connected == -EINTR);
@@ -225,20 +225,25 @@ static uint32_t own_number(void) {
   return number - 1;
 }
 
-// Connects to the process's own server, or to the next one that answers.
-static bool have_connection(struct channel* channel) {
+// Connects to the process's own server, or to the next one that answers. `why` says why it did not.
+static bool have_connection(struct channel* channel, enum forward_count* why) {
   if (channel->epoch != 0 && channel->epoch == page_epoch() && is_ours(&channel->socket)) return true;
   disconnect(channel);
-  if (!have_segment(channel)) return false;
+  *why = forward_no_server;
   if (state->without_server == page_epoch() && now_ms() < state->no_server_until_ms) return false;
+  *why = forward_no_slot;
+  if (!have_segment(channel)) return false;
   const uint32_t servers = page_servers();
   for (uint32_t choice = 0; choice < (servers > 0 ? servers : 1); ++choice) {
     char path[forward_path_bytes];
     const uint32_t epoch = page_server(own_number(), choice, path);
     if (epoch == 0) break;
-    if (connect_to(channel, path)) return channel->epoch = epoch, true;
+    const long fd = RAW3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0) return clear(channel), false;
+    if (connect_to(channel, (int)fd, path)) return channel->epoch = epoch, true;
     disconnect(channel);
   }
+  *why = forward_no_server;
   state->without_server = page_epoch();
   state->no_server_until_ms = now_ms() + retry_ms;
   return false;
@@ -248,7 +253,10 @@ static bool have_connection(struct channel* channel) {
 
 // Gives up the parent's connections, and makes the state this process's own.
 static void begin_anew(void) {
-  for (int i = 0; i < channels; ++i) drop(&all[i]);
+  for (int i = 0; i < channels; ++i) {
+    clear(&all[i]);
+    atomic_store_explicit(&all[i].busy, 0, memory_order_release);
+  }
   state->process = (pid_t)RAW1(SYS_getpid, 0);
   atomic_store_explicit(&state->stage, 2, memory_order_release);
 }
@@ -285,13 +293,25 @@ struct channel* channel_take(enum forward_count* why) {
     last_used = (last_used + i) % channels;
     taken = one;
   }
-  if (taken && !have_connection(taken)) {
-    *why = forward_no_server;
+  if (taken && !have_connection(taken, why)) {
     atomic_store_explicit(&taken->busy, 0, memory_order_release);
     taken = NULL;
   }
   errno = before;
   return taken;
+}
+
+bool channels_release(void) {
+  const int before = errno;
+  bool any = false;
+  for (int i = 0; is_ready() && i < channels; ++i) {
+    if (atomic_exchange_explicit(&all[i].busy, 1, memory_order_acquire) != 0) continue;
+    any = any || is_ours(&all[i].socket) || is_ours(&all[i].segment_file);
+    clear(&all[i]);
+    atomic_store_explicit(&all[i].busy, 0, memory_order_release);
+  }
+  errno = before;
+  return any;
 }
 
 char* channel_memory(struct channel* channel) { return channel->memory; }
@@ -350,6 +370,7 @@ enum channel_outcome channel_call(struct channel* channel, const struct forward_
   const int before = errno;
   const enum channel_outcome outcome = call(channel, request, file, from, answer);
   if (outcome != channel_answered) disconnect(channel);
+  if (outcome == channel_unknown) clear(channel);  // the server may still use the memory, so no other call may
   errno = before;
   return outcome;
 }

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "forwarding/page_layout.h"
 #include "forward/protocol.h"
+#include "forwarding/page_layout.h"
 
 struct channel;
 
@@ -22,6 +22,10 @@ void channels_forked(void);
 struct channel* channel_take(enum forward_count* why);
 // Takes back the connection after a call of that many bytes. Memory of large calls is freed.
 void channel_give_back(struct channel* channel, int64_t bytes);
+
+// Gives up all connections that no call uses, because the program needs their descriptors. Returns false if there were
+// none.
+bool channels_release(void);
 
 // Returns the shared memory, of forward_most_bytes.
 char* channel_memory(struct channel* channel);

@@ -66,6 +66,12 @@ enum file_hint file_look(int fd) {
   return known != file_unknown ? known : look(fd);
 }
 
+// A descriptor that still looks as if it were to be forwarded would be refused at each call.
+void file_refused(int fd) {
+  file_forget((unsigned)fd, (unsigned)fd);
+  if (file_look(fd) != file_direct) atomic_store_explicit(&hints[fd], file_direct, memory_order_relaxed);
+}
+
 void file_forget(unsigned first, unsigned last) {
   const unsigned end = (unsigned)(atomic_load_explicit(&largest_seen, memory_order_relaxed) + 1);
   for (unsigned fd = first; fd <= last && fd < end; ++fd)

@@ -16,6 +16,8 @@ enum file_hint {
 
 // Returns what the descriptor refers to, as far as is known.
 enum file_hint file_look(int fd);
+// Notes that a server has not accepted the descriptor: it has become another one, or is of another file system.
+void file_refused(int fd);
 // Notes that the descriptors from `first` to `last` refer to something else now.
 void file_forget(unsigned first, unsigned last);
 // Notes that this process has opened the descriptor itself.

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
@@ -63,13 +64,42 @@ static bool forbid_cancelling(int* state) {
 
 static void allow_cancelling(int state) { pthread_setcancelstate(state, &state); }
 
-static void note(int fd, bool writes, struct before* before) {
+// Keeps signals from this thread during an exchange, as the kernel does while it accesses a regular file: a handler may
+// leave by a jump, and the connection would never be given back. Some are let through: those that the thread causes by
+// itself, and the one by which libc changes the user of all threads.
+static void block_signals(uint64_t* before) {
+  enum { for_libc = 33 };
+  static const int let_through[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS, for_libc};
+  uint64_t blocked = ~UINT64_C(0);
+  for (size_t i = 0; i < sizeof let_through / sizeof *let_through; ++i)
+    blocked &= ~(UINT64_C(1) << (let_through[i] - 1));
+  RAW4(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, before, sizeof blocked);
+}
+
+static void allow_signals(const uint64_t* before) {
+  RAW4(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, sizeof *before);
+}
+
+// True if the call writes at the end of the file, wherever its offset is.
+static bool appends(const struct forward_request* request, int fd) {
+  enum { rwf_append = 0x10, rwf_noappend = 0x20 };  // of pwritev2; libc's headers may not have them yet
+  if (request->call == forward_read || (request->flags & rwf_noappend)) return false;
+  return (request->flags & rwf_append) || (RAW2(SYS_fcntl, fd, F_GETFL) & O_APPEND);
+}
+
+// True if the call moves no offset of a description.
+static bool has_offsets(const struct forward_request* request) {
+  const bool copies = request->call == forward_copy || request->call == forward_send;
+  return request->offset >= 0 && (!copies || request->from_offset >= 0);
+}
+
+static void note(const struct forward_request* request, int fd, struct before* before) {
   before->is_alone = atomic_fetch_add(&moving_now, 1) == 0;
   before->begun = atomic_fetch_add(&moving_begun, 1) + 1;
   before->offset = RAW3(SYS_lseek, fd, 0, SEEK_CUR);
   before->size = -1;
   struct stat about;
-  if (writes && (RAW2(SYS_fcntl, fd, F_GETFL) & O_APPEND) && fstat(fd, &about) == 0) before->size = about.st_size;
+  if (appends(request, fd) && fstat(fd, &about) == 0) before->size = about.st_size;
 }
 
 // What became of an attempt to make a call.
@@ -86,13 +116,18 @@ static enum attempt fail(ssize_t* result, int error) {
   return attempt_done;
 }
 
-// The server has ended in the middle of a call. One with an offset of its own can be made again. Else the description's
-// offset shows if the call was made, provided that nobody else moves it.
+// The server has ended in the middle of a call. One with an offset of its own can be made again, unless it appends.
+// Else the description's offset shows if the call was made, provided that nobody else moves it, and that it was not
+// beyond the end of a file that is appended to.
 static enum attempt settle(struct channel* channel, const struct forward_request* request, enum file_hint hint,
                            const struct before* before, int fd, ssize_t* result) {
-  if (request->offset >= 0) return page_count(forward_redone, 1), attempt_again;
+  if (has_offsets(request)) {
+    if (appends(request, fd)) return fail(result, EIO);
+    return page_count(forward_redone, 1), attempt_again;
+  }
   const bool is_alone = before->is_alone && before->begun == atomic_load(&moving_begun);
-  if (hint != file_own || !is_alone) return fail(result, EIO);
+  const bool is_beyond_end = before->size >= 0 && before->offset > before->size;
+  if (hint != file_own || !is_alone || is_beyond_end) return fail(result, EIO);
   const off64_t now = RAW3(SYS_lseek, fd, 0, SEEK_CUR);
   if (now == before->offset) return page_count(forward_redone, 1), attempt_again;
   const off64_t moved = now - (before->size >= 0 ? before->size : before->offset);
@@ -142,7 +177,7 @@ static enum attempt send(struct channel* channel, const struct forward_request* 
     case channel_answered: break;
   }
   if (answer.own) {
-    file_forget((unsigned)fd, (unsigned)fd);
+    file_refused(fd);
     return attempt_direct;
   }
   *result = answer.result;
@@ -155,8 +190,8 @@ static enum attempt send(struct channel* channel, const struct forward_request* 
 static enum attempt exchange(struct channel* channel, const struct forward_request* request, enum file_hint hint,
                              int fd, int from, ssize_t* result) {
   struct before before = {0};
-  if (request->offset >= 0) return send(channel, request, hint, &before, fd, from, result);
-  note(fd, request->call != forward_read, &before);
+  if (has_offsets(request)) return send(channel, request, hint, &before, fd, from, result);
+  note(request, fd, &before);
   const enum attempt attempt = send(channel, request, hint, &before, fd, from, result);
   atomic_fetch_sub(&moving_now, 1);
   return attempt;
@@ -177,13 +212,15 @@ static struct channel* take(ssize_t* result, enum attempt* attempt) {
   return NULL;
 }
 
-// Makes a call in a thread that is not cancelled meanwhile. `attempt(channel, call, result)` makes it through one
+// Makes a call in a thread that is not disturbed meanwhile. `attempt(channel, call, result)` makes it through one
 // channel. Servers may end one after the other, so it is attempted as often as there may be servers.
 typedef enum attempt try_call(struct channel* channel, void* call, ssize_t* result);
 
 static bool make(try_call* attempt_call, void* call, int64_t bytes, ssize_t* result) {
   int cancelling;
   if (!forbid_cancelling(&cancelling)) return page_count(forward_unsafe, 1), false;
+  uint64_t signals;
+  block_signals(&signals);
   enum attempt attempt = attempt_again;
   for (int i = 0; i <= forward_most_servers && attempt == attempt_again; ++i) {
     struct channel* const channel = take(result, &attempt);
@@ -192,6 +229,7 @@ static bool make(try_call* attempt_call, void* call, int64_t bytes, ssize_t* res
     channel_give_back(channel, bytes);
   }
   allow_cancelling(cancelling);
+  allow_signals(&signals);
   return attempt == attempt_done;
 }
 
@@ -210,11 +248,10 @@ static enum attempt try_access(struct channel* channel, void* call, ssize_t* res
   if (data->writes && !copy(true, memory, data->parts, data->count, access->bytes)) return attempt_direct;
   const enum attempt attempt = exchange(channel, &request, access->hint, data->fd, -1, result);
   if (attempt != attempt_done || data->writes || *result <= 0) return attempt;
-  if (!copy(false, memory, data->parts, data->count, *result)) {
-    errno = EFAULT;
-    *result = -1;
-  }
-  return attempt;
+  if (copy(false, memory, data->parts, data->count, *result)) return attempt;
+  // Part of the program's memory is not there: the kernel reads as much as fits.
+  if (data->offset < 0) RAW3(SYS_lseek, data->fd, -*result, SEEK_CUR);
+  return attempt_direct;
 }
 
 bool forward_access(const struct forward_data* data, ssize_t* result) {

@@ -19,13 +19,14 @@ enum forward_count {
   forward_bytes,      // of these
   forward_too_large,  // more than forward_most_bytes
   forward_limited,    // RLIMIT_FSIZE is finite
-  forward_no_slot,    // all connections of the process are in use
+  forward_no_slot,    // all connections of the process are in use, or it has no descriptor or memory for one
   forward_unsafe,     // the thread may be cancelled at any time, or is a child of vfork
   forward_no_server,
   forward_mapped,     // a mapping of a file, whose loads and stores nobody sees
   forward_redone,     // by the client, after a server had ended
   forward_lost,       // failed with EIO, because nobody knows if a server that ended had done it
   forward_unpatched,  // processes whose libc could not be changed, so C's streams are not forwarded
+  forward_sandboxed,  // processes that have limited their system calls (seccomp), and go on directly
   forward_counts,
 };
 

@@ -9,13 +9,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/single_threaded.h>
 #include <sys/socket.h>
@@ -211,6 +214,9 @@ FORGETTING(FILE*, freopen64, (const char* path, const char* mode, FILE* stream),
            descriptor_of(stream), from)
 FORGETTING(int, fcloseall, (void), (), 0, UINT_MAX)
 
+// Our descriptors are the program's if it has no others left. True if there are some now, and it can try again.
+static bool has_room(int result) { return result < 0 && errno == EMFILE && forward_is_on && channels_release(); }
+
 // Wraps a function that makes another descriptor of an open file description.
 static int duplicated(int old, int fd) {
   if (fd >= 0 && fd != old) file_duplicated(old, fd);
@@ -220,7 +226,9 @@ static int duplicated(int old, int fd) {
   KNOWN(name, #name)                             \
   EXPORT int name parameters {                   \
     NEXT(int, name, #name, parameters);          \
-    return duplicated(old, next arguments);      \
+    int fd = next arguments;                     \
+    if (has_room(fd)) fd = next arguments;       \
+    return duplicated(old, fd);                  \
   }
 DUPLICATING(dup, (int old), (old))
 DUPLICATING(dup2, (int old, int new), (old, new))
@@ -234,8 +242,9 @@ DUPLICATING(dup3, (int old, int new, int flags), (old, new, flags))
     va_start(rest, command);                                                                     \
     void* const argument = va_arg(rest, void*); /* or a number, which is handed on as it came */ \
     va_end(rest);                                                                                \
-    const int result = next(fd, command, argument);                                              \
+    int result = next(fd, command, argument);                                                    \
     const bool duplicates = command == F_DUPFD || command == F_DUPFD_CLOEXEC;                    \
+    if (duplicates && has_room(result)) result = next(fd, command, argument);                    \
     return duplicates ? duplicated(fd, result) : result;                                         \
   }
 CONTROLLING(fcntl)
@@ -264,7 +273,9 @@ static int opened(int fd) {
       mode = va_arg(rest, mode_t);                                    \
       va_end(rest);                                                   \
     }                                                                 \
-    return opened(next arguments);                                    \
+    int fd = next arguments;                                          \
+    if (has_room(fd)) fd = next arguments;                            \
+    return opened(fd);                                                \
   }
 OPENING(open, (const char* path, int flags, ...), (path, flags, mode))
 OPENING(open64, (const char* path, int flags, ...), (path, flags, mode))
@@ -292,13 +303,14 @@ OPENED(mkstemp64, (char* path), (path))
 OPENED(mkostemp, (char* path, int flags), (path, flags))
 OPENED(mkostemp64, (char* path, int flags), (path, flags))
 
-#define STREAMING(name, parameters, arguments) \
-  KNOWN(name, #name)                           \
-  EXPORT FILE* name parameters {               \
-    NEXT(FILE*, name, #name, parameters);      \
-    FILE* const stream = next arguments;       \
-    opened(descriptor_of(stream));             \
-    return stream;                             \
+#define STREAMING(name, parameters, arguments)            \
+  KNOWN(name, #name)                                      \
+  EXPORT FILE* name parameters {                          \
+    NEXT(FILE*, name, #name, parameters);                 \
+    FILE* stream = next arguments;                        \
+    if (!stream && has_room(-1)) stream = next arguments; \
+    opened(descriptor_of(stream));                        \
+    return stream;                                        \
   }
 STREAMING(fopen, (const char* restrict path, const char* restrict mode), (path, mode))
 STREAMING(fopen64, (const char* restrict path, const char* restrict mode), (path, mode))
@@ -323,6 +335,8 @@ SHARING(int, posix_spawnp,
          const posix_spawnattr_t* restrict attributes, char* const arguments[restrict],
          char* const environment[restrict]),
         (process, path, actions, attributes, arguments, environment))
+pid_t _Fork(void);  // libc's fork without the functions of pthread_atfork
+SHARING(pid_t, _Fork, (void), ())
 SHARING(int, system, (const char* command), (command))
 SHARING(FILE*, popen, (const char* command, const char* mode), (command, mode))
 
@@ -347,6 +361,25 @@ EXPORT ssize_t sendmsg(int socket, const struct msghdr* message, int flags) {
 MAPPING(mmap, off_t)
 MAPPING(mmap64, off64_t)
 
+// A program that limits its system calls may be ended for one that it does not make itself, so it goes on directly.
+static void give_way(void) {
+  if (!forward_is_on) return;
+  page_count(forward_sandboxed, 1);
+  forward_is_on = false;
+}
+
+KNOWN(prctl, "prctl")
+EXPORT int prctl(int option, ...) {
+  NEXT(int, prctl, "prctl", (int, ...));
+  va_list rest;
+  va_start(rest, option);
+  unsigned long a[4];
+  for (int i = 0; i < 4; ++i) a[i] = va_arg(rest, unsigned long);
+  va_end(rest);
+  if (option == PR_SET_SECCOMP) give_way();
+  return next(option, a[0], a[1], a[2], a[3]);
+}
+
 // ---- calls by number -----------------------------------------------------------------------------------------------
 
 // Programs and libraries that make system calls by their numbers. What is no call on files goes to the kernel.
@@ -356,6 +389,7 @@ EXPORT long syscall(long number, ...) {
   long a[6];
   for (int i = 0; i < 6; ++i) a[i] = va_arg(rest, long);
   va_end(rest);
+  ssize_t result;
   if (forward_is_on) switch (number) {
       case SYS_read: return end_read((int)a[0], (void*)a[1], (size_t)a[2]);
       case SYS_write: return end_write((int)a[0], (void*)a[1], (size_t)a[2]);
@@ -365,6 +399,27 @@ EXPORT long syscall(long number, ...) {
       case SYS_writev: return end_writev((int)a[0], (void*)a[1], (int)a[2]);
       case SYS_preadv: return end_preadv64((int)a[0], (void*)a[1], (int)a[2], a[3]);
       case SYS_pwritev: return end_pwritev64((int)a[0], (void*)a[1], (int)a[2], a[3]);
+      case SYS_preadv2: return end_preadv64v2((int)a[0], (void*)a[1], (int)a[2], a[3], (int)a[5]);
+      case SYS_pwritev2: return end_pwritev64v2((int)a[0], (void*)a[1], (int)a[2], a[3], (int)a[5]);
+      case SYS_copy_file_range:
+        if (forward_copying(false, (int)a[0], (void*)a[1], (int)a[2], (void*)a[3], (size_t)a[4], (unsigned)a[5],
+                            &result))
+          return result;
+        break;
+      case SYS_sendfile:
+        if (forward_copying(true, (int)a[1], (void*)a[2], (int)a[0], NULL, (size_t)a[3], 0, &result)) return result;
+        break;
+      case SYS_seccomp:
+        if (a[0] == SECCOMP_SET_MODE_STRICT || a[0] == SECCOMP_SET_MODE_FILTER) give_way();
+        break;
+      case SYS_prctl:
+        if (a[0] == PR_SET_SECCOMP) give_way();
+        break;
+      case SYS_clone:
+#ifdef SYS_fork
+      case SYS_fork:
+#endif
+      case SYS_clone3: files_shared(); break;
       case SYS_close: file_forget((unsigned)a[0], (unsigned)a[0]); break;
 #ifdef SYS_dup2
       case SYS_dup2: file_forget((unsigned)a[1], (unsigned)a[1]); break;
@@ -404,13 +459,20 @@ static bool redirect_libc(void) {
 }
 
 static void begin_child(void) {
+  if (!forward_is_on) return;
   channels_forked();
   files_shared();
 }
 
+// True in hocket's own daemon and servers. They carry out the calls, so they would wait for themselves.
+static bool is_hocket(void) {
+  return strcmp(program_invocation_short_name, "hocketd") == 0 ||
+         strcmp(program_invocation_short_name, "hocket-server") == 0;
+}
+
 // The first constructor: those without a priority come after it.
 __attribute__((constructor(101))) static void begin(void) {
-  if (!page_open() || !channels_prepare()) return;
+  if (is_hocket() || !page_open() || !channels_prepare()) return;
   pthread_atfork(NULL, files_shared, begin_child);
   is_redirected = redirect_libc();
   if (!is_redirected) page_count(forward_unpatched, 1);
