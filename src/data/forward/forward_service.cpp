@@ -28,6 +28,7 @@ namespace {
 // Keys of epoll. A connection's key is its number.
 constexpr std::uint64_t stop_key = 1;
 constexpr std::uint64_t listener_key = 2;
+constexpr std::uint64_t waiting_key = 3;
 constexpr std::uint64_t first_connection = 16;
 
 constexpr std::size_t most_descriptors = 2;  // of a message
@@ -116,12 +117,6 @@ bool copies(std::uint32_t call) { return call == forward_copy || call == forward
 
 }  // namespace
 
-struct ForwardService::Connection {
-  std::uint64_t number = 0;
-  Fd socket;
-  ClientSegment segment;
-};
-
 struct ForwardService::Message {
   union Content {
     forward_hello hello;
@@ -130,6 +125,16 @@ struct ForwardService::Message {
   Content content{};
   std::size_t bytes = 0;
   std::array<Fd, most_descriptors> descriptors;
+};
+
+struct ForwardService::Connection {
+  std::uint64_t number = 0;
+  Fd socket;
+  ClientSegment segment;
+  uid_t user = 0;
+  std::uint64_t application = 0;  // its number in the queue
+  Message message;                // the request under way
+  Time arrival{};                 // of the request
 };
 
 Result<Fd> listen_for_forwarding(const std::string& path) {
@@ -149,8 +154,10 @@ Result<std::unique_ptr<ForwardService>> ForwardService::start(const ForwardSetti
                                                               const std::string& directory, Fd listener, Log log) {
   struct stat about {};
   if (stat(directory.c_str(), &about) != 0) return Error{"cannot look at " + directory + ": " + error_text(errno)};
+  auto scheduler = request_scheduler::RequestScheduler::create(settings.scheduler);
+  if (!scheduler) return scheduler.error();
   std::unique_ptr<ForwardService> service{
-      new ForwardService(settings, about.st_dev, std::move(listener), std::move(log))};
+      new ForwardService(settings, about.st_dev, std::move(listener), std::move(log), std::move(scheduler).value())};
   if (!service->epoll_ || !service->stop_ || !service->beats_ || service->beat_ == nullptr)
     return Error{"cannot serve forwarded calls: " + error_text(errno)};
   for (int i = 0; i < std::max(settings.threads, 1); ++i)
@@ -159,14 +166,17 @@ Result<std::unique_ptr<ForwardService>> ForwardService::start(const ForwardSetti
   return service;
 }
 
-ForwardService::ForwardService(const ForwardSettings& settings, std::uint64_t device, Fd listener, Log log)
+ForwardService::ForwardService(const ForwardSettings& settings, std::uint64_t device, Fd listener, Log log,
+                               request_scheduler::RequestScheduler scheduler)
     : settings_(settings),
       device_(device),
       listener_(std::move(listener)),
       log_(std::move(log)),
+      queue_(std::move(scheduler)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       beats_(memfd_create("hocket-beats", MFD_CLOEXEC | MFD_ALLOW_SEALING)),
+      waiting_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE)),
       last_(first_connection) {
   constexpr std::size_t page = 4096;
   if (!beats_ || ftruncate(beats_.get(), page) != 0) return;
@@ -177,6 +187,8 @@ ForwardService::ForwardService(const ForwardSettings& settings, std::uint64_t de
   fcntl(beats_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
   epoll_event stops{.events = EPOLLIN, .data = {.u64 = stop_key}};
   epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, stop_.get(), &stops);
+  epoll_event waits{.events = EPOLLIN | EPOLLEXCLUSIVE, .data = {.u64 = waiting_key}};
+  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, waiting_.get(), &waits);
   watch(listener_.get(), listener_key, true);
 }
 
@@ -194,28 +206,71 @@ void ForwardService::watch(int descriptor, std::uint64_t key, bool is_new) {
 }
 
 void ForwardService::serve() {
+  std::optional<Time> again;
+  bool has_worked = false;
   while (!stopping_) {
-    epoll_event event{};
-    if (epoll_wait(epoll_.get(), &event, 1, -1) != 1 || event.data.u64 == stop_key) continue;
-    if (event.data.u64 == listener_key) {
-      accept_all();
-      watch(listener_.get(), listener_key, false);
-      continue;
+    int timeout_ms = has_worked ? 0 : -1;
+    if (!has_worked && again) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*again - node_now()).count();
+      timeout_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1000));
     }
-    Connection* connection = nullptr;
-    {
-      const std::lock_guard lock(mutex_);
-      const auto found = connections_.find(event.data.u64);
-      if (found != connections_.end()) connection = found->second.get();
-    }
-    // Only this thread has the connection now, so nobody else removes it.
-    if (connection == nullptr) continue;
-    // A client that has been killed makes no call any more: who has waited for its end may change the file already.
-    if ((event.events & (EPOLLHUP | EPOLLRDHUP)) != 0)
-      end(*connection, nullptr);
-    else if (serve_one(*connection))
-      watch(connection->socket.get(), connection->number, false);
+    receive_all(timeout_ms);
+    has_worked = carry_out_next(again);
   }
+}
+
+// Receives what has come, and waits for something before if `timeout_ms` is not 0.
+void ForwardService::receive_all(int timeout_ms) {
+  std::array<epoll_event, 16> events{};
+  const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
+  for (const epoll_event& event : std::span{events}.first(static_cast<std::size_t>(std::max(count, 0))))
+    handle(event.data.u64, event.events);
+}
+
+void ForwardService::handle(std::uint64_t key, std::uint32_t events) {
+  if (key == stop_key) return;
+  if (key == waiting_key) {
+    std::uint64_t times = 0;
+    [[maybe_unused]] const ssize_t taken = read(waiting_.get(), &times, sizeof times);
+    return;
+  }
+  if (key == listener_key) {
+    accept_all();
+    return watch(listener_.get(), listener_key, false);
+  }
+  Connection* const connection = find(key);
+  // Only this thread has the connection now, so nobody else removes it.
+  if (connection == nullptr) return;
+  // A client that has been killed makes no call any more: who has waited for its end may change the file already.
+  if ((events & (EPOLLHUP | EPOLLRDHUP)) != 0) return end(*connection, nullptr);
+  if (serve_one(*connection)) watch(connection->socket.get(), connection->number, false);
+}
+
+ForwardService::Connection* ForwardService::find(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  const auto found = connections_.find(number);
+  return found == connections_.end() ? nullptr : found->second.get();
+}
+
+// Carries out what the scheduler says is next. Returns false if it says nothing; `again` is when to ask it.
+bool ForwardService::carry_out_next(std::optional<Time>& again) {
+  request_scheduler::NextBatch next = queue_.take(node_now());
+  again = next.again;
+  if (!next.batch) return false;
+  wake_another();
+  for (const std::uint64_t ticket : next.batch->tickets) {
+    Connection* const connection = find(ticket);
+    if (connection != nullptr && carry_out(*connection)) watch(connection->socket.get(), connection->number, false);
+  }
+  queue_.done(next.batch->number);
+  return true;
+}
+
+// Calls wait that this thread does not carry out now: an idle thread should look.
+void ForwardService::wake_another() {
+  if (!queue_.has_more()) return;
+  constexpr std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t told = write(waiting_.get(), &one, sizeof one);
 }
 
 // A client that gets no answer looks at this before it gives the server up: the storage may just be slow.
@@ -246,15 +301,18 @@ void ForwardService::accept_all() {
     auto connection = std::make_unique<Connection>();
     connection->number = ++last_;
     connection->socket = std::move(socket);
+    connection->user = peer.value().user;
     Connection& added = *connection;
     connections_.emplace(added.number, std::move(connection));
     watch(added.socket.get(), added.number, true);
   }
 }
 
-// Returns false if the connection has ended.
+// Receives a message. Returns true if the connection is to be watched again: it has neither ended nor a call that
+// waits.
 bool ForwardService::serve_one(Connection& connection) {
-  Message message;
+  Message& message = connection.message;
+  message = {};
   iovec data{&message.content, sizeof message.content};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(most_descriptors * sizeof(int))> control{};
   msghdr header{};
@@ -268,7 +326,7 @@ bool ForwardService::serve_one(Connection& connection) {
   message.bytes = static_cast<std::size_t>(received);
   message.descriptors = descriptors_of(header);
   if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return end(connection, "a message is too long"), false;
-  return connection.segment.is_mapped() ? carry_out(connection, message) : greet(connection, message);
+  return connection.segment.is_mapped() ? take_request(connection) : greet(connection, message);
 }
 
 bool ForwardService::greet(Connection& connection, const Message& message) {
@@ -277,9 +335,46 @@ bool ForwardService::greet(Connection& connection, const Message& message) {
     return end(connection, "a client of another version"), false;
   if (!message.descriptors[0] || !connection.segment.map(message.descriptors[0].get()))
     return end(connection, "a client without usable memory"), false;
+  connection.application = queue_.number_of({hello.application, strnlen(hello.application, sizeof hello.application)});
   const forward_welcome welcome{forward_version, 0};
   if (!send_to(connection.socket.get(), welcome, beats_.get())) return end(connection, nullptr), false;
   return true;
+}
+
+// Queues a request. One that is not for this server is answered at once.
+bool ForwardService::take_request(Connection& connection) {
+  const Message& message = connection.message;
+  const forward_request& request = message.content.request;
+  const bool copying = copies(request.call);
+  if (message.bytes != sizeof request || request.bytes < 0 || (!copying && request.bytes > forward_most_bytes) ||
+      !message.descriptors[0] || copying != static_cast<bool>(message.descriptors[1]))
+    return end(connection, "a request that is none"), false;
+  connection.arrival = node_now();
+  if (is_served(message) && queue(connection)) return false;
+  return carry_out(connection);
+}
+
+// Describes the call to the scheduler. Each client waits for its answer, so calls that wait together come from clients
+// that do not know of each other: it is enough that those which touch the same bytes are not carried out together.
+bool ForwardService::queue(Connection& connection) {
+  const forward_request& request = connection.message.content.request;
+  const int file = connection.message.descriptors[0].get();
+  struct stat about {};
+  if (fstat(file, &about) != 0) return false;
+  request_scheduler::IoRequest asked;
+  asked.ticket = connection.number;
+  asked.file = key_of(about.st_dev, about.st_ino);
+  asked.writes = request.call != forward_read;
+  const int flags = fcntl(file, F_GETFL);
+  const bool appends = asked.writes && (flags & O_APPEND) != 0;
+  std::int64_t at = request.offset >= 0 ? request.offset : lseek(file, 0, SEEK_CUR);
+  if (appends) at = about.st_size;
+  asked.extents.push_back({std::max<std::int64_t>(at, 0), request.bytes});
+  asked.flags = static_cast<std::uint32_t>(flags & (O_DIRECT | O_SYNC | O_DSYNC));
+  asked.application = connection.application;
+  asked.user = connection.user;
+  asked.arrival = connection.arrival;
+  return queue_.add(std::move(asked));
 }
 
 // True if all descriptors are of regular files, and one is on the file system that the service is for. What else a
@@ -296,13 +391,20 @@ bool ForwardService::is_served(const Message& message) const {
   return is_here;
 }
 
+// True if the client is still there. One that was killed while its call waited makes it no more.
+bool ForwardService::is_there(const Connection& connection) {
+  constexpr Duration short_wait = std::chrono::milliseconds{1};
+  if (node_now() - connection.arrival < short_wait) return true;
+  pollfd end{connection.socket.get(), POLLRDHUP, 0};
+  return poll(&end, 1, 0) == 0 || (end.revents & (POLLRDHUP | POLLHUP)) == 0;
+}
+
 // The copies of the descriptors are closed before the answer: then the client may rely on locks, leases and unmounting.
-bool ForwardService::carry_out(Connection& connection, Message& message) {
+// Returns false if the connection has ended.
+bool ForwardService::carry_out(Connection& connection) {
+  Message& message = connection.message;
   const forward_request& request = message.content.request;
-  const bool copying = copies(request.call);
-  if (message.bytes != sizeof request || request.bytes < 0 || (!copying && request.bytes > forward_most_bytes) ||
-      !message.descriptors[0] || copying != static_cast<bool>(message.descriptors[1]))
-    return end(connection, "a request that is none"), false;
+  if (!is_there(connection)) return end(connection, nullptr), false;
   forward_answer answer{};
   if (is_served(message)) {
     answer.result =

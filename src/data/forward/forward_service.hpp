@@ -1,8 +1,9 @@
 // Carries out the calls of programs under `hocket forward` (GekkoFWD, section 3): one system call for each request,
 // with the client's own descriptor.
 //
-// A few threads wait for all connections together. The thread that receives a request carries it out and answers, so a
-// call costs two changes of context. A client has at most one request under way on a connection.
+// A few threads wait for all connections together. A thread receives all requests that have come, asks the scheduler
+// which is next, carries it out, and answers. So a call costs two changes of context while no other waits. A client has
+// at most one request under way on a connection.
 #pragma once
 
 #include <atomic>
@@ -11,12 +12,15 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "base/descriptor.hpp"
+#include "forward/forward_queue.hpp"
 #include "forward/protocol.h"
 #include "transport/held_view.hpp"
 
@@ -52,19 +56,32 @@ class ForwardService {
   ForwardService& operator=(const ForwardService&) = delete;
 
   ForwardTotals totals() const;
+  // Changes the scheduler. Fails if none has that name.
+  Status use(std::string_view scheduler) { return queue_.use(scheduler); }
+  // Returns lines of text about the scheduler and each application.
+  std::string state() const { return queue_.state(); }
 
  private:
   struct Connection;
   struct Message;
 
-  ForwardService(const ForwardSettings& settings, std::uint64_t device, Fd listener, Log log);
+  ForwardService(const ForwardSettings& settings, std::uint64_t device, Fd listener, Log log,
+                 request_scheduler::RequestScheduler scheduler);
 
   void serve();
+  void receive_all(int timeout_ms);
+  void handle(std::uint64_t key, std::uint32_t events);
+  bool carry_out_next(std::optional<Time>& again);
+  Connection* find(std::uint64_t number);
+  void wake_another();
   void beat();
   void accept_all();
   bool serve_one(Connection& connection);
   bool greet(Connection& connection, const Message& message);
-  bool carry_out(Connection& connection, Message& message);
+  bool take_request(Connection& connection);
+  bool queue(Connection& connection);
+  bool carry_out(Connection& connection);
+  static bool is_there(const Connection& connection);
   bool is_served(const Message& message) const;
   void take_time(std::int64_t bytes);
   void end(Connection& connection, const char* reason);
@@ -74,7 +91,9 @@ class ForwardService {
   std::uint64_t device_;
   Fd listener_;
   Log log_;
+  ForwardQueue queue_;
   Fd epoll_, stop_, beats_;
+  Fd waiting_;                                  // eventfd, readable if calls wait that an idle thread should look at
   std::atomic<std::uint64_t>* beat_ = nullptr;  // in the memory of `beats_`
   std::atomic<bool> stopping_ = false;
   std::atomic<std::int64_t> requests_ = 0, bytes_ = 0, refused_ = 0;

@@ -54,6 +54,7 @@ struct ServerOptions {
   std::uint64_t exchange_bytes = 1U << 30U;
   int threads = 2;
   int forward_threads = 4;
+  std::string scheduler = "fifo";
   std::uint64_t forward_limit = 0;
   bool write_behind = false;
   bool merges_not = false;
@@ -83,6 +84,8 @@ void declare(CLI::App& app, ServerOptions& options) {
   app.add_option("--threads", options.threads, "I/O threads")->check(CLI::Range(1, 64));
   app.add_option("--forward-threads", options.forward_threads, "calls of programs under 'hocket forward' at a time")
       ->check(CLI::Range(1, 256));
+  app.add_option("--scheduler", options.scheduler, "the order of these calls while they wait, e.g. job-fair")
+      ->check(CLI::IsMember(request_scheduler::algorithm_names()));
   app.add_option("--forward-limit", options.forward_limit, "for measurements: bytes/s of these calls together; 60m")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 40U));
