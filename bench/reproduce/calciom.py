@@ -13,12 +13,13 @@ from pathlib import Path
 
 from hocket.delta.simulated import FILE, ROUND
 
-from reproduce import calciom_cache, calciom_jobs, calciom_rounds, plots
+from reproduce import calciom_cache, calciom_jobs, calciom_live, calciom_rounds, plots
 from reproduce.delta_graphs import alone_s, at, curve, graph, most, spec, spread
 from reproduce.figure import (
     AGREES,
     DIFFERS,
     FORMULA,
+    LIVE,
     PARTLY,
     SIMULATOR,
     Figure,
@@ -496,6 +497,15 @@ FIGURES = (
         make_choice,
         judge_choice,
         draw_choice,
+    ),
+    Figure(
+        "calciom-live",
+        "Figs. 10 and 11, live: four real files in steps beside one",
+        LIVE,
+        "two MPI programs on this machine, on a target of 40 MB/s; some minutes",
+        calciom_live.make_four_files,
+        calciom_live.judge_four_files,
+        calciom_live.draw_four_files,
     ),
     Figure(
         "calciom-12",
