@@ -45,6 +45,9 @@ def add(parsers: argparse._SubParsersAction) -> None:
     )
     starting.add_argument("--write-behind", action="store_true", help="answer before the data are in the file")
     starting.add_argument(
+        "--scheduler", metavar="NAME", help="the order of forwarded calls that wait: fifo (the default), job-fair, …"
+    )
+    starting.add_argument(
         "--forward-limit",
         metavar="BYTES",
         help="for measurements: bytes/s of all forwarded calls of a server, e.g. 60m",
@@ -79,6 +82,7 @@ def _start(arguments: argparse.Namespace) -> int:
     options += ["--exchange", arguments.exchange] if arguments.exchange is not None else []
     options += ["--tcp", arguments.tcp] if arguments.tcp is not None else []
     options += ["--write-behind"] if arguments.write_behind else []
+    options += ["--scheduler", arguments.scheduler] if arguments.scheduler is not None else []
     options += ["--forward-limit", arguments.forward_limit] if arguments.forward_limit is not None else []
     options += ["--inject", arguments.inject] if arguments.inject is not None else []
     with daemon.connect_or_start(["--exit-when-idle", str(IDLE_S)])[0] as bus:

@@ -39,6 +39,7 @@ class ForwardService {
  public:
   struct ForwardSettings {
     int threads = 4;                     // calls under way at a time
+    std::string scheduler = "fifo";      // the order of calls that wait (request_scheduler::algorithm_names)
     std::int64_t limit_bytes_per_s = 0;  // of all calls together, for measurements; 0: none
     // What I/O servers of the node hold of files, which calls wait for; nullptr: nothing. It outlives the service.
     const transport::HeldView* held = nullptr;

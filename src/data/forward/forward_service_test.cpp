@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace hocket::forward {
 namespace {
@@ -164,6 +165,40 @@ TEST_F(Forwarding, DisconnectsWhoBreaksTheProtocolAndServesOthers) {
   EXPECT_TRUE(ends(hello, {file.get(), file.get(), file.get()}, false));
   send(good, request(forward_write, 0, 1), {file.get()});
   EXPECT_EQ(receive<forward_answer>(good)->result, 1);
+}
+
+TEST_F(Forwarding, CarriesOutEveryCallThatWaitsWhateverTheScheduler) {
+  const Fd file = open("a");
+  for (const std::string_view name : request_scheduler::algorithm_names()) {
+    ASSERT_TRUE(service_->use(name)) << name;
+    std::vector<Fd> memories, sockets;
+    for (int i = 0; i < 12; ++i) {
+      memories.push_back(segment());
+      sockets.push_back(greeted(connect(), memories.back()));
+      const char letter = static_cast<char>('a' + i);
+      ASSERT_EQ(pwrite(memories.back().get(), &letter, 1, 0), 1);
+    }
+    for (int i = 0; i < 12; ++i) send(sockets[static_cast<std::size_t>(i)], request(forward_write, i, 1), {file.get()});
+    for (const Fd& socket : sockets) ASSERT_EQ(receive<forward_answer>(socket)->result, 1) << name;
+    std::array<char, 12> seen{};
+    ASSERT_EQ(pread(file.get(), seen.data(), seen.size(), 0), 12);
+    EXPECT_EQ(std::string(seen.data(), seen.size()), "abcdefghijkl") << name;
+    ASSERT_EQ(ftruncate(file.get(), 0), 0);
+  }
+  EXPECT_FALSE(service_->use("nonsense"));
+}
+
+TEST_F(Forwarding, CountsWhatEachApplicationWaited) {
+  const Fd memory = segment(), file = open("a");
+  forward_hello named = hello;
+  std::memcpy(named.application, "solver", 7);
+  const Fd socket = connect();
+  send(socket, named, {memory.get()});
+  ASSERT_TRUE(receive<forward_welcome>(socket));
+  send(socket, request(forward_write, 0, 5), {file.get()});
+  ASSERT_TRUE(receive<forward_answer>(socket));
+  EXPECT_NE(service_->state().find("forwarded_of solver requests 1 bytes 5 waited_ns "), std::string::npos)
+      << service_->state();
 }
 
 TEST_F(Forwarding, EndsItsConnectionsWithItself) {

@@ -187,7 +187,7 @@ int serve(const ServerOptions& options, const server::Injection& injection) {
   auto socket = forward::listen_for_forwarding(base + forward_socket);
   if (!socket) return complain(socket.error(), failed);
   auto forwarding = forward::ForwardService::start(
-      {options.forward_threads, static_cast<std::int64_t>(options.forward_limit), &held_by_all},
+      {options.forward_threads, options.scheduler, static_cast<std::int64_t>(options.forward_limit), &held_by_all},
       server.value()->directory(), std::move(socket).value(), log);
   if (!forwarding) return complain(forwarding.error(), failed);
   event::Server about;
