@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/server_work.hpp"
+
 namespace hocket::sim {
 namespace {
 
@@ -63,7 +65,11 @@ double SimulatedApplication::most_bandwidth(std::int64_t processes, const PhaseS
 
 double SimulatedApplication::alone_s(double bytes, std::int64_t processes, const PhaseSpec& phase) const {
   const TargetSpec& target = targets_[phase.target_index];
-  const double rate = most_bandwidth(processes, phase);
+  double rate = most_bandwidth(processes, phase);
+  if (!phase.cached && spec_.request_bytes > 0) {
+    const double of_an_operation = phase.bytes / static_cast<double>(phase.operations);
+    rate = std::min(rate, rate_of_servers(target, of_an_operation, writers_of(processes), spec_.request_bytes));
+  }
   const double fraction = target.fraction(phase.parts.size());
   const double disks = target.bandwidth * fraction;
   if (phase.cached || target.cache.bytes <= 0 || rate <= disks) return bytes / rate;

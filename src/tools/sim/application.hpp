@@ -118,6 +118,8 @@ class SimulatedApplication {
   void gap_done(Duration gap);
 
   const ApplicationSpec& spec() const { return spec_; }
+  // Returns the number of processes that do I/O.
+  std::int64_t writers() const { return writers_of(processes_); }
   std::int64_t iteration() const { return iteration_; }
   std::int64_t processes() const { return processes_; }
   double process_seconds() const { return process_seconds_; }  // in computing: processes times seconds
@@ -135,7 +137,9 @@ class SimulatedApplication {
  private:
   std::int64_t control_point_from(std::int64_t iteration) const;
   double most_bandwidth(std::int64_t processes, const PhaseSpec& phase) const;
-  // Returns the seconds of an operation alone on its target. A write cache is empty before it.
+  std::int64_t writers_of(std::int64_t processes) const { return spec_.writers > 0 ? spec_.writers : processes; }
+  // Returns the seconds of an operation alone on its target and its I/O servers, without injected load. A write cache
+  // is empty before it.
   double alone_s(double bytes, std::int64_t processes, const PhaseSpec& phase) const;
   void set_processes(std::int64_t processes);
   // Finds the next phase of the period that takes place, beginning with phase `from`.

@@ -198,6 +198,13 @@ Result<SimulationReport> best_schedule(const Scenario& scenario) {
     return Error{fmt::format(
         "the best schedule is not searched where targets have parts, as in '{}': leave out 'parts'", scenario.name)};
   }
+  const auto has_servers = [](const ApplicationSpec& application) { return application.request_bytes > 0; };
+  if (std::ranges::any_of(scenario.applications, has_servers)) {
+    return Error{
+        fmt::format("the best schedule is not searched through I/O servers, as in '{}': leave out "
+                    "'request_bytes'",
+                    scenario.name)};
+  }
   return ScheduleSearch{scenario}.report();
 }
 

@@ -35,6 +35,13 @@ bool leaves_all_alone(const policy::Combination& combination) {
          combination.sharing == nullptr;
 }
 
+// True if applications may get other maps of I/O servers, because of the policy in force or the detector of slow ones.
+bool steers_servers(const sim::Scenario& scenario, const coordinator::CoordinatorSettings& settings) {
+  const auto has_servers = [](const sim::TargetSpec& target) { return !target.servers.empty(); };
+  if (std::ranges::none_of(scenario.targets, has_servers)) return false;
+  return settings.policy.servers != nullptr || settings.slow_server > 0;
+}
+
 // True if the scenario names a policy for one application or target.
 bool differs(const sim::Scenario& scenario) {
   const auto has_policy = [](const auto& spec) { return !spec.policy.empty(); };
@@ -46,7 +53,8 @@ Result<std::unique_ptr<sim::Controller>> make_controller(const sim::ScenarioFile
                                                          const coordinator::CoordinatorSettings& settings,
                                                          const std::string& trace) {
   std::unique_ptr<sim::Controller> controller;
-  const bool alone = leaves_all_alone(settings.policy) && !differs(plan.scenario);
+  const bool alone =
+      leaves_all_alone(settings.policy) && !differs(plan.scenario) && !steers_servers(plan.scenario, settings);
   if (trace.empty() && alone) return controller;
   controller = std::make_unique<sim::Controller>(settings);
   if (trace.empty()) return controller;

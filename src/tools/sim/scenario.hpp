@@ -13,6 +13,21 @@
 
 namespace hocket::sim {
 
+// Load of an I/O server that the scenario injects: each request takes longer (CLARISSE, section V-B).
+struct InjectedLoad {
+  double from_s = 0;
+  double to_s = 0;  // 0: until the end
+  double delay_s = 0;
+};
+
+// An I/O server in front of a target. server_work.hpp says what an operation takes there.
+struct ServerSpec {
+  std::string name;                   // unique in the scenario
+  double service_s = 0;               // of one request
+  double bandwidth = 0;               // bytes per second; 0: no limit
+  std::vector<InjectedLoad> loads{};  // those under way at the same time add up
+};
+
 // A storage resource that the applications contend for. shared_bandwidth.hpp explains bandwidth, interference and
 // sharing.
 struct TargetSpec {
@@ -27,6 +42,7 @@ struct TargetSpec {
   bool policy_allows = false;  // applications may have another one there
   // Names of its parts (storage servers, OSTs), of equal bandwidth; none: it is one whole.
   std::vector<std::string> parts{};
+  std::vector<ServerSpec> servers{};  // I/O servers in front of it, in order of arrival; none: applications write past
   // Returns the fraction of the target that so many parts are; 0 stands for all.
   double fraction(std::size_t count) const {
     return count == 0 ? 1 : static_cast<double>(count) / static_cast<double>(parts.size());
@@ -117,11 +133,14 @@ struct ApplicationSpec {
   double phase_gap_s = 0;          // HOCKET_PHASE_GAP_S: idle time that ends a phase; 0: the last operation ends it
   double gap_jitter = 0;           // relative standard deviation of each gap
   double cache_bytes_per_s = 5e9;  // rate at which the page cache serves cached phases
-  std::int64_t writers = 0;        // processes that do I/O: the weight at proportional targets; 0: all
-  double round_bytes = 0;          // bytes of one round; 0: so small that the application can stop at any time
-  double io_bandwidth = 0;         // largest rate that the application can use, bytes per second; 0: the target's
-  double jitter = 0;               // relative standard deviation of each period's computing time
-  double io_jitter = 0;            // relative standard deviation of the bytes of each phase
+  // Processes that do I/O: the weight at proportional targets, and the clients of I/O servers; 0: all.
+  std::int64_t writers = 0;
+  // Most bytes of one request to an I/O server; 0: it writes past the servers of its targets.
+  double request_bytes = 0;
+  double round_bytes = 0;   // bytes of one round; 0: so small that the application can stop at any time
+  double io_bandwidth = 0;  // largest rate that the application can use, bytes per second; 0: the target's
+  double jitter = 0;        // relative standard deviation of each period's computing time
+  double io_jitter = 0;     // relative standard deviation of the bytes of each phase
   // Reported to the coordinator as the floating-point operations of one iteration; 0: unknown.
   double flop_per_iteration = 0;
   double data_bytes = 0;  // bytes to redistribute in a reconfiguration

@@ -11,6 +11,7 @@
 #include "event/part_names.hpp"
 #include "policy/combination.hpp"
 #include "sim/fields.hpp"
+#include "sim/scenario_servers.hpp"
 
 namespace hocket::sim {
 namespace {
@@ -47,6 +48,7 @@ class ScenarioReader {
     // The tables are found by name and read in this order, because applications need the platform and the targets.
     if (const auto* table = table_of(fields, file, "platform")) read_platform(*table);
     for (const toml::table* table : tables_of(fields, file, "targets", true)) read_target(*table);
+    read_io_servers(fields, file);
     if (const auto* table = table_of(fields, file, "reconfiguration")) read_reconfiguration(*table);
     for (const toml::table* table : tables_of(fields, file, "applications", true)) read_applications(*table);
     if (const auto* table = table_of(fields, file, "coordinator")) read_coordinator(*table);
@@ -133,6 +135,13 @@ class ScenarioReader {
     plan_.scenario.targets.push_back(std::move(target));
   }
 
+  // Servers come after the targets, which they serve, and loads after the servers.
+  void read_io_servers(TableFields& fields, const toml::table& file) {
+    std::vector<TargetSpec>& targets = plan_.scenario.targets;
+    for (const toml::table* table : tables_of(fields, file, "servers", false)) read_servers(problem_, *table, targets);
+    for (const toml::table* table : tables_of(fields, file, "load", false)) read_load(problem_, *table, targets);
+  }
+
   void read_reconfiguration(const toml::table& table) {
     TableFields fields{problem_, table, "[reconfiguration]"};
     ReconfigurationCost& cost = plan_.scenario.reconfiguration;
@@ -159,6 +168,7 @@ class ScenarioReader {
       }
       read_application(fields, spec);
       read_phases(fields, table, spec);
+      if (!problem_.error()) check_requests(fields, spec, plan_.scenario.targets);
       fields.end();
       plan_.scenario.applications.push_back(std::move(spec));
     }
@@ -248,28 +258,15 @@ class ScenarioReader {
     spec.gap_jitter = fields.number("gap_jitter", deviation, 0);
     spec.cache_bytes_per_s = fields.number("cache_bytes_per_s", bytes_per_s, spec.cache_bytes_per_s);
     spec.round_bytes = fields.number("round_bytes", bytes, 0);
+    spec.request_bytes = fields.number("request_bytes", bytes, 0);
     spec.io_bandwidth = fields.number("io_bandwidth_bytes_per_s", bytes_per_s, 0);
     for (const auto& [processes, s] : fields.points("io_curve", count_limits, time_of_an_iteration)) {
       add_point(fields, "io_curve", spec.io_curve, processes, s);
     }
-    spec.target_index = read_target_of(fields, spec.target);
+    spec.target_index = read_target_of(fields, plan_.scenario.targets, spec.target);
     if (!problem_.error()) spec.parts = read_parts_of(fields, spec.target_index, spec.part_numbers);
     spec.phase_gap_s = fields.number("phase_gap_s", seconds, fields.has("phases") ? usual_phase_gap_s : 0);
     if (!problem_.error()) refuse_limits_where_queued(fields, spec.target_index);
-  }
-
-  // Returns the position of the target that the key names; the default is the first target.
-  std::size_t read_target_of(TableFields& fields, std::string& name) {
-    const std::vector<TargetSpec>& targets = plan_.scenario.targets;
-    std::vector<std::string_view> names;
-    names.reserve(targets.size());
-    for (const TargetSpec& target : targets) names.push_back(target.name);
-    name = fields.text("target", targets.empty() ? std::string{} : targets.front().name);
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) {
-      fields.wrong("target", fmt::format("there is no such target: did you mean '{}'?", nearest(name, names)));
-    }
-    return static_cast<std::size_t>(found - names.begin());
   }
 
   // Returns the part names that the key lists, each once.
@@ -350,7 +347,7 @@ class ScenarioReader {
     phase.target_index = spec.target_index;
     phase.parts = spec.parts;
     phase.part_numbers = spec.part_numbers;
-    if (fields.has("target")) phase.target_index = read_target_of(fields, phase.target);
+    if (fields.has("target")) phase.target_index = read_target_of(fields, plan_.scenario.targets, phase.target);
     fields.may_have("target");
     // The application's parts are those of its own target.
     if (!problem_.error() && (fields.has("parts") || phase.target_index != spec.target_index))

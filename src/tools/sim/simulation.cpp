@@ -30,7 +30,10 @@ std::int64_t share_of_a_process(double bytes, std::int64_t processes) {
 }  // namespace
 
 Simulation::Simulation(const Scenario& scenario, std::unique_ptr<Controller> controller)
-    : scenario_(scenario), controller_(std::move(controller)), members_(scenario.applications.size()) {
+    : scenario_(scenario),
+      controller_(std::move(controller)),
+      members_(scenario.applications.size()),
+      servers_(scenario, start) {
   daemon_.node = "node1";
   for (const TargetSpec& target : scenario.targets) {
     targets_.emplace_back(target.bandwidth, target.interference, target.sharing, target.cache,
@@ -54,6 +57,7 @@ Simulation::Simulation(const Scenario& scenario, std::unique_ptr<Controller> con
 }
 
 SimulationReport Simulation::run(const bool& stop) {
+  join_servers();
   for (const TargetSpec& target : scenario_.targets) {
     if (target.policy.empty() || !controller_) continue;
     send(daemon_, event::SetPolicy{target.policy, {}, {}, target.name, target.policy_allows});
@@ -73,6 +77,7 @@ SimulationReport Simulation::run(const bool& stop) {
 void Simulation::happen(QueueNumber number) {
   if (number < applications_.size()) return application_event(number);
   if (number < number_of_tick()) return target_event(static_cast<QueueNumber>(number - applications_.size()));
+  if (number == number_of_servers()) return servers_event();
   if (number > number_of_tick()) return tell_phase(number - number_of_tick() - 1);
   // A coordinator whose deadline has already passed would ask for a TICK at once, again and again. Time must advance.
   send(daemon_, event::Tick{});
@@ -157,7 +162,7 @@ void Simulation::end(QueueNumber i) {
   application.state = ApplicationState::ended;
   application.result.end_s = seconds(now_);
   queue_.erase(i);
-  if (!controller_) return;
+  if (!controller_) return end_with_applications();
   // A real application closes its open phase before BYE.
   if (members_[i].phase_open) tell_phase(i);
   const auto processes = static_cast<double>(application.processes());
@@ -169,6 +174,7 @@ void Simulation::end(QueueNumber i) {
   bye.bytes_read = static_cast<std::int64_t>(result.bytes_read);
   bye.bytes_written = static_cast<std::int64_t>(result.bytes_written);
   send(members_[i].self, bye);
+  end_with_applications();
 }
 
 // The kernel closes the socket of a dead application, so the coordinator receives LOST at once.
@@ -178,6 +184,7 @@ void Simulation::die(QueueNumber i) {
   queue_.erase(i);
   queue_.erase(number_of_monitor(i));
   if (controller_) send(members_[i].self, event::Lost{"its process died, as the scenario says"});
+  end_with_applications();
 }
 
 // ---- control points ------------------------------------------------------------------------------------------------
@@ -320,8 +327,10 @@ void Simulation::transfer(QueueNumber i) {
   const bool between_operations = application.state == ApplicationState::waiting && application.operation() > 0;
   if (application.state == ApplicationState::paused || between_operations) application.result.paused_s += to_s(waited);
   application.result.interruptions += between_operations && waited > Duration{};
+  const bool at_control_point = application.state == ApplicationState::waiting;
   application.state = ApplicationState::io;
   member.io_start = now_;
+  begin_at_servers(i, at_control_point);
   start_transfer(i, std::exchange(member.rest, 0));
   if (member.coordinated) {
     queue_.set(i, now_ + renewal_);
@@ -336,7 +345,8 @@ void Simulation::start_transfer(QueueNumber i, double bytes) {
   const QueueNumber target = member.target;
   const bool cached = target == scenario_.targets.size();
   const StripedBandwidth::PartNumbers all;
-  member.transfer = targets_[target].start(now_, bytes, applications_[i].bandwidth(), weight_of(i),
+  member.most = most_rate(i);
+  member.transfer = targets_[target].start(now_, bytes, member.most, weight_of(i),
                                            cached ? all : applications_[i].phase().part_numbers);
   bytes_[target] += bytes;
   auto& users = users_[target];
@@ -351,8 +361,7 @@ double Simulation::weight_of(QueueNumber i) const {
   const SimulatedMember& member = members_[i];
   const bool cached = member.target == scenario_.targets.size();
   if (cached || scenario_.targets[member.target].sharing != BandwidthSharing::proportional) return member.share;
-  const std::int64_t writers = application.spec().writers;
-  return member.share * static_cast<double>(writers > 0 ? writers : application.processes());
+  return member.share * static_cast<double>(application.writers());
 }
 
 // Returns the transferred bytes of the present operation.
@@ -460,6 +469,7 @@ void Simulation::pause(QueueNumber i) {
   member.io_before += now_ - member.io_start;
   member.since = now_;
   member.coordinated = member.pausing = member.pauses_now = false;
+  end_at_servers(i);
   wait(i);
   const double done = bytes_done(i);
   send(member.self, event::PausedIo{member.request, static_cast<std::int64_t>(done), application.round_at(done)});
@@ -473,6 +483,7 @@ void Simulation::end_operation(QueueNumber i) {
   const bool last = application.operation() + 1 == application.phase().operations;
   const Duration io = member.io_before + (now_ - member.io_start);
   queue_.erase(i);
+  end_at_servers(i);
   if (controller_) add_to_phase(i, io);
   const double bytes = application.operation_bytes();
   application.operation_done(io);
@@ -535,7 +546,9 @@ void Simulation::send(const Controller::MemberIdentity& from, event::Body body) 
   const auto& commands = controller_->send(now_, from, std::move(body));
   for (const coordinator::Command& command : commands) obey(command);
   controller_->record(commands, [this](MemberId to) -> const Controller::MemberIdentity& {
-    return to ? members_[to.value - 1].self : daemon_;
+    if (!to) return daemon_;
+    const std::size_t number = to.value - 1;
+    return number < members_.size() ? members_[number].self : server_members_[number - members_.size()];
   });
   set_tick();
 }
@@ -544,6 +557,7 @@ void Simulation::obey(const coordinator::Command& command) {
   decisions_ += std::holds_alternative<event::Decision>(command.body);
   if (!command.to) return;
   const auto i = static_cast<QueueNumber>(command.to.value - 1);
+  if (i >= members_.size()) return;  // I/O servers write through, so nothing is asked of them
   SimulatedApplication& application = applications_[i];
   SimulatedMember& member = members_[i];
   if (const auto* grant = std::get_if<event::GrantIo>(&command.body)) {
@@ -557,6 +571,8 @@ void Simulation::obey(const coordinator::Command& command) {
   } else if (const auto* cores = std::get_if<event::CoresFor>(&command.body)) {
     // Later, because this may be inside the answer to another application's event.
     if (application.state == ApplicationState::asking && !cores->wait) queue_.set(i, now_);
+  } else if (const auto* map = std::get_if<event::NewServerMap>(&command.body)) {
+    servers_.receive(i, *map);
   } else if (const auto* welcome = std::get_if<event::Welcome>(&command.body)) {
     member.app = welcome->app;
     member.self.application = welcome->application;

@@ -1,9 +1,9 @@
 // Simulates a run: applications that compute and do I/O phases, targets that they share, and the real coordinator.
 //
-// The event queue has at most one entry for each application, each target, the coordinator's TICK, and each
-// application's monitor. The monitor reports I/O phases as libhocket does. Computing between two I/O phases costs no
-// event: a control point is an event only if a RECONFIGURE is pending there. Messages take no time. Deterministic:
-// the same scenario gives the same report (except wall_s) and trace, bit for bit. Not thread-safe.
+// The event queue has at most one entry for each application, each target, the coordinator's TICK, each application's
+// monitor, and the I/O servers together. The monitor reports I/O phases as libhocket does. Computing between two I/O
+// phases costs no event: a control point is an event only if a RECONFIGURE is pending there. Messages take no time.
+// Deterministic: the same scenario gives the same report (except wall_s) and trace, bit for bit. Not thread-safe.
 //
 // The simulation simplifies a real run. An application is one member, and each of its operations has its own grant.
 // libhocket's helper thread and its bounded wait are simulated (RENEW_IO, HOCKET_MAX_WAIT_S); lost connections are
@@ -22,6 +22,7 @@
 #include "sim/indexed_heap.hpp"
 #include "sim/report.hpp"
 #include "sim/scenario.hpp"
+#include "sim/simulated_servers.hpp"
 #include "sim/striped_bandwidth.hpp"
 
 namespace hocket::sim {
@@ -53,6 +54,8 @@ class Simulation {
     RequestId request;
     bool coordinated = false;   // true while it holds a grant for the present operation
     double share = 1;           // bandwidth share of the last grant
+    double counted = 0;         // bytes of the operation that its I/O servers have counted
+    double most = 0;            // largest rate of the present transfer
     double rest = 0;            // bytes of the operation that are not part of the present transfer
     bool pausing = false;       // true if it stops at the end of the present transfer
     bool pauses_now = false;    // true if it stops at once instead
@@ -112,6 +115,21 @@ class Simulation {
   void tell_operation(QueueNumber i, const OperationResult& done);
   void tell_phase(QueueNumber i);
 
+  // The I/O servers (simulation_servers.cpp): they join before the applications, take part in operations, and report.
+  void join_servers();
+  void begin_at_servers(QueueNumber i, bool at_control_point);
+  void end_at_servers(QueueNumber i);
+  void count_at_servers(QueueNumber i);
+  // Gives transfers through servers the rates that their servers have now.
+  void set_server_rates();
+  void servers_event();
+  void report_servers();
+  void set_servers_event();
+  // Returns the largest rate that the application's transfer can use.
+  double most_rate(QueueNumber i) const;
+  // Ends the simulation after the last application, although servers would go on.
+  void end_with_applications();
+
   // Passes an event to the coordinator and obeys the commands that it returns.
   void send(const Controller::MemberIdentity& from, event::Body body);
   void obey(const coordinator::Command& command);
@@ -121,12 +139,14 @@ class Simulation {
   void cut_off();
   SimulationReport report() const;
 
-  // The order of the queue's entries: applications, targets, TICK, monitors. At equal times this order holds.
+  // The order of the queue's entries: applications, targets, TICK, monitors, I/O servers. At equal times this order
+  // holds.
   QueueNumber number_of_target(QueueNumber target) const {
     return static_cast<QueueNumber>(applications_.size()) + target;
   }
   QueueNumber number_of_tick() const { return number_of_target(static_cast<QueueNumber>(targets_.size())); }
   QueueNumber number_of_monitor(QueueNumber i) const { return number_of_tick() + 1 + i; }
+  QueueNumber number_of_servers() const { return number_of_monitor(static_cast<QueueNumber>(applications_.size())); }
 
   const Scenario& scenario_;
   std::unique_ptr<Controller> controller_;
@@ -138,6 +158,14 @@ class Simulation {
   std::vector<std::vector<QueueNumber>> users_;  // application of each transfer, by target
   std::vector<double> bytes_;                    // bytes transferred, by target
   std::vector<StripedBandwidth::TransferNumber> ended_;
+  SimulatedServers servers_;
+  std::vector<Controller::MemberIdentity> server_members_;  // same order as the servers
+  // MAP_ADOPTED that are still to be sent: applications adopt maps while they obey.
+  struct Adoption {
+    QueueNumber application;
+    std::int64_t epoch;
+  };
+  std::vector<Adoption> adoptions_;
   Controller::MemberIdentity daemon_;
   Duration renewal_{};  // a third of a lease
   // DECISION events, and all events of the queue.
