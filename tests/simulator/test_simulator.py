@@ -106,6 +106,24 @@ def test_a_trace_changes_nothing_and_hocketd_decides_the_same_again(simulate, pr
     assert re.fullmatch(rf"{re.escape(str(trace))}: \d+ events and \d+ commands agree\n", replay.stdout)
 
 
+def test_a_slow_server_is_taken_out_as_under_hocketd(simulate, prefix, tmp_path):
+    """Fig. 10 of CLARISSE: a server is slow from the third write on, and the writes after its removal are as before."""
+    trace = tmp_path / "elastic.jsonl"
+    (told,) = simulate("elastic", "--trace", trace)["applications"]
+    (slow,) = told_of(trace, "SLOW_IO_SERVER")
+    assert slow["server"] == "aggregator.2"
+    lines = [json.loads(line) for line in trace.read_text().splitlines()]
+    writes = [line["io_ns"] / 1e9 for line in lines if line.get("in") == "IO_PHASE"]
+    assert [line["epoch"] for line in lines if line.get("in") == "MAP_ADOPTED"] == [128, 129]
+    assert writes[2] > 3 * writes[1]
+    # A client sends each of the other servers nine requests instead of eight.
+    assert writes[3:] == pytest.approx([writes[1]] * 7, rel=0.06)
+    assert told["io_s"] == pytest.approx(sum(writes))
+    words = [str(prefix / "bin" / "hocketd"), "--replay", str(trace)]
+    replay = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S)
+    assert (replay.returncode, replay.stderr) == (0, "")
+
+
 def test_a_new_application_waits_for_cores_as_under_hocketd(simulate, prefix, tmp_path):
     trace = tmp_path / "new.jsonl"
     expanded, new = simulate("new-application", "--trace", trace)["applications"]
