@@ -22,6 +22,8 @@ class Scenario:
     applications: Sequence[Keys]
     about: Keys = field(default_factory=dict)
     coordinator: Keys = field(default_factory=dict)
+    servers: Sequence[Keys] = ()
+    load: Sequence[Keys] = ()
 
     def text(self) -> str:
         """Return the TOML text."""
@@ -30,6 +32,8 @@ class Scenario:
             ("", {"name": "reproduce"} | dict(self.about)),
             ("[platform]", {"nodes": 1, "cores_per_node": cores}),
             ("[[targets]]", {"name": "target"} | dict(self.target)),
+            *(("[[servers]]", one) for one in self.servers),
+            *(("[[load]]", one) for one in self.load),
             *(("[[applications]]", one) for one in self.applications),
             ("[coordinator]", self.coordinator),
         ]

@@ -13,7 +13,18 @@ from hocket.errors import UsageError
 sys.path.insert(0, str(REPO / "bench"))
 
 from hocket.sim.swf import Job
-from reproduce import calciom, calciom_cache, calciom_jobs, calciom_rounds, clarisse_live, flexmpi_sharing, page
+from reproduce import (
+    calciom,
+    calciom_cache,
+    calciom_jobs,
+    calciom_rounds,
+    clarisse_elastic,
+    clarisse_live,
+    clarisse_pairs,
+    clarisse_scale,
+    flexmpi_sharing,
+    page,
+)
 from reproduce.cache import Cache, state_of
 from reproduce.figure import AGREES, DIFFERS, PARTLY, Figure, Finding, Options, Value, agreement, drawing, missing, near
 from reproduce.registry import FIGURES, PAPERS, select
@@ -188,10 +199,110 @@ def test_seconds_of_a_benchmark_line_have_its_unit():
 
 
 def test_a_busy_machine_is_said():
-    quiet = {"before": [1.0], "slow": [4.0, 4.0], "after": [1.0], "computed_s": 0.001}
+    quiet = {"before": [1.0], "slow": [4.0, 4.0], "after": [1.0], "control_s": 0.001}
     assert clarisse_live.judge_elastic(quiet).agreement == AGREES
-    busy = clarisse_live.judge_elastic(quiet | {"after": [1.5]})
+    busy = clarisse_live.judge_elastic(quiet | {"slow": [6.0], "after": [1.5]})
     assert busy.agreement == PARTLY and "Other work" in busy.verdict
+
+
+def of_runs(median: float) -> dict:
+    return {"median": median, "least": median, "most": median}
+
+
+def test_a_load_that_costs_too_little_is_said_to_be_of_a_busy_machine():
+    def sweep(slowest: float) -> dict:
+        factors = {"0": 1.0, "32": 1.1, "128": 1.5, "512": slowest}
+        return {delay: {"before": of_runs(0.01), "stays": of_runs(0.01 * one)} for delay, one in factors.items()}
+
+    assert clarisse_live.judge_load(sweep(3.5)).agreement == AGREES
+    busy = clarisse_live.judge_load(sweep(1.6))
+    assert busy.agreement == PARTLY and "Other work" in busy.verdict
+
+
+@pytest.mark.parametrize(("share", "operation_s", "agreement"), [(0.001, 1.2, AGREES), (0.004, 1.2, DIFFERS)])
+def test_the_cost_of_control_has_the_paper_s_bound(share, operation_s, agreement):
+    made = {"operation": of_runs(operation_s), "control": of_runs(share * operation_s), "share": of_runs(share)}
+    assert clarisse_live.judge_cost(made).agreement == agreement
+
+
+def test_a_cost_beside_an_operation_that_is_too_short_does_not_agree():
+    made = {"operation": of_runs(0.5), "control": of_runs(0.0001), "share": of_runs(0.0002)}
+    assert clarisse_live.judge_cost(made).agreement == PARTLY
+
+
+def test_bytes_are_the_paper_s():
+    assert clarisse_scale.SIOR_BYTES / 2**30 == 30
+    totals = [10 * one / 2**30 for one in clarisse_scale.STRONG_BYTES.values()]
+    totals += [10 * 15360 * one / 2**30 for one in clarisse_scale.WEAK_BYTES.values()]
+    assert totals == pytest.approx([150, 112.5, 75, 257], rel=0.01)
+
+
+def test_table_2_has_fifteen_clients_for_a_server():
+    assert all(clients == 15 * servers for clients, servers in clarisse_scale.SERVERS.items())
+
+
+def test_a_server_of_the_unloaded_machine_is_as_fast_as_the_disks_at_the_calibrated_delay():
+    requests = clarisse_scale.requests(clarisse_scale.SIOR_BYTES, 1920, 128)
+    assert requests == 1920 * 8  # 128 KiB of each client
+    disks_s = clarisse_scale.SIOR_BYTES / clarisse_scale.DISKS_BYTES_PER_S
+    link_s = clarisse_scale.SIOR_BYTES / 128 / clarisse_scale.LINK_BYTES_PER_S
+    with_load_s = requests * (clarisse_scale.HANDLING_S + clarisse_scale.NOTICED_S) + link_s
+    assert with_load_s == pytest.approx(disks_s)
+
+
+def test_a_scenario_with_servers_is_valid_toml():
+    load = [{"server": clarisse_elastic.LOADED, "from_s": 6.0, "delay_s": 512e-6}]
+    read = tomllib.loads(clarisse_elastic.elastic("VPIC", 15360, load, clarisse_elastic.WITH).text())
+    assert read["servers"][0]["count"] == 1024 and read["load"] == load
+    [application] = read["applications"]
+    assert application["io_bytes"] * 10 / 2**30 == pytest.approx(75, rel=0.01)
+    assert application["request_bytes"] == clarisse_scale.REQUEST_BYTES
+
+
+def test_the_gain_of_a_removal_is_that_of_operations_after_it():
+    one = {"without": [1.0, 1.0] + [4.0] * 8, "with": [1.0, 1.0, 4.0] + [1.0] * 7, "found_in": 3}
+    operation, whole, later = clarisse_elastic.gains(one)
+    assert operation == pytest.approx(4)
+    assert whole == pytest.approx(34 / 13)
+    assert later == pytest.approx(34 / 16)
+
+
+def test_an_elastic_figure_that_misses_the_paper_s_range_does_not_agree():
+    def made(slow: float, found_in: int) -> dict:
+        one = {
+            "without": [1.0, 1.0] + [slow] * 8,
+            "with": [1.0] * 2 + [slow] * (found_in - 2) + [1.0] * (10 - found_in),
+            "found_in": found_in,
+        }
+        sizes = {str(clients): one for clients in clarisse_scale.SERVERS}
+        return {"by request": sizes, "by bytes": sizes}
+
+    assert clarisse_elastic.judge_elastic(made(4.0, 4), "S-IOR").agreement == AGREES
+    assert clarisse_elastic.judge_elastic(made(1.2, 4), "S-IOR").agreement == DIFFERS
+    assert clarisse_elastic.judge_elastic(made(4.0, 3), "VPIC").agreement == PARTLY
+    assert clarisse_elastic.judge_elastic(made(10.0, 3), "VPIC").agreement == AGREES
+
+
+def test_mixed_kernels_agree_only_where_scheduling_gains_nothing_at_three_sizes():
+    def one(speedup: float) -> dict:
+        return {"write_speedup": speedup, "speedup": 1.0, "interference": speedup, "cost": 1.0}
+
+    ratios = {str(ratio): one(1.05) for ratio in clarisse_pairs.RATIOS}
+    flat = {str(clients): one(1.02) for clients in (960, 1920, 3840)}
+    agrees = clarisse_pairs.judge_kernels({"ratios": ratios, "sizes": flat | {"7680": one(1.4)}}, mixed=True)
+    assert agrees.agreement == AGREES
+    gains = clarisse_pairs.judge_kernels({"ratios": ratios, "sizes": flat | {"960": one(1.3), "7680": one(1.4)}}, True)
+    assert gains.agreement == PARTLY
+
+
+# The four servers are simulated by the installed hocket-sim.
+def test_a_loaded_server_is_removed_in_the_simulator(monkeypatch):
+    monkeypatch.setitem(clarisse_elastic.SERVERS, 60, 4)
+    monkeypatch.setitem(clarisse_elastic.WEAK_BYTES, "VPIC", 4e6)
+    [one] = clarisse_elastic.runs("VPIC", (60,)).values()
+    assert one["found_in"] == 3
+    assert one["with"][3:] == pytest.approx([one["healthy"]] * 7, rel=0.5)
+    assert one["without"][9] > 2 * one["healthy"]
 
 
 def test_an_expensive_grant_is_said():
