@@ -153,12 +153,13 @@ def judge_removed(results: Results) -> Finding:
         ),
         Value("best with fewer servers, 15,360 clients", "", "more than 1", best[ELASTIC_SIZES[-1]]),
     )
-    checks = [*(one[few] >= 0.95 for one in kept.values()), best[ELASTIC_SIZES[-1]] > 1.01]
+    checks = [*(one[few] >= 1 - NEAR for one in kept.values()), best[ELASTIC_SIZES[-1]] > 1.01]
     verdict = (
-        "A few servers less cost nothing, since the disks are the limit. With many clients far fewer servers would do: "
-        "a client then sends each of the others one larger request. That performance even improves has no cause here: "
-        "the paper explains it by contention of many servers at the file system, and the disks of the simulator give "
-        "the same rate to any number of servers."
+        "A few servers less cost nothing from 3,840 clients on, since the disks are the limit. At 1,920 clients they "
+        "cost 5 %: a client sends each of the others nine requests instead of eight. With many clients far fewer "
+        "servers would do: a client then sends each of them one larger request. That performance even improves has no "
+        "cause here: the paper explains it by contention of many servers at the file system, and the disks of the "
+        "simulator give the same rate to any number of servers."
     )
     return Finding(values, agreement(checks), verdict)
 

@@ -124,6 +124,20 @@ def test_a_slow_server_is_taken_out_as_under_hocketd(simulate, prefix, tmp_path)
     assert (replay.returncode, replay.stderr) == (0, "")
 
 
+def test_a_servers_policy_in_python_gives_an_application_a_server(simulate, tmp_path):
+    policy = tmp_path / "first.py"
+    policy.write_text(
+        'NAME = "first"\nKIND = "servers"\n\n\ndef decide(view, event):\n'
+        '    return [{"assign": a, "servers": ["aggregator.3"]} for a in view.applications if not view.assigned]\n'
+    )
+    trace = tmp_path / "elastic.jsonl"
+    (told,) = simulate("elastic", "--policy-file", policy, "--trace", trace)["applications"]
+    (decision,) = told_of(trace, "DECISION")
+    assert (decision["action"], decision["decided_for"]) == ("assign", "S-IOR")
+    # One server has all the requests: 16 MiB of each client.
+    assert told["io_s"] / 10 == pytest.approx(1920 * 1024 * 189e-6 + 1920 * 2**24 / 2e9, rel=1e-6)
+
+
 def test_a_new_application_waits_for_cores_as_under_hocketd(simulate, prefix, tmp_path):
     trace = tmp_path / "new.jsonl"
     expanded, new = simulate("new-application", "--trace", trace)["applications"]
