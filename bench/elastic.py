@@ -52,9 +52,14 @@ def repeated(setup: Setup, runs: int, wanted: Callable[[Run], bool] = lambda _: 
     return found
 
 
+def is_found(run: Run) -> bool:
+    """Return whether the loaded server was the first one to be taken out."""
+    return run.taken_out[:1] == [f"s{SERVERS}"]
+
+
 def was_removed(run: Run) -> bool:
-    """Return whether the loaded server, and no other before it, was taken out in time."""
-    return run.taken_out[:1] == [f"s{SERVERS}"] and bool(run.slow) and len(run.after) >= 5
+    """Return whether it was, and operations before and after its removal were timed."""
+    return is_found(run) and bool(run.slow) and len(run.after) >= 5
 
 
 def of(runs: list[Run], figure: Callable[[Run], float]) -> dict:
@@ -101,16 +106,13 @@ def kernel(name: str, runs: int = RUNS_OF_SWEEPS) -> dict:
     """Return the seconds of an operation, and of all, where the loaded server stays and where it is removed."""
     results = {}
     for removal in (False, True):
-        made = repeated(replace(KERNELS[name], removal=removal), runs)
-        if removal:
-            made = [run for run in made if run.taken_out[:1] == [f"s{SERVERS}"]]
-        last = [run.after if removal else run.slow for run in made]
+        made = repeated(replace(KERNELS[name], removal=removal), runs, is_found if removal else lambda _: True)
         results["removed" if removal else "stays"] = {
             "operation": of(made, lambda run: median(run.after or run.slow)),
             "whole": of(made, lambda run: run.whole_s),
             "before": of(made, lambda run: median(run.before)),
             "control": of(made, lambda run: run.control_s),
-            "runs": len(last),
+            "runs": len(made),
         }
     return results
 

@@ -115,8 +115,7 @@ void SimulatedServers::count(ApplicationNumber app, double bytes) {
   }
 }
 
-// ---- load and reports
-// ------------------------------------------------------------------------------------------------
+// ---- load and reports -----------------------------------------------------------------------------------------------
 
 std::optional<Time> SimulatedServers::next_load_change() const {
   if (next_change_ == load_changes_.size()) return std::nullopt;
