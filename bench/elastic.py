@@ -185,7 +185,7 @@ def main() -> int:
     report_delays(delays())
     of_servers = counts()
     for count, one in of_servers.items():
-        case = f"operation through {count} of {SERVERS} servers beside all"
+        case = f"operation through {count} servers beside {SERVERS}"
         report(case, one["median"], "s", of_servers[str(SERVERS)]["median"], None, True)
     for name in KERNELS:
         report_kernel(name, kernel(name))

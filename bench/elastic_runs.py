@@ -98,12 +98,14 @@ def of_kind(told: list[dict], kind: str) -> list[dict]:
     return [event for event in told if kind in (event.get("in"), event.get("out"))]
 
 
-def await_servers(runtime: Path, count: int) -> None:
+def await_events(runtime: Path, kind: str, count: int) -> list[dict]:
+    """Return the trace once it has so many events of a kind. hocketd writes it a little later than it receives them."""
     end = time.monotonic() + LIMIT_S
-    while len(of_kind(events(runtime), "SERVER")) < count:
+    while len(of_kind(seen := events(runtime), kind)) < count:
         if time.monotonic() > end:
-            raise SystemExit("bench: elastic: the servers did not reach hocketd")
+            raise SystemExit(f"bench: elastic: hocketd has no {count} {kind} in its trace")
         time.sleep(0.05)
+    return seen
 
 
 @contextlib.contextmanager
@@ -121,7 +123,7 @@ def system(setup: Setup) -> Iterator[tuple[Path, Path, int]]:
             load = f"delay={setup.delay_us}us after={setup.before * setup.accesses + 1}"
             server = [PREFIX / "bin" / "hocket-server", "--dir", served, "--name", f"s{number}", "--threads", "1"]
             stack.enter_context(started(*server, *(["--inject", load] if loaded else []), env=environment))
-        await_servers(runtime, setup.servers)
+        await_events(runtime, "SERVER", setup.servers)
         yield runtime, served, daemon.pid
 
 
@@ -142,7 +144,7 @@ def one_run(setup: Setup) -> Run:
             command, env=mpi.environment(), capture_output=True, text=True, timeout=LIMIT_S, check=True
         ).stdout
         computed = (computing_s(pid) - computed) / setup.operations
-        seen = events(runtime)
+        seen = await_events(runtime, "BYE", 1)  # of rank 0, which asks for all
     control_s, taken_out = longest_control_s(seen), [event["server"] for event in of_kind(seen, "SLOW_IO_SERVER")]
     if setup.kernel:
         seconds = json.loads(out.splitlines()[-1])["write_s"]
