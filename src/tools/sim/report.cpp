@@ -55,6 +55,7 @@ std::string to_json(const SimulationReport& report) {
                                        {"applications", list_of(report.applications)},
                                        {"targets", list_of(report.targets)},
                                        {"flops", report.flops},
+                                       {"slow_servers", report.slow_servers},
                                        {"decisions", report.decisions},
                                        {"events", report.events},
                                        {"wall_s", report.wall_s}};

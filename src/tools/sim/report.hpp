@@ -53,7 +53,8 @@ struct SimulationReport {
   double simulated_s = 0;
   std::vector<ApplicationResult> applications;
   std::vector<TargetResult> targets;
-  double flops = 0;  // sum over the applications of flop divided by total time
+  double flops = 0;               // sum over the applications of flop divided by total time
+  std::int64_t slow_servers = 0;  // how often an I/O server was found slow (SLOW_IO_SERVER)
   // DECISION events of the coordinator, and events that the simulator processed.
   std::int64_t decisions = 0;
   std::int64_t events = 0;

@@ -555,6 +555,7 @@ void Simulation::send(const Controller::MemberIdentity& from, event::Body body) 
 
 void Simulation::obey(const coordinator::Command& command) {
   decisions_ += std::holds_alternative<event::Decision>(command.body);
+  slow_servers_ += std::holds_alternative<event::SlowIoServer>(command.body);
   if (!command.to) return;
   const auto i = static_cast<QueueNumber>(command.to.value - 1);
   if (i >= members_.size()) return;  // I/O servers write through, so nothing is asked of them
@@ -631,6 +632,7 @@ SimulationReport Simulation::report() const {
     report.targets.push_back(
         {scenario_.targets[t].name, to_s(targets_[t].busy()), to_s(targets_[t].overlap()), bytes_[t]});
   }
+  report.slow_servers = slow_servers_;
   report.decisions = decisions_;
   report.events = events_;
   return report;

@@ -167,7 +167,8 @@ class Simulation {
   };
   std::vector<Adoption> adoptions_;
   Controller::MemberIdentity daemon_;
-  Duration renewal_{};  // a third of a lease
+  Duration renewal_{};             // a third of a lease
+  std::int64_t slow_servers_ = 0;  // SLOW_IO_SERVER events
   // DECISION events, and all events of the queue.
   std::int64_t decisions_ = 0;
   std::int64_t events_ = 0;

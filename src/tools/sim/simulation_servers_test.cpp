@@ -171,7 +171,7 @@ TEST(SimulationWithServers, ASlowServerReturnsAfterItsHoldOffAndIsFoundAgain) {
   coordinator::CoordinatorSettings settings = settings_of(policy::interfere);
   settings.slow_server_hold_off = std::chrono::seconds{2};
   Record record;
-  run(scenario, settings, record);
+  EXPECT_EQ(run(scenario, settings, record).slow_servers, 4);
   EXPECT_THAT(record.slow, ElementsAre("s3", "s3", "s3", "s3"));  // after 2, 4 and 8 s
   EXPECT_EQ(record.adopted.size(), 6U);
 }
