@@ -100,22 +100,21 @@ def make_counts(_: Options) -> Results:
 
 
 def judge_counts(results: Results) -> Finding:
-    most = max(results, key=int)
+    *_, fewer, most = sorted(results, key=int)
+    rates = {count: results[most]["median"] / one["median"] for count, one in results.items()}
     values = tuple(
         value
         for count, one in results.items()
         for value in (
             Value(f"{count} servers: operation", "ms", None, spread(one)),
-            Value(f"{count} servers: throughput beside {most}", "", None, results[most]["median"] / one["median"]),
+            Value(f"{count} servers: throughput beside {most}", "", None, rates[count]),
         )
     )
-    fewer = str(int(most) - 1)
-    kept = results[most]["median"] / results[fewer]["median"]
-    checks = [kept >= 0.8, max(results[most]["median"] / one["median"] for one in results.values()) > 1.05]
+    checks = [rates[fewer] >= 0.8, max(rates.values()) > 1.05]
     verdict = (
-        "One server less costs little, as in the paper. "
+        f"{fewer} servers instead of {most} cost little, as in the paper. "
         if checks[0]
-        else "One server less costs more than a fifth, unlike in the paper. "
+        else f"{fewer} servers instead of {most} cost more than a fifth, unlike in the paper. "
     ) + "Ranks and servers share two cores here, so fewer servers also mean fewer changes between processes."
     return Finding(values, agreement(checks), verdict)
 

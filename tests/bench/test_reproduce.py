@@ -219,6 +219,14 @@ def test_a_load_that_costs_too_little_is_said_to_be_of_a_busy_machine():
     assert busy.agreement == PARTLY and "Other work" in busy.verdict
 
 
+@pytest.mark.parametrize(("of_four", "agreement"), [(1.1, AGREES), (2.0, DIFFERS)])
+def test_fewer_servers_that_cost_more_than_a_fifth_are_said(of_four, agreement):
+    made = {"1": of_runs(0.9 if agreement == AGREES else 3.0), "4": of_runs(of_four), "6": of_runs(1.0)}
+    finding = clarisse_live.judge_counts(made)
+    assert finding.agreement == agreement
+    assert ("unlike" in finding.verdict) == (agreement == DIFFERS)
+
+
 @pytest.mark.parametrize(("share", "operation_s", "agreement"), [(0.001, 1.2, AGREES), (0.004, 1.2, DIFFERS)])
 def test_the_cost_of_control_has_the_paper_s_bound(share, operation_s, agreement):
     made = {"operation": of_runs(operation_s), "control": of_runs(share * operation_s), "share": of_runs(share)}
