@@ -10,12 +10,8 @@ from reproduce import clarisse_elastic, clarisse_live, clarisse_pairs
 from reproduce.clarisse_scale import STRONG_BYTES
 from reproduce.figure import LIVE, SIMULATOR, Figure, drawing
 
-SERVERS = (
-    "simulated servers; requests of at most 16 KiB, one at least of each client to each server; the time of a request "
-    "is calibrated at 1,920 clients"
-)
+SERVERS = "simulated servers; requests of at most 16 KiB, whose time at a server is calibrated at 1,920 clients"
 PARALLEL = "an assumed jitter of 1 %; simulated servers as in clarisse-8, which both applications share"
-HERE = "four ranks and four I/O servers on this machine, in place of thousands"
 
 
 def _elastic(number: int, kernel: str, title: str) -> Figure:
@@ -52,7 +48,7 @@ FIGURES = (
     drawing("clarisse-6", "Elastic collective I/O protocol", "docs/design/io-servers.md"),
     drawing("clarisse-7", "FCFS parallel I/O scheduling", "docs/design/arbitration.md"),
     drawing("clarisse-table1", "Published information", "docs/design/bus.md"),
-    drawing("clarisse-table2", "Benchmark parameters", "bench/reproduce/clarisse.py"),
+    drawing("clarisse-table2", "Benchmark parameters", "bench/reproduce/clarisse_scale.py"),
     Figure(
         "clarisse-8",
         "Server load injection, 0 to 512 µs",
