@@ -27,6 +27,7 @@ SERVERS = 3  # the fewest of which one can be seen to be slower than the others
 DELAY_US = 512  # the paper's largest
 BUFFER_KIB = 16  # of the file for all ranks: requests of 8 KiB
 KIB = 2048  # of a rank in an operation
+STRIPE_KIB = 1024  # of a file at one server, in rounds
 LIMIT_S = 120
 PREFIX = Path(os.environ.get("HOCKET_PREFIX", sys.prefix))
 PROBE = REPO / "build" / "release" / "bench" / "elastic_probe-mpich"
@@ -45,6 +46,11 @@ class Setup:
     kernel: str = ""  # "vpic_io" or "vorpal_io" instead of the probe
     accesses: int = 1  # collective accesses of an operation in which a server has a part
     arguments: Sequence[str] = field(default_factory=tuple)  # of a kernel
+
+    def requests(self) -> int:
+        """Return the requests of an operation of the probe at the last server, which has the fewest."""
+        stripes = RANKS * self.kib // STRIPE_KIB // self.servers
+        return stripes * STRIPE_KIB * RANKS // BUFFER_KIB
 
     def command(self, mpi: Mpi, directory: Path) -> list[str]:
         if not self.kernel:

@@ -63,11 +63,18 @@ def judge_load(results: Results) -> Finding:
     rises = sorted(factors.values()) == list(factors.values())
     checks = [factors[512] >= LEAST_LOADED, factors[0] <= UNNOTICED, rises]
     verdict = (
-        f"Each request of one server takes so much longer. It has {requests_of_a_server()} of them in an operation. "
+        f"Each request of one server takes so much longer. It has {requests()} of them in an operation. "
         + ("" if factors[512] >= LEAST_LOADED else BUSY)
         + "The paper notices 16 µs and more."
     )
     return Finding(values, agreement(checks), verdict)
+
+
+def requests() -> int:
+    """Return the requests of an operation at the loaded server."""
+    import elastic_runs
+
+    return elastic_runs.Setup().requests()
 
 
 def draw_load(results: Results, path: Path) -> None:
@@ -120,27 +127,17 @@ def judge_counts(results: Results) -> Finding:
 
 
 def draw_counts(results: Results, path: Path) -> None:
+    import elastic
+    import elastic_runs
+
+    operation_bytes = elastic_runs.RANKS * elastic.COUNTED.kib << 10
     with plots.picture(path, 1) as (axis,):
-        bytes_of = elastic_bytes()
         for at, one in enumerate(results.values()):
-            rates = [bytes_of / one[key] / 1e6 for key in ("median", "most", "least")]
+            rates = [operation_bytes / one[key] / 1e6 for key in ("median", "most", "least")]
             axis.bar(at, rates[0], 0.6, color=plots.SERIES[0], label=None if at else "median, and range of runs")
             axis.vlines(at, rates[1], rates[2], color=plots.PAPER, linewidth=1.5)
         axis.set_xticks(range(len(results)), results)
         plots.finish(axis, "collective writes of two ranks", "I/O servers", "MB/s")
-
-
-def elastic_bytes() -> int:
-    """Return the bytes of one operation."""
-    import elastic_runs
-
-    return elastic_runs.RANKS * elastic_runs.KIB << 10
-
-
-def requests_of_a_server() -> int:
-    import elastic_runs
-
-    return elastic_runs.RANKS**2 * elastic_runs.KIB // elastic_runs.BUFFER_KIB // elastic_runs.SERVERS
 
 
 # Figs. 10 and 11
