@@ -22,6 +22,7 @@ from hocket.sentences import sentences_of
 ACCESS_ACTIONS = (
     "interrupt",
     "wait",
+    "hold",
     "interfere",
     "delay",
     "deadlock",

@@ -481,9 +481,9 @@ struct LeaseExpired {
 
 // Reports one decision of a policy, with the facts behind it. It goes to no member; the trace and subscribers get it.
 // It concerns a core allocation, a conflict that was left alone, or access to a target ("interrupt", "wait",
-// "interfere", "delay", "deadlock"). "doubt", "ignore" and "believe" are about what it announces. An "estimate"
-// compares the I/O of an application that leaves with its I/O without coordination. explain/explain.hpp makes the
-// sentences.
+// "interfere", "delay", "deadlock"; "hold": what I/O servers hold for the application waits). "doubt", "ignore" and
+// "believe" are about what it announces. An "estimate" compares the I/O of an application that leaves with its I/O
+// without coordination. explain/explain.hpp makes the sentences.
 struct Decision {
   static constexpr std::string_view name = "DECISION";
   std::int64_t number = 0;  // counts up from 1

@@ -27,9 +27,10 @@ struct Doing {
   std::string_view beside;
   std::string_view alone;
 };
-constexpr std::array<Doing, 11> access_actions{
+constexpr std::array<Doing, 12> access_actions{
     {{"interrupt", "interrupts", "goes first"},
      {"wait", "waits for", "waits"},
+     {"hold", "has I/O servers hold data because of", "has I/O servers hold data"},
      {"interfere", "goes on beside", "goes on at once"},
      {"delay", "begins later because of", "begins later"},
      {"deadlock", "breaks a deadlock with", "goes on at once"},

@@ -34,6 +34,8 @@ event::Decision decision(const char* action, event::Reason reason = {}, event::R
 TEST(Sentence, SaysWhoWaitsForWhomAndWhatWasCompared) {
   event::AccessChoice choice{"disk"};
   EXPECT_EQ(sentence(decision("wait", choice)), "'a' waits for 'b' on disk");
+  EXPECT_EQ(sentence(decision("hold", choice)),
+            "I/O servers hold what 'a' wrote until it has its turn on disk, after 'b'");
   choice.metric = "cpu-time";
   choice.interrupt = 12;
   choice.wait = 15.2001;

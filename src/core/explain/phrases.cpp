@@ -61,6 +61,7 @@ class Phrases {
   std::string operator()(const event::AccessChoice& choice) const {
     const std::string& action = decision_.action;
     const std::string& other = decision_.because_of;
+    if (action == "hold") return held(choice);
     std::string does = " waits for ";
     if (action == "interrupt") does = " interrupts ";
     if (action == "interfere" || action == "deadlock") does = " goes beside ";
@@ -264,6 +265,14 @@ class Phrases {
 
  private:
   // Returns the values of the metric that were compared, as the end of a sentence; "" if there are none.
+  // The application itself waits for nothing.
+  std::string held(const event::AccessChoice& choice) const {
+    const std::string& other = decision_.because_of;
+    return "I/O servers hold what " + quoted(name_) + " wrote until it has its turn on " + choice.target +
+           (choice.parts.empty() ? "" : " (" + choice.parts + ")") + (other.empty() ? "" : ", after " + quoted(other)) +
+           costs(choice);
+  }
+
   static std::string costs(const event::AccessChoice& choice) {
     if (choice.metric.empty()) return {};
     std::string text = "; " + choice.metric + ":";

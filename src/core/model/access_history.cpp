@@ -81,8 +81,7 @@ double Contention::interference() const {
   return std::min(1 + (shared_s_ / progress_s - 1) / (others_s_ / shared_s_), most_interference);
 }
 
-std::size_t AccessHistory::asked(const std::string& routine, const TargetRecord* target, std::int64_t bytes,
-                                 bool only_one, Time now) {
+std::size_t AccessHistory::kind_of(const std::string& routine, const TargetRecord* target, std::int64_t bytes) {
   const int magnitude = bytes > 0 ? static_cast<int>(std::log2(static_cast<double>(bytes)) / doublings) : -1;
   const auto same = [&](const AccessKind& kind) {
     return kind.target == target && kind.magnitude == magnitude && kind.routine == routine;
@@ -96,7 +95,12 @@ std::size_t AccessHistory::asked(const std::string& routine, const TargetRecord*
           found, AccessKind{routine, magnitude, target, load_of(routine), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}});
     }
   }
-  const auto kind = static_cast<std::size_t>(found - kinds_.begin());
+  return static_cast<std::size_t>(found - kinds_.begin());
+}
+
+std::size_t AccessHistory::asked(const std::string& routine, const TargetRecord* target, std::int64_t bytes,
+                                 bool only_one, Time now) {
+  const std::size_t kind = kind_of(routine, target, bytes);
   // The previous access was not the last one of its phase: its gap is over.
   if (last_ && only_one) {
     kinds_[*last_].follows.add(1);

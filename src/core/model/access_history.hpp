@@ -109,9 +109,11 @@ class AccessHistory {
     static constexpr double most_spread = 0.6;
   };
 
-  // Returns the number of the kind of an access, and creates the kind if it is new. When all 32 are in use, further
-  // kinds share the last one. If the application has no other request under way (`only_one`), the time from the end
-  // of the previous access to `now` is learned as a gap.
+  // Returns the number of a kind of access, and creates the kind if it is new. When all 32 are in use, further kinds
+  // share the last one.
+  std::size_t kind_of(const std::string& routine, const TargetRecord* target, std::int64_t bytes);
+  // Returns the kind of an access that the application asks for now. If the application has no other request under way
+  // (`only_one`), the time from the end of the previous access to `now` is learned as a gap.
   std::size_t asked(const std::string& routine, const TargetRecord* target, std::int64_t bytes, bool only_one,
                     Time now);
   // Knowledge about other applications on the target. It is used until the application has shown its own.

@@ -106,7 +106,7 @@ struct Reliance {
 struct alignas(64) Application {
   AppId id;
   std::string name;          // unique among running applications
-  std::int64_t waiting = 0;  // queued requests
+  std::int64_t waiting = 0;  // queued requests; without write-backs, as `granted`
   std::int64_t granted = 0;  // granted requests
   Activity activity = Activity::computing;
 

@@ -153,7 +153,7 @@ void end_occupancy(Holder& holder, Time now, bool goes_on, bool few) {
   // The holder was idle at the end of its occupancy, so the others were not really beside it then.
   for (Holder& other : target.holders) {
     if (occupancy.idle == Duration{}) break;  // keeps the cost of an event independent of the number of holders
-    if (&other == &holder || other.grants == 0) continue;
+    if (&other == &holder || other.accesses() == 0) continue;
     const double idle_s = to_s(std::min(occupancy.idle, now - other.occupancy.since));
     other.occupancy.idle_beside_s += idle_s;
     other.occupancy.others_s[number(own)] -= idle_s;
@@ -184,7 +184,7 @@ Remaining remaining_of(const Holder& holder, Time now) {
   const Target& target = *holder.target;
   const Occupancy& occupancy = holder.occupancy;
   Remaining result = remaining(application, target, occupancy.kind, occupancy.asked, occupancy.resumed_s);
-  if (holder.grants > 0) {
+  if (holder.accesses() > 0) {
     const double served_s = occupancy.served_s + target.progress.seen(holder.user).served_s;
     result.served_s += served_s;
     result.left_s -= served_s;

@@ -58,6 +58,7 @@ struct Request {
   bool paused = false;      // queued: it had a grant and was suspended
   double served_s = 0;      // progress before a suspension, in seconds alone
   PartSet parts{};          // of the target that the operation uses
+  bool write_back = false;  // of an I/O server that stores what the application wrote (event::write_back)
   LedgerOnly<RequestFacts> ledger{};
 };
 using Requests = std::list<Request>;  // moved between lists, never copied, so iterators stay valid
@@ -76,11 +77,15 @@ struct Holder {
   std::int64_t grants = 0;     // granted requests; 0: idle hold
   Time since{};                // time of its first grant here
   bool pausing = false;        // it is to stop; the target becomes free when it has no grants
-  Progress::UserToken user{};  // valid while it has grants
-  Occupancy occupancy{};       // valid while it has grants
+  Progress::UserToken user{};  // valid while it has accesses
+  Occupancy occupancy{};       // valid while it has accesses
   ByLoad others_before{};      // Target::present_s when the occupancy began
   PartSet parts{};             // that its grants use; in an idle hold those of the last one
+  std::int64_t stores = 0;     // those of its grants that are write-backs
   LedgerOnly<HolderFacts> ledger{};
+
+  // Returns the number of granted requests of the application itself. The model measures these only.
+  std::int64_t accesses() const { return grants - stores; }
 };
 using Holders = std::list<Holder>;
 
@@ -107,9 +112,9 @@ struct alignas(64) Target {
   Requests waiting;                // in order of first arrival, also after a suspension
   Holders holders;                 // in order of arrival; one under an exclusive policy
   LedgerOnly<TargetFacts> ledger{};
-  Progress progress;                          // of holders with grants
+  Progress progress;                          // of holders with accesses
   Time served{};                              // time up to which progress is counted
-  std::array<std::int64_t, loads> present{};  // holders with grants, by load of their accesses
+  std::array<std::int64_t, loads> present{};  // holders with accesses, by their load
   ByLoad present_s{};                         // their numbers, integrated over time
   Uncoordinated uncoordinated;                // used if slowdowns are bounded
 

@@ -6,16 +6,21 @@ namespace hocket::policy {
 
 Contenders contenders(const View& view) {
   Contenders all;
-  const auto is_in = [](const std::vector<Contender>& list, AppId id) {
-    return std::any_of(list.begin(), list.end(), [id](const Contender& one) { return one.application->id == id; });
+  const auto find_in = [](std::vector<Contender>& list, AppId id) {
+    return std::find_if(list.begin(), list.end(), [id](const Contender& one) { return one.application->id == id; });
   };
   for (const model::Holder& holder : view.holders()) {
     all.holders.push_back({holder.application, nullptr, false});
     all.pausing |= holder.pausing;
   }
   for (const model::Request& request : view.waiting()) {
-    if (is_in(all.holders, request.application) || is_in(all.waiting, request.application)) continue;
+    if (find_in(all.holders, request.application) != all.holders.end()) continue;
     const bool overdue = view.now - request.since >= view.settings.longest_wait;
+    // An access of the program says more of the application than what its I/O servers store.
+    if (const auto known = find_in(all.waiting, request.application); known != all.waiting.end()) {
+      if (known->request->write_back && !request.write_back) known->request = &request;
+      continue;
+    }
     all.waiting.push_back({request.of, &request, overdue});
   }
   return all;

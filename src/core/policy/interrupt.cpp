@@ -7,8 +7,9 @@
 namespace hocket::policy {
 namespace {
 
-// True if the application has had no grant yet in this I/O phase: it is a newcomer, and was not preempted.
-bool is_new(const Contender& one) { return !one.application->demand.granted; }
+// True if the application has had no grant yet in this I/O phase: it is a newcomer, and was not preempted. What its I/O
+// servers store for it is no newcomer, because nobody waits for that.
+bool is_new(const Contender& one) { return !one.application->demand.granted && !one.request->write_back; }
 
 // Returns the contender to serve next: one that has waited too long, else the latest newcomer, else the one that was
 // preempted last. Precondition: at least one waits.

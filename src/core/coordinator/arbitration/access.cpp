@@ -8,6 +8,7 @@
 #include "base/saturating.hpp"
 #include "coordinator/arbitration/parts.hpp"
 #include "coordinator/arbitration/places.hpp"
+#include "event/applicant.hpp"
 #include "event/part_names.hpp"
 #include "event/reason_fields.hpp"
 #include "model/occupancy.hpp"
@@ -84,16 +85,13 @@ void AccessController::start(const Moment& moment, Member& member, const event::
   if (yields) free_kept(application, [&](const Holder& holder) { return holder.target == &target; });
   Request asked{start.request, member.id, application.id, &application, &target, RequestState::queued, start.bytes};
   asked.parts = parts;
-  const bool only_one = application.waiting == 0 && application.granted == 0;
-  asked.kind = application.accesses.asked(start.operation, target.record, start.bytes, only_one, now);
+  asked.write_back = start.operation == event::write_back;
   const Ledger::RequestPlace request = ledger_.add(member, asked, now);
   member.last_request = start.request;
-  application.target = start.target;
-  application.parts = parts.is_whole() ? std::string{} : event::text_of_parts(target.part_numbers.names_of(parts));
-  if (application.demand.over) end_demand(application);
-  model::demand(application, start, now);
-  request->before = application.demand.moved;
-  watch_slowdown(application, *request, now);
+  if (asked.write_back)
+    request->kind = application.accesses.kind_of(start.operation, target.record, start.bytes);
+  else
+    begin_access(*request, application, start, now);
 
   ledger_.renew(member, target, now);
   const auto holder = find_holder(application, target);
@@ -116,6 +114,20 @@ void AccessController::start(const Moment& moment, Member& member, const event::
   if (settings_.tell_waits) tell_wait(moment, application, *request);
 }
 
+// Notes that the application itself begins an access.
+void AccessController::begin_access(Request& request, Application& application, const event::StartIo& start, Time now) {
+  Target& target = *request.target;
+  const bool only_one = application.waiting == 1 && application.granted == 0;
+  request.kind = application.accesses.asked(start.operation, target.record, start.bytes, only_one, now);
+  application.target = start.target;
+  application.parts =
+      request.parts.is_whole() ? std::string{} : event::text_of_parts(target.part_numbers.names_of(request.parts));
+  if (application.demand.over) end_demand(application);
+  model::demand(application, start, now);
+  request.before = application.demand.moved;
+  watch_slowdown(application, request, now);
+}
+
 // The phase continues while a request of the application is not finished: another member may have begun the next one.
 void AccessController::inform(const Moment& moment, const Member& member, const event::InformIo& inform) {
   Application& application = *member.application;
@@ -130,21 +142,32 @@ void AccessController::inform(const Moment& moment, const Member& member, const 
   settle(moment);
 }
 
+// True if the application's I/O phase goes on, so that another access is likely.
+bool AccessController::is_between_accesses(const Application& application) {
+  return application.demand.since != Time{} && !application.demand.over;
+}
+
 void AccessController::finish(const Moment& moment, Member& member, const event::FinishIo& finish) {
   const auto request = find(member, finish.request);
   if (!request) return;
   Target& target = *(*request)->target;
+  Application& application = *member.application;
+  if ((*request)->write_back) {
+    const IdleHold after = is_between_accesses(application) ? IdleHold::keep : IdleHold::free;
+    apply(moment, member, *request, RequestInput::finish, after);
+    ledger_.renew(member, target, moment.now);
+    return settle(moment);
+  }
   if ((*request)->state == RequestState::granted) {
     count_progress(target, moment.now);
     // A member that states no number of processes reports its own bytes only.
     std::int64_t bytes = std::max<std::int64_t>(0, finish.bytes);
-    if (member.processes > 0) bytes = member.application->of_all(bytes);
-    model::moved(*member.application, target, bytes);
-    model::count_access(**find_holder(*member.application, target), bytes, finish.idle);
+    if (member.processes > 0) bytes = application.of_all(bytes);
+    model::moved(application, target, bytes);
+    model::count_access(**find_holder(application, target), bytes, finish.idle);
   }
   apply(moment, member, *request, RequestInput::finish, finish.phase_over ? IdleHold::free : IdleHold::keep);
   ledger_.renew(member, target, moment.now);
-  Application& application = *member.application;
   application.demand.over = finish.phase_over && application.waiting == 0 && application.granted == 0;
   settle(moment);
 }
@@ -314,17 +337,19 @@ void AccessController::apply(const Moment& moment, Member& member, Ledger::Reque
 void AccessController::grant(const Moment& moment, const Member& member, Ledger::RequestPlace request) {
   Target& target = *request->target;
   count_progress(target, moment.now);
-  member.application->demand.granted = true;
   const auto held = find_holder(*member.application, target);
   const model::PartSet before = held ? (*held)->parts : model::PartSet{};
   const auto holder = ledger_.grant(member, request, moment.now);
-  if (holder->grants == 1) {
+  if (!request->write_back && holder->accesses() == 1) {
     model::begin_progress(*holder);
     model::begin_occupancy(*holder, *request);
-  } else if (before != holder->parts) {
+  } else if (holder->accesses() > 0 && before != holder->parts) {
     model::change_parts(*holder);
   }
-  model::join_occupancy(*holder, *request);
+  if (!request->write_back) {
+    member.application->demand.granted = true;
+    model::join_occupancy(*holder, *request);
+  }
   moment.commands.push_back(
       {member.id, event::GrantIo{request->id, moment.now - request->since, target.name, Ledger::of(*holder).share}});
 }
@@ -351,18 +376,18 @@ void AccessController::requeue(const Member& member, Ledger::RequestPlace reques
   Application& application = *member.application;
   const model::PartSet before = (*find_holder(application, *request->target))->parts;
   const auto holder = ledger_.suspend(member, request, now);
-  application.io.stops = true;
+  application.io.stops |= !request->write_back;
   bound_wait(member, request, now);
   touch(*request->target);
-  model::stop_access(*holder, *request);
-  if (holder->grants > 0) {
+  if (!request->write_back) model::stop_access(*holder, *request);
+  if (holder->accesses() > 0) {
     if (before != holder->parts) model::change_parts(*holder);
-    return;
+  } else if (!request->write_back) {
+    model::end_progress(*holder);
+    model::end_occupancy(*holder, now, true, cluster_.few_run());
+    model::learn_stop(application, now - Ledger::of(*holder).told);
   }
-  model::end_progress(*holder);
-  model::end_occupancy(*holder, now, true, cluster_.few_run());
-  model::learn_stop(application, now - Ledger::of(*holder).told);
-  free_holder(holder);
+  if (holder->grants == 0) free_holder(holder);
 }
 
 void AccessController::give_back(Member& member, Ledger::RequestPlace request, RequestAction how, IdleHold after,
@@ -371,16 +396,18 @@ void AccessController::give_back(Member& member, Ledger::RequestPlace request, R
   Target& target = *request->target;
   count_progress(target, now);
   const model::PartSet before = (*find_holder(application, target))->parts;
+  const bool is_access = !request->write_back;
   const auto holder = ledger_.end(member, request, now);
   touch(target);
-  holder->occupancy.whole &= how == RequestAction::release;
-  if (holder->grants > 0) {
+  if (is_access) holder->occupancy.whole &= how == RequestAction::release;
+  if (holder->accesses() > 0) {
     if (before != holder->parts) model::change_parts(*holder);
-    return;
+  } else if (is_access) {
+    model::end_progress(*holder);
+    model::end_occupancy(*holder, now, false, cluster_.few_run());
+    if (holder->pausing) model::learn_stop(application, now - Ledger::of(*holder).told);
   }
-  model::end_progress(*holder);
-  model::end_occupancy(*holder, now, false, cluster_.few_run());
-  if (holder->pausing) model::learn_stop(application, now - Ledger::of(*holder).told);
+  if (holder->grants > 0) return;  // perhaps its I/O servers store what it wrote
   const Duration hold = after == IdleHold::free || holder->pausing ? Duration{} : hold_for(*holder);
   // A request for further parts would wait for its application's own idle hold.
   const bool asks = Ledger::of(target).parted > 0 && wants(application, target);
@@ -564,7 +591,8 @@ void AccessController::record(const Moment& moment, const Application& applicati
   record.policy = policies_.of(application.id, choice.target).name;
   record.decided_for = application.name;
   record.because_of = other == nullptr ? nobody : other->name;
-  record.action = action;
+  // What waits may be nothing but what I/O servers hold.
+  record.action = action == "wait" && application.waiting == 0 ? "hold" : action;
   record.from = record.to = application.computing_processes();
   record.reason = std::move(choice);
   moment.commands.push_back({{}, std::move(record)});

@@ -69,6 +69,8 @@ class AccessController {
  private:
   enum class IdleHold { keep, free };  // keep: an idle hold may follow the application's last grant; free: none does
 
+  static bool is_between_accesses(const model::Application& application);
+  void begin_access(model::Request& request, model::Application& application, const event::StartIo& start, Time now);
   // Feeds an input into the request's state machine (request_states.hpp) and carries out the action.
   void apply(const Moment& moment, model::Member& member, Ledger::RequestPlace request, RequestInput input,
              IdleHold after = IdleHold::free);

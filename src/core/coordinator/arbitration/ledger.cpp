@@ -14,6 +14,15 @@ using model::Request;
 using model::RequestState;
 using model::Target;
 
+namespace {
+
+// Counts a request among those of its application. A write-back of an I/O server is none: the program does not wait.
+void count(Application& application, const Request& request, std::int64_t waiting, std::int64_t granted, Time now) {
+  if (!request.write_back) application.count_requests(waiting, granted, now);
+}
+
+}  // namespace
+
 Ledger::RequestPlace Ledger::add(Member& member, Request request, Time now) {
   Target& target = *request.target;
   request.state = RequestState::queued;
@@ -23,7 +32,7 @@ Ledger::RequestPlace Ledger::add(Member& member, Request request, Time now) {
   if (target.waiting.empty()) facts(target).remind = now + keep_alive_;
   const RequestPlace place = requests_.append(target.waiting, request);
   member.requests.push_back(place);
-  member.application->count_requests(+1, 0, now);
+  count(*member.application, *place, +1, 0, now);
   return place;
 }
 
@@ -33,9 +42,9 @@ void Ledger::withdraw(Member& member, RequestPlace request, Time now) {
   target.last_wait = now;
   if (request->paused) --facts(target).paused;
   if (!request->parts.is_whole()) --facts(target).parted;
+  count(*member.application, *request, -1, 0, now);
   member.requests.remove(request);
   requests_.remove(target.waiting, request);
-  member.application->count_requests(-1, 0, now);
 }
 
 Ledger::HolderPlace Ledger::grant(const Member& member, RequestPlace request, Time now) {
@@ -59,7 +68,8 @@ Ledger::HolderPlace Ledger::grant(const Member& member, RequestPlace request, Ti
   if ((*holder)->grants == 0) (*holder)->parts = request->parts;
   (*holder)->parts.add(request->parts);
   ++(*holder)->grants;
-  application.count_requests(-1, +1, now);
+  (*holder)->stores += request->write_back ? 1 : 0;
+  count(application, *request, -1, +1, now);
   return *holder;
 }
 
@@ -74,9 +84,10 @@ Ledger::HolderPlace Ledger::suspend(const Member& member, RequestPlace request, 
   request->paused = true;
   ++facts(target).paused;
   request->since = now;
-  member.application->count_requests(+1, -1, now);
+  count(*member.application, *request, +1, -1, now);
   const HolderPlace holder = *find_holder(*member.application, target);
   --holder->grants;
+  holder->stores -= request->write_back ? 1 : 0;
   set_parts(holder, request->parts);
   return holder;
 }
@@ -96,8 +107,9 @@ void Ledger::set_parts(HolderPlace holder, const model::PartSet& ended) {
 Ledger::HolderPlace Ledger::end(Member& member, RequestPlace request, Time now) {
   const HolderPlace holder = *find_holder(*member.application, *request->target);
   member.requests.remove(request);
-  member.application->count_requests(0, -1, now);
+  count(*member.application, *request, 0, -1, now);
   --holder->grants;
+  holder->stores -= request->write_back ? 1 : 0;
   if (!request->parts.is_whole()) --facts(*request->target).parted;
   set_parts(holder, request->parts);
   requests_.remove(granted_, request);

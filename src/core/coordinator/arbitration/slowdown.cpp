@@ -81,7 +81,7 @@ Ends ends_of(const Application& application, const Request& request, Time now, d
   std::vector<policy::PhaseJob> granted{job(own.now_s)};
   std::vector<policy::PhaseJob> uncoordinated{job(own.uncoordinated_s)};
   for (const model::Holder& holder : target.holders) {
-    if (holder.application == &application || holder.grants == 0 || granted.size() >= most_looked_at) continue;
+    if (holder.application == &application || holder.accesses() == 0 || granted.size() >= most_looked_at) continue;
     if (!holder.parts.meets(request.parts)) continue;
     const RemainingTime left = left_of(target, *holder.application, model::remaining_of(holder, now));
     granted.push_back(job(left.now_s));
@@ -109,7 +109,7 @@ Ends ends_of(const Application& application, const Request& request, Time now, d
 
 void AccessController::watch_slowdown(const Application& application, const Request& request, Time now) {
   Target& target = *request.target;
-  if (access_settings_.most_slowdown <= 0) return;
+  if (access_settings_.most_slowdown <= 0 || request.write_back) return;
   target.uncoordinated.advance(now);
   const model::Slowness slowness = slowness_of(application, request, access_settings_.interference);
   const model::Remaining remaining = model::remaining_of(application, request);
@@ -142,7 +142,7 @@ bool AccessController::is_small(const Application& application, const Request& r
 // come.
 void AccessController::bound_wait(const Member& member, Ledger::RequestPlace request, Time now) {
   const double most = access_settings_.most_slowdown;
-  if (most <= 0 || most >= 1) return;
+  if (most <= 0 || most >= 1 || request->write_back) return;
   const Application& application = *member.application;
   request->target->uncoordinated.advance(now);
   const Ends ends = ends_of(application, *request, now, access_settings_.interference, cluster_.few_run());
