@@ -28,7 +28,7 @@ bool ServedFile::leads_to(const event::ServerMap::MappedServer& server) {
   return !lost() && server_.name == server.name && server_.addresses == server.addresses;
 }
 
-void ServedFile::open(const std::string& path, const transport::FileIdentity& wanted, transport::OpenMode how) {
+void ServedFile::open(const std::string& path, const transport::FileIdentity& wanted, const transport::OpenMode& how) {
   if (lost()) return;
   placement_ = how.placement;
   // The link runs its callbacks itself, so it is there when they are called.

@@ -31,7 +31,7 @@ class ServedFile {
 
   // Queue a request, unless the file is lost. close() and store() do nothing either if the server does not have the
   // file open.
-  void open(const std::string& path, const transport::FileIdentity& wanted, transport::OpenMode how);
+  void open(const std::string& path, const transport::FileIdentity& wanted, const transport::OpenMode& how);
   void join(const transport::DataSet& what);
   // Asks where the stripes of the joined version are (ServerLink::locate); the answers are parts() and servers().
   void locate(std::string_view wanted);

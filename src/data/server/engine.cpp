@@ -11,6 +11,9 @@
 namespace hocket::server {
 namespace {
 
+// The time between two looks whether a process waits for what is held back, which raises no event.
+constexpr Duration look_every = std::chrono::milliseconds{5};
+
 // A task counts with its runs and itself in `Engine::runs_`.
 std::size_t count_of(const Task& task) { return task.runs.size() + 1; }
 
@@ -34,7 +37,10 @@ Engine::~Engine() = default;
 
 Buffer Engine::take(std::int64_t bytes) {
   Buffer buffer = pool_.take(bytes);
-  if (!buffer) release_all();
+  if (!buffer) {
+    hurry();
+    release_all();
+  }
   return buffer;
 }
 
@@ -105,9 +111,51 @@ void Engine::acknowledge_early(Task& task, std::uint64_t ticket) {
     file.held = settings_.held->enter(key_of(file.identity.first, file.identity.second), ticket);
     if (file.held == nullptr) return task.behind.reset();
   }
+  begin_behind(file, task);
+  calls_.answer({.to = task.asker, .bytes = task.bytes, .early = true});
+}
+
+// Counts a write that is answered early. Several turns for one file would be one too many: its writes are then stored
+// at once, as those of clients that ask for no turn.
+void Engine::begin_behind(ServerFile& file, const Task& task) {
+  const WriteBackTurnPtr& turn = task.behind->turn;
+  if (turn) turn->add_bytes(task.bytes);
+  if (file.behind == 0 && takes_turns_) {
+    set_turn(task.file, turn);
+  } else if (file.turn != turn) {
+    set_turn(task.file, nullptr);
+  }
   ++task.behind->under_way;
   ++file.behind;
-  calls_.answer({.to = task.asker, .bytes = task.bytes, .early = true});
+}
+
+void Engine::set_turn(const FilePtr& file, WriteBackTurnPtr turn) {
+  if (file->turn == turn) return;
+  if (turn) turn->hold();
+  if (file->turn) file->turn->release();
+  file->turn = std::move(turn);
+  if (file->turn) {
+    taking_turns_.emplace(file->number, file);
+  } else {
+    taking_turns_.erase(file->number);
+  }
+}
+
+// True if a client waits for requests of the file: a write or read that is not answered, or a sync or the like.
+bool Engine::is_waited_for(const ServerFile& file) const {
+  const auto is_of_file = [&](const Barrier& barrier) { return barrier.file.get() == &file; };
+  return file.outstanding.size() > file.behind || std::any_of(barriers_.begin(), barriers_.end(), is_of_file);
+}
+
+void Engine::hurry() {
+  for (const auto& [number, file] : std::map(taking_turns_)) {
+    if (!is_waited_for(*file)) store(file, [] {});
+  }
+}
+
+void Engine::take_no_turns() {
+  takes_turns_ = false;
+  for (const auto& [number, file] : std::map(taking_turns_)) set_turn(file, nullptr);
 }
 
 void Engine::end(const FilePtr& file, std::uint64_t operation, SessionId session, int participants, Time now) {
@@ -155,15 +203,39 @@ bool Engine::has_requests_of(SessionId session) const {
 
 void Engine::advance(Time now) {
   release(holding_.expire(now));
+  if (!has_room()) hurry();
+  for (const auto& [number, file] : std::map(taking_turns_)) {
+    if (file->held != nullptr && !is_waited_for(*file) && transport::HeldWrites::is_wanted(*file->held))
+      store(file, [] {});
+  }
   dispatch();
 }
 
+std::optional<Time> Engine::next_deadline() const {
+  std::optional<Time> due = holding_.next_expiry();
+  const bool rests = std::any_of(taking_turns_.begin(), taking_turns_.end(),
+                                 [](const auto& one) { return !one.second->turn->may_store(); });
+  if (rests) due = std::min(due.value_or(Time::max()), node_now() + look_every);
+  return due;
+}
+
+// Starts batches of files that somebody waits for, and of those whose turn it is. A turn is entered before the batch is
+// chosen, so that the turn is not given back in between.
 void Engine::dispatch() {
+  std::vector<WriteBackTurnPtr> entered;
+  const auto may_start = [&](std::uint64_t number) {
+    const auto file = taking_turns_.find(number);
+    if (file == taking_turns_.end() || is_waited_for(*file->second)) return true;
+    if (!file->second->turn->enter()) return false;
+    entered.push_back(file->second->turn);
+    return true;
+  };
   while (under_way_ < workers_.threads()) {
-    auto batch = scheduler_.next();
-    if (!batch) return;
+    auto batch = scheduler_.next(may_start);
+    if (!batch) break;
     start(std::move(*batch));
   }
+  for (const WriteBackTurnPtr& turn : entered) turn->leave();
 }
 
 // Hands a batch to the I/O threads. `work` points into the tasks' data; the tasks stay in `tasks_` until `finish`.
@@ -174,6 +246,7 @@ void Engine::start(Batch batch) {
     int file = -1;
     Duration delay{};
     Time started;
+    WriteBackTurnPtr turn{};  // of the file
   };
   const auto work = std::make_shared<BatchWork>();
   for (const std::uint64_t ticket : batch.tickets) {
@@ -182,6 +255,8 @@ void Engine::start(Batch batch) {
     work->file = (batch.writes ? held.task.file->writable : held.task.file->readable).get();
     if (held.delayed) work->delay += settings_.injection.delay;
   }
+  work->turn = tasks_.at(batch.tickets.front())->task.file->turn;
+  if (work->turn) work->turn->count();
   work->batch = std::move(batch);
   work->started = node_now();
   ++under_way_;
@@ -193,7 +268,10 @@ void Engine::start(Batch batch) {
     if (work->delay > Duration::zero()) std::this_thread::sleep_for(work->delay);
     auto outcomes = carry_out(work->batch, work->data, work->file, scratch);
     const Duration took = node_now() - begun;
-    return [this, work, took, outcomes = std::move(outcomes)] { finish(work->batch, outcomes, took, work->started); };
+    return [this, work, took, outcomes = std::move(outcomes)] {
+      finish(work->batch, outcomes, took, work->started);
+      if (work->turn) work->turn->leave();
+    };
   });
 }
 
@@ -244,7 +322,8 @@ void Engine::settle(std::unique_ptr<HeldTask> held, AccessOutcome outcome) {
 void Engine::end_behind(const Task& task, int error) {
   FileOpening& opening = *task.behind;
   ServerFile& file = *task.file;
-  --file.behind;
+  if (opening.turn) opening.turn->add_bytes(-task.bytes);
+  if (--file.behind == 0) set_turn(task.file, nullptr);
   if (error != 0) {
     file.errors.add(error);
     calls_.log(

@@ -120,6 +120,10 @@ class Engine {
   // Calls `stored` when everything submitted before for the file has been carried out; without fdatasync. It may call
   // at once.
   void store(const FilePtr& file, std::function<void()> stored);
+  // Has everything that waits for a turn stored at once, because somebody waits.
+  void hurry();
+  // Has everything stored at once from now on.
+  void take_no_turns();
   // Calls `stored` when everything submitted before for any file that clients open by path has been carried out.
   void store_all(const std::function<void()>& stored);
   // Removes a session that has disconnected. Its requests that are neither acknowledged nor under way are dropped.
@@ -132,8 +136,8 @@ class Engine {
   void release_all();
   // Releases requests whose holding time is over, and starts as many batches as there are idle I/O threads.
   void advance(Time now);
-  // Returns the time by which `advance` must be called; nothing if no operation is remembered.
-  std::optional<Time> next_deadline() const { return holding_.next_expiry(); }
+  // Returns the time by which `advance` must be called; nothing if no operation is remembered or waits for a turn.
+  std::optional<Time> next_deadline() const;
   Workers& workers() { return workers_; }
   // True if no request, barrier or I/O job is pending.
   bool idle() const { return tasks_.empty() && barriers_.empty() && workers_.busy() == 0; }
@@ -179,6 +183,9 @@ class Engine {
   void acknowledge_early(Task& task, std::uint64_t ticket);
   void end_behind(const Task& task, int error);
   void show_held(ServerFile& file);
+  void begin_behind(ServerFile& file, const Task& task);
+  void set_turn(const FilePtr& file, WriteBackTurnPtr turn);
+  bool is_waited_for(const ServerFile& file) const;
   void pass_barriers(const FilePtr& file);
   void await_flush(const PendingSync& sync);
   void flush(std::vector<PendingSync> syncs);
@@ -204,6 +211,8 @@ class Engine {
   std::map<std::uint64_t, std::vector<PendingSync>> flushing_;
   std::multiset<Time> started_;  // start times of the batches under way
   std::size_t under_way_ = 0;
+  std::map<std::uint64_t, FilePtr> taking_turns_;  // files with a turn, by their numbers
+  bool takes_turns_ = true;
   Workers workers_;  // destroyed first: its jobs refer to the members above
 };
 

@@ -19,6 +19,7 @@
 #include "base/result.hpp"
 #include "event/server_map.hpp"
 #include "server/write_back.hpp"
+#include "server/write_back_turn.hpp"
 #include "transport/file_identity.hpp"
 #include "transport/held_table.hpp"
 
@@ -32,6 +33,7 @@ struct FileOpening {
   WriteBackErrors::Mark told = 0;  // errors of the file that the client knows
   std::size_t under_way = 0;       // writes that were answered and not carried out yet
   event::Placement placement = event::one_server;
+  WriteBackTurnPtr turn{};  // under which its writes are stored if nobody waits; nullptr: they are stored at once
 };
 using OpeningPtr = std::shared_ptr<FileOpening>;
 
@@ -49,6 +51,7 @@ struct ServerFile {
   event::Placement present = event::unknown_placement;  // by the server map
   std::size_t behind = 0;                               // writes that were answered and not carried out yet
   transport::HeldTable::HeldFile* held = nullptr;       // where other processes see them, while there are any
+  WriteBackTurnPtr turn;  // of all of these writes; nullptr: there are none, or they are stored at once
   // Tickets of its reads and writes that were received and not carried out yet.
   std::set<std::uint64_t> outstanding;
   WriteBackErrors errors;            // of writes that had been acknowledged already, and of fdatasync

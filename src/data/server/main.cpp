@@ -19,6 +19,7 @@
 #include "forward/forward_service.hpp"
 #include "server/control.hpp"
 #include "server/server.hpp"
+#include "server/turn_taker.hpp"
 #include "transport/address.hpp"
 #include "transport/held_view.hpp"
 #include "transport/held_writes.hpp"
@@ -56,6 +57,7 @@ struct ServerOptions {
   int forward_threads = 4;
   std::string scheduler = "fifo";
   std::uint64_t forward_limit = 0;
+  double longest_turn_wait_s = to_s(server::TurnLimits{}.longest);
   bool write_behind = false;
   bool merges_not = false;
 };
@@ -80,6 +82,10 @@ void declare(CLI::App& app, ServerOptions& options) {
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 44U));
   app.add_flag("--write-behind", options.write_behind,
                "answer writes before they are in the file; sync and close report what failed");
+  app.add_option("--longest-turn-wait", options.longest_turn_wait_s,
+                 "seconds for which data that nobody waits for are held until their application has its turn at the "
+                 "storage; 0: store at once")
+      ->check(CLI::Range(0.0, 3600.0));
   app.add_option("--tcp", options.tcp, "also listen at HOST:PORT, for clients on other nodes; port 0: any free one");
   app.add_option("--threads", options.threads, "I/O threads")->check(CLI::Range(1, 64));
   app.add_option("--forward-threads", options.forward_threads, "calls of programs under 'hocket forward' at a time")
@@ -177,6 +183,9 @@ int serve(const ServerOptions& options, const server::Injection& injection) {
   if (!held) return complain(held.error(), failed);
   server::HocketServer::ServerSettings settings = settings_of(options, injection);
   settings.engine.held = held.value().get();
+  server::TurnTaker turns{
+      bus::socket_in(options.runtime_directory), {.longest = from_s(options.longest_turn_wait_s)}, log};
+  if (options.longest_turn_wait_s > 0) settings.turns = &turns;
   server::LoadCounters load;
   const auto server = server::HocketServer::make(settings, options.directory, load, log);
   if (!server) return complain(server.error(), failed);
@@ -204,6 +213,7 @@ int serve(const ServerOptions& options, const server::Injection& injection) {
   std::printf("hocket-server %s (%d) listens on %s\n", options.name.c_str(), getpid(), addresses.value().c_str());
   std::fflush(stdout);
   server.value()->run(stop.get());
+  turns.leave();
   control.leave();
   forwarding.value().reset();
   unlink((base + ".sock").c_str());

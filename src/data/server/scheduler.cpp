@@ -127,12 +127,12 @@ std::optional<Batch> Scheduler::next_of(std::uint64_t number, FileQueue& file) {
   return batch;
 }
 
-std::optional<Batch> Scheduler::next() {
+std::optional<Batch> Scheduler::next(FunctionRef<bool(std::uint64_t)> may_start) {
   // The search starts behind the file of the previous batch, so that no file starves.
   auto file = files_.upper_bound(last_file_);
   for (std::size_t i = 0; i < files_.size(); ++i, ++file) {
     if (file == files_.end()) file = files_.begin();
-    if (file->second.waiting.empty()) continue;
+    if (file->second.waiting.empty() || !may_start(file->first)) continue;
     if (auto batch = next_of(file->first, file->second)) {
       last_file_ = file->first;
       return batch;

@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/function_ref.hpp"
 #include "transport/frame.hpp"
 
 namespace hocket::server {
@@ -70,9 +71,10 @@ class Scheduler {
 
   // Appends a request. Conflicting requests are carried out in the order of these calls.
   void add(FileRequest request);
-  // Returns a batch that may run beside the batches under way; nothing if there is none. A batch costs O(n log n) for
+  // Returns a batch that may run beside the batches under way; nothing if there is none. Files for which `may_start` is
+  // false are left out. A batch costs O(n log n) for
   // the n runs of the requests looked at, plus the runs that overlap each other.
-  std::optional<Batch> next();
+  std::optional<Batch> next(FunctionRef<bool(std::uint64_t file)> may_start = [](std::uint64_t) { return true; });
   // Notes that the batch has been carried out, so that requests which conflict with it may run.
   void done(const Batch& batch);
   // Removes the waiting requests for which `which` is true, and returns their tickets. Batches under way stay.

@@ -25,6 +25,7 @@ constexpr std::uint64_t workers_key = 1;
 constexpr std::uint64_t stop_key = 2;
 constexpr std::uint64_t map_key = 3;
 constexpr std::uint64_t leases_key = 4;  // no handler: each round attends to the leases
+constexpr std::uint64_t turns_key = 5;
 constexpr std::uint64_t first_listener = 16;
 constexpr SessionId first_session = 1024;
 
@@ -47,6 +48,12 @@ std::string host_of(const sockaddr_storage& from, socklen_t length) {
   const auto* address = reinterpret_cast<const sockaddr*>(&from);
   if (getnameinfo(address, length, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0) return "?";
   return host.data();
+}
+
+// True if the other end does not even receive any more. A client that gives up only ends what it sends.
+bool has_ended(int socket) {
+  pollfd end{socket, 0, 0};
+  return ::poll(&end, 1, 0) == 1 && (end.revents & POLLHUP) != 0;
 }
 
 }  // namespace
@@ -77,6 +84,7 @@ HocketServer::HocketServer(const ServerSettings& settings, Files files, LoadCoun
   watch(engine_.workers().descriptor(), workers_key, EPOLLIN, true);
   watch(map_came_.get(), map_key, EPOLLIN, true);
   watch(exchange_.descriptor(), leases_key, EPOLLIN, true);
+  if (settings_.turns != nullptr) watch(settings_.turns->descriptor(), turns_key, EPOLLIN, true);
 }
 
 HocketServer::~HocketServer() = default;
@@ -200,6 +208,7 @@ void HocketServer::bury_the_gone(Time since) {
 void HocketServer::handle(std::uint64_t key, std::uint32_t events) {
   if (key == workers_key) return engine_.workers().reap();
   if (key == map_key) return adopt_maps();
+  if (key == turns_key) return settings_.turns->reap();  // each round starts what may be stored
   if (key == stop_key) {
     stopping_ = true;
     return;
@@ -257,6 +266,7 @@ void HocketServer::beat() {
 void HocketServer::settle_down() {
   listeners_.clear();
   exchange_.say_what_is_lost();
+  engine_.take_no_turns();
   engine_.release_all();
   engine_.advance(now_);
   while (!engine_.idle()) {
@@ -394,7 +404,10 @@ void HocketServer::bury() {
     }
     KeptFd socket = session.stream.release();
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket.get(), nullptr);
-    if (engine_.has_requests_of(number)) parting_.emplace(number, std::move(socket));
+    if (engine_.has_requests_of(number)) {
+      if (!has_ended(socket.get())) engine_.hurry();  // it waits for the end of what it has sent
+      parting_.emplace(number, std::move(socket));
+    }
     sessions_.erase(found);
     freed_ = !stalled_.empty();
   }

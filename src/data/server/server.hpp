@@ -18,6 +18,7 @@
 #include "server/exchange.hpp"
 #include "server/session.hpp"
 #include "server/strangers.hpp"
+#include "server/turn_taker.hpp"
 
 namespace hocket::server {
 
@@ -31,6 +32,8 @@ class HocketServer {
     std::string name{};         // reported to clients that ask for the state
     std::string secret_file{};  // with which it reaches other servers over TCP; "": none
     bool write_behind = false;  // for all files; clients may also request it for each file
+    // Asks for the turns of applications whose writes this server holds. nullptr: it stores them at once.
+    TurnTaker* turns = nullptr;
     // Time limit for a client that occupies memory others wait for: within it, the client must send the rest of its
     // data or read its answers, or move 64 KiB of them. It is disconnected else.
     Duration patience = std::chrono::seconds{10};

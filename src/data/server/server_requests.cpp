@@ -76,12 +76,20 @@ void HocketServer::on_open(ClientSession& session) {
   const bool reads = header.has(flag::reads);
   const bool writes = header.has(flag::writes);
   const transport::FileIdentity wanted{header.handle, header.operation, header.offset};
-  const Files::Found found = engine_.files().open(session.stream.meta(), wanted, reads, writes);
+  const std::string_view meta = session.stream.meta();
+  const std::size_t path_end = std::min(meta.find('\0'), meta.size());
+  std::optional<event::Applicant> applicant;
+  if (path_end < meta.size()) {
+    applicant = event::parse_applicant(meta.substr(path_end + 1));
+    if (!applicant) return reply(session, header.request, EINVAL);
+  }
+  const Files::Found found = engine_.files().open(meta.substr(0, path_end), wanted, reads, writes);
   if (found.error != 0) return reply(session, header.request, found.error);
   const bool behind = settings_.write_behind || header.has(flag::write_behind);
   const std::uint64_t number = ++session.last_handle;
   auto opening =
       std::make_shared<FileOpening>(FileOpening{session.number, number, found.file->errors.mark(), 0, header.bytes});
+  if (applicant && writes && behind && settings_.turns != nullptr) opening->turn = settings_.turns->turn_of(*applicant);
   found.file->present = present_placement(*found.file);
   Files::count(found.file, *opening);
   session.handles.emplace(

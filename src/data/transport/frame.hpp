@@ -39,8 +39,9 @@ inline constexpr std::size_t most_view_bytes = 256U << 10U;  // length of a seri
 enum class Type : std::uint8_t {
   prove = 1,
   share,  // bytes: size of the segment, whose descriptor comes with the frame
-  // meta: path; flags: access; operation, handle, offset: inode, device and time of creation of the client's own
-  // descriptor (FileIdentity); bytes: placement (event/server_map.hpp)
+  // meta: path and, behind a NUL, for whom the server asks for turns (event/applicant.hpp), if it is to ask; flags:
+  // access; operation, handle, offset: inode, device and time of creation of the client's own descriptor
+  // (FileIdentity); bytes: placement (event/server_map.hpp)
   open,
   view,  // handle; number; meta: serialised view
   write,

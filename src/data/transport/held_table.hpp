@@ -4,8 +4,9 @@
 //   a server     enters a file before it acknowledges such a write, and removes it when the file system has all
 //   a process    looks a file up before it accesses it, and waits until the writes that it found have been stored
 //
-// held_writes.hpp is the server's side, held_view.hpp that of the processes. Only entries are shared: a process waits
-// passively, so no server depends on it, and it needs no connection, memory, or lock.
+// held_writes.hpp is the server's side, held_view.hpp that of the processes. Only entries are shared: a process marks
+// what it waits for, so that the server stores it at once. No server depends on processes, and these need no
+// connection, memory, or lock.
 #pragma once
 
 #include <array>
@@ -37,6 +38,7 @@ struct HeldTable {
     std::atomic<std::uint64_t> claim;         // differs each time that the entry is used
     std::atomic<std::uint64_t> acknowledged;  // newest ticket of a write that was acknowledged early
     std::atomic<std::uint64_t> settled;       // all requests up to this ticket have been carried out
+    std::atomic<std::uint64_t> wanted;        // a process waits for the write of this ticket
   };
 
   // Bit i: row i has entries. A process that finds 0 knows that no server holds anything.

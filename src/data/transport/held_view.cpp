@@ -17,6 +17,8 @@ namespace {
 // Pauses between two looks. Storing takes from microseconds on tmpfs to seconds on a busy disk.
 constexpr Duration first_pause = std::chrono::microseconds{20};
 constexpr Duration longest_pause = std::chrono::milliseconds{1};
+// After so long the server may wait for a turn at the storage, so it is told that a process waits.
+constexpr Duration want_after = std::chrono::milliseconds{1};
 // The time between two checks whether the server has ended.
 constexpr Duration look_after = std::chrono::milliseconds{100};
 
@@ -68,9 +70,14 @@ bool HeldView::await(const SeenFile& seen) const {
   Time alive = began;  // when the server last showed that it runs
   Time looked = began;
   std::uint64_t beats = server.beats.load(std::memory_order_relaxed);
+  bool wanted = false;
   for (Duration next = first_pause; !seen.is_stored(); next = std::min(next * 2, longest_pause)) {
     pause(next);
     const Time now = node_now();
+    if (!wanted && now - began >= want_after) {
+      want(seen);
+      wanted = true;
+    }
     if (const std::uint64_t latest = server.beats.load(std::memory_order_relaxed); latest != beats) {
       beats = latest;
       alive = now;
@@ -81,6 +88,21 @@ bool HeldView::await(const SeenFile& seen) const {
     looked = now;
   }
   return true;
+}
+
+// Marks what this process waits for. Its own mapping cannot be written, so that the program cannot damage the table. If
+// the entry has another file by now, the server stores that early, which does no harm.
+void HeldView::want(const SeenFile& seen) const {
+  const int descriptor = open(path_.data(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  if (descriptor < 0) return;
+  if (HeldTable* table = map_held_table(descriptor, true)) {
+    auto& wanted = table->files[static_cast<std::size_t>(seen.entry - table_.load()->files.data())].wanted;
+    std::uint64_t before = wanted.load(std::memory_order_relaxed);
+    while (before < seen.ticket && !wanted.compare_exchange_weak(before, seen.ticket, std::memory_order_release)) {
+    }
+    munmap(table, sizeof *table);
+  }
+  close(descriptor);
 }
 
 // Frees the entries of a server that has ended without doing so. Returns false if it runs.

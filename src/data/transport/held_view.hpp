@@ -48,6 +48,7 @@ class HeldView {
     bool is_stored() const;
   };
   bool await(const SeenFile& seen) const;
+  void want(const SeenFile& seen) const;
   bool bury(std::uint32_t owner) const;
 
   std::atomic<const HeldTable*> table_ = nullptr;

@@ -37,6 +37,7 @@ HeldTable::HeldFile* HeldWrites::enter(FileKey file, std::uint64_t ticket) {
     if (!entry.owner.compare_exchange_strong(free, static_cast<std::uint32_t>(row_ + 1))) continue;
     entry.acknowledged.store(ticket, std::memory_order_relaxed);
     entry.settled.store(ticket - 1, std::memory_order_relaxed);
+    entry.wanted.store(0, std::memory_order_relaxed);
     entry.claim.store(table_->claims.fetch_add(1) + 1, std::memory_order_relaxed);
     entry.key.store(file, std::memory_order_release);
     if (entered_++ == 0) table_->holding.fetch_or(HeldTable::bit_of(row_), std::memory_order_release);

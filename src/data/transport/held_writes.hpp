@@ -32,6 +32,10 @@ class HeldWrites {
   static void settle(HeldTable::HeldFile& file, std::uint64_t ticket) {
     file.settled.store(ticket, std::memory_order_release);
   }
+  // True if a process waits for what is held of the file.
+  static bool is_wanted(const HeldTable::HeldFile& file) {
+    return file.wanted.load(std::memory_order_acquire) > file.settled.load(std::memory_order_relaxed);
+  }
   // Removes a file, of which nothing is held any more.
   void leave(HeldTable::HeldFile& file);
 

@@ -116,7 +116,7 @@ void ServerLink::ask_once(Header header, std::string meta, std::function<void(co
 }
 
 // The device is of use to a server of this node only.
-void ServerLink::open(std::string_view path, const FileIdentity& wanted, OpenMode mode, OpenCallback opened) {
+void ServerLink::open(std::string_view path, const FileIdentity& wanted, const OpenMode& mode, OpenCallback opened) {
   Header header;
   header.type = Type::open;
   header.handle = local_ ? wanted.device : 0;
@@ -125,7 +125,9 @@ void ServerLink::open(std::string_view path, const FileIdentity& wanted, OpenMod
   header.bytes = mode.placement;
   header.flags = static_cast<std::uint16_t>((mode.reads ? flag::reads : 0) | (mode.writes ? flag::writes : 0) |
                                             (mode.write_behind ? flag::write_behind : 0));
-  ask_once(header, std::string{path}, [this, opened = std::move(opened)](const PendingCall& by) {
+  std::string meta{path};
+  if (!mode.applicant.empty()) meta.append(1, '\0').append(mode.applicant);
+  ask_once(header, std::move(meta), [this, opened = std::move(opened)](const PendingCall& by) {
     if (by.bytes != 0) behind_.try_emplace(by.handle);
     opened(by.error, by.handle);
   });

@@ -76,6 +76,8 @@ struct OpenMode {
   // files must use one placement. Where they do not, a server stores before it answers the open what it holds under
   // another placement, and writes are complete when they are in the file.
   std::int64_t placement = 1;
+  // For whom the server asks for turns before it stores what it holds (event::text_of(Applicant)); "": it asks nobody.
+  std::string_view applicant{};
 };
 
 // A data set that applications exchange by name, without a file. All clients of one application open one version of
@@ -127,7 +129,7 @@ class ServerLink {
   // Opens an existing file below the server's directory. `path` is absolute, or relative to that directory. Errors
   // are those of open(2); EXDEV: not below the directory; EINVAL: no regular file; ESTALE: the path names another file
   // than `wanted`, which is the one that the client has open itself.
-  void open(std::string_view path, const FileIdentity& wanted, OpenMode mode, OpenCallback opened);
+  void open(std::string_view path, const FileIdentity& wanted, const OpenMode& mode, OpenCallback opened);
   // Opens a version of a data set in the server's memory. All clients of the group get the same result, when the last
   // of them has called and the following holds:
   // - Reading: there is a version that the application has not read. It gets the oldest one. A new reader of versions
