@@ -148,7 +148,7 @@ bool Engine::is_waited_for(const ServerFile& file) const {
 }
 
 void Engine::hurry() {
-  for (const auto& [number, file] : std::map(taking_turns_)) {
+  for (const auto& [number, file] : taking_turns_) {
     if (!is_waited_for(*file)) store(file, [] {});
   }
 }
@@ -204,7 +204,7 @@ bool Engine::has_requests_of(SessionId session) const {
 void Engine::advance(Time now) {
   release(holding_.expire(now));
   if (!has_room()) hurry();
-  for (const auto& [number, file] : std::map(taking_turns_)) {
+  for (const auto& [number, file] : taking_turns_) {
     if (file->held != nullptr && !is_waited_for(*file) && transport::HeldWrites::is_wanted(*file->held))
       store(file, [] {});
   }

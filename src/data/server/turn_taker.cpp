@@ -133,7 +133,7 @@ void TurnTaker::look(Applying& one, Time now) {
   }
   if (one.course.may_store() && now >= one.course.due()) one.turn->set_may_store(false);
   if (one.course.waited_too_long(now))
-    complain(one, fmt::format("no turn at {} came for {} s", one.turn->whose.target, to_s(limits_.longest)));
+    complain(one, fmt::format("no turn at {} came for {:g} s", one.turn->whose.target, to_s(limits_.longest)));
   send(one, one.course.look({one.turn->holds(), one.turn->is_under_way()}, now));
   publish(one);
 }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 namespace hocket::api {
 
@@ -16,6 +17,9 @@ struct AccessTurns {
   bool (*begin_sync)(const char* routine, int file);
   // `moved`: bytes; 0 if the access failed.
   void (*end)(std::int64_t moved);
+  // Returns for whom I/O servers ask for turns before they store what is put to the file (event/applicant.hpp). May
+  // throw std::bad_alloc.
+  std::string (*applicant)(int file);
 };
 inline constinit std::atomic<const AccessTurns*> access_turns = nullptr;
 

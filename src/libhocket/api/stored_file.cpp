@@ -209,10 +209,13 @@ bool StoredFile::renew() {
 // other servers, what servers hold is stored first. Returns an errno of those that refused; 0 if none did.
 int StoredFile::open_at_servers() {
   const transport::FileIdentity identity = transport::identity_of(own());
+  const AccessTurns* const turns = access_turns.load(std::memory_order_acquire);
+  const std::string applicant = turns == nullptr ? "" : turns->applicant(own());
   int refused = 0;
   for (bool again = true; again;) {
-    io_client::place(served_, at_, identity,
-                     {.reads = (mode & HOCKET_FILE_READ) != 0, .writes = (mode & HOCKET_FILE_WRITE) != 0});
+    io_client::place(
+        served_, at_, identity,
+        {.reads = (mode & HOCKET_FILE_READ) != 0, .writes = (mode & HOCKET_FILE_WRITE) != 0, .applicant = applicant});
     io_client::await_answers(served_);
     const std::size_t before = served_.size();
     leave_out_lost();

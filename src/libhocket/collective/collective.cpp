@@ -205,6 +205,11 @@ int sync(MPI_File file) noexcept {
   return rc;
 }
 
+bool stores_at_close(MPI_File file) noexcept {
+  const std::shared_ptr<CollectiveFile> found = find(file);
+  return found && found->stores_at_close();
+}
+
 void store(MPI_File file) noexcept {
   const std::shared_ptr<CollectiveFile> found = find(file);
   if (found && found->is_data_set()) return;
@@ -229,6 +234,7 @@ const hocket::runtime::FileService hocket::runtime::file_service = {
     .view_set = collective::view_set,
     .access = collective::access,
     .sync = collective::sync,
+    .stores_at_close = collective::stores_at_close,
     .store = collective::store,
     .store_by_key = collective::store_by_key,
     .puts_changed = collective::puts_changed,

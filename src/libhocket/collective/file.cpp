@@ -18,9 +18,11 @@
 #include "collective/datatypes.hpp"
 #include "collective/mpi_wait.hpp"
 #include "collective_plan/aggregators.hpp"
+#include "intercept/files.hpp"
 #include "mpi_shim/calls.hpp"
 #include "mpi_shim/end_job.hpp"
 #include "mpi_shim/warn.hpp"
+#include "process/identity.hpp"
 
 namespace hocket::runtime::collective {
 namespace {
@@ -101,6 +103,16 @@ std::int64_t data_bytes(const std::vector<AccessMessage>& words) {
   std::int64_t bytes = 0;
   for (const AccessMessage& word : words) bytes += word.bytes;
   return bytes;
+}
+
+// Returns for whom I/O servers ask for turns. It has the target and parts of the file's requests.
+std::string applicant_of(MPI_File handle) {
+  const OpenFile* const record = find_file(handle);
+  if (!record || !record->control) return {};
+  event::StartIo asked;
+  asked.target = record->target;
+  record->parts.describe(asked);
+  return applicant_at(asked);
 }
 
 }  // namespace
@@ -234,7 +246,7 @@ AccessMessage CollectiveFile::word_of(const Local& local) {
 // ask for, else two per node), which are spread evenly over the nodes and lose their domains while they are slow, and
 // the memory that they share. Returns true if the file may use other servers now. Collective; expensive only if
 // something has changed.
-bool CollectiveFile::settle(std::vector<AccessMessage>& words) {
+bool CollectiveFile::settle(std::vector<AccessMessage>& words, MPI_File handle) {
   std::int64_t count = unasked, window = largest_window, most = all_servers;
   bool shares = true;
   for (const AccessMessage& word : words) {
@@ -244,7 +256,8 @@ bool CollectiveFile::settle(std::vector<AccessMessage>& words) {
     most = std::min(most, word.servers);
   }
   const bool adopts = words.front().map_bytes >= 0 || servers_.is_limited_otherwise(most);
-  if (adopts) servers_.adopt(team_, path_, mode_, words.front().map_bytes, most);
+  if (adopts)
+    servers_.adopt(team_, path_, mode_, words.front().map_bytes, most, team_.rank == 0 ? applicant_of(handle) : "");
   if (nodes_.empty()) nodes_ = node_numbers(team_.comm);
   if (count == unasked) count = std::min<std::int64_t>(team_.ranks, aggregators_of_a_node * nodes_in(nodes_));
   if (count != static_cast<std::int64_t>(chosen_.size())) chosen_ = choose_aggregators(nodes_, static_cast<int>(count));
@@ -455,7 +468,7 @@ std::optional<int> CollectiveFile::access(const AccessCall& access, bool granted
       spoil();
       return raise(access.file, MPI_ERR_UNSUPPORTED_OPERATION);
     }
-    const bool has_moved = !data_set_ && !servers_.is_blocked() && settle(*words);
+    const bool has_moved = !data_set_ && !servers_.is_blocked() && settle(*words, access.file);
     // Servers that are new to this file may hold data behind its end, where this read would end.
     if (has_moved && !local->writes && servers_.writes_behind()) continue;
     written_ |= local->writes;
@@ -545,6 +558,13 @@ int CollectiveFile::access_own(const AccessCall& access, MPI_Status* status) {
   if (error == 0) error = servers_.access_own(*local, window_, {.serialised = serialised_, .method = method_});
   if (error == 0 && local->writes) size_ = std::max(size_, local->view.span(local->data).end);
   return end_access(access, *local, position, error, status);
+}
+
+bool CollectiveFile::stores_at_close() {
+  if (!written_ || !servers_.writes_behind()) return false;
+  const std::lock_guard lock(mutex_);
+  std::array<std::int64_t, 1> stored{servers_.holds_own_writes() ? 0 : 1};
+  return mpi::smallest(team_.comm, stored) && stored[0] == 0;
 }
 
 int CollectiveFile::leave_servers(MPI_File file) {

@@ -80,6 +80,8 @@ class CollectiveFile {
   void store_held();
   // True if store_held() has something to do. Any thread may ask.
   bool holds() const { return servers_.holds(); }
+  // True if servers hold what some rank wrote. Collective; the same in all ranks.
+  bool stores_at_close();
   // Stands for the file of the file system; `no_file` for a data set. Any thread may ask.
   FileKey key() const { return key_; }
 
@@ -90,7 +92,7 @@ class CollectiveFile {
   std::optional<Local> prepare(const AccessCall& access, std::int64_t& position);
   void serialise();
   AccessMessage word_of(const Local& local);
-  bool settle(std::vector<AccessMessage>& words);
+  bool settle(std::vector<AccessMessage>& words, MPI_File handle);
   int refusal(AccessDirection direction) const;
   bool has_what_others_hold() const;
   int access_all(const Local& local, const std::vector<AccessMessage>& words, bool atomic, bool granted);

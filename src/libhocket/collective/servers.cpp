@@ -50,6 +50,13 @@ void FileServers::close(std::vector<ServedFile>& files) {
   files.clear();
 }
 
+bool FileServers::holds_own_writes() {
+  return std::any_of(files_.begin(), files_.end(), [](ServedFile& file) {
+    file.poll();
+    return !file.lost() && file.link().early(file.handle()).are_held();
+  });
+}
+
 bool FileServers::must_wait() {
   std::erase_if(parting_, [](ServedFile& file) { return !file.may_still_write(); });
   return !parting_.empty();
@@ -63,23 +70,25 @@ std::int64_t FileServers::news() {
   return static_cast<std::int64_t>(event::text_of(offered_->servers).size());
 }
 
-// Broadcasts rank 0's map, and a number for its operations that no other application uses. Returns false if MPI
-// failed or the text is damaged. Collective.
-bool FileServers::receive(const Team& team, std::int64_t map_bytes) {
-  std::string text(static_cast<std::size_t>(map_bytes), '\0');
-  std::array<std::int64_t, 2> numbers{};
+// Broadcasts rank 0's map, a number for its operations that no other application uses, and its applicant. Returns false
+// if MPI failed or the text is damaged. Collective.
+bool FileServers::receive(const Team& team, std::int64_t map_bytes, const std::string& applicant) {
+  std::string text;
+  std::array<std::int64_t, 3> numbers{};
   if (team.rank == 0) {
     seen_ = offered_;
-    text = event::text_of(seen_->servers);
-    numbers = {seen_->epoch, to_ns(node_now()) << 16};
+    text = event::text_of(seen_->servers) + applicant;
+    numbers = {seen_->epoch, to_ns(node_now()) << 16, static_cast<std::int64_t>(applicant.size())};
   }
-  if (!mpi::broadcast(team.comm, 0, numbers.data(), sizeof numbers) ||
-      (map_bytes > 0 && !mpi::broadcast(team.comm, 0, text.data(), map_bytes)))
-    return false;
-  Result<event::ServerMap> map = event::parse_server_map(numbers[0], text);
+  if (!mpi::broadcast(team.comm, 0, numbers.data(), sizeof numbers)) return false;
+  text.resize(static_cast<std::size_t>(map_bytes + numbers[2]));
+  if (!text.empty() && !mpi::broadcast(team.comm, 0, text.data(), static_cast<std::int64_t>(text.size()))) return false;
+  Result<event::ServerMap> map =
+      event::parse_server_map(numbers[0], std::string_view{text}.substr(0, static_cast<std::size_t>(map_bytes)));
   if (!map) return false;
   map_ = std::move(map).value();
   operation_ = static_cast<std::uint64_t>(numbers[1]);
+  applicant_ = text.substr(static_cast<std::size_t>(map_bytes));
   return true;
 }
 
@@ -107,9 +116,10 @@ void FileServers::place(Team& team) {
   const transport::FileIdentity own = transport::identity_of(team.storage.descriptor());
   int error = 0;
   do {
-    io_client::place(
-        files_, path_, own,
-        {.reads = (mode_ & MPI_MODE_WRONLY) == 0, .writes = (mode_ & (MPI_MODE_WRONLY | MPI_MODE_RDWR)) != 0});
+    io_client::place(files_, path_, own,
+                     {.reads = (mode_ & MPI_MODE_WRONLY) == 0,
+                      .writes = (mode_ & (MPI_MODE_WRONLY | MPI_MODE_RDWR)) != 0,
+                      .applicant = applicant_});
     io_client::await_answers(files_, MpiWait(team.comm));
     for (ServedFile& file : files_) {
       if (!file.lost() && file.failed() && file.take_error() == ESTALE && team.rank == 0)
@@ -118,10 +128,11 @@ void FileServers::place(Team& team) {
   } while (leave_out(team, error));
 }
 
-void FileServers::adopt(Team& team, const std::string& path, int mode, std::int64_t map_bytes, std::int64_t most) {
+void FileServers::adopt(Team& team, const std::string& path, int mode, std::int64_t map_bytes, std::int64_t most,
+                        const std::string& applicant) {
   most_ = most;
   // Without a valid map, the file uses no servers and the ranks aggregate.
-  if (map_bytes >= 0 && !receive(team, map_bytes)) map_ = event::ServerMap();
+  if (map_bytes >= 0 && !receive(team, map_bytes, applicant)) map_ = event::ServerMap();
   path_ = path;
   mode_ = mode;
   reach();

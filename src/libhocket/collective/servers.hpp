@@ -33,6 +33,8 @@ class FileServers {
   bool writes_behind() const { return behind_ && used(); }
   // True if servers may hold data of a collective write that the file system does not have. Any thread may ask.
   bool holds() const { return holds_; }
+  // True if servers have not said yet that they have stored all that this rank wrote.
+  bool holds_own_writes();
   int count() const { return static_cast<int>(files_.size()); }
   // True if the server whose name has this hash is in use (fnv1a).
   bool uses(std::uint64_t server) const { return io_client::is_among(files_, server); }
@@ -55,7 +57,9 @@ class FileServers {
   // writes behind, at all of them unless `most` is 0. Servers that some rank cannot use, or at which the path names
   // another file, are left out in all ranks. If bytes get other servers, what the servers hold is stored first.
   // `map_bytes` is rank 0's news(), the same in all ranks; -1 keeps the map. Collective.
-  void adopt(Team& team, const std::string& path, int mode, std::int64_t map_bytes, std::int64_t most);
+  // `applicant` says in rank 0 for whom servers that write behind ask for turns (transport::OpenMode).
+  void adopt(Team& team, const std::string& path, int mode, std::int64_t map_bytes, std::int64_t most,
+             const std::string& applicant);
 
   // Performs the access through all servers, in windows of the file of at most `window` bytes; `how` has the view and
   // the method. Collective. Returns one errno of all ranks, or 0. No value if servers were lost on the way: they are
@@ -95,7 +99,7 @@ class FileServers {
 
  private:
   void close(std::vector<ServedFile>& files);
-  bool receive(const Team& team, std::int64_t map_bytes);
+  bool receive(const Team& team, std::int64_t map_bytes, const std::string& applicant);
   void note_loss(ServedFile& file);
   void reach();
   // Opens the file at the servers that do not have it open yet, and leaves out those that some rank cannot use. If
@@ -115,6 +119,7 @@ class FileServers {
   bool behind_ = false;
   std::atomic<bool> holds_ = false;
   std::string path_;                 // absolute
+  std::string applicant_;            // the same in all ranks
   int mode_ = 0;                     // of MPI_File_open
   std::uint64_t operation_ = 0;      // number of the last collective operation
   int loss_ = 0;                     // errno of written data that are lost, which no sync has returned yet

@@ -260,8 +260,16 @@ bool begin_sync(const char* routine, int fd) {
   return begin(AccessDirection::write, routine, fd, [](Time now) { return bytes_if(volume.sync_counts(now), 0); });
 }
 
+std::string applicant_of(int fd) {
+  struct stat file {};
+  event::StartIo asked;
+  if (fstat(fd, &file) == 0) asked.target = target_of(file.st_dev);
+  return applicant_at(asked);
+}
+
 // Put and get through I/O servers take part as if they accessed the file themselves. They see what servers hold.
-constexpr api::AccessTurns turns_of_puts{begin_bytes, begin_sync, [](std::int64_t moved) { posix_end(moved); }};
+constexpr api::AccessTurns turns_of_puts{begin_bytes, begin_sync, [](std::int64_t moved) { posix_end(moved); },
+                                         applicant_of};
 
 }  // namespace
 }  // namespace hocket::runtime::posix

@@ -62,6 +62,9 @@ struct FileService {
   std::optional<int> (*access)(const AccessCall& access, bool granted, MPI_Status* status) noexcept;
   // Flushes what hocket wrote to the storage, before MPI_File_sync. Collective. Returns MPI_SUCCESS or the error.
   int (*sync)(MPI_File file) noexcept;
+  // True if MPI_File_close has to wait until I/O servers have stored what was written. Collective; the same in all
+  // ranks.
+  bool (*stores_at_close)(MPI_File file) noexcept;
   // Makes I/O servers store what they hold of the file, through whichever opening of this process it was written,
   // before the MPI library accesses it. If hocket does not know the file, they store all that this process wrote.
   // Local. Called only if hot.holds is true.

@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "base/host_name.hpp"
+#include "event/applicant.hpp"
 #include "mpi_shim/calls.hpp"
 
 namespace hocket::runtime {
@@ -56,6 +57,12 @@ event::Hello hello() {
   hello.pid = getpid();
   hello.processes = own.rank == 0 ? own.size : 0;
   return hello;
+}
+
+std::string applicant_at(const event::StartIo& asked) {
+  if (!identity().coordinates() || asked.target.empty()) return {};
+  const event::Hello own = hello();
+  return event::text_of(event::Applicant{own.job, own.application, asked.target, asked.parts});
 }
 
 std::string application_id() {

@@ -31,6 +31,9 @@ const Identity& identify();
 
 // Returns the HELLO of this process.
 event::Hello hello();
+// Returns for whom I/O servers ask for turns before they store what this process writes (event/applicant.hpp): the
+// target is that of the requests of this process. "": accesses are not coordinated.
+std::string applicant_at(const event::StartIo& asked);
 // Returns a text that identifies the application among all present and past ones: its name, job and program. If
 // `hocket run` gave no job, the text identifies this process alone.
 std::string application_id();
