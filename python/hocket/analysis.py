@@ -4,6 +4,7 @@ The report, the live view, the exports and the demo all use this analysis. `Anal
 order. For each application the analysis keeps its I/O operations, its I/O phases, and the intervals in which it
 computed, waited, and did I/O. The time from START_IO to GRANT_IO is waiting, and the time from GRANT_IO to FINISH_IO is
 I/O. The time from PAUSED_IO to the next GRANT_IO is waiting again. I/O that requests no grant is known by its IO_PHASE.
+What I/O servers store after the application's access has ended is none of that: the application does not wait for it.
 
 Times are nanoseconds of the node's clock; figures for people are seconds and end in `_s`.
 """
@@ -19,11 +20,13 @@ from hocket.bus import Event
 from hocket.busy import Part, Times, parts_of, times_of
 from hocket.decisions import Decisions
 from hocket.flop import COUNTERS, DECLARED, PROFILE, UNKNOWN
-from hocket.lanes import IO, WAITING, Interval, overlaps, overlay
+from hocket.lanes import COMPUTING, IO, WAITING, Interval, overlaps, overlay
 from hocket.periods import IRREGULAR
 from hocket.reconfigurations import Reconfiguration
 from hocket.trace import Trace, collector_at_rest, consistent
 from hocket.unstopped import Unstopped
+
+WRITE_BACK = "write-back"  # the operation of I/O servers that store what an application wrote
 
 
 @dataclass
@@ -45,6 +48,10 @@ class Operation:
     stops_for: str = ""  # application for which PAUSE_IO last preempted this operation
     stop_asked_ns: int | None = None  # time of the last PAUSE_IO
     stop_awaited_by: list[Operation] = field(default_factory=list, repr=False)  # that waited for the target then
+
+    @property
+    def is_write_back(self) -> bool:
+        return self.routine == WRITE_BACK
 
     @property
     def is_paused(self) -> bool:
@@ -142,9 +149,13 @@ class Decision:
     behind: str = ""
     waited_ns: int = 0
     target: str = ""
+    of_servers: bool = False  # about what I/O servers hold for the application
 
     def text(self) -> str:
         """Return the decision in words."""
+        return f"write-back {self._text()}" if self.of_servers else self._text()
+
+    def _text(self) -> str:
         if self.kind == "queued" and self.behind:
             return f"queued behind {self.behind}"
         if self.kind == "preempted" and self.behind:
@@ -180,6 +191,7 @@ class Application:
     lost: str = ""  # reason, if it did not end in order
     open_members: set[int] = field(default_factory=set)
     operations: list[Operation] = field(default_factory=list)
+    write_backs: list[Operation] = field(default_factory=list)  # of its I/O servers
     phases: list[Phase] = field(default_factory=list)
     sums: Counter[str] = field(default_factory=Counter)  # from its BYE events: cpu_ns, comm_ns, io_ns, …
     most: Counter[str] = field(default_factory=Counter)  # maxima of these events: cpu_most_ns, comm_most_ns
@@ -238,6 +250,12 @@ class Application:
             if operation.asked_ns > reported.get(operation.member, self.forgotten_ns):
                 parts += operation.busy(end)
         return self.forgotten + times_of(parts)
+
+    def stores(self, now_ns: int) -> list[Interval]:
+        """Return when its I/O servers stored, in their turn, what it had written, and when they waited for that."""
+        end = self.end_ns if self.end_ns is not None else now_ns
+        parts = [part for one in self.write_backs for part in one.parts(end)]
+        return [part for part in overlay(parts, self.start_ns, end) if part.kind != COMPUTING]
 
     def io_s(self, now_ns: int = 0) -> float:
         """Return the seconds in which at least one of its processes was in I/O.
@@ -299,6 +317,7 @@ class Application:
     def forget_before(self, time_ns: int) -> None:
         """Drop what ended before `time_ns`: the live view keeps only what it shows."""
         self.operations = [o for o in self.operations if o.finished_ns is None or o.finished_ns >= time_ns]
+        self.write_backs = [o for o in self.write_backs if o.finished_ns is None or o.finished_ns >= time_ns]
         old = [phase for phase in self.phases if phase.end_ns < time_ns]
         if old:
             self.forgotten += times_of(part for phase in old for part in phase.parts())
@@ -429,7 +448,7 @@ class Analysis:
                 routine=event.get("operation", ""),
                 bytes=event.get("bytes", 0),
             )
-            application.operations.append(operation)
+            (application.write_backs if operation.is_write_back else application.operations).append(operation)
             application.latest[event.member, operation.request] = operation
 
     def _on_queued_io(self, event: Event) -> None:
@@ -438,7 +457,9 @@ class Analysis:
             if operation and operation.is_paused:
                 return  # the preemption was noted already
             target = operation.target if operation else ""
-            self._decide(Decision(event.time_ns, application.name, "queued", event.get("behind", ""), target=target))
+            of_servers = operation is not None and operation.is_write_back
+            behind = event.get("behind", "")
+            self._decide(Decision(event.time_ns, application.name, "queued", behind, 0, target, of_servers))
 
     def _on_grant_io(self, event: Event) -> None:
         if application := self._application(event):
@@ -452,7 +473,8 @@ class Analysis:
                 return  # a GRANT_IO that only changes the bandwidth share
             elif operation:
                 operation.granted_ns = event.time_ns
-            self._decide(Decision(event.time_ns, application.name, kind, "", waited, target))
+            of_servers = operation is not None and operation.is_write_back
+            self._decide(Decision(event.time_ns, application.name, kind, "", waited, target, of_servers))
 
     def _on_pause_io(self, event: Event) -> None:
         application = self._application(event)
@@ -473,9 +495,9 @@ class Analysis:
         operation = application and application.latest.get((event.member, event.get("request", 0)))
         if application and operation and not operation.is_paused:
             operation.pauses.append((event.time_ns, None))
-            application.interruptions += 1
-            told = Decision(event.time_ns, application.name, "preempted", operation.stops_for, 0, operation.target)
-            self._decide(told)
+            application.interruptions += 0 if operation.is_write_back else 1
+            why, where, of_servers = operation.stops_for, operation.target, operation.is_write_back
+            self._decide(Decision(event.time_ns, application.name, "preempted", why, 0, where, of_servers))
 
     def _decide(self, decision: Decision) -> None:
         """Note a decision.
@@ -483,7 +505,8 @@ class Analysis:
         Repetitions are dropped: the keep-alives of a wait, and the end of a lease that is sent to several members.
         """
         last = self._last.get(decision.application)
-        again = last is not None and (last.kind, last.behind) == (decision.kind, decision.behind)
+        keys = ("kind", "behind", "of_servers")
+        again = last is not None and all(getattr(last, key) == getattr(decision, key) for key in keys)
         if again and (decision.kind == "queued" or last.time_ns == decision.time_ns):
             return
         self._last[decision.application] = decision

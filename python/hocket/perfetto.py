@@ -3,6 +3,7 @@
 Each application is a process of the view with two tracks. The first shows its activity as slices. The second shows
 decisions about it as instants: grants, and policy decisions with their outcomes.
 
+What I/O servers stored for the application, and when they waited for its turn, is a track of its own.
 A malleable application has two more: its reconfigurations, with their parts as slices within them, and a counter of its
 processes. If a policy let it grow, a further track shows these expansions. Times are microseconds since the trace's
 start.
@@ -14,11 +15,11 @@ from typing import Any
 
 from hocket.analysis import Analysis, Application, analyse
 from hocket.decisions import Outcome, PolicyDecision, subject_of, tell
-from hocket.lanes import IO
+from hocket.lanes import IO, Interval
 from hocket.reconfigurations import Reconfiguration
 from hocket.trace import Trace
 
-STATES, DECISIONS, RESIZES, EXPANSIONS = 1, 2, 3, 4  # the tracks
+STATES, DECISIONS, RESIZES, EXPANSIONS, WRITE_BACKS = 1, 2, 3, 4, 5  # the tracks
 
 
 def chrome_trace(trace: Trace) -> dict[str, Any]:
@@ -48,24 +49,22 @@ def _names(pid: int, application: Application, expanded: bool) -> list[dict[str,
     tracks = [name("thread_name", STATES, "state"), name("thread_name", DECISIONS, "decisions")]
     if application.reconfigurations:
         tracks.append(name("thread_name", RESIZES, "reconfigurations"))
+    if application.write_backs:
+        tracks.append(name("thread_name", WRITE_BACKS, "write-back by I/O servers"))
     if expanded:
         tracks.append(name("thread_name", EXPANSIONS, "expansions"))
     return [name("process_name", STATES, application.name), *tracks]
 
 
 def _slices(pid: int, application: Application, analysis: Analysis, start_ns: int) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": "I/O" if part.kind == IO else part.kind,
-            "cat": "state",
-            "ph": "X",
-            "pid": pid,
-            "tid": STATES,
-            "ts": (part.start_ns - start_ns) / 1e3,
-            "dur": (part.end_ns - part.start_ns) / 1e3,
-        }
-        for part in application.intervals(analysis.now_ns)
-    ]
+    def piece(name: str, tid: int, part: Interval) -> dict[str, Any]:
+        times = {"ts": (part.start_ns - start_ns) / 1e3, "dur": (part.end_ns - part.start_ns) / 1e3}
+        return {"name": name, "cat": "state", "ph": "X", "pid": pid, "tid": tid, **times}
+
+    now_ns = analysis.now_ns
+    states = [piece("I/O" if p.kind == IO else p.kind, STATES, p) for p in application.intervals(now_ns)]
+    stores = [piece("stores" if p.kind == IO else p.kind, WRITE_BACKS, p) for p in application.stores(now_ns)]
+    return states + stores
 
 
 def _sizes(pid: int, application: Application, start_ns: int) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from operator import itemgetter
 from hocket.analysis import Analysis, Application, Operation
 from hocket.comparison import ALONE, SCHEDULED, UNCOORDINATED, Run
 from hocket.decisions import PolicyDecision, tell
-from hocket.lanes import COMPUTING, WAITING, Interval, coalesce
+from hocket.lanes import COMPUTING, IO, WAITING, Interval, coalesce
 from hocket.reconfigurations import CONSTANT, RESUMING, SPAWNING, VARIABLE, Reconfiguration
 from hocket.tables import quantity, times
 
@@ -215,7 +215,8 @@ def _lane(application: Application, analysis: Analysis, length_s: float) -> Lane
     intervals = application.intervals(now)
     shown = coalesce(intervals, shorter_than_ns=int(length_s * 1e9 / PLOT_STEPS))
     kinds = ("queued", "preempted")
-    queued = [d for d in analysis.decisions if d.application == application.name and d.kind in kinds]
+    own = [d for d in analysis.decisions if d.application == application.name and not d.of_servers]
+    queued = [d for d in own if d.kind in kinds]
     granted = [(o.granted_ns, o) for o in application.operations if o.granted_ns is not None]
     granted.sort(key=itemgetter(0))
     bars = []
@@ -230,6 +231,8 @@ def _lane(application: Application, analysis: Analysis, length_s: float) -> Lane
     notes = [f"I/O {spent.io_ns / 1e9:.2f} s"]
     if (waited := spent.wait_ns / 1e9) >= 0.005:
         notes.append(f"waited {waited:.2f} s")
+    if stored_ns := sum(part.end_ns - part.start_ns for part in application.stores(now) if part.kind == IO):
+        notes.append(f"stored by its I/O servers {stored_ns / 1e9:.2f} s")
     if application.interruptions:
         notes.append(f"preempted {times(application.interruptions)}")
     if application.unstopped:

@@ -29,6 +29,7 @@ started if none runs. A server answers "written" when the data are in the file: 
 hold. Logs: servers/NAME.log in the runtime directory. 'hocket servers' shows what they do.
 """
 DRAIN_LIMIT_S = 60.0
+LONGEST_TURN_WAIT_S = 3600
 MOST = 256
 
 
@@ -52,6 +53,8 @@ def add(parsers: argparse._SubParsersAction) -> None:
         metavar="BYTES",
         help="for measurements: bytes/s of all forwarded calls of a server, e.g. 60m",
     )
+    longest = "seconds for which what nobody waits for is held until its application's turn (30); 0: stored at once"
+    starting.add_argument("--longest-turn-wait", type=float, metavar="S", help=longest)
     starting.add_argument("--inject", metavar="TEXT", help='for measurements and tests, e.g. "delay=512us after=3"')
     starting.set_defaults(verb=_start)
     stopping = actions.add_parser("stop", help="end servers; all, if none is named")
@@ -77,6 +80,9 @@ def _start(arguments: argparse.Namespace) -> int:
     limit = arguments.forward_limit
     if limit is not None and not re.fullmatch(r"0*[1-9]\d*[kmg]?", limit, re.ASCII):
         raise UsageError(f"--forward-limit {limit}: give more than 0 bytes/s, as a number with k, m, g or nothing")
+    wait_s = arguments.longest_turn_wait
+    if wait_s is not None and not 0 <= wait_s <= LONGEST_TURN_WAIT_S:
+        raise UsageError(f"--longest-turn-wait {wait_s:g}: give 0 to {LONGEST_TURN_WAIT_S} seconds")
     options = ["--dir", str(directory)]
     options += ["--buffer", arguments.buffer] if arguments.buffer is not None else []
     options += ["--exchange", arguments.exchange] if arguments.exchange is not None else []
@@ -84,6 +90,7 @@ def _start(arguments: argparse.Namespace) -> int:
     options += ["--write-behind"] if arguments.write_behind else []
     options += ["--scheduler", arguments.scheduler] if arguments.scheduler is not None else []
     options += ["--forward-limit", arguments.forward_limit] if arguments.forward_limit is not None else []
+    options += ["--longest-turn-wait", f"{wait_s:g}"] if wait_s is not None else []
     options += ["--inject", arguments.inject] if arguments.inject is not None else []
     with daemon.connect_or_start(["--exit-when-idle", str(IDLE_S)])[0] as bus:
         names = io_servers.start(bus, arguments.n, options)
