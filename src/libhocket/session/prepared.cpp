@@ -81,52 +81,65 @@ std::string Prepared::value(std::string_view key) const {
 
 std::optional<double> Prepared::number(std::string_view key) const { return number_in(value(key)); }
 
-// Returns the bytes that follow from the parts of the phase; 0: unknown.
-double Prepared::product() const {
-  return number("files").value_or(1) * number("rounds").value_or(1) * number("bytes_per_round").value_or(0);
+std::optional<double> Prepared::number_of(const Level& level, std::string_view key) {
+  const std::string* const given = find(level, key);
+  return given == nullptr ? std::nullopt : number_in(*given);
 }
 
-double Prepared::bytes_left(const IoDone& done) const {
-  double left = 0;
-  bool given = false;
-  const Level* outermost = nullptr;
-  for (const Level& level : levels_) {
-    if (outermost == nullptr && announces(level)) outermost = &level;
-    const std::string* bytes = find(level, "bytes");
-    if (bytes == nullptr) continue;
-    given = true;
-    left = std::max(left, number_in(*bytes).value_or(0) - whole(done.bytes - level.before.bytes));
-  }
-  if (given || outermost == nullptr) return left;
-  return std::min(product(), most) - whole(done.bytes - outermost->before.bytes);
+// Returns a number that is the same for all files: the level's own, else the latest that another level gives.
+std::optional<double> Prepared::number_for(const Level& level, std::string_view key) const {
+  const auto own = number_of(level, key);
+  return own ? own : number(key);
 }
 
-double Prepared::files_left(const IoDone& done) const {
-  for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
-    const std::string* const given = find(*level, "files");
-    if (given == nullptr) continue;
-    const double files = number_in(*given).value_or(0);
-    const std::int64_t closed = done.files - level->before.files;
-    if (closed > 0) return files - whole(closed);
-    const std::string* const bytes = find(*level, "bytes");
-    const double all = bytes != nullptr ? number_in(*bytes).value_or(0) : product();
-    if (!(all > 0)) return files;
-    return files - std::floor(whole(done.bytes - level->before.bytes) * files / all + rounding);
+// Returns the bytes of a file as the levels within this one know them: the latest that gives bytes of its files; 0:
+// none does.
+double Prepared::bytes_per_file_within(const Level& level) const {
+  for (std::size_t i = levels_.size(); i-- > 0 && &levels_[i] != &level;) {
+    const auto bytes = number_of(levels_[i], "bytes");
+    const double files = number_of(levels_[i], "files").value_or(0);
+    if (bytes && files > 0) return *bytes / files;
   }
   return 0;
 }
 
+// Returns the bytes that the level announces; 0: unknown.
+double Prepared::size_of(const Level& level) const {
+  if (const auto bytes = number_of(level, "bytes")) return *bytes;
+  if (!announces(level)) return 0;
+  const auto per_round = number_for(level, "bytes_per_round");
+  const double per_file =
+      per_round ? number_for(level, "rounds").value_or(1) * *per_round : bytes_per_file_within(level);
+  return std::min(number_of(level, "files").value_or(1) * per_file, most);
+}
+
+double Prepared::bytes_left(const IoDone& done) const {
+  double left = 0;
+  for (const Level& level : levels_) left = std::max(left, size_of(level) - whole(done.bytes - level.before.bytes));
+  return left;
+}
+
+// Returns the files that are left of the level's; 0: it gives none.
+double Prepared::files_left(const Level& level, const IoDone& done) const {
+  const double files = number_of(level, "files").value_or(0);
+  const std::int64_t closed = done.files - level.before.files;
+  if (closed > 0) return files - whole(closed);
+  const double all = size_of(level);
+  if (!(all > 0)) return files;
+  return files - std::floor(whole(done.bytes - level.before.bytes) * files / all + rounding);
+}
+
 IoLeft Prepared::left(const IoDone& done) const {
-  return {at_least_0(bytes_left(done)), at_least_0(files_left(done)), at_least_0(number("rounds").value_or(0)),
+  double files = 0;
+  for (const Level& level : levels_) files = std::max(files, files_left(level, done));
+  return {at_least_0(bytes_left(done)), at_least_0(files), at_least_0(number("rounds").value_or(0)),
           at_least_0(number("bytes_per_round").value_or(0))};
 }
 
 std::int64_t Prepared::files_exceeded(const IoDone& done) const {
   for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
-    const std::string* const given = find(*level, "files");
-    if (given == nullptr) continue;
-    const auto files = at_least_0(number_in(*given).value_or(0));
-    return files > 0 && done.files - level->before.files > files ? files : 0;
+    const auto files = at_least_0(number_of(*level, "files").value_or(0));
+    if (files > 0 && done.files - level->before.files > files) return files;
   }
   return 0;
 }

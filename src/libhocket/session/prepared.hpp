@@ -1,5 +1,6 @@
 // Keeps what the application and its libraries have announced of the I/O to come: a stack of keys and values (CALCioM,
-// section III-C, Prepare and Complete). The latest value of a key holds.
+// section III-C, Prepare and Complete). The latest value of a key holds, except for sizes, which are kept for each
+// level.
 //
 // A level that gives a size (`bytes`, `files`, `rounds` or `bytes_per_round`) announces I/O. The outermost such level
 // bounds the prepared I/O phase: what is left of it counts from that level on, however many steps the phase has.
@@ -47,11 +48,15 @@ class Prepared {
   bool announces() const;
   // Returns the latest value of the key, or "" if it has none.
   std::string value(std::string_view key) const;
-  // Returns what is left of the prepared phase. Its bytes are `bytes`, else `files` * `rounds` * `bytes_per_round`.
-  // Without `files` or `rounds`, 1 is taken; without `bytes_per_round`, 0. An inner level's `bytes` are a part of an
-  // outer level's. Closed files are counted; while none was closed, the files that are done follow from the bytes.
+  // Returns what is left of the prepared phase: the most that is left of any level's bytes and files, because those of
+  // an inner level are a part of an outer level's. `rounds` and `bytes_per_round` are the latest.
+  //
+  // A level's bytes are its `bytes`, else its `files` * `rounds` * `bytes_per_round`, of which other levels may give
+  // the last two. Without `files` or `rounds`, 1 is taken. Without `bytes_per_round`, an inner level that gives `bytes`
+  // and `files` tells the bytes of a file. Closed files are counted; while none was closed, the files that are done
+  // follow from the bytes.
   IoLeft left(const IoDone& done) const;
-  // Returns the announced number of files if more were closed, else 0.
+  // Returns a level's announced number of files if more were closed in it, else 0.
   std::int64_t files_exceeded(const IoDone& done) const;
   // Returns "KEY=VALUE\n" for each key, for START_IO. Lines that would make it longer than 8192 bytes are left out.
   std::string text() const;
@@ -63,10 +68,13 @@ class Prepared {
   };
   static const std::string* find(const Level& level, std::string_view key);
   static bool announces(const Level& level);
-  std::optional<double> number(std::string_view key) const;
-  double product() const;
+  std::optional<double> number(std::string_view key) const;  // the latest value
+  static std::optional<double> number_of(const Level& level, std::string_view key);
+  std::optional<double> number_for(const Level& level, std::string_view key) const;
+  double bytes_per_file_within(const Level& level) const;
+  double size_of(const Level& level) const;
   double bytes_left(const IoDone& done) const;
-  double files_left(const IoDone& done) const;
+  double files_left(const Level& level, const IoDone& done) const;
 
   std::vector<Level> levels_;  // the latest last
 };

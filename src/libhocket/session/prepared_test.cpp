@@ -122,6 +122,58 @@ TEST_F(PreparedTest, AnInnerLevelIsAPartOfTheOuterOne) {
   EXPECT_EQ(prepared_.pop(), Popped::phase);
 }
 
+// A library prepares one file of an application that has prepared all, with or without `bytes`.
+TEST_F(PreparedTest, InnerFilesAreAPartOfTheOuterOnes) {
+  for (const Prepared::Pairs& outer : {Prepared::Pairs{{"files", "4"}, {"rounds", "10"}, {"bytes_per_round", "2000"}},
+                                       Prepared::Pairs{{"files", "4"}, {"rounds", "10"}, {"bytes", "80000"}},
+                                       Prepared::Pairs{{"files", "4"}, {"bytes", "80000"}}}) {
+    push(outer);
+    for (std::int64_t file = 0; file < 4; ++file) {
+      push({{"files", "1"}});
+      EXPECT_EQ(left().files, 4 - file);
+      EXPECT_EQ(left().bytes, 80'000 - 20'000 * file);
+      done_.bytes += 10'000;
+      EXPECT_EQ(left().files, 4 - file) << "in the middle of a file";
+      EXPECT_EQ(left().bytes, 70'000 - 20'000 * file);
+      done_ = {done_.bytes + 10'000, done_.files + 1};
+      EXPECT_EQ(prepared_.files_exceeded(done_), 0);
+      EXPECT_EQ(prepared_.pop(), Popped::level);
+    }
+    EXPECT_EQ(left().files, 0);
+    EXPECT_EQ(left().bytes, 0);
+    EXPECT_EQ(prepared_.pop(), Popped::phase);
+  }
+}
+
+TEST_F(PreparedTest, AnInnerLevelTellsTheSizeOfTheOuterOnesFiles) {
+  push({{"files", "4"}});
+  push({{"files", "1"}, {"bytes", "100"}});
+  EXPECT_EQ(left().bytes, 400);
+  EXPECT_EQ(left().files, 4);
+  done_ = {done_.bytes + 100, done_.files + 1};
+  EXPECT_EQ(prepared_.pop(), Popped::level);
+  push({{"files", "1"}, {"bytes", "100"}});
+  EXPECT_EQ(left().bytes, 300);
+  EXPECT_EQ(left().files, 3);
+}
+
+TEST_F(PreparedTest, ALevelsOwnRoundsCountForItsFiles) {
+  push({{"files", "4"}, {"rounds", "10"}, {"bytes_per_round", "2000"}});
+  push({{"files", "1"}, {"rounds", "5"}, {"bytes_per_round", "100"}});
+  EXPECT_EQ(left().bytes, 80'000);
+  EXPECT_EQ(left().rounds, 5) << "of the present file";
+  EXPECT_EQ(left().bytes_per_round, 100);
+}
+
+TEST_F(PreparedTest, MoreFilesThanAnyLevelAnnouncedAreNoticed) {
+  push({{"files", "2"}});
+  push({{"files", "4"}});
+  done_.files += 2;
+  EXPECT_EQ(prepared_.files_exceeded(done_), 0);
+  ++done_.files;
+  EXPECT_EQ(prepared_.files_exceeded(done_), 2);
+}
+
 TEST_F(PreparedTest, AnInnerLevelThatNeedsMoreThanIsLeftIsBelieved) {
   push({{"bytes", "100"}});
   done_.bytes += 90;
@@ -152,10 +204,12 @@ TEST_F(PreparedTest, WhatIsLeftNeverGrowsByItself) {
   std::mt19937_64 random{7};
   const auto number = [&] { return std::to_string(random() % 1000); };
   for (int round = 0; round < 2000; ++round) {
-    switch (random() % 4) {
+    switch (random() % 6) {
+      case 4: push({{"files", std::to_string(random() % 8)}}); break;
       case 0: push({{"bytes", number()}, {"files", std::to_string(random() % 8)}}); break;
       case 1: push({{"rounds", number()}, {"bytes_per_round", number()}}); break;
-      case 2: prepared_.pop(); break;
+      case 2:
+      case 5: prepared_.pop(); break;
       default: break;
     }
     const IoLeft before = left();
