@@ -32,6 +32,7 @@ ACCESS_ACTIONS = (
     "ignore",
     "believe",
     "whole",
+    "wrong",
 )
 CHANGING = ("expand", "shrink", "return", "reclaim")
 FOUND_OUT = ("stopped_ns", "until_ns", "outcomes", "node")  # of a decision; no fields of the event

@@ -77,6 +77,7 @@ struct InformIo {
   std::int64_t rounds = 0;
   std::int64_t bytes_per_round = 0;
   bool phase_over = false;  // the prepared phase is complete: no idle hold is needed
+  std::string error{};  // what the program called or announced wrongly, and what follows; the other fields are unset
 };
 
 // Ends a request: its operation has finished or was given up (CLARISSE, section IV-B, step 9).

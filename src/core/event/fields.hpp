@@ -59,6 +59,7 @@ void fields(E& e, V&& visit) {
   visit("rounds", e.rounds);
   visit("bytes_per_round", e.bytes_per_round);
   visit("phase_over", e.phase_over);
+  visit("error", e.error);
 }
 
 template <Of<FinishIo> E, class V>

@@ -69,6 +69,13 @@ struct AnnouncedIo {
   bool operator==(const AnnouncedIo&) const = default;
 };
 
+// The application called hocket/io.h in the wrong order, or did more than it announced.
+struct InformationIgnored {
+  static constexpr std::string_view name = "information_ignored";
+  std::string error;  // what is wrong, and what follows; perhaps shortened
+  bool operator==(const InformationIgnored&) const = default;
+};
+
 // The parts of a target that a request names are not used: it asks for the whole target.
 struct PartsIgnored {
   static constexpr std::string_view name = "parts_ignored";
@@ -380,7 +387,7 @@ using Reason = std::variant<NoReason, AccessChoice, SlowdownEstimate, AnnouncedI
                             ProbeStep, CoresReclaimed, CoresAwaited, ServersInUse, PolicyEnded, GivenUp, Circumstance,
                             SpeedupMissing, CoresMissing, SavingTooLarge, NotWorthIt, ThirdConflict, NeitherResizable,
                             InvalidSize, IterationPast, StopsTooLong, ReturnsTooEarly, ResizedTooLate, CoresExceeded,
-                            ServerGone, ChangedLately, ResizedByTool, PartsIgnored>;
+                            ServerGone, ChangedLately, ResizedByTool, PartsIgnored, InformationIgnored>;
 
 inline bool is_none(const Reason& reason) { return std::holds_alternative<NoReason>(reason); }
 inline Reason because(std::string_view circumstance) { return Circumstance{std::string{circumstance}}; }

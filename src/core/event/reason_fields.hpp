@@ -36,6 +36,11 @@ void fields(E& e, V&& visit) {
   visit("phases", e.phases);
 }
 
+template <Of<InformationIgnored> E, class V>
+void fields(E& e, V&& visit) {
+  visit("error", e.error);
+}
+
 template <Of<PartsIgnored> E, class V>
 void fields(E& e, V&& visit) {
   visit("target", e.target);

@@ -39,6 +39,7 @@ constexpr std::array<Doing, 12> access_actions{
      {"doubt", "did other I/O than announced beside", "did other I/O than announced"},
      {"ignore", "is not believed beside", "is not believed any more"},
      {"believe", "is believed again beside", "is believed again"},
+     {"wrong", "gave wrong information beside", "gave wrong information"},
      {"whole", "uses a whole target beside", "uses a whole target"}}};
 constexpr std::array<NameAndWords, 9> core_actions{{{"expand", "expands"},
                                                     {"shrink", "shrinks"},

@@ -76,6 +76,13 @@ TEST(Sentence, SaysWhichPartsAreIgnoredAndWhy) {
   EXPECT_EQ(sentence(whole), "'a' named the parts 'a,,b' for /scratch/x: a name is empty, so it uses all of dev:8:1");
 }
 
+TEST(Sentence, SaysWhichInformationIsIgnored) {
+  event::Decision wrong = decision("wrong", event::InformationIgnored{"f was called twice; the call has no effect"});
+  wrong.because_of = "";
+  EXPECT_EQ(heading(wrong), "a gave wrong information");
+  EXPECT_EQ(sentence(wrong), "'a' gave wrong information: f was called twice; the call has no effect");
+}
+
 TEST(Sentence, NamesThePartsOfTheTarget) {
   event::AccessChoice choice{"dev:8:1"};
   choice.parts = "ost3,ost7";

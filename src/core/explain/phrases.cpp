@@ -93,6 +93,10 @@ class Phrases {
     return sizes + "; its announcements count again";
   }
 
+  std::string operator()(const event::InformationIgnored& ignored) const {
+    return quoted(name_) + " gave wrong information: " + ignored.error;
+  }
+
   std::string operator()(const event::PartsIgnored& ignored) const {
     const std::string of_file = ignored.file.empty() ? "" : " for " + ignored.file;
     return quoted(name_) + " named the parts " + quoted(ignored.parts) + of_file + ": " + ignored.error +

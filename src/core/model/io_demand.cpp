@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/saturating.hpp"
 #include "model/application.hpp"
@@ -128,12 +129,24 @@ Work work_of(const Application& application, const Target& target) {
   return {alone, left > 0 ? left : least_left * alone, known.has_value()};
 }
 
+namespace {
+
+// Returns the bytes of the finest part of the phase that was announced; 0: none was. Without files, it is one file.
+double part_bytes(const IoDemand& demand) {
+  if (demand.bytes_per_round > 0) return positive_bytes(demand.bytes_per_round);
+  if (demand.rounds <= 0) return demand.bytes_per_file;
+  return (demand.bytes_per_file > 0 ? demand.bytes_per_file : positive_bytes(demand.bytes)) /
+         positive_bytes(demand.rounds);
+}
+
+}  // namespace
+
 std::optional<double> announced_stop_s(const Application& application, const Target& target) {
   const IoDemand& demand = application.demand;
-  const double part_bytes = demand.bytes_per_round > 0 ? positive_bytes(demand.bytes_per_round) : demand.bytes_per_file;
-  if (!(part_bytes > 0) || !is_announced(application)) return std::nullopt;
+  const double part = part_bytes(demand);
+  if (!(part > 0) || !is_announced(application)) return std::nullopt;
   const Work work = work_of(application, target);
-  const double part_s = work.alone_s * std::min(1.0, part_bytes / positive_bytes(demand.bytes));
+  const double part_s = work.alone_s * std::min(1.0, part / positive_bytes(demand.bytes));
   if (!(part_s > 0) || application.io.stop_s > part_s) return std::nullopt;
   if (application.granted == 0) return 0;
   // Parts end together with the phase. At the end of a part the next one has begun, because the grant is in use.
@@ -157,7 +170,8 @@ namespace {
 // Takes an announcement, of START_IO or INFORM_IO. What is unknown now, as between two inner levels, stays as it was.
 template <class E>
 void take_announced(IoDemand& demand, const E& told) {
-  if (told.files > 0 && told.phase_bytes > 0 && told.files != demand.files)
+  const bool is_new = told.files != demand.files || !(demand.bytes_per_file > 0);
+  if (told.files > 0 && told.phase_bytes > 0 && is_new)
     demand.bytes_per_file = positive_bytes(told.phase_bytes) / positive_bytes(told.files);
   if (told.files > 0) demand.files = told.files;
   if (told.rounds > 0) demand.rounds = told.rounds;
@@ -298,12 +312,27 @@ void learn_beside_others(Application& application, TargetRecord* record, const L
 
 }  // namespace
 
-void Announcements::compare(std::int64_t announced, std::int64_t moved) {
+bool Announcements::holds(std::int64_t announced, std::int64_t moved) {
   const double off = std::abs(positive_bytes(announced) - positive_bytes(moved));
-  const bool holds = off <= most_off * positive_bytes(moved);
-  held_ = holds ? held_ + 1 : 0;
-  if (!holds) missed_ = std::min(missed_ + 1, most_missed);
+  return off <= most_off * positive_bytes(moved);
+}
+
+void Announcements::compare(std::int64_t announced, std::int64_t moved) {
+  const bool held = holds(announced, moved);
+  held_ = held ? held_ + 1 : 0;
+  if (!held) missed_ = std::min(missed_ + 1, most_missed);
   if (held_ >= restoring) missed_ = 0;
+}
+
+void learn_part(Application& application, Duration io, std::int64_t bytes, std::int64_t announced_left) {
+  IoDemand& demand = application.demand;
+  demand.reported_io = saturating_sum(demand.reported_io, std::max(Duration{}, io));
+  demand.reported_bytes = saturating_sum(demand.reported_bytes, std::max<std::int64_t>(0, bytes));
+  // All of the announcement has come true, so what follows is not a part of it: a program may prepare once for many
+  // equal phases. It is not known to be wrong before the phase is over.
+  const bool is_done = demand.announced > 0 && announced_left <= 0;
+  if (!is_done || !Announcements::holds(demand.announced, demand.reported_bytes)) return;
+  application.announcements.compare(std::exchange(demand.announced, 0), demand.reported_bytes);
 }
 
 void learn(Application& application, TargetRecord* record, Duration io, std::int64_t bytes,

@@ -54,8 +54,10 @@ struct IoDemand {
   double others_s = 0;               // number of others, integrated over shared_s
   double excess_s = 0;               // excess demand, integrated over shared_s
   std::int64_t interruptions = 0;
-  bool over = false;     // the last operation declared the phase over; its IO_PHASE may follow
-  bool granted = false;  // at least one request was granted
+  Duration reported_io{};           // I/O time in IO_PHASEs that came while a request was open
+  std::int64_t reported_bytes = 0;  // bytes of all processes in them
+  bool over = false;                // the last operation declared the phase over; its IO_PHASE may follow
+  bool granted = false;             // at least one request was granted
   PublishedChoice published{};
 };
 
@@ -94,7 +96,9 @@ class Announcements {
   bool believed() const { return missed_ < most_missed; }
   // Returns how many may still miss before they are not believed.
   int spare() const { return most_missed - missed_; }
-  // Compares an announcement with what was moved. Both are bytes of all processes.
+  // True if an announcement is near enough to what was moved. Both are bytes of all processes.
+  static bool holds(std::int64_t announced, std::int64_t moved);
+  // Compares them, and changes what is believed.
   void compare(std::int64_t announced, std::int64_t moved);
 
  private:
@@ -143,6 +147,9 @@ void end_progress(Holder& holder);
 void told_progress(Application& application, const Request& request, std::int64_t bytes);
 // Records the bytes of an operation that has ended.
 void moved(Application& application, const Target& target, std::int64_t bytes);
+// Takes a report of I/O after which the phase continues, because a request is still open: a step that pauses for longer
+// than the gap between phases, or another process. The arguments are those of `learn`, which takes the sum at the end.
+void learn_part(Application& application, Duration io, std::int64_t bytes, std::int64_t announced_left);
 // Learns from a phase that is over. `io` is its I/O time, `bytes` those of all processes; 0: unknown. An announcement
 // is compared with `bytes` in any case, less the bytes that are still to come in a later phase (`announced_left`).
 // Nothing else is learned if no request of the phase was granted.

@@ -156,6 +156,51 @@ TEST_F(Demand, AnAnnouncedGrainTellsWhenItCanStop) {
   EXPECT_EQ(announced_stop_s(a, target), std::nullopt) << "its announcements are not believed";
 }
 
+// Two rounds in each of four files, of 1000 bytes in all; only the bytes tell how long a round is.
+TEST_F(Demand, RoundsWithoutTheirBytesTellWhenItCanStop) {
+  a.io.bytes_per_s = 100;
+  begin(a, 1000, 0);
+  a.granted = 1;
+  announce(a, {1000, "", 4, 2});
+  EXPECT_NEAR(announced_stop_s(a, target).value(), 1.25, 1e-9);
+  end(a, 10, 1000, 10);
+  begin(a, 1000, 20);
+  announce(a, {1000, "", 0, 5});
+  EXPECT_NEAR(announced_stop_s(a, target).value(), 2, 1e-9) << "without files it is one";
+}
+
+TEST_F(Demand, BytesThatAreAnnouncedAfterTheFilesTellWhenItCanStop) {
+  a.io.bytes_per_s = 100;
+  begin(a, 0, 0);
+  a.granted = 1;
+  announce(a, {0, "", 4});
+  EXPECT_EQ(announced_stop_s(a, target), std::nullopt) << "files of no known size";
+  announce(a, {1000, "", 4});
+  EXPECT_NEAR(announced_stop_s(a, target).value(), 2.5, 1e-9);
+}
+
+// A step that pauses for longer than the gap between phases is reported in parts.
+TEST_F(Demand, WhatIsReportedInPartsIsComparedAsAWhole) {
+  for (int i = 0; i < 4; ++i) {
+    begin(a, 1000, 100 * i);
+    for (int part = 1; part < 4; ++part) learn_part(a, from_s(1), 250, 1000 - 250 * part);
+    EXPECT_EQ(a.demand.reported_bytes, 750);
+    EXPECT_EQ(a.demand.reported_io, from_s(3));
+    end(a, 4, 1000, 100 * i + 10);
+    EXPECT_EQ(a.announcements.spare(), 2);
+  }
+}
+
+// A program prepares once for many equal phases.
+TEST_F(Demand, AnAnnouncementThatHasComeTrueIsNotComparedWithLaterIo) {
+  begin(a, 1000, 0);
+  learn_part(a, from_s(1), 500, 500);
+  learn_part(a, from_s(1), 500, 0);
+  learn_part(a, from_s(1), 1000, 0);
+  end(a, 4, 3000, 10);
+  EXPECT_EQ(a.announcements.spare(), 2);
+}
+
 TEST_F(Demand, WhatIsLeftAfterAGapDoesNotMiss) {
   for (int i = 0; i < 4; ++i) {
     begin(a, 1000 - 250 * i, 10 * i);

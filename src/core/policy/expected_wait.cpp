@@ -150,7 +150,9 @@ void QueuePlay::serve_holders(const AccessDecision& decision) {
     const AppId id = holder.application->id;
     const auto& stopping = decision.interruptions;
     if (holder.pausing || std::find(stopping.begin(), stopping.end(), id) != stopping.end())
-      longest_stop_s = std::max(longest_stop_s, holder.application->io.stop_s);
+      longest_stop_s =
+          std::max(longest_stop_s,
+                   model::announced_stop_s(*holder.application, view_.target).value_or(holder.application->io.stop_s));
     else
       ending.push_back(holder.application);
   }

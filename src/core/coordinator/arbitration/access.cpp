@@ -34,6 +34,12 @@ constexpr double least_follows = 0.1;
 constexpr double shortest_hold_s = 0.001;
 constexpr double longest_hold_s = 0.5;
 
+// Bounds of what an application's wrong information adds to the trace.
+constexpr std::size_t longest_error = 256;  // bytes
+constexpr std::size_t most_errors = 16;
+
+std::int64_t bytes_of(const event::IoPhase& phase) { return saturating_sum(phase.bytes_read, phase.bytes_written); }
+
 // Returns the facts of a choice: the target, and the value of the metric under each action that was compared.
 event::AccessChoice facts_of(const Target& target, const model::PartSet& parts, const policy::Metric& metric,
                              const std::vector<policy::Cost>& costs) {
@@ -131,6 +137,7 @@ void AccessController::begin_access(Request& request, Application& application, 
 // The phase continues while a request of the application is not finished: another member may have begun the next one.
 void AccessController::inform(const Moment& moment, const Member& member, const event::InformIo& inform) {
   Application& application = *member.application;
+  if (!inform.error.empty()) return tell_wrong(moment, application, inform.error);
   if (application.demand.since == Time{}) return;
   if (!inform.phase_over) {
     model::announce(application, inform);
@@ -138,6 +145,9 @@ void AccessController::inform(const Moment& moment, const Member& member, const 
   } else if (application.waiting == 0 && application.granted == 0) {
     free_kept(application, [](const Holder&) { return true; });
     application.demand.over = true;
+    // The member that reports for all has reported everything, and no IO_PHASE follows.
+    const bool reported = application.demand.reported_io > Duration{} || application.demand.reported_bytes > 0;
+    if (member.processes > 0 && reported) learn_phase(moment, application, member, {.target = application.target});
   }
   settle(moment);
 }
@@ -219,20 +229,44 @@ void AccessController::expect_wait(const Moment& moment, const Application* aske
 void AccessController::end_phase(const Moment& moment, const Member& member, const event::IoPhase& phase) {
   Application& application = *member.application;
   free_kept(application, [](const Holder&) { return true; });
-  if (application.waiting == 0 && application.granted == 0) {
-    const Target* target = cluster_.find_target(phase.target);
-    const std::int64_t bytes = saturating_sum(phase.bytes_read, phase.bytes_written);
-    const bool speaks_for_all = member.processes > 0;
-    const Duration io = std::min(phase.io, moment.now - application.demand.since);  // at most the phase so far
-    const model::Announcements before = application.announcements;
-    const std::int64_t accessed = speaks_for_all ? application.of_all(bytes) : 0;
-    model::learn(application, target != nullptr ? target->record : cluster_.record(phase.target), io, accessed,
-                 phase.announced_left);
-    tell_announced(moment, application, before,
-                   {application.demand.announced, saturating_sum(accessed, phase.announced_left)});
-    end_demand(application);
-  }
+  if (application.waiting == 0 && application.granted == 0)
+    learn_phase(moment, application, member, phase);
+  else if (member.processes > 0 && phase.end >= application.demand.since)
+    learn_part(moment, application, phase);
   settle(moment);
+}
+
+// Keeps the report of a phase that continues, as its request is open. One of another member may count the same I/O.
+void AccessController::learn_part(const Moment& moment, Application& application, const event::IoPhase& phase) {
+  const model::Announcements before = application.announcements;
+  const std::int64_t announced = application.demand.announced;
+  model::learn_part(application, phase.io, application.of_all(bytes_of(phase)), phase.announced_left);
+  tell_announced(moment, application, before, {announced, application.demand.reported_bytes});
+}
+
+// Ends the phase with its last report. What was reported of it before is added.
+void AccessController::learn_phase(const Moment& moment, Application& application, const Member& member,
+                                   const event::IoPhase& phase) {
+  const Target* target = cluster_.find_target(phase.target);
+  const model::IoDemand& demand = application.demand;
+  const Duration all = saturating_sum(demand.reported_io, phase.io);
+  const Duration io = std::min(all, moment.now - demand.since);  // at most the phase so far
+  const model::Announcements before = application.announcements;
+  const bool speaks_for_all = member.processes > 0;
+  const std::int64_t accessed =
+      speaks_for_all ? saturating_sum(demand.reported_bytes, application.of_all(bytes_of(phase))) : 0;
+  model::learn(application, target != nullptr ? target->record : cluster_.record(phase.target), io, accessed,
+               phase.announced_left);
+  tell_announced(moment, application, before, {demand.announced, saturating_sum(accessed, phase.announced_left)});
+  end_demand(application);
+}
+
+// Publishes what the application has called or announced wrongly, each text once.
+void AccessController::tell_wrong(const Moment& moment, const Application& application, const std::string& error) {
+  std::set<std::string>& told = wrong_[application.id];
+  std::string shown = error.substr(0, longest_error);
+  if (told.size() >= most_errors || !told.insert(shown).second) return;
+  publish(moment, application, "wrong", event::InformationIgnored{std::move(shown)});
 }
 
 // Publishes each change of what is believed of the application's announcements, so that one that is always wrong is
@@ -241,15 +275,21 @@ void AccessController::tell_announced(const Moment& moment, const Application& a
                                       const model::Announcements& before, const event::AnnouncedIo& compared) {
   const int spare = application.announcements.spare();
   if (spare == before.spare()) return;
+  const std::string_view action = spare == 0 ? "ignore" : spare < before.spare() ? "doubt" : "believe";
+  event::AnnouncedIo reason = compared;
+  reason.phases = action == "doubt" ? spare : 0;
+  publish(moment, application, action, reason);
+}
+
+void AccessController::publish(const Moment& moment, const Application& application, std::string_view action,
+                               event::Reason reason) {
   event::Decision record;
   record.number = ++decisions_;
   record.policy = policies_.of(application.id, application.target).name;
   record.decided_for = application.name;
-  record.action = spare == 0 ? "ignore" : spare < before.spare() ? "doubt" : "believe";
+  record.action = action;
   record.from = record.to = application.computing_processes();
-  event::AnnouncedIo reason = compared;
-  reason.phases = record.action == "doubt" ? spare : 0;
-  record.reason = reason;
+  record.reason = std::move(reason);
   moment.commands.push_back({{}, std::move(record)});
 }
 
@@ -267,6 +307,7 @@ void AccessController::leave(const Moment& moment, Member& member) {
     tell_slowdown(moment, application);
     policies_.unset_application(application.id);
     ignored_.erase(application.id);
+    wrong_.erase(application.id);
   }
   settle(moment);
 }

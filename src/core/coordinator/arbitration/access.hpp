@@ -8,6 +8,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -136,6 +137,9 @@ class AccessController {
   void count_progress(model::Target& target, Time now) {
     model::count_progress(target, now, access_settings_.interference);
   }
+  void learn_part(const Moment& moment, model::Application& application, const event::IoPhase& phase);
+  void learn_phase(const Moment& moment, model::Application& application, const model::Member& member,
+                   const event::IoPhase& phase);
   void end_demand(model::Application& application);
   // Removes a holder without grants, so that others may have the target.
   void free_holder(Ledger::HolderPlace holder);
@@ -182,6 +186,10 @@ class AccessController {
   void tell_slowdown(const Moment& moment, const model::Application& application);
   void tell_announced(const Moment& moment, const model::Application& application, const model::Announcements& before,
                       const event::AnnouncedIo& compared);
+  void tell_wrong(const Moment& moment, const model::Application& application, const std::string& error);
+  // Publishes a DECISION about the application's own information, on its present target.
+  void publish(const Moment& moment, const model::Application& application, std::string_view action,
+               event::Reason reason);
   void bound_wait(const model::Member& member, Ledger::RequestPlace request, Time now);
   void grant_too_slow(const Moment& moment);
 
@@ -193,6 +201,7 @@ class AccessController {
   Ledger ledger_;
   std::vector<model::Target*> touched_;
   std::map<AppId, std::pair<std::string, std::string>> ignored_;  // file and parts of the last PartsIgnored
+  std::map<AppId, std::set<std::string>> wrong_;                  // errors of its published InformationIgnored
 };
 
 }  // namespace hocket::coordinator

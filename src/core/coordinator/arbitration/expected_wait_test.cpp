@@ -111,6 +111,20 @@ TEST_F(ExpectedWaitTest, TheAnswerIsTheWaitThatFollows) {
   EXPECT_EQ(ask(46'000, 3).wait, Duration{}) << "it has the target";
 }
 
+// The holder writes four files of 1000 bytes, one in a second, and was never asked to stop.
+TEST_F(ExpectedWaitTest, AHolderThatNeverPausedStopsAsItHasAnnounced) {
+  use(policy::interrupt);
+  three_known();
+  event::StartIo start{RequestId{101}, "dev:8:1", "/f", "hocket_io_inform", 0};
+  start.phase_bytes = 4'000;
+  start.files = 4;
+  at(40'000, 1, start);
+  const auto answer = ask(40'250, 2);
+  const double file_s = 4.0 / 4;
+  EXPECT_NEAR(to_s(answer.wait), file_s - 0.25, 0.05);
+  EXPECT_GT(answer.uncertainty, Duration{});
+}
+
 TEST_F(ExpectedWaitTest, AnUnknownApplicationAheadMakesTheWaitUncertain) {
   hello(1, "a", "a");
   hello(2, "b", "b");
