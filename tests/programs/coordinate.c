@@ -10,6 +10,7 @@
 //   open=PATH write=BYTES alone=BYTES close   as in script.c
 //   time=N           rank 0 prints the mean time in ns of N calls of hocket_io_check
 //   pause=SECONDS mark=PATH await=PATH        as in script.c
+//   RANK:ACTION      only this rank executes the action
 //
 // Rank 0 prints "NAME: CODE" if a call returns another code than HOCKET_OK.
 #include <fcntl.h>
@@ -127,6 +128,11 @@ int main(int argc, char** argv) {
   expect("early", early);
   for (int i = 1; i < argc; ++i) {
     char* action = argv[i];
+    char* alone = strchr(action, ':');
+    if (alone && alone - action == 1) {
+      if (atoi(action) != rank) continue;
+      action = alone + 1;
+    }
     char* value = strchr(action, '=');
     if (value) *value++ = '\0';
     call(action, value);

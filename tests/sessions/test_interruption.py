@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,6 @@ from stand_in_hocketd import StandIn
 from story import Story
 
 pytestmark = pytest.mark.timeout(120)
-
-
-@pytest.fixture
-def coordinate(mpi: kit.Mpi, built: Callable[..., Path], prefix: Path) -> Path:
-    # As in pkg-config's flags, hocket's headers come after the MPI's own: the folder may hold headers of another MPI.
-    headers = ("-isystem", prefix / "include")
-    return built("coordinate.c", *headers, f"-L{mpi.library}", f"-Wl,-rpath,{mpi.library}", f"-lhocket-{mpi.name}")
 
 
 @pytest.fixture

@@ -7,7 +7,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <list>
+#include <memory>
+#include <numeric>
 #include <vector>
+
+#include "base/clock.hpp"
+#include "base/saturating.hpp"
 
 namespace hocket::runtime::mpi {
 namespace {
@@ -51,10 +57,11 @@ std::string error_text(int code) {
   return text.data();
 }
 
-bool wait_asleep(MPI_Request request, Patience patience) {
+bool wait_asleep(MPI_Request request, Patience patience, Time until) {
   int done = 0;
   while (HOCKET_PMPI(Test)(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS) {
     if (done) return true;
+    if (until != Time::max() && node_now() > until) return false;
     patience.pause();
   }
   return false;
@@ -88,6 +95,23 @@ int size_of(MPI_Comm comm) {
   int size = 1;
   HOCKET_PMPI(Comm_size)(comm, &size);
   return size;
+}
+
+std::vector<int> ranks_in_world(MPI_Comm comm) {
+  std::vector<int> own(static_cast<std::size_t>(size_of(comm)));
+  std::iota(own.begin(), own.end(), 0);
+  if (comm == world()) return own;
+  MPI_Group group{};
+  MPI_Group all{};
+  if (HOCKET_PMPI(Comm_group)(comm, &group) != MPI_SUCCESS) return {};
+  std::vector<int> ranks(own.size(), MPI_UNDEFINED);
+  if (HOCKET_PMPI(Comm_group)(world(), &all) == MPI_SUCCESS) {
+    HOCKET_PMPI(Group_translate_ranks)(group, static_cast<int>(own.size()), own.data(), all, ranks.data());
+    HOCKET_PMPI(Group_free)(&all);
+  }
+  HOCKET_PMPI(Group_free)(&group);
+  if (std::find(ranks.begin(), ranks.end(), MPI_UNDEFINED) != ranks.end()) return {};
+  return ranks;
 }
 
 bool has_threads() {
@@ -160,6 +184,34 @@ void await_word(MPI_Comm comm, int rank, int tag) {
   if (HOCKET_PMPI(Irecv)(nullptr, 0, byte_type(), rank, tag, comm, &request) == MPI_SUCCESS) wait_asleep(request);
 }
 
+void send_copy(MPI_Comm comm, int rank, int tag, std::span<const std::byte> bytes) {
+  struct Copy {
+    std::array<std::byte, 64> bytes{};
+    MPI_Request request = no_request();
+  };
+  static std::list<Copy>& copies = *new std::list<Copy>;  // whose sends may not have completed
+  copies.remove_if([](Copy& copy) {
+    int done = 0;
+    return HOCKET_PMPI(Test)(&copy.request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
+  });
+  Copy& copy = copies.emplace_back();
+  std::copy(bytes.begin(), bytes.end(), copy.bytes.begin());
+  if (HOCKET_PMPI(Isend)(copy.bytes.data(), static_cast<int>(bytes.size()), byte_type(), rank, tag, comm,
+                         &copy.request) != MPI_SUCCESS)
+    copies.pop_back();
+}
+
+bool receive_within(MPI_Comm comm, int rank, int tag, std::span<std::byte> memory, Time until) {
+  for (Patience patience;; patience.pause()) {
+    int found = 0;
+    if (HOCKET_PMPI(Iprobe)(rank, tag, comm, &found, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+    if (found) break;
+    if (node_now() > until) return false;
+  }
+  return HOCKET_PMPI(Recv)(memory.data(), static_cast<int>(memory.size()), byte_type(), rank, tag, comm,
+                           MPI_STATUS_IGNORE) == MPI_SUCCESS;
+}
+
 SpentTotals receive_words(MPI_Comm comm, std::int64_t& owed) {
   SpentTotals all;
   for (; owed > 0; --owed) {
@@ -201,6 +253,24 @@ bool reduce_all(MPI_Comm comm, std::span<std::int64_t> values, MPI_Op op) {
 bool largest(MPI_Comm comm, std::span<std::int64_t> values) { return reduce_all(comm, values, max_op()); }
 bool smallest(MPI_Comm comm, std::span<std::int64_t> values) { return reduce_all(comm, values, min_op()); }
 bool total(MPI_Comm comm, std::span<std::int64_t> values) { return reduce_all(comm, values, sum_op()); }
+
+bool total_within(MPI_Comm comm, std::span<std::int64_t> values, Duration limit) {
+  struct Numbers {
+    std::vector<std::int64_t> own, all;
+  };
+  auto numbers =
+      std::make_unique<Numbers>(Numbers{{values.begin(), values.end()}, std::vector<std::int64_t>(values.size())});
+  MPI_Request request = no_request();
+  if (HOCKET_PMPI(Iallreduce)(numbers->own.data(), numbers->all.data(), static_cast<int>(values.size()), int64_type(),
+                              sum_op(), comm, &request) != MPI_SUCCESS)
+    return false;
+  if (!wait_asleep(request, {}, saturating_sum(node_now(), limit))) {
+    (void)numbers.release();  // MPI may use the memory as long as the process lives
+    return false;
+  }
+  std::copy(numbers->all.begin(), numbers->all.end(), values.begin());
+  return true;
+}
 
 bool gather_all(MPI_Comm comm, std::span<const std::int64_t> own, std::int64_t* all) {
   const int count = static_cast<int>(own.size());

@@ -52,8 +52,8 @@ class Patience {
 // Returns the MPI library's text for an error code.
 std::string error_text(int code);
 
-// Waits for the request, asleep. Returns false if MPI reports a failure.
-bool wait_asleep(MPI_Request request, Patience patience = {});
+// Waits for the request, asleep. Returns false if MPI reports a failure, or if the request is not complete by `until`.
+bool wait_asleep(MPI_Request request, Patience patience = {}, Time until = Time::max());
 
 // Begins to receive a message of this tag from any rank, if one has arrived; otherwise `request` becomes none. Returns
 // false if MPI fails. Only one thread at a time may receive this tag on `comm`.
@@ -66,6 +66,8 @@ bool await_from_any(MPI_Comm comm, int tag, std::span<std::byte> memory, Patienc
 
 int rank_in(MPI_Comm comm);
 int size_of(MPI_Comm comm);
+// Returns the rank in MPI_COMM_WORLD of each process of `comm`; nothing if one belongs to another world. Local.
+std::vector<int> ranks_in_world(MPI_Comm comm);
 // Returns true if several threads may call MPI concurrently.
 bool has_threads();
 // Returns true if MPI_Comm_spawn started this world.
@@ -91,6 +93,10 @@ void forget_told();
 // Sends an empty message to `rank` without waiting; `await_word` receives it, asleep.
 void tell(MPI_Comm comm, int rank, int tag);
 void await_word(MPI_Comm comm, int rank, int tag);
+// Sends a copy of at most 64 bytes without waiting. One thread at a time may call it.
+void send_copy(MPI_Comm comm, int rank, int tag, std::span<const std::byte> bytes);
+// Receives a message of `rank`, asleep until it has come. Returns false if it has not come by `until`, or if MPI fails.
+bool receive_within(MPI_Comm comm, int rank, int tag, std::span<std::byte> memory, Time until);
 // Receives `owed` messages of `tell_root` from any ranks, asleep, and counts `owed` down. Returns the sum of those that
 // were not empty. If MPI fails, it returns early.
 SpentTotals receive_words(MPI_Comm comm, std::int64_t& owed);
@@ -107,6 +113,9 @@ bool largest(MPI_Comm comm, std::span<std::int64_t> values);
 bool smallest(MPI_Comm comm, std::span<std::int64_t> values);
 // Replaces each value by its sum over all ranks, in the same way.
 bool total(MPI_Comm comm, std::span<std::int64_t> values);
+// Does the same, but waits for `limit` at most. After false, which also comes if not all ranks have called it by then,
+// the ranks cannot know who has called what: call nothing collective on `comm` any more.
+bool total_within(MPI_Comm comm, std::span<std::int64_t> values, Duration limit);
 // Gathers the values of all ranks into `all`, in the order of ranks. Each rank gives equally many; `all` has room for
 // those of all ranks. Collective; ranks that wait sleep, with the back-off for data. Returns false if MPI fails.
 bool gather_all(MPI_Comm comm, std::span<const std::int64_t> own, std::int64_t* all);

@@ -3,10 +3,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/saturating.hpp"
 #include "mpi_shim/warn.hpp"
 #include "process/identity.hpp"
+#include "process/reporter.hpp"
 #include "session/file_layout.hpp"
 #include "session/target.hpp"
 
@@ -31,12 +33,20 @@ Announced& announced() {
 }
 
 void Announced::prepare(const Prepared::Pairs& pairs) {
+  std::vector<std::string> wrong;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!prepared_.announces()) has_steps_ = false;
+    prepared_.push(pairs, done(), [&](std::string_view line) { wrong.emplace_back(line); });
+    changed_ = true;
+  }
+  if (!identity().speaks()) return;  // one warning is enough: all ranks prepare the same
+  for (const std::string& line : wrong) wrong_information(line);
+}
+
+bool Announced::announces() {
   const std::lock_guard lock(mutex_);
-  if (!prepared_.announces()) has_steps_ = false;
-  prepared_.push(pairs, done(), [](std::string_view line) {
-    if (identity().speaks()) warn(line);  // one warning is enough: all ranks prepare the same
-  });
-  changed_ = true;
+  return prepared_.announces();
 }
 
 Prepared::Popped Announced::complete() {
@@ -125,11 +135,15 @@ void Announced::moved(std::int64_t bytes) {
 void Announced::file_done() {
   static std::atomic<bool> told = false;
   ++files_;
-  const std::lock_guard lock(mutex_);
-  const std::int64_t announced = prepared_.files_exceeded(done());
+  std::int64_t announced = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    announced = prepared_.files_exceeded(done());
+  }
   if (announced == 0 || !identity().speaks() || told.exchange(true)) return;
-  warn("hocket_io_prepare: files=" + std::to_string(announced) +
-       " were announced, and more are accessed before hocket_io_complete: nothing is known of these; announce all");
+  wrong_information("hocket_io_prepare: files=" + std::to_string(announced) +
+                    " were announced, and more are accessed before hocket_io_complete: nothing is known of these; "
+                    "announce all");
 }
 
 // True if more of the announced phase is to come. `mutex_` is held.

@@ -22,6 +22,8 @@ class Announced {
   void prepare(const Prepared::Pairs& pairs);
   // Removes the latest level, if there is one.
   Prepared::Popped complete();
+  // True if a level announces I/O.
+  bool announces();
   // Fills in START_IO of a step from what was announced.
   void describe_step(event::StartIo& start);
   // Names the target of a step, and the bytes that are still to come of its phase.

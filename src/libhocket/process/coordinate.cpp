@@ -12,11 +12,11 @@
 #include "api/status.hpp"
 #include "base/clock.hpp"
 #include "mpi_shim/calls.hpp"
-#include "mpi_shim/warn.hpp"
 #include "process/announced.hpp"
 #include "process/grants.hpp"
 #include "process/guarded.hpp"
 #include "process/identity.hpp"
+#include "process/meeting.hpp"
 #include "process/reporter.hpp"
 
 namespace {
@@ -30,6 +30,9 @@ using hocket::runtime::announced;
 using hocket::runtime::guarded;
 using hocket::runtime::hot;
 using hocket::runtime::identity;
+using hocket::runtime::Meeting;
+using hocket::runtime::MeetingPoint;
+using hocket::runtime::Met;
 using hocket::runtime::Prepared;
 using hocket::runtime::Reporter;
 using hocket::runtime::Session;
@@ -43,6 +46,7 @@ struct Level {
   bool whole = false;               // has all processes of the step, so that the step may stop where they are together
   std::int64_t bytes_before = 0;    // that this process had moved when the level began
   std::int64_t counted_before = 0;  // that all processes had moved then, as far as this process knew
+  MeetingPoint point{};
 };
 
 // The current step of this process. The outermost level requests the grant; inner ones use it.
@@ -57,20 +61,21 @@ struct IoStep {
   bool open() const { return !levels.empty(); }
 };
 IoStep step;
-bool has_led = false;  // this process has led a step of what is prepared now
+bool has_led = false;                  // this process has led a step of what is prepared now
+std::vector<std::size_t> prepared_at;  // levels of the step at each hocket_io_prepare that is not completed
 
 // Kinds of calls in the wrong order. Each is reported once.
-enum Wrong { outside, no_step, nothing_prepared, not_released, kinds };
+enum Wrong { outside, no_step, nothing_prepared, not_released, unlike, kinds };
 
-// Writes the line unless one of its kind was written before.
-void warn_once(Wrong kind, const std::string& line) {
+// Reports the error unless one of its kind was reported before.
+void report_once(Wrong kind, bool speaks, const std::string& error) {
   static std::array<std::atomic<bool>, kinds> told{};
-  if (!told[static_cast<std::size_t>(kind)].exchange(true) && identity().speaks()) hocket::runtime::warn(line);
+  if (!told[static_cast<std::size_t>(kind)].exchange(true) && speaks) hocket::runtime::wrong_information(error);
 }
 
 int wrong_order(Wrong kind, const char* function, const std::string& state) {
   const std::string text = std::string(function) + " was called " + state;
-  warn_once(kind, text + "; the call has no effect");
+  report_once(kind, identity().speaks(), text + "; the call has no effect");
   return fail(HOCKET_ERROR_ORDER, text);
 }
 
@@ -148,25 +153,65 @@ void end_step(const IoStep& ended) {
   ended.session->finish({ended.request, hot.counters.io() - ended.io_before, bytes, ended.completed});
 }
 
+// The functions in which the processes of a level meet.
+enum MeetsIn { in_wait, in_release };
+
+// Time limit for the others to come. In hocket_io_wait they come when rank 0 has waited for hocketd, perhaps twice.
+Duration longest_meeting() {
+  const auto& settings = identity().settings;
+  return 2 * (settings.max_wait + settings.answer) + std::chrono::seconds{1};
+}
+
+// Waits until all processes of the level have come, and returns what they know together. If some have called another
+// function, or at another depth, or do not come in time, each continues with what it knows itself.
+Meeting meet_all(const Level& level, MeetsIn function, Meeting known) {
+  const auto depth =
+      std::count_if(step.levels.begin(), step.levels.end(), [&](const Level& one) { return one.comm == level.comm; });
+  const Duration limit = longest_meeting();
+  const Met met = level.point.meet(2 * depth + (function == in_wait ? 1 : 0), known, limit);
+  if (met != Met::unlike && met != Met::missing) return known;
+  const std::string name = function == in_wait ? "hocket_io_wait" : "hocket_io_release";
+  const std::string state =
+      met == Met::unlike ? " was called by some processes of its communicator, and another function or level by others"
+                         : " was not called by all processes of its communicator within " +
+                               std::to_string(static_cast<int>(hocket::to_s(limit))) + " s";
+  // One that has not come cannot speak.
+  const int speaker = met == Met::unlike ? 0 : 1;
+  report_once(unlike, mpi::rank_in(level.comm) <= speaker,
+              name + state +
+                  "; the processes do not wait for each other in steps any more: call inform, wait and release alike "
+                  "in all of them");
+  return known;
+}
+
 // Waits until all processes of the level have come, and counts the bytes that they have moved in it. Returns true if
 // the step is to stop here.
 bool meet(const Level& level) {
   const bool inner = step.levels.size() > 1;
   const bool stops =
       inner && step.session && step.request && level.whole && step.session->step_standing() == Standing::to_pause;
-  std::array<std::int64_t, 2> sums{hot.counters.bytes_moved() - level.bytes_before, stops ? 1 : 0};
-  if (mpi::size_of(level.comm) > 1) mpi::total(level.comm, sums);
+  const Meeting all = meet_all(level, in_release, {hot.counters.bytes_moved() - level.bytes_before, stops});
   const std::int64_t counted = announced().moved() - level.counted_before;
-  if (sums[0] > counted) announced().moved(sums[0] - counted);
-  return sums[1] > 0;
+  if (all.bytes > counted) announced().moved(all.bytes - counted);
+  return all.stops;
 }
 
 // Lets all processes of the level wait until the step may access files.
 void wait_in(const Level& level) {
   const Time start = node_now();
   if (step.session && step.request) await_turn(level);
-  if (mpi::size_of(level.comm) > 1) mpi::meet(level.comm);
+  meet_all(level, in_wait, {});
   hot.counters.wait_time.add(node_now() - start);
+}
+
+// True if all I/O of an ended step is over: it was followed by more than the gap within the step, and nothing more was
+// announced. Its IO_PHASE came while the step had its grant, so hocketd cannot know that it was the last.
+bool was_last(const IoStep& ended) {
+  Reporter* const own = Reporter::find();
+  if (!own || !ended.session || announced().more_to_come()) return false;
+  const Time now = node_now();
+  hocket::runtime::report_phase_due(now);
+  return hot.counters.io() > ended.io_before && !own->in_phase(now);
 }
 
 // Ends the prepared I/O phase, and lets hocketd know.
@@ -186,7 +231,9 @@ void end_phase() {
 int hocket_io_prepare(MPI_Info info) {
   return guarded([&]() -> int {
     if (!hot.is_active()) return outside_of_mpi("hocket_io_prepare");
+    prepared_at.reserve(prepared_at.size() + 1);  // so that both stacks grow, or none
     announced().prepare(mpi::pairs(info));
+    prepared_at.push_back(step.levels.size());
     return HOCKET_OK;
   });
 }
@@ -194,19 +241,20 @@ int hocket_io_prepare(MPI_Info info) {
 int hocket_io_complete() {
   return guarded([&]() -> int {
     if (!hot.is_active()) return outside_of_mpi("hocket_io_complete");
-    switch (announced().complete()) {
-      case Prepared::Popped::nothing:
-        return wrong_order(nothing_prepared, "hocket_io_complete", "more often than hocket_io_prepare");
-      case Prepared::Popped::level: return HOCKET_OK;
-      case Prepared::Popped::phase: break;
-    }
+    if (prepared_at.empty())
+      return wrong_order(nothing_prepared, "hocket_io_complete", "more often than hocket_io_prepare");
+    const std::size_t depth = prepared_at.back();
+    prepared_at.pop_back();
+    if (announced().complete() != Prepared::Popped::phase) return HOCKET_OK;
     if (!step.open()) {
       end_phase();
       return HOCKET_OK;
     }
     step.completed = true;
-    warn_once(not_released,
-              "hocket_io_complete was called in a step: call hocket_io_release before, as often as hocket_io_inform");
+    if (step.levels.size() > depth)
+      report_once(not_released, identity().speaks(),
+                  "hocket_io_complete was called in a step that began after its hocket_io_prepare: call "
+                  "hocket_io_release before, as often as hocket_io_inform");
     return HOCKET_OK;
   });
 }
@@ -221,6 +269,7 @@ int hocket_io_inform(MPI_Comm comm) {
     const bool whole = outermost || mpi::size_of(comm) == mpi::size_of(step.levels.front().comm);
     if (outermost) step = {};
     step.levels.push_back({comm, whole, hot.counters.bytes_moved(), announced().moved()});
+    if (identity().coordinates()) step.levels.back().point = MeetingPoint(comm);
     if (outermost) {
       hot.in_step = true;
       step.authorized = !identity().coordinates();
@@ -268,11 +317,12 @@ int hocket_io_release() {
       if (stops) wait_in(ended);
       return HOCKET_OK;
     }
-    const IoStep all = std::exchange(step, {});
+    IoStep all = std::exchange(step, {});
     hot.in_step = false;
+    all.completed = all.completed && !announced().announces();  // something else may be prepared by now
     if (coordinated && all.session && all.request) end_step(all);
-    if (stops) mpi::meet(ended.comm);  // the level is an inner one of other processes, which wait here
-    if (all.completed && hot.is_active()) end_phase();
+    if (stops) meet_all(ended, in_wait, {});  // the level is an inner one of other processes, which wait here
+    if (hot.is_active() && (all.completed || was_last(all))) end_phase();
     return HOCKET_OK;
   });
 }

@@ -15,6 +15,7 @@
 #include "process/flop_of_phases.hpp"
 #include "process/grants.hpp"
 #include "process/identity.hpp"
+#include "process/meeting.hpp"
 #include "process/reporter.hpp"
 
 namespace hocket::runtime {
@@ -78,7 +79,10 @@ void initialised() noexcept {
   const Identity& own = identify();
   hot.threads = mpi::has_threads();
   pthread_atfork(nullptr, nullptr, forked);
-  if (own.coordinates()) open_flop_counter(own.settings.flop_events);
+  if (own.coordinates()) {
+    open_flop_counter(own.settings.flop_events);
+    open_meetings();
+  }
   hot.reports = own.settings.reports();
   hot.active = true;
   hot.watches_posix = own.settings.reports() && own.settings.posix;

@@ -158,6 +158,17 @@ Bursts* independent_bursts() noexcept {
 
 void on_pause(void (*hook)()) noexcept { pause_hook = hook; }
 
+void wrong_information(const std::string& error) {
+  warn(error);
+  if (!hot.is_active() || !identity().coordinates()) return;
+  const bool is_new = Reporter::find() == nullptr;
+  Session& session = Reporter::get(false).session();
+  if (is_new) session.join();
+  event::InformIo wrong;
+  wrong.error = error;
+  session.tell(wrong);
+}
+
 void warn_of_missing_hocketd(std::string_view why) {
   const Identity& own = identity();
   if (!own.speaks() || warned.exchange(true)) return;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "process/hot.hpp"
@@ -97,6 +98,9 @@ Session* connection();
 Bursts* independent_bursts() noexcept;
 // Sets a function that wakes a sleeping thread when PAUSE_IO comes. The thread that receives PAUSE_IO calls it.
 void on_pause(void (*hook)()) noexcept;
+// Prints what the program has called or announced wrongly, and sends it to hocketd, so that `hocket explain` shows it.
+// Before MPI_Init and after MPI_Finalize it is only printed.
+void wrong_information(const std::string& error);
 // Warns once for the whole application that hocketd is missing: in rank 0 of its first world. That rank also reports
 // missing grants of the other ranks, at the end.
 void warn_of_missing_hocketd(std::string_view why);
