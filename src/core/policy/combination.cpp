@@ -84,7 +84,7 @@ Status add(std::string_view name, const Loaded& loaded, const Policy*& access, C
 std::span<const CorePolicy* const> core_policies() { return known; }
 std::span<const ServerPolicy* const> server_policies() { return known_servers; }
 
-Result<Combination> parse_combination(std::string_view text, const Loaded& loaded) {
+Result<Combination> parse_combination(std::string_view text, const Loaded& loaded, const Combination& before) {
   Combination combination;
   const Policy* access = nullptr;
   const std::vector<std::string_view> names = split(text);
@@ -95,7 +95,13 @@ Result<Combination> parse_combination(std::string_view text, const Loaded& loade
                    "': name it alone, or leave it out"};
     if (const Status added = add(name, loaded, access, combination); !added) return added.error();
   }
-  combination.access = access ? access : &fcfs;  // then one of another kind was named: split() never returns nothing
+  if (!access && !combination.interference && !combination.sharing) {  // it names a policy for I/O servers alone
+    const ServerPolicy* const servers = combination.servers;
+    combination = before;
+    combination.servers = servers;
+    return combination;
+  }
+  combination.access = access ? access : &fcfs;
   return combination;
 }
 

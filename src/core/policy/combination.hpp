@@ -1,9 +1,9 @@
 // A combination is the set of policies in force together: one for access to targets, at most one against interference,
 // at most one that shares out cores (CLARISSE+FlexMPI, section 4.4: "in combination"), and one for I/O servers.
 //
-// Its text is the names joined by `+`: "phase-shift", "fcfs+io-aware", "interfere", "none". A policy of another kind
-// without an access policy comes with fcfs, as in the paper (section 5.1). "none" is "interfere" alone. If none
-// for I/O servers is named, set-aside is in force. Pure.
+// Its text is the names joined by `+`: "phase-shift", "fcfs+io-aware", "interfere", "none". A policy for cores
+// without an access policy comes with fcfs, as in the paper (section 5.1). "none" is "interfere" alone. A policy
+// for I/O servers alone changes no other kind. If none for I/O servers is named, set-aside is in force. Pure.
 #pragma once
 
 #include <string>
@@ -36,8 +36,10 @@ struct Loaded {
   const ServerPolicy* servers = nullptr;
 };
 
-// Parses the text form. The error says what is wrong: an unknown name and the nearest one, or two of one kind.
-Result<Combination> parse_combination(std::string_view text, const Loaded& loaded = {});
+// Parses the text form. The error says what is wrong: an unknown name and the nearest one, or two of one kind. `before`
+// has the other kinds if the text names only a policy for I/O servers.
+Result<Combination> parse_combination(std::string_view text, const Loaded& loaded = {},
+                                      const Combination& before = {.access = &cost});
 // Returns the combination with the loaded policy in the place of its kind.
 Combination with(Combination combination, const Loaded& loaded);
 // Returns the text that parses to this combination. Tools show it.

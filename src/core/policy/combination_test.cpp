@@ -71,6 +71,13 @@ TEST(Combinations, TheirTextParsesToThem) {
   EXPECT_EQ(text_of(Combination{}), "interfere");
 }
 
+TEST(Combinations, APolicyForServersAloneLeavesTheOthersAsTheyAre) {
+  EXPECT_EQ(text_of(parsed("set-aside")), "cost+set-aside");
+  const Combination before = parsed("dynamic+phase-shift+fair");
+  EXPECT_EQ(text_of(parse_combination("set-aside", {}, before).value()), "dynamic+phase-shift+fair+set-aside");
+  EXPECT_EQ(text_of(parse_combination("fair+set-aside", {}, before).value()), "fcfs+fair+set-aside");
+}
+
 TEST(Combinations, ALoadedPolicyIsNamedLikeTheOthers) {
   const CorePolicy mine{"mine", "", CoreKind::sharing, fair.decide};
   const Policy turns{"turns", "", fcfs.decide};
