@@ -1,6 +1,7 @@
-// Writes STEPS blocks between iterations, and asks before each one how long it would wait. As long as others keep the
-// storage busy, it computes on and writes a few iterations later. With the argument "never" it writes when a block is
-// due. See docs/coordinate.md.
+// Computes STEPS * EVERY iterations, and writes a block after every EVERY of them. Before it writes, it asks how long it
+// would wait. While others keep the storage busy, it computes iterations that are still to be done, and comes back
+// shortly before the storage is free. Then one step writes all blocks that are due, so that it waits less often. With
+// the argument "never" it writes each block when it is due. See docs/coordinate.md.
 //
 //   mpicc ask_first.c $(pkg-config --cflags --libs hocket-mpich) -o ask_first
 //   hocket run -- mpiexec -n 2 ./ask_first out         asks
@@ -12,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 4, EVERY = 5, LATEST = 20 };  // blocks; iterations between two of them; most iterations of delay
-enum { BYTES = 4 << 20 };                    // of each process, in each block
+enum { STEPS = 4, EVERY = 5 };  // blocks; iterations for each
+enum { BYTES = 4 << 20 };       // of each process, in each block
 static const double iteration_s = 0.1;
 
 static void compute(void) {
@@ -22,19 +23,23 @@ static void compute(void) {
   while (MPI_Wtime() < end_s) x = x + sqrt(x + 1);
 }
 
-// Returns 1 if waiting would take longer than the next iteration, which can be computed meanwhile.
+// Returns 1 if the next iteration can be computed before the storage is free. Two iterations of wait are left, because
+// others are served first if the program comes back too late.
 static int is_better_later(int asks) {
   hocket_io_load load;
-  return asks && hocket_io_expected_wait(MPI_COMM_WORLD, &load) == HOCKET_OK && load.wait_s > iteration_s;
+  return asks && hocket_io_expected_wait(MPI_COMM_WORLD, &load) == HOCKET_OK && load.wait_s > 2 * iteration_s;
 }
 
-static double write_block(MPI_File file, int step, const char* block, int rank, int processes) {
-  const MPI_Offset at = ((MPI_Offset)step * processes + rank) * BYTES;
+// Writes the blocks from `first` to before `end` in one step, and returns how long it waited for the grant.
+static double write_blocks(MPI_File file, int first, int end, const char* block, int rank, int processes) {
   const double start_s = MPI_Wtime();
   hocket_io_inform(MPI_COMM_WORLD);
   hocket_io_wait();
   const double waited_s = MPI_Wtime() - start_s;
-  MPI_File_write_at_all(file, at, block, BYTES, MPI_BYTE, MPI_STATUS_IGNORE);
+  for (int i = first; i < end; i++) {
+    const MPI_Offset at = ((MPI_Offset)i * processes + rank) * BYTES;
+    MPI_File_write_at_all(file, at, block, BYTES, MPI_BYTE, MPI_STATUS_IGNORE);
+  }
   hocket_io_release();
   return waited_s;
 }
@@ -57,24 +62,26 @@ int main(int argc, char** argv) {
 
   const double start_s = MPI_Wtime();
   double waited_s = 0;
-  int due = EVERY, written = 0, late = 0;
-  for (int i = 1; written < STEPS || i <= STEPS * EVERY; i++) {
+  int written = 0, computed = 0, meanwhile = 0;
+  for (int i = 1; i <= STEPS * EVERY; i++) {
     compute();
-    if (written == STEPS || i < due) continue;
-    if (i < due + LATEST && is_better_later(asks)) {
-      late++;
+    computed++;
+    const int due = i / EVERY;
+    if (written == due) continue;
+    if (i < STEPS * EVERY && is_better_later(asks)) {
+      meanwhile++;
       continue;
     }
-    waited_s += write_block(file, written++, block, rank, processes);
-    due += EVERY;
+    waited_s += write_blocks(file, written, due, block, rank, processes);
+    written = due;
   }
   const double took_s = MPI_Wtime() - start_s;
 
   MPI_File_close(&file);
   hocket_io_complete();
   if (rank == 0)
-    printf("wrote %d blocks in %.2f s, waited %.2f s for grants, wrote %d iterations later\n", written, took_s,
-           waited_s, late);
+    printf("wrote %d blocks in %.2f s, waited %.2f s for grants, computed %d iterations, %d of them instead of waiting\n",
+           written, took_s, waited_s, computed, meanwhile);
   free(block);
   MPI_Finalize();
   return 0;

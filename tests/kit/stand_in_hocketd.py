@@ -60,7 +60,8 @@ class StandIn:
     Members of applications: every request is granted at once. With `grants=False` nothing is granted. With
     `queues_steps`, a step that an application announces itself gets QUEUED_IO. With `interrupts`, PAUSE_IO follows each
     grant, and the next grant follows PAUSED_IO. `share=(N, S)` grants all but the first N requests with the share S of
-    the target's bandwidth.
+    the target's bandwidth. `held_targets` are those that WELCOME names as the operator's, one a line. `wait_s` is the
+    answer to ASK_WAIT; None: there is none.
 
     Tools: `applications` and `daemon` are the answer to LIST, `decisions` and `daemon` the answer to EXPLAIN. A policy
     or a metric that contains BAD is refused, and so is such a filter. A subscription receives every event of the type
@@ -80,6 +81,8 @@ class StandIn:
         self.applications: list[Event] = []
         self.daemon: Event = {"policy": "fcfs", "pid": 1, "on_node": "node1"}
         self.decisions: list[Event] = []
+        self.held_targets = ""
+        self.wait_s: float | None = None
         self._grants, self._queues_steps, self._interrupts, self._share = grants, queues_steps, interrupts, share
         self._arrived: list[tuple[int, int, Event]] = []  # number of the client, time in ns, event
         self._clients: dict[int, Client] = {}
@@ -264,7 +267,11 @@ class StandIn:
         match event["type"]:
             case "HELLO":
                 given = {"app": 1, "application_given": "a", "policy": self.daemon["policy"], "lease_ns": LEASE_NS}
-                return [{"type": "WELCOME", **given}]
+                return [{"type": "WELCOME", "held_targets": self.held_targets, **given}]
+            case "ASK_WAIT" if self.wait_s is not None:
+                asked = {key: event[key] for key in ("number", "target")}
+                wait_ns = int(self.wait_s * 1e9)
+                return [{"type": "EXPECTED_WAIT", **asked, "wait_ns": wait_ns, "uncertainty_ns": 0, "ahead": 1}]
             case "START_IO":
                 return self._answers_to_start(event)
             case "PAUSED_IO" if self._interrupts:

@@ -18,7 +18,10 @@ from stand_in_hocketd import StandIn
 from story import Story
 
 pytestmark = pytest.mark.timeout(120)
-TOLD = re.compile(r"wrote 4 blocks in [\d.]+ s, waited ([\d.]+) s for grants, wrote (\d+) iterations later\n")
+TOLD = re.compile(
+    r"wrote 4 blocks in [\d.]+ s, waited ([\d.]+) s for grants, computed 20 iterations, "
+    r"(\d+) of them instead of waiting\n"
+)
 
 
 @pytest.fixture
@@ -71,7 +74,7 @@ def test_a_silent_hocketd_holds_nobody_up(mpi: kit.Mpi, ask_first: Path, control
     begin = time.monotonic()
     run = mpi.run([ask_first, tmp_path / "out"], kit.settings(controller.socket, answer_s=0.3), preload="")
     assert figures(run)[1] == 0
-    assert len(controller.events("ASK_WAIT")) == 4
+    assert len(controller.events("ASK_WAIT")) == 3, "nothing is left to compute before the last block"
     assert time.monotonic() - begin < 30
 
 
@@ -89,6 +92,30 @@ def test_the_example_computes_on_while_another_has_the_storage(
     waited_s, late = figures(kit.finish(process))
     assert late >= 2
     assert waited_s < 5
+
+
+@pytest.mark.parametrize(
+    ("wait_s", "meanwhile", "steps"),
+    [(60, 15, 1), (0.25, 15, 1), (0.15, 0, 4), (0, 0, 4)],
+    ids=["never free", "just longer", "just shorter", "free"],
+)
+def test_the_example_decides_by_the_answer(
+    mpi: kit.Mpi, ask_first: Path, controller: StandIn, tmp_path: Path, wait_s: float, meanwhile: int, steps: int
+) -> None:
+    """It computes no iteration that it would not compute anyway (`figures`), however long the storage is busy."""
+    controller.wait_s = wait_s
+    run = mpi.run([ask_first, tmp_path / "out"], kit.settings(controller.socket), preload="")
+    assert figures(run)[1] == meanwhile
+    assert len(controller.events("ASK_WAIT")) == (15 if meanwhile else 3)
+    asked = [one for one in controller.events("START_IO") if one["operation"] == "hocket_io_inform"]
+    assert len(asked) == steps, "one step writes all blocks that are due"
+    assert (tmp_path / "out").stat().st_size == 4 * 2 * (4 << 20)
+
+
+def test_the_example_can_do_without_asking(mpi: kit.Mpi, ask_first: Path, controller: StandIn, tmp_path: Path) -> None:
+    controller.wait_s = 60
+    run = mpi.run([ask_first, tmp_path / "out", "never"], kit.settings(controller.socket), preload="")
+    assert (figures(run)[1], controller.events("ASK_WAIT")) == (0, [])
 
 
 def test_tools_learn_the_same(fcfs: Daemon, prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
