@@ -212,6 +212,22 @@ def _mpi_of(elf: Elf | None) -> str | None:
     return next((mpi for library, mpi in LIBRARIES if library in needed), None)
 
 
+def options_of_programs(job: Job) -> list[list[str]]:
+    """Return the launcher's options of each program: `-n 2 a : -n 6 b` starts two programs (MPMD)."""
+    if not job.launcher:
+        return []
+    parts: list[list[str]] = [[]]
+    for word in job.command[1:]:
+        if word == ":":
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    programs = [_application(part)[0] for part in parts]
+    return [
+        part[: part.index(program)] if program in part else part for part, program in zip(parts, programs, strict=True)
+    ]
+
+
 def _application(arguments: Sequence[str]) -> tuple[str, Elf | None]:
     """Return the program among the arguments that is linked with MPI, else the first program, else ("", None)."""
     first: tuple[str, Elf | None] = ("", None)

@@ -85,8 +85,8 @@ def expanded(machine: Daemon) -> Iterator[Malleable]:
     one.bus.close()
 
 
-def start(launcher: Path, *options: str) -> subprocess.Popen:
-    words = [sys.executable, "-m", "hocket.cli", "run", *options, "--", str(launcher), "-n", "4", "/bin/true"]
+def start(launcher: Path, *options: str, programs: tuple[str, ...] = ("-n", "4", "/bin/true")) -> subprocess.Popen:
+    words = [sys.executable, "-m", "hocket.cli", "run", *options, "--", str(launcher), *programs]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -135,6 +135,23 @@ def test_ctrl_c_ends_the_wait_and_starts_nothing(machine: Daemon, expanded: Mall
     run.send_signal(signal.SIGINT)
     out, _ = run.communicate(timeout=LIMIT_S)
     assert (run.returncode, out) == (130, "")
+
+
+@pytest.mark.parametrize(
+    ("programs", "processes"),
+    [
+        (("-n", "1", "/bin/true", "-n", "9", ":", "-np", "3", "/bin/echo", "-n", "7"), [4]),
+        (("-n", "2", "/bin/true", ":", "/bin/true"), []),
+    ],
+    ids=["two programs", "one without a number"],
+)
+def test_it_asks_for_the_cores_of_all_programs(
+    machine: Daemon, launcher: Path, programs: tuple[str, ...], processes: list[int]
+) -> None:
+    story = Story(machine)
+    out, err = start(launcher, programs=programs).communicate(timeout=LIMIT_S)
+    assert out == "started\n", err
+    assert [one["processes"] for one in story.all("ASK_CORES")] == processes
 
 
 def test_it_does_not_wait_for_cores_that_nobody_returns(machine: Daemon, launcher: Path) -> None:

@@ -75,6 +75,11 @@ def test_c_programs_list_and_change_the_map(servers, prefix: Path, tmp_path: Pat
 def test_the_command_reports_slow_servers(servers) -> None:
     published = hocket("publish", "SLOW_IO_SERVER", "server=first")
     assert (published.returncode, published.stderr, states()["first"]) == (0, "", "slow")
+    named = hocket("publish", "SLOW_IO_SERVER", "server=1")
+    assert (named.returncode, named.stderr) == (
+        1,
+        "hocket: SLOW_IO_SERVER: no server called '1' runs; 'hocket servers' lists them\n",
+    )
     wrong = hocket("publish", "SLOW_IO_SERVER", "server=first", "load=3")
     assert wrong.returncode == 1 and "SLOW_IO_SERVER has one property" in wrong.stderr
     last = hocket("servers", "slow", "second")

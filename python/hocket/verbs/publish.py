@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from hocket.bus import Bus, Value
+from hocket.bus import SLOW_IO_SERVER, Bus, Value
 from hocket.errors import UsageError
 from hocket.verbs import help_text
 
@@ -27,6 +27,8 @@ def add(parsers: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     properties = dict(_property(word) for word in arguments.properties)
+    if arguments.type == SLOW_IO_SERVER:  # a server may be called "1"
+        properties = dict(word.split("=", 1) for word in arguments.properties)
     with Bus.connect() as bus:
         bus.publish(arguments.type, properties)
         bus.list()  # a refusal arrives before this answer

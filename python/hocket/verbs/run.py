@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import time
+from itertools import pairwise
 from pathlib import Path
 
 from hocket import daemon, mpi, paths
@@ -182,14 +183,17 @@ def _await_cores(arguments: argparse.Namespace, job: mpi.Job, environment: dict[
 
 def _processes_of(job: mpi.Job) -> int | None:
     """Return the number of processes that the launcher's options ask for; None if they do not say."""
-    words = job.command[1:] if job.launcher else []
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    counts = [_count_in(options) for options in mpi.options_of_programs(job)]
+    return None if None in counts or not counts else sum(count for count in counts if count is not None)
+
+
+def _count_in(options: list[str]) -> int | None:
+    """Return the number of processes that the options of one program ask for; None if they do not say."""
+    for word, following in pairwise([*options, ""]):
         found = MPI_COUNT.match(word)
         count = (found[2] or following) if found else ""
         if count.isdecimal():
             return int(count)
-        if word == job.application:
-            break
     return None
 
 
