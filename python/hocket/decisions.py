@@ -33,6 +33,7 @@ ACCESS_ACTIONS = (
     "believe",
     "whole",
     "wrong",
+    "held",
 )
 CHANGING = ("expand", "shrink", "return", "reclaim")
 FOUND_OUT = ("stopped_ns", "until_ns", "outcomes", "node")  # of a decision; no fields of the event

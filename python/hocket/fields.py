@@ -12,11 +12,11 @@ from typing import Any
 
 KEYS: dict[type, str] = {
     str: """
-        action addresses application application_asked application_given because_of behind decided_for directory
-        failed file filter flop_source for_application holder how info io_intervals job method metric model modelled mpi
-        node on_node operation parts parts_error places policy port program quantity reason redistribution
-        redistribution_strategy server servers spawn spawn_strategy state target target_policies text trace trace_error
-        version wait_intervals
+        action addresses application application_asked application_given assigned_servers because_of behind
+        decided_for directory failed file file_system filter flop_source for_application held_targets holder how info
+        io_intervals job method metric model modelled mpi node on_node operation parts parts_error places policy port
+        program quantity reason redistribution redistribution_strategy server servers spawn spawn_strategy state
+        target target_policies text trace trace_error version wait_intervals
     """,
     int: """
         ahead all_comm_ns all_cpu_ns announced_left app applications asked_ns at_iteration back_ns buffer_bytes
@@ -26,8 +26,8 @@ KEYS: dict[type, str] = {
         index io_calls io_ns iteration iterations last_io_end_ns last_io_start_ns last_service_ns lease_ns longest_ns
         map_epoch member missing next_start_ns next_uncertainty_ns now_ns number oldest_ns operations overlap_ns
         peers_ns period_after_ns period_ns period_spread_ns phase_bytes phases phases_in_period pid position processes
-        put_to_sleep queue reconfigurations reports request resizing_to resuming_ns return_at_iteration round rounds
-        samples service_ns silent_ns since_ns sleeping sources spawning_ns spawning_stopped_ns start_after_ns
+        put_to_sleep queue rank reconfigurations reports request resizing_to resuming_ns return_at_iteration round
+        rounds samples service_ns silent_ns since_ns sleeping sources spawning_ns spawning_stopped_ns start_after_ns
         start_before_ns start_ns start_unix_ns started started_ns stopped_ns subscription targets time_ns to
         told_processes uncertainty_ns variable_ns wait_ns waited_ns wanted woken
     """,

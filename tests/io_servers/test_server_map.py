@@ -229,6 +229,11 @@ def test_servers_are_assigned_to_one_application(daemon, server, application):
     late = hocket("servers", "drain", "s2", "--timeout", "0.2")
     assert "which 'first' has not adopted within 0.2 s" in late.stderr, "the list of all is in its map, too"
     assert (next_map(first), next_map(second)) == ((6, ["s1", "s3"]), (6, ["s1", "s3"]))
+    assert hocket("servers").stdout.splitlines()[-1] == "second: all servers; s2 is assigned, but not in the map"
+    anew = hocket("servers", "assign", "second", "s2").stderr
+    assert anew == (
+        "hocket: second uses all servers from its next collective access on; s2 is assigned, but not in the map\n"
+    )
     for wrong, why in ((("third", "s1"), "no application 'third' is running"), (("first", "s9"), "called 's9' runs")):
         told = hocket("servers", "assign", *wrong)
         assert (told.returncode, told.stderr.count("\n")) == (2, 1) and why in told.stderr
@@ -262,7 +267,7 @@ def test_servers_lists_them(daemon, server, application):
     assert lines[3] == "map: epoch 3; used by: jacobi 1"
     told = json.loads(hocket("servers", "--json").stdout)
     assert told["epoch"] == 3
-    assert told["applications"] == [{"application": "jacobi", "map_epoch": 1, "servers": ""}]
+    assert told["applications"] == [{"application": "jacobi", "map_epoch": 1, "servers": "", "assigned_servers": ""}]
     row = told["servers"][0]
     assert (row["operations"], row["bytes"], row["queue"], row["held_bytes"]) == (10, 10 << 20, 3, 2_000_000)
     assert row["pid"] > 1, "stamped by the daemon"

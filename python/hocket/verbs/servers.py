@@ -62,7 +62,8 @@ def _list(arguments: argparse.Namespace) -> int:
     with Bus.connect() as bus:
         listing = bus.list()
     if arguments.json:
-        users = [{key: one[key] for key in ("application", "map_epoch", "servers")} for one in listing.applications]
+        keys = ("application", "map_epoch", "servers", "assigned_servers")
+        users = [{key: one.get(key, "") for key in keys} for one in listing.applications]
         print_json({"epoch": listing.daemon["map_epoch"], "servers": listing.servers, "applications": users})
     elif listing.servers:
         print(table(listing))
@@ -77,7 +78,11 @@ def table(listing: Listing) -> str:
     users = [f"{printable(one['application'])} {one['map_epoch']}" for one in listing.applications if one["map_epoch"]]
     rows = [_row(one, now_ns) for one in listing.servers]
     epochs = f"map: epoch {listing.daemon['map_epoch']}; used by: {', '.join(users) or 'no application'}"
-    own = [f"{printable(one['application'])}: {one['servers']}" for one in listing.applications if one.get("servers")]
+    own = [
+        f"{printable(one['application'])}: {one.get('servers') or 'all servers'}{_out_of_map(one, listing)}"
+        for one in listing.applications
+        if one.get("servers") or one.get("assigned_servers")
+    ]
     return "\n".join((columns(HEADING, rows, right=range(3, 9)), epochs, *own))
 
 
@@ -100,6 +105,15 @@ def _row(one: dict[str, Any], now_ns: int) -> tuple[str, ...]:
         str(one["epoch"]),
         note,
     )
+
+
+def _out_of_map(application: dict[str, Any], listing: Listing) -> str:
+    """Return which servers that are assigned to an application are not in the map; "" if all are."""
+    used = [server["server"] for server in listing.servers if server["state"] == "up"]
+    out = [name for name in application.get("assigned_servers", "").split(", ") if name and name not in used]
+    if not out:
+        return ""
+    return f"; {', '.join(out)} {'is' if len(out) == 1 else 'are'} assigned, but not in the map"
 
 
 def _drain(arguments: argparse.Namespace) -> int:
@@ -142,6 +156,7 @@ def _assign(arguments: argparse.Namespace) -> int:
             listing = bus.list()  # a refusal arrives before this answer
         except BusError as error:
             raise UsageError(str(error)) from error
-    used = next((one["servers"] for one in listing.applications if one["application"] == name), "")
-    tell(f"{name} uses {used or 'all servers'} from its next collective access on")
+    row = next((one for one in listing.applications if one["application"] == name), {})
+    used = row.get("servers") or "all servers"
+    tell(f"{name} uses {used} from its next collective access on{_out_of_map(row, listing)}")
     return 0

@@ -10,17 +10,21 @@ bool SlowAggregators::is_out(int rank) const {
   return found != held_off_.end() && now_ < found->second.back;
 }
 
-void SlowAggregators::take(std::span<const AggregatorWork> work, Time now) {
+std::vector<SlowAggregators::Slow> SlowAggregators::take(std::span<const AggregatorWork> work, Time now) {
+  std::vector<Slow> slow;
   now_ = now;
   for (const int rank : peers_) {
     if (is_out(rank)) continue;
     const AggregatorWork& own = work[static_cast<std::size_t>(rank)];
-    if (!detector_.report(id_of(rank), {own.operations, own.bytes, own.service, 0, 0, {}}, now)) continue;
+    const auto found = detector_.report(id_of(rank), {own.operations, own.bytes, own.service, 0, 0, {}}, now);
+    if (!found) continue;
     HeldOff& held = held_off_[rank];
     held.length = model::next_hold_off(first_hold_off, held.length, held.back, now);
     held.back = now + held.length;
     detector_.leave(id_of(rank));
+    slow.push_back({rank, found->service, found->peers, held.length});
   }
+  return slow;
 }
 
 std::vector<int> SlowAggregators::keep(std::span<const int> chosen) {

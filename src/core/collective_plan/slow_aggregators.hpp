@@ -24,9 +24,16 @@ class SlowAggregators {
   static constexpr double margin = 1.25;  // as the default for servers (coordinator/command.hpp)
   static constexpr Duration first_hold_off = std::chrono::seconds{10};
 
+  // A rank that was found slow, and why.
+  struct Slow {
+    int rank = 0;
+    Duration service{};   // of one of its accesses
+    Duration peers{};     // of one of the others', their median
+    Duration hold_off{};  // it is out for so long
+  };
   // Takes in an access: `work` of each rank, at the time `now` of rank 0. A rank that is found slow is out for a
-  // hold-off, which doubles if it is slow again.
-  void take(std::span<const AggregatorWork> work, Time now);
+  // hold-off, which doubles if it is slow again. Returns those that are found slow now.
+  std::vector<Slow> take(std::span<const AggregatorWork> work, Time now);
   // Returns those of the `chosen` ranks that are not out, as of the last take(); at least one. They are the peers of
   // each other from now on.
   std::vector<int> keep(std::span<const int> chosen);

@@ -23,7 +23,7 @@ class SlowAggregatorsTest : public ::testing::Test {
     std::vector<AggregatorWork> work(8);
     for (const int rank : aggregators)
       work[static_cast<std::size_t>(rank)] = {4, 4 * mebibyte, 4 * milliseconds{rank == slow ? slow_ms : ms}};
-    domains.take(work, now);
+    for (const SlowAggregators::Slow& one : domains.take(work, now)) found.push_back(one);
     return aggregators;
   }
 
@@ -31,11 +31,17 @@ class SlowAggregatorsTest : public ::testing::Test {
   std::vector<int> chosen{0, 2, 4, 6};
   std::vector<int> aggregators;
   Time now = Time{} + seconds{1000};
+  std::vector<SlowAggregators::Slow> found;
 };
 
 TEST_F(SlowAggregatorsTest, ASlowOneLosesItsDomainAtTheNextControlPoint) {
   for (int i = 0; i < 3; ++i) EXPECT_THAT(access(4), ElementsAre(0, 2, 4, 6)) << "access " << i;
   EXPECT_THAT(access(4), ElementsAre(0, 2, 6));
+  ASSERT_EQ(found.size(), 1U) << "it is reported once";
+  EXPECT_EQ(found[0].rank, 4);
+  EXPECT_EQ(found[0].service, milliseconds{20});
+  EXPECT_EQ(found[0].peers, milliseconds{2});
+  EXPECT_EQ(found[0].hold_off, seconds{10});
 }
 
 TEST_F(SlowAggregatorsTest, ItReturnsAfterAHoldOffThatDoubles) {

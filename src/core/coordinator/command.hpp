@@ -2,6 +2,7 @@
 // handled. Plain data; pure.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "base/ids.hpp"
@@ -11,6 +12,12 @@
 #include "policy/combination.hpp"
 
 namespace hocket::coordinator {
+
+// The operator's policy for one target.
+struct TargetPolicy {
+  const policy::Policy* policy = nullptr;
+  bool allows = false;  // applications may switch to another one there
+};
 
 // Settings of the coordinator. hocket.toml provides all of them. Durations are positive, but `linger` and
 // `small_access` may be 0; none exceeds a year.
@@ -56,7 +63,12 @@ struct CoordinatorSettings {
   // True if the coordinator also publishes a DECISION for a wait that the access policy does not explain. It does so
   // once for each I/O phase and holder.
   bool tell_waits = true;
+  // The operator's policies for targets at the start, by the target's name; SET_POLICY changes them.
+  std::map<std::string, TargetPolicy> targets{};
 };
+
+// Most bytes of a text from an application that a DECISION repeats.
+inline constexpr std::size_t longest_shown = 256;
 
 // Returns the slowdown bound in force: the setting, or the access policy's default if the setting is negative.
 inline double most_slowdown_of(const CoordinatorSettings& settings, const policy::Policy& access) {

@@ -51,7 +51,7 @@ const std::vector<Command>& Coordinator::handle(const event::Event& event) {
 
 void Coordinator::on(const Moment& moment, const event::Hello& hello) {
   const event::Origin& origin = moment.event.origin;
-  event::Welcome welcome{{}, {}, std::string{policies_.access->name}, settings_.lease};
+  event::Welcome welcome{{}, {}, std::string{policies_.access->name}, settings_.lease, access_.policies().held()};
   model::Member* member = cluster_.find(origin.member);
   const bool joins = !member && !is_tool(hello);
   if (joins) member = &cluster_.join(origin, hello, moment.now);
@@ -219,7 +219,8 @@ void Coordinator::on(const Moment& moment, const event::SetPolicy& set) {
   if (set.policy.empty() && set.metric.empty()) return refuse(moment, "SET_POLICY without 'policy' and 'metric'");
   const auto metric = set.metric.empty() ? access_.metric() : policy::Metric::parse(set.metric);
   if (!metric) return refuse(moment, metric.error().text);
-  const auto parsed = set.policy.empty() ? policies_ : policy::parse_combination(set.policy, settings_.loaded);
+  const auto parsed =
+      set.policy.empty() ? policies_ : policy::parse_combination(set.policy, settings_.loaded, policies_);
   if (!parsed) return refuse(moment, parsed.error().text);
   policies_ = parsed.value();
   access_.set_policy(moment, *policies_.access, metric.value());
@@ -263,6 +264,20 @@ void Coordinator::set_policy_for(const Moment& moment, const event::SetPolicy& s
     return refuse(moment, "no application " + quoted(set.application) + " is running: 'hocket ls' lists them");
   }
   access_.set_application_policy(moment, application->id, access);
+}
+
+void Coordinator::on(const Moment& moment, const event::SlowAggregator& slow) {
+  const model::Member* member = cluster_.find(moment.event.origin.member);
+  if (member == nullptr) return;
+  event::Decision record;
+  record.number = ++decisions_;
+  record.policy = "set-aside";  // whose rule for slow servers a file applies to its ranks
+  record.decided_for = member->application->name;
+  record.action = "aggregate";
+  record.from = record.to = member->application->computing_processes();
+  record.reason = event::AggregatorSlow{slow.rank, slow.file.substr(0, longest_shown), to_s(slow.service),
+                                        to_s(slow.peers), to_s(slow.hold_off)};
+  moment.commands.push_back({{}, std::move(record)});
 }
 
 void Coordinator::on(const Moment& moment, const event::MapAdopted& said) {
@@ -340,6 +355,7 @@ event::Application Coordinator::describe(const model::Application& application, 
   row.flop_source = model::name_of(application.flop_source);
   row.map_epoch = servers_.epoch_of(application);
   row.servers = servers_.own_servers_of(application);
+  row.assigned_servers = servers_.assigned_to(application);
   row.model = model::name_of(model::fit(application));
   row.policy = access_.policies().of(application.id, application.target).name;
   row.phases_in_period = history.phases() > 0 ? static_cast<std::int64_t>(history.cycle_length()) : 0;

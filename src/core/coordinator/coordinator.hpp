@@ -107,6 +107,7 @@ class Coordinator {
   void on(const Moment& moment, const event::SetServer& set) { servers_.set(moment, set); }
   void on(const Moment& moment, const event::SlowIoServer& told) { servers_.told_slow(moment, told); }
   void on(const Moment& moment, const event::MapAdopted& said);
+  void on(const Moment& moment, const event::SlowAggregator& slow);
   template <class Other>
   void on(const Moment&, const Other&) {}
 

@@ -65,6 +65,9 @@ struct StartIo {
   // `parts_error` says why they cannot be meant, the whole target is used, too.
   std::string parts{};
   std::string parts_error{};
+  // The target of the file system on which the file lies, if `target` is a name that the application gave instead
+  // (hocket_target). If the operator set a policy for it, the request is for that target.
+  std::string file_system{};
 };
 
 // Tells what the application has prepared for its I/O phase, between two requests (CALCioM, section III-C): an inner
@@ -113,8 +116,9 @@ struct AskWait {
   static constexpr std::string_view name = "ASK_WAIT";
   std::int64_t number = 0;  // chosen by the caller; the answer repeats it
   std::string target;
-  std::int64_t bytes = 0;  // of all processes, that the caller would access; 0: not known
-  std::string parts{};     // of the target, as in START_IO
+  std::int64_t bytes = 0;     // of all processes, that the caller would access; 0: not known
+  std::string parts{};        // of the target, as in START_IO
+  std::string file_system{};  // as in START_IO
 };
 
 // Reports an I/O phase that has ended, as the monitor measured it (P_io = T_cpu + T_comm + T_io, CLARISSE+FlexMPI,
@@ -257,6 +261,17 @@ struct MapAdopted {
   std::int64_t epoch = 0;
 };
 
+// Reports that a rank lost its file domains as an aggregator of collective I/O, because it was slower than its peers
+// (collective_plan/slow_aggregators.hpp). Rank 0 of the file sends it.
+struct SlowAggregator {
+  static constexpr std::string_view name = "SLOW_AGGREGATOR";
+  std::string file;
+  std::int64_t rank = 0;  // in the communicator of the file
+  Duration service{};     // mean time of one of its accesses of the file
+  Duration peers{};       // the same of the other aggregators, their median
+  Duration hold_off{};    // it gets file domains again after this time
+};
+
 // ---- I/O server → controller -------------------------------------------------------------------------------------
 
 // Announces an I/O server that may be added to the server map. Its member sends this once, after HELLO.
@@ -391,9 +406,18 @@ struct SetServer {
 struct Welcome {
   static constexpr std::string_view name = "WELCOME";
   AppId app;
-  std::string application;  // the assigned name: the requested one, made unique
-  std::string policy;       // access policy in force
-  Duration lease{};         // time after which a grant that is not renewed is revoked
+  std::string application;     // the assigned name: the requested one, made unique
+  std::string policy;          // access policy in force
+  Duration lease{};            // time after which a grant that is not renewed is revoked
+  std::string held_targets{};  // as in HELD_TARGETS
+};
+
+// Names the targets for which the operator set a policy that no application may leave. Every member of an application
+// learns them in WELCOME, and from this command at each change. A member that was told not to coordinate still requests
+// grants for them.
+struct HeldTargets {
+  static constexpr std::string_view name = "HELD_TARGETS";
+  std::string targets;  // one a line
 };
 
 // Reports that the request waits. The controller sends this at once, and again at each keep-alive while the wait lasts,
@@ -646,6 +670,7 @@ struct Application {
   std::string policy;                 // access policy that decides about its requests for `target`
   std::string parts{};                // of `target`, "ost3,ost7"; "": all of it
   std::string servers{};              // I/O servers of its own map, "s1, s2"; "": it uses all
+  std::string assigned_servers{};     // I/O servers that are assigned to it, in use or not; "": none
 };
 
 // Describes one I/O server, as the controller knows it. In the answer to LIST it follows the applications.
@@ -707,13 +732,13 @@ struct User {
 };
 
 // All event types. TICK comes first, so it is the default: it costs nothing to construct.
-using AnyEvent =
-    std::variant<Tick, Hello, StartIo, InformIo, FinishIo, RenewIo, PausedIo, AskWait, IoPhase, Iterations, Malleable,
-                 Reconfiguration, StartProcesses, ProcessReady, StopProcesses, Bye, MapAdopted, Server, ServerLoad,
-                 MapStored, Lost, ServerEnded, ProcessFailed, Profile, SetPolicy, Resize, WithdrawResize, AskCores,
-                 SetServer, Welcome, QueuedIo, GrantIo, CoresFor, ExpectedWait, PauseIo, Reconfigure, ProcessesReady,
-                 NewServerMap, LeaseExpired, Decision, Outcome, Model, SlowIoServer, HungIoServer, Refused, Subscribe,
-                 Unsubscribe, List, Explain, Application, IoServer, Daemon, EventsLost, User>;
+using AnyEvent = std::variant<Tick, Hello, StartIo, InformIo, FinishIo, RenewIo, PausedIo, AskWait, IoPhase, Iterations,
+                              Malleable, Reconfiguration, StartProcesses, ProcessReady, StopProcesses, Bye, MapAdopted,
+                              SlowAggregator, Server, ServerLoad, MapStored, Lost, ServerEnded, ProcessFailed, Profile,
+                              SetPolicy, Resize, WithdrawResize, AskCores, SetServer, Welcome, HeldTargets, QueuedIo,
+                              GrantIo, CoresFor, ExpectedWait, PauseIo, Reconfigure, ProcessesReady, NewServerMap,
+                              LeaseExpired, Decision, Outcome, Model, SlowIoServer, HungIoServer, Refused, Subscribe,
+                              Unsubscribe, List, Explain, Application, IoServer, Daemon, EventsLost, User>;
 
 namespace detail {
 

@@ -49,6 +49,7 @@ void fields(E& e, V&& visit) {
   visit("bytes_per_round", e.bytes_per_round);
   visit("parts", e.parts);
   visit("parts_error", e.parts_error);
+  visit("file_system", e.file_system);
 }
 
 template <Of<InformIo> E, class V>
@@ -91,6 +92,7 @@ void fields(E& e, V&& visit) {
   visit("target", e.target);
   visit("bytes", e.bytes);
   visit("parts", e.parts);
+  visit("file_system", e.file_system);
 }
 
 // The intervals are texts, because no field but the properties of USER holds a list.
@@ -254,6 +256,15 @@ void fields(E& e, V&& visit) {
   visit("epoch", e.epoch);
 }
 
+template <Of<SlowAggregator> E, class V>
+void fields(E& e, V&& visit) {
+  visit("file", e.file);
+  visit("rank", e.rank);
+  visit("service_ns", e.service);
+  visit("peers_ns", e.peers);
+  visit("hold_off_ns", e.hold_off);
+}
+
 template <Of<Server> E, class V>
 void fields(E& e, V&& visit) {
   visit("server", e.server);
@@ -333,6 +344,12 @@ void fields(E& e, V&& visit) {
   visit("application_given", e.application);
   visit("policy", e.policy);
   visit("lease_ns", e.lease);
+  visit("held_targets", e.held_targets);
+}
+
+template <Of<HeldTargets> E, class V>
+void fields(E& e, V&& visit) {
+  visit("held_targets", e.targets);
 }
 
 template <Of<QueuedIo> E, class V>
@@ -534,6 +551,7 @@ void fields(E& e, V&& visit) {
   visit("policy", e.policy);
   visit("parts", e.parts);
   visit("servers", e.servers);
+  visit("assigned_servers", e.assigned_servers);
 }
 
 template <Of<IoServer> E, class V>

@@ -86,6 +86,27 @@ struct PartsIgnored {
   bool operator==(const PartsIgnored&) const = default;
 };
 
+// A request names another target than the file system of its file, for which the operator set a policy: it asks for
+// the latter.
+struct TargetHeld {
+  static constexpr std::string_view name = "target_held";
+  std::string named;   // by the application, perhaps shortened
+  std::string target;  // for which it asks
+  std::string file;    // of the request; "": none
+  bool operator==(const TargetHeld&) const = default;
+};
+
+// A rank aggregates no more for a file, because its accesses took longer than those of its peers.
+struct AggregatorSlow {
+  static constexpr std::string_view name = "aggregator_slow";
+  std::int64_t rank = 0;
+  std::string file;
+  double service_s = 0;  // mean time of one of its accesses
+  double peers_s = 0;    // of the others, their median
+  double hold_off_s = 0;
+  bool operator==(const AggregatorSlow&) const = default;
+};
+
 // ---- interference ------------------------------------------------------------------------------------------------
 
 // Two I/O phases are predicted to meet. Seconds count from the decision. The overlap is that of DECISION.
@@ -387,7 +408,8 @@ using Reason = std::variant<NoReason, AccessChoice, SlowdownEstimate, AnnouncedI
                             ProbeStep, CoresReclaimed, CoresAwaited, ServersInUse, PolicyEnded, GivenUp, Circumstance,
                             SpeedupMissing, CoresMissing, SavingTooLarge, NotWorthIt, ThirdConflict, NeitherResizable,
                             InvalidSize, IterationPast, StopsTooLong, ReturnsTooEarly, ResizedTooLate, CoresExceeded,
-                            ServerGone, ChangedLately, ResizedByTool, PartsIgnored, InformationIgnored>;
+                            ServerGone, ChangedLately, ResizedByTool, PartsIgnored, InformationIgnored, TargetHeld,
+                            AggregatorSlow>;
 
 inline bool is_none(const Reason& reason) { return std::holds_alternative<NoReason>(reason); }
 inline Reason because(std::string_view circumstance) { return Circumstance{std::string{circumstance}}; }

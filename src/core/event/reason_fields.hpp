@@ -49,6 +49,22 @@ void fields(E& e, V&& visit) {
   visit("error", e.error);
 }
 
+template <Of<TargetHeld> E, class V>
+void fields(E& e, V&& visit) {
+  visit("named", e.named);
+  visit("target", e.target);
+  visit("file", e.file);
+}
+
+template <Of<AggregatorSlow> E, class V>
+void fields(E& e, V&& visit) {
+  visit("rank", e.rank);
+  visit("file", e.file);
+  visit("service_s", e.service_s);
+  visit("peers_s", e.peers_s);
+  visit("hold_off_s", e.hold_off_s);
+}
+
 template <Of<PhaseConflict> E, class V>
 void fields(E& e, V&& visit) {
   visit("own_start_s", e.own_start_s);

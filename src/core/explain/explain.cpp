@@ -27,7 +27,7 @@ struct Doing {
   std::string_view beside;
   std::string_view alone;
 };
-constexpr std::array<Doing, 12> access_actions{
+constexpr std::array<Doing, 14> access_actions{
     {{"interrupt", "interrupts", "goes first"},
      {"wait", "waits for", "waits"},
      {"hold", "has I/O servers hold data because of", "has I/O servers hold data"},
@@ -40,16 +40,18 @@ constexpr std::array<Doing, 12> access_actions{
      {"ignore", "is not believed beside", "is not believed any more"},
      {"believe", "is believed again beside", "is believed again"},
      {"wrong", "gave wrong information beside", "gave wrong information"},
-     {"whole", "uses a whole target beside", "uses a whole target"}}};
-constexpr std::array<NameAndWords, 9> core_actions{{{"expand", "expands"},
-                                                    {"shrink", "shrinks"},
-                                                    {"return", "goes back"},
-                                                    {"reclaim", "gives cores back"},
-                                                    {"cancel", "is left as it is"},
-                                                    {"leave", "is left alone"},
-                                                    {"drain", "leaves the server map"},
-                                                    {"add", "enters the server map again"},
-                                                    {"assign", "gets other I/O servers"}}};
+     {"whole", "uses a whole target beside", "uses a whole target"},
+     {"held", "asks for another target than it named beside", "asks for another target than it named"}}};
+constexpr std::array<NameAndWords, 10> core_actions{{{"expand", "expands"},
+                                                     {"shrink", "shrinks"},
+                                                     {"return", "goes back"},
+                                                     {"reclaim", "gives cores back"},
+                                                     {"cancel", "is left as it is"},
+                                                     {"leave", "is left alone"},
+                                                     {"drain", "leaves the server map"},
+                                                     {"add", "enters the server map again"},
+                                                     {"assign", "gets other I/O servers"},
+                                                     {"aggregate", "aggregates by other ranks"}}};
 constexpr std::array<NameAndWords, 3> quantities{{{event::quantity::phase_start, "start of the next I/O phase"},
                                                   {event::quantity::period, "I/O period"},
                                                   {event::quantity::cores, "cores"}}};

@@ -103,6 +103,18 @@ class Phrases {
            ", so it uses all of " + ignored.target;
   }
 
+  std::string operator()(const event::TargetHeld& held) const {
+    const std::string of_file = held.file.empty() ? "" : " for " + held.file;
+    return quoted(name_) + " named the target " + quoted(held.named) + of_file + ": the operator set the policy of " +
+           held.target + ", so it asks for that";
+  }
+
+  std::string operator()(const event::AggregatorSlow& slow) const {
+    return "rank " + number(slow.rank) + " of " + quoted(name_) + " takes " + decimals(slow.service_s * 1e3, 3) +
+           " ms for an access of " + slow.file + ", its peers " + decimals(slow.peers_s * 1e3, 3) +
+           " ms: it aggregates for the file again in " + about_seconds(slow.hold_off_s);
+  }
+
   std::string operator()(const event::PhaseConflict& conflict) const {
     return "the I/O phase of " + name_ + " in " + about_seconds(conflict.own_start_s) + " would meet that of " +
            decision_.because_of + " in " + about_seconds(conflict.other_start_s) + " for " +

@@ -23,6 +23,7 @@
 #include "mpi_shim/end_job.hpp"
 #include "mpi_shim/warn.hpp"
 #include "process/identity.hpp"
+#include "process/reporter.hpp"
 
 namespace hocket::runtime::collective {
 namespace {
@@ -439,7 +440,10 @@ int CollectiveFile::agree_on_end(int error) {
     work.push_back({end.operations, end.bytes, Duration{end.service_ns}});
   }
   // Failed accesses say nothing about speed.
-  if (error == 0) slow_.take(work, time_from_ns(all->front().now_ns));
+  if (error != 0) return error;
+  for (const SlowAggregators::Slow& slow : slow_.take(work, time_from_ns(all->front().now_ns)))
+    if (Reporter* const reporter = team_.rank == 0 ? Reporter::find() : nullptr)
+      reporter->session().tell(event::SlowAggregator{path_, slow.rank, slow.service, slow.peers, slow.hold_off});
   return error;
 }
 

@@ -79,6 +79,8 @@ event::QueuedIo queued(const Request& request, std::int64_t position) {
 // ---- what members do ---------------------------------------------------------------------------------------------
 
 void AccessController::start(const Moment& moment, Member& member, const event::StartIo& start) {
+  if (policies_.overrules(start.target, start.file_system))
+    return this->start(moment, member, overruled(moment, *member.application, start));
   const Time now = moment.now;
   Application& application = *member.application;
   free_kept(application, [now](const Holder& holder) { return Ledger::of(holder).kept_until <= now; });
@@ -211,6 +213,8 @@ void AccessController::paused(const Moment& moment, Member& member, const event:
 }
 
 void AccessController::expect_wait(const Moment& moment, const Application* asker, const event::AskWait& asked) {
+  if (policies_.overrules(asked.target, asked.file_system))
+    return expect_wait(moment, asker, {asked.number, asked.file_system, asked.bytes});
   policy::WaitEstimate estimate;
   if (cluster_.find_target(asked.target) != nullptr) {
     Target& target = cluster_.target(asked.target);
@@ -308,6 +312,7 @@ void AccessController::leave(const Moment& moment, Member& member) {
     policies_.unset_application(application.id);
     ignored_.erase(application.id);
     wrong_.erase(application.id);
+    overruled_.erase(application.id);
   }
   settle(moment);
 }

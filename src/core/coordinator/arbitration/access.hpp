@@ -31,7 +31,7 @@ class AccessController {
       : settings_(settings),
         cluster_(cluster),
         decisions_(decisions),
-        policies_(*settings.policy.access),
+        policies_(*settings.policy.access, settings.targets),
         access_settings_(settings.access),
         ledger_(settings.lease, settings.keep_alive) {
     access_settings_.longest_wait = settings.turn;
@@ -169,6 +169,9 @@ class AccessController {
   ContestDecision ask_policy(const Moment& moment, model::Target& target, const model::PartSet& parts,
                              const policy::Policy& policy);
   void ask_everywhere(const Moment& moment);
+  // mixing.cpp: returns the request with the file system of its file as its target, because the operator holds that.
+  // Parts of the named target do not count for it.
+  event::StartIo overruled(const Moment& moment, const model::Application& application, const event::StartIo& start);
   // mixing.cpp: returns what a policy decides about the applications under it.
   policy::AccessDecision decision_of(const Moment& moment, const model::Target& target, const model::PartSet& parts,
                                      const policy::Policy& policy, bool& prefers_others) const;
@@ -200,8 +203,9 @@ class AccessController {
   policy::AccessSettings access_settings_;
   Ledger ledger_;
   std::vector<model::Target*> touched_;
-  std::map<AppId, std::pair<std::string, std::string>> ignored_;  // file and parts of the last PartsIgnored
-  std::map<AppId, std::set<std::string>> wrong_;                  // errors of its published InformationIgnored
+  std::map<AppId, std::pair<std::string, std::string>> ignored_;    // file and parts of the last PartsIgnored
+  std::map<AppId, std::set<std::string>> wrong_;                    // errors of its published InformationIgnored
+  std::map<AppId, std::pair<std::string, std::string>> overruled_;  // file and named target of the last TargetHeld
 };
 
 }  // namespace hocket::coordinator

@@ -4,6 +4,7 @@
 // its own applications is carried out: an application under `interfere` never waits, and one under `fcfs` waits for all
 // holders. A holder is interrupted, or limited to a bandwidth share, by its own policy only.
 #include <algorithm>
+#include <utility>
 
 #include "base/saturating.hpp"
 #include "coordinator/arbitration/access.hpp"
@@ -78,11 +79,39 @@ void AccessController::grant_beside_others(const Moment& moment, const Target& t
   }
 }
 
+event::StartIo AccessController::overruled(const Moment& moment, const model::Application& application,
+                                           const event::StartIo& start) {
+  event::StartIo real = start;
+  real.target = start.file_system;
+  real.file_system.clear();
+  real.parts.clear();
+  real.parts_error.clear();
+  const auto published = std::pair{start.file, start.target};
+  if (std::exchange(overruled_[application.id], published) == published) return real;
+  event::Decision record;
+  record.number = ++decisions_;
+  record.policy = policies_.of(application.id, real.target).name;
+  record.decided_for = application.name;
+  record.action = "held";
+  record.from = record.to = application.computing_processes();
+  record.reason =
+      event::TargetHeld{start.target.substr(0, longest_shown), real.target, start.file.substr(0, longest_shown)};
+  moment.commands.push_back({{}, std::move(record)});
+  return real;
+}
+
 void AccessController::set_target_policy(const Moment& moment, const std::string& target, const TargetPolicy& set) {
+  const std::string held = policies_.held();
   if (set.policy == nullptr) {
     policies_.unset_target(target);
   } else {
     policies_.set_target(target, set);
+  }
+  if (policies_.held() != held) {
+    for (const auto& [id, application] : cluster_.applications()) {
+      for (const model::Member* member : application.members)
+        moment.commands.push_back({member->id, event::HeldTargets{policies_.held()}});
+    }
   }
   ask_everywhere(moment);
 }

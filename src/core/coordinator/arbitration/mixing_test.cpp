@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "coordinator/script_testing.hpp"
+#include "explain/explain.hpp"
 
 namespace hocket::coordinator {
 namespace {
@@ -27,9 +28,27 @@ class Mixing : public testing::AccessScript {
                        const std::string& target = "dev:8:1") {
     return at(ms, 9, event::SetPolicy{policy, {}, {}, target, allow});
   }
+  // Leaves out HELD_TARGETS, and notes whom it told what.
+  std::optional<std::string> line_of(const Command& command) override {
+    if (const auto* decision = std::get_if<event::Decision>(&command.body); decision && decision->action == "held")
+      overruled.push_back(explain::sentence(*decision));
+    const auto* held = std::get_if<event::HeldTargets>(&command.body);
+    if (held == nullptr) return AccessScript::line_of(command);
+    told.push_back(std::to_string(command.to.value) + " " + held->targets);
+    return std::nullopt;
+  }
+  // Member `id` starts an access of a file on dev:8:1 for which the application names another target.
+  Lines start_renamed(std::int64_t ms, std::uint64_t id, std::uint64_t request, const std::string& target = "mine") {
+    event::StartIo asked{RequestId{request}, target, "/scratch/f", "MPI_File_write_all", 10};
+    asked.parts = "ost3";
+    asked.file_system = "dev:8:1";
+    return at(ms, id, asked);
+  }
   std::string policy_of(std::uint64_t app) const {
     return coordinator.describe(coordinator.cluster().applications().at(AppId{app}), {}).policy;
   }
+
+  Lines told, overruled;
 };
 
 TEST_F(Mixing, AnApplicationThatIsSwitchedOffNeverWaitsAndOthersWaitForIt) {
@@ -60,6 +79,51 @@ TEST_F(Mixing, TheOperatorsTargetPolicyComesFirst) {
   EXPECT_EQ(start(2, 2, 1), Lines{"2 QUEUED_IO 1 position 1 behind a"});
   EXPECT_EQ(start(3, 2, 2, "dev:8:2"), Lines{"2 GRANT_IO 2 waited 0"}) << "no policy was set there";
   EXPECT_EQ(set_for_target(4, "fcfs", true), Lines{"2 GRANT_IO 1 waited 2"}) << "he allows it now";
+}
+
+TEST_F(Mixing, AnotherNameDoesNotLeaveWhatTheOperatorHolds) {
+  start(0, 1, 1);
+  EXPECT_EQ(start_renamed(1, 2, 1), Lines{"2 GRANT_IO 1 waited 0"}) << "a target that nobody holds may be renamed";
+  finish(2, 2, 1);
+  set_for_target(3, "fcfs");
+  EXPECT_EQ(start_renamed(4, 2, 2), Lines{"2 QUEUED_IO 2 position 1 behind a"});
+  EXPECT_EQ(overruled,
+            Lines{"'b' named the target 'mine' for /scratch/f: the operator set the policy of dev:8:1, so it "
+                  "asks for that"});
+  EXPECT_EQ(finish(5, 1, 1), Lines{"2 GRANT_IO 2 waited 1"});
+  finish(6, 2, 2);
+  start(7, 1, 2);
+  EXPECT_EQ(start_renamed(8, 2, 3), Lines{"2 QUEUED_IO 3 position 1 behind a"});
+  EXPECT_EQ(overruled.size(), 1U) << "it is said once for a file and a name";
+  EXPECT_EQ(at(9, 3, event::AskWait{1, "mine", 0, "ost3", "dev:8:1"}).size(), 1U);
+}
+
+TEST_F(Mixing, AnotherNameMayLeaveWhereTheOperatorAllowsItOrHoldsTheName) {
+  start(0, 1, 1);
+  set_for_target(1, "fcfs", true);
+  EXPECT_EQ(start_renamed(2, 2, 1), Lines{"2 GRANT_IO 1 waited 0"});
+  set_for_target(3, "fcfs");
+  set_for_target(3, "fcfs", false, "pool");
+  EXPECT_EQ(start_renamed(4, 3, 1, "pool"), Lines{"3 GRANT_IO 1 waited 0"}) << "the operator divides the file system";
+  EXPECT_EQ(overruled, Lines{});
+}
+
+TEST_F(Mixing, MembersLearnWhatTheOperatorHolds) {
+  set_for_target(0, "fcfs");
+  EXPECT_EQ(told, (Lines{"1 dev:8:1", "2 dev:8:1", "3 dev:8:1"}));
+  set_for_target(1, "dynamic");
+  set_for_target(1, "fcfs", true, "dev:8:2");
+  EXPECT_EQ(told.size(), 3U) << "the same targets are held";
+  set_for_target(2, "fcfs", false, "dev:8:2");
+  EXPECT_EQ(told.at(3), "1 dev:8:1\ndev:8:2");
+  hello(4, "job-d", "d", 4, 3);
+  const std::vector<Command>& commands =
+      coordinator.handle(testing::event_of(4, 5, event::Hello{"e", "e", "", "mpich", "", 1, 1}));
+  EXPECT_EQ(std::get<event::Welcome>(commands.front().body).held_targets, "dev:8:1\ndev:8:2");
+  told.clear();
+  set_for_target(5, "fcfs", true);
+  EXPECT_EQ(told.at(0), "1 dev:8:2");
+  EXPECT_EQ(told.size(), 5U);
 }
 
 TEST_F(Mixing, ATargetMayDifferFromTheDaemon) {

@@ -19,8 +19,6 @@ using model::PartSet;
 using model::Request;
 using model::Target;
 
-constexpr std::size_t longest_shown = 256;  // bytes of a text that an application sent
-
 void add_once(std::vector<PartSet>& sets, const PartSet& parts) {
   if (std::find(sets.begin(), sets.end(), parts) == sets.end()) sets.push_back(parts);
 }

@@ -10,19 +10,15 @@
 #include <cstddef>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ids.hpp"
+#include "coordinator/command.hpp"
 #include "model/target.hpp"
 #include "policy/policy.hpp"
 
 namespace hocket::coordinator {
-
-// The operator's policy for one target.
-struct TargetPolicy {
-  const policy::Policy* policy = nullptr;
-  bool allows = false;  // applications may switch to another one there
-};
 
 class PoliciesInForce {
  public:
@@ -30,7 +26,8 @@ class PoliciesInForce {
   static constexpr std::size_t most_targets = 64;
   static constexpr std::size_t longest_target = 256;  // bytes of its name
 
-  explicit PoliciesInForce(const policy::Policy& general) : general_(&general) {}
+  explicit PoliciesInForce(const policy::Policy& general, std::map<std::string, TargetPolicy> targets = {})
+      : general_(&general), targets_(std::move(targets)) {}
 
   void set(const policy::Policy& general) { general_ = &general; }
   void set_target(const std::string& target, TargetPolicy set) { targets_[target] = set; }
@@ -41,6 +38,24 @@ class PoliciesInForce {
 
   const policy::Policy& general() const { return *general_; }
   const std::map<std::string, TargetPolicy>& targets() const { return targets_; }
+  // True if the operator set a policy for the target that no application may leave.
+  bool holds(const std::string& target) const {
+    const auto set = targets_.find(target);
+    return set != targets_.end() && !set->second.allows;
+  }
+  // Returns the names of such targets, one a line.
+  std::string held() const {
+    std::string names;
+    for (const auto& [target, set] : targets_) {
+      if (!set.allows) names.append(names.empty() ? "" : "\n").append(target);
+    }
+    return names;
+  }
+  // True if a request for `named` is for the file system on which its file lies: the operator set the latter's policy,
+  // and the name, which the application chose, would leave it.
+  bool overrules(const std::string& named, const std::string& file_system) const {
+    return named != file_system && holds(file_system) && !holds(named);
+  }
   // True if the daemon's policy decides everything.
   bool are_all_alike() const { return targets_.empty() && applications_.empty(); }
 
@@ -48,7 +63,7 @@ class PoliciesInForce {
   const policy::Policy& of(AppId app, const std::string& target) const {
     if (are_all_alike()) return *general_;
     const auto set = targets_.find(target);
-    if (set != targets_.end() && !set->second.allows) return *set->second.policy;
+    if (holds(target)) return *set->second.policy;
     if (const auto own = applications_.find(app); own != applications_.end()) return *own->second;
     return set != targets_.end() ? *set->second.policy : *general_;
   }

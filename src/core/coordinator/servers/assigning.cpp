@@ -144,4 +144,12 @@ std::string Servers::own_servers_of(const model::Application& application) const
   return names_in_use(found->second);
 }
 
+std::string Servers::assigned_to(const model::Application& application) const {
+  std::string names;
+  const auto found = maps_.find(application.id);
+  if (found == maps_.end()) return names;
+  for (const std::string& name : found->second.assigned) names.append(names.empty() ? "" : ", ").append(name);
+  return names;
+}
+
 }  // namespace hocket::coordinator

@@ -111,6 +111,8 @@ class Servers {
   std::int64_t epoch_of(const model::Application& application) const;
   // Returns the servers of an application that has a map of its own, "s1, s2"; "" for another.
   std::string own_servers_of(const model::Application& application) const;
+  // Returns the servers that are assigned to an application, "s1, s2", in use or not; "": none.
+  std::string assigned_to(const model::Application& application) const;
   // Returns the servers as rows of a listing, in order of arrival.
   std::vector<event::IoServer> describe(Time now) const;
 

@@ -379,6 +379,9 @@ TEST_F(ServersTest, WithoutItsServersAnApplicationUsesAll) {
   EXPECT_EQ(set(3, "s1", "drain"), (Lines{"1 SERVER_MAP 5 s2", "2 SERVER_MAP 5 s2 s3"}));
   EXPECT_EQ(at(4, 12, event::Lost{}), (Lines{"1 SERVER_MAP 6 s3", "2 SERVER_MAP 6 s3"}));
   EXPECT_EQ(own_servers(1), "");
+  const auto row = coordinator.describe(*coordinator.cluster().find(AppId{1}), {});
+  EXPECT_EQ(row.servers, "");
+  EXPECT_EQ(row.assigned_servers, "s1, s2") << "the assignment is not lost";
   EXPECT_EQ(set(5, "s1", "add"), (Lines{"1 SERVER_MAP 7 s1", "2 SERVER_MAP 7 s1 s3"})) << "it has one again";
 }
 
