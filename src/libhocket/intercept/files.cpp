@@ -17,6 +17,7 @@
 namespace hocket::runtime {
 namespace {
 
+constexpr const char* target_hint = "hocket_target";
 constexpr const char* targets_hint = "hocket_targets";
 
 // All records. It is never destroyed, because other libraries' destructors may still call MPI.
@@ -56,17 +57,34 @@ std::optional<PartNames> tell_layout(MPI_Comm comm, const std::optional<PartName
   return names ? std::optional(names.value()) : std::nullopt;
 }
 
+// Returns true if the operator holds the target of a file that is about to be opened by an application that was told
+// not to coordinate. Collective: rank 0 knows.
+bool agree_on_held(MPI_Comm comm, const OpenFile& file, int size, MPI_Info info) {
+  bool held = false;
+  if (file.root) {
+    const HeldTargets& targets = held_targets();
+    held = targets.has(target_of(file.name)) || targets.has(mpi::hint(info, target_hint));
+  }
+  return size > 1 ? mpi::agree(comm, held ? 1 : 0) != 0 : held;
+}
+
+// Determines the file's target if it is not known yet. The tables are locked.
+void know_target(OpenFile& file) {
+  if (file.target.empty()) file.target = target_of(file.name);
+}
+
 }  // namespace
 
-Opening::Opening(MPI_Comm comm, const char* name) {
+Opening::Opening(MPI_Comm comm, const char* name, MPI_Info info) {
   file_.agreement = mpi::no_comm();
   if (!hot.is_reported() || comm == mpi::no_comm()) return;
   watched_ = true;
   file_.name = name ? name : "";
   file_.root = mpi::rank_in(comm) == 0;
   file_.data_set = event::data_set_of(file_.name).has_value();
-  if (!identity().coordinates() || file_.data_set) return;
+  if (file_.data_set) return;
   const int size = mpi::size_of(comm);
+  if (!identity().coordinates() && !agree_on_held(comm, file_, size, info)) return;
   // If one process of several has opened the file alone, its collective accesses are no control points. They are
   // coordinated as independent accesses.
   file_.control = size > 1 || (identity().size == 1 && !identity().spawned);
@@ -131,20 +149,27 @@ Bursts::Burst& burst_of(OpenFile& file, Bursts& bursts) {
   const std::atomic_ref known(file.burst);
   if (Bursts::Burst* burst = known.load(std::memory_order_acquire)) return *burst;
   const std::lock_guard lock(tables().mutex);
-  if (file.target.empty()) file.target = target_of(file.name);
-  Bursts::Burst& burst = bursts.of(file.target, file.parts);
+  know_target(file);
+  Bursts::Burst& burst = bursts.of(file.target, file.parts, file.file_system);
   known.store(&burst, std::memory_order_release);
   return burst;
 }
 
+bool is_file_held(OpenFile& file, const HeldTargets& held) {
+  const std::lock_guard lock(tables().mutex);
+  know_target(file);
+  return held.has(file.target) || (!file.file_system.empty() && held.has(file.file_system));
+}
+
 void take_hints(OpenFile& file, MPI_Info info) {
-  std::string target = mpi::hint(info, "hocket_target");
+  std::string target = mpi::hint(info, target_hint);
   const auto targets = mpi::find_hint(info, targets_hint);
   if (target.empty() && !targets) return;
   std::string line;
   {
     const std::lock_guard lock(tables().mutex);
     if (!target.empty()) {
+      if (!file.data_set) file.file_system = target_of(file.name);
       file.target = std::move(target);
       file.layout.reset();  // the file system's parts are not those of another target
     }

@@ -34,6 +34,7 @@ struct BegunAccess {
 struct OpenFile {
   std::string name;
   std::string target;
+  std::string file_system{};          // its target, if `target` is a name that the application gave instead
   FileParts parts{};                  // of the target
   std::optional<PartNames> layout{};  // where the file lies, if the file system tells
   MPI_Comm agreement;                 // duplicate of the file's communicator, owned; none if no ranks have to agree
@@ -54,7 +55,7 @@ struct OpenFile {
 // Creates the record around MPI_File_open. Collective over the file's communicator.
 class Opening {
  public:
-  Opening(MPI_Comm comm, const char* name);
+  Opening(MPI_Comm comm, const char* name, MPI_Info info);
   // Stores the record under the handle. If `opened` is false, it discards the record.
   void done(bool opened, MPI_File file, MPI_Info info);
 
@@ -77,6 +78,9 @@ OpenFile* find_file(MPI_File file);
 
 // Returns the bursts of the file's target and parts, and determines that target if it is not known yet.
 Bursts::Burst& burst_of(OpenFile& file, Bursts& bursts);
+
+// True if the operator holds the file's target. Determines that target if it is not known yet.
+bool is_file_held(OpenFile& file, const HeldTargets& held);
 
 // Sets the file's target to the hint `hocket_target` and its parts to the hint `hocket_targets`, if the info has them.
 // Rank 0 writes one line about parts that cannot be meant.

@@ -7,6 +7,7 @@
 #include "process/announced.hpp"
 #include "process/flop_of_phases.hpp"
 #include "process/grants.hpp"
+#include "process/identity.hpp"
 
 namespace hocket::runtime {
 namespace {
@@ -41,7 +42,8 @@ bool operation_begins(Time start, AsksFor asks_for) {
 
 BegunAccess begin_access(OpenFile* file, const CalledRoutine& asked, Time start, bool in_one_call) noexcept {
   if (file) is_accessed(*file);
-  Bursts* const bursts = file && !file->data_set ? independent_bursts() : nullptr;
+  const auto is_held = [&](const HeldTargets& held) { return is_file_held(*file, held); };
+  Bursts* const bursts = file && !file->data_set ? independent_bursts(is_held) : nullptr;
   const auto describe = [&](event::StartIo& begins) {
     begins.file = file->name;
     begins.operation = asked.routine;
@@ -76,7 +78,7 @@ BegunAccess begin_collective(OpenFile* file, const CalledRoutine& asked, Time st
   // One process of several has opened the file alone. There is no other rank to agree with.
   if (!file->control && file->agreement == mpi::no_comm())
     return begin_access(file, asked, start, use == RequestPurpose::operation);
-  const bool asks = file->control && file->root;
+  const bool asks = file->control && file->root && (identity().coordinates() || is_file_held(*file, held_targets()));
   begun.tracked = operation_begins(start, asks ? AsksFor::all_of_file : AsksFor::nobody);
   if (!file->control) return begun;
   const bool alone = file->agreement == mpi::no_comm();
@@ -87,6 +89,7 @@ BegunAccess begin_collective(OpenFile* file, const CalledRoutine& asked, Time st
     // The other ranks are assumed to access as many bytes.
     const std::int64_t bytes = saturating_product(asked.bytes(), begun.processes);
     event::StartIo start_io{{}, file->target, file->name, asked.routine, bytes};
+    start_io.file_system = file->file_system;
     file->parts.describe(start_io);
     begun.request = grants::ask(std::move(start_io), use);
   }

@@ -410,7 +410,7 @@ template <class Call>
 int watch_open(Call call, MPI_Comm comm, const char* name, int mode, MPI_Info info, MPI_File* file) {
   const Depth depth;
   if (!depth.watched()) return call(name, mode);
-  Opening opening(comm, name);
+  Opening opening(comm, name, info);
   const Time start = node_now();
   // The MPI library opens another file in place of a data set.
   const auto [other_name, other_mode] = file_service.to_be_opened(name, mode);

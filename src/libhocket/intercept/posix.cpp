@@ -94,7 +94,7 @@ constinit StoreByKey store_held = nullptr;  // set before the deputy starts
 void serve_another() {
   if (errand.stored != no_file) return store_held(errand.stored);
   errand.target = &targets.of(errand.device);
-  Bursts* const bursts = independent_bursts();
+  Bursts* const bursts = independent_bursts([](const HeldTargets& held) { return held.has(errand.target->name); });
   const auto describe = [](event::StartIo& begins) {
     begins.file = path_of(errand.fd);
     begins.operation = errand.routine;
@@ -144,9 +144,11 @@ class PosixAccess {
   bool begin_at_once(dev_t device) {
     target_ = targets.find(device);
     Reporter* const reporter = Reporter::find();
-    const bool asks = identity().coordinates() && !hot.in_step.load(std::memory_order_relaxed);
-    if (!reporter) return !asks;
-    if (!target_) return false;
+    const bool coordinates = identity().coordinates();
+    if (!reporter) return coordinates && hot.in_step.load(std::memory_order_relaxed);
+    if (!target_ || (!coordinates && !reporter->session().knows_held(start_))) return false;
+    const bool asks =
+        coordinates ? !hot.in_step.load(std::memory_order_relaxed) : reporter->session().held().has(target_->name);
     Bursts* const bursts = asks && !reporter->session().engaged() ? &reporter->bursts() : nullptr;
     const NotCancelled not_cancelled;
     Bursts::Burst* const burst = bursts ? target_->burst.load(std::memory_order_acquire) : nullptr;

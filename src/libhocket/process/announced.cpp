@@ -25,6 +25,13 @@ void tell(E& told, const IoLeft& left, const std::string& info) {
   told.info = info;
 }
 
+// Returns the target of the file system of a step: that of its file, else of the working directory; "" if it names only
+// another file system, "dev:8:1".
+std::string file_system_of(const std::string& file, const std::string& named) {
+  if (file.empty() && named.starts_with("dev:")) return "";
+  return target_of(file.empty() ? "." : file);
+}
+
 }  // namespace
 
 Announced& announced() {
@@ -97,7 +104,7 @@ void Announced::describe_wait(event::AskWait& asked) {
     asked.bytes = prepared_.left(done()).bytes;
   }
   const bool is_named = !asked.target.empty();
-  if (!is_named) asked.target = target_of(file.empty() ? "." : file);
+  (is_named ? asked.file_system : asked.target) = file_system_of(file, asked.target);
   if (const FileParts parts = parts_of(targets, file, asked.target, is_named); parts.error.empty())
     asked.parts = parts.names;
 }
@@ -112,7 +119,7 @@ void Announced::describe_step(event::StartIo& start) {
     targets = announced_parts();
   }
   const bool is_named = !start.target.empty();
-  if (!is_named) start.target = target_of(start.file.empty() ? "." : start.file);
+  (is_named ? start.file_system : start.target) = file_system_of(start.file, start.target);
   parts_of(targets, start.file, start.target, is_named).describe(start);
   describe(start);
 }

@@ -150,8 +150,16 @@ void file_touched(Time end, Duration io) noexcept {
 
 Session* connection() { return hot.is_reported() ? &Reporter::get().session() : nullptr; }
 
-Bursts* independent_bursts() noexcept {
-  if (!identity().coordinates() || hot.in_step.load(std::memory_order_relaxed)) return nullptr;
+const HeldTargets& held_targets() {
+  Session& session = Reporter::get(false).session();
+  if (!session.knows_held(node_now())) session.learn_held();
+  return session.held();
+}
+
+Bursts* independent_bursts(FunctionRef<bool(const HeldTargets&)> is_held) noexcept {
+  const Identity& process = identity();
+  if (!process.settings.reports()) return nullptr;
+  if (process.coordinates() ? hot.in_step.load(std::memory_order_relaxed) : !is_held(held_targets())) return nullptr;
   Reporter& own = Reporter::get(false);
   return own.session().engaged() ? nullptr : &own.bursts();
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/function_ref.hpp"
 #include "process/hot.hpp"
 #include "session/bursts.hpp"
 #include "session/iterations.hpp"
@@ -94,8 +95,12 @@ void file_touched(Time end, Duration io) noexcept;
 // application is not reported. The first call creates the connection's object.
 Session* connection();
 // Returns the bursts through which independent accesses send requests. Returns nullptr if they need none: another
-// request of this process or a step of the application covers them, or there is no coordination.
-Bursts* independent_bursts() noexcept;
+// request of this process or a step of the application covers them, or there is no coordination. An application that
+// was told not to coordinate still needs them where `is_held` says that the operator holds the target.
+Bursts* independent_bursts(FunctionRef<bool(const HeldTargets&)> is_held) noexcept;
+// Returns what the operator holds, for an application that was told not to coordinate. The first call in a process
+// connects to hocketd and waits for its answer, within the time limit.
+const HeldTargets& held_targets();
 // Sets a function that wakes a sleeping thread when PAUSE_IO comes. The thread that receives PAUSE_IO calls it.
 void on_pause(void (*hook)()) noexcept;
 // Prints what the program has called or announced wrongly, and sends it to hocketd, so that `hocket explain` shows it.

@@ -20,13 +20,14 @@ constexpr Duration longest_gathering = std::chrono::seconds{5};
 
 }  // namespace
 
-Bursts::Burst& Bursts::of(const std::string& target, const FileParts& parts) {
+Bursts::Burst& Bursts::of(const std::string& target, const FileParts& parts, const std::string& file_system) {
   const std::lock_guard lock(mutex_);
   for (Burst& burst : bursts_)
-    if (burst.target == target && burst.parts == parts) return burst;
+    if (burst.target == target && burst.parts == parts && burst.file_system == file_system) return burst;
   Burst& burst = bursts_.emplace_back();
   burst.target = target;
   burst.parts = parts;
+  burst.file_system = file_system;
   return burst;
 }
 
@@ -75,6 +76,7 @@ bool Bursts::may_begin(std::unique_lock<std::mutex>& lock, Burst& burst, Describ
   if (burst.request) return waited;
   event::StartIo start;
   start.target = burst.target;
+  start.file_system = burst.file_system;
   burst.parts.describe(start);
   describe(start);
   ask(lock, burst, std::move(start));

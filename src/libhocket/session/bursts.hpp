@@ -27,8 +27,8 @@ class Bursts {
 
   struct Burst;
   // Returns the record of the bursts on these parts of the target, which lives as long as this object. Linear in the
-  // number of records.
-  Burst& of(const std::string& target, const FileParts& parts = {});
+  // number of records. `file_system`: as in START_IO.
+  Burst& of(const std::string& target, const FileParts& parts = {}, const std::string& file_system = {});
 
   // Fills in a START_IO before it is sent. It runs under the lock of this object, so it must not call this object.
   using Describe = FunctionRef<void(event::StartIo&)>;
@@ -84,6 +84,7 @@ class Bursts {
 struct Bursts::Burst {
   std::string target;
   FileParts parts;
+  std::string file_system;
   RequestId request;             // none: no burst is granted
   std::uint64_t seen = 0;        // Session::changes() when the standing of the request was last checked
   bool asking = false;           // a thread waits for hocketd, without the lock

@@ -16,6 +16,8 @@ namespace {
 // Time limit of connect. hocketd is on this node, so it accepts at once; a stopped one with a full backlog must not
 // block the application.
 constexpr Duration connect_limit = std::chrono::milliseconds{200};
+// A process that was told not to coordinate looks for HELD_TARGETS so often.
+constexpr Duration held_lasts = std::chrono::seconds{1};
 constexpr std::string_view taken_away = "the program has closed descriptors of hocket, or uses their numbers";
 
 }  // namespace
@@ -51,6 +53,8 @@ bool Session::connect() {
     if (fstat(fd_, &status) == 0) inode_ = status.st_ino;
   }
   silent_ = false;
+  welcomed_ = false;
+  held_until_ = 0;
   ++connections_;
   return send(hello_);
 }
@@ -254,8 +258,8 @@ std::optional<event::Event> Session::next_event() {
 }
 
 void Session::take(const event::Body& body) {
-  if (const auto* welcome = std::get_if<event::Welcome>(&body); welcome && welcome->lease > Duration::zero())
-    lease_ = welcome->lease;
+  if (const auto* welcome = std::get_if<event::Welcome>(&body)) hear(*welcome);
+  if (const auto* held = std::get_if<event::HeldTargets>(&body)) held_.set(held->targets);
   if (const auto* grant = std::get_if<event::GrantIo>(&body)) hear(*grant);
   if (const auto* queued = std::get_if<event::QueuedIo>(&body)) hear(*queued);
   if (const auto* pause = std::get_if<event::PauseIo>(&body)) hear(*pause);
@@ -306,6 +310,32 @@ std::optional<event::ExpectedWait> Session::expected_wait(event::AskWait asked) 
   // Removes late answers to earlier questions, too, but none that another thread waits for.
   std::erase_if(expected_waits_, is_answer);
   return answer;
+}
+
+void Session::hear(const event::Welcome& welcome) {
+  if (welcome.lease > Duration::zero()) lease_ = welcome.lease;
+  held_.set(welcome.held_targets);
+  welcomed_ = true;
+}
+
+void Session::learn_held() {
+  AskingLock asking(*this);
+  if (!ready()) return;
+  take_what_came();
+  const Time end = node_now() + settings_.answer;
+  const std::int64_t connection = connections_;
+  while (!welcomed_ && !leaving_ && fd_ >= 0 && connection == connections_) {
+    const Time now = node_now();
+    if (now >= end) {
+      silent_ = true;
+      return give_up("hocketd at " + settings_.socket + " has not answered for " +
+                     std::to_string(to_s(settings_.answer)) + " s (HOCKET_ANSWER_S)");
+    }
+    beat();
+    sleep(asking, end - now);
+    take_what_came();
+  }
+  if (welcomed_) held_until_ = to_ns(node_now() + held_lasts);
 }
 
 std::shared_ptr<const event::ServerMap> Session::server_map() {

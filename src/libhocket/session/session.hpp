@@ -25,6 +25,7 @@
 #include "bus/client.hpp"
 #include "event/event.hpp"
 #include "event/server_map.hpp"
+#include "session/held_targets.hpp"
 #include "session/lease.hpp"
 #include "session/request_standings.hpp"
 #include "session/settings.hpp"
@@ -66,6 +67,13 @@ class Session {
   // Asks how long a request for the target would wait. Returns nothing if hocketd is missing or does not answer within
   // MemberSettings::answer. The caller gives `target` and `bytes`.
   std::optional<event::ExpectedWait> expected_wait(event::AskWait asked);
+
+  // Learns which targets the operator holds, for an application that was told not to coordinate: it connects, and waits
+  // for WELCOME no longer than MemberSettings::answer. Later calls take in what has come.
+  void learn_held();
+  // True if `learn_held` need not be called now: it was lately, or hocketd is missing. Async-signal-safe.
+  bool knows_held(Time now) const { return is_alone() || to_ns(now) < held_until_.load(std::memory_order_relaxed); }
+  const HeldTargets& held() const { return held_; }
 
   // Sends FINISH_IO for a request that `ask` or `inform` returned.
   void finish(event::FinishIo finish);
@@ -182,6 +190,7 @@ class Session {
   void sleep(AskingLock& asking, Duration longest);
   std::optional<event::Event> next_event();
   void take(const event::Body& body);
+  void hear(const event::Welcome& welcome);
   void take_what_came(bool anyway = false);
   void give_up(std::string_view why);
   void give_up_waiting(RequestId request, StandingInput why);
@@ -249,6 +258,9 @@ class Session {
   std::vector<event::ExpectedWait> expected_waits_;       // under asking_: answers that no thread has taken yet
   std::deque<event::Body> commands_;                      // under asking_: commands that `next_command` will return
   std::atomic<Duration> lease_{std::chrono::seconds{5}};  // WELCOME brings hocketd's
+  HeldTargets held_;                                      // set under asking_
+  std::atomic<bool> welcomed_ = false;                    // on this connection; changed under asking_
+  std::atomic<std::int64_t> held_until_ = 0;              // ns: until then `held_` is new enough
   std::mutex map_mutex_;
   std::shared_ptr<const event::ServerMap> map_ = std::make_shared<event::ServerMap>();  // under map_mutex_
   std::atomic<int> fd_ = -1;
