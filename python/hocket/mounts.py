@@ -6,10 +6,13 @@ mount point is known on this node only.
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from functools import lru_cache
 from pathlib import Path
+
+from hocket.errors import UsageError
 
 MOUNTS = Path("/proc/self/mountinfo")
 DEVICE = re.compile(r"\bdev:(\d+:\d+)\b")
@@ -24,6 +27,25 @@ def with_mount_points(text: str, node: str = "") -> str:
         return text
     known = _mount_points()
     return DEVICE.sub(lambda found: known.get(found[1], found[0]), text)
+
+
+def target_of(text: str) -> str:
+    """Return the name of the target: of the file system on which a path lies, or else the name as it was given.
+
+    Raises UsageError if the path does not exist.
+    """
+    if "/" not in text and text not in (".", ".."):
+        return text
+    try:
+        device = Path(text).stat().st_dev
+    except OSError as error:
+        raise UsageError(f"target '{text}': {error.strerror}; give a path on its file system, or its name") from error
+    return f"dev:{os.major(device)}:{os.minor(device)}"
+
+
+def is_mounted(target: str) -> bool:
+    """True if a target named by a device ("dev:8:1") is a file system that is mounted on this node."""
+    return target.removeprefix("dev:") in _mount_points()
 
 
 @lru_cache(maxsize=1)

@@ -84,6 +84,25 @@ def test_what_holds_for_all_is_not_set_for_one(agent, capsys, words, told):
     assert not [event for event in agent.received if event["type"] == "SET_POLICY"]
 
 
+def test_a_target_is_a_path_on_its_file_system(agent, capsys, tmp_path):
+    device = tmp_path.stat().st_dev
+    name = f"dev:{os.major(device)}:{os.minor(device)}"
+    agent.daemon["target_policies"] = f"{name}=fcfs\npool=fcfs"
+    assert main(["policy", "set", "fcfs", "--target", str(tmp_path)]) == 0
+    assert [one["target"] for one in agent.received if one["type"] == "SET_POLICY"] == [name]
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and f"({name}) is fcfs now, for all applications" in told
+    assert main(["policy", "set", "fcfs", "--target", str(tmp_path / "none")]) == 2
+    assert capsys.readouterr().err == (
+        f"hocket: target '{tmp_path}/none': No such file or directory; give a path on its file system, or its name\n"
+    )
+    agent.applications = [{"app": 1, "application": "a", "target": "pool"}]
+    for target, unknown in (("pool", False), ("puddle", True)):
+        agent.daemon["target_policies"] = f"{target}=fcfs"
+        assert main(["policy", "set", "fcfs", "--target", target]) == 0
+        assert (f"no application uses a target '{target}' now" in capsys.readouterr().err) == unknown
+
+
 def test_a_metric_is_set_with_a_policy_or_alone(agent, capsys):
     agent.daemon["metric"] = "cpu-time"
     assert main(["policy", "set", "dynamic", "--metric", "io-time"]) == 0
@@ -168,7 +187,7 @@ def test_the_daemon_takes_a_policy_for_one_application_or_target(daemon, capsys)
         application.list()
         assert main(["policy", "set", "--app", "a", "none"]) == 0
         assert main(["policy", "set", "--target", "dev:8:1", "fcfs"]) == 0
-        assert capsys.readouterr().err.splitlines() == [
+        assert capsys.readouterr().err.splitlines()[:2] == [
             "hocket: the policy for a is interfere now",
             "hocket: the policy for dev:8:1 is fcfs now, for all applications",
         ]

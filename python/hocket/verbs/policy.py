@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from hocket import paths
 from hocket.bus import Bus, BusError
 from hocket.errors import HocketError, UsageError
+from hocket.mounts import is_mounted, target_of, with_mount_points
 from hocket.tables import columns
 from hocket.verbs import help_text, print_json, tell
 
@@ -23,12 +24,15 @@ examples:
   hocket policy set --metric "max(io_time/alone)"               # the same policies, another metric
   hocket policy set --app jacobi none     # jacobi never waits; others wait for it
   hocket policy set --app jacobi default  # jacobi takes turns again
-  hocket policy set --target dev:8:1 fcfs # for the operator: turns there, whatever applications switch to
+  hocket policy set --target /scratch fcfs # for the operator: turns there, whatever applications switch to
   hocket policy set --target dev:8:1 fcfs --allow               # applications may switch there
 
 A policy is one name, or several of different kinds joined by '+': one for access to targets, one against interference,
-one that shares out cores. It holds for all applications of the daemon, from now on. With --app or --target it is one
-policy for access, for that application or target only; 'default' takes it back.
+one that shares out cores, one for I/O servers. The text replaces all kinds, but one for I/O servers alone leaves the
+others as they are. It holds for all applications of the daemon, from now on. With --app or --target it is one policy
+for access, for that application or target only; 'default' takes it back. A target is a path on its file system, the
+name that 'hocket events' shows (dev:8:1), or a name that applications give (hocket_target). target_policies in
+hocket.toml sets it from the daemon's start on.
 
 A metric, which 'cost' and 'dynamic' minimise, is cpu-time (process seconds in I/O, waits included; the default),
 io-time, interference (the sum of interference factors), makespan, or a formula of processes, io_time, alone, end, flops
@@ -47,7 +51,7 @@ def add(parsers: argparse._SubParsersAction) -> None:
     setting.add_argument("--metric", default="", metavar="M", help="what the policy minimises: a name, or a formula")
     only = setting.add_mutually_exclusive_group()
     only.add_argument("--app", default="", metavar="APP", help="for this application only")
-    only.add_argument("--target", default="", metavar="TARGET", help="for this target only")
+    only.add_argument("--target", default="", metavar="TARGET", help="for this target only: a path on it, or its name")
     setting.add_argument("--allow", action="store_true", help="with --target: applications may switch there")
     setting.set_defaults(verb=_set)
     showing = actions.add_parser("show", help="print the policies in force")
@@ -102,23 +106,29 @@ def _change_for(bus: Bus, arguments: argparse.Namespace) -> None:
 
     Raises UsageError with the daemon's reason.
     """
-    wanted = {"for_application": arguments.app, "target": arguments.target, "allow": arguments.allow}
+    target = target_of(arguments.target)
+    wanted = {"for_application": arguments.app, "target": target, "allow": arguments.allow}
     bus.send("SET_POLICY", policy=arguments.policy, **wanted)
     try:
         found = bus.list()  # a refusal arrives before this answer
     except BusError as error:
         raise UsageError(str(error)) from error
     targets = _targets_of(found.daemon)
-    if arguments.target:
-        policy, allows = targets.get(arguments.target, (str(found.daemon["policy"]).split("+")[0], True))
-        tell(f"the policy for {arguments.target} is {policy} now" + (", for all applications" * (not allows)))
+    if target:
+        policy, allows = targets.get(target, (str(found.daemon["policy"]).split("+")[0], True))
+        known = with_mount_points(target)
+        shown = target if known == target else f"{known} ({target})"
+        tell(f"the policy for {shown} is {policy} now" + (", for all applications" * (not allows)))
+        used = any(row.get("target") == target for row in found.applications)
+        if target in targets and not used and not is_mounted(target):
+            tell(f"no application uses a target '{target}' now, and no file system here has that name: check it")
         return
     for row in found.applications:
         if row["application"] != arguments.app:
             continue
         told = f"the policy for {arguments.app} is {row.get('policy', '')} now"
         fixed = row.get("target", "") in targets and not targets[row["target"]][1]
-        tell(told + f" on {row['target']}, where the operator set it for all applications" * fixed)
+        tell(told + f" on {with_mount_points(row['target'])}, where the operator set it for all applications" * fixed)
 
 
 def _targets_of(daemon: Mapping[str, object]) -> dict[str, tuple[str, bool]]:
@@ -141,7 +151,10 @@ def _show(arguments: argparse.Namespace) -> int:
     if found["metric"]:
         print(f"metric: {found['metric']}")
     for name, (policy, allows) in targets.items():
-        print(f"target {name}: {policy}, " + ("unless an application switches" if allows else "for all applications"))
+        print(
+            f"target {with_mount_points(name)}: {policy}, "
+            + ("unless an application switches" if allows else "for all applications")
+        )
     access = found["policy"].split("+")[0]
     for name, policy in applications.items():
         if policy and policy != {"none": "interfere"}.get(access, access):

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/nearest.hpp"
+#include "config/target_policies.hpp"
 #include "event/properties.hpp"
 #include "policy/combination.hpp"
 
@@ -73,6 +74,14 @@ std::string some_nodes(const std::string& text) {
   const auto nodes = parse_nodes(text);
   return nodes ? std::string{} : nodes.error().text;
 }
+
+std::string some_target_policies(const std::string& text) {
+  const auto targets = parse_target_policies(text);
+  return targets ? std::string{} : targets.error().text;
+}
+
+// A trace has the names, because a path may lead elsewhere where it is replayed.
+std::string resolved_targets(const std::string& text) { return text_of(parse_target_policies(text).value()); }
 
 std::string a_level(const std::string& name) { return one_of("level", name, {"error", "warning", "info", "debug"}); }
 
@@ -139,6 +148,8 @@ std::string a_core_count(std::int64_t count) {
 struct Text {
   std::string DaemonSettings::*value;
   CheckText check;
+  // Returns the value to store for one that has passed the check; nullptr: the same.
+  std::string (*resolve)(const std::string&) = nullptr;
 };
 struct Number {
   double DaemonSettings::*value;
@@ -271,6 +282,11 @@ const std::array keys{
         "true: each wait for another application is a decision (hocket explain), once for each I/O phase and\n"
         "holder, also under policies that give no reasons",
         Formerly{{1, false}}},
+    Key{"coordinator", "target_policies",
+        Text{&DaemonSettings::target_policies, some_target_policies, resolved_targets},
+        "policies for access to single targets, as \"TARGET=POLICY TARGET=POLICY …\": the operator's, as by hocket\n"
+        "policy set --target. TARGET is a path on a file system, its device \"dev:8:1\", or a name that applications\n"
+        "give (hocket_target). With a '?' after POLICY, applications may switch to another one there"},
 };
 
 // Returns the key, or nullptr. The search is linear, as the keys are few.
@@ -295,7 +311,7 @@ std::string assign(DaemonSettings& settings, const Key& key, const std::string& 
   const auto* text = std::get_if<Text>(&key.type);
   if (text == nullptr) return fmt::format("{} must be {}, not the text '{}'", full_name(key), type_name(key), value);
   if (std::string wrong = text->check(value); !wrong.empty()) return fmt::format("{}: {}", full_name(key), wrong);
-  settings.*text->value = value;
+  settings.*text->value = text->resolve == nullptr ? value : text->resolve(value);
   return {};
 }
 
@@ -479,7 +495,8 @@ coordinator::CoordinatorSettings for_coordinator(const DaemonSettings& settings)
           from_s(settings.slow_server_hold_off_s),
           settings.learnt_hold,
           from_s(settings.small_access_s),
-          settings.tell_waits};
+          settings.tell_waits,
+          parse_target_policies(settings.target_policies).value()};
 }
 
 event::Properties for_trace(const DaemonSettings& settings) {

@@ -60,6 +60,7 @@ struct DaemonSettings {
   double slow_server_hold_off_s = 10;
   // True: each wait for another application is a DECISION.
   bool tell_waits = true;
+  std::string target_policies;  // "TARGET=POLICY …" of the operator: target_policies.hpp
 };
 
 // Sets the keys that the TOML file contains; the others keep their values. After an error some keys may be set
