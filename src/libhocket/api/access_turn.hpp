@@ -1,5 +1,5 @@
-// Lets the library that watches a program coordinate its put and get as it does other I/O. Without that library they
-// are not coordinated. Thread-safe.
+// Lets the library that watches a program coordinate its put and get as it does other I/O. Without that library, the
+// process requests grants itself (own_turn.hpp). Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -22,16 +22,29 @@ struct AccessTurns {
   std::string (*applicant)(int file);
 };
 inline constinit std::atomic<const AccessTurns*> access_turns = nullptr;
+// How the data of a put or get move.
+enum class AccessPath {
+  servers,           // through I/O servers
+  servers_together,  // the same, in a call that all processes of a group make
+  process,           // by this process, which a watching library sees anyway
+};
+const AccessTurns* own_turns(AccessPath path) noexcept;  // own_turn.hpp
+// Returns the turns for such an access; nullptr: it is not coordinated.
+inline const AccessTurns* turns_for(AccessPath path) noexcept {
+  const AccessTurns* const watching = access_turns.load(std::memory_order_acquire);
+  if (watching == nullptr) return own_turns(path);
+  return path == AccessPath::process ? nullptr : watching;
+}
 
 // One access between its beginning and its end.
 class AccessTurn {
  public:
-  AccessTurn(bool writes, int file, std::int64_t bytes) : turns_(access_turns.load(std::memory_order_acquire)) {
+  AccessTurn(bool writes, int file, std::int64_t bytes, AccessPath path) : turns_(turns_for(path)) {
     const char* const routine = writes ? "hocket_file_put" : "hocket_file_get";
     if (turns_ != nullptr && !turns_->begin(writes, routine, file, bytes)) turns_ = nullptr;
   }
   // This one is of a call that stores what was put before.
-  AccessTurn(const char* routine, int file) : turns_(access_turns.load(std::memory_order_acquire)) {
+  AccessTurn(const char* routine, int file) : turns_(turns_for(AccessPath::servers)) {
     if (turns_ != nullptr && !turns_->begin_sync(routine, file)) turns_ = nullptr;
   }
   ~AccessTurn() {

@@ -298,7 +298,8 @@ int StoredFile::access_locked(const FileAccess& access, std::int64_t& got) {
 
 // Only an access through servers asks here: without them, this process's own calls ask for their turn.
 io_client::Transferred StoredFile::pass_in_turn(const FileAccess& access) {
-  AccessTurn turn{access.local.writes, own(), access.local.data.count()};
+  const AccessPath way = access.operation == 0 ? AccessPath::servers : AccessPath::servers_together;
+  AccessTurn turn{access.local.writes, own(), access.local.data.count(), way};
   const io_client::Transferred passed = pass(served_, access, participants_);
   if (!passed.lost && passed.error == 0) turn.moved(passed.there);
   return passed;
@@ -307,6 +308,7 @@ io_client::Transferred StoredFile::pass_in_turn(const FileAccess& access) {
 int StoredFile::access_by_itself(const FileAccess& access, std::int64_t& got) const {
   const io_client::Local& local = access.local;
   layout::Segments segments = local.view.segments(local.data);
+  AccessTurn turn{local.writes, own(), local.data.count(), AccessPath::process};
   got = 0;
   while (const auto run = segments.next()) {
     std::int64_t done = 0;
@@ -315,6 +317,7 @@ int StoredFile::access_by_itself(const FileAccess& access, std::int64_t& got) co
     got += done;
     if (done < run->length) break;  // the end of the file
   }
+  turn.moved(got);
   return HOCKET_OK;
 }
 
