@@ -104,35 +104,56 @@ def chosen(bus: Bus, names: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def drain(bus: Bus, names: Iterable[str], timeout: float) -> None:
-    """Take servers out of the server map, and wait until no running application uses an older map.
+    """Take servers out of the server map, and wait until nothing needs them.
 
-    Raises HocketError if an application has not adopted the new map after `timeout` seconds, and names it. The servers
-    stay out of the map.
+    That is when no running application uses an older map, and the servers keep no data sets: they move them to servers
+    that stay. Raises HocketError after `timeout` seconds, and says what is missing. The servers stay out of the map.
+    It also raises HocketError if a server ends or is added again meanwhile.
     """
     names = list(names)
     passing = bus.subscribe("")  # from before the change, so that no event of it is missed
     try:
         for name in names:
             bus.send("SET_SERVER", server=name, action="drain")
-        listing = bus.list()  # a refusal arrives before this answer
-        epoch = max(one["epoch"] for one in listing.servers if one["server"] in names)
         deadline = time.monotonic() + timeout
-        while late := [one["application"] for one in bus.list().applications if 0 < one["map_epoch"] < epoch]:
+        while missing := _users(bus, names, timeout):
             if not _wait_for_change(passing, deadline):
-                they = f"'{late[0]}' has" if len(late) == 1 else ", ".join(f"'{one}'" for one in late) + " have"
-                raise HocketError(
-                    f"{', '.join(names)}: out of the map since epoch {epoch}, which {they} not adopted within "
-                    f"{timeout:g} s: an application does so at its next collective access"
-                )
+                raise HocketError(missing)
     finally:
         passing.close()
 
 
+def _users(bus: Bus, names: list[str], timeout: float) -> str:
+    """Return what still needs one of these servers, which are drained; "" if nothing does."""
+    listing = bus.list()  # a refusal arrives before this answer
+    drained = [one for one in listing.servers if one["server"] in names]
+    epoch = max((one["epoch"] for one in drained), default=0)
+    if late := [one["application"] for one in listing.applications if 0 < one["map_epoch"] < epoch]:
+        they = f"'{late[0]}' has" if len(late) == 1 else ", ".join(f"'{one}'" for one in late) + " have"
+        return (
+            f"{', '.join(names)}: out of the map since epoch {epoch}, which {they} not adopted within "
+            f"{timeout:g} s: an application does so at its next collective access"
+        )
+    for one in drained:
+        if one["state"] in ("up", "slow"):
+            raise HocketError(f"{one['server']}: somebody has added it again; 'hocket servers' shows its state")
+        if one["state"] == "lost":
+            raise HocketError(f"{one['server']}: it has ended before it was drained; data sets that it kept are lost")
+        if one.get("moves_data_sets"):
+            kept = one["data_sets_text"] or "not known"
+            return (
+                f"{one['server']}: out of the map, and still keeps data sets after {timeout:g} s: {kept}; readers find "
+                "them there, and they are lost if it ends"
+            )
+    return ""
+
+
 def _wait_for_change(passing: Any, deadline: float) -> bool:
-    """Wait until an application has adopted a map or has ended. Return False at the deadline."""
+    """Wait until something has happened that a drain may wait for. Return False at the deadline."""
+    awaited = ("MAP_ADOPTED", "DATA_SETS_LEFT", "SET_SERVER", "SERVER_ENDED", "BYE", "LOST")
     while (left := deadline - time.monotonic()) > 0:
         event = passing.wait(left)
-        if event is not None and event.type in ("MAP_ADOPTED", "BYE", "LOST"):
+        if event is not None and event.type in awaited:
             return True
     return False
 

@@ -15,7 +15,7 @@ EXAMPLES = """
 examples:
   hocket servers                   # a line each
   hocket servers --json
-  hocket servers drain s2          # applications use the others; returns when none uses s2 any more
+  hocket servers drain s2          # applications use the others; returns when s2 can be stopped without a loss
   hocket servers add s2            # use it again
   hocket servers slow s2           # it is slow, as you or a monitor found: take it out, and try it again after a while
   hocket servers assign app s1,s3  # files of the application app use these servers only
@@ -29,6 +29,10 @@ its threads together; service: what one operation took; bandwidth: of the last s
 epoch: the epoch of the map in which it was put in or taken out. Applications adopt a new map at control points: the
 last lines show the epoch that each of them uses, and the servers that are assigned to an application. While there are
 any, servers with write-behind write through. An application whose servers are all gone uses all others.
+
+A drained server moves its data sets (hocket:/NAME) to the servers that stay, each as soon as no application has it
+open. Readers and writers that come meanwhile find it. 'drain' waits for that, too, and says what is left if the time
+is over; the server goes on then, and 'drain' can be repeated. While it keeps some, the list shows 'keeps data sets'.
 """
 HEADING = ("SERVER", "STATE", "DIRECTORY", "LOAD", "SERVICE", "BANDWIDTH", "QUEUE", "HELD", "EPOCH", "")
 LIMIT_S = 60.0
@@ -43,7 +47,7 @@ def add(parsers: argparse._SubParsersAction) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
     draining = actions.add_parser("drain", help="take a server out of the map of running applications")
     draining.add_argument("name", metavar="NAME")
-    how_long = f"how long to wait for applications that use it (default: {LIMIT_S:g})"
+    how_long = f"how long to wait for applications that use it, and for its data sets (default: {LIMIT_S:g})"
     draining.add_argument("--timeout", type=float, default=LIMIT_S, metavar="S", help=how_long)
     draining.set_defaults(verb=_drain)
     adding = actions.add_parser("add", help="put a server back into the map")
@@ -93,6 +97,8 @@ def _row(one: dict[str, Any], now_ns: int) -> tuple[str, ...]:
         note = f"tried again in {duration(max(0, one['back_ns'] - now_ns))}"
     elif one["state"] in ("lost", "hung"):
         note = f"{duration(now_ns - one['since_ns'])} ago"
+    elif one.get("moves_data_sets"):
+        note = "keeps data sets"
     return (
         one["server"],
         one["state"],
@@ -122,7 +128,7 @@ def _drain(arguments: argparse.Namespace) -> int:
     with Bus.connect() as bus:
         io_servers.chosen(bus, [arguments.name])
         io_servers.drain(bus, [arguments.name], arguments.timeout)
-    tell(f"{arguments.name} is out of the map, and no application uses it")
+    tell(f"{arguments.name} is out of the map; no application uses it, and it keeps no data sets")
     return 0
 
 

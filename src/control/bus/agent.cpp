@@ -37,8 +37,9 @@ constexpr bool is_for_members =
     std::is_same_v<E, event::Unsubscribe> || std::is_same_v<E, event::List> || std::is_same_v<E, event::Explain> ||
     std::is_same_v<E, event::MapAdopted> || std::is_same_v<E, event::AskWait> || std::is_same_v<E, event::AskCores> ||
     std::is_same_v<E, event::Server> || std::is_same_v<E, event::ServerLoad> || std::is_same_v<E, event::MapStored> ||
-    std::is_same_v<E, event::SetServer> || std::is_same_v<E, event::SlowIoServer> ||
-    std::is_same_v<E, event::SlowAggregator> || std::is_same_v<E, event::User>;
+    std::is_same_v<E, event::DataSetsLeft> || std::is_same_v<E, event::SetServer> ||
+    std::is_same_v<E, event::SlowIoServer> || std::is_same_v<E, event::SlowAggregator> ||
+    std::is_same_v<E, event::User>;
 
 // Bound on each text of a member's event, so that every answer and listing that repeats such texts fits into a frame.
 constexpr std::size_t longest_text_bytes = 8192;

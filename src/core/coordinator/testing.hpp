@@ -66,6 +66,14 @@ struct Words {
       if (!map.value().servers[i].set_aside) out << " " << map.value().servers[i].name;
     if (e.write_through) out << ", write through";
   }
+  void operator()(const event::MoveDataSets& e) {
+    out << " " << e.epoch << " to";
+    const auto map = event::parse_server_map(e.epoch, e.text);
+    if (!map) out << " broken: " << map.error().text;
+    for (std::size_t i = 0; map && i < map.value().servers.size(); ++i)
+      out << " " << map.value().servers[i].name << (map.value().servers[i].set_aside ? " slow" : "");
+    out << " from " << e.drained;
+  }
   void operator()(const event::SlowIoServer& e) {
     out << " " << e.server << " for " << e.hold_off.count() / 1'000'000;
     if (e.reports > 0) out << ", " << e.service.count() / 1000 << " to " << e.peers.count() / 1000;

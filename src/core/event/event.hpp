@@ -285,6 +285,7 @@ struct Server {
   std::int64_t pid = 0;           // stamped by the agent, never taken from a client
   // Promised longest time between two SERVER_LOAD while the server's loop runs. 0: none, so silence means nothing.
   Duration heartbeat{};
+  std::int64_t exchange_bytes = 0;  // most memory for data sets; 0: it keeps none
 };
 
 // Reports what a server has done since its last report (src/data/server/load.hpp). The server sends it after work, at
@@ -304,6 +305,16 @@ struct ServerLoad {
 struct MapStored {
   static constexpr std::string_view name = "MAP_STORED";
   std::int64_t epoch = 0;
+};
+
+// Reports what a server that is drained still keeps of data sets, when that has changed. It answers MOVE_DATA_SETS. If
+// `kept` is 0, the server may be ended without a loss.
+struct DataSetsLeft {
+  static constexpr std::string_view name = "DATA_SETS_LEFT";
+  std::int64_t epoch = 0;  // of the MOVE_DATA_SETS
+  std::int64_t kept = 0;   // versions of data sets, and parts of other servers' versions
+  std::int64_t bytes = 0;  // of those
+  Prose text;              // what they wait for, for people
 };
 
 // ---- node agent, daemon and tools → controller -------------------------------------------------------------------
@@ -494,6 +505,15 @@ struct NewServerMap {
   std::string text;
   // For I/O servers: an application has a map of its own, so a byte may have several servers, and none holds any.
   bool write_through = false;
+};
+
+// Tells an I/O server which servers keep data sets and which are drained, while any is. A drained one moves its data
+// sets to the others, and answers DATA_SETS_LEFT. The others move what has parts at a drained one.
+struct MoveDataSets {
+  static constexpr std::string_view name = "MOVE_DATA_SETS";
+  std::int64_t epoch = 0;  // counts such messages
+  std::string text;        // the servers that stay, as a map (event/server_map.hpp)
+  std::string drained;     // names of the drained ones, "s1 s2"; "": none is any more
 };
 
 // Reports that a holder did not renew its lease in time, so that its grant is revoked and others may be served.
@@ -696,6 +716,12 @@ struct IoServer {
   Duration busy{};              // service time in the last second, of all its threads
   Duration last_service{};      // mean of one operation in its last report; 0: none yet
   Time back{};                  // time at which a slow one is tried again; 0: not slow
+  // Of a drained server: true while it keeps data sets, or has not said that it keeps none. The three that follow are
+  // those of its DATA_SETS_LEFT.
+  bool moves_data_sets = false;
+  std::int64_t data_sets_left = 0;
+  std::int64_t data_set_bytes_left = 0;
+  Prose data_sets_text{};
 };
 
 // Describes the daemon itself. It also ends the answers to LIST and EXPLAIN.
@@ -732,13 +758,14 @@ struct User {
 };
 
 // All event types. TICK comes first, so it is the default: it costs nothing to construct.
-using AnyEvent = std::variant<Tick, Hello, StartIo, InformIo, FinishIo, RenewIo, PausedIo, AskWait, IoPhase, Iterations,
-                              Malleable, Reconfiguration, StartProcesses, ProcessReady, StopProcesses, Bye, MapAdopted,
-                              SlowAggregator, Server, ServerLoad, MapStored, Lost, ServerEnded, ProcessFailed, Profile,
-                              SetPolicy, Resize, WithdrawResize, AskCores, SetServer, Welcome, HeldTargets, QueuedIo,
-                              GrantIo, CoresFor, ExpectedWait, PauseIo, Reconfigure, ProcessesReady, NewServerMap,
-                              LeaseExpired, Decision, Outcome, Model, SlowIoServer, HungIoServer, Refused, Subscribe,
-                              Unsubscribe, List, Explain, Application, IoServer, Daemon, EventsLost, User>;
+using AnyEvent =
+    std::variant<Tick, Hello, StartIo, InformIo, FinishIo, RenewIo, PausedIo, AskWait, IoPhase, Iterations, Malleable,
+                 Reconfiguration, StartProcesses, ProcessReady, StopProcesses, Bye, MapAdopted, SlowAggregator, Server,
+                 ServerLoad, MapStored, DataSetsLeft, Lost, ServerEnded, ProcessFailed, Profile, SetPolicy, Resize,
+                 WithdrawResize, AskCores, SetServer, Welcome, HeldTargets, QueuedIo, GrantIo, CoresFor, ExpectedWait,
+                 PauseIo, Reconfigure, ProcessesReady, NewServerMap, MoveDataSets, LeaseExpired, Decision, Outcome,
+                 Model, SlowIoServer, HungIoServer, Refused, Subscribe, Unsubscribe, List, Explain, Application,
+                 IoServer, Daemon, EventsLost, User>;
 
 namespace detail {
 

@@ -274,6 +274,7 @@ void fields(E& e, V&& visit) {
   visit("write_behind", e.write_behind);
   visit("pid", e.pid);
   visit("heartbeat_ns", e.heartbeat);
+  visit("exchange_bytes", e.exchange_bytes);
 }
 
 template <Of<ServerLoad> E, class V>
@@ -289,6 +290,14 @@ void fields(E& e, V&& visit) {
 template <Of<MapStored> E, class V>
 void fields(E& e, V&& visit) {
   visit("epoch", e.epoch);
+}
+
+template <Of<DataSetsLeft> E, class V>
+void fields(E& e, V&& visit) {
+  visit("epoch", e.epoch);
+  visit("kept", e.kept);
+  visit("bytes", e.bytes);
+  visit("text", e.text);
 }
 
 template <Of<Lost> E, class V>
@@ -408,6 +417,13 @@ void fields(E& e, V&& visit) {
 }
 
 // The key "application" names the origin, so the holder has a key of its own.
+template <Of<MoveDataSets> E, class V>
+void fields(E& e, V&& visit) {
+  visit("epoch", e.epoch);
+  visit("text", e.text);
+  visit("drained", e.drained);
+}
+
 template <Of<LeaseExpired> E, class V>
 void fields(E& e, V&& visit) {
   visit("request", e.request);
@@ -576,6 +592,10 @@ void fields(E& e, V&& visit) {
   visit("last_service_ns", e.last_service);
   visit("in_map", e.in_map);
   visit("back_ns", e.back);
+  visit("moves_data_sets", e.moves_data_sets);
+  visit("data_sets_left", e.data_sets_left);
+  visit("data_set_bytes_left", e.data_set_bytes_left);
+  visit("data_sets_text", e.data_sets_text);
 }
 
 // The key "node" belongs to the origin, so the daemon's node has another, as that of an application does.

@@ -106,12 +106,22 @@ const ServerMap::MappedServer* home_of(const ServerMap& map, std::string_view da
   return home == map.servers.end() ? nullptr : &*home;
 }
 
-std::vector<ServerMap::MappedServer> servers_of_data_set(const ServerMap& map, std::string_view data_set) {
-  std::vector<ServerMap::MappedServer> servers;
-  const ServerMap::MappedServer* const home = home_of(map, data_set);
-  for (const ServerMap::MappedServer& server : map.servers)
-    if (!server.set_aside || &server == home) servers.push_back(server);
+std::vector<ServerMap::MappedServer> by_weight(const ServerMap& map, std::string_view data_set) {
+  std::vector<ServerMap::MappedServer> servers = map.servers;
   std::sort(servers.rbegin(), servers.rend(), Lighter{data_set});
+  return servers;
+}
+
+std::vector<ServerMap::MappedServer> servers_of_data_set(const ServerMap& map, std::string_view data_set,
+                                                         std::string_view home) {
+  std::vector<ServerMap::MappedServer> servers = by_weight(map, data_set);
+  const auto is_home = [home](const ServerMap::MappedServer& one) { return one.name == home; };
+  const auto found = std::find_if(servers.begin(), servers.end(), is_home);
+  if (found != servers.end()) std::rotate(servers.begin(), found, found + 1);
+  if (!servers.empty()) {
+    const auto is_aside = [](const ServerMap::MappedServer& one) { return one.set_aside; };
+    servers.erase(std::remove_if(servers.begin() + 1, servers.end(), is_aside), servers.end());
+  }
   if (servers.size() > most_servers_of_file) servers.resize(most_servers_of_file);
   return servers;
 }

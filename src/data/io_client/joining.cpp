@@ -11,7 +11,7 @@ Duration JoinAttempts::slice(Time now) const {
 
 JoinStep JoinAttempts::after(int error, Time now) {
   if (error == 0) return JoinStep::joined;
-  const bool absent = error == ENXIO || error == ECONNRESET;
+  const bool absent = error == ENXIO || error == ECONNRESET || error == ESHUTDOWN;
   // ECANCELED: another process of the group has gone, and may come again; or the server is ending, and will close its
   // connections. Other errors stay, however often the attempt is repeated.
   if (!absent && error != ETIMEDOUT && error != ECANCELED) return JoinStep::failed;

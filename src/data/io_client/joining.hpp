@@ -26,7 +26,8 @@ class JoinAttempts {
   // Returns the time limit of an attempt that begins now. It is at least 1 ms, so that a late opening is tried once.
   Duration slice(Time now) const;
   // Takes the errno of an attempt that has ended now: 0, or that of the server (ServerLink::join); ENXIO if no server
-  // is known or can be reached, ECONNRESET if it was lost.
+  // is known or can be reached, ECONNRESET if it was lost. ESHUTDOWN: the server is drained; another one is the home,
+  // or becomes it.
   JoinStep after(int error, Time now);
 
  private:

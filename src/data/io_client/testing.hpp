@@ -42,15 +42,20 @@ class StandIn {
     int open_error = 0;
     int data_error = 0;
     int sync_error = 0;
-    bool stores = false;   // says at once that it has stored what it answered early
-    int stored_error = 0;  // that it says then
-    int dies_at = -1;      // number of the data request at which it dies, from 0 on; -1: it lives
+    bool stores = false;    // says at once that it has stored what it answered early
+    int stored_error = 0;   // that it says then
+    int dies_at = -1;       // number of the data request at which it dies, from 0 on; -1: it lives
+    std::string stripes{};  // of a version of a data set: the servers that have them, as the text of a map
+    int locate_error = 0;
+    int part_error = 0;
+    int find_error = 0;
+    bool is_home = false;  // of each data set
   };
   static constexpr const char* secret = "the secret of this run";
 
   StandIn(std::shared_ptr<SharedBytes> bytes, StandInSettings settings)
-      : bytes_(std::move(bytes)), settings_(settings) {
-    if (settings.tcp) {
+      : bytes_(std::move(bytes)), settings_(std::move(settings)) {
+    if (settings_.tcp) {
       auto tcp = transport::listen_tcp(transport::read_address("tcp:127.0.0.1:0").value());
       EXPECT_TRUE(tcp.ok());
       listener_ = std::move(tcp.value().socket);
@@ -93,6 +98,14 @@ class StandIn {
   std::atomic<int> ends = 0;             // of collective operations
   std::atomic<int> participants = 0;     // that the last of these stated
   std::atomic<int> views = 0;
+  std::atomic<int> finds = 0;
+  std::atomic<int> closes = 0;
+  std::atomic<std::int64_t> closed_at = -1;  // the end of the version that the last close stated
+  // Has another version of its stripes, before a client asks for them.
+  void stripe_over(std::string servers) {
+    const std::lock_guard lock{bytes_->mutex};
+    settings_.stripes = std::move(servers);
+  }
 
  private:
   using Header = transport::Header;
@@ -151,14 +164,15 @@ class StandIn {
     held_.clear();
   }
 
-  void answer(transport::Stream& stream, int error, std::int64_t bytes = 0, std::uint64_t handle = 0) {
+  void answer(transport::Stream& stream, int error, std::int64_t bytes = 0, std::uint64_t handle = 0,
+              const std::string& text = {}) {
     Header header;
     header.request = stream.header().request;
     header.error = error;
     header.bytes = bytes;
     header.handle = handle;
     header.number = 7;  // version of a data set
-    stream.send(header);
+    stream.send(header, text);
   }
 
   void take(transport::Stream& stream) {
@@ -176,8 +190,25 @@ class StandIn {
         ++ends;
         break;
       case Type::store: answer(stream, 0); break;
-      case Type::sync:
-      case Type::close: answer(stream, settings_.sync_error); break;
+      case Type::locate: {
+        const std::lock_guard lock{bytes_->mutex};
+        answer(stream, settings_.locate_error, 0, 55, settings_.stripes);
+        break;
+      }
+      case Type::part:
+        EXPECT_EQ(header.operation, 55U);
+        answer(stream, settings_.part_error, 0, 1);
+        break;
+      case Type::find:
+        ++finds;
+        answer(stream, settings_.find_error, settings_.is_home ? 1 : 0);
+        break;
+      case Type::close:
+        ++closes;
+        closed_at = header.offset;
+        answer(stream, settings_.sync_error);
+        break;
+      case Type::sync: answer(stream, settings_.sync_error); break;
       case Type::write:
       case Type::read:
         dead_ = requests++ == settings_.dies_at;
@@ -225,7 +256,7 @@ class StandIn {
   }
 
   std::shared_ptr<SharedBytes> bytes_;
-  const StandInSettings settings_;
+  StandInSettings settings_;
   Fd listener_;
   std::string address_, path_;
   transport::Credentials credentials_;  // empty for a Unix socket

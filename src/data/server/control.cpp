@@ -25,12 +25,14 @@ constexpr Duration stuck_after = std::chrono::milliseconds{500};
 
 }  // namespace
 
-Control::Control(std::string socket, event::Server about, const LoadCounters& load, LogSink say, MapSink take_map)
+Control::Control(std::string socket, event::Server about, const LoadCounters& load, LogSink say, MapSink take_map,
+                 DataSetsSink take_data_sets)
     : socket_(std::move(socket)),
       about_(std::move(about)),
       load_(load),
       say_(std::move(say)),
-      take_map_(std::move(take_map)) {
+      take_map_(std::move(take_map)),
+      take_data_sets_(std::move(take_data_sets)) {
   signals_->wake = bus::Fd{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   sigset_t all;
   sigset_t before;
@@ -57,6 +59,7 @@ void Control::run() {
     if (!client_ && now >= connect_at_) connect();
     if (client_) tell_load(now);
     if (client_) tell_stored();
+    if (client_) tell_left();
     take_in(load_every);
   }
   if (!client_) return;
@@ -80,7 +83,9 @@ void Control::connect() {
   told_at_ = node_now();
   stored_epoch_ = std::make_shared<std::atomic<std::int64_t>>(0);
   told_epoch_ = 0;
+  left_ = std::make_shared<LeftToTell>();
   if (!said) return lost(said.error().text);
+  take_data_sets_(nullptr, [](const event::DataSetsLeft&) {});
   if (std::exchange(said_lost_, false)) say_("hocketd at " + socket_ + " answers again");
 }
 
@@ -125,6 +130,18 @@ void Control::tell_stored() {
   if (!said) lost(said.error().text);
 }
 
+// Reports what a drained server keeps of data sets.
+void Control::tell_left() {
+  std::optional<event::DataSetsLeft> left;
+  {
+    const std::lock_guard lock(left_->mutex);
+    left = std::exchange(left_->left, std::nullopt);
+  }
+  if (!left) return;
+  const Status said = client_->send(*std::move(left));
+  if (!said) lost(said.error().text);
+}
+
 void Control::take(const event::NewServerMap& map) {
   auto read = event::parse_server_map(map.epoch, map.text);
   if (!read) return lost("hocketd sent a server map that cannot be read: " + read.error().text);
@@ -163,6 +180,13 @@ void Control::hear() {
     if (!come.value()) return;
     const event::Body& said = come.value()->body;
     if (const auto* map = std::get_if<event::NewServerMap>(&said)) take(*map);
+    if (const auto* move = std::get_if<event::MoveDataSets>(&said)) {
+      take_data_sets_(move, [signals = signals_, told = left_](event::DataSetsLeft left) {
+        const std::lock_guard lock(told->mutex);
+        told->left = std::move(left);
+        signals->raise();
+      });
+    }
     if (const auto* refused = std::get_if<event::Refused>(&said)) {
       connect_at_ = node_now() + connect_again;
       lost("hocketd refuses: " + refused->text);

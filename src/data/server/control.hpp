@@ -10,6 +10,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,9 +34,15 @@ class Control {
   // (HocketServer::take_map).
   using MapSink = std::function<void(std::optional<event::ServerMap>, std::function<void()> stored)>;
 
+  // Receives which servers keep data sets while some are drained; no value: none is known to be, because another
+  // hocketd has been connected. In the control thread. The server calls `report` from any thread.
+  using DataSetsSink = std::function<void(const event::MoveDataSets*, std::function<void(event::DataSetsLeft)> report)>;
+
   // Starts the thread, with all signals blocked. It connects to the hocketd at `socket`, and reconnects when the
   // connection is lost. `about` needs no pid. `load` must outlive this object.
-  Control(std::string socket, event::Server about, const LoadCounters& load, LogSink say, MapSink take_map);
+  Control(
+      std::string socket, event::Server about, const LoadCounters& load, LogSink say, MapSink take_map,
+      DataSetsSink take_data_sets = [](const auto*, auto) {});
   ~Control() { leave(); }  // see `leave`
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
@@ -53,6 +60,7 @@ class Control {
   void connect();
   void tell_load(Time now);
   void tell_stored();
+  void tell_left();
   void take_in(Duration timeout);
   void hear();
   void take(const event::NewServerMap& map);
@@ -63,6 +71,7 @@ class Control {
   const LoadCounters& load_;
   const LogSink say_;
   const MapSink take_map_;
+  const DataSetsSink take_data_sets_;
   // What other threads tell this one. Shared with the server, which may call back after this object has gone.
   struct Signals {
     std::atomic<bool> leaving = false;
@@ -73,6 +82,12 @@ class Control {
   // The newest map before which the server has stored what it held. Each connection has another object, because another
   // hocketd counts epochs anew.
   std::shared_ptr<std::atomic<std::int64_t>> stored_epoch_;
+  // What the server keeps of data sets, if that is not sent yet. Each connection has another object, as above.
+  struct LeftToTell {
+    std::mutex mutex;
+    std::optional<event::DataSetsLeft> left;
+  };
+  std::shared_ptr<LeftToTell> left_;
 
   // Used by the thread only.
   std::optional<bus::Client> client_;  // empty while hocketd is not connected

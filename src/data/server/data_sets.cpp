@@ -13,9 +13,14 @@ using enum DataSets::DataSetOutcome::OutcomeKind;
 constexpr std::size_t most_characters = 255;
 constexpr std::int64_t most_participants = 1 << 20;
 
-bool is_name(const std::string& text) {
+bool is_name(std::string_view text) {
   const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
   return !text.empty() && text.size() <= most_characters && std::none_of(text.begin(), text.end(), is_control);
+}
+
+// A copy has one writer and one reader: the name that adopts it.
+bool is_copy(const DataSets::JoinRequest& what) {
+  return what.writes && what.participants == 1 && what.readers == 1 && !what.name.empty();
 }
 
 bool is_between(std::int64_t value, std::int64_t least, std::int64_t most) { return value >= least && value <= most; }
@@ -65,10 +70,12 @@ DataSets::Group* DataSets::group_for(const JoinRequest& what) {
 }
 
 DataSets::DataSetOutcomes DataSets::join(GroupMember member, const JoinRequest& what, Time now) {
-  const bool is_good = is_name(what.name) && is_name(what.application) &&
+  const std::string_view name = std::string_view{what.name}.substr(what.moves && is_copy(what) ? 1 : 0);
+  const bool is_good = is_name(name) && is_name(what.application) &&
                        is_between(what.participants, 1, most_participants) &&
                        is_between(what.readers, 0, static_cast<std::int64_t>(settings_.most_applications));
   if (!is_good || members_.contains(member)) return {refusal(member, EINVAL)};
+  if (drained_ && !names_.contains(what.name)) return {refusal(member, ESHUTDOWN)};
   if (what.writes && settings_.most_bytes == 0) return {refusal(member, ENOSPC)};
   Group* group = group_for(what);
   if (group == nullptr) return {refusal(member, ENOSPC)};
@@ -138,6 +145,10 @@ std::optional<Time> DataSets::next_deadline() const {
 void DataSets::serve_waiting(DataSetOutcomes& told) {
   for (auto next = waiting_.begin(); next != waiting_.end();) {
     Group& group = **next;
+    if (group.name->moving) {
+      ++next;
+      continue;
+    }
     const VersionId version = group.what.writes ? begin(group, told) : choose(group);
     next = version == 0 ? std::next(next) : waiting_.erase(next);
     if (version == 0) continue;
@@ -183,6 +194,7 @@ DataSets::VersionId DataSets::begin(const Group& group, DataSetOutcomes& told) {
   version.number = name.last + 1;
   version.expected = name.largest;
   version.readers = group.what.readers;
+  if (group.what.moves) version.mover = group.members.begin()->client;
   name.writing = ++last_version_;
   versions_.emplace(name.writing, std::move(version));
   return name.writing;
@@ -323,6 +335,13 @@ DataSets::DataSetOutcomes DataSets::gone(std::uint64_t client) {
       leave(member, *group, told);
     }
   }
+  // Copies that nobody can adopt any more.
+  for (auto one = names_.begin(); one != names_.end() && one->first.starts_with('\x01');) {
+    Name& name = one->second;
+    const bool is_its = !name.published.empty() && versions_.at(name.published.begin()->second).mover == client;
+    if (is_its) forget_all(name, told);
+    one = is_its ? names_.erase(one) : std::next(one);
+  }
   serve_waiting(told);
   return told;
 }
@@ -395,6 +414,11 @@ void DataSets::forget(VersionId version, DataSetOutcomes& told) {
   // The memory of a lost version is free already.
   if (!versions_.at(version).lost) free(version, told);
   versions_.erase(version);
+}
+
+// Forgets all published versions. The name itself stays.
+void DataSets::forget_all(Name& name, DataSetOutcomes& told) {
+  for (const auto& [number, version] : std::exchange(name.published, {})) forget(version, told);
 }
 
 // Forgets the published versions that no application will read any more, and none has open.

@@ -18,6 +18,16 @@
 // the version is lost as a whole: a version that is being written is dropped, and the applications that were to read a
 // published one are told so, each once.
 //
+// A name can move to another home, while no client has a version of it open (data_sets_moving.cpp). The old home calls
+// begin_move(), and serves nobody who opens the name. It writes copies of the published versions to the new home, where
+// they have names of their own that no client can open. Then the new home adopts the name with all of them at once, and
+// the old one forgets it in end_move():
+//
+//   begin_move ─► a copy of each version ─► adopt ─► end_move(…, true)
+//                     └──────────┴── refused, or a server was lost ─► end_move(…, false): as it was
+//
+// A server that is drained begins no new names. Clients that ask for one are sent away (ESHUTDOWN).
+//
 // A group that cannot be served waits until its time limit. Groups that write a name are served in the order in which
 // they became complete. Every call returns what the caller must do for which client.
 #pragma once
@@ -32,6 +42,7 @@
 #include <vector>
 
 #include "base/time.hpp"
+#include "server/moved_name.hpp"
 
 namespace hocket::server {
 
@@ -65,6 +76,9 @@ class DataSets {
     std::int64_t participants = 1;  // clients of the group
     std::int64_t readers = 0;       // applications that a writer declares as readers; 0: any
     Duration patience{};            // time limit of this client for being served
+    // The client is a server that writes the copy of a version which moves here. `name` has been made by
+    // name_of_copy().
+    bool moves = false;
     // True if both belong to the same group. Each client has its own time limit, so `patience` is not compared.
     bool agrees(const JoinRequest& other) const;
   };
@@ -125,6 +139,48 @@ class DataSets {
   // Refuses all groups that wait (ECANCELED), because the server stops.
   DataSetOutcomes cancel();
 
+  // Makes this server drained, or no longer drained.
+  void drain(bool drained) { drained_ = drained; }
+  bool is_drained() const { return drained_; }
+  // True if this is the home of the name: it is known here for more than groups that wait.
+  bool is_home_of(const std::string& name) const;
+  // A name that can be moved now: none of its versions is open, and it does not move.
+  struct MovableName {
+    std::string name;
+    bool is_known = false;  // it is known for more than groups that wait
+    std::vector<VersionId> versions;
+  };
+  std::vector<MovableName> movable() const;
+  // True if a client has a version of the name open.
+  bool is_open(const std::string& name) const;
+  // A published version of a name that begins to move.
+  struct MovingVersion {
+    VersionId id = 0;
+    std::int64_t length = 0;
+  };
+  struct Moving {
+    MovedName moved;                      // but for the numbers of the copies
+    std::vector<MovingVersion> versions;  // in the order of moved.versions; id 0: the bytes are lost
+  };
+  // Begins to move a name, which must be movable.
+  Moving begin_move(const std::string& name);
+  // Ends the move. `has_moved`: another server is the home now, so all is forgotten here, and the groups that wait are
+  // refused (ESHUTDOWN).
+  DataSetOutcomes end_move(const std::string& name, bool has_moved);
+  // Returns the name under which the copy of a version is written, and cannot be opened by clients.
+  static std::string name_of_copy(std::string_view copy) { return '\x01' + std::string{copy}; }
+  // Becomes the home of a name, whose copies the client has written and closed. EINVAL: numbers that cannot be;
+  // ESTALE: a copy is missing; EEXIST: other versions of the name are here; ESHUTDOWN: this server is drained; ENOSPC:
+  // too many names. A name that this server itself is moving gets the copies for its versions.
+  Answered adopt(std::uint64_t client, const MovedName& moved);
+  // Returns for each name with versions how many there are, and their bytes here.
+  struct NameLoad {
+    std::string name;
+    std::int64_t versions = 0;
+    std::int64_t bytes = 0;
+  };
+  std::vector<NameLoad> loads() const;
+
   std::int64_t bytes() const { return bytes_ + part_bytes_; }  // of all versions and parts here
   std::int64_t limit() const { return settings_.most_bytes; }
   std::size_t versions() const { return versions_.size(); }
@@ -147,6 +203,7 @@ class DataSets {
     std::set<std::string> given;  // declared readers that are reading it or have read it
     std::int64_t done = 0;        // applications that have read it
     int held = 0;                 // groups that have it open to read
+    std::uint64_t mover = 0;      // of a copy: the client that wrote it
   };
   // State of a name.
   struct Name {
@@ -158,7 +215,9 @@ class DataSets {
     std::set<std::string> reading;                 // applications that have a version open now
     int groups = 0;                                // groups of this name, in any stage
     std::uint64_t used = 0;                        // serial number of the latest group; orders names by age
-    bool is_idle() const { return groups == 0 && writing == 0 && published.empty(); }
+    bool moving = false;
+    bool is_idle() const { return groups == 0 && writing == 0 && published.empty() && !moving; }
+    bool is_known() const { return last > 0 || writing != 0 || !published.empty(); }
   };
   enum class GroupStage : std::uint8_t {
     gathers,   // not all clients have joined
@@ -197,8 +256,11 @@ class DataSets {
   void free(VersionId version, DataSetOutcomes& told);
   void forget(VersionId version, DataSetOutcomes& told);
   void forget_read(Name& name, DataSetOutcomes& told);
+  void forget_all(Name& name, DataSetOutcomes& told);
+  VersionId copy_of(std::uint64_t client, std::uint64_t copy) const;
 
   DataSetSettings settings_;
+  bool drained_ = false;
   std::int64_t bytes_ = 0;       // of versions
   std::int64_t part_bytes_ = 0;  // of parts
   std::map<std::string, Name> names_;

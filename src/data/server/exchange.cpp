@@ -1,6 +1,7 @@
 #include "server/exchange.hpp"
 
 #include <fmt/format.h>
+#include <sys/epoll.h>
 
 #include <algorithm>
 
@@ -17,7 +18,8 @@ DataSets::GroupMember member_of(Asker asker) { return {asker.session, asker.requ
 DataSets::JoinRequest read_joining(const transport::Header& header, std::string_view meta) {
   DataSets::JoinRequest what;
   const std::size_t end = std::min(meta.find('\n'), meta.size());
-  what.name = meta.substr(0, end);
+  what.moves = header.has(transport::flag::moves);
+  what.name = what.moves ? DataSets::name_of_copy(meta.substr(0, end)) : std::string{meta.substr(0, end)};
   what.application = meta.substr(std::min(end + 1, meta.size()));
   what.group = header.operation;
   what.writes = header.has(transport::flag::writes);
@@ -38,7 +40,14 @@ DataSetExchange::DataSetExchange(const DataSets::DataSetSettings& settings, Engi
       calls_(std::move(calls)),
       leases_(engine.workers(), std::move(secret_file),
               {.kept = [this](std::uint64_t number, const auto& servers) { kept(number, servers); },
-               .lost = [this](const auto& server, const auto& numbers) { lost(server, numbers); }}) {}
+               .lost = [this](const auto& server, const auto& numbers) { lost(server, numbers); }}),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, leases_.descriptor(), &event);
+}
+
+DataSetExchange::~DataSetExchange() { moves_.gives_up = true; }
 
 void DataSetExchange::join(Asker asker, const transport::Header& header, std::string_view meta, Time now) {
   // A client either reads or writes a version. `DataSets` checks names and numbers.
@@ -178,6 +187,7 @@ void DataSetExchange::kept(std::uint64_t number, const PartLeases::MappedServers
   HeldVersion& version = version_of(id);
   if (servers.size() > 1) {
     version.servers = event::text_of(servers);
+    version.striped = servers;
     version.file->stripe_servers = servers.size();
     sets_.stripe(id, servers.size());
   } else {

@@ -9,19 +9,34 @@
 //   undecided ── a writer writes behind the first stripe, a reader opens it ──► decided: the home has all
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
+#include "event/event.hpp"
 #include "server/data_sets.hpp"
 #include "server/engine.hpp"
 #include "server/leases.hpp"
+#include "server/mover.hpp"
 #include "server/parts.hpp"
 #include "transport/frame.hpp"
 
 namespace hocket::server {
+
+// The servers that keep data sets, while some are drained (event::MoveDataSets).
+struct DataSetServers {
+  std::int64_t epoch = 0;
+  event::ServerMap staying;
+  std::set<std::string> drained;  // names
+};
+
+// Returns no value if the message names no drained server, or cannot be read.
+std::optional<DataSetServers> servers_of(const event::MoveDataSets& move);
 
 // Connects the pure `DataSets` with memory and with the engine's answers.
 class DataSetExchange {
@@ -51,6 +66,7 @@ class DataSetExchange {
   // The engine must outlive it. `secret_file` as in PartLeases.
   DataSetExchange(const DataSets::DataSetSettings& settings, Engine& engine, std::string secret_file,
                   ExchangeCalls calls);
+  ~DataSetExchange();
 
   // Handles a frame of Type::join or Type::locate. The answer comes through the calls, at once or later.
   void join(Asker asker, const transport::Header& header, std::string_view meta, Time now);
@@ -77,18 +93,33 @@ class DataSetExchange {
   void give(std::int64_t bytes) {
     if (bytes > 0) carry_out(sets_.give(bytes));
   }
-  // Exchanges messages with the servers that keep parts of versions. Call it after each round of the loop, and when the
-  // descriptor is readable.
-  void attend(Time now) { leases_.advance(now); }
-  int descriptor() const { return leases_.descriptor(); }
+  // Exchanges messages with the servers that keep parts of versions, and moves data sets. Call it after each round of
+  // the loop, at least every second, and when the descriptor is readable.
+  void attend(Time now);
+  int descriptor() const { return epoll_.get(); }
+
+  // Begins or ends to move data sets: a drained server moves all, each as soon as no client has it open. Other homes
+  // write those anew that have parts at a drained server. No value: nothing is known of drained servers. `own_name` is
+  // that of this server. `report` is called if this server is drained, when what it keeps has changed.
+  using LeftReport = std::function<void(const event::DataSetsLeft&)>;
+  void take_servers(std::optional<DataSetServers> servers, const std::string& own_name, LeftReport report);
+  // Says if this server is the home of the name. ESHUTDOWN: it is not, and cannot become it (ServerLink::find).
+  struct FoundHome {
+    int error = 0;
+    bool is_home = false;
+  };
+  FoundHome find(const std::string& name) const;
+  // Adopts a data set that moves here (DataSets::adopt). Returns an errno.
+  int adopt(SessionId mover, std::string_view moved);
 
   // Refuses the clients whose time limit is over (ETIMEDOUT).
   void expire(Time now) { carry_out(sets_.expire(now)); }
   std::optional<Time> next_deadline() const { return sets_.next_deadline(); }
   // Refuses all clients that wait or will come (ECANCELED), because the server ends.
   void wind_up();
-  // True if a client has a version open, or if a part of another home's version is kept.
-  bool is_in_use() const { return sets_.members() > 0 || parts_.count() > 0; }
+  // True if a client has a version open, if a part of another home's version is kept, or if a drained server moves its
+  // data sets.
+  bool is_in_use() const { return sets_.members() > 0 || parts_.count() > 0 || moves_.under_way || can_move_more(); }
   // Logs what is lost when this server ends.
   void say_what_is_lost() const;
   // Returns the counters as lines of "key value".
@@ -102,6 +133,7 @@ class DataSetExchange {
     StripingStage stage = StripingStage::undecided;
     std::uint64_t number = 0;    // of its parts; 0: it has none
     std::string servers{};       // that have its stripes, as a map's text; "": this one has all
+    MappedServers striped{};     // the same
     std::vector<Asker> waiting;  // clients that asked where the stripes are
   };
   // A close that the engine has not answered yet.
@@ -110,6 +142,31 @@ class DataSetExchange {
     FilePtr file;
     std::int64_t end = 0;
   };
+
+  // What moves, and why something did not.
+  struct DataSetMoves {
+    std::optional<DataSetServers> servers;
+    std::string own_name;
+    LeftReport report;
+    struct FailedMove {
+      Time again;
+      std::string why;
+    };
+    std::map<std::string, FailedMove> failed;  // by name
+    bool under_way = false;
+    Time looked{};  // at what is left
+    std::optional<event::DataSetsLeft> told;
+    std::atomic<bool> gives_up = false;
+    std::unique_ptr<Workers> thread;  // made by the first move
+  };
+  bool is_drained() const { return sets_.is_drained(); }
+  bool can_move_more() const;
+  bool must_move(const DataSets::MovableName& name) const;
+  void move_next(Time now);
+  void begin_move(const std::string& name);
+  void end_move(const std::string& name, const std::string& why, bool has_new_home);
+  event::DataSetsLeft left() const;
+  void report_left(Time now);
 
   void carry_out(DataSets::DataSetOutcomes outcomes);
   HeldVersion& version_of(DataSets::VersionId id);
@@ -126,6 +183,9 @@ class DataSetExchange {
   std::map<DataSets::VersionId, HeldVersion> versions_;
   std::map<std::uint64_t, DataSets::VersionId> striped_;  // by number of the parts
   PartLeases leases_;
+  Fd epoll_;  // the leases, and the thread that moves
+  Time now_{};
+  DataSetMoves moves_;
   std::map<std::pair<SessionId, std::uint64_t>, Closing> closing_;  // by session and request of the close
 };
 

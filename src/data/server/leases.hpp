@@ -45,6 +45,7 @@ class PartLeases {
   // Sends and receives. Call it after each round of the loop, and when the descriptor is readable.
   void advance(Time now);
   int descriptor() const { return epoll_.get(); }
+  const std::string& secret_file() const { return secret_file_; }
 
  private:
   // A connection to another server, by its addresses.

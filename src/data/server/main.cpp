@@ -205,9 +205,17 @@ int serve(const ServerOptions& options, const server::Injection& injection) {
   about.directory = server.value()->directory();
   about.buffer_bytes = static_cast<std::int64_t>(options.buffer_bytes);
   about.write_behind = options.write_behind;
-  server::Control control{bus::socket_in(options.runtime_directory), about, load, log,
+  about.exchange_bytes = static_cast<std::int64_t>(options.exchange_bytes);
+  server::Control control{bus::socket_in(options.runtime_directory),
+                          about,
+                          load,
+                          log,
                           [&server](std::optional<event::ServerMap> map, std::function<void()> stored) {
                             server.value()->take_map(std::move(map), std::move(stored));
+                          },
+                          [&server](const event::MoveDataSets* move, server::DataSetExchange::LeftReport report) {
+                            server.value()->take_data_set_servers(
+                                move == nullptr ? std::nullopt : server::servers_of(*move), std::move(report));
                           }};
   // The process that started this one may wait for this line.
   std::printf("hocket-server %s (%d) listens on %s\n", options.name.c_str(), getpid(), addresses.value().c_str());

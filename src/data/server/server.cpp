@@ -230,14 +230,28 @@ void HocketServer::take_map(std::optional<event::ServerMap> map, std::function<v
   [[maybe_unused]] const ssize_t woken = write(map_came_.get(), &one, sizeof one);  // fails only if it is woken already
 }
 
+void HocketServer::take_data_set_servers(std::optional<DataSetServers> servers, DataSetExchange::LeftReport report) {
+  {
+    const std::lock_guard lock(maps_mutex_);
+    new_servers_ = [this, servers = std::move(servers), report = std::move(report)]() mutable {
+      exchange_.take_servers(std::move(servers), settings_.name, std::move(report));
+    };
+  }
+  constexpr std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t woken = write(map_came_.get(), &one, sizeof one);
+}
+
 void HocketServer::adopt_maps() {
   std::uint64_t times = 0;
   [[maybe_unused]] const ssize_t taken = read(map_came_.get(), &times, sizeof times);
   std::vector<NewMap> maps;
+  std::function<void()> servers;
   {
     const std::lock_guard lock(maps_mutex_);
     maps = std::exchange(new_maps_, {});
+    servers = std::exchange(new_servers_, {});
   }
+  if (servers) servers();
   for (NewMap& one : maps) {
     map_ = std::move(one.map);
     had_map_ = true;
@@ -523,6 +537,8 @@ bool HocketServer::take_frame(ClientSession& session) {
     case Type::share: on_share(session); break;
     case Type::open: on_open(session); break;
     case Type::join: on_join(session); break;
+    case Type::find: on_find(session); break;
+    case Type::adopt: on_adopt(session); break;
     case Type::locate: on_locate(session); break;
     case Type::part:
     case Type::keep: on_part(session); break;

@@ -64,6 +64,10 @@ class HocketServer {
   // new map may send a byte to another server than the one that still holds older data of it.
   void take_map(std::optional<event::ServerMap> map, std::function<void()> stored);
 
+  // Takes over which servers keep data sets and which are drained (DataSetExchange::take_servers); no value: hocketd
+  // has not said so. `report` is called in the loop's thread. Thread-safe; returns at once.
+  void take_data_set_servers(std::optional<DataSetServers> servers, DataSetExchange::LeftReport report);
+
   // Returns the canonical path of the directory that is served.
   const std::string& directory() { return engine_.files().directory(); }
 
@@ -115,6 +119,8 @@ class HocketServer {
   void on_share(ClientSession& session);
   void on_open(ClientSession& session);
   void on_join(ClientSession& session);
+  void on_find(ClientSession& session);
+  void on_adopt(ClientSession& session);
   void on_locate(ClientSession& session);
   void on_part(ClientSession& session);
   void on_view(ClientSession& session);
@@ -164,6 +170,7 @@ class HocketServer {
   Fd map_came_;  // eventfd
   std::mutex maps_mutex_;
   std::vector<NewMap> new_maps_;         // guarded by the mutex
+  std::function<void()> new_servers_;    // the same: makes the exchange take them
   std::optional<event::ServerMap> map_;  // in use
   bool had_map_ = false;
 };

@@ -140,6 +140,15 @@ void HocketServer::answer_join(const DataSetExchange::JoinAnswer& joined) {
   session.stream.send(header);
 }
 
+void HocketServer::on_find(ClientSession& session) {
+  const auto [error, is_home] = exchange_.find(std::string{session.stream.meta()});
+  reply(session, session.stream.header().request, error, is_home ? 1 : 0);
+}
+
+void HocketServer::on_adopt(ClientSession& session) {
+  reply(session, session.stream.header().request, exchange_.adopt(session.number, session.stream.meta()));
+}
+
 // Asks where the stripes of a version are, of which this server is the home.
 void HocketServer::on_locate(ClientSession& session) {
   const Header& header = session.stream.header();

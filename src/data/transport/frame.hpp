@@ -5,7 +5,7 @@
 //                                          ← challenge: meta nonce; flag proof_wanted
 //   prove: meta nonce and tag, or nothing →
 //                                          ← welcome: meta the server's tag, or nothing
-//   then share, open, join, locate, part, keep, view, write, read, end, sync, close, store, state →
+//   then share, open, join, find, locate, part, keep, adopt, view, write, read, end, sync, close, store, state →
 //                                          ← answer, to each but share, view and end; in any order
 //                                          ← stored, alive, at any time
 //
@@ -62,12 +62,14 @@ enum class Type : std::uint8_t {
   // operation: number of a part; number: its index among the servers; bytes: how many servers. From the home of a
   // version to the others: the part is kept until the handle is closed or the connection ends.
   keep,
+  find,   // meta: name of a data set
+  adopt,  // meta: a data set that moves here, whose versions this client has written (server/moved_name.hpp)
   challenge = 64,
   welcome,
   // request, error, bytes. To open: handle; bytes 1 if the server writes behind. To write and read: number, of early
   // and elsewhere. To state: meta text. To join: handle; number: version; bytes: of that version. To locate: handle:
   // number of the parts; meta: the servers, the home first, as the text of a map; none: the home has all. To part and
-  // keep: handle.
+  // keep: handle. To find: bytes 1 if the server is the home of the data set.
   answer,
   // handle; error. All writes of the handle that were answered have been carried out; `error` is one of them that the
   // client has not been told of, 0 if none. number 1: the server ends, and holds nothing of any client of the file.
@@ -90,7 +92,8 @@ inline constexpr std::uint16_t list = 8;           // write, read: meta has the 
 inline constexpr std::uint16_t viewed = 16;        // write, read: `offset` is in the data of view `number`
 inline constexpr std::uint16_t shared = 32;        // write, read: data are in the shared segment, at `shared`
 inline constexpr std::uint16_t proof_wanted = 64;  // challenge: the client must prove the secret
-inline constexpr std::uint16_t all = 127;          // every known bit
+inline constexpr std::uint16_t moves = 128;        // join: the version moves here from another home
+inline constexpr std::uint16_t all = 255;          // every known bit
 }  // namespace flag
 
 // Fixed part of a frame. The meaning of most fields depends on the type.

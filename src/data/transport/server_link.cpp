@@ -136,13 +136,27 @@ void ServerLink::open(std::string_view path, const FileIdentity& wanted, const O
 void ServerLink::join(const DataSet& what, JoinCallback joined) {
   Header header;
   header.type = Type::join;
-  header.flags = what.writes ? flag::writes : flag::reads;
+  header.flags =
+      static_cast<std::uint16_t>((what.writes ? flag::writes : flag::reads) | (what.moves ? flag::moves : 0));
   header.operation = what.group;
   header.number = static_cast<std::uint32_t>(what.participants);
   header.offset = std::chrono::ceil<std::chrono::milliseconds>(what.patience).count();
   header.bytes = what.readers;
   ask_once(header, std::string{what.name} + '\n' + std::string{what.application},
            [joined = std::move(joined)](const PendingCall& by) { joined(by.error, by.handle, by.number, by.bytes); });
+}
+
+void ServerLink::find(std::string_view name, DoneCallback found) {
+  Header header;
+  header.type = Type::find;
+  ask_once(header, std::string{name}, [found = std::move(found)](const PendingCall& by) { found(by.error, by.bytes); });
+}
+
+void ServerLink::adopt(std::string_view moved, DoneCallback adopted) {
+  Header header;
+  header.type = Type::adopt;
+  ask_once(header, std::string{moved},
+           [adopted = std::move(adopted)](const PendingCall& by) { adopted(by.error, by.bytes); });
 }
 
 void ServerLink::locate(Handle handle, std::string_view servers, LocateCallback located) {

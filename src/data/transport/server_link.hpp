@@ -92,6 +92,9 @@ struct DataSet {
   // one.
   int readers = 1;
   Duration patience{};  // time limit of the server for serving this request
+  // A server writes it that moves the version here: nobody reads it until it is adopted. `name` is made up, and used
+  // once.
+  bool moves = false;
 };
 
 // The part of a version of a data set that one server keeps. Stripe i belongs to the server with index i mod `servers`.
@@ -139,9 +142,17 @@ class ServerLink {
   //   ECANCELED).
   //
   // ETIMEDOUT: not served within the time limit. ECANCELED: another client of the group has gone. EINVAL: invalid
-  // names or numbers, or clients of the group that disagree. ENOSPC, for writes: the server keeps no more. A reading
-  // group counts as not having read the version if it ends before all of its clients have closed.
+  // names or numbers, or clients of the group that disagree. ENOSPC, for writes: the server keeps no more. ESHUTDOWN:
+  // the server is drained and is not, or no longer, the home of the data set. A reading group counts as not having read
+  // the version if it ends before all of its clients have closed.
   void join(const DataSet& what, JoinCallback joined);
+  // Asks if this server is the home of the data set: `bytes` is 1 if it is, 0 if not. ESHUTDOWN: it is not, and becomes
+  // that of no data set any more, because it is drained.
+  void find(std::string_view name, DoneCallback found);
+  // Makes this server the home of a data set, whose versions this client has written before (DataSet::moves).
+  // `moved` is the text form of server::MovedName. EEXIST: it has other versions of that name. ESHUTDOWN: it is
+  // drained.
+  void adopt(std::string_view moved, DoneCallback adopted);
   // Asks the home of a version, which this client has open, where its stripes are. The first stripe is always at the
   // home. Before others are written, the first client that asks so decides: the version is striped over those of
   // `servers` (a server map's text, the home first) that can be reached. ECANCELED: the version was dropped.

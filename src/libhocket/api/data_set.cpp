@@ -16,6 +16,7 @@
 #include "base/descriptor.hpp"
 #include "base/host_name.hpp"
 #include "bus/local_socket.hpp"
+#include "io_client/homes.hpp"
 #include "io_client/joining.hpp"
 #include "io_client/striped_set.hpp"
 #include "transport/proof.hpp"
@@ -99,6 +100,8 @@ class DataSetFile final : public hocket_file {
   const OpenArguments opening_;
   const std::string name_, application_;
   event::ServerMap map_;
+  io_client::HomeFinder homes_{transport::secret_beside(bus::default_socket())};
+  std::vector<event::ServerMap::MappedServer> servers_;  // of a new version, the home first
   std::vector<ServedFile> files_;  // that of the home, which is the only one while it is joined; then the parts
   bool knows_parts_ = false;
   std::int64_t bytes_ = 0;  // length of the version, as far as this process knows
@@ -123,11 +126,15 @@ void DataSetFile::learn_servers() {
 // Connects to the data set's home by the current map, or keeps the connection. Returns false if that is impossible now.
 bool DataSetFile::reach_home() {
   learn_servers();
-  const event::ServerMap::MappedServer* home = event::home_of(map_, name_);
-  if (home == nullptr) return false;
-  if (files_.empty() || !files_.front().leads_to(*home)) {
+  servers_ = homes_.find(map_, name_, io_client::DescriptorWait());
+  if (servers_.empty()) {
+    if (!map_.servers.empty()) fault_ = "all I/O servers are drained; start another one, or add one again";
+    return false;
+  }
+  const event::ServerMap::MappedServer& home = servers_.front();
+  if (files_.empty() || !files_.front().leads_to(home)) {
     files_.clear();
-    files_.emplace_back(*home, transport::secret_beside(bus::default_socket()));
+    files_.emplace_back(home, transport::secret_beside(bus::default_socket()));
   }
   if (!is_lost()) return true;
   fault_ = files_.front().why();
@@ -149,7 +156,11 @@ int DataSetFile::try_to_join(Duration patience) {
   ServedFile& home = files_.front();
   home.join(what);
   io_client::await_answers(files_);
-  if (!is_lost()) return home.take_error();
+  if (!is_lost()) {
+    const int error = home.take_error();
+    if (error == ESHUTDOWN) fault_ = "the I/O server " + home.server().name + " is drained";
+    return error;
+  }
   fault_ = "the I/O server " + home.server().name + " was lost: " + home.why();
   code_ = HOCKET_ERROR_NO_SERVER;
   return ECONNRESET;
@@ -191,9 +202,8 @@ int DataSetFile::tell_lost() const {
 }
 
 int DataSetFile::reach_parts() {
-  const int error = io_client::open_parts(files_, event::servers_of_data_set(map_, name_),
-                                          transport::secret_beside(bus::default_socket()), opening_.writes(),
-                                          io_client::DescriptorWait());
+  const int error = io_client::open_parts(files_, servers_, transport::secret_beside(bus::default_socket()),
+                                          opening_.writes(), io_client::DescriptorWait());
   knows_parts_ = error == 0;
   return error;
 }

@@ -24,7 +24,7 @@ Result<event::ServerMap> ask_for_servers() {
     const auto* server = std::get_if<event::IoServer>(&one.body);
     // Processes without MPI-IO use the map that applications have: a server that was drained may still store.
     if (server == nullptr) continue;
-    const bool aside = !server->in_map && server->state == "slow";
+    const bool aside = !server->in_map && (server->state == "slow" || server->moves_data_sets);
     if (server->in_map || aside) map.servers.push_back({server->server, server->directory, server->addresses, aside});
   }
   return map;

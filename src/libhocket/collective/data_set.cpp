@@ -9,6 +9,7 @@
 #include "base/descriptor.hpp"
 #include "collective/agreement.hpp"
 #include "collective/mpi_wait.hpp"
+#include "io_client/homes.hpp"
 #include "io_client/joining.hpp"
 #include "process/identity.hpp"
 #include "process/server_map.hpp"
@@ -34,7 +35,8 @@ struct AttemptDecision {
 // Slices let the ranks notice that the server has gone, or that another one is the home now.
 class Attempt {
  public:
-  Attempt(const Team& team, const Wish& wish) : team_(team), wish_(wish) {}
+  // `homes` is used in rank 0.
+  Attempt(const Team& team, const Wish& wish, io_client::HomeFinder& homes) : team_(team), wish_(wish), homes_(homes) {}
 
   // Broadcasts rank 0's choice; `next` is what follows the attempt before, and counts in rank 0 only. Collective. False
   // if MPI failed.
@@ -54,6 +56,7 @@ class Attempt {
 
   const Team& team_;
   const Wish& wish_;
+  io_client::HomeFinder& homes_;
   AttemptDecision choice_;
   std::vector<event::ServerMap::MappedServer> servers_;
   std::string application_;
@@ -63,7 +66,7 @@ class Attempt {
 std::string Attempt::choose_in_root() {
   const std::shared_ptr<const event::ServerMap> map = joined_server_map();
   const std::string application = application_id();
-  const std::string servers = event::text_of(event::servers_of_data_set(*map, wish_.name));
+  const std::string servers = event::text_of(homes_.find(*map, wish_.name, MpiWait(team_.comm)));
   choice_ = {1, static_cast<std::int64_t>(transport::new_number()), static_cast<std::int64_t>(application.size()),
              static_cast<std::int64_t>(servers.size())};
   return application + servers;
@@ -126,6 +129,8 @@ std::string reason_of(const JoinedDataSet& joined, const Wish& wish) {
              after_s;
     case ENOSPC: return name + "could not be opened: " + joined.where + " has no memory for it (--exchange)";
     case EINVAL: return name + "is refused by " + joined.where + ": a name has 1 to 255 printable characters";
+    case ESHUTDOWN:
+      return name + "could not be opened: " + joined.where + " is drained, and no other server can keep it";
     case ECONNRESET: return name + "could not be opened: " + joined.where + " was lost";
     case ENODATA:
       return name +
@@ -141,9 +146,10 @@ JoinedDataSet join(const Team& team, Wish wish) {
   if (!mpi::smallest(team.comm, wishes)) return failed();
   wish.readers = wishes[0];
   wish.patience = Duration(wishes[1]);
+  io_client::HomeFinder homes{transport::secret_beside(identity().settings.socket)};
   io_client::JoinAttempts attempts{node_now(), wish.patience};
   for (JoinStep next = JoinStep::again; next != JoinStep::joined && next != JoinStep::failed;) {
-    Attempt attempt(team, wish);
+    Attempt attempt(team, wish, homes);
     // Clocks differ, so rank 0 decides if there is another attempt. Success and failure are the same in all ranks.
     if (!attempt.choose(next)) return failed();
     if (attempt.is_over()) break;

@@ -12,7 +12,7 @@ using event::ServerMap;
 std::vector<ServerMap::MappedServer> Servers::in_map() const {
   std::vector<ServerMap::MappedServer> servers;
   for (const ServerEntry& entry : entries_) {
-    const bool aside = entry.state == ServerState::slow;
+    const bool aside = entry.state == ServerState::slow || entry.moves_data_sets;
     if (entry.in_map || aside)
       servers.push_back({entry.said.server, entry.said.directory, entry.said.addresses, aside});
   }
@@ -63,6 +63,7 @@ void Servers::publish(const Moment& moment) {
     if (entry.epoch == 0) entry.epoch = list_.epoch;
     if (tells && entry.member) store(moment, entry, StoringInput::tell);
   }
+  tell_of_moves(moment);
   hand_out(moment);
 }
 

@@ -96,7 +96,9 @@ void Servers::apply(ServerEntry& entry, ServerInput input, Time now) {
   if (next != ServerState::hung) entry.in_map = next == ServerState::up;
   entry.state = next;
   entry.since = now;
-  entry.epoch = 0;  // until `publish`
+  entry.epoch = 0;                                    // until `publish`
+  if (next == ServerState::drained) entry.told = {};  // so that it is asked anew
+  entry.moves_data_sets = next == ServerState::drained && entry.said.exchange_bytes > 0;
   if (next == ServerState::up) detector_.enter(entry.member);
 }
 
@@ -311,6 +313,12 @@ std::vector<event::IoServer> Servers::describe(Time now) const {
     row.busy = recent.service;
     row.last_service = entry.last_service;
     if (entry.state == ServerState::slow) row.back = entry.back;
+    row.moves_data_sets = entry.moves_data_sets;
+    if (entry.moves_data_sets && entry.left.epoch == entry.told.epoch) {
+      row.data_sets_left = entry.left.kept;
+      row.data_set_bytes_left = entry.left.bytes;
+      row.data_sets_text = entry.left.text;
+    }
   }
   return rows;
 }

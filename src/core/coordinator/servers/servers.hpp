@@ -27,6 +27,9 @@
 // at every event does not keep applications from working. What a server was drained for by hand stays. A DECISION says
 // what was done, and once what was not, and why.
 //
+// A drained server may keep data sets. It then stays in the map as set aside, so that applications find them there,
+// until it has said that it keeps none any more (moving.cpp).
+//
 // Servers is a part of the coordinator; pure, not thread-safe.
 #pragma once
 
@@ -80,6 +83,8 @@ class Servers {
   void load(const Moment& moment, const event::ServerLoad& load);
   // Handles MAP_STORED: a server that writes behind holds nothing of earlier epochs any more.
   void stored(const Moment& moment, const event::MapStored& said);
+  // Handles DATA_SETS_LEFT: what a drained server still keeps of data sets.
+  void left(const Moment& moment, const event::DataSetsLeft& left);
   // Handles SERVER_ENDED: the process of a server has ended.
   void ended(const Moment& moment, const event::ServerEnded& ended);
   // Handles SET_SERVER of a tool: drains a server, adds it to the map again, or assigns servers to an application.
@@ -146,6 +151,9 @@ class Servers {
     bool by_hand = false;           // a tool drained it
     bool by_policy = false;         // a policy drained it
     std::optional<Time> changed{};  // by a policy, the last time
+    bool moves_data_sets = false;   // it is drained, and may keep data sets
+    event::MoveDataSets told{};     // the last one that it was sent
+    event::DataSetsLeft left{};     // its last answer
   };
 
   // A server map as it is sent.
@@ -223,6 +231,8 @@ class Servers {
   // Begins a new epoch if a map has changed, and hands the newest maps out as soon as that is safe.
   void publish(const Moment& moment);
   void hand_out(const Moment& moment);
+  // Tells servers that keep data sets which servers stay and which are drained, where that has changed.
+  void tell_of_moves(const Moment& moment);
   static void hand(const Moment& moment, ApplicationMap& map, MemberId member);
   std::vector<event::ServerMap::MappedServer> in_map() const;
   static std::vector<event::ServerMap::MappedServer> map_of(const ApplicationMap& map,
@@ -247,6 +257,7 @@ class Servers {
   std::map<AppId, ApplicationMap> maps_;  // of all applications
   std::int64_t epoch_ = 0;                // the newest of any map
   std::int64_t told_epoch_ = 0;           // the newest that servers were told
+  std::int64_t moves_ = 0;                // counts MOVE_DATA_SETS
   std::int64_t handed_epoch_ = 0;         // `epoch_` when maps were handed out last
   bool write_through_ = false;            // as servers were told
   MapText list_;                          // of all servers

@@ -1,0 +1,39 @@
+// What servers that keep data sets learn of a drain, and what they answer.
+#include <utility>
+
+#include "coordinator/servers/servers.hpp"
+
+namespace hocket::coordinator {
+
+void Servers::tell_of_moves(const Moment& moment) {
+  std::vector<event::ServerMap::MappedServer> staying;
+  std::string drained;
+  for (const ServerEntry& entry : entries_) {
+    if (entry.said.exchange_bytes == 0 || !entry.member) continue;
+    if (entry.state == ServerState::drained) {
+      drained.append(drained.empty() ? "" : " ").append(entry.said.server);
+    } else if (entry.state != ServerState::hung) {
+      staying.push_back(
+          {entry.said.server, entry.said.directory, entry.said.addresses, entry.state == ServerState::slow});
+    }
+  }
+  const std::string text = drained.empty() ? std::string{} : event::text_of(staying);
+  for (ServerEntry& entry : entries_) {
+    if (entry.said.exchange_bytes == 0 || !entry.member) continue;
+    if (entry.told.text == text && entry.told.drained == drained) continue;
+    entry.told = {++moves_, text, drained};
+    moment.commands.push_back({entry.member, entry.told});
+  }
+}
+
+void Servers::left(const Moment& moment, const event::DataSetsLeft& left) {
+  ServerEntry* entry = find(moment.event.origin.member);
+  // An answer to an earlier message may have been sent before the server was drained.
+  if (entry == nullptr || left.epoch != entry->told.epoch) return;
+  entry->left = left;
+  if (left.kept > 0 || !entry->moves_data_sets) return;
+  entry->moves_data_sets = false;
+  publish(moment);
+}
+
+}  // namespace hocket::coordinator
