@@ -240,7 +240,7 @@ def states() -> dict[str, str]:
         return {one["server"]: one["state"] for one in bus.list().servers}
 
 
-def test_two_servers_are_drained_at_once(program, servers: list[Server]) -> None:
+def test_two_servers_are_drained_at_once(program, daemon: Daemon, servers: list[Server]) -> None:
     names = [f"hocket:/field-{number}" for number in range(9)]
     writer, reader = program(), program()
     for number, name in enumerate(names):
@@ -252,6 +252,10 @@ def test_two_servers_are_drained_at_once(program, servers: list[Server]) -> None
     assert servers[2].client().state()["data_sets"] == "9"
     for number, name in enumerate(names):
         read(reader, noise(2 * MIB, number), 1, name)
+    assert daemon.stop() == 0
+    command = [daemon.process.args[0], "--replay", daemon.trace]
+    replayed = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert replayed.returncode == 0, replayed.stderr
 
 
 def test_without_room_elsewhere_readers_find_it_where_it_is(program, start_server) -> None:

@@ -75,7 +75,7 @@ DataSets::DataSetOutcomes DataSets::join(GroupMember member, const JoinRequest& 
                        is_between(what.participants, 1, most_participants) &&
                        is_between(what.readers, 0, static_cast<std::int64_t>(settings_.most_applications));
   if (!is_good || members_.contains(member)) return {refusal(member, EINVAL)};
-  if (drained_ && !names_.contains(what.name)) return {refusal(member, ESHUTDOWN)};
+  if (sends_away(what.name)) return {refusal(member, ESHUTDOWN)};
   if (what.writes && settings_.most_bytes == 0) return {refusal(member, ENOSPC)};
   Group* group = group_for(what);
   if (group == nullptr) return {refusal(member, ENOSPC)};

@@ -26,7 +26,8 @@
 //   begin_move ─► a copy of each version ─► adopt ─► end_move(…, true)
 //                     └──────────┴── refused, or a server was lost ─► end_move(…, false): as it was
 //
-// A server that is drained begins no new names. Clients that ask for one are sent away (ESHUTDOWN).
+// A server that is drained serves only names of which it has a version. Clients that open another one are sent away
+// (ESHUTDOWN).
 //
 // A group that cannot be served waits until its time limit. Groups that write a name are served in the order in which
 // they became complete. Every call returns what the caller must do for which client.
@@ -257,6 +258,7 @@ class DataSets {
   void forget(VersionId version, DataSetOutcomes& told);
   void forget_read(Name& name, DataSetOutcomes& told);
   void forget_all(Name& name, DataSetOutcomes& told);
+  bool sends_away(const std::string& name) const;
   VersionId copy_of(std::uint64_t client, std::uint64_t copy) const;
 
   DataSetSettings settings_;

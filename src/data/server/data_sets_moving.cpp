@@ -14,6 +14,11 @@ bool DataSets::is_home_of(const std::string& text) const {
   return found != names_.end() && found->second.is_known();
 }
 
+bool DataSets::sends_away(const std::string& text) const {
+  const auto found = names_.find(text);
+  return drained_ && (found == names_.end() || (found->second.published.empty() && found->second.writing == 0));
+}
+
 bool DataSets::is_open(const std::string& text) const {
   for (auto one = groups_.lower_bound({text, 0}); one != groups_.end() && one->first.first == text; ++one) {
     const GroupStage stage = one->second.stage;

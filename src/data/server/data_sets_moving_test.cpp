@@ -143,6 +143,7 @@ TEST_F(DataSetsMoving, ADrainedServerBeginsNoName) {
   from.drain(true);
   EXPECT_EQ(to.is_drained(), false);
   EXPECT_EQ(read(from, "a"), 1) << "it still serves what it has";
+  EXPECT_EQ(open(from, "a"), -ESHUTDOWN) << "and begins nothing";
   EXPECT_EQ(move(from, to, "x").error, 0) << "the numbers move, too";
   EXPECT_EQ(open(from, "a"), -ESHUTDOWN);
   publish(to, 1);

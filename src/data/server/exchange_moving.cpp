@@ -175,11 +175,11 @@ event::DataSetsLeft DataSetExchange::left() const {
   const auto parts = static_cast<std::int64_t>(parts_.count());
   left.kept += parts;
   if (parts > 0) texts.push_back(fmt::format("{} part{} of data sets of other servers", parts, parts == 1 ? "" : "s"));
-  // Without versions, a name is moved only so that numbers go on. That is no reason to wait for long.
+  // Names without versions move, too, so that their numbers go on.
   if (left.kept == 0 && !is_last) {
-    for (const DataSets::MovableName& name : sets_.movable())
-      left.kept += name.is_known && !moves_.failed.contains(name.name) ? 1 : 0;
+    for (const DataSets::MovableName& name : sets_.movable()) left.kept += name.is_known ? 1 : 0;
     left.kept += moves_.under_way ? 1 : 0;
+    if (left.kept > 0) texts.emplace_back("the numbers of data sets without versions");
   }
   for (std::size_t i = 0; i < std::min(texts.size(), most_shown); ++i) left.text += (i == 0 ? "" : ", ") + texts[i];
   if (texts.size() > most_shown) left.text += fmt::format(" and {} more", texts.size() - most_shown);

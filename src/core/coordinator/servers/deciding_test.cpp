@@ -62,6 +62,20 @@ class DecidingTest : public testing::Script {
   static constexpr std::uint64_t tool = 99;
 };
 
+TEST_F(DecidingTest, WhatAPolicyDrainsMovesItsDataSets) {
+  for (std::uint64_t i = 1; i <= 2; ++i) {
+    const std::string name = "s" + std::to_string(i);
+    event::Server said{name, "unix:/" + name, "/scratch", 1 << 20, false, 77};
+    said.exchange_bytes = 1;
+    at(0, 10 + i, said);
+  }
+  const Lines told = decide(1000, {to(Action::drain, "s2")});
+  ASSERT_GE(told.size(), 2U);
+  EXPECT_EQ(told[0], "11 MOVE_DATA_SETS 1 to s1 from s2");
+  EXPECT_EQ(told[1], "12 MOVE_DATA_SETS 2 to s1 from s2");
+  EXPECT_TRUE(coordinator.servers().describe(Time{})[1].moves_data_sets);
+}
+
 TEST_F(DecidingTest, DrainsAddsAndSetsAside) {
   hello(1);
   for (std::uint64_t i = 1; i <= 3; ++i) server(0, i);

@@ -31,9 +31,8 @@ void Servers::left(const Moment& moment, const event::DataSetsLeft& left) {
   // An answer to an earlier message may have been sent before the server was drained.
   if (entry == nullptr || left.epoch != entry->told.epoch) return;
   entry->left = left;
-  if (left.kept > 0 || !entry->moves_data_sets) return;
-  entry->moves_data_sets = false;
-  publish(moment);
+  const bool moves = entry->state == ServerState::drained && left.kept > 0;
+  if (std::exchange(entry->moves_data_sets, moves) != moves) publish(moment);
 }
 
 }  // namespace hocket::coordinator

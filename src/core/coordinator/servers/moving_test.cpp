@@ -54,6 +54,15 @@ TEST_F(MovingTest, ADrainedServerIsInTheMapUntilItKeepsNothing) {
   EXPECT_EQ(row("s1").epoch, 3) << "what applications must adopt is as before";
 }
 
+TEST_F(MovingTest, OneThatKeepsSomethingAfterAllReturnsIntoTheMap) {
+  for (std::uint64_t i = 1; i <= 2; ++i) server(1, i);
+  set(2, "s1", "drain");
+  EXPECT_EQ(left(3, 1, 1, 0), Lines{"1 SERVER_MAP 4 s2"});
+  EXPECT_EQ(left(4, 1, 1, 1), Lines{"1 SERVER_MAP 5 s2"});
+  EXPECT_TRUE(row("s1").moves_data_sets);
+  EXPECT_EQ(left(5, 1, 1, 0), Lines{"1 SERVER_MAP 6 s2"});
+}
+
 TEST_F(MovingTest, AServerThatKeepsNoDataSetsIsNotAsked) {
   server(1, 1, 0);
   server(1, 2);
