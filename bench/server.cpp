@@ -1,5 +1,5 @@
 // Measures hocket-server: the write bandwidth of one client beside that of the transport alone, and small writes of
-// several clients, with merging of neighbouring requests off and on.
+// several clients, with merging of neighbouring requests off and on. server_data_sets.cpp measures data sets.
 //
 // Files are on the file system of $HOCKET_BENCH_DIR (else of the working directory). They exist before and are
 // overwritten, so the benchmark measures the path of the data and not the growth of a file.
@@ -18,13 +18,17 @@
 
 #include "base/clock.hpp"
 #include "figures.hpp"
+#include "server_process.hpp"
 #include "transport/address.hpp"
-#include "transport/proof.hpp"
 #include "transport/server_link.hpp"
 
 namespace {
 
 using namespace hocket;
+using bench::die;
+using bench::good;
+using bench::seconds_since;
+using bench::Server;
 using transport::Header;
 using transport::ServerLink;
 using transport::Stream;
@@ -38,25 +42,11 @@ constexpr int under_way = 4;  // large writes that are pending at a time
 // Smallest ratio to the transport's bandwidth.
 constexpr double bound = 0.7;
 
-[[noreturn]] void die(const std::string& text) {
-  std::fprintf(stderr, "bench_server: %s\n", text.c_str());
-  std::exit(1);
-}
-
-// Returns the value, or ends the benchmark with the error.
-template <class T>
-T good(Result<T> result) {
-  if (!result) die(result.error().text);
-  return std::move(result).value();
-}
-
 // Waits for the descriptor, at most 10 s.
 void wait_for(int descriptor, short events) {
   pollfd waited{descriptor, events, 0};
   ::poll(&waited, 1, 10'000);
 }
-
-double seconds_since(Time start) { return to_s(node_now() - start); }
 
 // ---- the transport alone -------------------------------------------------------------------------------------------
 
@@ -153,56 +143,7 @@ std::pair<Fd, Fd> tcp_ends() {
   return {std::move(client), std::move(server)};
 }
 
-// ---- a server ------------------------------------------------------------------------------------------------------
-
-// A hocket-server process with the options `more`. It ends with this object.
-class Server {
- public:
-  Server(const std::string& directory, const std::string& name, const std::vector<std::string>& more)
-      : directory_(directory) {
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) die("pipe failed");
-    std::vector<std::string> words{HOCKET_SERVER, "--name", name, "--dir", directory, "--runtime-dir", directory};
-    words.insert(words.end(), more.begin(), more.end());
-    child_ = fork();
-    if (child_ == 0) {
-      std::vector<char*> arguments;
-      for (std::string& word : words) arguments.push_back(word.data());
-      arguments.push_back(nullptr);
-      dup2(ends[1], STDOUT_FILENO);
-      execv(HOCKET_SERVER, arguments.data());
-      std::_Exit(127);
-    }
-    // The server prints its addresses when it listens: the Unix socket first, then TCP.
-    close(ends[1]);
-    std::array<char, 1024> line{};
-    const ssize_t n = read(ends[0], line.data(), line.size() - 1);
-    close(ends[0]);
-    const std::string text{line.data(), n > 0 ? static_cast<std::size_t>(n) : 0};
-    const std::size_t at = text.find("listens on ");
-    if (at == std::string::npos) die("hocket-server did not start");
-    addresses_ = text.substr(at + 11, text.size() - at - 12);
-  }
-  ~Server() {
-    kill(child_, SIGTERM);
-    waitpid(child_, nullptr, 0);
-  }
-
-  // Connects a client, by the Unix socket if `local`, else by TCP.
-  std::unique_ptr<ServerLink> connect(bool local) const {
-    const std::size_t blank = addresses_.find(' ');
-    // Without the node's number, which would keep a client on this node from using TCP.
-    const std::size_t node = addresses_.rfind('@');
-    const std::string address = local ? addresses_.substr(0, blank) : addresses_.substr(blank + 1, node - blank - 1);
-    const std::string secret = local ? std::string{} : good(transport::read_secret(transport::secret_path(directory_)));
-    return good(ServerLink::connect(address, secret, from_s(10)));
-  }
-
- private:
-  std::string directory_;
-  std::string addresses_;
-  pid_t child_;
-};
+// ---- a client ------------------------------------------------------------------------------------------------------
 
 // Processes what is ready, or waits for it. A lost server ends the benchmark.
 void drive(ServerLink& link) {
@@ -432,6 +373,7 @@ int main() {
   }
   const bool ok = measure_large(directory);
   measure_small(directory);
+  bench::measure_data_sets(directory);
   const int removed = std::system(("rm -rf '" + directory + "'").c_str());
   return ok && removed == 0 ? 0 : 1;
 }
