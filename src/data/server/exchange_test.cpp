@@ -73,6 +73,82 @@ class Exchanging : public testing::Served {
   }
 };
 
+// Returns the error of a request, and the bytes of its answer in `got`.
+int find_now(ServerLink& link, std::string_view name, std::int64_t* got) {
+  int result = -1;
+  link.find(name, [&](int error, std::int64_t bytes) {
+    result = error;
+    *got = bytes;
+  });
+  while (result == -1 && !link.failed()) link.poll();
+  return result;
+}
+int adopt_now(ServerLink& link, std::string_view moved) {
+  int result = -1;
+  link.adopt(moved, [&](int error, std::int64_t) { result = error; });
+  while (result == -1 && !link.failed()) link.poll();
+  return result;
+}
+
+TEST_F(Exchanging, AServerSaysIfItIsTheHome) {
+  start();
+  const Link link = connect();
+  std::int64_t is_home = -1;
+  EXPECT_EQ(find_now(*link, "field", &is_home), 0);
+  EXPECT_EQ(is_home, 0);
+  publish(*link, 1, "data");
+  EXPECT_EQ(find_now(*link, "field", &is_home), 0);
+  EXPECT_EQ(is_home, 1);
+  EXPECT_EQ(find_now(*link, "", &is_home), 0);
+  EXPECT_EQ(is_home, 0);
+}
+
+TEST_F(Exchanging, ADataSetIsAdoptedWithTheCopiesOfOneClient) {
+  start();
+  const Link mover = connect(), other = connect(), reader = connect();
+  DataSet copy = written(9);
+  copy.name = "4d";
+  copy.moves = true;
+  DataSet read = copy;
+  read.writes = false;
+  EXPECT_EQ(join_now(*mover, read).error, EINVAL) << "copies are only written";
+  copy.participants = 2;
+  EXPECT_EQ(join_now(*mover, copy).error, EINVAL);
+  copy.participants = 1;
+  const Got got = join_now(*mover, copy);
+  ASSERT_EQ(got.error, 0);
+  EXPECT_EQ(write_now(*mover, got.handle, OffsetPlace{0}, bytes_of(std::string("data"))), 0);
+  EXPECT_EQ(close_now(*mover, got.handle), 0);
+  for (const char* wrong : {"", "field", "field\nnonsense\n", "field\nlast 1\nversion 2 77 1 0\n"})
+    EXPECT_EQ(adopt_now(*mover, wrong), std::string_view{wrong} == "field" ? 0 : EINVAL) << wrong;
+  const std::string moved = "field\nlast 5\nread 4 reader\nversion 5 77 1 0\n";
+  EXPECT_EQ(adopt_now(*other, moved), ESTALE) << "another client's copy";
+  EXPECT_EQ(adopt_now(*mover, moved), 0);
+  EXPECT_EQ(adopt_now(*mover, moved), ESTALE) << "a copy is adopted once";
+  const Got version = join_now(*reader, to_read(2));
+  EXPECT_EQ(version.version, 5);
+  EXPECT_EQ(contents_of(*reader, version), "data");
+  EXPECT_EQ(close_now(*reader, version.handle), 0);
+  EXPECT_EQ(told(*reader, "exchange_bytes"), 0);
+}
+
+TEST_F(Exchanging, CopiesThatNobodyAdoptsEndWithTheirClient) {
+  start();
+  DataSet copy = written(9);
+  copy.name = "4d";
+  copy.moves = true;
+  {
+    const Link mover = connect();
+    const Got got = join_now(*mover, copy);
+    EXPECT_EQ(write_now(*mover, got.handle, OffsetPlace{0}, bytes_of(std::string("data"))), 0);
+    EXPECT_EQ(close_now(*mover, got.handle), 0);
+    EXPECT_EQ(told(*mover, "exchange_bytes"), 4);
+  }
+  const Link link = connect();
+  const Time deadline = node_now() + limit;
+  while (told(*link, "exchange_bytes") != 0) ASSERT_LT(node_now(), deadline);
+}
+
 TEST_F(Exchanging, WhatOneWritesTheOtherReads) {
   start({.write_behind = true});
   const Link writer = connect();

@@ -56,7 +56,7 @@ TEST(Frame, WhatIsOutOfBoundsIsRefused) {
   EXPECT_EQ(fault([](Header& h) { h.error = -5; }), "an error below 0");
   EXPECT_EQ(fault([](Header& h) { h.flags = 1U << 12U; }), "an unknown flag");
   EXPECT_EQ(fault([](Header& h) { h.payload = 1; }), "a payload that is not its data");
-  EXPECT_EQ(fault([](Header& h) { h.type = static_cast<Type>(16); }), "an unknown type");
+  EXPECT_EQ(fault([](Header& h) { h.type = static_cast<Type>(18); }), "an unknown type");
 }
 
 TEST(Frame, RandomBytesAreNoFrames) {
