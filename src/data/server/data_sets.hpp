@@ -168,7 +168,8 @@ class DataSets {
   // Ends the move. `has_moved`: another server is the home now, so all is forgotten here, and the groups that wait are
   // refused (ESHUTDOWN).
   DataSetOutcomes end_move(const std::string& name, bool has_moved);
-  // Returns the name under which the copy of a version is written, and cannot be opened by clients.
+  // Returns the name under which the copy of a version is written, and cannot be opened by clients. `copy` is its
+  // number in decimal digits.
   static std::string name_of_copy(std::string_view copy) { return '\x01' + std::string{copy}; }
   // Becomes the home of a name, whose copies the client has written and closed. EINVAL: numbers that cannot be;
   // ESTALE: a copy is missing; EEXIST: other versions of the name are here; ESHUTDOWN: this server is drained; ENOSPC:

@@ -1,6 +1,4 @@
 // Names that move from one home to another.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -67,7 +65,7 @@ DataSets::DataSetOutcomes DataSets::end_move(const std::string& text, bool has_m
 
 // Returns the version that the client has written as this copy; 0 if there is none.
 DataSets::VersionId DataSets::copy_of(std::uint64_t client, std::uint64_t copy) const {
-  const auto found = names_.find(name_of_copy(fmt::format("{:x}", copy)));
+  const auto found = names_.find(name_of_copy(std::to_string(copy)));
   if (found == names_.end() || found->second.published.empty()) return 0;
   const VersionId id = found->second.published.begin()->second;
   const Version& version = versions_.at(id);
@@ -102,7 +100,7 @@ DataSets::Answered DataSets::adopt(std::uint64_t client, const MovedName& moved)
     const VersionId id = version.copy == 0 ? ++last_version_ : copy_of(client, version.copy);
     Version& its = versions_[id];
     if (version.copy == 0) its.lost = true;
-    names_.erase(name_of_copy(fmt::format("{:x}", version.copy)));
+    names_.erase(name_of_copy(std::to_string(version.copy)));
     its.name = name;
     its.number = version.number;
     its.readers = version.readers;

@@ -29,9 +29,8 @@ DataSets::JoinRequest request(const std::string& application, std::uint64_t grou
 int write_copy(DataSets& to, std::uint64_t copy, std::int64_t length) {
   static std::uint64_t joins = 0;
   const GroupMember member{mover, ++joins};
-  char text[20];
-  std::snprintf(text, sizeof text, "%llx", static_cast<unsigned long long>(copy));
-  DataSets::JoinRequest what{DataSets::name_of_copy(text), "hocket-server", joins, true, 1, 1, {}, true};
+  DataSets::JoinRequest what{
+      DataSets::name_of_copy(std::to_string(copy)), "hocket-server", joins, true, 1, 1, {}, true};
   const DataSets::DataSetOutcomes told = to.join(member, what, Time{});
   if (told.empty() || told.back().kind != OutcomeKind::served) return told.empty() ? EAGAIN : told.back().error;
   if (const int error = to.grow(member, length).error; error != 0) return error;

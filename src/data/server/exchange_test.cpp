@@ -107,7 +107,7 @@ TEST_F(Exchanging, ADataSetIsAdoptedWithTheCopiesOfOneClient) {
   start();
   const Link mover = connect(), other = connect(), reader = connect();
   DataSet copy = written(9);
-  copy.name = "4d";
+  copy.name = "77";
   copy.moves = true;
   DataSet read = copy;
   read.writes = false;
@@ -135,7 +135,7 @@ TEST_F(Exchanging, ADataSetIsAdoptedWithTheCopiesOfOneClient) {
 TEST_F(Exchanging, CopiesThatNobodyAdoptsEndWithTheirClient) {
   start();
   DataSet copy = written(9);
-  copy.name = "4d";
+  copy.name = "77";
   copy.moves = true;
   {
     const Link mover = connect();

@@ -1,7 +1,6 @@
 #include "server/moved_name.hpp"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <charconv>
 
 #include "base/utf8.hpp"
@@ -45,11 +44,13 @@ bool take_line(std::string_view line, MovedName& moved) {
 }  // namespace
 
 std::string text_of(const MovedName& moved) {
-  std::string text = fmt::format("{}\nlast {}\n", moved.name, moved.last);
-  for (const auto& [application, number] : moved.read) text += fmt::format("read {} {}\n", number, application);
+  std::string text = moved.name + "\nlast " + std::to_string(moved.last) + "\n";
+  for (const auto& [application, number] : moved.read)
+    text += "read " + std::to_string(number) + " " + application + "\n";
   for (const MovedVersion& version : moved.versions) {
-    text += fmt::format("version {} {} {} {}\n", version.number, version.copy, version.readers, version.done);
-    for (const std::string& application : version.given) text += fmt::format("given {}\n", application);
+    text += "version " + std::to_string(version.number) + " " + std::to_string(version.copy) + " " +
+            std::to_string(version.readers) + " " + std::to_string(version.done) + "\n";
+    for (const std::string& application : version.given) text += "given " + application + "\n";
   }
   return text;
 }
@@ -60,7 +61,8 @@ Result<MovedName> parse_moved_name(std::string_view text) {
   for (int number = 2; !text.empty(); ++number) {
     const std::string_view line = take(text, '\n');
     if (!take_line(line, moved))
-      return Error{fmt::format("line {} of a data set that moves: '{}'", number, printable(line.substr(0, 80)))};
+      return Error{"line " + std::to_string(number) + " of a data set that moves: '" + printable(line.substr(0, 80)) +
+                   "'"};
   }
   return moved;
 }

@@ -94,7 +94,7 @@ bool Mover::await(std::span<ServedFile> files) {
 }
 
 bool Mover::open_copy(std::int64_t length, std::uint64_t number) {
-  const std::string name = fmt::format("{:x}", number);
+  const std::string name = std::to_string(number);
   transport::DataSet what;
   what.name = name;
   what.application = "hocket-server";
