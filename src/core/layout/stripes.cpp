@@ -1,13 +1,30 @@
 #include "layout/stripes.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 namespace hocket::layout {
 
-StripeChunks::StripeChunks(const FileView& view, Extent data, std::size_t servers, std::int64_t window_bytes)
+Striping::Striping(std::span<const int> weights) : servers_(weights.size()) {
+  const auto differs = [&](int weight) { return weight != weights.front(); };
+  if (std::none_of(weights.begin(), weights.end(), differs)) return;
+  const int common = std::accumulate(weights.begin(), weights.end(), 0, std::gcd<int, int>);
+  const int stripes = std::accumulate(weights.begin(), weights.end(), 0) / common;
+  std::vector<int> behind(servers_);  // its share of the stripes so far, less those that it has; times `stripes`
+  while (pattern_.size() < static_cast<std::size_t>(stripes)) {
+    for (std::size_t i = 0; i < servers_; ++i) behind[i] += weights[i] / common;
+    const auto next = std::max_element(behind.begin(), behind.end());
+    *next -= stripes;
+    pattern_.push_back(static_cast<std::uint16_t>(next - behind.begin()));
+  }
+}
+
+StripeChunks::StripeChunks(const FileView& view, Extent data, Striping striping, std::int64_t window_bytes)
     : view_(view),
       left_(data),
-      servers_(static_cast<std::int64_t>(servers)),
+      striping_(std::move(striping)),
+      servers_(static_cast<std::int64_t>(striping_.servers())),
       window_(std::min(window_bytes, stripe_bytes)) {}
 
 std::int64_t StripeChunks::round_of(std::int64_t offset) const {
@@ -27,7 +44,8 @@ bool StripeChunks::may_have_rounds(Extent file, std::size_t servers, std::int64_
 }
 
 bool StripeChunks::later(const StripeChunk& a, const StripeChunk& b) {
-  return a.round != b.round ? a.round > b.round : a.server > b.server;
+  if (a.round != b.round) return a.round > b.round;
+  return a.server != b.server ? a.server > b.server : a.data.first > b.data.first;
 }
 
 void StripeChunks::push(const StripeChunk& rest) {
@@ -45,7 +63,7 @@ void StripeChunks::begin_row() {
     if (offset / row_bytes != row) return;
     const std::int64_t stripe = offset / stripe_bytes;
     const std::int64_t end = std::min(left_.end, view_.data_below((stripe + 1) * stripe_bytes));
-    push({static_cast<std::size_t>(stripe % servers_), {left_.first, end}, 0});
+    push({striping_.server_of_stripe(stripe), {left_.first, end}, 0});
     left_.first = end;
   }
 }
