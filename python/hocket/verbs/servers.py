@@ -26,7 +26,8 @@ state: up (in the server map, so applications use it), drained (taken out by you
 slower than its peers, or you said so; tried again after a while), hung (sends no heartbeat; hocketd kills it; the map
 keeps it until it has ended), lost (its process has ended). load: the part of the last second in which it worked, all
 its threads together; service: what one operation took; bandwidth: of the last second; held: data in its buffers;
-epoch: the epoch of the map in which it was put in or taken out. Applications adopt a new map at control points: the
+epoch: the epoch of the map in which it was put in or taken out; weight: it gets a smaller share of the stripes of files
+than others, as a policy decided. Applications adopt a new map at control points: the
 last lines show the epoch that each of them uses, and the servers that are assigned to an application. While there are
 any, servers with write-behind write through. An application whose servers are all gone uses all others.
 
@@ -36,6 +37,7 @@ is over; the server goes on then, and 'drain' can be repeated. While it keeps so
 """
 HEADING = ("SERVER", "STATE", "DIRECTORY", "LOAD", "SERVICE", "BANDWIDTH", "QUEUE", "HELD", "EPOCH", "")
 LIMIT_S = 60.0
+FULL_WEIGHT = 8  # full_weight of src/core/event/server_map.hpp
 
 
 def add(parsers: argparse._SubParsersAction) -> None:
@@ -93,6 +95,8 @@ def table(listing: Listing) -> str:
 def _row(one: dict[str, Any], now_ns: int) -> tuple[str, ...]:
     service = f"{one['last_service_ns'] / 1e6:.2f} ms" if one["last_service_ns"] else ""
     note = "write-behind" if one["write_behind"] else ""
+    if one.get("weight", FULL_WEIGHT) != FULL_WEIGHT:
+        note += f"{', ' if note else ''}weight {one['weight']} of {FULL_WEIGHT}"
     if one["state"] == "slow":
         note = f"tried again in {duration(max(0, one['back_ns'] - now_ns))}"
     elif one["state"] in ("lost", "hung"):

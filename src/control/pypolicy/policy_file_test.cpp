@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "base/clock.hpp"
 
@@ -90,11 +91,13 @@ class PolicyFiles : public testing::Test {
     EXPECT_TRUE(file.ok()) << (file.ok() ? "" : file.error().text);
     if (!file) return {};
     using std::chrono::milliseconds;
-    const policy::ServerStatus servers[] = {{"s1", MemberId{3}, "up", "/scratch", true, 3, 4, 5, 6, milliseconds{500},
-                                             milliseconds{250}, model::SlowServers::Finding{}},
-                                            {"s2", MemberId{4}, "up", "/scratch"}};
+    policy::ServerStatus servers[] = {{"s1", MemberId{3}, "up", "/scratch", true, 3, 4, 5, 6, milliseconds{500},
+                                       milliseconds{250}, model::SlowServers::Finding{}},
+                                      {"s2", MemberId{4}, "up", "/scratch"}};
+    servers[1].weight = 3;
     const policy::AssignedServers assigned[] = {{applications_[1]->id, {"s1", "s2"}, true, 7, 6}};
-    return file.value().policy.servers->decide({cluster_, servers, assigned, now}, event_).changes;
+    const policy::TunedApplication tuned[] = {{applications_[1]->id, {2, 4096, ""}, {3, 4096, "list"}, "aggregators"}};
+    return file.value().policy.servers->decide({cluster_, servers, assigned, tuned, now}, event_).changes;
   }
 
   std::string at_line(int line) const { return path_ + ":" + std::to_string(line) + ": "; }
@@ -364,10 +367,17 @@ TEST_F(PolicyFiles, SeeServersAndCommandThem) {
       "  given, = view.assigned\n"
       "  assert (given.application.name, given.servers) == ('b', ('s1', 's2'))\n"
       "  assert (given.by_hand, given.epoch, given.adopted) == (True, 7, 6)\n"
+      "  assert (s1.weight, s2.weight) == (8, 3)\n"
+      "  tuned, = view.tuned\n"
+      "  assert (tuned.application.name, tuned.aggregators, tuned.buffer_bytes, tuned.method) == ('b', 2, 4096, '')\n"
+      "  assert (tuned.used_aggregators, tuned.used_buffer_bytes, tuned.used_method) == (3, 4096, 'list')\n"
+      "  assert tuned.hinted == 'aggregators'\n"
       "  return [{'assign': 'a', 'servers': [s2, 'gone']}, {'assign': given.application, 'servers': ()},\n"
-      "          {'set_aside': s1}, {'drain': 's2', 'text': 'why'}, {'add': 'gone'}]\n");
+      "          {'set_aside': s1}, {'drain': 's2', 'text': 'why'}, {'add': 'gone'},\n"
+      "          {'weigh': s2, 'weight': 10 ** 30}, {'weigh': 's1', 'weight': -1, 'text': 'why'}, {'tune': 'b'},\n"
+      "          {'tune': 'a', 'aggregators': 0, 'buffer_bytes': -10 ** 30, 'method': 'x', 'text': 'why'}]\n");
   EXPECT_THAT(said_, IsEmpty());
-  ASSERT_EQ(changes.size(), 5);
+  ASSERT_EQ(changes.size(), 9);
   using Action = policy::ServerChange::Action;
   EXPECT_EQ(changes[0].action, Action::assign);
   EXPECT_EQ(changes[0].application, applications_[0]->id);
@@ -381,6 +391,17 @@ TEST_F(PolicyFiles, SeeServersAndCommandThem) {
   EXPECT_EQ(changes[3].text, "why");
   EXPECT_EQ(changes[4].action, Action::add);
   EXPECT_EQ(changes[4].server, "gone") << "the coordinator says that it is";
+  EXPECT_EQ(changes[5].action, Action::weigh);
+  EXPECT_EQ(changes[5].server, "s2");
+  EXPECT_EQ(changes[5].weight, std::numeric_limits<std::int64_t>::max()) << "the coordinator says that it is too much";
+  EXPECT_EQ(changes[6].weight, -1);
+  EXPECT_EQ(changes[7].action, Action::tune);
+  EXPECT_EQ(changes[7].application, applications_[1]->id);
+  EXPECT_TRUE(!changes[7].aggregators && !changes[7].buffer_bytes && !changes[7].method);
+  EXPECT_EQ(changes[8].aggregators, 0);
+  EXPECT_EQ(changes[8].buffer_bytes, std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(changes[8].method, "x");
+  EXPECT_EQ(changes[8].text, "why");
 }
 
 TEST_F(PolicyFiles, AMistakeAboutServersChangesNothing) {
@@ -397,6 +418,15 @@ TEST_F(PolicyFiles, AMistakeAboutServersChangesNothing) {
       {"  return [{'assign': 'a', 'servers': 's1'}]\n", "'servers' is 's1': give a list of servers or their names"},
       {"  return [{'assign': 'a', 'servers': [None]}]\n", "'servers' has None, which is not a server"},
       {"  return [{'drain': 's1', 'add': 's1'}]\n", "unknown key 'drain'"},
+      {"  return [{'weigh': 's1'}]\n", "it has no 'weight'"},
+      {"  return [{'weigh': 's1', 'weight': 0.5}]\n", "'weight' is 0.5: give a whole number"},
+      {"  return [{'weigh': None, 'weight': 3}]\n", "'weigh' is None, which is not a server or its name"},
+      {"  return [{'add': 's1', 'weight': 3}]\n", "'weight' belongs to 'weigh'"},
+      {"  return [{'tune': 'c'}]\n", "'tune' is 'c', which is not an application of the view"},
+      {"  return [{'tune': 'a', 'aggregators': None}]\n", "'aggregators' is None: give a whole number"},
+      {"  return [{'tune': 'a', 'method': 3}]\n", "'method' is 3: give a text"},
+      {"  return [{'tune': 'a', 'aggregator': 3}]\n", "unknown key 'aggregator'"},
+      {"  return [{'tune': 'a', 'servers': []}]\n", "'servers' belongs to 'assign'"},
   };
   for (const auto& [body, why] : wrong) {
     EXPECT_THAT(changed(body), IsEmpty()) << body;

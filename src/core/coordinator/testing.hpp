@@ -62,8 +62,14 @@ struct Words {
     out << " " << e.epoch;
     const auto map = event::parse_server_map(e.epoch, e.text);
     if (!map) out << " broken: " << map.error().text;
-    for (std::size_t i = 0; map && i < map.value().servers.size(); ++i)
-      if (!map.value().servers[i].set_aside) out << " " << map.value().servers[i].name;
+    for (std::size_t i = 0; map && i < map.value().servers.size(); ++i) {
+      const event::ServerMap::MappedServer& server = map.value().servers[i];
+      if (server.set_aside) continue;
+      out << " " << server.name;
+      if (server.weight != event::full_weight) out << "*" << server.weight;
+    }
+    if (e.tuning.any())
+      out << " tuned: " << e.tuning.aggregators << " " << e.tuning.buffer_bytes << " " << e.tuning.method;
     if (e.write_through) out << ", write through";
   }
   void operator()(const event::MoveDataSets& e) {

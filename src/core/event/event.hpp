@@ -20,6 +20,7 @@
 #include "base/ids.hpp"
 #include "base/time.hpp"
 #include "event/reason.hpp"
+#include "event/tuning.hpp"
 
 namespace hocket::event {
 
@@ -259,6 +260,9 @@ struct Bye {
 struct MapAdopted {
   static constexpr std::string_view name = "MAP_ADOPTED";
   std::int64_t epoch = 0;
+  // Of an application with a tuning: what the last collective access used. Empty: it has none.
+  Tuning used{};
+  std::string hinted{};  // settings of the tuning for which hints of the program went first, "aggregators, method"
 };
 
 // Reports that a rank lost its file domains as an aggregator of collective I/O, because it was slower than its peers
@@ -505,6 +509,7 @@ struct NewServerMap {
   std::string text;
   // For I/O servers: an application has a map of its own, so a byte may have several servers, and none holds any.
   bool write_through = false;
+  Tuning tuning{};  // for an application
 };
 
 // Tells an I/O server which servers keep data sets and which are drained, while any is. A drained one moves its data
@@ -722,6 +727,7 @@ struct IoServer {
   std::int64_t data_sets_left = 0;
   std::int64_t data_set_bytes_left = 0;
   Prose data_sets_text{};
+  std::int64_t weight = 0;      // share of the stripes of files, in eighths of a full one, in the map of `in_map`
 };
 
 // Describes the daemon itself. It also ends the answers to LIST and EXPLAIN.

@@ -254,6 +254,10 @@ void fields(E& e, V&& visit) {
 template <Of<MapAdopted> E, class V>
 void fields(E& e, V&& visit) {
   visit("epoch", e.epoch);
+  visit("aggregators", e.used.aggregators);
+  visit("buffer_bytes", e.used.buffer_bytes);
+  visit("method", e.used.method);
+  visit("hinted", e.hinted);
 }
 
 template <Of<SlowAggregator> E, class V>
@@ -414,6 +418,9 @@ void fields(E& e, V&& visit) {
   visit("epoch", e.epoch);
   visit("text", e.text);
   visit("write_through", e.write_through);
+  visit("aggregators", e.tuning.aggregators);
+  visit("buffer_bytes", e.tuning.buffer_bytes);
+  visit("method", e.tuning.method);
 }
 
 // The key "application" names the origin, so the holder has a key of its own.
@@ -596,6 +603,7 @@ void fields(E& e, V&& visit) {
   visit("data_sets_left", e.data_sets_left);
   visit("data_set_bytes_left", e.data_set_bytes_left);
   visit("data_sets_text", e.data_sets_text);
+  visit("weight", e.weight);
 }
 
 // The key "node" belongs to the origin, so the daemon's node has another, as that of an application does.

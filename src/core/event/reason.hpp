@@ -225,6 +225,16 @@ struct ServersInUse {
   bool operator==(const ServersInUse&) const = default;
 };
 
+// A servers policy tuned the collective I/O of an application (event/tuning.hpp).
+struct IoTuned {
+  static constexpr std::string_view name = "io-tuned";
+  std::int64_t aggregators = 0;   // 0: not set
+  std::int64_t buffer_bytes = 0;  // 0: not set
+  std::string method{};           // "": not set
+  std::int64_t epoch = 0;         // of the server map that brings it
+  bool operator==(const IoTuned&) const = default;
+};
+
 // The policy that changed the size is not in force any more.
 struct PolicyEnded {
   static constexpr std::string_view name = "policy-ended";
@@ -273,12 +283,13 @@ inline constexpr std::string_view last_server = "last-server";
 inline constexpr std::string_view drained_by_hand = "drained-by-hand";
 inline constexpr std::string_view assigned_by_hand = "assigned-by-hand";
 inline constexpr std::string_view map_not_adopted = "map-not-adopted";
+inline constexpr std::string_view weighed_lately = "weighed-lately";
 
-inline constexpr std::array all{not_malleable,  set_by_hand,     resized_by_hand,   being_resized,   resize_refused,
-                                same_size,      nobody_commands, no_control_points, unknown_times,   cost_grows,
-                                process_lost,   other_size,      not_done,          own_size,        phase_early,
-                                phase_missing,  no_answer,       last_server,       drained_by_hand, assigned_by_hand,
-                                map_not_adopted};
+inline constexpr std::array all{not_malleable,   set_by_hand,     resized_by_hand,   being_resized,   resize_refused,
+                                same_size,       nobody_commands, no_control_points, unknown_times,   cost_grows,
+                                process_lost,    other_size,      not_done,          own_size,        phase_early,
+                                phase_missing,   no_answer,       last_server,       drained_by_hand, assigned_by_hand,
+                                map_not_adopted, weighed_lately};
 }  // namespace circumstance
 
 // No size is known to reach the speedup.
@@ -396,6 +407,23 @@ struct ChangedLately {
   bool operator==(const ChangedLately&) const = default;
 };
 
+// A servers policy wants a number that is out of its bounds, or a name that there is not.
+struct InvalidValue {
+  static constexpr std::string_view name = "invalid-value";
+  std::string what;        // "weight", "aggregators", "buffer_bytes" or "method"
+  std::string given;       // the value, perhaps shortened
+  std::int64_t least = 0;  // of a number
+  std::int64_t most = 0;   // of a number; 0: it is a name
+  bool operator==(const InvalidValue&) const = default;
+};
+
+// Hints of the program go before what a servers policy set.
+struct HintsFirst {
+  static constexpr std::string_view name = "hints-first";
+  std::string what;  // "aggregators, method"
+  bool operator==(const HintsFirst&) const = default;
+};
+
 // A tool resizes the application.
 struct ResizedByTool {
   static constexpr std::string_view name = "resized-by-tool";
@@ -403,13 +431,13 @@ struct ResizedByTool {
   bool operator==(const ResizedByTool&) const = default;
 };
 
-using Reason = std::variant<NoReason, AccessChoice, SlowdownEstimate, AnnouncedIo, PhaseConflict, PhaseShift,
-                            PeriodCoupling, IrregularPhases, EqualPart, SpeedupGain, IoBalance, ObjectiveGain,
-                            ProbeStep, CoresReclaimed, CoresAwaited, ServersInUse, PolicyEnded, GivenUp, Circumstance,
-                            SpeedupMissing, CoresMissing, SavingTooLarge, NotWorthIt, ThirdConflict, NeitherResizable,
-                            InvalidSize, IterationPast, StopsTooLong, ReturnsTooEarly, ResizedTooLate, CoresExceeded,
-                            ServerGone, ChangedLately, ResizedByTool, PartsIgnored, InformationIgnored, TargetHeld,
-                            AggregatorSlow>;
+using Reason =
+    std::variant<NoReason, AccessChoice, SlowdownEstimate, AnnouncedIo, PhaseConflict, PhaseShift, PeriodCoupling,
+                 IrregularPhases, EqualPart, SpeedupGain, IoBalance, ObjectiveGain, ProbeStep, CoresReclaimed,
+                 CoresAwaited, ServersInUse, IoTuned, PolicyEnded, GivenUp, Circumstance, SpeedupMissing, CoresMissing,
+                 SavingTooLarge, NotWorthIt, ThirdConflict, NeitherResizable, InvalidSize, IterationPast, StopsTooLong,
+                 ReturnsTooEarly, ResizedTooLate, CoresExceeded, ServerGone, ChangedLately, InvalidValue, HintsFirst,
+                 ResizedByTool, PartsIgnored, InformationIgnored, TargetHeld, AggregatorSlow>;
 
 inline bool is_none(const Reason& reason) { return std::holds_alternative<NoReason>(reason); }
 inline Reason because(std::string_view circumstance) { return Circumstance{std::string{circumstance}}; }

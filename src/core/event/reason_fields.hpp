@@ -160,6 +160,27 @@ void fields(E& e, V&& visit) {
   visit("epoch", e.epoch);
 }
 
+template <Of<IoTuned> E, class V>
+void fields(E& e, V&& visit) {
+  visit("aggregators", e.aggregators);
+  visit("buffer_bytes", e.buffer_bytes);
+  visit("method", e.method);
+  visit("epoch", e.epoch);
+}
+
+template <Of<InvalidValue> E, class V>
+void fields(E& e, V&& visit) {
+  visit("what", e.what);
+  visit("given", e.given);
+  visit("least", e.least);
+  visit("most", e.most);
+}
+
+template <Of<HintsFirst> E, class V>
+void fields(E& e, V&& visit) {
+  visit("what", e.what);
+}
+
 template <Of<ServerGone> E, class V>
 void fields(E& e, V&& visit) {
   visit("server", e.server);

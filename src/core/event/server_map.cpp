@@ -1,6 +1,8 @@
 #include "event/server_map.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <numeric>
 
 #include "base/fnv.hpp"
 #include "base/utf8.hpp"
@@ -10,6 +12,7 @@ namespace {
 
 constexpr std::string_view digits = "0123456789ABCDEF";
 constexpr std::string_view set_aside = " slow:";
+constexpr std::string_view weighed = " weight:";
 
 // Spaces are escaped too, because they separate the three parts of a line.
 void append_escaped(std::string_view text, std::string& out) {
@@ -47,19 +50,29 @@ std::string_view take(std::string_view& text, char end) {
   return word;
 }
 
-// Returns the weight of a server for a data set. The server with the highest weight is its home.
-std::uint64_t weight(const ServerMap::MappedServer& server, std::string_view data_set) {
+// Removes a weight from the end of the addresses, if there is one. Returns false if it is invalid.
+bool take_weight(std::string_view& addresses, int& weight) {
+  const std::size_t at = addresses.rfind(weighed);
+  if (at == std::string_view::npos) return true;
+  const char* const end = addresses.data() + addresses.size();
+  const auto [rest, error] = std::from_chars(addresses.data() + at + weighed.size(), end, weight);
+  addresses = addresses.substr(0, at);
+  return error == std::errc{} && rest == end && weight >= 1 && weight <= full_weight;
+}
+
+// Returns the rank of a server for a data set. The server with the highest rank is its home.
+std::uint64_t rank_of(const ServerMap::MappedServer& server, std::string_view data_set) {
   std::uint64_t mixed = fnv1a(data_set, fnv1a(server.name) ^ 1U);
-  mixed = (mixed ^ mixed >> 32U) * 0xd6e8feb86659fd93U;  // else names with different last letters get close weights
+  mixed = (mixed ^ mixed >> 32U) * 0xd6e8feb86659fd93U;  // else names with different last letters get close ranks
   return mixed ^ mixed >> 32U;
 }
 
-// Orders servers by their weights for a data set. Any fixed order breaks a tie.
-struct Lighter {
+// Orders servers by their ranks for a data set. Any fixed order breaks a tie.
+struct Lower {
   std::string_view data_set;
 
   bool operator()(const ServerMap::MappedServer& one, const ServerMap::MappedServer& other) const {
-    const std::uint64_t first = weight(one, data_set), second = weight(other, data_set);
+    const std::uint64_t first = rank_of(one, data_set), second = rank_of(other, data_set);
     return first != second ? first < second : one.name < other.name;
   }
 };
@@ -82,18 +95,28 @@ std::vector<ServerMap::MappedServer> servers_of(const ServerMap& map, std::strin
   return serving;
 }
 
-Placement placement_of(std::span<const std::string> names) {
+Placement placement_of(std::span<const std::string> names, std::span<const int> weights) {
   if (names.size() <= 1) return names.empty() ? unknown_placement : one_server;
   constexpr std::uint64_t bits = (std::uint64_t{1} << 60U) - 1;  // frames carry 62
   std::uint64_t mixed = fnv_basis;
   for (const std::string& name : names) mixed = fnv1a("\n", fnv1a(name, mixed));
+  const auto differs = [&](int weight) { return weight != weights.front(); };
+  if (std::any_of(weights.begin(), weights.end(), differs)) {
+    const int common = std::accumulate(weights.begin(), weights.end(), 0, std::gcd<int, int>);
+    for (const int weight : weights) mixed = fnv1a(std::to_string(weight / common) + "\n", mixed);
+  }
   return static_cast<Placement>((mixed ^ mixed >> 60U) & bits) | 2;  // neither of the two special values
 }
 
 Placement placement_at(const ServerMap& map, std::string_view path, std::string_view server) {
   std::vector<std::string> names;
-  for (const ServerMap::MappedServer& one : servers_of(map, path)) names.push_back(one.name);
-  return std::find(names.begin(), names.end(), server) == names.end() ? unknown_placement : placement_of(names);
+  std::vector<int> weights;
+  for (const ServerMap::MappedServer& one : servers_of(map, path)) {
+    names.push_back(one.name);
+    weights.push_back(one.weight);
+  }
+  return std::find(names.begin(), names.end(), server) == names.end() ? unknown_placement
+                                                                      : placement_of(names, weights);
 }
 
 std::optional<std::string_view> data_set_of(std::string_view path) {
@@ -102,19 +125,19 @@ std::optional<std::string_view> data_set_of(std::string_view path) {
 }
 
 const ServerMap::MappedServer* home_of(const ServerMap& map, std::string_view data_set) {
-  const auto home = std::max_element(map.servers.begin(), map.servers.end(), Lighter{data_set});
+  const auto home = std::max_element(map.servers.begin(), map.servers.end(), Lower{data_set});
   return home == map.servers.end() ? nullptr : &*home;
 }
 
-std::vector<ServerMap::MappedServer> by_weight(const ServerMap& map, std::string_view data_set) {
+std::vector<ServerMap::MappedServer> ranked_for(const ServerMap& map, std::string_view data_set) {
   std::vector<ServerMap::MappedServer> servers = map.servers;
-  std::sort(servers.rbegin(), servers.rend(), Lighter{data_set});
+  std::sort(servers.rbegin(), servers.rend(), Lower{data_set});
   return servers;
 }
 
 std::vector<ServerMap::MappedServer> servers_of_data_set(const ServerMap& map, std::string_view data_set,
                                                          std::string_view home) {
-  std::vector<ServerMap::MappedServer> servers = by_weight(map, data_set);
+  std::vector<ServerMap::MappedServer> servers = ranked_for(map, data_set);
   const auto is_home = [home](const ServerMap::MappedServer& one) { return one.name == home; };
   const auto found = std::find_if(servers.begin(), servers.end(), is_home);
   if (found != servers.end()) std::rotate(servers.begin(), found, found + 1);
@@ -123,6 +146,7 @@ std::vector<ServerMap::MappedServer> servers_of_data_set(const ServerMap& map, s
     servers.erase(std::remove_if(servers.begin() + 1, servers.end(), is_aside), servers.end());
   }
   if (servers.size() > most_servers_of_file) servers.resize(most_servers_of_file);
+  for (ServerMap::MappedServer& server : servers) server.weight = full_weight;
   return servers;
 }
 
@@ -132,6 +156,7 @@ std::string text_of(const std::vector<ServerMap::MappedServer>& servers) {
     text += server.name + " ";
     append_escaped(server.directory, text);
     text += " " + server.addresses;
+    if (server.weight != full_weight) text.append(weighed).append(std::to_string(server.weight));
     if (server.set_aside) text += set_aside;
     text += "\n";
   }
@@ -139,15 +164,16 @@ std::string text_of(const std::vector<ServerMap::MappedServer>& servers) {
 }
 
 Result<ServerMap> parse_server_map(std::int64_t epoch, std::string_view text) {
-  ServerMap map{epoch, {}};
+  ServerMap map{epoch, {}, {}};
   while (!text.empty()) {
     const std::string_view line = take(text, '\n');
     std::string_view rest = line;
     ServerMap::MappedServer server;
     server.name = take(rest, ' ');
-    const bool whole = unescape(take(rest, ' '), server.directory);
+    bool whole = unescape(take(rest, ' '), server.directory);
     server.set_aside = rest.ends_with(set_aside);
     if (server.set_aside) rest.remove_suffix(set_aside.size());
+    whole &= take_weight(rest, server.weight);
     server.addresses = rest;
     if (!whole || server.name.empty() || server.directory.empty() || server.addresses.empty()) {
       return Error{"server map of epoch " + std::to_string(epoch) + ", line " + std::to_string(map.servers.size() + 1) +

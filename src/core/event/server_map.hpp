@@ -2,8 +2,8 @@
 // (CLARISSE, section IV-A). The controller distributes it to all applications, which adopt it at control points.
 //
 // Its text form (SERVER_MAP) has one line per server, "NAME DIRECTORY ADDRESSES". In the directory, '%' and all bytes
-// but printable ASCII are written as %XX. The addresses may hold spaces. The line of a server that is set aside ends
-// with " slow:", which is older than the other reason. Pure.
+// but printable ASCII are written as %XX. The addresses may hold spaces. " weight:N" follows unless the weight is full.
+// The line of a server that is set aside ends with " slow:", which is older than the other reason. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,12 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "event/tuning.hpp"
 
 namespace hocket::event {
+
+// The share of the stripes of files that a server has, beside others (layout/stripes.hpp): 1 to `full_weight`.
+constexpr int full_weight = 8;
 
 struct ServerMap {
   struct MappedServer {
@@ -25,10 +29,12 @@ struct ServerMap {
     // It is slow, or not assigned to the application, so no file of it uses the server for now. It stays the home of
     // its data sets, which nobody would find elsewhere.
     bool set_aside = false;
+    int weight = full_weight;  // data sets are striped evenly
     friend bool operator==(const MappedServer&, const MappedServer&) = default;
   };
   std::int64_t epoch = 0;  // 0: no map was received. Rises by one with each change; a new hocketd starts again
   std::vector<MappedServer> servers;  // in order of arrival, for all applications; may be empty
+  Tuning tuning{};                    // of the application that uses the map; not in its text
   friend bool operator==(const ServerMap&, const ServerMap&) = default;
 };
 
@@ -57,8 +63,10 @@ std::vector<ServerMap::MappedServer> servers_of(const ServerMap& map, std::strin
 using Placement = std::int64_t;
 constexpr Placement unknown_placement = 0;
 constexpr Placement one_server = 1;  // one server has all bytes
-// Returns the placement among servers of these names, given in the canonical order; unknown for no server.
-Placement placement_of(std::span<const std::string> names);
+// Returns the placement among servers of these names and weights, given in the canonical order; unknown for no server.
+// Weights with the same ratios place bytes alike. Precondition: there are as many weights as names, or none: they are
+// equal then.
+Placement placement_of(std::span<const std::string> names, std::span<const int> weights = {});
 
 // Returns the placement of the file among the servers of the map that serve it; unknown if `server` is none of them.
 Placement placement_at(const ServerMap& map, std::string_view path, std::string_view server);
@@ -74,12 +82,13 @@ std::optional<std::string_view> data_set_of(std::string_view path);
 // has left.
 const ServerMap::MappedServer* home_of(const ServerMap& map, std::string_view data_set);
 // Returns the servers over which a new version of the data set is striped: the home, then by falling weight those of
-// the others that are not set aside; at most `most_servers_of_file`. Empty if the map is. `home` is the name of the
-// home if it is another than home_of() says, because the data set was there before the map changed.
+// the others that are not set aside; at most `most_servers_of_file`. All have full weight, because a version keeps its
+// stripes. Empty if the map is. `home` is the name of the home if it is another than home_of() says, because the data
+// set was there before the map changed.
 std::vector<ServerMap::MappedServer> servers_of_data_set(const ServerMap& map, std::string_view data_set,
                                                          std::string_view home = {});
 // Returns all servers by falling weight for the data set; the first is the home. If the others of them come or go,
 // their order stays.
-std::vector<ServerMap::MappedServer> by_weight(const ServerMap& map, std::string_view data_set);
+std::vector<ServerMap::MappedServer> ranked_for(const ServerMap& map, std::string_view data_set);
 
 }  // namespace hocket::event

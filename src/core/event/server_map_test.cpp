@@ -21,14 +21,30 @@ TEST(ServerMap, IsALineAServer) {
   EXPECT_EQ(map.value(), (ServerMap{7, servers}));
 }
 
+TEST(ServerMap, NamesAWeightThatIsNotFull) {
+  const std::vector<ServerMap::MappedServer> servers{{"s1", "/scratch", "unix:/run/s1 tcp:node1:4000", false, 3},
+                                                     {"s2", "/scratch", "unix:/run/s2", true, 1},
+                                                     {"s3", "/scratch", "unix:/run/s3", false, full_weight}};
+  const std::string text = text_of(servers);
+  EXPECT_EQ(text,
+            "s1 /scratch unix:/run/s1 tcp:node1:4000 weight:3\ns2 /scratch unix:/run/s2 weight:1 slow:\n"
+            "s3 /scratch unix:/run/s3\n");
+  const auto map = parse_server_map(7, text);
+  ASSERT_TRUE(map) << map.error().text;
+  EXPECT_EQ(map.value().servers, servers);
+}
+
 TEST(ServerMap, MayBeEmpty) {
   EXPECT_EQ(text_of({}), "");
   EXPECT_EQ(parse_server_map(3, "").value(), (ServerMap{3, {}}));
 }
 
 TEST(ServerMap, SaysWhichLineIsWrong) {
-  for (const char* wrong : {"s1", "s1 /scratch", "s1 /scratch ", " /scratch unix:/x", "s1  unix:/x", "\n",
-                            "s1 /a% unix:/x", "s1 /a%2 unix:/x", "s1 /a%zz unix:/x", "s1 /a%2b unix:/x"}) {
+  for (const char* wrong :
+       {"s1", "s1 /scratch", "s1 /scratch ", " /scratch unix:/x", "s1  unix:/x", "\n", "s1 /a% unix:/x",
+        "s1 /a%2 unix:/x", "s1 /a%zz unix:/x", "s1 /a%2b unix:/x", "s1 /a unix:/x weight:0", "s1 /a unix:/x weight:9",
+        "s1 /a unix:/x weight:-1", "s1 /a unix:/x weight:", "s1 /a unix:/x weight:3x",
+        "s1 /a unix:/x weight:99999999999", "s1 /a  weight:3"}) {
     const auto map = parse_server_map(5, std::string{"s0 /scratch unix:/x\n"} + wrong + "\n");
     ASSERT_FALSE(map) << wrong;
     EXPECT_NE(map.error().text.find("epoch 5, line 2"), std::string::npos) << map.error().text;
@@ -41,7 +57,7 @@ TEST(ServerMap, AnyDirectoryComesBack) {
   for (int i = 0; i < 2000; ++i) {
     std::vector<ServerMap::MappedServer> servers(below(5));
     for (auto& server : servers) {
-      server = {"s" + std::to_string(below(100)), "/", "unix:/a b"};
+      server = {"s" + std::to_string(below(100)), "/", "unix:/a b", below(2) == 0, static_cast<int>(1 + below(8))};
       for (std::uint64_t n = below(30); n > 0; --n) server.directory += static_cast<char>(below(256));
     }
     const auto map = parse_server_map(i, text_of(servers));
@@ -90,6 +106,32 @@ TEST(ServerMap, PlacementsDifferIfAByteCouldHaveAnotherServer) {
   EXPECT_EQ(seen.size(), sets + 1);
 }
 
+TEST(ServerMap, PlacementsDifferIfWeightsDoUnlessTheyPlaceBytesAlike) {
+  const std::vector<std::string> names{"s1", "s2"};
+  const auto of = [&](int first, int second) { return placement_of(names, std::vector<int>{first, second}); };
+  EXPECT_EQ(of(8, 8), placement_of(names)) << "as clients that know no weights see it";
+  EXPECT_EQ(of(3, 3), placement_of(names));
+  EXPECT_EQ(of(8, 4), of(2, 1));
+  std::set<Placement> seen;
+  std::set<double> ratios;
+  for (int first = 1; first <= full_weight; ++first) {
+    for (int second = 1; second <= full_weight; ++second) {
+      seen.insert(of(first, second));
+      ratios.insert(static_cast<double>(first) / second);
+    }
+  }
+  EXPECT_EQ(seen.size(), ratios.size());
+  EXPECT_EQ(placement_of(std::vector<std::string>{"s1"}, std::vector<int>{3}), one_server);
+}
+
+TEST(ServerMap, DataSetsAreStripedEvenlyWhateverTheWeights) {
+  ServerMap map{1, {{"s1", "/a", "unix:/1"}, {"s2", "/a", "unix:/2"}, {"s3", "/a", "unix:/3"}}};
+  const auto before = servers_of_data_set(map, "field");
+  map.servers[0].weight = 1, map.servers[2].weight = 5;
+  EXPECT_EQ(servers_of_data_set(map, "field"), before);
+  EXPECT_EQ(servers_of(map, "/a/f")[2].weight, 5) << "files are not";
+}
+
 TEST(ServerMap, PlacesAFileOnlyAtTheServersThatServeIt) {
   const ServerMap map{1, {{"s2", "/a", "unix:/2"}, {"s1", "/a", "unix:/1"}, {"s3", "/b", "unix:/3"}}};
   const std::vector<std::string> both{"s1", "s2"};
@@ -98,6 +140,10 @@ TEST(ServerMap, PlacesAFileOnlyAtTheServersThatServeIt) {
   EXPECT_EQ(placement_at(map, "/a/f", "s3"), unknown_placement);
   EXPECT_EQ(placement_at(map, "/b/f", "s3"), one_server);
   EXPECT_EQ(placement_at({}, "/a/f", "s1"), unknown_placement);
+  ServerMap weighed = map;
+  weighed.servers[1].weight = 4;
+  EXPECT_EQ(placement_at(weighed, "/a/f", "s2"), placement_of(both, std::vector<int>{1, 2}));
+  EXPECT_EQ(placement_at(weighed, "/b/f", "s3"), one_server);
 }
 
 TEST(ServerMap, KnowsWhatAServerServes) {

@@ -89,6 +89,18 @@ TEST(Sentence, NamesThePartsOfTheTarget) {
   EXPECT_EQ(sentence(decision("wait", choice)), "'a' waits for 'b' on dev:8:1 (ost3,ost7)");
 }
 
+TEST(Sentence, SaysHowCollectiveIoIsTuned) {
+  event::Decision tuned = decision("tune", event::IoTuned{2, 65536, "list", 7});
+  tuned.because_of = "";
+  EXPECT_EQ(heading(tuned), "a gets other settings of its collective I/O");
+  EXPECT_EQ(sentence(tuned), "collective I/O from epoch 7 on: 2 aggregators, 65536 bytes of buffer, method 'list'");
+  tuned.text = "it is large";
+  tuned.reason = event::IoTuned{0, 0, "view", 8};
+  EXPECT_EQ(sentence(tuned), "it is large; collective I/O from epoch 8 on: method 'view'");
+  tuned.reason = event::IoTuned{0, 0, "", 9};
+  EXPECT_EQ(sentence(tuned), "it is large; collective I/O from epoch 9 on: hints and defaults");
+}
+
 // ---- sizes -------------------------------------------------------------------------------------------------------
 
 TEST(Sentence, SaysWhatAShiftSavesAndCosts) {

@@ -42,6 +42,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, circumstance
     {circumstance::drained_by_hand, "@ was drained by hand"},
     {circumstance::assigned_by_hand, "the I/O servers of @ were assigned by hand"},
     {circumstance::map_not_adopted, "@ has not adopted its last server map yet"},
+    {circumstance::weighed_lately,
+     "the weights of I/O servers were changed lately, and a policy changes them every 5 s at most"},
 }};
 
 // Returns the words for the source of a FLOP count; the names are those of APPLICATION.
@@ -189,6 +191,30 @@ class Phrases {
   std::string operator()(const event::ServersInUse& use) const {
     const std::string words = decision_.text.empty() ? "" : std::string{decision_.text} + "; ";
     return words + "I/O servers from epoch " + number(use.epoch) + " on: " + use.servers;
+  }
+
+  std::string operator()(const event::IoTuned& tuned) const {
+    std::string text = decision_.text.empty() ? "" : std::string{decision_.text} + "; ";
+    text += "collective I/O from epoch " + number(tuned.epoch) + " on: ";
+    if (tuned == event::IoTuned{.epoch = tuned.epoch}) return text + "hints and defaults";
+    const char* between = "";
+    if (tuned.aggregators > 0) {
+      text += number(tuned.aggregators) + (tuned.aggregators == 1 ? " aggregator" : " aggregators");
+      between = ", ";
+    }
+    if (tuned.buffer_bytes > 0) text += std::exchange(between, ", ") + number(tuned.buffer_bytes) + " bytes of buffer";
+    if (!tuned.method.empty()) text += between + ("method " + quoted(tuned.method));
+    return text;
+  }
+
+  std::string operator()(const event::InvalidValue& invalid) const {
+    const std::string start = "invalid " + invalid.what + " " + quoted(invalid.given) + ": must be ";
+    if (invalid.most > 0) return start + number(invalid.least) + " to " + number(invalid.most);
+    return start + "'auto', 'view' or 'list'";
+  }
+
+  std::string operator()(const event::HintsFirst& hints) const {
+    return "hints of " + quoted(name_) + " go first: " + hints.what;
   }
 
   std::string operator()(const event::ServerGone& gone) const {

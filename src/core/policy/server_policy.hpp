@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "event/event.hpp"
+#include "event/server_map.hpp"
 #include "model/cluster.hpp"
 #include "model/slow_servers.hpp"
 
@@ -36,6 +37,7 @@ struct ServerStatus {
   Duration last_service{};      // mean of one operation in its last report with any; 0: none yet
   // Set if its last report makes it slower than its peers (model/slow_servers.hpp).
   std::optional<model::SlowServers::Finding> slow{};
+  int weight = event::full_weight;  // its share of the stripes of files, beside the others'
 };
 
 // An application to which servers are assigned. It uses those of them that are in the map; all while none is.
@@ -47,11 +49,20 @@ struct AssignedServers {
   std::int64_t adopted = 0;  // oldest epoch that it uses; 0: none
 };
 
+// An application whose collective I/O a policy has tuned.
+struct TunedApplication {
+  AppId application;
+  event::Tuning wanted;     // as the policy has set it
+  event::Tuning used;       // by the last collective access that reported it; empty: none yet
+  std::string_view hinted;  // settings for which hints of the program go first, "aggregators, method"
+};
+
 // The read-only state from which a servers policy decides. Its references are valid during the call only.
 struct ServersView {
   const model::Cluster& cluster;
   std::span<const ServerStatus> servers;  // in order of arrival, lost ones included
   std::span<const AssignedServers> assigned;
+  std::span<const TunedApplication> tuned;
   Time now;
 };
 
@@ -62,13 +73,20 @@ struct ServerChange {
     drain,      // the server leaves the map until it is added
     add,        // a drained or slow server enters the map again
     assign,     // the application uses these servers only; none: it uses all
+    weigh,      // the server gets this share of the stripes of files
+    tune,       // the collective I/O of the application is done so, from its next control point on
   };
   Action action = Action::set_aside;
-  std::string server{};                               // all but `assign`
+  std::string server{};                               // all but `assign` and `tune`
   std::optional<model::SlowServers::Finding> slow{};  // of `set_aside`: the measurement, if there is one
-  AppId application{};                                // of `assign`
+  AppId application{};                                // of `assign` and `tune`
   std::vector<std::string> servers{};                 // of `assign`
   std::string text{};                                 // why, in the words of a policy in Python
+  std::int64_t weight = 0;                            // of `weigh`: 1 to event::full_weight
+  // Of `tune`. What is not given is as hints and defaults say.
+  std::optional<std::int64_t> aggregators{};   // 1 to the processes of the application
+  std::optional<std::int64_t> buffer_bytes{};  // event::smallest_buffer_bytes to event::largest_tuned_buffer_bytes
+  std::optional<std::string> method{};         // one of event::tuned_methods
 };
 
 // Everything that a servers policy wants done after one event.
@@ -89,6 +107,7 @@ struct ServerPolicy {
 
 // The built-in policies. Each is defined in the file of its name. `set_aside` is in force unless another is named.
 extern const ServerPolicy set_aside;
+extern const ServerPolicy weigh;
 
 // Returns all built-in servers policies, in the order in which tools list them.
 std::span<const ServerPolicy* const> server_policies();

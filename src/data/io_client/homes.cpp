@@ -37,7 +37,7 @@ std::vector<HomeFinder::HomeAnswer> HomeFinder::ask(const MappedServers& servers
 
 std::vector<event::ServerMap::MappedServer> HomeFinder::find(const event::ServerMap& map, std::string_view data_set,
                                                              WaitStrategy&& how) {
-  MappedServers ranked = event::by_weight(map, data_set);
+  MappedServers ranked = event::ranked_for(map, data_set);
   if (ranked.size() <= 1) return ranked;
   const auto home_is = [&](const event::ServerMap::MappedServer& home) {
     return event::servers_of_data_set(map, data_set, home.name);

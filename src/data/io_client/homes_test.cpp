@@ -22,7 +22,7 @@ class Homes {
   explicit Homes(std::vector<StandIn::StandInSettings> settings) {
     event::ServerMap names;
     for (std::size_t i = 0; i < settings.size(); ++i) names.servers.push_back({"s" + std::to_string(i), "/", "x"});
-    const auto ranked = event::by_weight(names, name);
+    const auto ranked = event::ranked_for(names, name);
     for (std::size_t i = 0; i < settings.size(); ++i) {
       servers.push_back(std::make_unique<StandIn>(bytes(), settings[i]));
       map.servers.insert(map.servers.begin(), {ranked[i].name, "/", servers.back()->server().addresses});

@@ -141,8 +141,12 @@ namespace {
 
 event::Placement placement_of(std::span<const ServedFile> files) {
   std::vector<std::string> names;
-  for (const ServedFile& file : files) names.push_back(file.server().name);
-  return event::placement_of(names);
+  std::vector<int> weights;
+  for (const ServedFile& file : files) {
+    names.push_back(file.server().name);
+    weights.push_back(file.server().weight);
+  }
+  return event::placement_of(names, weights);
 }
 
 }  // namespace
@@ -162,6 +166,15 @@ void place(std::span<ServedFile> files, const std::string& path, const transport
 bool is_placed(std::span<const ServedFile> files) {
   const event::Placement placement = placement_of(files);
   return std::all_of(files.begin(), files.end(), [&](const ServedFile& file) { return file.placement() == placement; });
+}
+
+const layout::Striping& FileStriping::of(std::span<const ServedFile> files) {
+  const auto is_same = [](const ServedFile& file, int weight) { return file.server().weight == weight; };
+  if (std::equal(files.begin(), files.end(), weights_.begin(), weights_.end(), is_same)) return striping_;
+  weights_.clear();
+  for (const ServedFile& file : files) weights_.push_back(file.server().weight);
+  striping_ = layout::Striping(weights_);
+  return striping_;
 }
 
 bool is_among(std::span<const ServedFile> files, std::uint64_t server) {

@@ -11,8 +11,10 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "event/server_map.hpp"
+#include "layout/stripes.hpp"
 #include "transport/server_link.hpp"
 
 namespace hocket::io_client {
@@ -28,6 +30,9 @@ class ServedFile {
   const event::ServerMap::MappedServer& server() const { return server_; }
   // True if the connection still leads to this server. A server that was restarted under the same name is another one.
   bool leads_to(const event::ServerMap::MappedServer& server);
+
+  // Takes the weight that a later map gives the server.
+  void weigh(int weight) { server_.weight = weight; }
 
   // Queue a request, unless the file is lost. close() and store() do nothing either if the server does not have the
   // file open.
@@ -134,6 +139,17 @@ void place(std::span<ServedFile> files, const std::string& path, const transport
            transport::OpenMode how);
 // True if bytes have the servers that place() was told.
 bool is_placed(std::span<const ServedFile> files);
+
+// Keeps which of the servers of a file has which stripe, by their weights.
+class FileStriping {
+ public:
+  // Cheap while the weights stay the same. Valid until the next call. Precondition: there is a file.
+  const layout::Striping& of(std::span<const ServedFile> files);
+
+ private:
+  std::vector<int> weights_;
+  layout::Striping striping_{1};
+};
 
 // True if the server whose name has this hash is one of theirs (fnv1a).
 bool is_among(std::span<const ServedFile> files, std::uint64_t server);

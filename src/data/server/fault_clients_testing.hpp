@@ -93,10 +93,15 @@ class Client {
     std::erase_if(parting_, [](const LinkPtr& link) { return !link->may_still_write; });
     return !parting_.empty();
   }
+  std::vector<int> weights() const {
+    std::vector<int> weights;
+    for (const LinkPtr& link : served_) weights.push_back(link->to.weight);
+    return weights;
+  }
   event::Placement placement() const {
     std::vector<std::string> names;
     for (const LinkPtr& link : served_) names.push_back(link->to.name);
-    return event::placement_of(names);
+    return event::placement_of(names, weights());
   }
   bool is_placed() const {
     return std::all_of(served_.begin(), served_.end(),
@@ -136,11 +141,13 @@ class Client {
     std::vector<LinkPtr> used;
     const auto servers = event::servers_of(map, path);
     for (const auto& server : servers) {
-      const auto had = std::find_if(served_.begin(), served_.end(),
-                                    [&](const LinkPtr& link) { return !link->lost && link->to == server; });
+      const auto had = std::find_if(served_.begin(), served_.end(), [&](const LinkPtr& link) {
+        return !link->lost && link->to.name == server.name && link->to.addresses == server.addresses;
+      });
       LinkPtr link;
       if (had != served_.end()) {
         link = *had;
+        link->to.weight = server.weight;
         served_.erase(had);
       } else {
         co_await connect(server, link);
@@ -195,7 +202,7 @@ class Client {
   Flow pass(bool writes, Cells range, Value value, std::vector<Value>& got, bool& lost, int& error) {
     const layout::FileView view;
     const std::int64_t first = offset_of(range.first);
-    layout::StripeChunks chunks(view, {first, first + range.count}, served_.size());
+    layout::StripeChunks chunks(view, {first, first + range.count}, layout::Striping(weights()));
     const std::uint64_t operation = world_.random.one_in(3) ? ++last_operation_ * 16 + number_ + 1 : 0;
     const auto failure = std::make_shared<int>(0);
     while (const auto chunk = chunks.next()) {

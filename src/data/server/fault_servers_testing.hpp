@@ -243,10 +243,32 @@ class Process {
   Time from_hocketd_at_{};
 };
 
+// A servers policy that wants other weights every second.
+inline policy::ServerDecision weigh_anew(const policy::ServersView& view, const event::Event&) {
+  policy::ServerDecision decision;
+  const std::int64_t turn = to_ns(view.now) / 1'000'000'000;
+  for (const policy::ServerStatus& server : view.servers) {
+    policy::ServerChange change;
+    change.action = policy::ServerChange::Action::weigh;
+    change.server = server.name;
+    change.weight = 1 + turn * static_cast<std::int64_t>(3 + 2 * decision.changes.size()) % event::full_weight;
+    decision.changes.push_back(change);
+  }
+  return decision;
+}
+inline const policy::ServerPolicy weighs_anew{"weighs-anew", "", weigh_anew};
+
 // hocketd: the coordinator, and what the daemon does for it. Member 1 is an application that receives each map.
 class Daemon {
  public:
-  Daemon(World& world, bool kills) : world_(world), kills_(kills) {}
+  Daemon(World& world, bool kills, bool weighs)
+      : world_(world),
+        kills_(kills),
+        settings_{{.access = &policy::fcfs, .servers = weighs ? &weighs_anew : nullptr},
+                  seconds{10},
+                  milliseconds{100},
+                  seconds{60},
+                  seconds{1}} {}
 
   bool up() const { return coordinator_ != nullptr; }
   std::int64_t generation() const { return generation_; }
@@ -264,6 +286,7 @@ class Daemon {
 
   World& world_;
   const bool kills_;
+  const coordinator::CoordinatorSettings settings_;
   std::unique_ptr<coordinator::Coordinator> coordinator_;
   std::int64_t generation_ = 0;
   std::uint64_t last_member_ = 100;
@@ -274,9 +297,7 @@ class Daemon {
 // ---- hocketd -------------------------------------------------------------------------------------------------------
 
 inline void Daemon::start() {
-  static const coordinator::CoordinatorSettings settings{
-      {&policy::fcfs}, seconds{10}, milliseconds{100}, seconds{60}, seconds{1}};
-  coordinator_ = std::make_unique<coordinator::Coordinator>(settings);
+  coordinator_ = std::make_unique<coordinator::Coordinator>(settings_);
   ++generation_;
   armed_.reset();
   feed(1, event::Hello{"a", "app", "", "mpich", "", 1, 1});
@@ -340,7 +361,8 @@ inline std::optional<event::ServerMap> Daemon::map() const {
   if (!up()) return std::nullopt;
   event::ServerMap map;
   for (const event::IoServer& server : coordinator_->servers().describe(world_.clock.now())) {
-    if (server.in_map) map.servers.push_back({server.server, server.directory, server.addresses});
+    if (!server.in_map) continue;
+    map.servers.push_back({server.server, server.directory, server.addresses, false, static_cast<int>(server.weight)});
   }
   return map;
 }

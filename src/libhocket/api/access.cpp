@@ -50,11 +50,12 @@ std::optional<io_client::Chunk> FileChunks::next() {
   return io_client::Chunk{0, data};
 }
 
-io_client::Transferred pass(std::span<io_client::ServedFile> files, const FileAccess& access, int participants) {
+io_client::Transferred pass(std::span<io_client::ServedFile> files, const layout::Striping& striping,
+                            const FileAccess& access, int participants) {
   const io_client::Local& local = access.local;
   std::string serialised;
   if (!local.view.contiguous()) layout::append(local.view, serialised);
-  FileChunks chunks{local, files.size()};
+  FileChunks chunks{local, striping};
   return io_client::transfer(
       files, local, [&] { return chunks.next(); },
       {.serialised = serialised, .operation = access.operation, .participants = participants},

@@ -46,9 +46,9 @@ struct FileAccess {
 // Yields the chunks of an access: stripes, but with one server as much data as a stripe has, however far apart.
 class FileChunks {
  public:
-  // The access must outlive the object. Precondition: servers > 0.
-  FileChunks(const io_client::Local& local, std::size_t servers)
-      : stripes_(local.view, local.data, servers), left_(local.data), one_(servers == 1) {}
+  // The access must outlive the object.
+  FileChunks(const io_client::Local& local, const layout::Striping& striping)
+      : stripes_(local.view, local.data, striping), left_(local.data), one_(striping.servers() == 1) {}
   std::optional<io_client::Chunk> next();
 
  private:
@@ -58,7 +58,8 @@ class FileChunks {
 };
 
 // Performs the access through all servers; `participants` processes take part if it is collective. Blocks until it is
-// done, at most until all servers are lost. Precondition: there is at least one server.
-io_client::Transferred pass(std::span<io_client::ServedFile> files, const FileAccess& access, int participants);
+// done, at most until all servers are lost. Precondition: there is at least one server; `striping` is of these.
+io_client::Transferred pass(std::span<io_client::ServedFile> files, const layout::Striping& striping,
+                            const FileAccess& access, int participants);
 
 }  // namespace hocket::api

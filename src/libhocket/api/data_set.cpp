@@ -220,7 +220,7 @@ int DataSetFile::access(const FileAccess& access, std::int64_t& got) {
     if (is_lost()) return tell_lost();
     if (error != 0) return fail_of_data_set(error, what);
   }
-  const io_client::Transferred passed = pass(files_, access, opening_.participants);
+  const io_client::Transferred passed = pass(files_, files_.size(), access, opening_.participants);
   if (passed.lost) return tell_lost();
   got = passed.there;
   if (passed.error != 0) return fail_of_data_set(passed.error, what);

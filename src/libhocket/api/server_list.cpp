@@ -25,7 +25,10 @@ Result<event::ServerMap> ask_for_servers() {
     // Processes without MPI-IO use the map that applications have: a server that was drained may still store.
     if (server == nullptr) continue;
     const bool aside = !server->in_map && (server->state == "slow" || server->moves_data_sets);
-    if (server->in_map || aside) map.servers.push_back({server->server, server->directory, server->addresses, aside});
+    if (!server->in_map && !aside) continue;
+    const bool is_weight = server->weight >= 1 && server->weight <= event::full_weight;  // else of an older hocketd
+    map.servers.push_back({server->server, server->directory, server->addresses, aside,
+                           is_weight ? static_cast<int>(server->weight) : event::full_weight});
   }
   return map;
 }
@@ -33,7 +36,7 @@ Result<event::ServerMap> ask_for_servers() {
 Result<event::ServerMap> read_servers(std::string_view text) {
   if (!is_address(text)) return event::parse_server_map(0, text);
   if (const auto addresses = transport::read_addresses(text); !addresses) return addresses.error();
-  return event::ServerMap{0, {{std::string{text}, "/", std::string{text}}}};
+  return event::ServerMap{0, {{std::string{text}, "/", std::string{text}}}, {}};
 }
 
 }  // namespace hocket::api

@@ -139,12 +139,13 @@ class StoredFile final : public hocket_file, private HeldPut {
   KeptFd own_;
   struct stat identity_;
   int participants_;
-  std::mutex mutex_;                 // held by whoever uses what follows
-  bool held_ = false;                // the file is in the list of held_puts()
-  std::string at_;                   // absolute path
-  bool renews_ = false;              // the servers are those of hocketd's map, and not named by the caller
-  Time renew_at_{};                  // earliest time of the next renew()
-  std::vector<ServedFile> served_;   // in the canonical order
+  std::mutex mutex_;                // held by whoever uses what follows
+  bool held_ = false;               // the file is in the list of held_puts()
+  std::string at_;                  // absolute path
+  bool renews_ = false;             // the servers are those of hocketd's map, and not named by the caller
+  Time renew_at_{};                 // earliest time of the next renew()
+  std::vector<ServedFile> served_;  // in the canonical order
+  io_client::FileStriping striping_;
   std::vector<ServedFile> parting_;  // lost servers that may still write
   // Losses that the caller does not know yet: errno of one, bytes in all that lost servers held, and a line about each.
   ServedFile::LostData loss_;
@@ -181,6 +182,7 @@ void StoredFile::use(const event::ServerMap& map, std::string& faults) {
         std::find_if(served_.begin(), served_.end(), [&](ServedFile& one) { return one.leads_to(server); });
     ServedFile reached = had == served_.end() ? ServedFile{server, secret} : std::move(*had);
     if (had != served_.end()) served_.erase(had);
+    reached.weigh(server.weight);
     if (reached.lost()) {
       faults += (faults.empty() ? "" : "; ") + reached.why();
     } else {
@@ -300,7 +302,7 @@ int StoredFile::access_locked(const FileAccess& access, std::int64_t& got) {
 io_client::Transferred StoredFile::pass_in_turn(const FileAccess& access) {
   const AccessPath way = access.operation == 0 ? AccessPath::servers : AccessPath::servers_together;
   AccessTurn turn{access.local.writes, own(), access.local.data.count(), way};
-  const io_client::Transferred passed = pass(served_, access, participants_);
+  const io_client::Transferred passed = pass(served_, striping_.of(served_), access, participants_);
   if (!passed.lost && passed.error == 0) turn.moved(passed.there);
   return passed;
 }

@@ -28,6 +28,7 @@ struct CollectiveFiles {
   std::atomic<std::size_t> count = 0;      // of files; read without the lock by every access
   std::atomic<std::size_t> data_sets = 0;  // of these files
   std::int64_t told_epoch = 0;             // last one sent by map_adopted
+  TuningUse told_use;                      // the same
 };
 
 CollectiveFiles& files() {
@@ -85,15 +86,17 @@ void store_held(FileKey key, const CollectiveFile* but = nullptr) {
   note_held_files();
 }
 
-// Reports to hocketd the oldest map epoch that a file uses, if it has changed.
-void tell_epoch() {
+// Reports to hocketd the oldest map epoch that a file uses, and what an access used of a policy's settings, if one of
+// them has changed.
+void tell_adopted(const TuningUse& use) {
   const std::lock_guard lock(files().mutex);
   std::int64_t oldest = 0;
   for (const auto& [handle, file] : files().files)
     if (const std::int64_t epoch = file->epoch(); epoch > 0) oldest = oldest == 0 ? epoch : std::min(oldest, epoch);
-  if (oldest == files().told_epoch) return;
+  if (oldest == files().told_epoch && use == files().told_use) return;
   files().told_epoch = oldest;
-  map_adopted(oldest);
+  files().told_use = use;
+  map_adopted({oldest, use.used, use.hinted});
 }
 
 // Closes the stand-in that the MPI library has opened, because the data set is not available. The error handler of
@@ -139,7 +142,7 @@ int file_closes(MPI_File file) noexcept {
     if (closed && closed->holds()) note_held_files();
     if (closed && closed->is_data_set()) --files().data_sets;
   }
-  tell_epoch();
+  tell_adopted(files().told_use);
   // Another thread may make servers store for a POSIX access. It must not be the last to use the file.
   if (closed) {
     const std::lock_guard storing(files().storing);
@@ -168,12 +171,13 @@ std::optional<int> access(const AccessCall& access, bool granted, MPI_Status* st
     return std::nullopt;
   }
   const std::int64_t before = found->epoch();
+  const TuningUse use = found->tuning_use();
   const bool held = found->holds();
   // Another opening may have written through other servers, and this access may go without servers.
   if (hot.holds && !found->is_data_set()) store_held(found->key(), found.get());
   const std::optional<int> rc = found->access(access, granted, status);
   note_held(held, found->holds());
-  if (found->epoch() != before) tell_epoch();
+  if (found->epoch() != before || found->tuning_use() != use) tell_adopted(found->tuning_use());
   return rc;
 }
 

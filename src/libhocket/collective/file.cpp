@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 #include "api/held_view.hpp"
@@ -30,15 +29,13 @@ namespace {
 
 // Bytes of a collective buffer: default and bounds of the hint hocket_buffer_size.
 constexpr std::int64_t default_window = 1 << 20;
-constexpr std::int64_t smallest_window = 4 << 10, largest_window = 1 << 30;
+constexpr std::int64_t smallest_window = event::smallest_buffer_bytes, largest_window = 1 << 30;
 // Bytes to which bounds between file domains are rounded: no block of the file system belongs to two aggregators.
 constexpr std::int64_t domain_block = 64 << 10;
 // Aggregators per node if no hint says otherwise. More would wait for each other in the kernel, which lets only one
 // at a time write a file.
 constexpr int aggregators_of_a_node = 2;
 constexpr std::int64_t all_servers = 1 << 20;
-// No rank's hints ask for a number of aggregators.
-constexpr std::int64_t unasked = std::numeric_limits<std::int64_t>::max();
 
 // Translates errno into an MPI error class.
 int class_of(int error) {
@@ -93,11 +90,38 @@ std::vector<int> ranks_with_data(const std::vector<AccessMessage>& words) {
   return ranks;
 }
 
-// Returns the method that the ranks' hints ask for.
+constexpr auto not_set = static_cast<std::int64_t>(-1);  // as a method
+
+// Return what the ranks' hints ask for: the largest method, the smallest numbers. Not set if no rank has the hint.
+std::int64_t hinted_method(const std::vector<AccessMessage>& words) {
+  return std::max_element(words.begin(), words.end(), [](const auto& a, const auto& b) { return a.method < b.method; })
+      ->method;
+}
+std::int64_t smallest_hint(const std::vector<AccessMessage>& words, std::int64_t AccessMessage::*hint) {
+  std::int64_t smallest = 0;
+  for (const AccessMessage& word : words)
+    if (word.*hint > 0) smallest = smallest == 0 ? word.*hint : std::min(smallest, word.*hint);
+  return smallest;
+}
+
+// Returns the first of hint, policy's setting, and default that is set.
+std::int64_t first_set(std::int64_t hint, std::int64_t tuned, std::int64_t otherwise) {
+  return hint > 0 ? hint : tuned > 0 ? tuned : otherwise;
+}
+
+// Returns the method of the access: that of the hints, else the policy's, else the automatic one.
 Method method_of(const std::vector<AccessMessage>& words) {
-  std::int64_t method = 0;
-  for (const AccessMessage& word : words) method = std::max(method, word.method);
-  return static_cast<Method>(method);
+  const std::int64_t hinted = hinted_method(words), tuned = words.front().tuned_method;
+  return hinted != not_set  ? static_cast<Method>(hinted)
+         : tuned != not_set ? static_cast<Method>(tuned)
+                            : Method::automatic;
+}
+
+// Returns the number of a method that a policy names. A later version may know others.
+std::int64_t tuned_method(const std::string& name) {
+  const auto& names = event::tuned_methods;
+  const auto* const found = std::find(names.begin(), names.end(), name);
+  return found == names.end() ? not_set : found - names.begin();
 }
 
 std::int64_t data_bytes(const std::vector<AccessMessage>& words) {
@@ -122,7 +146,6 @@ CollectiveFile::CollectiveFile(MPI_Comm comm, std::string path, int mode)
     : path_(std::move(path)),
       mode_(mode),
       data_set_(event::data_set_of(path_).has_value()),
-      window_(default_window),
       most_servers_(all_servers) {
   team_.comm = comm;
   team_.rank = mpi::rank_in(comm);
@@ -147,8 +170,8 @@ void CollectiveFile::take_hints(MPI_Info info) {
     method_ = method == "view" ? Method::view : method == "list" ? Method::list : Method::automatic;
   }
   aggregators_ = number_of(info, "hocket_aggregators", "cb_nodes", aggregators_, 1, team_.ranks);
-  window_ =
-      std::max(number_of(info, "hocket_buffer_size", "cb_buffer_size", window_, 1, largest_window), smallest_window);
+  window_ = number_of(info, "hocket_buffer_size", "cb_buffer_size", window_, 1, largest_window);
+  if (window_ > 0) window_ = std::max(window_, smallest_window);
   most_servers_ = mpi::number_hint(info, "hocket_servers", most_servers_, 0, all_servers);
   if (const std::string shared = mpi::hint(info, "hocket_shared_memory"); !shared.empty()) shares_ = shared != "off";
 }
@@ -227,40 +250,65 @@ void CollectiveFile::serialise() {
 AccessMessage CollectiveFile::word_of(const Local& local) {
   const Extent span = local.view.span(local.data);
   serialise();
-  return {.can = 1,
-          .first = local.data.first,
-          .bytes = local.data.count(),
-          .low = span.first,
-          .high = span.end,
-          .segments = local.data.count() > 0 ? local.view.count_segments(local.data) : 0,
-          .view_bytes = static_cast<std::int64_t>(serialised_.size()),
-          .view_is_new = sent_ == view_ ? 0 : 1,
-          .method = static_cast<std::int64_t>(method_),
-          .aggregators = aggregators_,
-          .window = window_,
-          .servers = most_servers_,
-          .shares = shares_ ? 1 : 0,
-          .map_bytes = team_.rank == 0 && !data_set_ ? servers_.news() : -1};
+  const bool leads = team_.rank == 0 && !data_set_;
+  const std::int64_t map_bytes = leads ? servers_.news() : -1;
+  const event::Tuning tuning = leads ? servers_.tuning() : event::Tuning();
+  return {
+      .can = 1,
+      .first = local.data.first,
+      .bytes = local.data.count(),
+      .low = span.first,
+      .high = span.end,
+      .segments = local.data.count() > 0 ? local.view.count_segments(local.data) : 0,
+      .view_bytes = static_cast<std::int64_t>(serialised_.size()),
+      .view_is_new = sent_ == view_ ? 0 : 1,
+      .method = method_ ? static_cast<std::int64_t>(*method_) : not_set,
+      .aggregators = aggregators_,
+      .window = window_,
+      .servers = most_servers_,
+      .shares = shares_ ? 1 : 0,
+      .map_bytes = map_bytes,
+      .tuned_method = tuned_method(tuning.method),
+      .tuned_aggregators = std::clamp<std::int64_t>(tuning.aggregators, 0, team_.ranks),
+      .tuned_window = tuning.buffer_bytes > 0 ? std::clamp(tuning.buffer_bytes, smallest_window, largest_window) : 0};
+}
+
+// Notes in rank 0 what this access uses, to be reported, if a policy has set something.
+void CollectiveFile::note_use(const std::vector<AccessMessage>& words, std::int64_t aggregators, std::int64_t window) {
+  const AccessMessage& tuned = words.front();
+  tuning_use_ = {};
+  if (tuned.tuned_method == not_set && tuned.tuned_aggregators == 0 && tuned.tuned_window == 0) return;
+  const Method method = method_of(words);
+  tuning_use_.used = {aggregators, window, std::string{event::tuned_methods[static_cast<std::size_t>(method)]}};
+  const auto note = [this](bool is_tuned, bool is_hinted, const char* setting) {
+    if (is_tuned && is_hinted) tuning_use_.hinted.append(tuning_use_.hinted.empty() ? "" : ", ").append(setting);
+  };
+  note(tuned.tuned_aggregators > 0, smallest_hint(words, &AccessMessage::aggregators) > 0, "aggregators");
+  note(tuned.tuned_window > 0, smallest_hint(words, &AccessMessage::window) > 0, "buffer_bytes");
+  note(tuned.tuned_method != not_set, hinted_method(words) != not_set, "method");
 }
 
 // Settles what the ranks' messages say: the server map of rank 0, the number of aggregators (the smallest that hints
-// ask for, else two per node), which are spread evenly over the nodes and lose their domains while they are slow, and
-// the memory that they share. Returns true if the file may use other servers now. Collective; expensive only if
-// something has changed.
+// ask for, else a policy's, else two per node), which are spread evenly over the nodes and lose their domains while
+// they are slow, and the memory that they share. Returns true if the file may use other servers now. Collective;
+// expensive only if something has changed.
 bool CollectiveFile::settle(std::vector<AccessMessage>& words, MPI_File handle) {
-  std::int64_t count = unasked, window = largest_window, most = all_servers;
+  const AccessMessage& first = words.front();
+  const std::int64_t window =
+      first_set(smallest_hint(words, &AccessMessage::window), first.tuned_window, default_window);
+  std::int64_t most = all_servers;
   bool shares = true;
   for (const AccessMessage& word : words) {
     shares &= word.shares != 0;
-    if (word.aggregators > 0) count = std::min(count, word.aggregators);
-    window = std::min(window, word.window);
     most = std::min(most, word.servers);
   }
-  const bool adopts = words.front().map_bytes >= 0 || servers_.is_limited_otherwise(most);
+  const bool adopts = first.map_bytes >= 0 || servers_.is_limited_otherwise(most);
   if (adopts)
-    servers_.adopt(team_, path_, mode_, words.front().map_bytes, most, team_.rank == 0 ? applicant_of(handle) : "");
+    servers_.adopt(team_, path_, mode_, first.map_bytes, most, team_.rank == 0 ? applicant_of(handle) : "");
   if (nodes_.empty()) nodes_ = node_numbers(team_.comm);
-  if (count == unasked) count = std::min<std::int64_t>(team_.ranks, aggregators_of_a_node * nodes_in(nodes_));
+  const std::int64_t count = first_set(smallest_hint(words, &AccessMessage::aggregators), first.tuned_aggregators,
+                                       std::min<std::int64_t>(team_.ranks, aggregators_of_a_node * nodes_in(nodes_)));
+  if (team_.rank == 0) note_use(words, count, window);
   if (count != static_cast<std::int64_t>(chosen_.size())) chosen_ = choose_aggregators(nodes_, static_cast<int>(count));
   std::vector<int> aggregators = slow_.keep(chosen_);
   const bool same = aggregators == team_.aggregators && window == team_.window;
@@ -537,8 +585,8 @@ int CollectiveFile::access_data_set(const Local& local, const std::vector<Access
   if (!servers_.used()) return EIO;
   if (file.end == 0) return 0;
   const int reached = servers_.reach_parts(file, MpiWait(team_.comm));
-  const std::optional<int> error =
-      servers_.access(team_, local, window_, {.serialised = serialised_, .method = method_of(words)}, nullptr);
+  const std::optional<int> error = servers_.access(team_, local, window_ > 0 ? window_ : default_window,
+                                                   {.serialised = serialised_, .method = method_of(words)}, nullptr);
   if (!error || servers_.is_blocked()) {
     servers_.drop();
     return EIO;
@@ -559,7 +607,9 @@ int CollectiveFile::access_own(const AccessCall& access, MPI_Status* status) {
   serialise();
   int error =
       local->data.count() == 0 ? 0 : servers_.reach_parts(local->view.span(local->data), io_client::DescriptorWait());
-  if (error == 0) error = servers_.access_own(*local, window_, {.serialised = serialised_, .method = method_});
+  if (error == 0)
+    error = servers_.access_own(*local, window_ > 0 ? window_ : default_window,
+                                {.serialised = serialised_, .method = method_.value_or(Method::automatic)});
   if (error == 0 && local->writes) size_ = std::max(size_, local->view.span(local->data).end);
   return end_access(access, *local, position, error, status);
 }

@@ -29,13 +29,24 @@ struct AccessMessage {
   std::int64_t segments = 0;     // contiguous runs in the file
   std::int64_t view_bytes = 0;   // length of its serialised view
   std::int64_t view_is_new = 0;  // 1: the aggregators do not have it yet
-  std::int64_t method = 0;       // that the hints ask for; the largest of all ranks is used
+  std::int64_t method = -1;      // that the hints ask for; the largest of all ranks is used; -1: not set
   std::int64_t aggregators = 0;  // from the hints; the smallest is used; 0: not set
-  std::int64_t window = 0;       // bytes of a collective buffer, from the hints; the smallest is used
+  std::int64_t window = 0;       // bytes of a collective buffer, from the hints; the smallest is used; 0: not set
   std::int64_t servers = 0;      // most I/O servers, from the hints; the smallest is used
   std::int64_t shares = 0;       // 1: the hints allow shared memory on a node; all must
   std::int64_t map_bytes = 0;    // rank 0: length of a server map that is new to this file; -1: none
   std::int64_t must_wait = 0;    // 1: a lost server may still write (FileServers::must_wait), so no rank may go on
+  // Rank 0: what a policy sets for the application, where no rank has a hint. Not set as above.
+  std::int64_t tuned_method = -1;
+  std::int64_t tuned_aggregators = 0;
+  std::int64_t tuned_window = 0;
+};
+
+// What an access used of what a policy had set.
+struct TuningUse {
+  event::Tuning used;  // empty if the policy had set nothing
+  std::string hinted;  // settings for which hints went first, "aggregators, method"
+  bool operator==(const TuningUse&) const = default;
 };
 
 // One rank's part of the file. All ranks of the communicator make one, and call the collective functions in the same
@@ -85,6 +96,8 @@ class CollectiveFile {
   // Stands for the file of the file system; `no_file` for a data set. Any thread may ask.
   FileKey key() const { return key_; }
 
+  // Returns what the last access used of a policy's settings. In rank 0 only.
+  const TuningUse& tuning_use() const { return tuning_use_; }
   // Returns the epoch of the server map in use. 0 if the file uses none, and in all ranks but rank 0.
   std::int64_t epoch() const { return team_.rank == 0 && servers_.used() ? servers_.epoch() : 0; }
 
@@ -92,6 +105,7 @@ class CollectiveFile {
   std::optional<Local> prepare(const AccessCall& access, std::int64_t& position);
   void serialise();
   AccessMessage word_of(const Local& local);
+  void note_use(const std::vector<AccessMessage>& words, std::int64_t aggregators, std::int64_t window);
   bool settle(std::vector<AccessMessage>& words, MPI_File handle);
   int refusal(AccessDirection direction) const;
   bool has_what_others_hold() const;
@@ -117,9 +131,9 @@ class CollectiveFile {
   FileServers servers_;
   // Hints of this rank, as last set.
   bool off_ = false;  // hocket_collective=off: the MPI library performs the accesses
-  Method method_ = Method::automatic;
-  std::int64_t aggregators_ = 0;  // 0: a fixed number per node
-  std::int64_t window_;
+  std::optional<Method> method_;
+  std::int64_t aggregators_ = 0;  // 0: not set
+  std::int64_t window_ = 0;       // bytes; 0: not set
   std::int64_t most_servers_;
   bool shares_ = true;
 
@@ -135,8 +149,9 @@ class CollectiveFile {
   std::vector<layout::FileView> views_;              // in an aggregator: of all ranks
   std::vector<int> chosen_;                          // ranks that aggregate unless they are slow
   SlowAggregators slow_;                             // the same in all ranks
-  std::vector<std::int64_t> nodes_;                  // a number for the node of each rank; empty: not asked yet
-  bool sharing_ = true;                              // shared memory on a node, as last agreed
+  TuningUse tuning_use_;
+  std::vector<std::int64_t> nodes_;  // a number for the node of each rank; empty: not asked yet
+  bool sharing_ = true;              // shared memory on a node, as last agreed
 };
 
 }  // namespace hocket::runtime::collective

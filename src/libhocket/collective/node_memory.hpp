@@ -28,7 +28,7 @@ std::vector<std::int64_t> node_numbers(MPI_Comm comm);
 class NodeMemory {
  public:
   static constexpr int slots = 2;                 // collective buffers of an aggregator
-  static constexpr std::size_t word_bytes = 128;  // largest message of tell_all()
+  static constexpr std::size_t word_bytes = 192;  // largest message of tell_all()
 
   // State of one collective buffer, by which ranks know when to move their data into it or out of it.
   struct Gate {

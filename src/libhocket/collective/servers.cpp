@@ -104,6 +104,7 @@ void FileServers::reach() {
         files_.emplace_back(server, secret);
       } else {
         files_.push_back(std::move(*had));
+        files_.back().weigh(server.weight);
         before.erase(had);
       }
     }
@@ -180,9 +181,12 @@ bool FileServers::leave_out(Team& team, int& error) {
 
 // ---- an access ---------------------------------------------------------------------------------------------------
 
+// A data set has no map. Its stripes stay where they are, whatever the weights.
+layout::Striping FileServers::striping() { return map_ ? striping_.of(files_) : layout::Striping(files_.size()); }
+
 int FileServers::access_own(const Local& local, std::int64_t window, const io_client::Terms& how) {
   if (local.data.count() == 0) return 0;
-  layout::StripeChunks chunks(local.view, local.data, files_.size(), window);
+  layout::StripeChunks chunks(local.view, local.data, striping(), window);
   const io_client::Transferred done = io_client::transfer(
       files_, local, [&] { return chunks.next(); }, how, io_client::DescriptorWait());
   return done.lost ? EIO : error_of(done, local);
@@ -214,7 +218,7 @@ std::optional<int> FileServers::access(Team& team, const Local& local, std::int6
   how.operation = ++operation_;
   how.participants = team.ranks;
   how.gate = brake;
-  layout::StripeChunks chunks(local.view, local.data, files_.size(), window);
+  layout::StripeChunks chunks(local.view, local.data, striping(), window);
   const io_client::Transferred done = io_client::transfer(
       files_, local, [&] { return chunks.next(); }, how, MpiWait(team.comm));
   // The requests at a lost server end with an error, which is none of the storage: the access is repeated.

@@ -50,6 +50,8 @@ class FileServers {
   // Returns the length in bytes of the text of a map that has come since the last adopt(); -1 if none has. In rank 0
   // only.
   std::int64_t news();
+  // Returns what a policy sets of the collective I/O, by the map of the last news(). In rank 0 only.
+  const event::Tuning& tuning() const { return offered_->tuning; }
   // True if a map is in use with another limit on the number of servers than `most`.
   bool is_limited_otherwise(std::int64_t most) const { return map_ && most != most_; }
 
@@ -98,6 +100,7 @@ class FileServers {
   bool may_have_written() const { return map_.has_value(); }
 
  private:
+  layout::Striping striping();
   void close(std::vector<ServedFile>& files);
   bool receive(const Team& team, std::int64_t map_bytes, const std::string& applicant);
   void note_loss(ServedFile& file);
@@ -113,9 +116,10 @@ class FileServers {
   std::optional<event::ServerMap> map_;                     // in use
   std::int64_t most_ = 0;                                   // limit on the number of servers
   std::vector<ServedFile> files_;                           // in the canonical order; of a data set, the home first
-  std::vector<event::ServerMap::MappedServer> wanted_;      // servers of the data set (OpenedVersion)
-  bool writes_ = false;                                     // the data set
-  bool knows_parts_ = false;                                // files_ has all servers of the version
+  io_client::FileStriping striping_;
+  std::vector<event::ServerMap::MappedServer> wanted_;  // servers of the data set (OpenedVersion)
+  bool writes_ = false;                                 // the data set
+  bool knows_parts_ = false;                            // files_ has all servers of the version
   bool behind_ = false;
   std::atomic<bool> holds_ = false;
   std::string path_;                 // absolute

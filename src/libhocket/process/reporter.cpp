@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "mpi_shim/warn.hpp"
@@ -196,8 +197,8 @@ std::shared_ptr<const event::ServerMap> joined_server_map() {
   return server_map();
 }
 
-void map_adopted(std::int64_t epoch) noexcept {
-  if (Reporter* const own = Reporter::find()) own->session().tell(event::MapAdopted{epoch});
+void map_adopted(event::MapAdopted said) noexcept {
+  if (Reporter* const own = Reporter::find()) own->session().tell(std::move(said));
 }
 
 }  // namespace hocket::runtime

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "event/event.hpp"
 #include "event/server_map.hpp"
 
 namespace hocket::runtime {
@@ -23,9 +24,10 @@ std::shared_ptr<const event::ServerMap> server_map() noexcept;
 // Returns the latest map in any process of an application that is reported: a process without a connection joins first.
 std::shared_ptr<const event::ServerMap> joined_server_map();
 
-// Reports to hocketd the oldest epoch that files of which this process is rank 0 still use. Operations of older epochs
-// have ended for good. Call it when a map is used for the first time, whenever that epoch rises, and with 0 when no
-// file uses servers any more. `hocket servers drain` waits only for processes that have reported a lower epoch.
-void map_adopted(std::int64_t epoch) noexcept;
+// Reports to hocketd the oldest epoch that files of which this process is rank 0 still use, and what accesses use of a
+// policy's settings. Operations of older epochs have ended for good. Call it when a map is used for the first time,
+// whenever that epoch rises, and with 0 when no file uses servers any more. `hocket servers drain` waits only for
+// processes that have reported a lower epoch.
+void map_adopted(event::MapAdopted said) noexcept;
 
 }  // namespace hocket::runtime

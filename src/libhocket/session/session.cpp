@@ -272,6 +272,7 @@ void Session::take(const event::Body& body) {
   if (const auto* told = std::get_if<event::NewServerMap>(&body)) {
     auto map = event::parse_server_map(told->epoch, told->text);
     if (!map) return lost_("hocketd sent an invalid server map: " + map.error().text);
+    map.value().tuning = told->tuning;
     auto shared = std::make_shared<const event::ServerMap>(std::move(map).value());
     const std::lock_guard lock(map_mutex_);
     map_ = std::move(shared);

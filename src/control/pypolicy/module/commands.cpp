@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
+#include <optional>
 #include <vector>
 
 #include "base/nearest.hpp"
@@ -66,6 +68,21 @@ class CommandFields {
       fail("'" + std::string{key} + "' is " + shown(value) + ": give a whole number, at least " +
            std::to_string(least));
     return good ? number : otherwise;
+  }
+
+  // Returns the whole number of the key, whatever it is: the coordinator checks and explains it. A number that does not
+  // fit becomes the nearest one. No value if the key is absent or no whole number, which is a problem.
+  std::optional<std::int64_t> any_whole(std::string_view key) {
+    PyObject* value = find(key);
+    if (!value) return std::nullopt;
+    if (!PyLong_Check(value)) {
+      fail("'" + std::string{key} + "' is " + shown(value) + ": give a whole number");
+      return std::nullopt;
+    }
+    using Limits = std::numeric_limits<std::int64_t>;
+    int overflow = 0;
+    const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    return overflow == 0 ? number : overflow > 0 ? Limits::max() : Limits::min();
   }
 
   // Returns the seconds of the key; absent, None and wrong values give 0.
@@ -225,28 +242,60 @@ void add_assignment(CommandFields& fields, const policy::ServersView& view, Serv
   }
 }
 
+// Adds settings of the collective I/O of an application. What is not given is as hints and defaults say.
+void add_tuning(CommandFields& fields, const policy::ServersView& view, ServerChange& change) {
+  const model::Application* application = fields.application("tune", view.cluster);
+  if (!application) fields.fail("'tune' is None, which is not an application of the view");
+  change.application = id_of(application);
+  change.aggregators = fields.any_whole("aggregators");
+  change.buffer_bytes = fields.any_whole("buffer_bytes");
+  if (fields.find("method")) change.method = fields.words("method");
+}
+
+void add_server(CommandFields& fields, ServerChange& change) {
+  PyObject* server = fields.find(fields.kind());
+  change.server = server_name_of(server);
+  if (change.server.empty())
+    fields.fail("'" + std::string{fields.kind()} + "' is " + shown(server) + ", which is not a server or its name");
+  if (change.action != ServerChange::Action::weigh) return;
+  change.weight = fields.any_whole("weight").value_or(0);
+  if (!fields.find("weight")) fields.fail("it has no 'weight'");
+}
+
+// The commands of a servers policy, and the keys that only one of them may have.
+using Action = ServerChange::Action;
+constexpr std::pair<std::string_view, Action> server_actions[] = {
+    {"set_aside", Action::set_aside}, {"drain", Action::drain}, {"add", Action::add},
+    {"assign", Action::assign},       {"weigh", Action::weigh}, {"tune", Action::tune}};
+constexpr std::pair<std::string_view, Action> own_keys[] = {{"servers", Action::assign},
+                                                            {"weight", Action::weigh},
+                                                            {"aggregators", Action::tune},
+                                                            {"buffer_bytes", Action::tune},
+                                                            {"method", Action::tune}};
+
 }  // namespace
 
 Result<policy::ServerDecision> server_decision(PyObject* commands, const policy::ServersView& view) {
-  using Action = ServerChange::Action;
-  static constexpr std::pair<std::string_view, Action> actions[] = {
-      {"set_aside", Action::set_aside}, {"drain", Action::drain}, {"add", Action::add}, {"assign", Action::assign}};
+  static const std::vector<std::string_view> kinds{"set_aside", "drain", "add", "assign", "weigh", "tune"};
+  static const std::vector<std::string_view> keys{"servers", "weight", "aggregators", "buffer_bytes", "method", "text"};
   policy::ServerDecision decision;
   const Status taken = each(commands, [&](PyObject* command) {
-    CommandFields fields(command, {"set_aside", "drain", "add", "assign"}, {"servers", "text"});
+    CommandFields fields(command, kinds, keys);
     if (!fields.wrong().empty()) return fields.wrong();
     ServerChange change;
-    change.action = std::ranges::find(actions, fields.kind(), [](const auto& one) { return one.first; })->second;
+    change.action = std::ranges::find(server_actions, fields.kind(), [](const auto& one) { return one.first; })->second;
     change.text = fields.words("text");
     if (change.action == Action::assign) {
       add_assignment(fields, view, change);
+    } else if (change.action == Action::tune) {
+      add_tuning(fields, view, change);
     } else {
-      PyObject* server = fields.find(fields.kind());
-      change.server = server_name_of(server);
-      if (change.server.empty()) {
-        fields.fail("'" + std::string{fields.kind()} + "' is " + shown(server) + ", which is not a server or its name");
-      }
-      if (fields.find("servers")) fields.fail("'servers' belongs to 'assign'");
+      add_server(fields, change);
+    }
+    for (const auto& [key, action] : own_keys) {
+      const auto owner = std::ranges::find(server_actions, action, [](const auto& one) { return one.second; });
+      if (action != change.action && fields.find(key))
+        fields.fail("'" + std::string{key} + "' belongs to '" + std::string{owner->first} + "'");
     }
     decision.changes.push_back(std::move(change));
     return fields.wrong();

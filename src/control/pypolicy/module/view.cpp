@@ -17,7 +17,7 @@ namespace {
 // ---- types -------------------------------------------------------------------------------------------------------
 
 PyTypeObject *phase_type, *point_type, *pace_type, *application_type, *request_type, *target_type, *view_type,
-    *server_type, *servers_view_type, *assigned_type;
+    *server_type, *servers_view_type, *assigned_type, *tuned_type;
 
 // The field names are the interface for policies, described in docs/write-a-policy.md. The functions application_of
 // and request_of read some fields by position.
@@ -86,11 +86,15 @@ PyStructSequence_Field server_fields[] = {{"name", doc},
                                           {"busy_s", doc},
                                           {"service_s", doc},
                                           {"slow", doc},
+                                          {"weight", doc},
                                           {}};
+PyStructSequence_Field tuned_fields[] = {{"application", doc}, {"aggregators", doc},      {"buffer_bytes", doc},
+                                         {"method", doc},      {"used_aggregators", doc}, {"used_buffer_bytes", doc},
+                                         {"used_method", doc}, {"hinted", doc},           {}};
 PyStructSequence_Field assigned_fields[] = {{"application", doc}, {"servers", doc}, {"by_hand", doc},
                                             {"epoch", doc},       {"adopted", doc}, {}};
-PyStructSequence_Field servers_view_fields[] = {
-    {"now_s", doc}, {"applications", doc}, {"servers", doc}, {"assigned", doc}, {}};
+PyStructSequence_Field servers_view_fields[] = {{"now_s", doc},    {"applications", doc}, {"servers", doc},
+                                                {"assigned", doc}, {"tuned", doc},        {}};
 
 // Creates a type of named tuples from the fields, which end with an empty one.
 bool make_type(PyTypeObject*& type, const char* name, PyStructSequence_Field* fields) {
@@ -278,7 +282,8 @@ Ref target(const policy::View& view) {
 Ref server(const policy::ServerStatus& one) {
   return make(server_type, text(one.name), text(one.state), text(one.directory), truth(one.write_behind),
               number(one.queue), number(one.held_bytes), number(one.operations_per_s), number(one.bytes_per_s),
-              seconds(one.busy), seconds(one.last_service), truth(one.slow.has_value()));
+              seconds(one.busy), seconds(one.last_service), truth(one.slow.has_value()),
+              number(std::int64_t{one.weight}));
 }
 
 Ref value_of(const event::Value& value) {
@@ -326,6 +331,7 @@ bool make_types() {
          make_type(target_type, "hocket.Target", target_fields) && make_type(view_type, "hocket.View", view_fields) &&
          make_type(server_type, "hocket.Server", server_fields) &&
          make_type(assigned_type, "hocket.Assigned", assigned_fields) &&
+         make_type(tuned_type, "hocket.Tuned", tuned_fields) &&
          make_type(servers_view_type, "hocket.ServersView", servers_view_fields);
 }
 
@@ -353,8 +359,13 @@ Ref view_of(const policy::ServersView& view) {
     return make(assigned_type, application_or_none(view.cluster.find(one.application)), tuple_of(one.servers, text),
                 truth(one.by_hand), number(one.epoch), number(one.adopted));
   };
+  const auto tuned = [&](const policy::TunedApplication& one) {
+    return make(tuned_type, application_or_none(view.cluster.find(one.application)), number(one.wanted.aggregators),
+                number(one.wanted.buffer_bytes), text(one.wanted.method), number(one.used.aggregators),
+                number(one.used.buffer_bytes), text(one.used.method), text(one.hinted));
+  };
   return make(servers_view_type, seconds(view.now), applications(view.cluster), tuple_of(view.servers, server),
-              tuple_of(view.assigned, assigned));
+              tuple_of(view.assigned, assigned), tuple_of(view.tuned, tuned));
 }
 
 Ref event_of(const event::Event& event) {

@@ -1,4 +1,5 @@
-// Assigns servers to single applications: by hand, and as the policy wants.
+// What is changed for single applications: servers are assigned, by hand and as the policy wants, and their collective
+// I/O is tuned.
 #include <algorithm>
 #include <charconv>
 #include <utility>
@@ -114,8 +115,13 @@ std::optional<event::Reason> Servers::obstacle(const model::Application& applica
                                                const std::set<std::string>& names, Time now) const {
   if (std::string gone = gone_among(names); !gone.empty()) return event::ServerGone{gone.substr(0, longest_name)};
   if (map.by_hand) return event::because(event::circumstance::assigned_by_hand);
-  if (!map.changed) return std::nullopt;
-  const Duration since = now - *map.changed;
+  return too_soon(application, map, map.changed, now);
+}
+
+std::optional<event::Reason> Servers::too_soon(const model::Application& application, const ApplicationMap& map,
+                                               std::optional<Time> changed, Time now) const {
+  if (!changed) return std::nullopt;
+  const Duration since = now - *changed;
   if (since < between_changes) return event::ChangedLately{to_s(since), to_s(between_changes)};
   const std::int64_t used = epoch_of(application);
   if (used > 0 && used < map.newest.epoch && since < adoption_limit) {
@@ -135,6 +141,64 @@ std::vector<policy::AssignedServers> Servers::assignments() const {
                    map.newest.epoch,
                    application == nullptr ? 0 : epoch_of(*application)});
   }
+  return all;
+}
+
+// ---- tuning --------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Returns what is wrong with a tuning for an application of so many processes; nothing if it can be used.
+std::optional<event::Reason> fault_of(const ServerChange& change, std::int64_t processes) {
+  const auto fault = [](const char* what, const std::optional<std::int64_t>& given, std::int64_t least,
+                        std::int64_t most) -> std::optional<event::Reason> {
+    if (!given || (*given >= least && *given <= most)) return std::nullopt;
+    return event::InvalidValue{what, number(*given), least, most};
+  };
+  if (auto wrong = fault("aggregators", change.aggregators, 1, std::max<std::int64_t>(processes, 1))) return wrong;
+  if (auto wrong =
+          fault("buffer_bytes", change.buffer_bytes, event::smallest_buffer_bytes, event::largest_tuned_buffer_bytes))
+    return wrong;
+  const auto& known = event::tuned_methods;
+  if (!change.method || std::ranges::find(known, *change.method) != known.end()) return std::nullopt;
+  constexpr std::size_t longest = 64;
+  return event::InvalidValue{"method", change.method->substr(0, longest), 0, 0};
+}
+
+}  // namespace
+
+void Servers::tune(const Moment& moment, const ServerChange& change) {
+  const model::Application* application = cluster_.find(change.application);
+  if (application == nullptr) return;  // it has left
+  ApplicationMap& map = maps_.at(change.application);
+  const event::Tuning wanted{change.aggregators.value_or(0), change.buffer_bytes.value_or(0),
+                             change.method.value_or(std::string{})};
+  auto why = fault_of(change, application->computing_processes());
+  if (!why && wanted == map.tuning) return;
+  if (!why) why = too_soon(*application, map, map.tuned, moment.now);
+  if (why) return ignore(moment, application->name, map.ignored, change.text, *std::move(why));
+  map.tuned = moment.now;
+  map.ignored.clear();
+  map.tuning = wanted;
+  map.reassigned = true;
+  publish(moment);
+  tell(moment, application->name, "tune", change.text,
+       event::IoTuned{wanted.aggregators, wanted.buffer_bytes, wanted.method, map.newest.epoch}, {});
+}
+
+void Servers::take_use(const Moment& moment, const model::Application& application, ApplicationMap& map,
+                       const event::MapAdopted& said) {
+  if (!said.used.any()) return;
+  map.said = said;
+  constexpr std::size_t longest = 64;
+  if (!said.hinted.empty())
+    ignore(moment, application.name, map.ignored, {}, event::HintsFirst{said.hinted.substr(0, longest)});
+}
+
+std::vector<policy::TunedApplication> Servers::tuned() const {
+  std::vector<policy::TunedApplication> all;
+  for (const auto& [app, map] : maps_)
+    if (map.tuning.any()) all.push_back({app, map.tuning, map.said.used, map.said.hinted});
   return all;
 }
 

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "explain/words.hpp"
+
 namespace hocket::coordinator {
 
 using policy::ServerChange;
@@ -25,34 +27,44 @@ std::vector<policy::ServerStatus> Servers::statuses(Time now) const {
     status.busy = recent.service;
     status.last_service = entry.last_service;
     status.slow = detector_.finding(entry.member);
+    status.weight = entry.weight;
   }
   return all;
 }
 
 void Servers::decide(const Moment& moment) {
-  if (entries_.empty()) return;
   const std::vector<policy::ServerStatus> servers = statuses(moment.now);
   const std::vector<policy::AssignedServers> assigned = assignments();
-  const policy::ServerDecision decision = policy_->decide({cluster_, servers, assigned, moment.now}, moment.event);
+  const std::vector<policy::TunedApplication> tunings = tuned();
+  const policy::ServerDecision decision =
+      policy_->decide({cluster_, servers, assigned, tunings, moment.now}, moment.event);
+  std::vector<const ServerChange*> weights;
   for (const ServerChange& wanted : decision.changes) {
-    if (wanted.action == ServerChange::Action::assign) {
-      change_application(moment, wanted);
-    } else {
-      change(moment, wanted);
+    switch (wanted.action) {
+      case ServerChange::Action::assign: change_application(moment, wanted); break;
+      case ServerChange::Action::tune: tune(moment, wanted); break;
+      case ServerChange::Action::weigh: weights.push_back(&wanted); break;
+      default: change(moment, wanted);
     }
   }
+  weigh(moment, weights);
 }
 
 void Servers::set_policy(const Moment& moment, const policy::ServerPolicy& policy) {
   if (policy_ == &policy) return;
   policy_ = &policy;
   ignored_.clear();
+  weighed_.reset();
   for (ServerEntry& entry : entries_) {
     if (std::exchange(entry.by_policy, false)) apply(entry, ServerInput::add, moment.now);
+    entry.weight = event::full_weight;
   }
   for (auto& [app, map] : maps_) {
     map.ignored.clear();
     if (!map.by_hand) assign(map, {});
+    map.reassigned |= map.tuning.any();
+    map.tuning = {};
+    map.said = {};
   }
   publish(moment);
 }
@@ -80,9 +92,7 @@ void Servers::change(const Moment& moment, const ServerChange& change) {
   const ServerStep step = server_step(state_of(entry), input);
   if (step.next == state_of(entry) && step.action != ServerAction::refuse) return;  // it is so already
   if (auto why = obstacle(entry, change, moment.now)) {
-    // A policy may make up any number of names of servers. They share what was said.
-    std::set<std::string>& said = ignored_[entry == nullptr ? std::string{} : change.server];
-    return ignore(moment, change.server.substr(0, longest_name), said, change.text, *std::move(why));
+    return ignore(moment, entry, change, *std::move(why));
   }
   entry->changed = moment.now;
   ignored_.erase(change.server);
@@ -97,6 +107,49 @@ void Servers::change(const Moment& moment, const ServerChange& change) {
   tell(moment, change.server, adds ? "add" : "drain", change.text, event::ServersInUse{names_in_use(), list_.epoch},
        {});
 }
+
+void Servers::ignore(const Moment& moment, const ServerEntry* entry, const ServerChange& change,
+                     event::Reason obstacle) {
+  // A policy may make up any number of names of servers. They share what was said.
+  std::set<std::string>& said = ignored_[entry == nullptr ? std::string{} : change.server];
+  ignore(moment, change.server.substr(0, longest_name), said, change.text, std::move(obstacle));
+}
+
+// ---- weights -------------------------------------------------------------------------------------------------------
+
+std::optional<event::Reason> Servers::obstacle_to_weight(const ServerEntry* entry, const ServerChange& change,
+                                                         Time now) const {
+  const ServerState state = state_of(entry);
+  if (server_step(state, ServerInput::add).action == ServerAction::refuse)
+    return event::ServerGone{change.server.substr(0, longest_name)};
+  if (change.weight < 1 || change.weight > event::full_weight)
+    return event::InvalidValue{"weight", explain::number(change.weight), 1, event::full_weight};
+  if (weighed_ && now - *weighed_ < between_changes) return event::because(event::circumstance::weighed_lately);
+  return std::nullopt;
+}
+
+void Servers::weigh(const Moment& moment, const std::vector<const ServerChange*>& changes) {
+  std::vector<const ServerChange*> done;
+  for (const ServerChange* const wanted : changes) {
+    ServerEntry* const entry = find(wanted->server);
+    if (entry != nullptr && entry->weight == wanted->weight) continue;  // it is so already
+    if (auto why = obstacle_to_weight(entry, *wanted, moment.now)) {
+      ignore(moment, entry, *wanted, *std::move(why));
+      continue;
+    }
+    entry->weight = static_cast<int>(wanted->weight);
+    done.push_back(wanted);
+  }
+  if (done.empty()) return;
+  weighed_ = moment.now;
+  publish(moment);
+  for (const ServerChange* const one : done) {
+    ignored_.erase(one->server);
+    tell(moment, one->server, "weigh", one->text, event::ServersInUse{names_in_use(), list_.epoch}, {});
+  }
+}
+
+// ---- what people are told ------------------------------------------------------------------------------------------
 
 void Servers::tell(const Moment& moment, std::string about, std::string_view action, std::string text,
                    event::Reason reason, event::Reason obstacle) {
@@ -115,7 +168,10 @@ void Servers::ignore(const Moment& moment, const std::string& about, std::set<st
                      event::Reason obstacle) {
   // The kind of the obstacle, because its numbers differ each time.
   const auto* circumstance = std::get_if<event::Circumstance>(&obstacle);
-  const std::string kind = circumstance != nullptr ? circumstance->what : std::to_string(obstacle.index());
+  const auto* invalid = std::get_if<event::InvalidValue>(&obstacle);
+  const std::string kind = circumstance != nullptr ? circumstance->what
+                           : invalid != nullptr    ? invalid->what
+                                                   : std::to_string(obstacle.index());
   if (!said.insert(kind).second) return;
   tell(moment, about, "leave", std::move(text), {}, std::move(obstacle));
 }
@@ -130,6 +186,8 @@ std::string listed(const std::vector<event::ServerMap::MappedServer>& servers) {
     if (one.set_aside) continue;
     if (names.size() > longest) return names + ", …";
     names.append(names.empty() ? "" : ", ").append(one.name);
+    if (one.weight != event::full_weight)
+      names += " (weight " + std::to_string(one.weight) + " of " + std::to_string(event::full_weight) + ")";
   }
   return names.empty() ? "none" : names;
 }

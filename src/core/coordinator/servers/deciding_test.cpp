@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 
 #include "coordinator/coordinator.hpp"
 #include "coordinator/script_testing.hpp"
@@ -59,6 +60,21 @@ class DecidingTest : public testing::Script {
     return {Action::assign, {}, {}, AppId{app}, std::move(servers), text};
   }
 
+  static ServerChange weigh(const std::string& server, std::int64_t weight, const std::string& text = {}) {
+    ServerChange change = to(Action::weigh, server, text);
+    change.weight = weight;
+    return change;
+  }
+  static ServerChange tune(std::uint64_t app, std::optional<std::int64_t> aggregators,
+                           std::optional<std::int64_t> buffer_bytes = {}, std::optional<std::string> method = {}) {
+    ServerChange change;
+    change.action = Action::tune;
+    change.application = AppId{app};
+    change.aggregators = aggregators;
+    change.buffer_bytes = buffer_bytes;
+    change.method = std::move(method);
+    return change;
+  }
   static constexpr std::uint64_t tool = 99;
 };
 
@@ -215,6 +231,156 @@ TEST_F(DecidingTest, SeesWhatIsAssigned) {
     return policy::ServerDecision{};
   };
   at(3, 11, event::ServerLoad{});
+}
+
+// ---- weights -------------------------------------------------------------------------------------------------------
+
+TEST_F(DecidingTest, WeighsServersInOneNewMap) {
+  hello(1);
+  for (std::uint64_t i = 1; i <= 3; ++i) server(0, i);
+  EXPECT_EQ(decide(1000, {weigh("s2", 2, "it is loaded"), weigh("s3", 6)}),
+            (Lines{"1 SERVER_MAP 4 s1 s2*2 s3*6",
+                   "1 mine: s2 gets another share of the stripes: it is loaded; I/O servers from epoch 4 on: s1, s2 "
+                   "(weight 2 of 8), s3 (weight 6 of 8)",
+                   "2 mine: s3 gets another share of the stripes: I/O servers from epoch 4 on: s1, s2 (weight 2 of 8), "
+                   "s3 (weight 6 of 8)"}));
+  EXPECT_EQ(decide(9000, {weigh("s2", 2)}), Lines{}) << "it has it";
+  EXPECT_EQ(coordinator.servers().describe(Time{})[1].weight, 2);
+  EXPECT_EQ(decide(9001, {to(Action::drain, "s3")}).front(), "1 SERVER_MAP 5 s1 s2*2");
+  EXPECT_EQ(decide(19'000, {to(Action::add, "s3")}).front(), "1 SERVER_MAP 6 s1 s2*2 s3*6") << "it keeps its weight";
+  at(19'001, 13, event::Lost{});
+  EXPECT_EQ(server(19'002, 3).back(), "1 SERVER_MAP 8 s1 s2*2 s3") << "a new process begins anew";
+}
+
+TEST_F(DecidingTest, OwnMapsHaveTheWeightsToo) {
+  hello(1), hello(2, "job-b", "b");
+  for (std::uint64_t i = 1; i <= 3; ++i) server(0, i);
+  decide(1, {assign(1, {"s1", "s2"}), weigh("s2", 4)});
+  EXPECT_EQ(decide(6000, {weigh("s1", 3)}),
+            (Lines{"1 SERVER_MAP 6 s1*3 s2*4", "2 SERVER_MAP 6 s1*3 s2*4 s3",
+                   "3 mine: s1 gets another share of the stripes: I/O servers from epoch 6 on: s1 (weight 3 of 8), s2 "
+                   "(weight 4 of 8), s3"}));
+}
+
+TEST_F(DecidingTest, ServersThatWriteBehindStoreBeforeTheirWeightsChange) {
+  hello(1);
+  at(0, 11, event::Server{"s1", "unix:/s1", "/scratch", 1 << 20, true, 77});
+  at(0, 11, event::MapStored{1});
+  server(0, 2);
+  at(0, 11, event::MapStored{2});
+  EXPECT_EQ(decide(1000, {weigh("s2", 2)}).front(), "11 SERVER_MAP 3 s1 s2*2");
+  EXPECT_EQ(coordinator.servers().describe(Time{})[1].weight, 8) << "as applications have it";
+  EXPECT_EQ(at(1001, 11, event::MapStored{3}), Lines{"1 SERVER_MAP 3 s1 s2*2"});
+  EXPECT_EQ(coordinator.servers().describe(Time{})[1].weight, 2);
+}
+
+TEST_F(DecidingTest, IgnoresWeightsThatCannotBeAndSaysSoOnce) {
+  hello(1);
+  for (std::uint64_t i = 1; i <= 2; ++i) server(0, i);
+  EXPECT_EQ(decide(1, {weigh("s1", 0)}),
+            Lines{"1 mine: s1 is left alone: left alone: invalid weight '0': must be 1 to 8"});
+  EXPECT_EQ(decide(2, {weigh("s1", -3), weigh("s1", 9)}), Lines{}) << "it was said";
+  EXPECT_EQ(decide(3, {weigh("s2", std::numeric_limits<std::int64_t>::max())}),
+            Lines{"2 mine: s2 is left alone: left alone: invalid weight '9223372036854775807': must be 1 to 8"});
+  EXPECT_EQ(decide(4, {weigh("s9", 3)}), Lines{"3 mine: s9 is left alone: left alone: no I/O server called 's9' runs"});
+  EXPECT_EQ(decide(5, {weigh("s2", 4), weigh("s1", 0)}).front(), "1 SERVER_MAP 3 s1 s2*4") << "others are weighed";
+  EXPECT_EQ(decide(6, {weigh("s1", 4)}),
+            Lines{"5 mine: s1 is left alone: left alone: the weights of I/O servers were changed lately, and a policy "
+                  "changes them every 5 s at most"});
+}
+
+TEST_F(DecidingTest, WeightsThatChangeAtEveryEventAreHeldBack) {
+  hello(1);
+  for (std::uint64_t i = 1; i <= 3; ++i) server(0, i);
+  std::size_t maps = 0, decisions = 0;
+  for (std::int64_t ms = 1000; ms < 31'000; ms += 50) {
+    const std::int64_t weight = 1 + ms / 50 % 8;
+    for (const std::string& line : decide(ms, {weigh("s1", weight), weigh("s2", 9 - weight), weigh("s3", weight)})) {
+      (line.find("SERVER_MAP") != std::string::npos ? maps : decisions)++;
+    }
+  }
+  EXPECT_EQ(maps, 6U) << "in 30 s";
+  EXPECT_LE(decisions, 36U) << "each change of the three, and that the next one was held back";
+}
+
+TEST_F(DecidingTest, WeightsAreEqualAgainWhenThePolicyEnds) {
+  hello(1);
+  for (std::uint64_t i = 1; i <= 2; ++i) server(0, i);
+  decide(1, {weigh("s2", 2)});
+  EXPECT_EQ(at(2, tool, event::SetPolicy{"fcfs+other"}), Lines{"1 SERVER_MAP 4 s1 s2"});
+}
+
+// ---- settings of collective I/O ------------------------------------------------------------------------------------
+
+TEST_F(DecidingTest, TunesTheCollectiveIoOfAnApplicationOnly) {
+  hello(1), hello(2, "job-b", "b");
+  server(0, 1);
+  EXPECT_EQ(decide(1, {tune(1, 2, 1 << 16, "list")}),
+            (Lines{"1 SERVER_MAP 2 s1 tuned: 2 65536 list",
+                   "1 mine: app gets other settings of its collective I/O: collective I/O from epoch 2 on: 2 "
+                   "aggregators, 65536 bytes of buffer, method 'list'"}));
+  EXPECT_EQ(decide(2, {tune(1, 2, 1 << 16, "list")}), Lines{}) << "it is so";
+  EXPECT_EQ(decide(6000, {tune(1, 1)}),
+            (Lines{"1 SERVER_MAP 3 s1 tuned: 1 0 ",
+                   "2 mine: app gets other settings of its collective I/O: collective I/O from epoch 3 on: 1 "
+                   "aggregator"}));
+  EXPECT_EQ(server(6001, 2), (Lines{"1 SERVER_MAP 4 s1 s2 tuned: 1 0 ", "2 SERVER_MAP 4 s1 s2"}));
+  EXPECT_EQ(hello(3, "job", "app").back(), "3 SERVER_MAP 4 s1 s2 tuned: 1 0 ") << "each of its members";
+  EXPECT_EQ(decide(12'000, {tune(1, {})}).back(),
+            "3 mine: app gets other settings of its collective I/O: collective I/O from epoch 5 on: hints and "
+            "defaults");
+  EXPECT_EQ(decide(12'001, {tune(9, 2)}), Lines{}) << "it has left";
+}
+
+TEST_F(DecidingTest, TunesWithoutAnyServer) {
+  hello(1);
+  wants = [](const policy::ServersView&) { return policy::ServerDecision{{tune(1, 4)}}; };
+  EXPECT_EQ(at(1, 1, event::IoPhase{}).front(), "1 SERVER_MAP 1 tuned: 4 0 ");
+}
+
+TEST_F(DecidingTest, IgnoresSettingsThatCannotBeAndSaysSoOnce) {
+  hello(1);
+  server(0, 1);
+  const auto ignored = [&](std::int64_t ms, const ServerChange& change) {
+    const Lines lines = decide(ms, {change});
+    return lines.empty() ? std::string{} : lines.front().substr(lines.front().rfind("left alone: ") + 12);
+  };
+  EXPECT_EQ(ignored(1, tune(1, 0)), "invalid aggregators '0': must be 1 to 4");
+  EXPECT_EQ(ignored(2, tune(1, 5)), "") << "it was said";
+  EXPECT_EQ(ignored(3, tune(1, 2, 0)), "invalid buffer_bytes '0': must be 4096 to 67108864");
+  EXPECT_EQ(ignored(4, tune(1, 2, std::int64_t{1} << 40)), "") << "it was said";
+  EXPECT_EQ(ignored(5, tune(1, {}, {}, "fast")), "invalid method 'fast': must be 'auto', 'view' or 'list'");
+  EXPECT_EQ(decide(6, {tune(1, 4, 4096, "view")}).front(), "1 SERVER_MAP 2 s1 tuned: 4 4096 view");
+  EXPECT_EQ(ignored(7, tune(1, 5)), "invalid aggregators '5': must be 1 to 4") << "of 4 processes";
+  EXPECT_EQ(ignored(8, tune(1, 3)), "'app' was changed 0.00 s ago, and a policy changes it every 5.00 s at most");
+  at(9, 1, event::MapAdopted{1});
+  EXPECT_EQ(ignored(6000, tune(1, 3)), "'app' has not adopted its last server map yet");
+}
+
+TEST_F(DecidingTest, SaysOnceThatHintsGoFirstAndShowsWhatIsUsed) {
+  hello(1);
+  server(0, 1);
+  at(1, 1, event::MapAdopted{1, {1, 2, "auto"}, "method"});
+  decide(2, {tune(1, 2, {}, "list")});
+  const event::MapAdopted said{2, {3, 1 << 20, "list"}, "aggregators"};
+  EXPECT_EQ(at(3, 1, said), Lines{"2 mine: app is left alone: left alone: hints of 'app' go first: aggregators"});
+  EXPECT_EQ(at(4, 1, said), Lines{});
+  wants = [](const policy::ServersView& view) {
+    EXPECT_EQ(view.tuned.size(), 1U);
+    EXPECT_EQ(view.tuned[0].application, AppId{1});
+    EXPECT_EQ(view.tuned[0].wanted, (event::Tuning{2, 0, "list"}));
+    EXPECT_EQ(view.tuned[0].used, (event::Tuning{3, 1 << 20, "list"}));
+    EXPECT_EQ(view.tuned[0].hinted, "aggregators");
+    return policy::ServerDecision{};
+  };
+  at(5, 11, event::ServerLoad{});
+}
+
+TEST_F(DecidingTest, SettingsAreTakenBackWhenThePolicyEnds) {
+  hello(1);
+  server(0, 1);
+  decide(1, {tune(1, 2)});
+  EXPECT_EQ(at(2, tool, event::SetPolicy{"fcfs+other"}), Lines{"1 SERVER_MAP 3 s1"});
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ std::vector<ServerMap::MappedServer> Servers::in_map() const {
   for (const ServerEntry& entry : entries_) {
     const bool aside = entry.state == ServerState::slow || entry.moves_data_sets;
     if (entry.in_map || aside)
-      servers.push_back({entry.said.server, entry.said.directory, entry.said.addresses, aside});
+      servers.push_back({entry.said.server, entry.said.directory, entry.said.addresses, aside, entry.weight});
   }
   return servers;
 }
@@ -44,14 +44,14 @@ void Servers::publish(const Moment& moment) {
   std::string text = event::text_of(all);
   const std::int64_t next = epoch_ + 1;
   const bool list_changes = text != list_.text;
-  if (list_changes) list_ = {next, std::move(text)};
+  if (list_changes) list_ = {next, std::move(text), {}};
   bool changes = list_changes;
   for (auto& [app, map] : maps_) {
     const bool reassigned = std::exchange(map.reassigned, false);
     if (!list_changes && !reassigned) continue;
     std::string own = map.assigned.empty() ? list_.text : event::text_of(map_of(map, all));
-    if (own == map.newest.text) continue;
-    map.newest = {next, std::move(own)};
+    if (own == map.newest.text && map.tuning == map.newest.tuning) continue;
+    map.newest = {next, std::move(own), map.tuning};
     changes = true;
   }
   const bool write_through = are_maps_apart();
@@ -111,7 +111,7 @@ void Servers::hand_out(const Moment& moment) {
 void Servers::hand(const Moment& moment, ApplicationMap& map, MemberId member) {
   if (map.handed.epoch == 0) return;
   if (map.is_own) map.apart[member] = map.handed.epoch;
-  moment.commands.push_back({member, event::NewServerMap{map.handed.epoch, map.handed.text}});
+  moment.commands.push_back({member, event::NewServerMap{map.handed.epoch, map.handed.text, false, map.handed.tuning}});
 }
 
 void Servers::welcome(const Moment& moment, const model::Member& member) {
@@ -128,6 +128,7 @@ void Servers::welcome(const Moment& moment, const model::Member& member) {
 void Servers::adopted(const Moment& moment, const model::Member& member, const event::MapAdopted& said) {
   ApplicationMap& map = maps_.at(member.application->id);
   const std::int64_t epoch = std::clamp<std::int64_t>(said.epoch, 0, map.handed.epoch);
+  if (map.tuning.any()) take_use(moment, *member.application, map, said);
   if (epoch == 0) {
     adopted_.erase(member.id);
     return;

@@ -1,5 +1,5 @@
-// Servers are assigned to applications, and both come and go, in random orders with fixed seeds. A model that knows
-// only the events and the commands checks the map of each member.
+// Servers are assigned to applications and get weights, and both come and go, in random orders with fixed seeds. A
+// model that knows only the events and the commands checks the map of each member.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "base/splitmix.hpp"
 #include "coordinator/coordinator.hpp"
 
 namespace hocket::coordinator {
@@ -15,7 +16,23 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-const CoordinatorSettings settings{{&policy::fcfs}, seconds{10}, milliseconds{100}, seconds{60}, seconds{1}};
+// A policy that gives servers other weights all the time.
+policy::ServerDecision weigh_at_random(const policy::ServersView& view, const event::Event& event) {
+  policy::ServerDecision decision;
+  std::uint64_t state = static_cast<std::uint64_t>(to_ns(event.time));
+  for (const policy::ServerStatus& server : view.servers) {
+    policy::ServerChange change;
+    change.action = policy::ServerChange::Action::weigh;
+    change.server = server.name;
+    change.weight = static_cast<std::int64_t>(splitmix(++state) % 10);  // 0 and 9 are invalid
+    decision.changes.push_back(change);
+  }
+  return decision;
+}
+const policy::ServerPolicy restless{"restless", "", weigh_at_random};
+
+const CoordinatorSettings settings{
+    {.access = &policy::fcfs, .servers = &restless}, seconds{10}, milliseconds{100}, seconds{60}, seconds{1}};
 constexpr std::uint64_t tool = 99;
 
 std::string app_of(std::uint64_t member) { return "app" + std::to_string(member / 2); }  // two members each
@@ -32,6 +49,7 @@ struct Process {
 struct MemberMap {
   std::int64_t epoch = 0;
   std::vector<std::string> used, all;
+  std::map<std::string, std::int64_t> weights;
   std::int64_t own_epoch = 0;  // newest epoch in which others had other servers
   bool apart = false;          // it may still use such a map
 };
@@ -74,6 +92,7 @@ class Model {
 
   std::int64_t maps_of_their_own() const { return own_; }
   std::int64_t shared_again() const { return shared_again_; }
+  std::int64_t weighed() const { return weighed_; }
 
  private:
   std::uint64_t pick(std::uint64_t n) { return random_() % n; }
@@ -109,10 +128,11 @@ class Model {
     const auto parsed = event::parse_server_map(map.epoch, map.text);
     ASSERT_TRUE(parsed.ok());
     member.epoch = map.epoch;
-    member.used.clear(), member.all.clear();
+    member.used.clear(), member.all.clear(), member.weights.clear();
     for (const auto& one : parsed.value().servers) {
       if (!one.set_aside) member.used.push_back(one.name);
       member.all.push_back(one.name);
+      member.weights[one.name] = one.weight;
     }
     if (member.used != member.all) {  // no server is ever slow here
       ++own_;
@@ -167,8 +187,12 @@ class Model {
     const bool all_stored = std::ranges::all_of(
         servers_, [](const auto& one) { return !one.second.write_behind || one.second.stored == one.second.sent; });
     std::vector<std::string> up;
+    std::map<std::string, std::int64_t> weights;
     for (const auto& row : coordinator_.servers().describe(now_)) {
-      if (row.state == "up") up.push_back(row.server);
+      if (row.state != "up") continue;
+      up.push_back(row.server);
+      weights[row.server] = row.weight;
+      weighed_ += row.weight != event::full_weight;
     }
     bool any_apart = false;
     for (const auto& [id, member] : members_) {
@@ -180,6 +204,7 @@ class Model {
                            [&](const auto& name) { return assigned_[app_of(id)].contains(name); });
       EXPECT_EQ(member.used, wanted.empty() ? up : wanted) << "member " << id;
       EXPECT_EQ(member.all, up) << "the homes of data sets";
+      EXPECT_EQ(member.weights, weights) << "one server for each byte";
     }
     for (const auto& [name, process] : servers_) {
       const bool may_hold = process.write_behind && process.sent > 0 && !process.write_through;
@@ -194,11 +219,11 @@ class Model {
   std::map<std::uint64_t, MemberMap> members_;
   std::map<std::string, Process> servers_;
   std::map<std::string, std::set<std::string>> assigned_;  // by application
-  std::int64_t own_ = 0, shared_again_ = 0;
+  std::int64_t own_ = 0, shared_again_ = 0, weighed_ = 0;
 };
 
 TEST(MapsProperties, EachApplicationHasOneMapThatNamesNoLostServer) {
-  std::int64_t own = 0, shared_again = 0;
+  std::int64_t own = 0, shared_again = 0, weighed = 0;
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Model model{seed};
@@ -206,9 +231,11 @@ TEST(MapsProperties, EachApplicationHasOneMapThatNamesNoLostServer) {
     if (::testing::Test::HasFailure()) FAIL();
     own += model.maps_of_their_own();
     shared_again += model.shared_again();
+    weighed += model.weighed();
   }
   EXPECT_GT(own, 5'000);
   EXPECT_GT(shared_again, 300);
+  EXPECT_GT(weighed, 10'000);
 }
 
 }  // namespace

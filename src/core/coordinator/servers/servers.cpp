@@ -61,9 +61,9 @@ std::string Servers::what_is_wrong(const Moment& moment, const event::Server& se
   }
   std::vector<event::ServerMap::MappedServer> all;
   for (const ServerEntry& entry : entries_) {
-    if (entry.member) all.push_back({entry.said.server, entry.said.directory, entry.said.addresses, true});
+    if (entry.member) all.push_back({entry.said.server, entry.said.directory, entry.said.addresses, true, 1});
   }
-  all.push_back({server.server, server.directory, server.addresses, true});
+  all.push_back({server.server, server.directory, server.addresses, true, 1});
   if (event::text_of(all).size() > event::longest_server_map || all.size() > most) {
     return "SERVER: " + shown + " is one too many: the map would not fit a message; stop others first";
   }
@@ -292,9 +292,11 @@ std::vector<event::IoServer> Servers::describe(Time now) const {
     event::IoServer& row = rows.emplace_back();
     row.server = entry.said.server;
     row.state = name_of(entry.state);
-    row.in_map = std::ranges::any_of(handed_, [&](const event::ServerMap::MappedServer& one) {
+    const auto mapped = std::ranges::find_if(handed_, [&](const event::ServerMap::MappedServer& one) {
       return one.name == entry.said.server && one.addresses == entry.said.addresses && !one.set_aside;
     });
+    row.in_map = mapped != handed_.end();
+    row.weight = row.in_map ? mapped->weight : entry.weight;
     row.since = entry.since;
     row.epoch = entry.epoch;
     row.directory = entry.said.directory;

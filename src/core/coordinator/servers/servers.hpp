@@ -23,6 +23,9 @@
 // the map is never taken out for slowness. If the map would become empty because the others left or were drained, a
 // slow server returns at once. While it is out, the map names it as set aside: it stays the home of its data sets.
 //
+// Servers have weights: a loaded one gets a smaller share of the stripes of files. A weight is in each map, so a change
+// begins a new epoch for all.
+//
 // A policy changes a server or an application at most every `between_changes`, so that a policy which changes its mind
 // at every event does not keep applications from working. What a server was drained for by hand stays. A DECISION says
 // what was done, and once what was not, and why.
@@ -154,19 +157,23 @@ class Servers {
     bool moves_data_sets = false;   // it is drained, and may keep data sets
     event::MoveDataSets told{};     // the last one that it was sent
     event::DataSetsLeft left{};     // its last answer
+    int weight = event::full_weight;
   };
 
   // A server map as it is sent.
   struct MapText {
     std::int64_t epoch = 0;  // 0: there is none
     std::string text;        // one line for each server
+    event::Tuning tuning{};
   };
   // What one application uses.
   struct ApplicationMap {
     std::set<std::string> assigned;  // names; empty: it uses all servers
     bool by_hand = false;            // a tool assigned them
-    bool reassigned = false;         // since `newest` was made
+    event::Tuning tuning;            // as a policy has set it
+    bool reassigned = false;         // or tuned, since `newest` was made
     std::optional<Time> changed;     // by a policy, the last time
+    std::optional<Time> tuned;       // the same
     std::set<std::string> ignored;   // kinds of obstacles that were published since then
     MapText newest;
     MapText handed;       // the one that its members have
@@ -174,6 +181,7 @@ class Servers {
     // Members that may use a map of its own, with the newest epoch of such a map. They do until they have adopted a
     // later one.
     std::map<MemberId, std::int64_t> apart;
+    event::MapAdopted said;  // the last report of a tuning in use
   };
 
   ServerEntry* find(std::string_view name);
@@ -195,9 +203,13 @@ class Servers {
   // Returns the input for a server that was found slow.
   ServerInput slow_input() const { return up() > 1 ? ServerInput::slow : ServerInput::slow_alone; }
   std::vector<policy::AssignedServers> assignments() const;
+  std::vector<policy::TunedApplication> tuned() const;
   // Carry out one change that the policy wants, or say why not.
   void change(const Moment& moment, const policy::ServerChange& change);
   void change_application(const Moment& moment, const policy::ServerChange& change);
+  void tune(const Moment& moment, const policy::ServerChange& change);
+  // Carries out the new weights of one decision together, because each new map costs applications an adoption.
+  void weigh(const Moment& moment, const std::vector<const policy::ServerChange*>& changes);
   void assign_by_hand(const Moment& moment, const event::SetServer& set);
   static void assign(ApplicationMap& map, std::set<std::string> names);
   std::set<std::string> least_assigned(std::size_t count, AppId app) const;
@@ -207,11 +219,19 @@ class Servers {
   std::optional<event::Reason> obstacle(const model::Application& application, const ApplicationMap& map,
                                         const std::set<std::string>& names, Time now) const;
   std::optional<event::Reason> obstacle(const ServerEntry* entry, const policy::ServerChange& change, Time now) const;
+  std::optional<event::Reason> obstacle_to_weight(const ServerEntry* entry, const policy::ServerChange& change,
+                                                  Time now) const;
+  // Returns why an application that a policy changed at that time is not changed again yet; nothing if it can be.
+  std::optional<event::Reason> too_soon(const model::Application& application, const ApplicationMap& map,
+                                        std::optional<Time> changed, Time now) const;
   // Publishes a DECISION about a server.
   void tell(const Moment& moment, std::string about, std::string_view action, std::string text, event::Reason reason,
             event::Reason obstacle);
   // The same about something that is not done, unless `said` has the obstacle already.
   void ignore(const Moment& moment, const std::string& about, std::set<std::string>& said, std::string text,
+              event::Reason obstacle);
+  // The same about a server.
+  void ignore(const Moment& moment, const ServerEntry* entry, const policy::ServerChange& change,
               event::Reason obstacle);
   // Returns the names of the servers that are in use by the list of all, or by an application, for people.
   std::string names_in_use() const;
@@ -234,6 +254,9 @@ class Servers {
   // Tells servers that keep data sets which servers stay and which are drained, where that has changed.
   void tell_of_moves(const Moment& moment);
   static void hand(const Moment& moment, ApplicationMap& map, MemberId member);
+  // Keeps what an application uses of its tuning, and publishes once that its hints go first.
+  void take_use(const Moment& moment, const model::Application& application, ApplicationMap& map,
+                const event::MapAdopted& said);
   std::vector<event::ServerMap::MappedServer> in_map() const;
   static std::vector<event::ServerMap::MappedServer> map_of(const ApplicationMap& map,
                                                             std::vector<event::ServerMap::MappedServer> all);
@@ -252,6 +275,7 @@ class Servers {
   const policy::ServerPolicy* policy_;
   std::int64_t& decisions_;
   std::map<std::string, std::set<std::string>> ignored_;  // by server: the kinds of obstacles that were published
+  std::optional<Time> weighed_;                           // the last time that a policy changed weights
   SlowServers detector_;
   std::vector<ServerEntry> entries_;
   std::map<AppId, ApplicationMap> maps_;  // of all applications
