@@ -8,7 +8,7 @@ namespace hocket::policy {
 namespace {
 
 constexpr const CorePolicy* known[] = {&phase_shift, &period_coupling, &fair, &speedup, &io_aware, &predictive};
-constexpr const ServerPolicy* known_servers[] = {&set_aside};
+constexpr const ServerPolicy* known_servers[] = {&set_aside, &weigh};
 constexpr std::string_view none = "none";
 
 // Splits the text at each '+' and trims spaces. Empty names stay, so that add() can refuse them.
