@@ -14,6 +14,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import restless_policy
 import runtime_kit as kit
 from daemon_kit import Daemon
 from hocket.bus import Bus, BusError
@@ -66,6 +67,17 @@ class Assignments(MapChanges):
                         bus.send("SET_SERVER", **wanted)
                 if self.ends.wait(0.1):
                     return
+
+
+@pytest.fixture
+def restless_daemon(start_daemon, tmp_path: Path) -> Daemon:
+    return restless_policy.start(start_daemon, tmp_path)
+
+
+@pytest.fixture
+def daemon(request: pytest.FixtureRequest, start_daemon) -> Daemon:
+    """A daemon with the default settings, or one that knows the restless policy."""
+    return request.getfixturevalue("restless_daemon") if getattr(request, "param", None) else start_daemon()
 
 
 def sanitizers_of(library: Path) -> list[str]:
@@ -166,3 +178,32 @@ def test_so_they_are_through_servers_that_write_behind(
             round(CASES * 0.1),
             "behind",
         )
+
+
+@pytest.mark.parametrize("daemon", ["restless"], indirect=True)
+@pytest.mark.parametrize("name, ranks", [("mpich", 3), ("openmpi", 4)], ids=["mpich", "openmpi"])
+@pytest.mark.parametrize("assigned", [(), ("s1,s2", "s3,s2", "all")], ids=["one map", "own maps"])
+@pytest.mark.parametrize("behind", [False, True], ids=["through", "behind"])
+def test_so_they_are_while_weights_and_settings_change(
+    library: Path,
+    daemon: Daemon,
+    start_server,
+    story: Story,
+    built_programs: tuple[Path, dict],
+    served_directory: Path,
+    name: str,
+    ranks: int,
+    assigned: tuple[str, ...],
+    behind: bool,
+) -> None:
+    """A policy gives servers other weights all the time, and the application other settings of its collective I/O."""
+    how = ["--write-behind"] if behind else []
+    start_server("s1", *how), start_server("s2", *how, "--inject", "delay=20ms"), start_server("s3", *how)
+    mpi = {"mpich": kit.mpich, "openmpi": kit.openmpi}[name](library)
+    settings = kit.settings(daemon.socket)
+    with restless_policy.Restless(daemon, *assigned):
+        words = ["behind"] if behind else []
+        run_cases(mpi, built_programs[0], served_directory / "f", settings, ranks, 0, round(CASES * 0.04), *words)
+    adopted = {line["epoch"] for line in story.all("MAP_ADOPTED")}
+    weighed = {line["epoch"] for line in story.all("SERVER_MAP") if " weight:" in line["text"]}
+    assert len(adopted & weighed) > 3, "few changes were adopted"

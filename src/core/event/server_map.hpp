@@ -81,13 +81,13 @@ std::optional<std::string_view> data_set_of(std::string_view path);
 // processes with the same map. When servers come and go, a data set's home moves only to a new server, or from one that
 // has left.
 const ServerMap::MappedServer* home_of(const ServerMap& map, std::string_view data_set);
-// Returns the servers over which a new version of the data set is striped: the home, then by falling weight those of
+// Returns the servers over which a new version of the data set is striped: the home, then by falling rank those of
 // the others that are not set aside; at most `most_servers_of_file`. All have full weight, because a version keeps its
 // stripes. Empty if the map is. `home` is the name of the home if it is another than home_of() says, because the data
 // set was there before the map changed.
 std::vector<ServerMap::MappedServer> servers_of_data_set(const ServerMap& map, std::string_view data_set,
                                                          std::string_view home = {});
-// Returns all servers by falling weight for the data set; the first is the home. If the others of them come or go,
+// Returns all servers by falling rank for the data set; the first is the home. If the others of them come or go,
 // their order stays.
 std::vector<ServerMap::MappedServer> ranked_for(const ServerMap& map, std::string_view data_set);
 
