@@ -402,6 +402,26 @@ def test_a_program_with_address_sanitizer(forward, mount: Path, tmp_path: Path):
     assert (run.code, forwarded(run), (mount / "a").read_text()) == (0, 1, "text"), run.err
 
 
+JUMPING_CLOCK = """
+#include <time.h>
+int clock_gettime(clockid_t clock, struct timespec* now) {
+  static long calls;
+  return *now = (struct timespec){1000 * ++calls, 0}, 0;
+}
+"""
+
+
+def test_a_tool_that_replaces_the_time_ends_no_server(start_forward, start_daemon, mount: Path, prefix: Path, tmp_path):
+    start_daemon()
+    start_servers(1, mount, prefix)
+    before = pids_of_servers()
+    tool = build(JUMPING_CLOCK, tmp_path / "clock.so", "-shared", "-fPIC")
+    script = f"export LD_PRELOAD=$LD_PRELOAD:{tool}; for i in 1 2 3; do sh -c 'echo $0 > {mount}/$0' $i; done"
+    run = kit.finish(start_forward("sh", "-c", script), LIMIT_S)
+    assert (run.code, forwarded(run)) == (0, 3), run.err
+    assert pids_of_servers() == before
+
+
 def test_the_page_has_its_storage(tmp_path: Path):
     """A page that needs more storage later, of a file system that is full by then, would end programs by SIGBUS."""
     page = ForwardPage(tmp_path / "page", "/prefix", "name", 1, False)
