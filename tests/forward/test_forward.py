@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -106,7 +108,8 @@ def test_fio_verifies_what_it_wrote(forward: Callable[..., kit.Run], mount: Path
 
 CORNERS = (
     "errors", "offsets", "no-name", "locks", "close-all", "children", "handlers", "cancel", "cancel-pipe", "limit",
-    "threads", "many", "direct", "large", "jump", "seccomp", "part", "limited"
+    "threads", "many", "direct", "large", "jump", "seccomp", "part", "limited",
+    "rights"
 )  # fmt: skip
 
 
@@ -427,6 +430,26 @@ def test_the_page_has_its_storage(tmp_path: Path):
     page = ForwardPage(tmp_path / "page", "/prefix", "name", 1, False)
     about = page.path.stat()
     assert about.st_blocks * 512 >= about.st_size == PAGE_BYTES
+
+
+def test_a_server_without_free_descriptors_leaves_the_calls_to_the_programs(
+    start_forward, start_daemon, mount: Path, prefix: Path
+):
+    start_daemon()
+    start_servers(1, mount, prefix)
+    until = f"while [ ! -e {mount}/go ]; do :; done"
+    new = f"for i in 1 2 3; do sh -c 'echo c > {mount}/$0' $i; done"
+    process = start_forward("sh", "-c", f"exec > {mount}/a; echo a; (echo a; {until}; echo b) && {new}")
+    wait_until(lambda: (mount / "a").exists() and (mount / "a").read_bytes() == b"a\na\n", "both writes")
+    (pid,) = pids_of_servers().values()
+    used = {int(one.name) for one in Path(f"/proc/{pid}/fd").iterdir()}
+    most = next(number for number in itertools.count() if number not in used)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, most))
+    (mount / "go").touch()
+    begun = time.monotonic()
+    run = kit.finish(process, LIMIT_S)
+    assert (run.code, (mount / "a").read_text()) == (0, "a\na\nb\n"), run.err
+    assert time.monotonic() - begun < 5, "each process has waited for the server"
 
 
 def test_two_programs_write_the_same_file(start_forward, mount: Path):

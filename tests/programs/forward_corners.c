@@ -366,6 +366,16 @@ static void with_few_descriptors(void) {
   CHECK(open(path, O_RDWR) == -1 && errno == EMFILE);
 }
 
+// A program that gives up its rights writes without them: the file loses its setuid bit.
+static void without_rights(void) {
+  const int fd = make(0);
+  CHECK(write(fd, "a", 1) == 1 && fchmod(fd, 04755) == 0);
+  if (geteuid() != 0) return;
+  CHECK(seteuid(65534) == 0 && write(fd, "b", 1) == 1);
+  struct stat about;
+  CHECK(fstat(fd, &about) == 0 && about.st_mode == (S_IFREG | 0755));
+}
+
 // ---- calls that the server makes before it is killed (test_forward.py): each is made once
 // ------------------------------
 
@@ -420,6 +430,7 @@ static const struct {
     {"seccomp", with_few_calls},
     {"part", with_part_of_memory},
     {"limited", with_few_descriptors},
+    {"rights", without_rights},
     {"append-at", appending_at_offset},
     {"append-flag", appending_by_flag},
     {"append-before", appending_before_offset},

@@ -177,6 +177,7 @@ ForwardService::ForwardService(const ForwardSettings& settings, std::uint64_t de
       stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       beats_(memfd_create("hocket-beats", MFD_CLOEXEC | MFD_ALLOW_SEALING)),
       waiting_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE)),
+      spare_(fcntl(stop_.get(), F_DUPFD_CLOEXEC, 0)),
       last_(first_connection) {
   constexpr std::size_t page = 4096;
   if (!beats_ || ftruncate(beats_.get(), page) != 0) return;
@@ -286,10 +287,7 @@ void ForwardService::accept_all() {
   while (true) {
     Fd socket{accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
     if (!socket) {
-      if (errno == EMFILE || errno == ENFILE) {
-        log_("cannot accept a forwarding client: " + error_text(errno));
-        std::this_thread::sleep_for(std::chrono::milliseconds(forward_beat_ms));
-      }
+      if ((errno == EMFILE || errno == ENFILE) && refuse_one()) continue;
       return;
     }
     const auto peer = peer_of(socket.get());
@@ -306,6 +304,17 @@ void ForwardService::accept_all() {
     connections_.emplace(added.number, std::move(connection));
     watch(added.socket.get(), added.number, true);
   }
+}
+
+// Disconnects a client for whom there is no descriptor, so that it does not wait. Returns false if that is impossible.
+// Only the thread that has the listener's event gets here.
+bool ForwardService::refuse_one() {
+  log_("refused a forwarding client: " + error_text(errno));
+  const bool had_spare = static_cast<bool>(spare_);
+  spare_ = Fd{};
+  const bool refused = static_cast<bool>(Fd{accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)});
+  spare_ = Fd{fcntl(stop_.get(), F_DUPFD_CLOEXEC, 0)};
+  return had_spare && refused;
 }
 
 // Receives a message. Returns true if the connection is to be watched again: it has neither ended nor a call that
@@ -325,7 +334,8 @@ bool ForwardService::serve_one(Connection& connection) {
   if (received <= 0) return end(connection, nullptr), false;
   message.bytes = static_cast<std::size_t>(received);
   message.descriptors = descriptors_of(header);
-  if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return end(connection, "a message is too long"), false;
+  if ((header.msg_flags & MSG_TRUNC) != 0) return end(connection, "a message is too long"), false;
+  if ((header.msg_flags & MSG_CTRUNC) != 0) return leave(connection);
   return connection.segment.is_mapped() ? take_request(connection) : greet(connection, message);
 }
 
@@ -375,6 +385,15 @@ bool ForwardService::queue(Connection& connection) {
   asked.user = connection.user;
   asked.arrival = connection.arrival;
   return queue_.add(std::move(asked));
+}
+
+// Has the client make a call whose descriptors could not be received, because this process has too many.
+bool ForwardService::leave(Connection& connection) {
+  if (!connection.segment.is_mapped()) return end(connection, "no free descriptor"), false;
+  forward_answer answer{};
+  answer.own = 1;
+  ++refused_;
+  return send_to(connection.socket.get(), answer) || (end(connection, nullptr), false);
 }
 
 // True if all descriptors are of regular files, and one is on the file system that the service is for. What else a

@@ -77,12 +77,14 @@ class ForwardService {
   void wake_another();
   void beat();
   void accept_all();
+  bool refuse_one();
   bool serve_one(Connection& connection);
   bool greet(Connection& connection, const Message& message);
   bool take_request(Connection& connection);
   bool queue(Connection& connection);
   bool carry_out(Connection& connection);
   static bool is_there(const Connection& connection);
+  bool leave(Connection& connection);
   bool is_served(const Message& message) const;
   void take_time(std::int64_t bytes);
   void end(Connection& connection, const char* reason);
@@ -95,6 +97,7 @@ class ForwardService {
   ForwardQueue queue_;
   Fd epoll_, stop_, beats_;
   Fd waiting_;                                  // eventfd, readable if calls wait that an idle thread should look at
+  Fd spare_;                                    // given up to refuse a client for whom there is no descriptor
   std::atomic<std::uint64_t>* beat_ = nullptr;  // in the memory of `beats_`
   std::atomic<bool> stopping_ = false;
   std::atomic<std::int64_t> requests_ = 0, bytes_ = 0, refused_ = 0;

@@ -39,6 +39,7 @@ struct channel {
   char* memory;
   _Atomic uint64_t* beats;  // of the server
   pid_t server;
+  uid_t user;      // for whom it was made
   uint32_t epoch;  // of the servers for which the connection was made; 0: there is none
 };
 
@@ -178,12 +179,16 @@ static bool is_readable_within(int socket, int64_t ms) {
 
 // ---- connecting ----------------------------------------------------------------------------------------------------
 
+// Returns the user for whom this thread acts; libc's function may be replaced (fakeroot).
+static uid_t own_user(void) { return (uid_t)RAW1(SYS_geteuid, 0); }
+
+// A server of another user would act with other rights: root's writes leave a file its setuid bit, for instance.
 static bool is_trusted(int socket, pid_t* process) {
   struct ucred peer;
   socklen_t length = sizeof peer;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return false;
   *process = peer.pid;
-  return peer.uid == (uid_t)RAW1(SYS_geteuid, 0) || peer.uid == 0;  // not libc's, which fakeroot replaces
+  return peer.uid == own_user();
 }
 
 static bool greet(struct channel* channel, int socket) {
@@ -228,7 +233,8 @@ static uint32_t own_number(void) {
 
 // Connects to the process's own server, or to the next one that answers. `why` says why it did not.
 static bool have_connection(struct channel* channel, enum forward_count* why) {
-  if (channel->epoch != 0 && channel->epoch == page_epoch() && is_ours(&channel->socket)) return true;
+  if (channel->epoch != 0 && channel->epoch == page_epoch() && channel->user == own_user() && is_ours(&channel->socket))
+    return true;
   disconnect(channel);
   *why = forward_no_server;
   if (state->without_server == page_epoch() && now_ms() < state->no_server_until_ms) return false;
@@ -241,6 +247,7 @@ static bool have_connection(struct channel* channel, enum forward_count* why) {
     if (epoch == 0) break;
     const long fd = RAW3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0) return clear(channel), false;
+    channel->user = own_user();
     if (connect_to(channel, (int)fd, path)) return channel->epoch = epoch, true;
     disconnect(channel);
   }
