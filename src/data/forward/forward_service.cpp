@@ -334,8 +334,10 @@ bool ForwardService::serve_one(Connection& connection) {
   if (received <= 0) return end(connection, nullptr), false;
   message.bytes = static_cast<std::size_t>(received);
   message.descriptors = descriptors_of(header);
-  if ((header.msg_flags & MSG_TRUNC) != 0) return end(connection, "a message is too long"), false;
-  if ((header.msg_flags & MSG_CTRUNC) != 0) return leave(connection);
+  const bool is_cut = (header.msg_flags & MSG_CTRUNC) != 0;
+  if ((header.msg_flags & MSG_TRUNC) != 0 || (is_cut && message.descriptors[1]))
+    return end(connection, "a message is too long"), false;
+  if (is_cut) return leave(connection);
   return connection.segment.is_mapped() ? take_request(connection) : greet(connection, message);
 }
 
