@@ -119,7 +119,8 @@ def spawn(command: list[str], stderr: int) -> int:
 
     The calling process may become a launcher later, which must not find a child that it has not started itself.
     """
-    sys.stdout.flush()
+    if sys.stdout is not None:  # it was closed when this process began
+        sys.stdout.flush()
     read_end, write_end = os.pipe()
     middle = os.fork()
     if middle == 0:

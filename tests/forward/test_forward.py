@@ -109,7 +109,7 @@ def test_fio_verifies_what_it_wrote(forward: Callable[..., kit.Run], mount: Path
 CORNERS = (
     "errors", "offsets", "no-name", "locks", "close-all", "children", "handlers", "cancel", "cancel-pipe", "limit",
     "threads", "many", "direct", "large", "jump", "seccomp", "part", "limited",
-    "rights"
+    "rights", "stack"
 )  # fmt: skip
 
 
@@ -379,6 +379,13 @@ def test_a_mount_whose_name_is_not_utf8(forward, mount: Path):
     run = forward("sh", "-c", 'echo a > "$0/f"', str(directory), options=("--mount", str(directory)))
     assert (run.code, (directory / "f").read_text()) == (0, "a\n")
     assert "servers cannot serve a directory whose name is not UTF-8; the program runs directly" in run.err
+
+
+def test_a_run_with_closed_standard_files(prefix: Path, hocket_dir: Path, mount: Path):
+    command = f"{sys.executable} -m hocket.cli forward --check --mount {mount} -- sh -c 'echo a > {mount}/a'"
+    environment = os.environ | {"HOCKET_PREFIX": str(prefix)}
+    done = subprocess.run(["sh", "-c", f"{command} <&- >&- 2>&-"], timeout=LIMIT_S, env=environment, check=False)
+    assert (done.returncode, (mount / "a").read_text()) == (0, "a\n")
 
 
 def build(source: str, target: Path, *options: str) -> Path:

@@ -366,6 +366,27 @@ static void with_few_descriptors(void) {
   CHECK(open(path, O_RDWR) == -1 && errno == EMFILE);
 }
 
+static volatile int written_on_stack;
+static void writes_on_stack(int number) {
+  (void)number;
+  written_on_stack = (int)write(handled_fd, "h", 1);
+}
+
+// A handler has a small stack of its own.
+static void on_small_stack(void) {
+  enum { guard = 16384 };
+  static char memory[guard + 8192];
+  memset(memory, 'g', sizeof memory);
+  const stack_t stack = {.ss_sp = memory + guard, .ss_size = sizeof memory - guard};
+  CHECK(sigaltstack(&stack, NULL) == 0);
+  struct sigaction action = {.sa_handler = writes_on_stack, .sa_flags = SA_ONSTACK};
+  sigaction(SIGUSR1, &action, NULL);
+  handled_fd = make(0);
+  raise(SIGUSR1);
+  CHECK(written_on_stack == 1);
+  for (int i = 0; i < guard; ++i) CHECK(memory[i] == 'g');
+}
+
 // A program that gives up its rights writes without them: the file loses its setuid bit.
 static void without_rights(void) {
   const int fd = make(0);
@@ -431,6 +452,7 @@ static const struct {
     {"part", with_part_of_memory},
     {"limited", with_few_descriptors},
     {"rights", without_rights},
+    {"stack", on_small_stack},
     {"append-at", appending_at_offset},
     {"append-flag", appending_by_flag},
     {"append-before", appending_before_offset},

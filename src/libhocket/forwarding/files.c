@@ -26,17 +26,31 @@ static char* put_number(char* end, unsigned number) {
   return end;
 }
 
-// True if the kernel's name of the file begins with the prefix. That name has no symbolic links and no "..".
-static bool is_below_prefix(int fd) {
+// True if the kernel's name of the file begins with the prefix. That name has no symbolic links and no "..". Of the
+// name, `room` bytes are read.
+static bool begins_with_prefix(int fd, char* path, size_t room) {
   static const char directory[] = "/proc/self/fd/";
-  char link[sizeof directory + 12], number[12], path[PATH_MAX];
+  char link[sizeof directory + 12], number[12];
   memcpy(link, directory, sizeof directory);
   strcpy(link + sizeof directory - 1, put_number(number + sizeof number, (unsigned)fd));
-  const long length = RAW4(SYS_readlinkat, AT_FDCWD, link, path, sizeof path);
+  const long length = RAW4(SYS_readlinkat, AT_FDCWD, link, path, room);
   size_t prefix_length;
   const char* prefix = page_prefix(&prefix_length);
   if (length <= (long)prefix_length || memcmp(path, prefix, prefix_length) != 0) return false;
   return path[prefix_length] == '/' || prefix_length == 1;
+}
+
+static __attribute__((noinline)) bool is_below_long_prefix(int fd) {
+  char path[PATH_MAX];
+  return begins_with_prefix(fd, path, sizeof path);
+}
+
+// A handler on a stack of its own has little room, so no more of the name is read than is compared.
+static bool is_below_prefix(int fd) {
+  char path[256];
+  size_t prefix_length;
+  page_prefix(&prefix_length);
+  return prefix_length + 2 > sizeof path ? is_below_long_prefix(fd) : begins_with_prefix(fd, path, sizeof path);
 }
 
 static bool is_regular(int fd) {
