@@ -207,6 +207,8 @@ class SharedServers:
     def __exit__(self, *_: object) -> None:
         with self._file, contextlib.suppress(BlockingIOError, HocketError):  # another run uses them; one does not end
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for page in paths.runtime_dir().glob("forward-*"):  # of runs that were killed
+                page.unlink(missing_ok=True)
             self._file.seek(0)
             listed = [line.split() for line in self._file]
             self._file.truncate(0)

@@ -270,14 +270,16 @@ def test_the_last_run_ends_the_servers(start_forward, mount: Path):
     assert not pids_of_servers()
 
 
-def test_servers_of_a_killed_run_end_with_the_next_one(start_forward, forward, mount: Path):
+def test_servers_of_a_killed_run_end_with_the_next_one(start_forward, forward, mount: Path, hocket_dir: Path):
     killed = start_forward("sh", "-c", f"echo a > {mount}/a; sleep 1")
     wait_until((mount / "a").exists, "the write")
     killed.kill()
     killed.wait()
     assert pids_of_servers()
+    assert list(hocket_dir.glob("forward-*"))
     assert forwarded(forward("sh", "-c", f"echo a > {mount}/a")) == 1
     assert not pids_of_servers()
+    assert not list(hocket_dir.glob("forward-*"))
 
 
 def test_servers_end_with_the_run_although_hocketd_was_killed(start_forward, start_daemon, mount: Path):
