@@ -191,7 +191,10 @@ def test_drain_waits_for_those_who_use_the_server(daemon, server, application):
     with subprocess.Popen([*HOCKET, "servers", "drain", "s1"], stderr=subprocess.PIPE, text=True) as draining:
         user.send("MAP_ADOPTED", epoch=3)
         said = draining.communicate(timeout=LIMIT_S)[1]
-    assert (draining.returncode, said) == (0, "hocket: s1 is out of the map; no application uses it, and it keeps no data sets\n")
+    assert (draining.returncode, said) == (
+        0,
+        "hocket: s1 is out of the map; no application uses it, and it keeps no data sets\n",
+    )
     assert states() == {"s1": "drained", "s2": "up"}
 
     watcher = idle.subscribe("SET_SERVER")
