@@ -2,7 +2,7 @@
 scenarios.
 
 Broken profiles are in policies/test_profile.py. The table of all possible mistakes in a scenario is in
-src/tools/sim/scenario_reader_test.cpp.
+src/tools/sim/scenario_reader_test.cpp and scenario_servers_test.cpp.
 """
 
 from __future__ import annotations

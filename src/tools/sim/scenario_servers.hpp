@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "sim/fields.hpp"
 #include "sim/scenario.hpp"
