@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import runtime_kit as kit
-from daemon_kit import Daemon, hello
+from daemon_kit import Daemon, hello, hocketd
 from hocket.bus import Bus
 from hocket.cli import main
 from server_kit import READS, WRITES, Client, Server
@@ -308,7 +308,7 @@ def test_who_waits_for_what_was_written_stores_it_in_its_own_turn(
 
 
 def test_trace_explain_and_report_say_what_the_servers_do(
-    held, other: Bus, story: Story, daemon: Daemon, path: Path, tmp_path: Path, capsys
+    held, other: Bus, story: Story, daemon: Daemon, prefix: Path, path: Path, tmp_path: Path, capsys
 ) -> None:
     end(other, 1)
     stored(path)
@@ -316,6 +316,8 @@ def test_trace_explain_and_report_say_what_the_servers_do(
     other.close()
     assert daemon.stop() == 0
     trace = str(daemon.trace)
+    replayed = hocketd(prefix, "--replay", trace)
+    assert replayed.returncode == 0, replayed
     assert main(["explain", "--trace", trace]) == 0
     assert "I/O servers hold what 'a' wrote until it has its turn on disk, after 'b'" in capsys.readouterr().out
     assert main(["report", trace, "-o", str(tmp_path / "report")]) == 0

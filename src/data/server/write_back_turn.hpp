@@ -35,6 +35,7 @@ class WriteBackTurn {
   // Counts a batch as under way, if it may begin. The turn is not given back before `leave`. `count` counts one that
   // begins in any case.
   bool enter() {
+    if (!may_store_) return false;
     count();
     if (may_store_) return true;
     leave();

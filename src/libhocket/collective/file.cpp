@@ -23,6 +23,7 @@
 #include "mpi_shim/warn.hpp"
 #include "process/identity.hpp"
 #include "process/reporter.hpp"
+#include "session/target.hpp"
 
 namespace hocket::runtime::collective {
 namespace {
@@ -133,9 +134,9 @@ std::int64_t data_bytes(const std::vector<AccessMessage>& words) {
 // Returns for whom I/O servers ask for turns. It has the target and parts of the file's requests.
 std::string applicant_of(MPI_File handle) {
   const OpenFile* const record = find_file(handle);
-  if (!record || !record->control) return {};
+  if (!record) return {};
   event::StartIo asked;
-  asked.target = record->target;
+  asked.target = record->target.empty() ? target_of(record->name) : record->target;
   record->parts.describe(asked);
   return applicant_at(asked);
 }
