@@ -22,15 +22,15 @@ constexpr double least_difference_s = 100e-6;
 constexpr double hysteresis = 1.5;
 
 // What the reports of the last second show of a server.
-struct Measured {
+struct MeasuredService {
   const ServerStatus* server;
   double bytes_per_operation;
   double s_per_operation;
   double speed;  // bytes in a second of service
 };
 
-std::vector<Measured> measured_beside(const ServersView& view, std::string_view directory) {
-  std::vector<Measured> all;
+std::vector<MeasuredService> measured_beside(const ServersView& view, std::string_view directory) {
+  std::vector<MeasuredService> all;
   for (const ServerStatus& one : view.servers) {
     const double busy_s = to_s(one.busy);
     const bool counts = one.state == "up" && one.directory == directory && one.operations_per_s >= least_operations;
@@ -41,14 +41,14 @@ std::vector<Measured> measured_beside(const ServersView& view, std::string_view 
   return all;
 }
 
-bool are_comparable(const std::vector<Measured>& all) {
+bool are_comparable(const std::vector<MeasuredService>& all) {
   if (all.size() < 2) return false;
-  const auto [small, large] = std::ranges::minmax(all, {}, &Measured::bytes_per_operation);
+  const auto [small, large] = std::ranges::minmax(all, {}, &MeasuredService::bytes_per_operation);
   return large.bytes_per_operation <= most_size_ratio * small.bytes_per_operation;
 }
 
 // Returns the weight that the server should have beside the quickest one, before it is rounded.
-double share_of(const Measured& one, const Measured& quickest) {
+double share_of(const MeasuredService& one, const MeasuredService& quickest) {
   if (one.s_per_operation - quickest.s_per_operation < least_difference_s) return event::full_weight;
   return std::max(event::full_weight * std::min(one.speed / quickest.speed, 1.0), 1.0);
 }
@@ -58,15 +58,15 @@ ServerDecision decide(const ServersView& view, const event::Event& event) {
   if (!std::holds_alternative<event::ServerLoad>(event.body)) return decision;
   const auto reporter = std::ranges::find(view.servers, event.origin.member, &ServerStatus::member);
   if (reporter == view.servers.end()) return decision;
-  const std::vector<Measured> all = measured_beside(view, reporter->directory);
+  const std::vector<MeasuredService> all = measured_beside(view, reporter->directory);
   if (!are_comparable(all)) return decision;
-  const Measured quickest = std::ranges::max(all, {}, &Measured::speed);
-  const auto is_off = [&](const Measured& one) {
+  const MeasuredService quickest = std::ranges::max(all, {}, &MeasuredService::speed);
+  const auto is_off = [&](const MeasuredService& one) {
     const double share = share_of(one, quickest), weight = one.server->weight;
     return std::abs(share - weight) >= 1 && std::max(share / weight, weight / share) >= hysteresis;
   };
   if (std::ranges::none_of(all, is_off)) return decision;
-  for (const Measured& one : all) {
+  for (const MeasuredService& one : all) {
     ServerChange change;
     change.action = ServerChange::Action::weigh;
     change.server = one.server->name;

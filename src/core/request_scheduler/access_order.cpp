@@ -91,7 +91,7 @@ void AccessOrder::read(PendingRequest& request, FileExtent extent) {
   }
 }
 
-// Removes the request from the segments that name it. Segments that name nobody end.
+// Removes the request from the segments that name it. FileSegments that name nobody end.
 void AccessOrder::forget(const PendingRequest& request, FileExtent extent) {
   auto at = segments_.lower_bound(extent.at);
   while (at != segments_.end() && at->first < extent.end()) {

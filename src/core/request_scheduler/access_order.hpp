@@ -31,14 +31,14 @@ class AccessOrder {
     PendingRequest* writer = nullptr;
     ShortVector<PendingRequest*> readers;
   };
-  using Segments = std::map<std::int64_t, Segment>;  // by offset; disjoint
+  using FileSegments = std::map<std::int64_t, Segment>;  // by offset; disjoint
 
   void split(std::int64_t offset);
   void write(PendingRequest& request, FileExtent extent);
   void read(PendingRequest& request, FileExtent extent);
   void forget(const PendingRequest& request, FileExtent extent);
 
-  Segments segments_;
+  FileSegments segments_;
   std::unordered_map<std::uint64_t, PendingRequest*> last_of_order_;  // the youngest request of each description
   std::size_t unfinished_ = 0;
 };

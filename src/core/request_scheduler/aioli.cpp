@@ -79,10 +79,10 @@ class Aioli final : public Algorithm {
   // The set that contains a queue: its first request is not ready yet (sorted by round), is ready (by age), or the
   // queue waits (by time).
   enum class Place { none, rising, ready, resting };
-  struct Entry {
+  struct QueueEntry {
     std::uint64_t key = 0;     // round, sequence number, or nanoseconds
     std::uint64_t number = 0;  // of the queue
-    bool operator<(const Entry& other) const { return std::tie(key, number) < std::tie(other.key, other.number); }
+    bool operator<(const QueueEntry& other) const { return std::tie(key, number) < std::tie(other.key, other.number); }
   };
   struct PlacedQueue {
     const RequestQueue* queue = nullptr;
@@ -96,7 +96,7 @@ class Aioli final : public Algorithm {
     std::int64_t used = 0;
   };
 
-  std::set<Entry>& entries(Place place) {
+  std::set<QueueEntry>& entries(Place place) {
     return place == Place::rising ? rising_ : place == Place::ready ? ready_ : resting_;
   }
   void leave(PlacedQueue& placed) {
@@ -157,9 +157,9 @@ class Aioli final : public Algorithm {
   std::uint64_t round_ = 0;
   Turn turn_;
   std::unordered_map<std::uint64_t, PlacedQueue> placed_;  // by number of the queue
-  std::set<Entry> rising_;
-  std::set<Entry> ready_;
-  std::set<Entry> resting_;
+  std::set<QueueEntry> rising_;
+  std::set<QueueEntry> ready_;
+  std::set<QueueEntry> resting_;
 };
 
 }  // namespace

@@ -115,7 +115,7 @@ void RequestScheduler::leave_queue(PendingRequest& pending, Departure why) {
 
 // Forgets a request, and with it dropped ones that only waited for their turn. The others that waited become eligible.
 void RequestScheduler::finish(PendingRequest& request) {
-  Requests finished{&request};
+  PendingRequests finished{&request};
   while (!finished.empty()) {
     PendingRequest& one = *finished.back();
     finished.pop_back();
@@ -166,7 +166,7 @@ NextBatch RequestScheduler::next(Time now) {
   return {dispatch(joined(choice, settings_), now), std::nullopt};
 }
 
-RequestBatch RequestScheduler::dispatch(const Requests& requests, Time now) {
+RequestBatch RequestScheduler::dispatch(const PendingRequests& requests, Time now) {
   RequestBatch batch = batch_of(requests, settings_);
   batch.number = ++last_batch_;
   const QueueKey key = requests.front()->queue->key;
@@ -195,7 +195,7 @@ void RequestScheduler::count(const PendingRequest& request, bool merged, Time no
 bool RequestScheduler::done(std::uint64_t batch) {
   const auto found = under_way_.find(batch);
   if (found == under_way_.end()) return false;
-  const Requests requests = std::move(found->second);
+  const PendingRequests requests = std::move(found->second);
   under_way_.erase(found);
   for (PendingRequest* request : requests) finish(*request);
   return true;
@@ -207,7 +207,7 @@ std::vector<std::uint64_t> RequestScheduler::drop_if(const std::function<bool(co
     if (request->state != PendingRequest::State::under_way && which(request->request)) chosen.insert(request.get());
   }
   std::vector<std::uint64_t> tickets;
-  Requests eligible;
+  PendingRequests eligible;
   for (PendingRequest* request : chosen) {
     tickets.push_back(request->request.ticket);
     // Younger requests may wait for what the dropped one waits for, so a blocked one stays in the order of its file.

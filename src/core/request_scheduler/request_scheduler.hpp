@@ -58,8 +58,8 @@ class RequestScheduler {
   Status add(IoRequest request);
   // Returns the next batch, which may run beside all batches under way.
   NextBatch next(Time now);
-  // Notes that a batch has been carried out. Requests that conflict with it may run then. Returns false if no such
-  // batch is under way.
+  // Notes that a batch has been carried out. PendingRequests that conflict with it may run then. Returns false if no
+  // such batch is under way.
   bool done(std::uint64_t batch);
   // Removes the waiting requests for which the function is true, and returns their tickets, oldest first.
   std::vector<std::uint64_t> drop_if(const std::function<bool(const IoRequest&)>& which);
@@ -75,7 +75,7 @@ class RequestScheduler {
   void forget(std::uint64_t application) { statistics_.erase(application); }
 
  private:
-  using Requests = std::vector<PendingRequest*>;
+  using PendingRequests = std::vector<PendingRequest*>;
 
   RequestScheduler(std::string_view name, const SchedulerSettings& settings, std::unique_ptr<Algorithm> algorithm)
       : name_(name), settings_(settings), algorithm_(std::move(algorithm)) {}
@@ -85,7 +85,7 @@ class RequestScheduler {
   void leave_queue(PendingRequest& request, Departure why);
   void finish(PendingRequest& request);
   ScheduleChoice choose(Time now);
-  RequestBatch dispatch(const Requests& requests, Time now);
+  RequestBatch dispatch(const PendingRequests& requests, Time now);
   void count(const PendingRequest& request, bool merged, Time now);
 
   std::string name_;
@@ -95,7 +95,7 @@ class RequestScheduler {
   std::unordered_map<const PendingRequest*, std::unique_ptr<PendingRequest>> dropped_;
   std::unordered_map<std::uint64_t, AccessOrder> files_;
   std::unordered_map<QueueKey, RequestQueue, QueueKeyHash> queues_;
-  std::unordered_map<std::uint64_t, Requests> under_way_;  // by number of the batch
+  std::unordered_map<std::uint64_t, PendingRequests> under_way_;  // by number of the batch
   ByAge eligible_;
   std::map<std::uint64_t, ApplicationStatistics> statistics_;  // by application
   std::size_t waiting_ = 0;

@@ -20,11 +20,13 @@ class ShortestJobFirst final : public Algorithm {
   }
 
  private:
-  struct Job {
+  struct ShortestJob {
     std::int64_t bytes;
     std::uint64_t number;  // of the queue: the older one is first among equals
     const RequestQueue* queue;
-    bool operator<(const Job& other) const { return std::pair{bytes, number} < std::pair{other.bytes, other.number}; }
+    bool operator<(const ShortestJob& other) const {
+      return std::pair{bytes, number} < std::pair{other.bytes, other.number};
+    }
   };
 
   // Sorts a queue in anew after its bytes have changed.
@@ -39,7 +41,7 @@ class ShortestJobFirst final : public Algorithm {
     }
   }
 
-  std::set<Job> shortest_;
+  std::set<ShortestJob> shortest_;
   std::unordered_map<std::uint64_t, std::int64_t> bytes_;  // as sorted in, by number of the queue
 };
 

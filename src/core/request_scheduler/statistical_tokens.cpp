@@ -47,7 +47,7 @@ class StatisticalTokens final : public Algorithm {
       sum += size;
       holders_.push_back({key, request.request.user, size, &sum, {}, 0});
     }
-    Holder& holder = holders_[place->second];
+    TokenHolder& holder = holders_[place->second];
     request.mark = key;
     holder.waiting.insert(&request);
     set_chance(holder);
@@ -55,7 +55,7 @@ class StatisticalTokens final : public Algorithm {
 
   void removed(PendingRequest& request, Departure) override {
     const auto place = places_.find(request.mark);
-    Holder& holder = holders_[place->second];
+    TokenHolder& holder = holders_[place->second];
     holder.waiting.erase(&request);
     if (!holder.waiting.empty()) return set_chance(holder);
     *holder.sum -= holder.size;
@@ -70,11 +70,11 @@ class StatisticalTokens final : public Algorithm {
 
   ScheduleChoice choose(const ByAge&, Time) override {
     double all = 0;
-    for (const Holder& holder : holders_) all += part(holder);
+    for (const TokenHolder& holder : holders_) all += part(holder);
     random_state_ += splitmix_step;
     const double random = static_cast<double>(splitmix(random_state_) >> 11U) * 0x1p-53;  // in [0, 1)
     double left = random * all;
-    for (const Holder& holder : holders_) {
+    for (const TokenHolder& holder : holders_) {
       left -= part(holder);
       if (left < 0) return {*holder.waiting.begin()};
     }
@@ -83,7 +83,7 @@ class StatisticalTokens final : public Algorithm {
 
  private:
   // Holds tokens: an application, or a user, that has waiting requests.
-  struct Holder {
+  struct TokenHolder {
     std::uint64_t key = 0;
     std::uint64_t user = 0;
     double size = 1;
@@ -92,16 +92,18 @@ class StatisticalTokens final : public Algorithm {
     double chance = 0;  // size divided by the cost of the oldest request
   };
 
-  void set_chance(Holder& holder) const {
+  void set_chance(TokenHolder& holder) const {
     const auto bytes = static_cast<double>((*holder.waiting.begin())->bytes() + request_cost_);
     holder.chance = holder.size / std::max(bytes, 1.0);
   }
-  double part(const Holder& holder) const { return rule_.between_users ? holder.chance / *holder.sum : holder.chance; }
+  double part(const TokenHolder& holder) const {
+    return rule_.between_users ? holder.chance / *holder.sum : holder.chance;
+  }
 
   std::int64_t request_cost_;
   std::uint64_t random_state_;
   SharingRule rule_;
-  std::vector<Holder> holders_;
+  std::vector<TokenHolder> holders_;
   std::unordered_map<std::uint64_t, std::size_t> places_;  // index in `holders_` by key
   std::unordered_map<std::uint64_t, double> sums_;         // sizes by user
 };

@@ -117,7 +117,7 @@ bool copies(std::uint32_t call) { return call == forward_copy || call == forward
 
 }  // namespace
 
-struct ForwardService::Message {
+struct ForwardService::ForwardMessage {
   union Content {
     forward_hello hello;
     forward_request request;
@@ -127,13 +127,13 @@ struct ForwardService::Message {
   std::array<Fd, most_descriptors> descriptors;
 };
 
-struct ForwardService::Connection {
+struct ForwardService::ForwardConnection {
   std::uint64_t number = 0;
   Fd socket;
   ClientSegment segment;
   uid_t user = 0;
   std::uint64_t application = 0;  // its number in the queue
-  Message message;                // the request under way
+  ForwardMessage message;         // the request under way
   Time arrival{};                 // of the request
 };
 
@@ -239,7 +239,7 @@ void ForwardService::handle(std::uint64_t key, std::uint32_t events) {
     accept_all();
     return watch(listener_.get(), listener_key, false);
   }
-  Connection* const connection = find(key);
+  ForwardConnection* const connection = find(key);
   // Only this thread has the connection now, so nobody else removes it.
   if (connection == nullptr) return;
   // A client that has been killed makes no call any more: who has waited for its end may change the file already.
@@ -247,7 +247,7 @@ void ForwardService::handle(std::uint64_t key, std::uint32_t events) {
   if (serve_one(*connection)) watch(connection->socket.get(), connection->number, false);
 }
 
-ForwardService::Connection* ForwardService::find(std::uint64_t number) {
+ForwardService::ForwardConnection* ForwardService::find(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
   const auto found = connections_.find(number);
   return found == connections_.end() ? nullptr : found->second.get();
@@ -260,7 +260,7 @@ bool ForwardService::carry_out_next(std::optional<Time>& again) {
   if (!next.batch) return false;
   wake_another();
   for (const std::uint64_t ticket : next.batch->tickets) {
-    Connection* const connection = find(ticket);
+    ForwardConnection* const connection = find(ticket);
     if (connection != nullptr && carry_out(*connection)) watch(connection->socket.get(), connection->number, false);
   }
   queue_.done(next.batch->number);
@@ -296,11 +296,11 @@ void ForwardService::accept_all() {
       continue;
     }
     const std::lock_guard lock(mutex_);
-    auto connection = std::make_unique<Connection>();
+    auto connection = std::make_unique<ForwardConnection>();
     connection->number = ++last_;
     connection->socket = std::move(socket);
     connection->user = peer.value().user;
-    Connection& added = *connection;
+    ForwardConnection& added = *connection;
     connections_.emplace(added.number, std::move(connection));
     watch(added.socket.get(), added.number, true);
   }
@@ -319,8 +319,8 @@ bool ForwardService::refuse_one() {
 
 // Receives a message. Returns true if the connection is to be watched again: it has neither ended nor a call that
 // waits.
-bool ForwardService::serve_one(Connection& connection) {
-  Message& message = connection.message;
+bool ForwardService::serve_one(ForwardConnection& connection) {
+  ForwardMessage& message = connection.message;
   message = {};
   iovec data{&message.content, sizeof message.content};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(most_descriptors * sizeof(int))> control{};
@@ -341,7 +341,7 @@ bool ForwardService::serve_one(Connection& connection) {
   return connection.segment.is_mapped() ? take_request(connection) : greet(connection, message);
 }
 
-bool ForwardService::greet(Connection& connection, const Message& message) {
+bool ForwardService::greet(ForwardConnection& connection, const ForwardMessage& message) {
   const forward_hello& hello = message.content.hello;
   if (message.bytes != sizeof hello || hello.version != forward_version)
     return end(connection, "a client of another version"), false;
@@ -354,8 +354,8 @@ bool ForwardService::greet(Connection& connection, const Message& message) {
 }
 
 // Queues a request. One that is not for this server is answered at once.
-bool ForwardService::take_request(Connection& connection) {
-  const Message& message = connection.message;
+bool ForwardService::take_request(ForwardConnection& connection) {
+  const ForwardMessage& message = connection.message;
   const forward_request& request = message.content.request;
   const bool copying = copies(request.call);
   if (message.bytes != sizeof request || request.bytes < 0 || (!copying && request.bytes > forward_most_bytes) ||
@@ -368,7 +368,7 @@ bool ForwardService::take_request(Connection& connection) {
 
 // Describes the call to the scheduler. Each client waits for its answer, so calls that wait together come from clients
 // that do not know of each other: it is enough that those which touch the same bytes are not carried out together.
-bool ForwardService::queue(Connection& connection) {
+bool ForwardService::queue(ForwardConnection& connection) {
   const forward_request& request = connection.message.content.request;
   const int file = connection.message.descriptors[0].get();
   struct stat about {};
@@ -390,7 +390,7 @@ bool ForwardService::queue(Connection& connection) {
 }
 
 // Has the client make a call whose descriptors could not be received, because this process has too many.
-bool ForwardService::leave(Connection& connection) {
+bool ForwardService::leave(ForwardConnection& connection) {
   if (!connection.segment.is_mapped()) return end(connection, "no free descriptor"), false;
   forward_answer answer{};
   answer.own = 1;
@@ -400,7 +400,7 @@ bool ForwardService::leave(Connection& connection) {
 
 // True if all descriptors are of regular files, and one is on the file system that the service is for. What else a
 // descriptor may be by now, the client does itself.
-bool ForwardService::is_served(const Message& message) const {
+bool ForwardService::is_served(const ForwardMessage& message) const {
   bool is_here = false;
   for (const Fd& one : message.descriptors) {
     struct stat file {};
@@ -413,7 +413,7 @@ bool ForwardService::is_served(const Message& message) const {
 }
 
 // True if the client is still there. One that was killed while its call waited makes it no more.
-bool ForwardService::is_there(const Connection& connection) {
+bool ForwardService::is_there(const ForwardConnection& connection) {
   constexpr Duration short_wait = std::chrono::milliseconds{1};
   if (node_now() - connection.arrival < short_wait) return true;
   pollfd end{connection.socket.get(), POLLRDHUP, 0};
@@ -422,8 +422,8 @@ bool ForwardService::is_there(const Connection& connection) {
 
 // The copies of the descriptors are closed before the answer: then the client may rely on locks, leases and unmounting.
 // Returns false if the connection has ended.
-bool ForwardService::carry_out(Connection& connection) {
-  Message& message = connection.message;
+bool ForwardService::carry_out(ForwardConnection& connection) {
+  ForwardMessage& message = connection.message;
   const forward_request& request = message.content.request;
   if (!is_there(connection)) return end(connection, nullptr), false;
   forward_answer answer{};
@@ -453,7 +453,7 @@ void ForwardService::take_time(std::int64_t bytes) {
   std::this_thread::sleep_for(std::chrono::nanoseconds(until_ns - now_ns));
 }
 
-void ForwardService::end(Connection& connection, const char* reason) {
+void ForwardService::end(ForwardConnection& connection, const char* reason) {
   if (reason != nullptr) log_(std::string("disconnected a forwarding client: ") + reason);
   const std::lock_guard lock(mutex_);
   connections_.erase(connection.number);

@@ -63,8 +63,8 @@ class ForwardService {
   std::string state() const { return queue_.state(); }
 
  private:
-  struct Connection;
-  struct Message;
+  struct ForwardConnection;
+  struct ForwardMessage;
 
   ForwardService(const ForwardSettings& settings, std::uint64_t device, Fd listener, Log log,
                  request_scheduler::RequestScheduler scheduler);
@@ -73,21 +73,21 @@ class ForwardService {
   void receive_all(int timeout_ms);
   void handle(std::uint64_t key, std::uint32_t events);
   bool carry_out_next(std::optional<Time>& again);
-  Connection* find(std::uint64_t number);
+  ForwardConnection* find(std::uint64_t number);
   void wake_another();
   void beat();
   void accept_all();
   bool refuse_one();
-  bool serve_one(Connection& connection);
-  bool greet(Connection& connection, const Message& message);
-  bool take_request(Connection& connection);
-  bool queue(Connection& connection);
-  bool carry_out(Connection& connection);
-  static bool is_there(const Connection& connection);
-  bool leave(Connection& connection);
-  bool is_served(const Message& message) const;
+  bool serve_one(ForwardConnection& connection);
+  bool greet(ForwardConnection& connection, const ForwardMessage& message);
+  bool take_request(ForwardConnection& connection);
+  bool queue(ForwardConnection& connection);
+  bool carry_out(ForwardConnection& connection);
+  static bool is_there(const ForwardConnection& connection);
+  bool leave(ForwardConnection& connection);
+  bool is_served(const ForwardMessage& message) const;
   void take_time(std::int64_t bytes);
-  void end(Connection& connection, const char* reason);
+  void end(ForwardConnection& connection, const char* reason);
   void watch(int descriptor, std::uint64_t key, bool is_new);
 
   ForwardSettings settings_;
@@ -103,7 +103,7 @@ class ForwardService {
   std::atomic<std::int64_t> requests_ = 0, bytes_ = 0, refused_ = 0;
   std::atomic<std::int64_t> busy_until_ns_ = 0;  // under a limit
   mutable std::mutex mutex_;                     // guards the two below
-  std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;
+  std::map<std::uint64_t, std::unique_ptr<ForwardConnection>> connections_;
   std::uint64_t last_ = 0;
   std::vector<std::thread> threads_;
 };
