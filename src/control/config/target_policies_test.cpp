@@ -45,7 +45,8 @@ TEST(TargetPolicies, ARefusalSaysWhatIsWrong) {
   EXPECT_THAT(refusal("a=fcsf"), HasSubstr("did you mean 'fcfs'"));
   EXPECT_THAT(refusal("a=phase-shift"), HasSubstr("more than a policy for access"));
   EXPECT_EQ(refusal("a=fcfs a=cost"), "target 'a' is named twice");
-  EXPECT_THAT(refusal(std::string(257, 'x') + "=fcfs"), HasSubstr("has 257 bytes"));
+  const std::string longest(256, 'x');
+  EXPECT_THAT(refusal("x" + longest + "=fcfs"), HasSubstr("has 257 bytes"));
   std::string many;
   for (int i = 0; i < 65; ++i) many += std::to_string(i) + "=fcfs ";
   EXPECT_THAT(refusal(many), HasSubstr("65 targets have policies: at most 64 may"));
