@@ -390,6 +390,17 @@ def test_a_run_with_closed_standard_files(prefix: Path, hocket_dir: Path, mount:
     assert (done.returncode, (mount / "a").read_text()) == (0, "a\n")
 
 
+def test_what_a_server_cannot_copy_goes_directly_and_the_rest_through_it(forward, mount: Path):
+    program = (
+        "import os, sys; f = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT); p = os.open('/dev/zero', 0)\n"
+        "try: os.sendfile(f, p, 0, 9)\n"
+        "except OSError: pass\n"
+        "for i in range(9): os.write(f, b'a')"
+    )
+    run = forward(sys.executable, "-c", program, mount / "a")
+    assert (run.code, forwarded(run)) == (0, 9), run.err
+
+
 def build(source: str, target: Path, *options: str) -> Path:
     subprocess.run(["cc", *options, "-o", target, "-xc", "-"], input=source.encode(), check=True, timeout=LIMIT_S)
     return target

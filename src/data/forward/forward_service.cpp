@@ -393,7 +393,7 @@ bool ForwardService::queue(ForwardConnection& connection) {
 bool ForwardService::leave(ForwardConnection& connection) {
   if (!connection.segment.is_mapped()) return end(connection, "no free descriptor"), false;
   forward_answer answer{};
-  answer.own = 1;
+  answer.own = forward_once;
   ++refused_;
   return send_to(connection.socket.get(), answer) || (end(connection, nullptr), false);
 }
@@ -431,12 +431,12 @@ bool ForwardService::carry_out(ForwardConnection& connection) {
     answer.result =
         call(request, message.descriptors[0].get(), message.descriptors[1].get(), connection.segment.memory());
     answer.error = answer.result < 0 ? errno : 0;
-    answer.own = exceeds_own_limit(answer.error) ? 1 : 0;
+    answer.own = exceeds_own_limit(answer.error) ? forward_once : 0;
     ++requests_;
     bytes_ += std::max<std::int64_t>(answer.result, 0);
     if (settings_.limit_bytes_per_s > 0) take_time(answer.result);
   } else {
-    answer.own = 1;
+    answer.own = forward_always;
     ++refused_;
   }
   message.descriptors = {};

@@ -134,10 +134,10 @@ TEST_F(Forwarding, LeavesToTheClientWhatIsNoFileHere) {
   const Fd reading{ends[0]}, writing{ends[1]}, elsewhere{memfd_create("elsewhere", 0)}, file = open("a");
   for (const int one : {writing.get(), elsewhere.get()}) {
     send(socket, request(forward_write, -1, 1), {one});
-    EXPECT_EQ(receive<forward_answer>(socket)->own, 1U);
+    EXPECT_EQ(receive<forward_answer>(socket)->own, forward_always);
   }
   send(socket, request(forward_send, -1, 1), {file.get(), reading.get()});  // it could wait for ever
-  EXPECT_EQ(receive<forward_answer>(socket)->own, 1U);
+  EXPECT_EQ(receive<forward_answer>(socket)->own, forward_always);
   EXPECT_EQ(service_->totals().refused, 3);
 }
 

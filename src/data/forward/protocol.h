@@ -50,8 +50,13 @@ struct forward_request {
   int64_t bytes;
 };
 
+enum forward_own {
+  forward_once = 1,    // the server lacks something at the moment
+  forward_always = 2,  // the descriptors are not of regular files of its file system
+};
+
 struct forward_answer {
   int64_t result;
   int32_t error;  // number of errno, if `result` is -1
-  uint32_t own;   // 1: nothing was done, and the client makes the call itself
+  uint32_t own;   // not 0: nothing was done, and the client makes the call itself; which it is, is an enum forward_own
 };

@@ -177,7 +177,7 @@ static enum attempt send(struct channel* channel, const struct forward_request* 
     case channel_answered: break;
   }
   if (answer.own) {
-    file_refused(fd);
+    if (answer.own == forward_always && from < 0) file_refused(fd);  // of two, it is not known which one
     return attempt_direct;
   }
   *result = answer.result;
