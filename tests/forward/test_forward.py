@@ -317,16 +317,40 @@ ssize_t copy_file_range(int from, off64_t* from_at, int fd, off64_t* at, size_t 
 def test_a_call_is_made_once_although_its_server_dies_after_it(
     corner: str, start_forward, start_daemon, programs: Path, mount: Path, prefix: Path, tmp_path: Path, monkeypatch
 ):
-    (tmp_path / "dies.c").write_text(DIES_AFTER_A_CALL)
-    library = tmp_path / "dies.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "dies.c"], check=True, timeout=LIMIT_S)
     start_daemon()
     with monkeypatch.context() as patch:
-        patch.setenv("LD_PRELOAD", str(library))
+        patch.setenv("LD_PRELOAD", str(build(DIES_AFTER_A_CALL, tmp_path / "dies.so", "-shared", "-fPIC")))
         start_servers(1, mount, prefix)
     run = kit.finish(start_forward("sh", "-c", f"cd {mount} && {programs}/forward_corners {corner} file"), LIMIT_S)
     assert (run.code, run.out) == (0, ""), run.err
     assert "calls failed with EIO" in run.err
+
+
+IS_SLOW = """
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+ssize_t pwritev2(int fd, const struct iovec* parts, int count, off_t at, int flags) {
+  sleep(12);
+  return syscall(SYS_pwritev2, fd, parts, count, at, 0, flags);
+}
+ssize_t pwritev64v2(int, const struct iovec*, int, off64_t, int) __attribute__((alias("pwritev2")));
+"""
+
+
+def test_a_program_that_closes_the_connection_of_a_slow_call_does_not_hang(
+    start_forward, start_daemon, programs: Path, mount: Path, prefix: Path, tmp_path: Path, monkeypatch
+):
+    start_daemon()
+    with monkeypatch.context() as patch:
+        patch.setenv("LD_PRELOAD", str(build(IS_SLOW, tmp_path / "slow.so", "-shared", "-fPIC")))
+        start_servers(1, mount, prefix)
+    before = pids_of_servers()
+    corner = f"ulimit -n 1024; {programs}/forward_corners close-slow {mount}/file"
+    run = kit.finish(start_forward("sh", "-c", corner), LIMIT_S)
+    assert (run.code, run.out) == (0, ""), run.err
+    assert pids_of_servers() == before
 
 
 def is_stopped(pid: int) -> bool:

@@ -429,6 +429,23 @@ static void copying_from_offset(void) {
   CHECK(is_result(result, 4) && lseek(from, 0, SEEK_CUR) == 4);
 }
 
+static void* writes_slowly(void* fd) {
+  CHECK(is_result(pwrite((int)(intptr_t)fd, "slow", 4, 0), 4));
+  return NULL;
+}
+
+// A program that uses our descriptors for something else, while a call takes longer than any server may be silent.
+static void closing_meanwhile(void) {
+  const int fd = make(0);
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, writes_slowly, (void*)(intptr_t)fd) == 0);
+  sleep(2);
+  int ends[2];
+  CHECK(pipe(ends) == 0);
+  for (int i = ends[1] + 1; i < 1024; ++i) CHECK(dup2(ends[0], i) == i || errno == EBADF);
+  CHECK(pthread_join(thread, NULL) == 0);
+}
+
 static const struct {
   const char* name;
   void (*run)(void);
@@ -457,6 +474,7 @@ static const struct {
     {"append-flag", appending_by_flag},
     {"append-before", appending_before_offset},
     {"copy-from", copying_from_offset},
+    {"close-slow", closing_meanwhile},
 };
 
 int main(int count, char** words) {

@@ -329,7 +329,7 @@ char* channel_memory(struct channel* channel) { return channel->memory; }
 // Kills a server that shows no sign of life, and waits until it has ended. Its number is that of the process that
 // accepted the connection, which is still open, but the process may be hidden in another namespace.
 static bool end_server(const struct channel* channel) {
-  if (channel->server <= 0) return false;
+  if (channel->server <= 0 || !is_ours(&channel->socket)) return false;
   const long process = RAW2(SYS_pidfd_open, channel->server, 0);
   if (process < 0) return false;
   // As long as the connection is open, the number belongs to the server.
@@ -342,12 +342,13 @@ static bool end_server(const struct channel* channel) {
   return ended;
 }
 
-// Waits for the answer. A server whose storage is slow still beats, and is waited for, as the kernel would be.
+// Waits for the answer. A server whose storage is slow still beats, and is waited for, as the kernel would be. Returns
+// false if it shows no sign of life, or if the program has closed the connection meanwhile.
 static bool await_answer(const struct channel* channel) {
   uint64_t beats = atomic_load_explicit(channel->beats, memory_order_relaxed);
   while (!is_readable_within(channel->socket.fd, silence_ms)) {
     const uint64_t now = atomic_load_explicit(channel->beats, memory_order_relaxed);
-    if (now == beats) return false;
+    if (now == beats || !is_ours(&channel->socket)) return false;
     beats = now;
   }
   return true;
@@ -367,7 +368,8 @@ static enum channel_outcome call(struct channel* channel, const struct forward_r
   if (send_with(channel->socket.fd, &copy, sizeof copy, descriptors, from < 0 ? 1 : 2) != (long)sizeof copy)
     return channel_not_sent;
   int none = -1;
-  if (!await_answer(channel) && !end_server(channel) && !is_readable_within(channel->socket.fd, 0))
+  if (!await_answer(channel) && !end_server(channel) &&
+      !(is_ours(&channel->socket) && is_readable_within(channel->socket.fd, 0)))
     return channel_unknown;
   const long received = receive_with(channel->socket.fd, answer, sizeof *answer, &none);
   return received == (long)sizeof *answer ? channel_answered : channel_ended;

@@ -34,7 +34,7 @@ enum channel_outcome {
   channel_answered,
   channel_not_sent,  // nothing has been done, and the connection has ended
   channel_ended,     // the server has ended: it may have done the call, but does so no more
-  channel_unknown,   // the server hangs, and could not be ended
+  channel_unknown,   // the server hangs, and could not be ended; or the program has closed the connection
 };
 
 // Sends the request with the descriptors (`from` -1: none) and waits for the answer. A server that shows no sign of
