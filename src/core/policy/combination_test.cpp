@@ -40,10 +40,10 @@ TEST(Combinations, SlowServersAreSetAsideUnlessAnotherPolicyIsNamed) {
   EXPECT_EQ(parsed("interfere+fair").servers, nullptr);
   for (const ServerPolicy* policy : server_policies()) {
     const Combination alone = parsed(policy->name);
-    EXPECT_EQ(alone.access, &fcfs);
+    EXPECT_EQ(alone.access, &cost) << "the default";
     EXPECT_EQ(&alone.for_servers(), policy);
     EXPECT_TRUE(alone.has_others());
-    EXPECT_EQ(text_of(alone), "fcfs+" + std::string{policy->name});
+    EXPECT_EQ(text_of(alone), "cost+" + std::string{policy->name});
     EXPECT_FALSE(policy->summary.empty());
   }
   EXPECT_EQ(refusal("set-aside+set-aside"),

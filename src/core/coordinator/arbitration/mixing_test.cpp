@@ -28,10 +28,12 @@ class Mixing : public testing::AccessScript {
                        const std::string& target = "dev:8:1") {
     return at(ms, 9, event::SetPolicy{policy, {}, {}, target, allow});
   }
-  // Leaves out HELD_TARGETS, and notes whom it told what.
+  // Leaves out HELD_TARGETS and overruled names, but notes them.
   std::optional<std::string> line_of(const Command& command) override {
-    if (const auto* decision = std::get_if<event::Decision>(&command.body); decision && decision->action == "held")
+    if (const auto* decision = std::get_if<event::Decision>(&command.body); decision && decision->action == "held") {
       overruled.push_back(explain::sentence(*decision));
+      return std::nullopt;
+    }
     const auto* held = std::get_if<event::HeldTargets>(&command.body);
     if (held == nullptr) return AccessScript::line_of(command);
     told.push_back(std::to_string(command.to.value) + " " + held->targets);
