@@ -1,5 +1,5 @@
-// Computes STEPS * EVERY iterations, and writes a block after every EVERY of them. Before it writes, it asks how long it
-// would wait. While others keep the storage busy, it computes iterations that are still to be done, and comes back
+// Computes STEPS * EVERY iterations, and writes a block after every EVERY of them. Before it writes, it asks how long
+// it would wait. While others keep the storage busy, it computes iterations that are still to be done, and comes back
 // shortly before the storage is free. Then one step writes all blocks that are due, so that it waits less often. With
 // the argument "never" it writes each block when it is due. See docs/coordinate.md.
 //
@@ -80,8 +80,9 @@ int main(int argc, char** argv) {
   MPI_File_close(&file);
   hocket_io_complete();
   if (rank == 0)
-    printf("wrote %d blocks in %.2f s, waited %.2f s for grants, computed %d iterations, %d of them instead of waiting\n",
-           written, took_s, waited_s, computed, meanwhile);
+    printf(
+        "wrote %d blocks in %.2f s, waited %.2f s for grants, computed %d iterations, %d of them instead of waiting\n",
+        written, took_s, waited_s, computed, meanwhile);
   free(block);
   MPI_Finalize();
   return 0;

@@ -64,7 +64,8 @@
  * - Coordination: in an MPI program of `hocket run`, put, get, and flush of a file wait for the application's turn at
  * the storage, and so does the close of one whose servers write behind. HOCKET_POSIX=0 switches it off. In a program
  * without MPI they do so if a hocketd runs, for at most HOCKET_MAX_WAIT_S, and HOCKET_ANSWER_S without an answer; in
- * calls of a group only if HOCKET_JOB is set. HOCKET_COORDINATE=0 switches that off, unless the operator holds the target.
+ * calls of a group only if HOCKET_JOB is set. HOCKET_COORDINATE=0 switches that off, unless the operator holds the
+ * target.
  * - Errors: functions return HOCKET_OK or a negative HOCKET_ERROR_…; hocket_error_text (error.h) has a line about it.
  *   No function writes to stdout or stderr.
  */
