@@ -78,14 +78,14 @@ extern "C" {
 
 /* Announces the I/O to come, in addition to earlier announcements, until hocket_io_complete. An application and its
  * libraries may each announce what they know; if a key is given twice, the last value holds, but inner `bytes` and
- * `files` are a part of outer ones. Local: rank 0 of a step, or of a file's communicator, sends its announcements with its requests,
- * less what has been accessed since. The info is copied.
+ * `files` are a part of outer ones. Local: rank 0 of a step, or of a file's communicator, sends its announcements with
+ * its requests, less what has been accessed since. The info is copied.
  *
  *   bytes             that all processes will access in the I/O phase, until hocket_io_complete
  *   files             that they will access in it, one after the other
  *   rounds            of collective buffering in each file
- *   bytes_per_round   of all processes; without `bytes`, files * rounds * bytes_per_round is used, and without this key,
- *                     bytes / (files * rounds)
+ *   bytes_per_round   of all processes; without `bytes`, files * rounds * bytes_per_round is used, and without this
+ *                     key, bytes / (files * rounds)
  *
  * Announce files, or rounds, if the application can stop between them: policies expect it.
  *

@@ -252,7 +252,6 @@ bool reduce_all(MPI_Comm comm, std::span<std::int64_t> values, MPI_Op op) {
 
 bool largest(MPI_Comm comm, std::span<std::int64_t> values) { return reduce_all(comm, values, max_op()); }
 bool smallest(MPI_Comm comm, std::span<std::int64_t> values) { return reduce_all(comm, values, min_op()); }
-bool total(MPI_Comm comm, std::span<std::int64_t> values) { return reduce_all(comm, values, sum_op()); }
 
 bool total_within(MPI_Comm comm, std::span<std::int64_t> values, Duration limit) {
   struct Numbers {

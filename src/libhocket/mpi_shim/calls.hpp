@@ -111,10 +111,9 @@ bool broadcast(MPI_Comm comm, int root, void* data, std::int64_t bytes);
 // Replaces each value by the largest (smallest) of all ranks. Collective; ranks that wait sleep. False: MPI has failed.
 bool largest(MPI_Comm comm, std::span<std::int64_t> values);
 bool smallest(MPI_Comm comm, std::span<std::int64_t> values);
-// Replaces each value by its sum over all ranks, in the same way.
-bool total(MPI_Comm comm, std::span<std::int64_t> values);
-// Does the same, but waits for `limit` at most. After false, which also comes if not all ranks have called it by then,
-// the ranks cannot know who has called what: call nothing collective on `comm` any more.
+// Replaces each value by its sum over all ranks, and waits for `limit` at most. After false, which also comes if not
+// all ranks have called it by then, the ranks cannot know who has called what: call nothing collective on `comm` any
+// more.
 bool total_within(MPI_Comm comm, std::span<std::int64_t> values, Duration limit);
 // Gathers the values of all ranks into `all`, in the order of ranks. Each rank gives equally many; `all` has room for
 // those of all ranks. Collective; ranks that wait sleep, with the back-off for data. Returns false if MPI fails.
