@@ -727,7 +727,7 @@ struct IoServer {
   std::int64_t data_sets_left = 0;
   std::int64_t data_set_bytes_left = 0;
   Prose data_sets_text{};
-  std::int64_t weight = 0;      // share of the stripes of files, in eighths of a full one, in the map of `in_map`
+  std::int64_t weight = 0;  // share of the stripes of files, in eighths of a full one, in the map of `in_map`
 };
 
 // Describes the daemon itself. It also ends the answers to LIST and EXPLAIN.

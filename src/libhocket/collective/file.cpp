@@ -304,8 +304,7 @@ bool CollectiveFile::settle(std::vector<AccessMessage>& words, MPI_File handle) 
     most = std::min(most, word.servers);
   }
   const bool adopts = first.map_bytes >= 0 || servers_.is_limited_otherwise(most);
-  if (adopts)
-    servers_.adopt(team_, path_, mode_, first.map_bytes, most, team_.rank == 0 ? applicant_of(handle) : "");
+  if (adopts) servers_.adopt(team_, path_, mode_, first.map_bytes, most, team_.rank == 0 ? applicant_of(handle) : "");
   if (nodes_.empty()) nodes_ = node_numbers(team_.comm);
   const std::int64_t count = first_set(smallest_hint(words, &AccessMessage::aggregators), first.tuned_aggregators,
                                        std::min<std::int64_t>(team_.ranks, aggregators_of_a_node * nodes_in(nodes_)));

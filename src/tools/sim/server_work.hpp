@@ -5,7 +5,7 @@
 //
 //   requests × (service + injected delay) + bytes / bandwidth,
 //
-// and the operation lasts as long as its slowest server needs. It keeps no state; times are seconds, bandwidths bytes per second.
+// and the operation lasts as long as its slowest server needs. Times are seconds, bandwidths bytes per second.
 #pragma once
 
 #include <algorithm>
