@@ -106,6 +106,29 @@ def test_all_ranks_learn_the_layout_that_one_asks_for(
     assert sorted(log.read_text().split()) == ["0", "0", "1"], "rank 0 asks for the common file, each for its own"
 
 
+def test_posix_accesses_use_the_parts_of_their_files(
+    mpi: kit.Mpi, built: Callable[..., Path], daemon: Daemon, lustre_layout: Path, tmp_path: Path
+):
+    """Each file is looked up once, when its first large access begins."""
+    story = Story(daemon)
+    log = tmp_path / "log"
+    (tmp_path / "lustre").mkdir()
+    settings = kit.settings(daemon.socket) | {"LAYOUT_OST": "7", "LAYOUT_LOG": str(log)}
+    program = [
+        built("posix_io.c"),
+        tmp_path / "lustre" / "a",
+        "loop=4:write=2000000",
+        "pause=0.5",
+        "loop=4:pwrite=2000000",
+    ]
+    done = mpi.run(program, settings, ranks=2, preload=f"{mpi.libhocket}:{lustre_layout}")
+    assert (done.code, done.err) == (0, "")
+    story.awaits("BYE", application="a")
+    asked = story.all("START_IO", application="a")
+    assert len(asked) >= 4 and {line["parts"] for line in asked} == {"ost7"}
+    assert sorted(log.read_text().split()) == ["0", "1"], "each rank asks for its own file"
+
+
 def spans(story: Story, name: str) -> list[tuple[int, int]]:
     """Return when the application had a grant, from GRANT_IO to the end of the operation."""
     begin = {line["request"]: line["time_ns"] for line in story.all("GRANT_IO", application=name)}

@@ -1,5 +1,5 @@
 // Finds the device of the file behind a descriptor, for the wrappers of POSIX I/O. The device is looked up once, until
-// the descriptor is closed or refers to another file.
+// the descriptor is closed or refers to another file. Who learns a better place for the file may note it instead.
 #pragma once
 
 #include <sys/stat.h>
@@ -26,6 +26,13 @@ class Descriptors {
     if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode)) return std::nullopt;
     if (known) known->store(file.st_dev + first_device, std::memory_order_relaxed);
     return file.st_dev;
+  }
+
+  // Notes that the file is at this place, if the descriptor is known to be on the device. Async-signal-safe.
+  void settle(int fd, dev_t device, dev_t place) {
+    if (fd < 0 || fd >= size) return;
+    std::uint64_t kept = device + first_device;
+    known_[static_cast<std::size_t>(fd)].compare_exchange_strong(kept, place + first_device, std::memory_order_relaxed);
   }
 
   // Drops the entries from `first` to `last`, both included. Call it when they are closed or refer to other files.

@@ -25,6 +25,8 @@
 #include "process/deputy.hpp"
 #include "process/identity.hpp"
 #include "process/reporter.hpp"
+#include "session/file_layout.hpp"
+#include "session/file_parts.hpp"
 
 namespace hocket::runtime::posix {
 namespace {
@@ -67,7 +69,7 @@ std::string path_of(int fd) {
 
 Bursts::Burst& burst_of(DeviceTarget& target, Bursts& bursts) {
   if (Bursts::Burst* known = target.burst.load(std::memory_order_acquire)) return *known;
-  Bursts::Burst& burst = bursts.of(target.name);
+  Bursts::Burst& burst = bursts.of(target.name, target.parts);
   target.burst.store(&burst, std::memory_order_release);
   return burst;
 }
@@ -91,9 +93,21 @@ constinit PosixErrand errand;
 using StoreByKey = void (*)(FileKey);
 constinit StoreByKey store_held = nullptr;  // set before the deputy starts
 
+// Returns the target of the errand's file. Where the file system tells layouts, the file is looked up, and its place
+// noted for the next access. It allocates memory.
+DeviceTarget& target_of_errand() {
+  if (DeviceTarget* const known = targets.find(errand.device); known && !known->tells_layouts) return *known;
+  const std::string path = path_of(errand.fd);
+  const DeviceTarget& device = targets.of(errand.device, tells_layouts(path));
+  if (!device.tells_layouts) return targets.of(errand.device);
+  DeviceTarget& found = targets.at(device, choose_parts(std::nullopt, layout_of(path)));
+  descriptors.settle(errand.fd, errand.device, found.place);
+  return found;
+}
+
 void serve_another() {
   if (errand.stored != no_file) return store_held(errand.stored);
-  errand.target = &targets.of(errand.device);
+  errand.target = &target_of_errand();
   Bursts* const bursts = independent_bursts([](const HeldTargets& held) { return held.has(errand.target->name); });
   const auto describe = [](event::StartIo& begins) {
     begins.file = path_of(errand.fd);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/sysmacros.h>
 
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -20,6 +21,26 @@ TEST(Targets, AreMadeOnceForEachDevice) {
   EXPECT_EQ(&targets.of(makedev(0, 23)), &second);
 }
 
+TEST(Targets, OfOneDeviceDifferByTheirParts) {
+  static constinit Targets targets;
+  const DeviceTarget& device = targets.of(makedev(8, 1), true);
+  DeviceTarget& first = targets.at(device, {.names = "ost1"});
+  DeviceTarget& second = targets.at(device, {.names = "ost2"});
+  DeviceTarget& whole = targets.at(device, {});
+  EXPECT_EQ(&targets.at(device, {.names = "ost1"}), &first);
+  EXPECT_EQ(targets.find(second.place), &second);
+  EXPECT_EQ(targets.find(whole.place), &whole);
+  EXPECT_EQ(second.name, "dev:8:1");
+  EXPECT_TRUE(targets.find(makedev(8, 1))->tells_layouts);
+  EXPECT_FALSE(first.tells_layouts || whole.tells_layouts);
+  for (int i = 0; i < 200; ++i) {
+    const DeviceTarget& one = targets.at(device, {.names = "other" + std::to_string(i)});
+    if (i > 100) {
+      EXPECT_EQ(&one, &whole) << "a process looks through few sets of parts";
+    }
+  }
+}
+
 TEST(Targets, AreThereForThreadsAtOnce) {
   static constinit Targets targets;
   std::vector<std::thread> threads;
@@ -27,7 +48,7 @@ TEST(Targets, AreThereForThreadsAtOnce) {
     threads.emplace_back([&] {
       for (unsigned device = 0; device < 200; ++device) {
         DeviceTarget& target = targets.of(makedev(1, device));
-        EXPECT_EQ(target.device, makedev(1, device));
+        EXPECT_EQ(target.place, makedev(1, device));
         EXPECT_EQ(target.name, target_of(makedev(1, device)));
       }
     });

@@ -104,6 +104,13 @@ std::optional<PartNames> usable(PartNames parts) {
   return parts;
 }
 
+// Returns the number of the file's kind of file system; 0 if the system refuses to say.
+std::uint64_t magic_of(const std::string& path) {
+  struct statfs system {};
+  if (path.empty() || statfs(path.c_str(), &system) != 0) return 0;
+  return static_cast<std::uint64_t>(system.f_type) & 0xffffffffU;
+}
+
 std::optional<PartNames> on_lustre(const std::string& path) {
   std::vector<std::byte> attribute(largest_attribute);
   const ssize_t size = getxattr(path.c_str(), "lustre.lov", attribute.data(), attribute.size());
@@ -143,11 +150,14 @@ std::optional<PartNames> beegfs_layout(AskFileSystem ask) {
   return usable(std::move(parts));
 }
 
+bool tells_layouts(std::string_view file) {
+  const std::uint64_t magic = magic_of(std::string(without_prefix(file)));
+  return magic == lustre_magic || magic == beegfs_magic;
+}
+
 std::optional<PartNames> layout_of(std::string_view file) {
   const std::string path(without_prefix(file));
-  struct statfs system {};
-  if (path.empty() || statfs(path.c_str(), &system) != 0) return std::nullopt;
-  const auto magic = static_cast<std::uint64_t>(system.f_type) & 0xffffffffU;
+  const std::uint64_t magic = magic_of(path);
   if (magic == lustre_magic) return on_lustre(path);
   if (magic == beegfs_magic) return on_beegfs(path);
   return std::nullopt;

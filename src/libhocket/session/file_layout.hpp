@@ -19,6 +19,9 @@ namespace hocket::runtime {
 // calls on the file's metadata, on BeeGFS one more for each part.
 std::optional<PartNames> layout_of(std::string_view file);
 
+// True if the file is on a file system that tells layouts. One system call.
+bool tells_layouts(std::string_view file);
+
 // Returns the parts that the extended attribute "lustre.lov" names: a layout of version 1 or 3, or a composite of
 // these. Nothing if it is no such layout, or if a component has no objects yet. Pure.
 std::optional<PartNames> lustre_layout(std::span<const std::byte> attribute);
