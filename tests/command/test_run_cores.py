@@ -151,6 +151,8 @@ def test_it_asks_for_the_cores_of_all_programs(
     story = Story(machine)
     out, err = start(launcher, programs=programs).communicate(timeout=LIMIT_S)
     assert out == "started\n", err
+    if processes:
+        story.awaits("ASK_CORES")
     assert [one["processes"] for one in story.all("ASK_CORES")] == processes
 
 

@@ -58,5 +58,5 @@ def test_storing_what_was_put_is_an_access_of_its_own(
     done = mpi.run([program, served_directory / "f", 500], settings, ranks=1)
     assert (done.code, done.err) == (0, "")
     story.awaits("BYE")
-    asked = [one["operation"] for one in story.all("START_IO")]
+    asked = [one["operation"] for one in story.all("START_IO") if one["operation"] != "write-back"]  # of the server
     assert asked[:2] == ["hocket_file_put", "hocket_file_flush"], asked

@@ -46,11 +46,11 @@ def written(path: Path, text: str) -> Path:
 
 
 def test_the_papers_189_patterns():
-    asked = read_patterns(REPO / "scenarios" / "forge-189.toml")
+    asked = read_patterns(REPO / "scenarios" / "patterns" / "forge-189.toml")
     assert len(asked.patterns) == 189
     assert {one.processes for one in asked.patterns} == {n * p for n in (8, 16, 32) for p in (12, 24, 48)}
     assert all(one.direct and one.seconds == 1 for one in asked.patterns)
-    shrunk = read_patterns(REPO / "scenarios" / "forge-189.toml", 48).patterns
+    shrunk = read_patterns(REPO / "scenarios" / "patterns" / "forge-189.toml", 48).patterns
     assert {one.processes for one in shrunk} == {8, 16, 32}
 
 

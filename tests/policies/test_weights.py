@@ -119,7 +119,7 @@ def test_what_was_put_is_got_while_weights_change(
         one.must("close")
     assert (served_directory / "f").read_bytes() == model
     if behind:  # servers that write through are sent no map, and nobody else is here
-        assert len({line["text"] for line in story.all("SERVER_MAP") if " weight:" in line["text"]}) > 5
+        assert len({line["text"] for line in story.all("SERVER_MAP") if " weight:" in line["text"]}) > 2
 
 
 TUNES = HEAD + '    return [{"tune": a, "aggregators": 1, "method": "list"} for a in view.applications]\n'
@@ -133,6 +133,7 @@ def test_an_application_reports_what_it_uses_of_a_policys_settings(
     script = ["open=" + str(tmp_path / "f"), "write=300000", "collective=view", "write=300000", "close"]
     run = mpi.run([built("script.c"), *script], settings, ranks=3)
     assert run.code == 0, run.err
+    story.awaits("BYE", application="a")
     told = [{key: line.get(key) for key in ("aggregators", "method", "hinted")} for line in story.all("MAP_ADOPTED")]
     assert told == [
         {"aggregators": 1, "method": "list", "hinted": ""},
@@ -183,6 +184,7 @@ def test_what_cannot_be_is_a_line_each_and_changes_nothing(
     run = mpi.run([built("script.c"), f"open={path}", *[f"write={BLOCK}"] * 30, "close"], settings, ranks=3)
     assert (run.code, run.err) == (0, "")
     assert path.stat().st_size == 90 * BLOCK and holds_the_blocks(path, 3)
+    story.awaits("BYE", application="a")
     told = story.all("DECISION", policy="mine")
     assert {one["action"] for one in told} == {"leave"}
     kinds = sorted((one["decided_for"], one["obstacle"].get("what", "gone")) for one in told)

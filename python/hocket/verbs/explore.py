@@ -38,7 +38,7 @@ The file describes access patterns (GekkoFWD, section 2). A key with a list stan
   direct = false                   # true: O_DIRECT
   total = "64m"                    # of all processes
   seconds = 0                      # stop after that time; 0: not
-scenarios/forge-189.toml has the paper's 189 patterns; --shrink 48 makes them small enough for one machine.
+scenarios/patterns/forge-189.toml has the paper's 189 patterns; --shrink 48 makes them small enough for one machine.
 
 Each run's bandwidth is its bytes over the time from the common start of all processes to the end of the last. That of a
 program is the bytes that go through servers over its run time. Runs are in random order. The output directory has
