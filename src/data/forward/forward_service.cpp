@@ -200,8 +200,10 @@ ForwardService::~ForwardService() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-// One thread at a time gets an event of a descriptor, until it is watched again.
+// One thread at a time gets an event of a descriptor, until it is watched again. The next one may end the connection
+// before this call has returned, so both lock: epoll alone orders nothing that C++ knows of.
 void ForwardService::watch(int descriptor, std::uint64_t key, bool is_new) {
+  const std::lock_guard lock(mutex_);
   epoll_event event{.events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, .data = {.u64 = key}};
   epoll_ctl(epoll_.get(), is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, descriptor, &event);
 }
@@ -295,13 +297,15 @@ void ForwardService::accept_all() {
       log_(peer ? "refused a forwarding client of user " + std::to_string(peer.value().user) : peer.error().text);
       continue;
     }
-    const std::lock_guard lock(mutex_);
     auto connection = std::make_unique<ForwardConnection>();
-    connection->number = ++last_;
     connection->socket = std::move(socket);
     connection->user = peer.value().user;
     ForwardConnection& added = *connection;
-    connections_.emplace(added.number, std::move(connection));
+    {
+      const std::lock_guard lock(mutex_);
+      added.number = ++last_;
+      connections_.emplace(added.number, std::move(connection));
+    }
     watch(added.socket.get(), added.number, true);
   }
 }
