@@ -33,9 +33,9 @@ DELAYS_US = (0, 32, 128, DELAY_US)
 COUNTS = (1, 2, 3, 4, 6)
 # The slow server has 2,304 requests in an operation, so the load alone makes it longer than LONG_S.
 LONG = Setup(removal=False, before=1, operations=5, kib=27 << 10)
-# As many stripes of a file at each server.
+# Each server has as many stripes of a file.
 COUNTED = Setup(delay_us=0, removal=False, operations=12, before=12, kib=6 << 10)
-# As many particles of a rank, and blocks as large, as in the paper.
+# A rank has as many particles, and blocks as large, as in the paper.
 KERNELS = {
     "vpic_io": Setup(kernel="vpic_io", accesses=5, operations=16, before=4),
     "vorpal_io": Setup(kernel="vorpal_io", accesses=2, operations=16, before=4),

@@ -1,6 +1,6 @@
 // elastic_probe FILE OPERATIONS KIB BUFFER_KIB: times collective writes, while elastic.py changes the I/O servers.
 //
-// In each operation every rank writes KIB to the same place, in blocks that alternate between ranks. The hint
+// Every rank writes KIB to the same place in each operation, in blocks that alternate between ranks. The hint
 // hocket_buffer_size is BUFFER_KIB, and a block is BUFFER_KIB divided by the number of ranks, so that each request to a
 // server has one block. Rank 0 prints a line for each operation: its start in seconds of CLOCK_MONOTONIC, and the
 // seconds until all ranks had returned.

@@ -20,7 +20,7 @@ namespace {
 using namespace hocket;
 using namespace hocket::request_scheduler;
 
-// What the requests of a measurement are.
+// The requests of a measurement.
 struct Shape {
   std::size_t waiting;       // requests that wait before each choice
   std::size_t applications;  // they take turns; each has a file of its own

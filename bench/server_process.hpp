@@ -76,7 +76,7 @@ class Server {
   // Connects a client, by the Unix socket if `local`, else by TCP.
   std::unique_ptr<ServerLink> connect(bool local) const {
     const std::size_t blank = addresses_.find(' ');
-    // Without the node's number, which would keep a client on this node from using TCP.
+    // The address lacks the node's number, which would keep a client on this node from using TCP.
     const std::size_t node = addresses_.rfind('@');
     const std::string address = local ? addresses_.substr(0, blank) : addresses_.substr(blank + 1, node - blank - 1);
     const std::string secret =

@@ -262,7 +262,7 @@ def make_elastic(kernel: str) -> Results:
     return {"by request": runs(kernel, ELASTIC_SIZES), "by bytes": runs(kernel, ELASTIC_SIZES, by_bytes=True)}
 
 
-# What the paper says of the speedup of an operation and of the whole: least and most; None: no number.
+# The paper says this of the speedup of an operation and of the whole: least and most; None: no number.
 PAPER_GAINS = {"S-IOR": ((3.59, 4.73), (1.88, 2.20)), "VPIC": (None, None), "VORPAL": (None, None)}
 ORDER_OF_MAGNITUDE = 10.0  # VPIC's operations at 7,680 and 15,360 clients
 

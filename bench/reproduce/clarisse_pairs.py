@@ -16,7 +16,8 @@ from reproduce.scenarios import phases_of, simulate
 
 COMPUTE_S = 20.0  # of S-IOR between two writes
 RATIOS = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)  # I/O alone / computing
-# Of VPIC beside VORPAL "more than 1 for 960 processes and between 0.5 and 1 for 1,920 and 3,840". The last is assumed.
+# The paper says of VPIC beside VORPAL "more than 1 for 960 processes and between 0.5 and 1 for 1,920 and 3,840". The
+# last is assumed.
 RATIO_OF_SIZE = {960: 1.25, 1920: 0.75, 3840: 0.75, 7680: 0.35}
 JITTER = 0.01  # of the computing time; an assumption
 SEEDS = range(1, 11)

@@ -21,9 +21,9 @@ LINK_BYTES_PER_S = 2e9
 REQUEST_BYTES = 16 << 10
 # The paper's MB are MiB, and its GB GiB: only so do its products come out.
 SIOR_BYTES = 1920 * (16 << 20)  # of an operation, at each size: 30 GB
-# Of a client in a time step: particles of one variable (5 MB in ten steps), a block of three components (17 MB).
+# A client has in a time step: particles of one variable (5 MB in ten steps), a block of three components (17 MB).
 WEAK_BYTES = {"VPIC": 131_032 * 4, "VORPAL": 50 * 50 * 30 * 3 * 8}
-# Of all clients in a time step, at each size of section V-C: 150 and 112.5 GB in ten.
+# All clients have these in a time step, at each size of section V-C: 150 and 112.5 GB in ten.
 STRONG_BYTES = {"VPIC": 960 * 4_194_304 * 4, "VORPAL": 960 * 256 * 64 * 32 * 3 * 8}
 
 

@@ -285,14 +285,20 @@ void AccessController::tell_announced(const Moment& moment, const Application& a
   publish(moment, application, action, reason);
 }
 
-void AccessController::publish(const Moment& moment, const Application& application, std::string_view action,
-                               event::Reason reason) {
+event::Decision AccessController::decision_on(const Application& application, const std::string& target,
+                                              std::string_view action) {
   event::Decision record;
   record.number = ++decisions_;
-  record.policy = policies_.of(application.id, application.target).name;
+  record.policy = policies_.of(application.id, target).name;
   record.decided_for = application.name;
   record.action = action;
   record.from = record.to = application.computing_processes();
+  return record;
+}
+
+void AccessController::publish(const Moment& moment, const Application& application, std::string_view action,
+                               event::Reason reason) {
+  event::Decision record = decision_on(application, application.target, action);
   record.reason = std::move(reason);
   moment.commands.push_back({{}, std::move(record)});
 }
@@ -632,14 +638,10 @@ void AccessController::tell_wait(const Moment& moment, Application& application,
 void AccessController::record(const Moment& moment, const Application& application, const Application* other,
                               std::string_view action, event::AccessChoice choice) {
   static const std::string nobody;
-  event::Decision record;
-  record.number = ++decisions_;
-  record.policy = policies_.of(application.id, choice.target).name;
-  record.decided_for = application.name;
+  // Data that I/O servers hold may be all that waits.
+  const bool only_holds = action == "wait" && application.waiting == 0;
+  event::Decision record = decision_on(application, choice.target, only_holds ? "hold" : action);
   record.because_of = other == nullptr ? nobody : other->name;
-  // What waits may be nothing but what I/O servers hold.
-  record.action = action == "wait" && application.waiting == 0 ? "hold" : action;
-  record.from = record.to = application.computing_processes();
   record.reason = std::move(choice);
   moment.commands.push_back({{}, std::move(record)});
 }

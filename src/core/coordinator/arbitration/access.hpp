@@ -190,6 +190,9 @@ class AccessController {
   void tell_announced(const Moment& moment, const model::Application& application, const model::Announcements& before,
                       const event::AnnouncedIo& compared);
   void tell_wrong(const Moment& moment, const model::Application& application, const std::string& error);
+  // Returns a new DECISION about the application and this target, without a reason.
+  event::Decision decision_on(const model::Application& application, const std::string& target,
+                              std::string_view action);
   // Publishes a DECISION about the application's own information, on its present target.
   void publish(const Moment& moment, const model::Application& application, std::string_view action,
                event::Reason reason);

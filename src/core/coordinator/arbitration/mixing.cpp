@@ -88,12 +88,7 @@ event::StartIo AccessController::overruled(const Moment& moment, const model::Ap
   real.parts_error.clear();
   const auto published = std::pair{start.file, start.target};
   if (std::exchange(overruled_[application.id], published) == published) return real;
-  event::Decision record;
-  record.number = ++decisions_;
-  record.policy = policies_.of(application.id, real.target).name;
-  record.decided_for = application.name;
-  record.action = "held";
-  record.from = record.to = application.computing_processes();
+  event::Decision record = decision_on(application, real.target, "held");
   record.reason =
       event::TargetHeld{start.target.substr(0, longest_shown), real.target, start.file.substr(0, longest_shown)};
   moment.commands.push_back({{}, std::move(record)});

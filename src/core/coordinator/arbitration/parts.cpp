@@ -97,12 +97,7 @@ PartSet AccessController::parts_of(const Moment& moment, const Application& appl
   const auto parts =
       start.parts_error.empty() ? parts_named(target, start.parts) : Result<PartSet>(Error{start.parts_error});
   if (parts) return parts.value();
-  event::Decision record;
-  record.number = ++decisions_;
-  record.policy = policies_.of(application.id, target.name).name;
-  record.decided_for = application.name;
-  record.action = "whole";
-  record.from = record.to = application.computing_processes();
+  event::Decision record = decision_on(application, target.name, "whole");
   record.reason =
       event::PartsIgnored{target.name, start.file.substr(0, longest_shown), start.parts.substr(0, longest_shown),
                           parts.error().text.substr(0, longest_shown)};

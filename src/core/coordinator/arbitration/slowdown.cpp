@@ -120,12 +120,7 @@ void AccessController::watch_slowdown(const Application& application, const Requ
 // Publishes for operators the effect of coordination on an application, and the error of that estimate.
 void AccessController::tell_slowdown(const Moment& moment, const Application& application) {
   if (access_settings_.most_slowdown <= 0 || application.history.phases() == 0) return;
-  event::Decision record;
-  record.number = ++decisions_;
-  record.policy = policies_.of(application.id, application.target).name;
-  record.decided_for = application.name;
-  record.action = "estimate";
-  record.from = record.to = application.computing_processes();
+  event::Decision record = decision_on(application, application.target, "estimate");
   const double runs_s = std::max(rounding_s, to_s(moment.now - application.arrived));
   const model::RunningMean& off = application.late_error;
   record.reason = event::SlowdownEstimate{application.late_s, runs_s, off.mean(), off.count()};

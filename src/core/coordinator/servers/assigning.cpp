@@ -1,4 +1,4 @@
-// What is changed for single applications: servers are assigned, by hand and as the policy wants, and their collective
+// The changes for single applications: servers are assigned, by hand and as the policy wants, and their collective
 // I/O is tuned.
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-// What servers that keep data sets learn of a drain, and what they answer.
+// The messages of a drain to servers that keep data sets, and their answers.
 #include <utility>
 
 #include "coordinator/servers/servers.hpp"
