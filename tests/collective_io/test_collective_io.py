@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import runtime_kit as kit
 from stand_in_hocketd import StandIn
+from story import Story
 
 SERVED = {"HOCKET_IO": "hocket"}
 
@@ -71,3 +74,23 @@ def test_a_slow_aggregator_loses_its_file_domain(mpi: kit.Mpi, built, tmp_path: 
     assert len(written) == 4
     assert 3 * rounds <= of_slow_rank <= times * rounds / 2, written
     assert sum(written) - of_slow_rank > 3 * times * rounds, f"{written}: the others have its domain"
+
+
+def test_one_of_two_slow_aggregators_is_told_and_explained(
+    mpi: kit.Mpi, built, story: Story, hocket_dir: Path, tmp_path: Path, timed_storage: Path
+) -> None:
+    """By default, two of the four ranks of a node aggregate."""
+    settings = {"HOCKET_IO": "hocket", "STORAGE_LOG": str(tmp_path / "log")}
+    settings |= {"STORAGE_SLOW_RANK": "0", "STORAGE_MS": "20"} | kit.settings(hocket_dir / "hocketd.sock")
+    program = [built("rewrites.c"), tmp_path / "timed", 20, f"hocket_buffer_size={64 << 10}"]
+    run = mpi.run(program, settings, ranks=4, preload=f"{mpi.libhocket}:{timed_storage}")
+    assert (run.code, run.out) == (0, "right\n"), f"{mpi.name}: {run.out}{run.err}"
+    told = story.awaits("SLOW_AGGREGATOR")
+    assert (told["rank"], Path(told["file"]).name) == (0, "timed")
+    assert told["service_ns"] > 5 * told["peers_ns"] > 0
+    story.awaits("BYE")
+    writers = [log for log in tmp_path.glob("log.*") if "write " in log.read_text()]
+    assert len(writers) == 2, "two ranks aggregate"
+    done = subprocess.run([sys.executable, "-m", "hocket.cli", "explain"], capture_output=True, text=True, timeout=60)
+    assert "rank 0" in done.stdout
+    assert "timed" in done.stdout

@@ -1,6 +1,6 @@
 // Decides which aggregating ranks lose their file domains because they are slow, by the rule for slow I/O servers
-// (model/slow_servers.hpp). At least three ranks must aggregate: of two that differ, neither is known to be the normal
-// one. Pure; all ranks of a file take in the same numbers, and so decide alike.
+// (model/slow_servers.hpp). Of two aggregating ranks, as one node has by default, one is slow if its accesses take five
+// times as long as the other's. Pure; all ranks of a file take in the same numbers, and so decide alike.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ class SlowAggregators {
   bool is_out(int rank) const;
   static MemberId id_of(int rank) { return MemberId{static_cast<std::uint64_t>(rank) + 1}; }
 
-  model::SlowServers detector_{margin};
+  model::SlowServers detector_{margin, 1};
   std::vector<int> peers_;           // ranks that the detector compares
   std::map<int, HeldOff> held_off_;  // ranks that were ever out
   Time now_{};                       // of the last take()

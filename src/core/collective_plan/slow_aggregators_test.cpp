@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "base/splitmix.hpp"
 
 namespace hocket::collective_plan {
@@ -60,9 +62,33 @@ TEST_F(SlowAggregatorsTest, ItReturnsAfterAHoldOffThatDoubles) {
   EXPECT_THAT(access(4), ElementsAre(0, 2, 4, 6));
 }
 
-TEST_F(SlowAggregatorsTest, OfTwoNeitherIsSlow) {
+TEST_F(SlowAggregatorsTest, OfTwoTheSlowOneIsFiveTimesAsSlow) {
   chosen = {0, 4};
-  for (int i = 0; i < 20; ++i) EXPECT_THAT(access(4), ElementsAre(0, 4));
+  for (int i = 0; i < 20; ++i) EXPECT_THAT(access(4, 10), ElementsAre(0, 4)) << "five times";
+  while (access(4, 11).size() == 2) ASSERT_LT(now, Time{} + seconds{1010});
+  EXPECT_EQ(found.back().rank, 4);
+  for (int i = 0; i < 20; ++i) EXPECT_THAT(access(0), ElementsAre(0)) << "the last one keeps its domain";
+}
+
+TEST_F(SlowAggregatorsTest, OfOneNoneIsSlow) {
+  chosen = {4};
+  for (int i = 0; i < 20; ++i) EXPECT_THAT(access(4), ElementsAre(4));
+}
+
+// On cores with many threads, a file access of equal aggregators varies by more than its mean.
+TEST_F(SlowAggregatorsTest, TwoEqualOnesKeepTheirDomainsUnderHeavyNoise) {
+  std::mt19937 random(7);
+  std::lognormal_distribution<double> noise(0, 0.7);
+  int out = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::vector<int> kept = domains.keep(std::vector<int>{0, 4});
+    out += kept.size() < 2;
+    std::vector<AggregatorWork> work(8);
+    for (const int rank : kept)
+      work[static_cast<std::size_t>(rank)] = {4, 4 * mebibyte, Duration{std::int64_t(8e6 * noise(random))}};
+    domains.take(work, now += milliseconds{100});
+  }
+  EXPECT_LE(out, 200) << "of 20,000 accesses: two hold-offs of 10 s";
 }
 
 TEST_F(SlowAggregatorsTest, EqualOnesKeepTheirDomainsUnderNoise) {
@@ -81,7 +107,7 @@ TEST_F(SlowAggregatorsTest, EqualOnesKeepTheirDomainsUnderNoise) {
 TEST_F(SlowAggregatorsTest, OneRemainsWhateverIsSlow) {
   chosen = {0, 2, 4};
   for (int slow : {0, 2, 4, 0, 2, 4})
-    for (int i = 0; i < 8; ++i) ASSERT_GE(access(slow).size(), 2U);
+    for (int i = 0; i < 8; ++i) ASSERT_GE(access(slow).size(), 1U);
 }
 
 }  // namespace

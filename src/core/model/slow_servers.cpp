@@ -37,8 +37,9 @@ std::optional<SlowServers::Peers> SlowServers::of_peers(MemberId server, const L
     longest = std::max(longest, *std::max_element(times.begin(), times.end()));
     medians.push_back(median(std::move(times)));
   }
-  if (medians.size() < least_peers) return std::nullopt;
-  return Peers{median(std::move(medians)), longest};
+  if (medians.size() < fewest_peers_) return std::nullopt;
+  const std::size_t count = medians.size();
+  return Peers{median(std::move(medians)), longest, count};
 }
 
 std::optional<SlowServers::Finding> SlowServers::finding(MemberId server) const {
@@ -67,8 +68,9 @@ std::optional<SlowServers::Finding> SlowServers::report(MemberId server, const e
   if (!peers) return std::nullopt;
 
   const auto n = static_cast<double>(reports_.size());
+  const double margin = peers->count > 1 ? margin_ : 2 * margin_;
   const bool pays =
-      static_cast<double>(report.service.count()) > margin_ * n / (n - 1) * static_cast<double>(peers->middle.count());
+      static_cast<double>(report.service.count()) > margin * n / (n - 1) * static_cast<double>(peers->middle.count());
   const bool is_slow = pays && report.service - peers->middle >= least_longer && report.service > peers->longest;
   own.slow = is_slow ? own.slow + 1 : 0;
   if (own.slow >= running) own.found = {report.service, peers->middle};

@@ -18,7 +18,8 @@
 // one, since a server is slow only if it is slower than most. A peer's median covers those of its last six reports that
 // are at most 5 s old and about operations of similar size. Similar sizes differ by a quarter at most, which is less
 // than the default margin allows. At least two peers must have such reports: of two servers that differ, neither is
-// known to be the normal one. Without two such peers, the report counts neither way.
+// known to be the normal one. Without two such peers, the report counts neither way. Who removes only work that others
+// can do as well, and no server, may compare with a single peer, at twice the margin.
 //
 // A server is slow with its third slow report in a row. One stall of the file system is over by then, and three reports
 // come within 150 ms of work. An access that has been under way for more than a second counts before it ends: one
@@ -44,13 +45,12 @@ class SlowServers {
  public:
   static constexpr std::size_t kept = 6;                                    // reports of each server
   static constexpr Duration recent = std::chrono::seconds{5};               // maximum age of a peer's report
-  static constexpr std::size_t least_peers = 2;                             // peers with comparable reports
   static constexpr Duration least_longer = std::chrono::microseconds{100};  // minimum difference to the peers
   static constexpr std::int64_t running = 3;                                // slow reports in a row
   static constexpr Duration stuck = std::chrono::seconds{1};  // age of an access that counts before its end
 
-  // `margin` is at least 1; 0 disables the detector.
-  explicit SlowServers(double margin) : margin_(margin) {}
+  // `margin` is at least 1; 0 disables the detector. `fewest_peers`: with comparable reports; 1 or 2.
+  explicit SlowServers(double margin, std::size_t fewest_peers = 2) : margin_(margin), fewest_peers_(fewest_peers) {}
 
   // A server enters or leaves the map. Either way, its earlier reports are forgotten.
   void enter(MemberId server) { reports_[server] = {}; }
@@ -83,8 +83,9 @@ class SlowServers {
 
   // The peers' times that a report is compared with.
   struct Peers {
-    Duration middle;   // median of the peers' medians
-    Duration longest;  // longest single time
+    Duration middle;    // median of the peers' medians
+    Duration longest;   // longest single time
+    std::size_t count;  // peers that are compared with
   };
 
   // Returns a peer's operation times that are comparable with `report`.
@@ -93,6 +94,7 @@ class SlowServers {
   std::optional<Peers> of_peers(MemberId server, const LoadReport& report) const;
 
   double margin_;
+  std::size_t fewest_peers_;
   std::map<MemberId, Reports> reports_;
 };
 
