@@ -9,6 +9,8 @@ namespace {
 
 // A smaller part of the computing time is not worth a move: ranks of equal work differ by some 6 % on shared cores.
 constexpr double smallest_part = 0.1;
+// A disturbance that has cost less may be over soon: the kernel moves processes to free cores within a second or two.
+constexpr double least_price_s = 1;
 constexpr double most_patience = 1024;    // largest factor on the price of a move
 constexpr std::int64_t fewest_times = 4;  // fewer iterations say nothing about noise
 
@@ -130,7 +132,7 @@ bool Rebalancing::look(std::span<const ProcessTime> times, std::int64_t iteratio
   }
   ++seen_;
   lost_s_ += gain_s * static_cast<double>(iterations);
-  const double price_s = patience_ * move_s;
+  const double price_s = patience_ * std::max(move_s, least_price_s);
   // A single look may have met a disturbance that has passed.
   if (seen_ > 1 && lost_s_ >= price_s && gain_s * static_cast<double>(remaining) >= price_s) {
     promised_s_ = gain_s;

@@ -1,8 +1,8 @@
 // Load balance: whether weighted arrays should be shared out anew, by the computing times of the processes. Pure.
 //
-// A new distribution pays if what the imbalance has cost exceeds what moving costs: then an imbalance that lasts as
-// long again repays the move. So a program loses at most about twice what it would lose with perfect foresight, and
-// moves that do not help become rarer and rarer.
+// A new distribution pays if what the imbalance has cost exceeds what moving costs, and a second: then an imbalance
+// that lasts as long again repays the move. So a program loses at most about twice what it would lose with perfect
+// foresight, or a second, and moves that do not help become rarer and rarer.
 #pragma once
 
 #include <cstdint>

@@ -97,6 +97,21 @@ TEST(Rebalancing, MovesWhenTheLossHasPaidForIt) {
   EXPECT_EQ(looks_until_move(rebalancing, unequal, 10, 1300), -1) << "ten iterations do not repay it";
 }
 
+TEST(Rebalancing, ShortDisturbancesMoveNothingHoweverCheapAMoveIs) {
+  Rebalancing rebalancing;
+  const auto unequal = times_of({80, 80}, {1e-4, 3e-4});  // 12 ms an iteration
+  EXPECT_EQ(looks_until_move(rebalancing, unequal, 80, 1e-3), -1) << "less than a second is left to win";
+  int iterations = 0;
+  int since = 0;
+  for (Rebalancing another;; since = 0) {
+    while (!another.is_look_due()) ++since;
+    iterations += since;
+    if (another.look(unequal, since, endless, 1e-3)) break;
+  }
+  EXPECT_GE(iterations * 12e-3, 1);
+  EXPECT_LE(iterations * 12e-3, 1.3);
+}
+
 TEST(Rebalancing, LooksAreRareWhileThereIsBalance) {
   Rebalancing rebalancing;
   const auto equal = times_of({80, 80}, {1, 1});
@@ -219,7 +234,7 @@ TEST(RebalancingProperty, TheTotalLossIsBoundedBesideAnOracle) {
       program.change_a_speed();
       const std::int64_t lasts = std::min<std::int64_t>(remaining, program.draw(100, 6000));
       const double before_s = program.avoidable_now_s();
-      oracle_s += std::min(move_s, before_s * static_cast<double>(lasts));
+      oracle_s += std::min(std::max(move_s, 1.0), before_s * static_cast<double>(lasts));
       unnoticed_s += before_s * static_cast<double>(std::min(lasts, Rebalancing::longest + 2 * Rebalancing::shortest));
       for (std::int64_t i = 0; i < lasts; ++i) program.iterate(--remaining, move_s);
     }

@@ -142,10 +142,10 @@ ResizeSettings read_resize_settings(const std::function<const char*(const char*)
       reader.wrong("HOCKET_RESIZE_MAX_S", text, "is not a number of seconds above 0", "60");
   }
   if (const auto text = reader.read("HOCKET_BALANCE"); !text.empty()) {
-    if (text == "0" || text == "1")
-      settings.balance = text == "1" ? Balance::always : Balance::never;
-    else if (text != "resize")
-      reader.wrong("HOCKET_BALANCE", text, "is none of 0, resize, and 1", "resize");
+    if (text == "0" || text == "resize")
+      settings.balance = text == "0" ? Balance::never : Balance::at_resizes;
+    else if (text != "1")
+      reader.wrong("HOCKET_BALANCE", text, "is none of 0, resize, and 1", "1");
   }
   return settings;
 }

@@ -75,7 +75,7 @@ struct ResizeSettings {
   std::int64_t processes = 0;                     // number to reach before the first iteration; 0: no change
   std::map<std::int64_t, std::int64_t> schedule;  // iteration → processes
   Duration limit = from_s(60);                    // time limit of a reconfiguration, after which the job ends
-  Balance balance = Balance::at_resizes;
+  Balance balance = Balance::always;
 };
 
 // Reads HOCKET_SPAWN and the other variables (docs/design/environment.md). `get` is getenv or a stand-in

@@ -84,13 +84,13 @@ TEST(Methods, WrongNumbersAreToldAndNotUsed) {
   }
 }
 
-TEST(Methods, ArraysAreBalancedAtResizesUnlessTheUserSaysMoreOrLess) {
-  EXPECT_EQ(read({}).settings.balance, Balance::at_resizes);
+TEST(Methods, ArraysAreBalancedAlwaysUnlessTheUserSaysLess) {
+  EXPECT_EQ(read({}).settings.balance, Balance::always);
   EXPECT_EQ(read({{"HOCKET_BALANCE", "resize"}}).settings.balance, Balance::at_resizes);
   EXPECT_EQ(read({{"HOCKET_BALANCE", "1"}}).settings.balance, Balance::always);
   const Read result = read({{"HOCKET_BALANCE", "never"}});
-  EXPECT_EQ(result.settings.balance, Balance::at_resizes);
-  EXPECT_THAT(result.complaints, ElementsAre("HOCKET_BALANCE='never' is none of 0, resize, and 1: using resize"));
+  EXPECT_EQ(result.settings.balance, Balance::always);
+  EXPECT_THAT(result.complaints, ElementsAre("HOCKET_BALANCE='never' is none of 0, resize, and 1: using 1"));
 }
 
 TEST(Methods, EachThreadedStrategyHasOneThatWaits) {
